@@ -1,0 +1,50 @@
+"""What every command shares: settings of the whole tool, and the two ways to print."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    store: Path
+    verbose: bool
+
+
+def default_store() -> Path:
+    """Where results live unless --store says otherwise: $MPIGRAFT_HOME/results, else XDG's."""
+    if home := os.environ.get("MPIGRAFT_HOME"):
+        return Path(home) / "results"
+    data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local/share")
+    return Path(data) / "mpigraft" / "results"
+
+
+def settings(ctx: typer.Context) -> Settings:
+    """The settings that `main` put into the context."""
+    found = ctx.find_root().obj
+    if not isinstance(found, Settings):
+        raise TypeError("the context carries no Settings: start commands through cli.main")
+    return found
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A Rich console: colour only on a terminal and without NO_COLOR, text never read as markup."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else max(80, int(os.environ.get("COLUMNS", "80") or 80))
+    return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
+
+
+def out(text: str) -> None:
+    """Print a document or a line to stdout as it is."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")

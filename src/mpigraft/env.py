@@ -1,0 +1,84 @@
+"""Environments as data: an allow-list to start from, rows on top, and what may be shown.
+
+A launcher's environment starts from BASE, never from everything that the user has: a stray
+OMPI_MCA_* or FI_* would make two configurations that look alike differ, and a token would end
+in a result. Rows of scope RANK go through the innermost `env K=V -u K program` (`rank_argv`),
+so that no launcher or container mangles or leaks them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+
+from mpigraft.model import EnvRow, Scope
+
+BASE = (
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TERM", "TMPDIR",
+    "HOSTNAME", "XDG_RUNTIME_DIR", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+)  # fmt: skip
+BASE_PREFIXES = ("SLURM_", "PBS_", "FLUX_", "PALS_", "PMI_", "PMIX_")
+
+SHOWN_PREFIXES = (
+    "OMPI_", "OPAL_", "PRTE_", "PMIX_MCA_", "MPIR_", "MPICH_", "MPIEXEC_", "I_MPI_", "FI_",
+    "UCX_", "HYDRA_", "CRAY_", "MPIGRAFT_",
+)  # fmt: skip
+SHOWN = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "CUDA_VISIBLE_DEVICES")
+SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASS(WORD|WD|PHRASE)?|CREDENTIAL|COOKIE|AUTH|PRIVATE|API_?KEY|ACCESS_?KEY",
+    re.IGNORECASE,
+)
+STRUCK = "[struck out]"
+
+
+def base(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The part of this process's environment that a launch may see."""
+    source = os.environ if environ is None else environ
+    return {
+        k: v
+        for k, v in sorted(source.items())
+        if (k in BASE or k.startswith(BASE_PREFIXES)) and not SECRET_NAME.search(k)
+    }
+
+
+def apply(environment: Mapping[str, str], rows: Iterable[EnvRow], *scopes: Scope) -> dict[str, str]:
+    """`environment` with the rows of the given scopes applied in order."""
+    changed = dict(environment)
+    for row in rows:
+        if row.scope not in scopes:
+            continue
+        if row.value is None:
+            changed.pop(row.name, None)
+        else:
+            changed[row.name] = row.value
+    return changed
+
+
+def rank_argv(rows: Iterable[EnvRow], program: tuple[str, ...]) -> tuple[str, ...]:
+    """`program` inside an `env` that applies the rows of scope RANK; the last of a name wins."""
+    last = {row.name: row for row in rows if row.scope is Scope.RANK}
+    if not last:
+        return program
+    drops = [word for name, row in last.items() if row.value is None for word in ("-u", name)]
+    sets = [f"{name}={row.value}" for name, row in last.items() if row.value is not None]
+    return ("env", *drops, *sets, *program)
+
+
+def shown(environment: Mapping[str, str]) -> dict[str, str]:
+    """What may be stored or printed of an environment: an allow-list, secrets struck out."""
+    return {
+        name: STRUCK if SECRET_NAME.search(name) else value
+        for name, value in sorted(environment.items())
+        if name in SHOWN or name.startswith(SHOWN_PREFIXES)
+    }
+
+
+def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
+    """Foreign output with the values of secret-looking variables struck out of it."""
+    source = os.environ if environ is None else environ
+    values = {v for k, v in source.items() if SECRET_NAME.search(k) and len(v) >= 6}
+    for value in sorted(values, key=len, reverse=True):
+        text = text.replace(value, STRUCK)
+    return text
