@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import types
+import typing
 from enum import Enum
 from pathlib import PurePath
 from typing import Any
@@ -40,3 +42,30 @@ def digest(value: Any) -> str:
 def document(**keys: Any) -> str:
     """A document for other tools: indented, with the schema's number first."""
     return json.dumps({"schema": SCHEMA, **plain(keys)}, indent=2, allow_nan=False)
+
+
+def revive(kind: Any, value: Any) -> Any:
+    """The value of type `kind` of which `plain` made `value`.
+
+    Knows what the model uses: frozen dataclasses, enums, paths, tuples, `X | None`, scalars.
+    Keys that this version does not know are passed over, missing ones take their default.
+    Raises ValueError or TypeError for what cannot be such a value.
+    """
+    if dataclasses.is_dataclass(kind):
+        if not isinstance(value, dict):
+            raise ValueError(f"{value!r} is no {kind}")
+        types_of = typing.get_type_hints(kind)
+        names = [f.name for f in dataclasses.fields(kind) if f.name in value]
+        make = typing.cast(Any, kind)
+        return make(**{name: revive(types_of[name], value[name]) for name in names})
+    parts = typing.get_args(kind)
+    if typing.get_origin(kind) is tuple:
+        if len(parts) == 2 and parts[1] is Ellipsis:
+            return tuple(revive(parts[0], v) for v in value)
+        return tuple(revive(p, v) for p, v in zip(parts, value, strict=True))
+    if typing.get_origin(kind) in (types.UnionType, typing.Union):
+        inner = next(p for p in parts if p is not type(None))
+        return None if value is None else revive(inner, value)
+    if isinstance(kind, type) and issubclass(kind, (Enum, PurePath)):
+        return kind(value)
+    return value

@@ -474,6 +474,7 @@ class ConfigurationRecord:
     key: str
     id: str
     provenance: str  # canonical JSON, redacted
+    buffers: str = "host"  # host, cuda, rocm
 
 
 @dataclass(frozen=True, slots=True)
