@@ -1,0 +1,102 @@
+"""What every suite shares: the result of a parse, and the ways to read a foreign number."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NoReturn, Protocol
+
+from mpigraft.errors import UsageError
+from mpigraft.model import Finding, Level, Measurement
+
+SHOWN_LINES = 3  # foreign lines quoted in a finding; the rest is counted
+MAX_SIZE = 2**63 - 1  # the largest integer that the store can keep
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One output, read. `measurements` are in the order of the output; a benchmark that ran
+    twice is there twice. `header` is what the output says of itself (version, library, ranks).
+    """
+
+    measurements: tuple[Measurement, ...]
+    findings: tuple[Finding, ...] = ()
+    header: dict[str, str] = field(default_factory=dict)
+
+
+class Suite(Protocol):
+    """A reader of one suite's output."""
+
+    def parse(self, data: bytes, *, source: str) -> Parsed:
+        """`data` is the program's stdout, `source` names it in messages. Raises UsageError with
+        the file and line of whatever cannot be what the suite prints."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of an output, for messages."""
+
+    source: str
+    line: int  # from 1
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}"
+
+    def refuse(self, seen: str, mend: str = "") -> NoReturn:
+        raise UsageError(
+            f"{self}: {seen}",
+            why="a table that was read wrongly would be compared as if it were right",
+            mend=mend or "give the program's own output, unedited, or remove the damaged part",
+        )
+
+
+def number(word: str, place: Place, what: str) -> float:
+    """A finite, non-negative decimal number. Python's own extras (1_0, nan) are refused."""
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0 or "_" in word:
+        place.refuse(f"{what} is {word[:40]!r}, not a finite number of 0 or more")
+    return value
+
+
+def whole(word: str, place: Place, what: str) -> int:
+    """A whole number of 0 or more that the store can keep."""
+    if not (word.isascii() and word.isdigit() and len(word) <= 19 and int(word) <= MAX_SIZE):
+        place.refuse(f"{what} is {word[:40]!r}, not a whole number of 0 or more")
+    return int(word)
+
+
+def foreign(lines: list[tuple[int, str]], source: str) -> tuple[Finding, ...]:
+    """One finding for all the lines that are no part of the suite's output."""
+    if not lines:
+        return ()
+    quoted = "; ".join(f"line {n}: {text.strip()[:120]}" for n, text in lines[:SHOWN_LINES])
+    more = f"; and {len(lines) - SHOWN_LINES} more" if len(lines) > SHOWN_LINES else ""
+    return (
+        Finding(
+            Level.INFO,
+            "foreign-output",
+            f"{source}: {len(lines)} lines are not the benchmark's: {quoted}{more}",
+            why="libraries and launchers print to stdout too, and it may explain a result",
+        ),
+    )
+
+
+def invalid(measurements: list[Measurement], source: str) -> tuple[Finding, ...]:
+    """One finding for all the values whose buffers did not hold what they should."""
+    wrong = [m for m in measurements if m.valid is False]
+    if not wrong:
+        return ()
+    first = ", ".join(dict.fromkeys(f"{m.benchmark.key} at {m.size} B" for m in wrong[:5]))
+    return (
+        Finding(
+            Level.ERROR,
+            "validation-failed",
+            f"{source}: {len(wrong)} values were measured on wrong data: {first}",
+            why="the MPI delivered bytes that are not those that were sent",
+            mend="do not use this configuration until its maker has mended it; report it with "
+            "the benchmark and size named here",
+        ),
+    )

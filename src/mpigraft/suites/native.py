@@ -1,0 +1,178 @@
+"""The output of mpigraft-bench: JSON lines of rank 0, amid whatever else reached stdout.
+
+A record starts with `{"mpigraft":` anywhere in a line, because a library that prints without a
+newline is glued to the record after it. `begin`, any number of `value`, `end` make one run;
+a run without its `end` was cut short.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from mpigraft.model import METRICS, Benchmark, Finding, Level, Measurement
+from mpigraft.run import clean
+from mpigraft.suites.base import MAX_SIZE, Parsed, Place, foreign, invalid
+
+MARK = b'{"mpigraft":'
+BENCHMARK = re.compile(r"[a-z][a-z0-9_]*(,[a-z_]+=[A-Za-z0-9._-]+)*")
+OTHER_KINDS = ("phase",)  # records of --probe, which `prove` reads
+
+
+def parse(data: bytes, *, source: str) -> Parsed:
+    """Measurements of one run of mpigraft-bench.
+
+    A missing end, an empty output and several worlds are findings of level error. Raises
+    UsageError for a record that is not JSON, lacks a key, has a number that is not finite, or
+    names a metric that is not in model.METRICS: such a line was not written by this program.
+    """
+    state = _State(source)
+    lines = data.split(b"\n")
+    for index, line in enumerate(lines):
+        _line(line, Place(source, index + 1), state, last=index == len(lines) - 1)
+    return Parsed(
+        tuple(state.measurements),
+        (*state.worries(), *invalid(state.measurements, source), *foreign(state.noise, source)),
+        state.header,
+    )
+
+
+@dataclass(slots=True)
+class _State:
+    source: str
+    measurements: list[Measurement] = field(default_factory=list)
+    noise: list[tuple[int, str]] = field(default_factory=list)
+    header: dict[str, str] = field(default_factory=dict)
+    begins: int = 0
+    ends: list[int] = field(default_factory=list)  # how many values each end counted
+
+    def worries(self) -> tuple[Finding, ...]:
+        """What the number of begins, ends and values says of the run as a whole."""
+        if not self.begins and not self.measurements:
+            return (_error(self.source, "no-output", "no record of mpigraft-bench",
+                           "a launcher can exit 0 although no rank ran"),)  # fmt: skip
+        found: list[Finding] = []
+        if self.begins > 1:
+            found.append(_error(
+                self.source, "several-worlds", f"{self.begins} processes printed as rank 0",
+                "the launcher and the MPI library do not understand each other, so every rank "
+                "started a world of its own",
+            ))  # fmt: skip
+        if not self.begins:
+            found.append(_error(self.source, "cut-short", "the start of the output is missing",
+                                "values before it are lost"))  # fmt: skip
+        if len(self.ends) < max(1, self.begins):
+            found.append(_error(self.source, "cut-short", "the output has no end record",
+                                "the program was ended or crashed before it was done"))  # fmt: skip
+        elif sum(self.ends) != len(self.measurements):
+            found.append(_error(
+                self.source, "values-lost",
+                f"{len(self.measurements)} values arrived of {sum(self.ends)} that were printed",
+                "a part of the output was lost on its way",
+            ))  # fmt: skip
+        return tuple(found)
+
+
+def _error(source: str, code: str, seen: str, why: str) -> Finding:
+    mend = "look at the launch's stderr, then run it again by hand with the argv shown by -v"
+    return Finding(Level.ERROR, code, f"{source}: {seen}", why, mend)
+
+
+def _line(line: bytes, place: Place, state: _State, *, last: bool) -> None:
+    start = line.find(MARK)
+    while start >= 0:
+        if line[:start].strip():
+            state.noise.append((place.line, clean(line[:start])))
+        # ASCII only, by the program's own rule: other bytes become characters JSON refuses
+        text = line[start:].decode("ascii", "replace")
+        try:
+            record, stop = json.JSONDecoder(parse_constant=_no_constant).raw_decode(text)
+        except (ValueError, RecursionError) as error:
+            if last:
+                return  # torn in the middle of a record: the missing end says so
+            place.refuse(f"a damaged record ({error}): {text[:80]}")
+        _record(record, place, state)
+        line = line[start + stop :]
+        start = line.find(MARK)
+    if line.strip():
+        state.noise.append((place.line, clean(line)))
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a finite number")
+
+
+def _record(record: dict[str, Any], place: Place, state: _State) -> None:
+    kind = record["mpigraft"]
+    if kind == "begin":
+        state.begins += 1
+        for key, value in record.items():
+            if key != "mpigraft" and isinstance(value, (str, int)):
+                state.header.setdefault(key, clean(str(value).encode()))
+    elif kind == "value":
+        state.measurements.append(_measurement(record, place))
+    elif kind == "end":
+        state.ends.append(_whole(record, "values", place))
+    elif kind not in OTHER_KINDS:
+        place.refuse(f"a record of the unknown kind {str(kind)[:40]!r}", _UPDATE)
+
+
+_UPDATE = "use the mpigraft-bench that belongs to this version of mpigraft"
+
+
+def _measurement(record: dict[str, Any], place: Place) -> Measurement:
+    name = record.get("benchmark")
+    if not isinstance(name, str) or not BENCHMARK.fullmatch(name):
+        place.refuse(f"the benchmark is {str(name)[:40]!r}, not a name")
+    metric = METRICS.get(str(record.get("metric")))
+    if metric is None or record.get("unit") != metric.unit:
+        said = f"{str(record.get('metric'))[:40]!r} in {str(record.get('unit'))[:20]!r}"
+        known = ", ".join(f"{m.name} in {m.unit}" for m in METRICS.values())
+        place.refuse(f"the metric is {said}; known are {known}", _UPDATE)
+    valid = record.get("valid")
+    if valid is not None and not isinstance(valid, bool):
+        place.refuse(f"valid is {str(valid)[:40]!r}, not true, false or null")
+    samples = record.get("samples") or []
+    if not isinstance(samples, list):
+        place.refuse("samples is not a list")
+    return Measurement(
+        benchmark=Benchmark.parse(f"native:{name}"),
+        metric=metric.name,
+        size=_whole(record, "size", place),
+        value=_finite(record.get("value"), "value", place),
+        mean=_maybe(record, "mean", place),
+        minimum=_maybe(record, "min", place),
+        maximum=_maybe(record, "max", place),
+        p90=_maybe(record, "p90", place),
+        p99=_maybe(record, "p99", place),
+        iterations=_whole(record, "iterations", place) if "iterations" in record else None,
+        valid=valid,
+        samples=tuple(_finite(s, "a sample", place) for s in samples),
+    )
+
+
+def _finite(value: Any, what: str, place: Place) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        place.refuse(f"{what} is {str(value)[:40]!r}, not a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number) or number < 0:
+        place.refuse(f"{what} is {number}, not a finite number of 0 or more")
+    return number
+
+
+def _maybe(record: dict[str, Any], key: str, place: Place) -> float | None:
+    value = record.get(key)
+    return None if value is None else _finite(value, key, place)
+
+
+def _whole(record: dict[str, Any], key: str, place: Place) -> int:
+    value = record.get(key)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_SIZE:
+        place.refuse(f"{key} is {str(value)[:40]!r}, not a whole number of 0 or more")
+    return value
