@@ -1,0 +1,210 @@
+"""The schedule: configurations x layouts x rounds, decided before the first launch.
+
+Everything here only computes: a wish in, a `Campaign` out, and `schedule` gives the same order
+on every machine for the same seed. The number of rounds is fixed before the start; nothing here
+looks at a result.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from mpigraft import __version__, configure
+from mpigraft.errors import MissingError, UsageError
+from mpigraft.jsonout import canonical
+from mpigraft.model import (
+    AllocationRecord,
+    Benchmark,
+    CampaignRecord,
+    Configuration,
+    Layout,
+    Machine,
+    Origin,
+)
+from mpigraft.wish import Wish, wish_from
+
+QUICK_BENCHMARKS = ("native:latency", "native:bibw", "native:allreduce")
+DEFAULT_BENCHMARKS = (*QUICK_BENCHMARKS, "native:bw", "native:bcast", "native:alltoall")
+QUICK_ROUNDS, DEFAULT_ROUNDS = 6, 10
+QUICK_BUDGET_MS, DEFAULT_BUDGET_MS = 8.0, 20.0  # per benchmark and size
+START_S = 30.0  # allowed for MPI_Init and the like before a launch counts as hung
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """Everything that a campaign will do."""
+
+    wish: Wish  # complete: rounds, seed, budget and limit are set
+    configurations: tuple[Configuration, ...]
+    baseline: Configuration
+    layouts: tuple[Layout, ...]
+    benchmarks: tuple[Benchmark, ...]
+    skipped: tuple[tuple[str, str], ...] = ()  # (configuration id, why it is not here)
+
+    @property
+    def plan(self) -> str:
+        """Canonical JSON that --resume reads back with `resumed`."""
+        return canonical(
+            {
+                "wish": self.wish,
+                "configurations": [{"key": c.key, "id": c.id} for c in self.configurations],
+                "baseline": self.baseline.key,
+                "layouts": [layout.key for layout in self.layouts],
+                "benchmarks": [b.key for b in self.benchmarks],
+                "skipped": self.skipped,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One launch of the schedule. `replica` 1 is the baseline's second launch in a round."""
+
+    round: int
+    slot: int
+    configuration: Configuration
+    layout: Layout
+    replica: int = 0
+
+    @property
+    def place(self) -> tuple[int, str, str, int]:
+        """What names this launch in the store: round, configuration, layout, replica."""
+        return (self.round, self.configuration.key, self.layout.key, self.replica)
+
+
+def schedule(campaign: Campaign) -> tuple[Step, ...]:
+    """Every launch in order: in each round every configuration once and the baseline twice, in
+    an order that depends on the seed alone."""
+    rng = random.Random(campaign.wish.seed)  # noqa: S311  an order, not a secret
+    steps: list[Step] = []
+    for number in range(campaign.wish.rounds):
+        for layout in campaign.layouts:
+            arms = [(c, 0) for c in campaign.configurations] + [(campaign.baseline, 1)]
+            rng.shuffle(arms)
+            steps += [
+                Step(number, slot, configuration, layout, replica)
+                for slot, (configuration, replica) in enumerate(arms)
+            ]
+    return tuple(steps)
+
+
+def plan(
+    wish: Wish, machine: Machine, contents: configure.Contents = configure.contents
+) -> Campaign:
+    """Turn a wish into a campaign for this machine.
+
+    `contents` gives (soname, digest) of an MPI's libmpi and closure, for the keys. Raises
+    UsageError for a wish that cannot be read, MissingError for one that cannot be met here.
+    """
+    layouts = configure.layouts(wish, machine)
+    benchmarks = _benchmarks(wish)
+    configurations, skipped = configure.configurations(wish, machine, layouts, contents)
+    if not configurations:
+        reasons = "; ".join(f"{name}: {why}" for name, why in skipped) or "no MPI was found"
+        raise MissingError(
+            f"no configuration can run here ({reasons})",
+            mend="`mpigraft discover` shows what is here, `mpigraft get openmpi` fetches one",
+        )
+    return Campaign(
+        wish=_complete(wish, len(benchmarks)),
+        configurations=configurations,
+        baseline=configure.baseline(configurations, wish.baseline),
+        layouts=layouts,
+        benchmarks=benchmarks,
+        skipped=skipped,
+    )
+
+
+def _benchmarks(wish: Wish) -> tuple[Benchmark, ...]:
+    names = wish.benchmark or (QUICK_BENCHMARKS if wish.quick else DEFAULT_BENCHMARKS)
+    benchmarks = tuple(dict.fromkeys(Benchmark.parse(name) for name in names))
+    for benchmark in benchmarks:
+        if benchmark.suite != "native":
+            raise UsageError(
+                f"{benchmark.key} cannot be started: only native: benchmarks are run here",
+                mend="`mpigraft import` takes the output of OSU and IMB",
+            )
+    return benchmarks
+
+
+def _complete(wish: Wish, benchmarks: int) -> Wish:
+    """The wish with every default that a later look must find again: rounds, seed, times."""
+    if not 1 <= wish.min_size <= wish.max_size <= 1 << 30:
+        raise UsageError(
+            f"message sizes {wish.min_size} to {wish.max_size} are no range within 1 B to 1 GiB"
+        )
+    budget = wish.budget_ms or (QUICK_BUDGET_MS if wish.quick else DEFAULT_BUDGET_MS)
+    return replace(
+        wish,
+        name=wish.name or ("quick" if wish.quick else "bench"),
+        rounds=wish.rounds or (QUICK_ROUNDS if wish.quick else DEFAULT_ROUNDS),
+        seed=wish.seed or random.SystemRandom().randrange(1, 2**32),
+        budget_ms=budget,
+        limit_s=wish.limit_s or _limit(wish, benchmarks, budget),
+    )
+
+
+def _limit(wish: Wish, benchmarks: int, budget_ms: float) -> float:
+    """Seconds after which a launch counts as hung: a start, and every size at thirty times its
+    budget, since slow transports pass it with one message and validation is off the clock."""
+    sizes = wish.max_size.bit_length() - wish.min_size.bit_length() + 1
+    return START_S + 30 * benchmarks * sizes * budget_ms / 1000
+
+
+def resumed(
+    text: str, machine: Machine, contents: configure.Contents = configure.contents
+) -> Campaign:
+    """The campaign of a stored plan, with this machine's MPIs in it again.
+
+    Raises UsageError when the libraries are no longer those of the plan.
+    """
+    stored = json.loads(text)
+    campaign = plan(wish_from(stored["wish"], "stored plan"), machine, contents)
+    here = {c.key: c for c in campaign.configurations}
+    lost = [c["id"] for c in stored["configurations"] if c["key"] not in here]
+    if lost:
+        raise UsageError(
+            f"cannot resume: {', '.join(lost)} is no longer what the campaign measured",
+            why="libraries or transport changed; old and new rounds would be mixed",
+            mend="start a new campaign",
+        )
+    return replace(
+        campaign,
+        configurations=tuple(here[c["key"]] for c in stored["configurations"]),
+        baseline=here[stored["baseline"]],
+    )
+
+
+def record(campaign: Campaign) -> CampaignRecord:
+    """The campaign as the store keeps it, with an identity of its own."""
+    return CampaignRecord(
+        id=str(uuid.uuid4()),
+        name=campaign.wish.name,
+        created=now(),
+        origin=Origin.RUN,
+        seed=campaign.wish.seed,
+        rounds=campaign.wish.rounds,
+        baseline=campaign.baseline.key,
+        plan=campaign.plan,
+        tool=__version__,
+    )
+
+
+def allocation(campaign: str, machine: Machine) -> AllocationRecord:
+    """This host, from now on, as one allocation of a campaign."""
+    return AllocationRecord(
+        id=str(uuid.uuid4()),
+        campaign=campaign,
+        started=now(),
+        host=machine.hostname,
+        machine=canonical(replace(machine, mpis=())),
+    )
+
+
+def now() -> str:
+    """ISO 8601 in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

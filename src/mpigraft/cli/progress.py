@@ -1,0 +1,93 @@
+"""A campaign's progress: a bar with the time left on a terminal, plain lines in a pipe."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from mpigraft.campaign import Campaign, Step
+from mpigraft.cli.common import console
+from mpigraft.measure import Outcome
+from mpigraft.model import Configuration, Evidence, Layout, Level
+
+
+class Progress:
+    """Hears what pipeline.bench does and shows it on stderr; results go to stdout elsewhere."""
+
+    def __init__(self) -> None:
+        self.console = console(stderr=True)
+        self.live = self.console.is_terminal
+        self.bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=self.console,
+            disable=not self.live,
+            transient=True,
+        )
+        self.task = self.bar.add_task("proving transports", total=None)
+        self.rounds = 0
+        self.launches = 0
+        self.done = 0
+        self.round = -1
+        self.started = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.bar.stop()
+
+    def began(self, campaign: Campaign, launches: int) -> None:
+        self.rounds = campaign.wish.rounds
+        self.launches = launches
+        arms = len(campaign.configurations)
+        self._say(f"{arms} configurations, {self.rounds} rounds, {launches} launches")
+        self._say(f"baseline: {campaign.baseline.id}")
+
+    def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None:
+        mark = "proven" if evidence.ok else "FAILED"
+        self._say(f"  {mark}: {configuration.id} {layout.key}: {evidence.ran or 'nothing ran'}")
+        for finding in evidence.findings:
+            if finding.level is Level.ERROR:
+                self._say(f"    {finding.code}: {finding.seen}")
+
+    def launched(self, step: Step, outcome: Outcome, wall_s: float) -> None:
+        self.done += 1
+        if step.round != self.round:
+            self.round = step.round
+            self.started_round(step.round)
+        self.bar.update(
+            self.task,
+            total=self.launches,
+            completed=self.done,
+            description=f"round {step.round + 1}/{self.rounds}",
+        )
+        if not outcome.measurements:
+            reason = outcome.findings[0].seen if outcome.findings else outcome.state
+            self._say(f"  {outcome.state}: {step.configuration.id}, {wall_s:.1f} s: {reason}")
+
+    def started_round(self, number: int) -> None:
+        """In a pipe a bar is noise: one line a round, with the time left."""
+        if self.live:
+            return
+        spent = time.monotonic() - self.started
+        left = spent / self.done * (self.launches - self.done)
+        print(
+            f"round {number + 1}/{self.rounds}, about {left / 60:.1f} minutes left",
+            file=sys.stderr,
+        )
+
+    def _say(self, line: str) -> None:
+        self.bar.console.print(line, soft_wrap=True)

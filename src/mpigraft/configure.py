@@ -1,0 +1,223 @@
+"""Which configurations and layouts a wish means on this machine, and what their keys are.
+
+A configuration that cannot run here is left out with its reason, unless it was asked for by
+name: then the command ends, since measuring something else would answer another question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from mpigraft import env
+from mpigraft.errors import MissingError, UsageError
+from mpigraft.jsonout import canonical, digest
+from mpigraft.knowledge.loader import Facts, offers, resolve
+from mpigraft.model import (
+    Configuration,
+    ConfigurationRecord,
+    EnvRow,
+    Family,
+    Layout,
+    Machine,
+    MpiInstall,
+    Scope,
+    Transport,
+)
+from mpigraft.resolve import contents as resolve_libraries
+from mpigraft.wish import Wish
+
+Contents = Callable[[MpiInstall], tuple[tuple[str, str], ...]]
+
+
+def contents(mpi: MpiInstall) -> tuple[tuple[str, str], ...]:
+    """(soname, SHA-256) of an MPI's libmpi and all that the loader would map with it."""
+    if mpi.libmpi is None:
+        return ()
+    environment = env.apply(env.base(), mpi.environment, Scope.RANK)
+    return resolve_libraries(mpi.libmpi, environment)
+
+
+def layouts(wish: Wish, machine: Machine) -> tuple[Layout, ...]:
+    cores = machine.cpu.cores
+    if wish.layout:
+        return tuple(dict.fromkeys(parse_layout(text, cores) for text in wish.layout))
+    pair = Layout(ranks_per_node=2, bind="core" if cores >= 2 else "none")
+    if wish.quick or cores <= 2:
+        return (pair,)
+    return (pair, Layout(ranks_per_node=cores))
+
+
+def parse_layout(text: str, cores: int) -> Layout:
+    """`1x4`: nodes x ranks per node; `1x4x2` with threads; `-none` leaves ranks unbound. More
+    ranks than cores are never bound."""
+    head, _, bind = text.partition("-")
+    words = head.split("x")
+    if not (2 <= len(words) <= 3 and all(w.isdecimal() and int(w) > 0 for w in words)):
+        raise UsageError(
+            f"layout {text!r} is not NODESxRANKS", mend="for example 1x4, or 1x4x2 with threads"
+        )
+    if bind not in ("", "core", "none"):
+        raise UsageError(f"layout {text!r}: binding is core or none")
+    numbers = [int(w) for w in words]
+    if numbers[0] != 1:
+        raise UsageError(
+            f"layout {text!r} asks for {numbers[0]} nodes; launches stay on this host",
+            mend="use 1xRANKS",
+        )
+    crowded = numbers[1] > cores
+    return Layout(*numbers, bind="none" if crowded else bind or "core")
+
+
+def configurations(
+    wish: Wish,
+    machine: Machine,
+    on: Sequence[Layout],
+    libraries_of: Contents,
+) -> tuple[tuple[Configuration, ...], tuple[tuple[str, str], ...]]:
+    """Configurations that can run here, and those that cannot, with the reason."""
+    facts = Facts.of(machine, nodes=max(layout.nodes for layout in on))
+    found: list[Configuration] = []
+    skipped: list[tuple[str, str]] = []
+    for mpi in select_mpis(wish.mpi, machine.mpis):
+        if not mpi.usable:
+            skipped.append((mpi.id, mpi.reason))
+            continue
+        offered = {offer.name: offer for offer in offers(mpi, facts)}
+        libraries = libraries_of(mpi)
+        for name in wish.transport or offered:
+            offer = offered.get(name)
+            if offer is None or not offer.usable:
+                why = offer.reason if offer else f"{mpi.family} has no transport of this name"
+                skipped.append((f"{mpi.id}/{name}", why))
+                continue
+            one = _configuration(wish, mpi, resolve(name, mpi, facts), libraries)
+            if one.key in {c.key for c in found}:
+                skipped.append((one.id, "the same libraries were found under another name"))
+            else:
+                found.append(one)
+    _refuse_unmet(wish, found, skipped)
+    return tuple(found), tuple(skipped)
+
+
+def _refuse_unmet(
+    wish: Wish, found: Sequence[Configuration], skipped: Iterable[tuple[str, str]]
+) -> None:
+    """A transport that was named and that no chosen MPI can use ends the command."""
+    met = {c.transport.name for c in found if c.transport}
+    for name in wish.transport:
+        if name in met:
+            continue
+        reasons = [f"{who}: {why}" for who, why in skipped if who.endswith(f"/{name}")]
+        raise MissingError(
+            f"transport {name} cannot be used here ({'; '.join(reasons) or 'unknown name'})",
+            mend="`mpigraft discover` lists the transports of each MPI with the reason",
+        )
+
+
+def _configuration(
+    wish: Wish,
+    mpi: MpiInstall,
+    transport: Transport,
+    libraries: tuple[tuple[str, str], ...],
+) -> Configuration:
+    rows = tuple(EnvRow(k, v, Scope.RANK, "user") for k, v in wish.settings)
+    key = digest(
+        {
+            "libraries": libraries,
+            "transport": [transport.row, transport.template],
+            "settings": wish.settings,
+            "buffers": wish.buffers,
+            "guest": None,
+        }
+    )
+    tail = "".join(f"+{k}={v}" for k, v in wish.settings)
+    tail += "" if wish.buffers == "host" else f"[{wish.buffers}]"
+    return Configuration(
+        key=key,
+        id=f"{mpi.id}/{transport.name}{tail}",
+        mpi=mpi,
+        transport=replace(transport, env=transport.env + rows),
+        buffers=wish.buffers,
+        settings=wish.settings,
+        named=bool(wish.transport),
+        libraries=libraries,
+    )
+
+
+def select_mpis(specs: Sequence[str], mpis: Sequence[MpiInstall]) -> tuple[MpiInstall, ...]:
+    """MPIs by id (openmpi@5.0.11), by family (intel), or by id's beginning (openmpi@5)."""
+    if not specs:
+        return tuple(m for m in mpis if m.usable)
+    chosen: dict[str, MpiInstall] = {}
+    for spec in specs:
+        hits = [m for m in mpis if m.id == spec] or [
+            m for m in mpis if m.family == spec or ("@" in spec and m.id.startswith(spec))
+        ]
+        if not hits:
+            known = ", ".join(m.id for m in mpis) or "none"
+            fetch = f"`mpigraft get {spec.partition('@')[0]}` may fetch it"
+            raise MissingError(f"no MPI {spec!r} here; found: {known}", mend=fetch)
+        chosen.update((m.id, m) for m in hits)
+    return tuple(chosen.values())
+
+
+def baseline(configurations: Sequence[Configuration], wish: str) -> Configuration:
+    """--baseline (an id or its beginning), else Cray MPICH, else the first MPI in PATH, else
+    the first id. Raises UsageError for a wish that names none."""
+    if wish:
+        hits = [c for c in configurations if c.id == wish] or [
+            c for c in configurations if c.id.startswith(wish)
+        ]
+        if not hits:
+            known = ", ".join(c.id for c in configurations)
+            raise UsageError(f"baseline {wish!r} is none of the configurations: {known}")
+        return hits[0]
+    cray = [c for c in configurations if c.mpi and c.mpi.family is Family.CRAY_MPICH]
+    in_path = [c for c in configurations if c.mpi and c.mpi.source == "path"]
+    return (cray or in_path or sorted(configurations, key=lambda c: c.id))[0]
+
+
+def provenance(configuration: Configuration, program: str) -> str:
+    """Canonical JSON of where a configuration comes from; `program` is the digest of the native
+    programs that measured it. Environment through the allow-list, secrets struck out."""
+    mpi, transport = configuration.mpi, configuration.transport
+    if mpi is None or transport is None:
+        return canonical({"id": configuration.id})
+    rows = [*mpi.environment, *transport.env]
+    visible = env.shown({row.name: row.value or "" for row in rows})
+    return canonical(
+        {
+            "mpi": mpi.id,
+            "family": mpi.family,
+            "version": mpi.version,
+            "abi": mpi.abi,
+            "library_version": mpi.library_version,
+            "source": mpi.source,
+            "found": mpi.found,
+            "libmpi": mpi.libmpi,
+            "launcher": [mpi.launcher_kind, mpi.launcher_version],
+            "libfabric": mpi.libfabric,
+            "ucx": mpi.ucx,
+            "transport": [transport.name, transport.row],
+            "sources": transport.sources,
+            "environment": [
+                {"name": r.name, "value": visible[r.name], "scope": r.scope, "source": r.source}
+                for r in rows
+                if r.name in visible
+            ],
+            "libraries": configuration.libraries,
+            "programs": program,
+        }
+    )
+
+
+def record(campaign: str, configuration: Configuration, told: str) -> ConfigurationRecord:
+    """A configuration as the store keeps it."""
+    return ConfigurationRecord(
+        campaign=campaign,
+        key=configuration.key,
+        id=configuration.id,
+        provenance=told,
+        buffers=configuration.buffers,
+    )

@@ -1,0 +1,184 @@
+"""The whole flow, read first: discover -> plan -> launch -> prove -> measure -> store.
+
+Stages compute; this file has the effects between them: it starts what `launch` made, and hands
+what came back to `prove`, `measure` and the store. `watch` hears of each thing as it happens.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from mpigraft import cache, campaign, configure, measure, prove
+from mpigraft.campaign import Campaign, Step
+from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch
+from mpigraft.jsonout import plain, revive
+from mpigraft.launch import prepare
+from mpigraft.lock import campaign_lock
+from mpigraft.model import (
+    Configuration,
+    Evidence,
+    EvidenceRecord,
+    LaunchState,
+    Layout,
+    Level,
+    Machine,
+    RankRecord,
+)
+from mpigraft.natives import Natives, natives
+from mpigraft.run import Completed, run
+from mpigraft.store import Store, Writer
+
+PROBE_LIMIT_S = 60.0
+GIVE_UP_AFTER = 2  # failures in a row after which a configuration is not started again
+
+Pair = tuple[str, str]  # keys of configuration and layout
+Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], "Ran"]
+Ran = tuple[Completed, tuple[RankRecord, ...]]
+
+
+class Watch(Protocol):
+    """Hears of a campaign's progress; cli shows it."""
+
+    def began(self, campaign: Campaign, launches: int) -> None: ...
+    def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None: ...
+    def launched(self, step: Step, outcome: measure.Outcome, wall_s: float) -> None: ...
+
+
+def bench(asked: Campaign, machine: Machine, store: Store, watch: Watch, resume: str = "") -> str:
+    """Run a campaign, or the rest of campaign `resume`, and return its id.
+
+    Raises LaunchFailed or TransportMismatch when a configuration that was named did not run as
+    asked, and MissingError when the store cannot be written; what was measured until then stays.
+    """
+    programs = {c.key: _natives(c, machine, asked) for c in asked.configurations}
+    with campaign_lock(), store.writer() as writer, _starter(programs) as start:
+        identity = resume or _announce(asked, programs, writer)
+        allocation = campaign.allocation(identity, machine)
+        writer.add_allocation(allocation)
+        done = {measure.place(launch) for launch in store.launches(identity)} if resume else set()
+        steps = [step for step in campaign.schedule(asked) if step.place not in done]
+        watch.began(asked, len(steps))
+        old = store.evidence(identity) if resume else ()
+        refused = {(e.configuration, e.layout) for e in old if not e.evidence.ok}
+        ready = set(_prove(asked, identity, refused, programs, start, writer, watch))
+        failed: Counter[Pair] = Counter()
+        trouble: list[MpigraftError] = []
+        for step in steps:
+            pair = (step.configuration.key, step.layout.key)
+            if pair not in ready or failed[pair] >= GIVE_UP_AFTER:
+                continue
+            words = measure.program(asked.wish, asked.benchmarks, programs[pair[0]])
+            ran = start(step.configuration, step.layout, words, asked.wish.limit_s, False)
+            outcome = measure.outcome(step.configuration, step.layout, asked.benchmarks, *ran)
+            writer.add_launch(
+                measure.record(identity, allocation.id, step, ran[0], outcome),
+                outcome.measurements,
+                {"stdout": ran[0].stdout, "stderr": ran[0].stderr},
+            )
+            failed[pair] = 0 if outcome.state is LaunchState.OK else failed[pair] + 1
+            if step.configuration.named and outcome.state is not LaunchState.OK:
+                trouble.append(_error(step.configuration, outcome))
+            watch.launched(step, outcome, ran[0].wall_s)
+    if trouble:
+        raise trouble[0]
+    return identity
+
+
+def _natives(configuration: Configuration, machine: Machine, asked: Campaign) -> Natives:
+    assert configuration.mpi is not None
+    return natives(configuration.mpi, machine.cpu.architecture, asked.wish.native_build)
+
+
+def _announce(asked: Campaign, programs: dict[str, Natives], writer: Writer) -> str:
+    """Write the campaign and its configurations before anything is started."""
+    record = campaign.record(asked)
+    writer.add_campaign(record)
+    for configuration in asked.configurations:
+        told = configure.provenance(configuration, programs[configuration.key].digest)
+        writer.add_configuration(configure.record(record.id, configuration, told))
+    return record.id
+
+
+@contextmanager
+def _starter(programs: dict[str, Natives]) -> Iterator[Start]:
+    """A function that starts a configuration's program, waits, and reads the witness."""
+    with tempfile.TemporaryDirectory(prefix="mpigraft-") as scratch:
+        count = iter(range(1 << 30))
+
+        def start(
+            configuration: Configuration,
+            layout: Layout,
+            words: tuple[str, ...],
+            limit_s: float,
+            probe: bool,
+        ) -> Ran:
+            witness = Path(scratch) / f"witness-{next(count)}"
+            witness.mkdir()
+            launch = prepare(
+                configuration,
+                layout,
+                words,
+                natives=programs[configuration.key],
+                witness=witness,
+                limit_s=limit_s,
+                cwd=Path(scratch),
+                probe=probe,
+            )
+            ended = run(launch.argv, env=dict(launch.env), cwd=launch.cwd, limit_s=limit_s + 15)
+            return ended, prove.read_witness(witness)
+
+        yield start
+
+
+def _prove(
+    asked: Campaign,
+    identity: str,
+    refused: set[Pair],
+    programs: dict[str, Natives],
+    start: Start,
+    writer: Writer,
+    watch: Watch,
+) -> Iterator[Pair]:
+    """Probe every configuration on every layout, or take the evidence of an earlier probe of
+    the same contents on this boot of this host; yield the pairs that run as asked."""
+    for configuration in asked.configurations:
+        for layout in asked.layouts:
+            if (configuration.key, layout.key) in refused:
+                continue  # refused when the campaign began: its rounds would lack a first half
+            natives_here = programs[configuration.key]
+            key = prove.evidence_key(configuration, layout, natives_here)
+            kept = cache.get("evidence", key)
+            if kept is not None:
+                evidence = revive(Evidence, kept)
+            else:
+                words = prove.probe_program(natives_here)
+                ran = start(configuration, layout, words, PROBE_LIMIT_S, True)
+                evidence = prove.judge(configuration, layout, *ran)
+            if evidence.ok and kept is None:
+                cache.put("evidence", key, plain(evidence))
+            writer.add_evidence(EvidenceRecord(identity, configuration.key, layout.key, evidence))
+            watch.proved(configuration, layout, evidence)
+            if evidence.ok:
+                yield configuration.key, layout.key
+            elif configuration.named:
+                raise _refusal(configuration, evidence)
+
+
+def _refusal(configuration: Configuration, evidence: Evidence) -> MpigraftError:
+    """The error for a named configuration whose probe failed: 5 when something else ran than
+    was asked for, 4 when nothing ran."""
+    worst = next(f for f in evidence.findings if f.level is Level.ERROR)
+    kind = TransportMismatch if evidence.ran else LaunchFailed
+    seen = f"asked for {configuration.id}, ran {evidence.ran or 'nothing'}: {worst.seen}"
+    return kind(seen, why=worst.why, mend=worst.mend)
+
+
+def _error(configuration: Configuration, outcome: measure.Outcome) -> MpigraftError:
+    worst = next(f for f in outcome.findings if f.level is Level.ERROR)
+    kind = TransportMismatch if outcome.state is LaunchState.MISMATCH else LaunchFailed
+    return kind(f"{configuration.id}: {worst.seen}", why=worst.why, mend=worst.mend)
