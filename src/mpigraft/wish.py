@@ -7,6 +7,7 @@ flags can, and a stored plan can be read back.
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -94,12 +95,22 @@ def _typed(key: str, value: Any, source: str) -> Any:
 def read_wish(path: Path) -> Wish:
     """The wish in a TOML campaign file. Raises UsageError with file and line."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        table = tomllib.loads(text)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not a TOML file: {error}") from error
+    for key, value in table.items():
+        wish_from({key: value}, f"{path}:{_line_of(key, text)}")
     return wish_from(table, str(path))
+
+
+def _line_of(key: str, text: str) -> int:
+    """The line, from 1, on which a top-level key of a TOML file stands: tomllib keeps none."""
+    pattern = re.compile(rf"""\s*\[*\s*["']?{re.escape(key)}["']?\s*[].=]""")
+    lines = text.splitlines()
+    return next((n for n, line in enumerate(lines, 1) if pattern.match(line)), 1)
 
 
 def merged(file: Wish, flags: Mapping[str, Any]) -> Wish:
