@@ -1,0 +1,182 @@
+"""The rules of the house that no linter knows: one door each, small files, no machine's paths."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from mpigraft import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src/mpigraft"
+FILE_LINES = 400
+FUNCTION_LINES = 60
+CACHES = {".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__"}
+
+# Spelled in pieces, or this file would break its own rule.
+REGISTRY_HOSTS = re.compile(
+    r"\b(" + "|".join(rf"{name}\.{end}" for name, end in (
+        ("pypi", "org"), ("pythonhosted", "org"), ("debian", "org"), ("npmjs", "org"),
+        ("crates", "io"), ("golang", "org"), ("maven", "org"), ("apache", r"org/maven"),
+        ("ubuntu", "com"), ("anaconda", "org"), ("anaconda", "com"),
+    )) + r")\b"
+)  # fmt: skip
+MACHINE_PATHS = re.compile(r"(?<![\w.])/(work|root|tmp/w|home/\w+)/")
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def tracked() -> list[Path]:
+    """Every text file that is part of the project; without git, all but what `make` made."""
+    if (ROOT / ".git").exists():
+        listing = subprocess.run(
+            ["git", "-C", ROOT, "ls-files", "-z"], check=True, capture_output=True
+        ).stdout.decode()
+        paths = [ROOT / name for name in listing.split("\0") if name]
+    else:
+        made = {".venv", "build", "dist", "prebuilt", "results", "report.html"}
+        paths = [p for p in ROOT.rglob("*") if not (made | CACHES) & set(p.relative_to(ROOT).parts)]
+    return [p for p in paths if p.is_file() and b"\0" not in p.read_bytes()[:4096]]
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def inside(path: Path, *rooms: str) -> bool:
+    return any(path.is_relative_to(SOURCE / room) for room in rooms)
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """(dotted name, line) of each call."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node.lineno
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """(module, line) of each import, inside functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, node.lineno
+
+
+def importers(module: str) -> set[str]:
+    return {
+        name(path)
+        for path in modules()
+        for found, _ in imports(ast.parse(path.read_text()))
+        if found.split(".")[0] == module
+    }
+
+
+STARTS_A_PROCESS = re.compile(
+    r"os\.(system|popen|fork|forkpty|spawn\w+|posix_spawnp?|exec[lv]\w*)|pty\.\w+|ctypes.*\.system"
+)
+
+
+def test_only_run_starts_processes() -> None:
+    assert importers("subprocess") <= {"src/mpigraft/run.py"}
+    assert not importers("multiprocessing")
+    for path in modules():
+        if path.name != "run.py":
+            found = [c for c in calls(ast.parse(path.read_text())) if STARTS_A_PROCESS.match(c[0])]
+            assert not found, f"{name(path)} starts a process: {found}"
+
+
+def test_only_the_store_speaks_to_the_database() -> None:
+    assert importers("sqlite3") <= {name(p) for p in SOURCE.glob("store*")} | {
+        name(p) for p in SOURCE.glob("store/*.py")
+    }
+
+
+def test_only_cli_and_report_print() -> None:
+    for path in modules():
+        if inside(path, "cli", "report"):
+            continue
+        tree = ast.parse(path.read_text())
+        printed = [
+            c for c in calls(tree) if c[0] == "print" or re.match(r"sys\.std(out|err)", c[0])
+        ]
+        assert not printed, f"{name(path)} prints: {printed}"
+        drawn = [i for i in imports(tree) if i[0].split(".")[0] in {"rich", "typer", "click"}]
+        assert not drawn, f"{name(path)} draws: {drawn}"
+
+
+def test_heavy_imports_are_lazy() -> None:
+    heavy = ("numpy", "plotly", "rich", "sqlite3")
+    listed = subprocess.run(
+        [sys.executable, "-c", "import mpigraft.cli.main, sys; print(*sys.modules)"],
+        check=True,
+        capture_output=True,
+    ).stdout.decode()
+    loaded = set(listed.split())
+    assert "mpigraft.cli.main" in loaded
+    assert not loaded & set(heavy)
+
+
+def test_files_are_small() -> None:
+    for path in tracked():
+        if path.suffix in {".py", ".c", ".h", ".sh"} or path.name == "Makefile":
+            lines = len(path.read_text().splitlines())
+            assert lines < FILE_LINES, f"{name(path)} has {lines} lines"
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) -> int:
+    """Lines of a function; of a command without its signature, which is its table of options."""
+    first = function.body[0] if inside(path, "cli") else function
+    return (function.end_lineno or 0) - first.lineno + 1
+
+
+def test_functions_are_small() -> None:
+    for path in [*modules(), *(p for p in tracked() if p.suffix == ".py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = length(node, path)
+                assert lines < FUNCTION_LINES, f"{name(path)}: {node.name} has {lines} lines"
+
+
+def test_no_registry_host_and_no_path_of_one_machine() -> None:
+    for path in tracked():
+        text = path.read_text(errors="replace")
+        assert not REGISTRY_HOSTS.search(text), f"{name(path)} names a registry's host"
+        found = MACHINE_PATHS.search(text)
+        assert not found, f"{name(path)} names a path of one machine: {found and found[0]}"
+
+
+def test_nothing_is_left_to_do() -> None:
+    marks = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+    for path in tracked():
+        if path.suffix in {".py", ".c", ".h", ".toml"}:
+            assert not marks.search(path.read_text()), f"{name(path)} has a stub or a note to self"
+
+
+def test_each_error_has_its_exit_code() -> None:
+    base: type[errors.MpigraftError] = errors.MpigraftError
+    codes = {error.__name__: error.code for error in [base, *base.__subclasses__()]}
+    assert codes == {
+        "MpigraftError": 2,
+        "AnswerIsNo": 1,
+        "UsageError": 2,
+        "MissingError": 3,
+        "LaunchFailed": 4,
+        "TransportMismatch": 5,
+    }
+
+
+def test_an_error_says_what_why_and_what_to_do() -> None:
+    told = str(errors.MissingError("no mpirun", why="nothing can start", mend="mpigraft get mpich"))
+    assert told.splitlines() == [
+        "no mpirun",
+        "why it matters: nothing can start",
+        "what to do: mpigraft get mpich",
+    ]
+    assert str(errors.MissingError("no mpirun")) == "no mpirun"
