@@ -1,0 +1,114 @@
+"""What a campaign does not know, and what it would cost to know it.
+
+An interval shrinks with the square root of the rounds, so a half-width `spread` at R rounds
+needs about R x (spread / target)^2 rounds for `target`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import median
+
+from mpigraft.model import LaunchRecord, Origin, Verdict
+from mpigraft.report import ReportData, words
+from mpigraft.report.sections import cells, count
+
+TARGET = 0.05  # the precision that most choices between two MPIs need
+
+
+@dataclass(frozen=True, slots=True)
+class Honesty:
+    """A campaign's own limits. Fractions are of the ratio; None where the data cannot say."""
+
+    rounds: int
+    cells: int
+    inconclusive: int
+    spread: float | None  # half-width of a typical cell's 95 % interval
+    false_verdicts: int  # A/A cells that would have been called
+    aa_cells: int
+    target_rounds: int | None  # rounds for TARGET
+    round_s: float | None
+    single: bool  # no cell has an interval
+
+    @property
+    def line(self) -> str:
+        """One sentence, most important limit first."""
+        if self.single:
+            return (
+                f"{rounds(self.rounds)}: a value without an interval, "
+                f"so none of the {self.cells} cells can be called"
+            )
+        parts = [rounds(self.rounds)]
+        if self.spread is not None:
+            parts.append(f"a typical cell is known to ±{words.percent(self.spread)}")
+        parts.append(f"{self.inconclusive} of {self.cells} cells inconclusive")
+        if self.aa_cells:
+            parts.append(
+                f"the A/A pair, where nothing differs, gave {self.false_verdicts}/{self.aa_cells}"
+            )
+        if self.target_rounds is not None and self.target_rounds > self.rounds:
+            cost = f"±{words.percent(TARGET)} needs about {self.target_rounds} rounds"
+            parts.append(cost + _took(self.target_rounds, self.round_s))
+        return "; ".join(parts)
+
+
+def honesty(data: ReportData) -> Honesty:
+    comparison = data.comparison
+    every = cells(comparison)
+    spreads = [n.spread for n in comparison.noise if math.isfinite(n.spread) and n.spread > 0]
+    spread = median(spreads) if spreads else None
+    needed = None
+    if spread is not None and comparison.rounds > 0:
+        needed = math.ceil(comparison.rounds * (spread / TARGET) ** 2 - 1e-9)
+    return Honesty(
+        rounds=comparison.rounds,
+        cells=len(every),
+        inconclusive=count(every)[Verdict.INCONCLUSIVE],
+        spread=spread,
+        false_verdicts=sum(n.false_verdicts for n in comparison.noise),
+        aa_cells=sum(n.cells for n in comparison.noise),
+        target_rounds=needed,
+        round_s=round_seconds(data.launches),
+        single=comparison.origin is Origin.IMPORT or all(c.low is None for c in every),
+    )
+
+
+def round_seconds(launches: tuple[LaunchRecord, ...]) -> float | None:
+    """Median over the rounds of the wall time that a round's launches took together."""
+    totals: dict[tuple[str, int], float] = {}
+    for launch in launches:
+        place = (launch.allocation, launch.round)
+        totals[place] = totals.get(place, 0.0) + launch.wall_s
+    total = median(totals.values()) if totals else 0.0
+    return total if total > 0 else None
+
+
+def deciding(data: ReportData) -> str:
+    """How many rounds would decide the inconclusive cells; empty when nothing can be said.
+
+    Two marks rather than one: the last few cells lie on the margin itself and would ask for
+    more rounds than anyone will run.
+    """
+    needed = sorted(
+        c.rounds_needed
+        for c in cells(data.comparison)
+        if c.verdict is Verdict.INCONCLUSIVE and c.rounds_needed is not None
+    )
+    if not needed:
+        return ""
+    round_s = round_seconds(data.launches)
+    half, most = needed[(len(needed) - 1) // 2], needed[(len(needed) * 9 - 1) // 10]
+    first = f"{half} rounds{_took(half, round_s)} would decide half of the inconclusive cells"
+    if most == half:
+        return first
+    return f"{first}, {most} rounds{_took(most, round_s)} nine in ten"
+
+
+def _took(rounds: int, round_s: float | None) -> str:
+    return f" ({words.duration(rounds * round_s)})" if round_s else ""
+
+
+def rounds(number: int) -> str:
+    """`1 round`, `6 rounds`."""
+    return "1 round" if number == 1 else f"{number} rounds"

@@ -1,0 +1,55 @@
+"""A comparison as a document for other tools; its shape is in schemas/compare.json.
+
+Added keys keep the schema's number. A figure that is not finite becomes null: JSON has no NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mpigraft.jsonout import document, plain
+from mpigraft.model import METRICS, CellGroup
+from mpigraft.report import ReportData, cost
+from mpigraft.report.trouble import trouble
+
+
+def render(data: ReportData) -> str:
+    """The whole comparison: every cell of every benchmark and configuration."""
+    comparison = data.comparison
+    known = cost.honesty(data)
+    return document(
+        campaign=comparison.campaign,
+        baseline=comparison.baseline,
+        name=data.campaign.name if data.campaign else None,
+        origin=comparison.origin,
+        rounds=comparison.rounds,
+        margin=data.margin,
+        comparisons=[_group(group) for group in comparison.groups],
+        noise=[_finite(plain(noise)) for noise in comparison.noise],
+        honesty={
+            "spread": known.spread,
+            "inconclusive": known.inconclusive,
+            "cells": known.cells,
+            "target": cost.TARGET,
+            "target_rounds": known.target_rounds,
+            "round_seconds": known.round_s,
+            "line": known.line,
+        },
+        findings=trouble(data),
+        summary=comparison.summary,
+    )
+
+
+def _group(group: CellGroup) -> dict[str, Any]:
+    found: dict[str, Any] = _finite(plain(group))
+    metric = METRICS.get(group.metric)
+    return {**found, "better": metric.better.value if metric else None}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    return [_finite(v) for v in value] if isinstance(value, list) else value

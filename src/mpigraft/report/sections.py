@@ -1,0 +1,70 @@
+"""A comparison cut into sections: what shares a benchmark, layout and buffers is shown together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mpigraft.model import METRICS, Better, Cell, CellGroup, Comparison, Noise, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """All configurations on one benchmark, layout and kind of buffers."""
+
+    benchmark: str
+    metric: str
+    unit: str
+    better: Better
+    layout: str
+    buffers: str
+    groups: tuple[CellGroup, ...]
+    noise: Noise | None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(sorted({cell.size for group in self.groups for cell in group.cells}))
+
+    @property
+    def baseline(self) -> dict[int, float]:
+        """The baseline's value at each size, from the first configuration that has it."""
+        found: dict[int, float] = {}
+        for group in self.groups:
+            for cell in group.cells:
+                found.setdefault(cell.size, cell.baseline)
+        return dict(sorted(found.items()))
+
+    @property
+    def place(self) -> str:
+        """Layout and buffers for a headline; buffers only where they are not the host's."""
+        return self.layout if self.buffers == "host" else f"{self.layout}, {self.buffers} buffers"
+
+
+def sections(comparison: Comparison) -> tuple[Section, ...]:
+    """Sections in the comparison's own order; configurations keep theirs within each."""
+    noise = {(n.benchmark, n.layout): n for n in comparison.noise}
+    together: dict[tuple[str, str, str, str], list[CellGroup]] = {}
+    for group in comparison.groups:
+        place = (group.benchmark, group.layout, group.buffers, group.metric)
+        together.setdefault(place, []).append(group)
+    return tuple(
+        Section(
+            benchmark=benchmark,
+            metric=metric,
+            unit=groups[0].unit,
+            better=METRICS[metric].better if metric in METRICS else Better.LOWER,
+            layout=layout,
+            buffers=buffers,
+            groups=tuple(groups),
+            noise=noise.get((benchmark, layout)),
+        )
+        for (benchmark, layout, buffers, metric), groups in together.items()
+    )
+
+
+def cells(comparison: Comparison) -> list[Cell]:
+    return [cell for group in comparison.groups for cell in group.cells]
+
+
+def count(cells: list[Cell]) -> dict[Verdict, int]:
+    """How many cells have each verdict, every verdict named."""
+    return {verdict: sum(c.verdict is verdict for c in cells) for verdict in Verdict}

@@ -1,0 +1,250 @@
+"""A comparison on a terminal or in a pipe: at most 80 columns, colour only where there is some.
+
+The longest part comes first and the answer last, since the end is what a terminal shows:
+tables per size, one overview per benchmark, noise, findings, summary. `brief` leaves the tables
+out. Verdicts carry a sign as well as a colour; a stream that cannot write it gets ASCII.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from mpigraft.model import Cell, CellGroup, Comparison, Finding, Level, Origin, Verdict
+from mpigraft.report import ReportData, cost, words
+from mpigraft.report.sections import Section, cells, count, sections
+from mpigraft.report.trouble import trouble
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+NAME = 27  # columns for a configuration's id: the longest of the fetched MPIs
+STRIP = 24  # columns for one sign per size: 1 B to 8 MiB
+STYLES = {  # green and magenta differ for every kind of colour blindness; red and green do not
+    Verdict.FASTER: "bold green",
+    Verdict.SLOWER: "bold magenta",
+    Verdict.EQUIVALENT: "cyan",
+    Verdict.INCONCLUSIVE: "dim",
+}
+UNIT = re.compile(r"(?<=\d) (?=(?:%|B|KiB|MiB|GiB|s|min|h|days)\b|%)")
+STUCK = "\xa0"  # keeps a figure and its unit on one line; printed as a plain space
+LEVELS = {Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "bold red"}
+
+Signs = Mapping[Verdict, str]
+
+
+def show(data: ReportData, console: Console, *, brief: bool = False) -> None:
+    """Print the comparison; `brief` without the tables per size."""
+    signs = _signs(console)
+    found = sections(data.comparison)
+    _say(console, _headline(data))
+    if not brief:
+        for section in found:
+            for group in section.groups:
+                _table(console, section, group, data.comparison.baseline, signs)
+    for section in found:
+        _overview(console, section, data.comparison.baseline, signs)
+    _noise(console, data, signs)
+    findings = trouble(data)
+    if findings:
+        console.print()
+    for finding in findings:
+        _finding(console, finding)
+    _summary(console, data.comparison)
+
+
+def _signs(console: Console) -> Signs:
+    try:
+        "".join(words.VERDICTS.values()).encode(console.encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return words.VERDICTS_ASCII
+    return words.VERDICTS
+
+
+def _row(console: Console, *parts: str | tuple[str, str] | Text) -> None:
+    """One row: each part is a string, (string, style) or Text. It stays one line in a pipe."""
+    from rich.text import Text
+
+    text = Text.assemble(*parts)
+    text.rstrip()
+    console.print(text, soft_wrap=True)
+
+
+def _say(console: Console, text: str, style: str = "", indent: int = 2) -> None:
+    """A sentence, folded at the console's width; further lines are indented."""
+    from rich.text import Text
+
+    lines = textwrap.wrap(
+        UNIT.sub(STUCK, text),
+        width=console.width,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for line in lines:
+        console.print(Text(line.replace(STUCK, " "), style), soft_wrap=True)
+
+
+def _headline(data: ReportData) -> str:
+    comparison = data.comparison
+    what = words.visible(data.campaign.name) if data.campaign else "campaign"
+    when = f", {data.campaign.created[:10]}" if data.campaign else ""
+    kind = "imported" if comparison.origin is Origin.IMPORT else cost.rounds(comparison.rounds)
+    baseline = words.visible(comparison.baseline)
+    return f"{what} {comparison.campaign[:8]}{when}, {kind}, against {baseline}"
+
+
+def _table(
+    console: Console, section: Section, group: CellGroup, baseline: str, signs: Signs
+) -> None:
+    """Every size of one configuration on one benchmark."""
+    console.print()
+    _say(console, _title(section), "bold")
+    _say(console, f"{words.visible(group.configuration)} against {words.visible(baseline)}")
+    heads = ("size", "baseline", "value", "ratio", "95 % interval", "rounds")
+    _row(console, (_columns(*heads) + "  verdict", "dim"))
+    for cell in group.cells:
+        row = _columns(
+            words.size(cell.size),
+            words.number(cell.baseline),
+            words.number(cell.value),
+            words.ratio(cell.ratio),
+            words.interval(cell.low, cell.high),
+            str(cell.rounds),
+        )
+        _row(console, row, "  ", (_verdict(cell, signs), STYLES[cell.verdict]))
+    for crossing in words.crossings(group, baseline, section.better):
+        _row(console, f"from {words.size(crossing.size)} {words.visible(crossing.ahead)} is ahead")
+
+
+def _columns(size: str, baseline: str, value: str, ratio: str, interval: str, rounds: str) -> str:
+    return f"{size:>8} {baseline:>9} {value:>9} {ratio:>6}  {interval:<14} {rounds:>6}"
+
+
+def _verdict(cell: Cell, signs: Signs) -> str:
+    text = f"{signs[cell.verdict]} {cell.verdict}"
+    return text if cell.rounds_needed is None else f"{text}, needs {cell.rounds_needed}"
+
+
+def _title(section: Section) -> str:
+    return (
+        f"{words.visible(section.benchmark)}: {section.metric} in {section.unit}, "
+        f"{words.better(section.better)}, {section.place}"
+    )
+
+
+def _overview(console: Console, section: Section, baseline: str, signs: Signs) -> None:
+    """One row per configuration: a sign per size, and the ratio over the whole curve."""
+    console.print()
+    _say(console, _title(section), "bold")
+    _say(console, _absolute(section, baseline))
+    sizes = section.sizes
+    wide = len(sizes) <= STRIP
+    ruler = _ruler(sizes) if wide else ""
+    _row(console, (f"{'':{NAME}} {ruler:<{STRIP}} ratio over all sizes", "dim"))
+    for group in section.groups:
+        name = words.visible(group.configuration)
+        if len(name) > NAME:  # a long name has a line of its own, never cut
+            _row(console, name)
+            name = ""
+        strip = _strip(group, sizes, signs) if wide else _counts(group, signs)
+        whole = f"{signs[group.curve]} {words.ratio(group.pooled):>5}"
+        if group.pooled_low is not None:
+            whole += f" {words.interval(group.pooled_low, group.pooled_high)}"
+        _row(console, f"{name:<{NAME}} ", strip, " ", (whole, STYLES[group.curve]))
+    for group in section.groups:
+        changes = words.crossings(group, baseline, section.better)
+        if changes:
+            _say(console, _crossover(group, baseline, changes), "dim")
+
+
+def _crossover(group: CellGroup, baseline: str, changes: tuple[words.Crossing, ...]) -> str:
+    steps = ", ".join(
+        f"{'baseline' if c.ahead == baseline else 'it'} is ahead from {words.size(c.size)}"
+        for c in changes[:4]
+    )
+    more = f", and {len(changes) - 4} more" if len(changes) > 4 else ""
+    return f"{words.visible(group.configuration)}: {steps}{more}"
+
+
+def _absolute(section: Section, baseline: str) -> str:
+    """The baseline's value at a few sizes, so that a ratio has something to stand on."""
+    values = section.baseline
+    every = list(values)
+    few = sorted({every[0], every[len(every) // 2], every[-1]}) if every else []
+    parts = (words.number(values[s]) + (f" at {words.size(s)}" if s > 0 else "") for s in few)
+    margin = f"; margin {words.percent(section.noise.margin)}" if section.noise else ""
+    return f"baseline {words.visible(baseline)}: {', '.join(parts)}{margin}"
+
+
+def _ruler(sizes: tuple[int, ...]) -> str:
+    """Marks over the strip where 1, 1K and 1M stand; at least the first size."""
+    line = [" "] * len(sizes)
+    for place, size in enumerate(sizes):
+        mark = words.short_size(size)
+        free = all(c == " " for c in line[max(place - 1, 0) : place + len(mark)])
+        fits = place + len(mark) <= STRIP
+        if free and fits and (place == 0 or size in (1 << 10, 1 << 20)):
+            line[place : place + len(mark)] = mark
+    return "".join(line)
+
+
+def _strip(group: CellGroup, sizes: tuple[int, ...], signs: Signs) -> Text:
+    from rich.text import Text
+
+    verdicts = {cell.size: cell.verdict for cell in group.cells}
+    text = Text()
+    for size in sizes:
+        verdict = verdicts.get(size)
+        text.append(signs[verdict] if verdict else " ", STYLES[verdict] if verdict else "")
+    text.append(" " * (STRIP - len(sizes)))
+    return text
+
+
+def _counts(group: CellGroup, signs: Signs) -> Text:
+    """Where there are more sizes than columns: how many cells have each verdict."""
+    from rich.text import Text
+
+    text = Text()
+    for verdict, number in count(list(group.cells)).items():
+        if number:
+            text.append(f"{number}{signs[verdict]} ", STYLES[verdict])
+    text.append(" " * max(STRIP - len(text), 0))
+    return text
+
+
+def _noise(console: Console, data: ReportData, signs: Signs) -> None:
+    console.print()
+    legend = ", ".join(f"{signs[v]} {v}" for v in Verdict)
+    counts = count(cells(data.comparison))
+    _say(console, f"{legend}; one sign per size, the last for the curve", "dim")
+    _say(console, ", ".join(f"{number} {verdict}" for verdict, number in counts.items()) + " cells")
+    _say(console, _plus_minus(cost.honesty(data).line, signs))
+    if deciding := cost.deciding(data):
+        _say(console, deciding)
+
+
+def _plus_minus(text: str, signs: Signs) -> str:
+    return text.replace("±", "+-") if signs is words.VERDICTS_ASCII else text
+
+
+def _finding(console: Console, finding: Finding) -> None:
+    head = f"{finding.level} {words.visible(finding.code)}: {words.visible(finding.seen)}"
+    _say(console, head, LEVELS[finding.level])
+    if finding.why:
+        _say(console, f"  why: {words.visible(finding.why)}", indent=4)
+    if finding.mend:
+        _say(console, f"  what to do: {words.visible(finding.mend)}", indent=4)
+
+
+def _summary(console: Console, comparison: Comparison) -> None:
+    if not comparison.summary:
+        return
+    console.print()
+    first, *others = comparison.summary
+    _say(console, words.visible(first), "bold", indent=0)
+    for line in others:
+        _say(console, words.visible(line))

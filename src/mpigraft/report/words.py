@@ -1,0 +1,134 @@
+"""Numbers, sizes and verdicts as a person reads them, the same in every form of a report."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mpigraft.model import Better, Cell, CellGroup, Standing, Verdict
+
+UNITS = ((1 << 30, "GiB", "G"), (1 << 20, "MiB", "M"), (1 << 10, "KiB", "K"))
+VERDICTS = {
+    Verdict.FASTER: "▲",
+    Verdict.SLOWER: "▼",
+    Verdict.EQUIVALENT: "=",
+    Verdict.INCONCLUSIVE: "·",
+}
+VERDICTS_ASCII = {
+    Verdict.FASTER: "+",
+    Verdict.SLOWER: "-",
+    Verdict.EQUIVALENT: "=",
+    Verdict.INCONCLUSIVE: ".",
+}
+STANDINGS = {
+    Standing.PROVEN: "✓",
+    Standing.CONTRADICTED: "✗",
+    Standing.NOT_EXERCISED: "○",
+    Standing.NO_EVIDENCE: "?",
+}
+
+
+def size(count: int) -> str:
+    """Bytes of a message: 8 B, 1 KiB, 1.5 MiB; a dash where the benchmark has no size."""
+    if count <= 0:
+        return "-"
+    for unit, name, _ in UNITS:
+        if count >= unit:
+            return f"{count / unit:.4g} {name}" if count * 100 % unit == 0 else f"{count} B"
+    return f"{count} B"
+
+
+def short_size(count: int) -> str:
+    """The same in the width of a matrix column: 8, 1K, 4M."""
+    if count <= 0:
+        return "-"
+    for unit, _, letter in UNITS:
+        if count >= unit and count % unit == 0:
+            return f"{count // unit}{letter}"
+    return str(count)
+
+
+def number(value: float) -> str:
+    """Three significant digits, or all before the point; millions as M, so columns stay narrow."""
+    if not math.isfinite(value):
+        return "-"
+    for unit, letter in ((1e9, "G"), (1e6, "M")):
+        if abs(value) >= unit:
+            return f"{value / unit:.3g}{letter}"
+    if abs(value) >= 99.95:
+        return f"{value:.0f}"
+    return _three(value)
+
+
+def ratio(value: float) -> str:
+    """A ratio to three significant digits, two where it is small: 0.024, 0.170, 1.02, 12.3."""
+    if not math.isfinite(value):
+        return "-"
+    if value < 0.0995:
+        return f"{value:.3f}" if value >= 0.00995 else f"{value:.2g}"
+    return f"{value:.0f}" if value >= 99.95 else _three(value)
+
+
+def _three(value: float) -> str:
+    if value == 0:
+        return "0"
+    whole = math.floor(math.log10(abs(value)) + 1e-9)
+    text = f"{value:.{min(max(2 - whole, 0), 6)}f}"
+    # 0.9999 rounds up to 1.000: one digit too many for its new place.
+    return f"{float(text):.{max(1 - whole, 0)}f}" if abs(float(text)) >= 10 ** (whole + 1) else text
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """A 95 % interval, or a dash where there is none."""
+    return "-" if low is None or high is None else f"[{ratio(low)}, {ratio(high)}]"
+
+
+def percent(fraction: float) -> str:
+    """A fraction as a percentage: 15 %, 2.4 %."""
+    value = 100 * fraction
+    return f"{value:.0f} %" if value >= 9.95 else f"{value:.2g} %"
+
+
+def duration(seconds: float) -> str:
+    """A span that a person plans with: 40 s, 25 min, 3.5 h, 12 days."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    hours = seconds / 3600
+    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"
+
+
+def visible(text: str) -> str:
+    """Foreign text on one line, control characters shown as escapes: a name must not move the
+    cursor, and a line break must not forge a row."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def better(direction: Better) -> str:
+    return "lower is better" if direction is Better.LOWER else "higher is better"
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """From `size` on the other of the two is ahead."""
+
+    size: int
+    ahead: str  # id of the one that is ahead from there on
+
+
+def crossings(group: CellGroup, baseline: str, direction: Better) -> tuple[Crossing, ...]:
+    """Who is ahead from each crossover on, read from the ratio at that size."""
+    at = {cell.size: cell for cell in group.cells}
+    return tuple(
+        Crossing(s, group.configuration if ahead(at[s], direction) else baseline)
+        for s in group.crossovers
+        if s in at
+    )
+
+
+def ahead(cell: Cell, direction: Better) -> bool:
+    """Whether the configuration's value is the better one, verdict or not."""
+    return cell.ratio < 1 if direction is Better.LOWER else cell.ratio > 1
