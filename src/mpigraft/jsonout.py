@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import types
@@ -54,7 +55,7 @@ def revive(kind: Any, value: Any) -> Any:
     if dataclasses.is_dataclass(kind):
         if not isinstance(value, dict):
             raise ValueError(f"{value!r} is no {kind}")
-        types_of = typing.get_type_hints(kind)
+        types_of = _hints(typing.cast(type, kind))
         names = [f.name for f in dataclasses.fields(kind) if f.name in value]
         make = typing.cast(Any, kind)
         return make(**{name: revive(types_of[name], value[name]) for name in names})
@@ -69,3 +70,8 @@ def revive(kind: Any, value: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, (Enum, PurePath)):
         return kind(value)
     return value
+
+
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)

@@ -1,0 +1,190 @@
+"""One SQLite file of a store: its schema, how it is opened, and what may be written into it.
+
+Files keep a rollback journal: WAL needs shared memory and does not work on network file systems
+(sqlite.org/wal.html), where most results will live.
+
+A file is never changed after its writer has gone. One of an older schema is copied into memory
+and migrated there, so reading needs no right to write, and an older mpigraft can still read it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from mpigraft import env
+from mpigraft.errors import MissingError
+from mpigraft.jsonout import canonical
+
+VERSION = 1
+MIGRATIONS: dict[int, str] = {}  # SQL from version N to N + 1, run on a copy in memory
+SUFFIX = ".sqlite"
+BUSY_S = 30.0  # a reader of a big file may hold its lock for a second or two
+
+TABLES = """
+CREATE TABLE campaign (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, created TEXT NOT NULL, origin TEXT NOT NULL,
+    seed INTEGER NOT NULL, rounds INTEGER NOT NULL, baseline TEXT NOT NULL, plan TEXT NOT NULL,
+    tool TEXT NOT NULL);
+CREATE TABLE allocation (
+    id TEXT PRIMARY KEY, campaign TEXT NOT NULL, started TEXT NOT NULL, host TEXT NOT NULL,
+    machine TEXT NOT NULL);
+CREATE TABLE configuration (
+    campaign TEXT NOT NULL, key TEXT NOT NULL, id TEXT NOT NULL, provenance TEXT NOT NULL,
+    buffers TEXT NOT NULL, PRIMARY KEY (campaign, key));
+CREATE TABLE evidence (
+    campaign TEXT NOT NULL, configuration TEXT NOT NULL, layout TEXT NOT NULL,
+    written TEXT NOT NULL, evidence TEXT NOT NULL,
+    PRIMARY KEY (campaign, configuration, layout));
+CREATE TABLE launch (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, campaign TEXT NOT NULL,
+    allocation TEXT NOT NULL, configuration TEXT NOT NULL, layout TEXT NOT NULL,
+    round INTEGER NOT NULL, slot INTEGER NOT NULL, replica INTEGER NOT NULL,
+    started TEXT NOT NULL, wall_s REAL NOT NULL, exit_code INTEGER, state TEXT NOT NULL,
+    findings TEXT NOT NULL, artefacts TEXT NOT NULL);
+CREATE TABLE value (
+    number INTEGER PRIMARY KEY, launch INTEGER NOT NULL REFERENCES launch (number),
+    benchmark TEXT NOT NULL, metric TEXT NOT NULL, size INTEGER NOT NULL, value REAL,
+    mean REAL, minimum REAL, maximum REAL, p90 REAL, p99 REAL, iterations INTEGER,
+    valid INTEGER);
+CREATE INDEX value_by_launch ON value (launch);
+CREATE TABLE samples (value INTEGER PRIMARY KEY REFERENCES value (number), data BLOB NOT NULL);
+CREATE TABLE artefact (sha TEXT PRIMARY KEY, data BLOB NOT NULL);
+"""
+
+
+def create(path: Path) -> sqlite3.Connection:
+    """A new file with the current schema, in autocommit mode. Raises sqlite3.Error."""
+    db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    try:
+        db.execute("PRAGMA journal_mode = DELETE")
+        db.execute("PRAGMA synchronous = FULL")  # on disk before a launch counts
+        db.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+@contextlib.contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing of what is executed inside."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # after a full disk SQLite has rolled back already
+            db.execute("ROLLBACK")
+        raise
+
+
+@contextlib.contextmanager
+def mended(folder: Path) -> Iterator[None]:
+    """Failures of disk, rights and locks become a MissingError with a mend."""
+    try:
+        yield
+    except (sqlite3.OperationalError, OSError) as error:
+        full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
+        raise MissingError(
+            f"the store {folder} cannot be written: {error}",
+            why="what it already holds is whole; nothing of this entry was written",
+            mend=("free some space there" if full else "check its rights, quota and free space")
+            + ", or name another folder: mpigraft --store FOLDER",
+        ) from error
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """A connection to read one file in the current schema, or None for a file that its writer
+    has only just created. Raises sqlite3.Error, OSError, or ValueError for a newer schema."""
+    with contextlib.ExitStack() as stack:
+        db = stack.enter_context(contextlib.closing(_connect(path)))
+        try:
+            version = _version(db)
+        except sqlite3.OperationalError:
+            # The journal of a killed writer must be rolled back, which needs the right to
+            # write: without it, do so on a copy.
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            for part in path.parent.glob(f"{path.name}*"):
+                shutil.copyfile(part, folder / part.name)
+            db = stack.enter_context(contextlib.closing(_connect(folder / path.name)))
+            version = _version(db)
+        if version > VERSION:
+            raise ValueError(f"its schema {version} is newer than this mpigraft's {VERSION}")
+        if 0 < version < VERSION:
+            copy = stack.enter_context(contextlib.closing(sqlite3.connect(":memory:")))
+            db.backup(copy)
+            for step in range(version, VERSION):
+                copy.executescript(MIGRATIONS[step])
+            db = copy
+        db.row_factory = sqlite3.Row
+        yield db if version else None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # mode=rw, though nothing is written: SQLite falls back to reading by itself, and where it
+    # may write it rolls back the journal of a killed writer.
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_S)
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+# ------------------------------------------------------------------ what may be written
+
+
+def redacted(value: Any) -> Any:
+    """A JSON value with secrets struck out of every text in it, keys included."""
+    if isinstance(value, str):
+        return env.redact(value)
+    if isinstance(value, list):
+        return [redacted(v) for v in value]
+    if isinstance(value, dict):
+        return {env.redact(k): redacted(v) for k, v in value.items()}
+    return value
+
+
+def redacted_json(text: str) -> str:
+    """The same for a text that is JSON: inside, a secret with a quote in it looks different."""
+    try:
+        return canonical(redacted(json.loads(text)))
+    except ValueError:
+        return env.redact(text)
+
+
+def redacted_bytes(data: bytes) -> bytes:
+    """The same for what a program printed: secrets as the environment has them and as JSON has
+    them. surrogateescape is how os.environ holds bytes that are no UTF-8."""
+    text = env.redact(data.decode("utf-8", "surrogateescape"))
+    for ascii_only in (True, False):
+        quoted = {k: json.dumps(v, ensure_ascii=ascii_only)[1:-1] for k, v in os.environ.items()}
+        text = env.redact(text, quoted)
+    return text.encode("utf-8", "surrogateescape")
+
+
+def pack(samples: Sequence[float]) -> bytes:
+    """Compressed little-endian doubles: files move between machines."""
+    return zlib.compress(_little_endian(array("d", samples)).tobytes())
+
+
+def unpack(data: bytes | None) -> tuple[float, ...]:
+    """What `pack` packed; nothing for None. Raises zlib.error or ValueError for damage."""
+    return () if data is None else tuple(_little_endian(array("d", zlib.decompress(data))))
+
+
+def _little_endian(numbers: array[float]) -> array[float]:
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

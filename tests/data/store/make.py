@@ -1,0 +1,71 @@
+"""Make the kept file of the current schema version: run once per version, then never change it.
+
+    python tests/data/store/make.py
+
+Tests read the files of all versions, so that results of years ago stay readable.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from mpigraft.model import (
+    AllocationRecord,
+    Benchmark,
+    CampaignRecord,
+    ConfigurationRecord,
+    Evidence,
+    EvidenceRecord,
+    Finding,
+    Kind,
+    LaunchRecord,
+    LaunchState,
+    Level,
+    Measurement,
+    Origin,
+    Peer,
+    Proof,
+    Standing,
+)
+from mpigraft.store import Store
+from mpigraft.store_file import VERSION
+
+
+def main() -> None:
+    target = Path(__file__).parent / f"version{VERSION}.sqlite"
+    if target.exists():
+        raise SystemExit(f"{target} exists and stays as it is")
+    owner = "00000000-0000-4000-8000-000000000001"
+    asked = ConfigurationRecord(owner, "k0", "openmpi@5.0.11/ob1-sm", "{}")
+    proof = Proof(Peer.ON_NODE, Kind.P2P, Standing.PROVEN, "sm", "btl: sm")
+    evidence = Evidence("ob1-sm", "ob1-sm", (proof,), (), ())
+    finding = Finding(Level.WARNING, "unbound", "rank 0 may run anywhere")
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder)).writer() as writer:
+        writer.add_campaign(
+            CampaignRecord(
+                owner, "kept", "2026-01-01T00:00:00+00:00", Origin.RUN, 1, 2, "k0", "{}", "0.1"
+            )
+        )
+        writer.add_allocation(
+            AllocationRecord("a0", owner, "2026-01-01T00:00:00+00:00", "n1", "{}")
+        )
+        writer.add_configuration(asked)
+        writer.add_evidence(EvidenceRecord(owner, "k0", "1x2", evidence))
+        for turn in (0, 1):
+            first, second = 0.5 + turn / 4, 0.625 + turn / 4
+            latency = Benchmark("native", "latency")
+            values = [
+                Measurement(latency, "latency", 1, first, iterations=9, samples=(0.5, 0.25)),
+                Measurement(latency, "latency", 8, second, valid=True),
+            ]
+            record = LaunchRecord(
+                f"l{turn}", owner, "a0", "k0", "1x2", turn, 0, 0,
+                f"2026-01-01T00:00:0{turn}+00:00", 1.0, 0, LaunchState.OK, (finding,),
+            )  # fmt: skip
+            writer.add_launch(record, values, {"stdout": b"kept output\n"})
+        target.write_bytes(writer.path.read_bytes())
+
+
+if __name__ == "__main__":
+    main()
