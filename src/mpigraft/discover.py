@@ -1,0 +1,68 @@
+"""What is here: MPIs, network, GPUs, scheduler, CPU.
+
+Every foreign library and tool is started in a child with a time limit. What is broken is a row
+that says why, or a finding; nothing that this machine has ends the command.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from mpigraft.model import Finding, Level, MpiInstall
+from mpigraft.sources import SOURCES
+from mpigraft.sources.candidate import Candidate, Here
+from mpigraft.sources.install import describe
+
+WORKERS = 4  # probes wait for the loader and the disk more than for a core
+
+
+def mpis(
+    here: Here | None = None, devices: Sequence[str] = ()
+) -> tuple[tuple[MpiInstall, ...], tuple[Finding, ...]]:
+    """Every MPI that a source finds, each once, and what was found but could be no row.
+
+    The same MPI found twice, by the real path of its libmpi, is one row with two `found` lines.
+    """
+    place = here or Here()
+    candidates: list[Candidate] = []
+    findings: list[Finding] = []
+    for name, find in SOURCES.items():
+        try:
+            candidates += find(place)
+        except OSError as error:
+            findings.append(Finding(Level.WARNING, f"{name}-unreadable", str(error)))
+    groups: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        groups.setdefault(_identity(candidate), []).append(candidate)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        rows = pool.map(lambda group: describe(group[0], place, devices), groups.values())
+        described = list(zip(groups.values(), rows, strict=True))
+    found = []
+    for group, row in described:
+        if isinstance(row, str):
+            findings.append(Finding(Level.WARNING, "unknown-mpi", row))
+        else:
+            found.append(replace(row, found=tuple(dict.fromkeys(c.found for c in group))))
+    return _named(found), tuple(findings)
+
+
+def _identity(candidate: Candidate) -> str:
+    if candidate.libmpi is None:
+        return f"prefix {os.path.realpath(candidate.prefix)}"
+    return os.path.realpath(candidate.libmpi)
+
+
+def _named(found: Sequence[MpiInstall]) -> tuple[MpiInstall, ...]:
+    """Rows with ids that are unique: family@version, then +source, then a number."""
+    clashes = Counter(m.id for m in found)
+    used: Counter[str] = Counter()
+    named = []
+    for mpi in found:
+        label = mpi.id if clashes[mpi.id] == 1 else f"{mpi.id}+{mpi.source}"
+        used[label] += 1
+        named.append(replace(mpi, id=label if used[label] == 1 else f"{label}-{used[label]}"))
+    return tuple(named)

@@ -1,0 +1,76 @@
+"""What a source finds: a place where an MPI seems to be, and what else is known of it there."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mpigraft.model import EnvRow, Family
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """The machine to look at: this one, or a recorded tree under `root` in tests. `root` is for
+    places that are known by heart; paths in `environ` are taken as they are."""
+
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    root: Path = Path("/")
+
+    def at(self, path: str) -> Path:
+        return self.root / path.lstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A place where an MPI seems to be. `family` and `version` are what the place claims: they
+    name the row when the library itself cannot be asked."""
+
+    source: str  # a key of SOURCES
+    found: str  # for a person: "mpirun in PATH: /opt/mpi/bin/mpirun"
+    prefix: Path
+    libmpi: Path | None
+    bins: tuple[Path, ...]  # folders of its launcher and wrappers
+    family: Family | None = None
+    version: str = ""
+    environment: tuple[EnvRow, ...] = ()  # what the place sets (a module); {} rules otherwise
+    suffix: str = ""  # of program names, where MPIs share a folder: mpirun.openmpi
+    reason: str = ""  # why it cannot be used, where that is clear from the place alone
+
+
+# Names of the library that programs are linked to. libmpi_abi is left out: an MPI that has it
+# has one of these too. Open MPI: 20 since 2.0, 40 since 3.0; MPICH's 12 since 3.2.
+LIBRARY_NAMES = {
+    Family.OPENMPI: re.compile(r"libmpi\.so\.(?:20|40)"),
+    Family.MPICH: re.compile(r"libmpi(?:ch)?\.so\.12"),
+    Family.INTEL: re.compile(r"libmpi\.so\.12"),
+    Family.CRAY_MPICH: re.compile(
+        r"libmpi_(?:cray|gnu|intel|amd|aocc|nvidia|pgi)(?:_\d+)?\.so\.12"
+    ),
+    Family.MVAPICH: re.compile(r"libmpi(?:ch)?\.so\.12"),
+}
+LIBRARY_FOLDERS = ("lib", "lib64", "lib/release", "intel64/lib/release", "intel64/lib")
+TRIPLETS = ("x86_64-linux-gnu", "aarch64-linux-gnu", "powerpc64le-linux-gnu")
+
+
+def library_folders(prefix: Path) -> Iterator[Path]:
+    """Folders of a prefix in which its libraries may lie."""
+    for name in (*LIBRARY_FOLDERS, *(f"lib/{triplet}" for triplet in TRIPLETS)):
+        if (folder := prefix / name).is_dir():
+            yield folder
+
+
+def find_libmpi(prefix: Path, family: Family | None = None) -> Path | None:
+    """The libmpi of a prefix, by the family's names for it; None when there is none.
+
+    A dangling link counts: it is a broken MPI, and a row has to say so.
+    """
+    patterns = [LIBRARY_NAMES[family]] if family else list(LIBRARY_NAMES.values())
+    for folder in library_folders(prefix):
+        names = sorted(entry.name for entry in folder.iterdir())
+        for pattern in patterns:
+            if hit := next((n for n in names if pattern.fullmatch(n)), None):
+                return folder / hit
+    return None

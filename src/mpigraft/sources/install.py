@@ -1,0 +1,280 @@
+"""From a place where an MPI seems to be to all that the later stages know of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sysconfig
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mpigraft import elf, env
+from mpigraft.model import Abi, EnvRow, Family, MpiInstall, NetLibrary, Scope
+from mpigraft.run import clean, run
+from mpigraft.sources import probe
+from mpigraft.sources.candidate import Candidate, Here
+
+TOOL_LIMIT_S = 20.0
+
+# First line of MPI_Get_library_version -> family and version. Cray's fourth number counts builds.
+SIGNS = (
+    (Family.OPENMPI, re.compile(r"Open MPI v(\d[^\s,]*)")),
+    (Family.CRAY_MPICH, re.compile(r"MPI VERSION\s*:\s*CRAY MPICH version (\d+(?:\.\d+){0,2})")),
+    (Family.INTEL, re.compile(r"Intel\(R\) MPI Library (\d[^\s]*)")),
+    (Family.MVAPICH, re.compile(r"MVAPICH\d* Version\s*:\s*(\d[^\s]*)")),
+    (Family.MPICH, re.compile(r"MPICH Version:\s*(\d[^\s]*)")),
+)
+DEVICE = re.compile(r"MPICH Device:\s*(.+)")
+COMPONENT = re.compile(r"mca:(\w+):(\w+):version:\"?component:")
+LAUNCHER_VERSION = re.compile(r"(?:Open MPI\)|Version:?|version)\s+v?(\d+(?:\.\w+)+)")
+
+LAUNCHERS = {
+    Family.OPENMPI: ("mpirun", "mpiexec", "orterun"),
+    Family.MPICH: ("mpiexec.hydra", "mpiexec", "mpirun"),
+    Family.INTEL: ("mpiexec.hydra", "mpiexec"),
+    Family.MVAPICH: ("mpiexec.hydra", "mpiexec"),
+    Family.CRAY_MPICH: (),  # started by srun or PALS, which belong to the machine
+}
+WRAPPERS = {
+    "c": ("mpicc",),
+    "c++": ("mpicxx", "mpic++", "mpiCC"),
+    "fortran": ("mpifort", "mpif90", "mpif77"),
+}
+
+
+def identify(text: str) -> tuple[Family, str] | None:
+    """Family and version by what MPI_Get_library_version says; None when nobody knows it."""
+    for family, sign in SIGNS:
+        if found := sign.search(text):
+            return family, found[1]
+    return None
+
+
+def abi_of(family: Family, soname: str) -> Abi:
+    if soname.startswith("libmpi_abi"):
+        return Abi.MPI_ABI
+    return Abi.OMPI if family is Family.OPENMPI else Abi.MPICH
+
+
+def device_of(text: str) -> str:
+    """MPICH's device as its configure option names it: `ch4:ucx ofi` is `ch4:ucx,ofi`."""
+    found = DEVICE.search(text)
+    return re.sub(r"[\s,]+", ",", found[1].strip()) if found else ""
+
+
+def components_of(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """(framework, names) from `ompi_info --parsable`; lines of other kinds are passed over."""
+    frameworks: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if found := COMPONENT.match(line):
+            names = frameworks.setdefault(found[1], [])
+            if found[2] not in names:
+                names.append(found[2])
+    return tuple((name, tuple(sorted(found))) for name, found in sorted(frameworks.items()))
+
+
+def describe(candidate: Candidate, here: Here, devices: Sequence[str]) -> MpiInstall | str:
+    """The row of one candidate, or why it can be no row: an MPI of a family nobody knows.
+
+    `devices` names the machine's network devices: with others, a library answers otherwise.
+    """
+    if candidate.libmpi is None or candidate.reason:
+        return _broken(candidate, candidate.reason or f"no libmpi below {candidate.prefix}")
+    try:
+        soname = elf.read(candidate.libmpi).soname or candidate.libmpi.name
+    except (OSError, elf.ElfError) as error:
+        return _broken(candidate, f"{candidate.libmpi} cannot be read: {error}")
+    rows = candidate.environment or needed_rows(candidate)
+    environment = env.apply(env.base(here.environ), rows, Scope.RANK)
+    plugins = _plugins(candidate)
+    said = probe.ask("mpi", candidate.libmpi, environment, plugins, devices)
+    if said.reason:
+        return _broken(candidate, f"libmpi does not load: {said.reason}", soname)
+    known = identify(said.version)
+    if known is None:
+        first = said.version.strip().splitlines()[:1] or [""]
+        return f"{candidate.libmpi} is an MPI of a family that is not known: {first[0]!r}"
+    family, version = known
+    launcher = _program(candidate, LAUNCHERS[family])
+    told = env.apply(env.base(here.environ), rows, Scope.LAUNCHER)
+    device = device_of(said.version) or _mpichversion(candidate, family, told)
+    return MpiInstall(
+        id=f"{family}@{version}",
+        family=family,
+        version=version,
+        abi=abi_of(family, soname),
+        soname=soname,
+        prefix=candidate.prefix,
+        libmpi=candidate.libmpi,
+        launcher=launcher,
+        launcher_kind=_launcher_kind(family, version, here),
+        launcher_version=_launcher_version(launcher, told),
+        wrappers=_wrappers(candidate, family, here),
+        library_version=said.version.strip().splitlines()[0],
+        libfabric=_network("libfabric", said.library("libfabric.so"), environment, devices),
+        ucx=_network("ucx", said.library("libucp.so"), environment, devices),
+        device=device,
+        components=_components(candidate, told) if family is Family.OPENMPI else (),
+        environment=rows,
+        source=candidate.source,
+        found=(candidate.found,),
+        usable=True,
+    )
+
+
+def _broken(candidate: Candidate, reason: str, soname: str = "") -> MpiInstall | str:
+    """A row that says why; without a family there is nothing to file it under."""
+    if candidate.family is None:
+        return f"{candidate.found}: {reason}"
+    version = candidate.version or "unknown"
+    return MpiInstall(
+        id=f"{candidate.family}@{version}",
+        family=candidate.family,
+        version=version,
+        abi=abi_of(candidate.family, soname),
+        soname=soname,
+        prefix=candidate.prefix,
+        libmpi=candidate.libmpi,
+        launcher=None,
+        launcher_kind="",
+        launcher_version="",
+        wrappers=(),
+        library_version="",
+        libfabric=None,
+        ucx=None,
+        device="",
+        components=(),
+        environment=candidate.environment,
+        source=candidate.source,
+        found=(candidate.found,),
+        usable=False,
+        reason=reason,
+    )
+
+
+# ------------------------------------------------------------------ environment
+
+
+def needed_rows(candidate: Candidate) -> tuple[EnvRow, ...]:
+    """What an MPI needs to run from where it lies, beyond what it finds by itself.
+
+    Programs built elsewhere have no path to this libmpi in them, so its folder goes into
+    LD_LIBRARY_PATH, unless the loader looks there anyway. Intel's libraries have no RUNPATH and
+    find tuning files, providers and proxies by I_MPI_ROOT. OPAL_PREFIX is not set: Open MPI
+    finds itself by where its libraries lie, and the variable leaks into children that carry
+    another Open MPI.
+    """
+    assert candidate.libmpi is not None
+    folder = candidate.libmpi.parent
+    values: dict[str, str] = {}
+    if not _default_folder(folder):
+        values["LD_LIBRARY_PATH"] = str(folder)
+    if candidate.family is Family.INTEL:
+        values["I_MPI_ROOT"] = str(candidate.prefix)
+        own = [
+            folder,
+            candidate.prefix / "libfabric/lib",
+            candidate.prefix / "opt/mpi/libfabric/lib",
+        ]
+        fabric = next((f for f in own if (f / "libfabric.so.1").exists()), None)
+        if fabric is not None:
+            values["LD_LIBRARY_PATH"] = ":".join(dict.fromkeys(map(str, (folder, fabric))))
+            providers = fabric / "prov"
+            values["FI_PROVIDER_PATH"] = str(providers if providers.is_dir() else fabric)
+    return tuple(
+        EnvRow(name, value, scope, "mpi")
+        for name, value in values.items()
+        for scope in (Scope.LAUNCHER, Scope.RANK)
+    )
+
+
+def _default_folder(folder: Path) -> bool:
+    """Whether the loader looks into `folder` without being told."""
+    triplet = sysconfig.get_config_var("MULTIARCH") or f"{os.uname().machine}-linux-gnu"
+    roots = ("/lib", "/usr/lib", "/lib64", "/usr/lib64")
+    return str(folder) in {*roots, f"/lib/{triplet}", f"/usr/lib/{triplet}"}
+
+
+def _plugins(candidate: Candidate) -> list[Path | str]:
+    """What libmpi opens only in MPI_Init and that decides on libfabric and UCX."""
+    if candidate.family is Family.INTEL:
+        return ["libfabric.so.1"]
+    assert candidate.libmpi is not None
+    folder = candidate.libmpi.parent
+    places = (folder / "openmpi", folder / "openmpi/lib/openmpi3", folder / "openmpi/lib/openmpi")
+    names = ("mca_mtl_ofi.so", "mca_pml_ucx.so", "mca_btl_ofi.so")
+    return [p / name for p in places for name in names if (p / name).exists()]
+
+
+# ------------------------------------------------------------------ programs
+
+
+def _program(candidate: Candidate, names: Sequence[str]) -> Path | None:
+    for name in names:
+        for folder in candidate.bins:
+            path = folder / f"{name}{candidate.suffix}"
+            if path.is_file() and os.access(path, os.X_OK):
+                return path
+    return None
+
+
+def _launcher_kind(family: Family, version: str, here: Here) -> str:
+    match family:
+        case Family.OPENMPI:
+            major = version.partition(".")[0]
+            return "prrte" if major.isdecimal() and int(major) >= 5 else "orte"
+        case Family.CRAY_MPICH:
+            return "pals" if here.at("/opt/cray/pals").is_dir() else "srun"
+        case Family.MPICH | Family.INTEL | Family.MVAPICH:
+            return "hydra"
+
+
+def _launcher_version(launcher: Path | None, environment: Mapping[str, str]) -> str:
+    if launcher is None:
+        return ""
+    said = run([launcher, "--version"], env=environment, limit_s=TOOL_LIMIT_S).text()
+    found = LAUNCHER_VERSION.search(said)
+    return found[1] if found else ""
+
+
+def _wrappers(candidate: Candidate, family: Family, here: Here) -> tuple[tuple[str, Path], ...]:
+    found = [(lang, _program(candidate, names)) for lang, names in WRAPPERS.items()]
+    if family is Family.CRAY_MPICH:
+        driver = here.at("/opt/cray/pe/craype/default/bin")
+        found = [
+            (lang, driver / name) for lang, name in (("c", "cc"), ("c++", "CC"), ("fortran", "ftn"))
+        ]
+        found = [(lang, path if path and path.exists() else None) for lang, path in found]
+    return tuple((lang, path) for lang, path in found if path is not None)
+
+
+def _components(
+    candidate: Candidate, environment: Mapping[str, str]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    tool = _program(candidate, ("ompi_info",)) or next(
+        (b / "ompi_info" for b in candidate.bins if (b / "ompi_info").exists()), None
+    )
+    if tool is None:
+        return ()
+    done = run([tool, "--parsable"], env=environment, limit_s=TOOL_LIMIT_S)
+    return components_of(clean(done.stdout))
+
+
+def _mpichversion(candidate: Candidate, family: Family, environment: Mapping[str, str]) -> str:
+    """The device where the library does not name it (Cray's does not, MPICH's before 3.3)."""
+    if family in {Family.OPENMPI, Family.INTEL}:
+        return ""
+    parts = candidate.prefix.parts
+    if family is Family.CRAY_MPICH:
+        return next((f"ch4:{net}" for net in ("ofi", "ucx") if net in parts), "")
+    tool = _program(candidate, ("mpichversion",))
+    return device_of(run([tool], env=environment, limit_s=TOOL_LIMIT_S).text()) if tool else ""
+
+
+def _network(
+    name: str, path: Path | None, environment: Mapping[str, str], devices: Sequence[str]
+) -> NetLibrary | None:
+    if path is None:
+        return None
+    said = probe.ask(name, path, environment, (), devices)
+    return NetLibrary(name, said.version or None, path, said.offers, said.reason)
