@@ -44,6 +44,7 @@ def cache() -> Path:
 
 
 CACHE = cache()  # before HOME is changed
+AS_ROOT = () if os.geteuid() == 0 else ("sudo", "-n")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -78,15 +79,10 @@ def _browser() -> str:
 def _testbed() -> str:
     if not shutil.which("mmdebstrap"):
         return "needs Debian's mmdebstrap"
-    may_mount = subprocess.run([*as_root(), "unshare", "-m", "true"], check=False)
+    may_mount = subprocess.run([*AS_ROOT, "unshare", "-m", "true"], check=False)
     if may_mount.returncode:
         return "needs root, or sudo without a password, and leave to mount"
     return ""
-
-
-def as_root() -> tuple[str, ...]:
-    """The words in front of a command that needs root."""
-    return () if os.geteuid() == 0 else ("sudo", "-n")
 
 
 NEEDS: Mapping[str, Callable[[], str]] = {
@@ -183,6 +179,12 @@ def cache_folder() -> Path:
     """A folder that outlives the session, for what is slow to make or to download."""
     CACHE.mkdir(parents=True, exist_ok=True)
     return CACHE
+
+
+@pytest.fixture(scope="session")
+def as_root() -> tuple[str, ...]:
+    """The words in front of a command that needs root."""
+    return AS_ROOT
 
 
 @pytest.fixture(scope="session")

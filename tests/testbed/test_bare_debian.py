@@ -1,0 +1,93 @@
+"""Set-up on a machine that has nothing: a bare Debian 12 as root, a bare 13 as an ordinary user.
+
+A machine that was used before hides missing steps; these have python3, make and certificates.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.testbed import rootfs
+from tests.testbed.rootfs import Root
+
+SETUP_S = 900
+
+
+@contextmanager
+def unpacked(suite: str, cache: Path, as_root: tuple[str, ...], folder: Path) -> Iterator[Root]:
+    root = Root(rootfs.make(suite, cache, as_root), folder, cache / f"inside-{suite}", as_root)
+    try:
+        yield root
+    finally:
+        root.close()
+
+
+def bring_project(root: Root, to: str, user: str, scratch: Path) -> None:
+    rootfs.copy_project(scratch)
+    root.do("mkdir", "-p", root.folder / to.lstrip("/"))
+    root.do("cp", "--archive", "--no-target-directory", scratch, root.folder / to.lstrip("/"))
+    owned = f"{to} {rootfs.CACHE_INSIDE}"
+    done = root.enter(f"chown -R {user}:{user} {owned}")
+    assert done.ok, done.text()
+
+
+def set_up_and_smoke(root: Root, project: str, user: str) -> None:
+    """`make setup` twice, then a real MPI fetched and a real launch measured."""
+
+    def say(command: str, limit_s: float = SETUP_S) -> str:
+        done = root.enter(command, user=user, cwd=project, limit_s=limit_s)
+        assert done.ok, f"{command}: exit {done.code}, {done.wall_s:.0f} s\n{done.text()}"
+        return done.text()
+
+    say("make setup")
+    assert say("make setup").strip() == "", "a second set-up does nothing"
+    assert say(".venv/bin/mpigraft --version").startswith("mpigraft ")
+    say(".venv/bin/mpigraft get mpich")
+    say(".venv/bin/mpigraft get mpich")
+    found = json.loads(say(".venv/bin/mpigraft discover --json"))
+    assert [mpi["usable"] for mpi in found["mpis"] if mpi["family"] == "mpich"] == [True]
+    say(
+        ".venv/bin/mpigraft --store results bench --here --mpi mpich --transport ofi-tcp"
+        " --benchmark native:latency --rounds 1"
+    )
+    assert "latency" in say(".venv/bin/mpigraft --store results compare")
+
+
+@pytest.mark.testbed
+def test_debian_12_as_root(cache_folder: Path, as_root: tuple[str, ...], tmp_path: Path) -> None:
+    with unpacked("bookworm", cache_folder, as_root, tmp_path / "root") as root:
+        bring_project(root, "/opt/mpigraft", "root", tmp_path / "project")
+        set_up_and_smoke(root, "/opt/mpigraft", "root")
+
+
+@pytest.mark.testbed
+def test_debian_13_as_a_user_who_may_sudo(
+    cache_folder: Path, as_root: tuple[str, ...], tmp_path: Path
+) -> None:
+    with unpacked("trixie", cache_folder, as_root, tmp_path / "root") as root:
+        user, home = rootfs.USER, f"/home/{rootfs.USER}"
+        root.write(f"etc/sudoers.d/{user}", f"{user} ALL=(ALL) NOPASSWD: ALL\n")
+        done = root.enter(f"useradd --create-home {user}")
+        assert done.ok, done.text()
+        bring_project(root, f"{home}/mpigraft", user, tmp_path / "project")
+        set_up_and_smoke(root, f"{home}/mpigraft", user)
+
+
+@pytest.mark.testbed
+def test_a_user_who_may_not_sudo_is_told_what_to_install(
+    cache_folder: Path, as_root: tuple[str, ...], tmp_path: Path
+) -> None:
+    with unpacked("trixie", cache_folder, as_root, tmp_path / "root") as root:
+        user, home = rootfs.USER, f"/home/{rootfs.USER}"
+        done = root.enter(f"useradd --create-home {user}")
+        assert done.ok, done.text()
+        bring_project(root, f"{home}/mpigraft", user, tmp_path / "project")
+        done = root.enter("make setup", user=user, cwd=f"{home}/mpigraft")
+        assert done.code == 2, done.text()
+        assert "may not use sudo: python3-venv" in done.text()
+        assert "as root: apt-get install python3-venv" in done.text()
