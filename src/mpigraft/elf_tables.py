@@ -129,7 +129,7 @@ class Symbol(NamedTuple):
 
     name: str
     version: str | None
-    library: str | None  # of an imported one: the soname that is to define the version
+    library: str | None  # soname that is to define the version; of an exported one: it is a copy
     default: bool  # name@@version, which a reference without version gets; else name@version
     kind: str  # none, object, func, common, tls, ifunc, or the number
     weak: bool
@@ -176,7 +176,7 @@ class SymbolTable:
                 imported.append(new(Symbol, row))
             elif section != SHN_ABS or name not in self.definitions:
                 # GNU ld names each version that it defines by an absolute symbol.
-                row = (name, node, None, number < VERSYM_HIDDEN, kind, weak, size)
+                row = (name, node, library, number < VERSYM_HIDDEN, kind, weak, size)
                 exported.append(new(Symbol, row))
         return imported, exported
 
