@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +97,32 @@ def test_only_the_store_speaks_to_the_database() -> None:
     assert importers("sqlite3") <= {name(p) for p in SOURCE.glob("store*")} | {
         name(p) for p in SOURCE.glob("store/*.py")
     }
+
+
+def test_only_what_is_declared_is_imported() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {re.split(r"\W", wish)[0] for wish in project["dependencies"]}
+    for path in modules():
+        for module, line in imports(ast.parse(path.read_text())):
+            top = module.split(".")[0]
+            known = top in sys.stdlib_module_names or top == "mpigraft" or top in declared
+            assert known, f"{name(path)}:{line} imports {top}, which an install need not bring"
+
+
+def test_third_parties_are_named() -> None:
+    notices = (ROOT / "THIRD-PARTY-NOTICES.md").read_text().lower()
+    locked = re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert "numpy" in locked
+    missing = [package for package in locked if package not in notices]
+    assert not missing, f"THIRD-PARTY-NOTICES.md says nothing of {missing}"
+
+
+def test_requirements_are_hashed_and_name_no_place() -> None:
+    for path in ROOT.glob("requirements*.txt"):
+        text = path.read_text()
+        assert not re.search(r"https?:|--(index|extra|find)|file:", text), name(path)
+        for block in re.findall(r"^\w.*(?:\n    .*)*", text, re.MULTILINE):
+            assert "--hash=sha256:" in block, f"{name(path)}: {block}"
 
 
 def test_only_cli_and_report_print() -> None:

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
 
 from mpigraft import __version__
@@ -72,10 +71,11 @@ def main(argv: list[str] | None = None) -> None:
     except MpigraftError as error:
         code = error.code
         print(f"mpigraft: {error}", file=sys.stderr)
-    except click.ClickException as error:
-        error.show()
+    except typer.TyperException as error:  # typer has a click of its own: never import click
         code = 2
-    except (KeyboardInterrupt, click.Abort):
+        print(f"mpigraft: {error.format_message()}", file=sys.stderr)
+        print("what to do: mpigraft COMMAND --help", file=sys.stderr)
+    except (KeyboardInterrupt, typer.Abort):
         code = 130
         print("mpigraft: interrupted; what was measured is stored", file=sys.stderr)
     except BrokenPipeError:
