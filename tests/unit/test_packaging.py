@@ -20,7 +20,7 @@ SKIP = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*")
 
 @pytest.fixture(scope="module")
 def modes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
-    """Names and permissions in a wheel built from a copy of this tree, since a build writes beside its sources."""
+    """Names and modes in a wheel; built from a copy, since a build writes beside its sources."""
     copy = tmp_path_factory.mktemp("tree")
     for path in ROOT.glob("*.*"):
         if path.suffix in {".toml", ".md", ".txt", ".in"}:
