@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
@@ -10,6 +11,10 @@ from mpigraft.errors import UsageError
 from mpigraft.model import Finding, Level, Measurement
 
 SHOWN_LINES = 3  # foreign lines quoted in a finding; the rest is counted
+CRASH = re.compile(
+    r"DATA VALIDATION ERROR|Segmentation fault|Process received signal|BAD TERMINATION"
+    r"|exited on signal|MPI_Abort|MPI_ABORT|Fatal error in|srun: error"
+)
 MAX_SIZE = 2**63 - 1  # the largest integer that the store can keep
 
 
@@ -66,6 +71,16 @@ def whole(word: str, place: Place, what: str) -> int:
     if not (word.isascii() and word.isdigit() and len(word) <= 19 and int(word) <= MAX_SIZE):
         place.refuse(f"{what} is {word[:40]!r}, not a whole number of 0 or more")
     return int(word)
+
+
+def crashed(line: str, place: Place) -> Finding:
+    """The finding for a line in which a program, a library or a launcher gives up."""
+    return Finding(
+        Level.ERROR,
+        "program-failed",
+        f"{place}: {line.strip()[:200]}",
+        "values before this line were measured, those after it are missing",
+    )
 
 
 def foreign(lines: list[tuple[int, str]], source: str) -> tuple[Finding, ...]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from mpigraft.model import Benchmark, Finding, Level, Measurement
 from mpigraft.run import clean
 from mpigraft.suites import osu_columns, osu_titles
-from mpigraft.suites.base import Parsed, Place, foreign, invalid, number, whole
+from mpigraft.suites.base import CRASH, Parsed, Place, crashed, foreign, invalid, number, whole
 
 DATATYPE = re.compile(r"# Datatype: (MPI_\w+)\.?")
 WINDOW = re.compile(r"# Window creation: MPI_Win_(\w+)")
@@ -34,10 +34,6 @@ WINDOWS = re.compile(r"#((?:\s+\d+)+)\s*")
 INIT = re.compile(r"nprocs: (\d+), min: (\d+) ms, max: (\d+) ms, avg: (\d+) ms")
 BATCH = re.compile(r"== (Nodes|Processes) = (\d+)")
 REMARKS = ("# Overall = Coll. Init", "This is a test with ")
-FAILED = re.compile(
-    r"DATA VALIDATION ERROR|Segmentation fault|Process received signal|BAD TERMINATION"
-    r"|exited on signal|MPI_Abort|MPI_ABORT|Fatal error in|srun: error"
-)
 RESULTS = (  # column, metric, columns of minimum and maximum, whether percentiles are its own
     ("latency", "latency", "minimum", "maximum", True),
     ("bandwidth", "bandwidth", "", "", True),
@@ -140,9 +136,8 @@ def _line(line: str, place: Place, state: _State, *, last: bool) -> None:
         if before.strip():
             state.noise.append((place.line, before))
         state.open_table(title, place)
-    elif FAILED.search(line):
-        state.find(Level.ERROR, "program-failed", f"{place}: {line.strip()[:200]}",
-                   "values before this line were measured, those after it are missing")  # fmt: skip
+    elif CRASH.search(line):
+        state.findings.append(crashed(line, place))
     elif not _remark(line, place, state) and not _table_line(line, place, state, last=last):
         state.noise.append((place.line, line))
 
