@@ -7,17 +7,45 @@ that says why, or a finding; nothing that this machine has ends the command.
 from __future__ import annotations
 
 import os
+import platform
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from mpigraft.model import Finding, Level, MpiInstall
-from mpigraft.sources import SOURCES
+from mpigraft.model import Finding, Level, Machine, MpiInstall
+from mpigraft.sources import SOURCES, cpu, fabrics, gpus, schedulers
 from mpigraft.sources.candidate import Candidate, Here
 from mpigraft.sources.install import describe
 
 WORKERS = 4  # probes wait for the loader and the disk more than for a core
+
+
+def machine(here: Here | None = None) -> Machine:
+    """All that this machine has."""
+    place = here or Here()
+    devices = fabrics.devices(place)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        found_gpus = pool.submit(gpus.gpus, place)
+        found_launchers = pool.submit(schedulers.launchers, place)
+        found_scheduler = pool.submit(schedulers.scheduler, place)
+        copies = pool.submit(fabrics.single_copy, place)
+        up = tuple(d.name for d in devices if d.state == "up")
+        installed, findings = mpis(place, up)
+        return Machine(
+            hostname=platform.node(),
+            os=cpu.os_name(place),
+            kernel=platform.release(),
+            cpu=cpu.cpu(place),
+            memory_mib=cpu.memory_mib(place),
+            fabrics=devices,
+            single_copy=copies.result(),
+            gpus=found_gpus.result(),
+            launchers=found_launchers.result(),
+            scheduler=found_scheduler.result(),
+            mpis=installed,
+            findings=findings,
+        )
 
 
 def mpis(

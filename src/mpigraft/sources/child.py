@@ -1,6 +1,7 @@
 """A program of its own: loads one foreign library, asks it who it is, answers one line of JSON.
 
     python -I -S child.py mpi|libfabric|ucx LIBRARY [PLUGIN...]
+    python -I -S child.py cma ""
 
 A foreign library may print, hang, exit or crash while it loads. Here it does so in a process
 that `probe` started with a time limit, and a known error is an answer like any other. Standard
@@ -10,9 +11,11 @@ library only, and nothing of this package: it must start in a few milliseconds.
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,7 @@ MAX_VERSION_STRING = 16384  # MPICH writes up to 8192
 FI_PROV_ATTR_ONLY = 1 << 54  # every provider, whether or not it has a device here
 FI_TYPE_VERSION = 18  # rdma/fabric.h, enum fi_type: stable since libfabric 1.0
 UCP_FEATURE_TAG = 1
+PR_SET_PTRACER, PR_SET_PTRACER_ANY = 0x59616D61, (1 << 64) - 1
 RESOURCE = re.compile(
     r"#\s+resource\s+\d+\s*:\s*md\s+\d+\s+dev\s+\d+\s+\S+\s+(?:-\S*\s+)*(\S+/\S+)"
 )
@@ -166,7 +170,54 @@ def ucx(library: str, _: list[str]) -> dict[str, Any]:
     return {**answer, "offers": list(dict.fromkeys(found)), "troubles": []}
 
 
-QUESTIONS = {"mpi": mpi, "libfabric": libfabric, "ucx": ucx}
+class Iovec(ctypes.Structure):
+    """struct iovec of sys/uio.h."""
+
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+def cma(_library: str, _: list[str]) -> dict[str, Any]:
+    """Whether one process may read another's memory, tried as ranks do: between siblings.
+
+    A parent may always read its own child where Yama's ptrace_scope is 1, so that would prove
+    nothing. UCX and libfabric let their peers read them (PR_SET_PTRACER); Open MPI does not.
+    """
+    refused = sibling_read(allow=False)
+    if not refused:
+        return {"offers": ["cma"], "troubles": []}
+    allowed = not sibling_read(allow=True)
+    return {"offers": ["cma-when-allowed"] if allowed else [], "troubles": [os.strerror(refused)]}
+
+
+def sibling_read(*, allow: bool) -> int:
+    """0 when one child could read what another wrote, else an errno."""
+    own = ctypes.CDLL(None, use_errno=True)
+    secret = ctypes.create_string_buffer(b"parent", 8)
+    ready, tell = os.pipe()
+    peer = os.fork()
+    if peer == 0:
+        secret.value = b"peer"
+        if allow:
+            own.prctl(PR_SET_PTRACER, ctypes.c_ulong(PR_SET_PTRACER_ANY), 0, 0, 0)
+        os.write(tell, b".")
+        signal.pause()
+    os.read(ready, 1)
+    reader = os.fork()
+    if reader == 0:
+        into = ctypes.create_string_buffer(8)
+        here, there = Iovec(ctypes.addressof(into), 8), Iovec(ctypes.addressof(secret), 8)
+        one = ctypes.c_ulong(1)
+        done = own.process_vm_readv(
+            peer, ctypes.byref(here), one, ctypes.byref(there), one, ctypes.c_ulong(0)
+        )
+        os._exit(0 if done == 8 and into.value == b"peer" else ctypes.get_errno() or errno.EIO)
+    status = os.waitstatus_to_exitcode(os.waitpid(reader, 0)[1])
+    os.kill(peer, signal.SIGKILL)
+    os.waitpid(peer, 0)
+    return status
+
+
+QUESTIONS = {"mpi": mpi, "libfabric": libfabric, "ucx": ucx, "cma": cma}
 
 
 def main() -> int:

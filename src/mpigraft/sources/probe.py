@@ -67,8 +67,18 @@ def ask(
     return _answer(answered)
 
 
+def single_copy_permitted() -> Answer:
+    """Whether processes may read each other's memory: `offers` is cma, cma-when-allowed or
+    empty. Really tried, since a seccomp filter or a capability decides, not a file in /proc."""
+    answered, reason = _start("cma", "", dict(os.environ), ())
+    return Answer(reason=reason) if reason else _answer(answered)
+
+
 def _start(
-    question: str, library: Path, environment: Mapping[str, str], plugins: Sequence[Path | str]
+    question: str,
+    library: Path | str,
+    environment: Mapping[str, str],
+    plugins: Sequence[Path | str],
 ) -> tuple[dict[str, Any], str]:
     argv = [sys.executable, "-I", "-S", CHILD, question, library, *plugins]
     done = run(argv, env=environment, limit_s=LIMIT_S, cwd=Path("/"))

@@ -1,0 +1,103 @@
+"""GPUs: NVIDIA by nvidia-smi or /proc, AMD by sysfs, with the versions that matter to MPI."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from mpigraft.model import Gpu
+from mpigraft.run import clean, run
+from mpigraft.sources import sysfs
+from mpigraft.sources.candidate import TRIPLETS, Here
+
+LIMIT_S = 20.0
+AMD_VENDOR = "0x1002"
+# "CUDA Version: 12.4"; drivers since 590 print the user-mode driver's, "CUDA UMD Version: 13.1".
+CUDA = re.compile(r"CUDA (?:UMD )?Version\s*:\s*(\d+(?:\.\d+)+)")
+QUERY = "index,name,memory.total,driver_version"
+
+
+def gpus(here: Here) -> tuple[Gpu, ...]:
+    """Every GPU that its driver shows to this user."""
+    gdrcopy = _gdrcopy(here)
+    return (*_nvidia(here, gdrcopy), *_amd(here))
+
+
+def _gdrcopy(here: Here) -> str:
+    """Version of the gdrdrv module, and whether the library is there too."""
+    module = sysfs.text(here.at("/sys/module/gdrdrv/version"))
+    if not here.at("/dev/gdrdrv").exists():
+        return ""
+    folders = ["/usr/lib64", "/usr/lib", *(f"/usr/lib/{t}" for t in TRIPLETS)]
+    library = any(here.at(f"{f}/libgdrapi.so.2").exists() for f in folders)
+    return (
+        f"{module or 'unknown version'}{'' if library else ', no libgdrapi in the usual folders'}"
+    )
+
+
+def _nvidia(here: Here, gdrcopy: str) -> Iterator[Gpu]:
+    tool = shutil.which("nvidia-smi", path=here.environ.get("PATH", os.defpath))
+    done = None
+    if tool:
+        done = run([tool, f"--query-gpu={QUERY}", "--format=csv,noheader,nounits"], limit_s=LIMIT_S)
+    if tool is None or done is None or not done.ok:
+        yield from _nvidia_proc(here, gdrcopy)
+        return
+    found = CUDA.search(clean(run([tool], limit_s=LIMIT_S).stdout))
+    cuda = found[1] if found else ""
+    yield from nvidia_rows(clean(done.stdout), cuda, gdrcopy)
+
+
+def nvidia_rows(text: str, cuda: str, gdrcopy: str) -> Iterator[Gpu]:
+    """GPUs from nvidia-smi's CSV; a line that is none ("No devices were found") is passed over."""
+    for row in csv.reader(text.splitlines(), skipinitialspace=True):
+        if len(row) != 4 or not row[0].strip().isdecimal():
+            continue
+        index, name, memory, driver = (word.strip() for word in row)
+        details = {"driver": driver, "cuda": cuda, "gdrcopy": gdrcopy}
+        mib = int(memory) if memory.isdecimal() else 0  # GB200 says [N/A]: memory is the host's
+        yield Gpu(int(index), "nvidia", name, mib, _present(details))
+
+
+def _nvidia_proc(here: Here, gdrcopy: str) -> Iterator[Gpu]:
+    """Without nvidia-smi (a container, a broken driver): what the kernel module says."""
+    version = sysfs.text(here.at("/proc/driver/nvidia/version"))
+    found = re.search(r"(?:Kernel Module|x86_64|aarch64)\s+(\d+\.\d+[.\d]*)", version)
+    details = {"driver": found[1] if found else "", "gdrcopy": gdrcopy}
+    for index, entry in enumerate(sysfs.entries(here.at("/proc/driver/nvidia/gpus"))):
+        name = re.search(r"Model:\s*(.+)", sysfs.text(entry / "information"))
+        yield Gpu(index, "nvidia", name[1].strip() if name else "", 0, _present(details))
+
+
+def _amd(here: Here) -> Iterator[Gpu]:
+    """By sysfs alone: rocm-smi reads the same files, and is often not in PATH."""
+    driver = sysfs.text(here.at("/sys/module/amdgpu/version"))
+    details = {"driver": driver or "in-kernel", "rocm": _rocm(here)}
+    index = 0
+    for card in sysfs.entries(here.at("/sys/class/drm")):
+        device = card / "device"
+        memory = sysfs.number(device / "mem_info_vram_total")
+        if not re.fullmatch(r"card\d+", card.name) or memory is None:
+            continue
+        if sysfs.text(device / "vendor") != AMD_VENDOR:
+            continue
+        number = sysfs.text(device / "device")
+        name = sysfs.text(device / "product_name") or f"AMD GPU {number}"
+        yield Gpu(index, "amd", name, memory >> 20, _present(details))
+        index += 1
+
+
+def _rocm(here: Here) -> str:
+    roots = [here.at("/opt/rocm")]
+    if own := here.environ.get("ROCM_PATH"):
+        roots.insert(0, Path(own))
+    versions = (sysfs.text(root / ".info/version") for root in roots)
+    return next((v for v in versions if v), "")
+
+
+def _present(details: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in details.items() if value)
