@@ -1,0 +1,121 @@
+"""glibc's ld.so.cache, the format of glibc 2.2 and later, with the extension of 2.33.
+
+A file that makes no sense is an empty cache, as it is for the loader itself.
+Source: glibc sysdeps/generic/dl-cache.h (the layout) and elf/dl-cache.c (the choice).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MAGIC = b"glibc-ld.so.cache1.1"
+OLD_MAGIC = b"ld.so-1.7.0"  # before the new format in one file, where ldconfig writes both
+OLD_HEADER, OLD_ENTRY, HEADER, ENTRY = 16, 12, 48, 24
+EXTENSION_MAGIC, HWCAPS_SECTION = 0xEAA42174, 1
+MAX_ENTRIES = 1 << 18
+NAMED = 1 << 62  # in an entry's hwcap: its low half is the number of a glibc-hwcaps name
+
+# flags of the entries that a machine's loader takes: FLAG_ELF_LIBC6 and the ABI
+ABI = {
+    "x86_64": 0x0303, "i386": 0x0003, "aarch64": 0x0A03, "arm": 0x0903, "ppc64": 0x0503,
+    "ppc64le": 0x0503, "s390x": 0x0403, "riscv64": 0x1003, "loongarch64": 0x1203,
+}  # fmt: skip
+
+
+class Entry(NamedTuple):
+    """One library of the cache. `name` is the glibc-hwcaps folder that it is for, or empty."""
+
+    path: str
+    flags: int
+    hwcap: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LdCache:
+    """{soname: entries in the order of the file}."""
+
+    entries: dict[str, list[Entry]]
+
+    def find(self, soname: str, machine: str, subfolders: tuple[str, ...]) -> str | None:
+        """The path that the loader takes. `subfolders`: those that it searches, best first.
+
+        Entries for glibc-hwcaps win, best folder first; then the first in the file. An entry
+        with an old-style hwcap is taken when it lies in a folder that the loader searches: the
+        masks say the same, but have to be known for each CPU and version.
+        """
+        found = [e for e in self.entries.get(soname, ()) if e.flags == ABI.get(machine)]
+        ranks = {sub: rank for rank, sub in enumerate(subfolders)}
+        named = [e for e in found if e.name and f"glibc-hwcaps/{e.name}" in ranks]
+        if named:
+            return min(named, key=lambda e: ranks[f"glibc-hwcaps/{e.name}"]).path
+        for entry in found:
+            folder = entry.path.rpartition("/")[0]
+            if entry.hwcap == 0 or (
+                not entry.hwcap & NAMED and any(folder.endswith(f"/{s}") for s in subfolders)
+            ):
+                return entry.path
+        return None
+
+
+def parse(data: bytes) -> LdCache:
+    """The cache in `data`; an empty one when it is malformed. Raises nothing."""
+    try:
+        return LdCache(_entries(data[_start(data) :]))
+    except (struct.error, ValueError):
+        return LdCache({})
+
+
+def _start(data: bytes) -> int:
+    if not data.startswith(OLD_MAGIC):
+        return 0
+    (count,) = struct.unpack_from("=I", data, OLD_HEADER - 4)
+    end = OLD_HEADER + int(count) * OLD_ENTRY
+    return end + 7 & ~7
+
+
+def _entries(data: bytes) -> dict[str, list[Entry]]:
+    if not data.startswith(MAGIC):
+        raise ValueError("not a cache of the new format")
+    # Flags: 0 unset (before 2.33), 2 little, 3 big endian.
+    order = ">" if data[28] & 3 == 3 else "<" if data[28] & 3 == 2 else "="
+    (count,) = struct.unpack_from(f"{order}I", data, 20)
+    (extension,) = struct.unpack_from(f"{order}I", data, 32)
+    if count > min(MAX_ENTRIES, len(data) // ENTRY):
+        raise ValueError("more entries than the file can hold")
+    names = _hwcaps(data, order, extension) if extension else ()
+    table = struct.Struct(f"{order}iIIIQ")
+    entries: dict[str, list[Entry]] = {}
+    for flags, key, value, _, hwcap in table.iter_unpack(data[HEADER : HEADER + count * ENTRY]):
+        name = ""
+        if hwcap & NAMED:
+            number = hwcap & 0xFFFFFFFF
+            if number >= len(names):
+                continue
+            name = names[number]
+        entry = Entry(_string(data, value), flags, hwcap, name)
+        entries.setdefault(_string(data, key), []).append(entry)
+    return entries
+
+
+def _hwcaps(data: bytes, order: str, at: int) -> tuple[str, ...]:
+    """The names of glibc-hwcaps folders, by number."""
+    magic, count = struct.unpack_from(f"{order}II", data, at)
+    if magic != EXTENSION_MAGIC:
+        return ()
+    for index in range(min(count, 64)):
+        tag, _, offset, size = struct.unpack_from(f"{order}4I", data, at + 8 + 16 * index)
+        if tag == HWCAPS_SECTION:
+            count = min(size, len(data)) // 4
+            offsets = struct.unpack_from(f"{order}{count}I", data, offset)
+            return tuple(_string(data, o) for o in offsets[:MAX_ENTRIES])
+    return ()
+
+
+def _string(data: bytes, at: int) -> str:
+    end = data.find(b"\0", at, at + 4096)  # PATH_MAX: nothing longer can be opened
+    if end < 0:
+        raise ValueError("a string has no end")
+    return data[at:end].decode("utf-8", "surrogateescape")
