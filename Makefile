@@ -44,8 +44,10 @@ lint: $(VENV)/.dev $(VENV)/.package ## formatting, ruff, mypy, import order
 	@$(BIN)/lint-imports --no-logo >$(VENV)/.imports || { cat $(VENV)/.imports; exit 1; }
 
 setup: $(VENV)/.package $(PREBUILT) ## .venv/bin/mpigraft with its C programs, ready to run
+	@:
 
 natives: $(PREBUILT) ## the C programs, for each architecture and ABI
+	@:
 
 wheel: setup ## the wheel, C programs and all, into dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .

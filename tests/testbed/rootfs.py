@@ -131,9 +131,8 @@ class Root:
         }
         rows = [f"{name}={value}" for name, value in environment.items()]
         inner = ["env", "-i", *rows, "sh", "-c", f"cd {cwd} && {command}"]
-        who = [] if user == "root" else [f"--userspec={user}:{user}"]
         space = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
-        script: list[str | Path] = [HERE / "enter", self.folder, self.cache, *who]
+        script: list[str | Path] = [HERE / "enter", self.folder, self.cache, user]
         return run([*self.as_root, *space, *script, *inner], limit_s=limit_s)
 
     def close(self) -> None:
