@@ -233,6 +233,8 @@ class Sign:
     lane: str
     proves: bool  # False: seeing it contradicts the wish
     where: str = "any"  # stdout, stderr, any
+    wire: str = ""  # bytes: its payload crosses the kernel's interfaces; none: it must not
+    beside: bool = False  # known not to be the transport asked for: windows in shared memory
 
 
 @dataclass(frozen=True, slots=True)

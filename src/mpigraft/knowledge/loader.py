@@ -1,0 +1,241 @@
+"""Which transports an MPI has on this machine, and what is known to go wrong with them.
+
+Facts live in transports.toml, families.toml and issues.toml; this file only matches them. Exactly
+one row answers a wish; none, or a need that is not met, is an error that says why.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from mpigraft.errors import MissingError, UsageError
+from mpigraft.knowledge.rows import Row, When, read_rows, read_tells
+from mpigraft.knowledge.table import Document, Table, document, version
+from mpigraft.model import (
+    EnvRow,
+    Family,
+    KnownIssue,
+    Machine,
+    MpiInstall,
+    NetDevice,
+    Scope,
+    Transport,
+    TransportOffer,
+)
+
+LOOPBACK = "lo"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a machine says to the templates and conditions of the rows."""
+
+    interface: str  # of the kernel, for tcp: first Ethernet that is up, else lo
+    cxi: tuple[str, ...]  # Slingshot NICs: cxi0, cxi1
+    infiniband: tuple[str, ...]  # mlx5_0, irdma0
+    nodes: int = 1
+
+    @classmethod
+    def of(cls, machine: Machine, nodes: int = 1) -> Facts:
+        """The facts of a machine that `discover` saw."""
+
+        def up(kind: str) -> tuple[str, ...]:
+            return tuple(d.name for d in machine.fabrics if d.kind == kind and _is_up(d))
+
+        ethernet = up("ethernet")
+        interface = ethernet[0] if ethernet else LOOPBACK
+        return cls(interface, up("cxi"), up("infiniband"), nodes)
+
+    @property
+    def templates(self) -> dict[str, str]:
+        """The facts that templates may name (rows.FACTS). One LNX link per NIC, so that a rank
+        takes the near one: a single link over all of them spreads messages over far NICs."""
+        links = "|".join(f"shm+cxi:{nic}" for nic in self.cxi)
+        return {"interface": self.interface, "lnx_cxi_links": links}
+
+    @property
+    def flags(self) -> dict[str, bool]:
+        return {
+            "cxi": bool(self.cxi),
+            "mellanox": any(name.startswith("mlx") for name in self.infiniband),
+            "loopback": self.interface == LOOPBACK,
+        }
+
+
+def _is_up(device: NetDevice) -> bool:
+    return device.state.lower() in ("up", "active", "unknown", "")
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """Every row of transports.toml, read and checked once."""
+    found = read_rows(document("transports.toml"), read_tells(document("families.toml")))
+    known = {issue.id for issue in issues()}
+    for row in found:
+        for issue in row.issues:
+            if issue not in known:
+                raise UsageError(f"transports.toml, row {row.id}, key issues: {issue} is unknown")
+    return found
+
+
+@cache
+def issues() -> tuple[KnownIssue, ...]:
+    """Every known issue of issues.toml. Raises UsageError for a wrong row."""
+    return read_issues(document("issues.toml"))
+
+
+def read_issues(data: Document, file: str = "issues.toml") -> tuple[KnownIssue, ...]:
+    found: dict[str, KnownIssue] = {}
+    for table in Table(file, dict(data)).tables("issue"):
+        table.where = f"{file}, row {table.text('id')}"
+        issue = KnownIssue(
+            id=table.text("id"),
+            symptom=table.text("symptom"),
+            affects=table.text("affects"),
+            cause=table.text("cause"),
+            fix=table.text("fix"),
+            sources=table.texts("sources"),
+            evidence=table.texts("evidence"),
+            pattern=table.pattern("pattern", ""),
+        )
+        table.done()
+        if issue.id in found:
+            raise UsageError(f"{file}: two rows are called {issue.id}")
+        found[issue.id] = issue
+    return tuple(found.values())
+
+
+def names(family: Family) -> tuple[str, ...]:
+    """Public names of a family's transports, in the order of the file."""
+    return tuple(dict.fromkeys(row.name for row in rows() if row.family is family))
+
+
+def offers(mpi: MpiInstall, facts: Facts) -> tuple[TransportOffer, ...]:
+    """Every transport that the family knows, and whether it can run here with the reason."""
+    return tuple(_offer(name, mpi, facts) for name in names(mpi.family))
+
+
+def _offer(name: str, mpi: MpiInstall, facts: Facts) -> TransportOffer:
+    try:
+        row = _row_for(name, mpi, facts)
+    except MissingError as error:
+        return TransportOffer(name, "", usable=False, reason=error.seen)
+    unmet = _unmet(row, mpi, facts) or _unknown(row, mpi) or row.broken
+    return TransportOffer(name, row.id, usable=not unmet, reason=unmet)
+
+
+def resolve(name: str, mpi: MpiInstall, facts: Facts) -> Transport:
+    """The transport of that name for this MPI on this machine.
+
+    Raises UsageError for a name that the family does not have, MissingError when no row is meant
+    for this MPI and machine or when one lacks what it needs. What could not be found out, and a
+    row known to be broken, do not stop who asks by name: the probe will tell.
+    """
+    if name not in names(mpi.family):
+        raise UsageError(
+            f"{mpi.family} has no transport {name!r}",
+            mend=f"its transports are {', '.join(names(mpi.family)) or 'not known'}",
+        )
+    row = _row_for(name, mpi, facts)
+    if unmet := _unmet(row, mpi, facts):
+        raise MissingError(f"{mpi.id} cannot use {name} here: {unmet}")
+    return transport(row, facts)
+
+
+def transport(row: Row, facts: Facts) -> Transport:
+    """A row with its templates filled in."""
+    fill = facts.templates
+    env = [
+        EnvRow(key, value.format_map(fill), scope, "transport")
+        for scope, pairs in ((Scope.LAUNCHER, row.launcher), (Scope.RANK, row.env))
+        for key, value in pairs
+    ]
+    return Transport(
+        name=row.name,
+        row=row.id,
+        env=tuple(env),
+        template=(*row.launcher, *row.env),
+        probe_env=tuple(EnvRow(k, v, Scope.RANK, "probe") for k, v in row.probe),
+        signs=row.signs,
+        peers=row.peers,
+        issues=row.issues,
+        sources=row.sources,
+    )
+
+
+def _row_for(name: str, mpi: MpiInstall, facts: Facts) -> Row:
+    """The row that is meant. Two cannot be: read_rows refuses rows that overlap."""
+    candidates = [row for row in rows() if (row.family, row.name) == (mpi.family, name)]
+    for row in candidates:
+        if not _excluded(row.when, mpi, facts):
+            return row
+    reasons = [f"{row.id}: {_excluded(row.when, mpi, facts)}" for row in candidates]
+    raise MissingError(f"no row of {name} is meant for {mpi.id} here ({'; '.join(reasons)})")
+
+
+def _excluded(when: When, mpi: MpiInstall, facts: Facts) -> str:
+    """Why a row is not meant for this MPI on this machine; empty if it is."""
+    if when.mpi is not None and version(mpi.version) not in when.mpi:
+        return f"is for {when.mpi}, this is {mpi.version}"
+    if when.libfabric is not None:
+        library = mpi.libfabric
+        if library is None or library.version is None:
+            return "the version of its libfabric is not known"
+        if version(library.version) not in when.libfabric:
+            return f"is for libfabric {when.libfabric}, this is {library.version}"
+    for name, wanted in when.flags:
+        if facts.flags[name] is not wanted:
+            return f"is for machines {'with' if wanted else 'without'} {name}"
+    return ""
+
+
+def _unmet(row: Row, mpi: MpiInstall, facts: Facts) -> str:
+    """The first need that is known not to be met; empty if there is none."""
+    for component in row.needs.components:
+        framework, _, name = component.partition(":")
+        have = mpi.components_of(framework)
+        if have and name not in have:
+            return f"it has no {framework} component {name}"
+    if row.needs.netmod and mpi.device and row.needs.netmod not in re.split("[:,]", mpi.device):
+        return f"its device is {mpi.device}, without {row.needs.netmod}"
+    if row.needs.cxi and not facts.cxi:
+        return "no Slingshot NIC is up here"
+    have = mpi.libfabric.offers if mpi.libfabric else ()
+    for provider in row.needs.providers:
+        if have and not any(o.partition(";")[0] == provider for o in have):
+            return f"its libfabric has no provider {provider}"
+    return ""
+
+
+def _unknown(row: Row, mpi: MpiInstall) -> str:
+    """The first need that nobody could look at; what is not known to work is not offered."""
+    for component in row.needs.components:
+        if not mpi.components_of(component.partition(":")[0]):
+            return f"its {component.partition(':')[0]} components are not known"
+    if row.needs.netmod and not mpi.device:
+        return "its ch4 device is not known"
+    library = mpi.libfabric
+    if row.needs.providers and (library is None or not library.offers):
+        why = library.reason if library else ""
+        return f"the providers of its libfabric are not known{': ' if why else ''}{why}"
+    return ""
+
+
+def matching_issues(
+    output: str, transport: Transport | None, mpi: MpiInstall | None
+) -> tuple[KnownIssue, ...]:
+    """Known issues whose pattern is in a failed launch's output, those of the transport first.
+
+    An issue without a pattern never matches: it would be offered for every failure. One that
+    only rows of other families name is left out.
+    """
+    mine = transport.issues if transport else ()
+    hits = []
+    for issue in issues():
+        named_by = {row.family for row in rows() if issue.id in row.issues}
+        foreign = mpi is not None and named_by and mpi.family not in named_by
+        if issue.pattern and not foreign and re.search(issue.pattern, output, re.MULTILINE):
+            hits.append(issue)
+    return tuple(sorted(hits, key=lambda issue: issue.id not in mine))

@@ -1,0 +1,103 @@
+"""One launch as plain data. Layers, outermost first: guard, launcher, binding, environment, program.
+
+Each layer adds words or environment rows; nothing is started here, so `--dry-run` prints this.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpigraft import env
+from mpigraft.errors import MissingError
+from mpigraft.launchers import LAUNCHERS
+from mpigraft.model import Configuration, EnvRow, Launch, Layout, MpiInstall, Scope, Transport
+
+if TYPE_CHECKING:
+    from mpigraft.natives import Natives
+
+CPUS = Path("/sys/devices/system/cpu")
+GRACE_S = 2.0  # between the guard's SIGTERM and SIGKILL
+
+
+def prepare(
+    configuration: Configuration,
+    layout: Layout,
+    program: tuple[str, ...],
+    *,
+    natives: Natives,
+    witness: Path,
+    limit_s: float,
+    cwd: Path,
+    probe: bool = False,
+    root: bool | None = None,
+    cores: int | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Launch:
+    """The launch of `program` in this configuration on this layout.
+
+    `witness` is the folder into which every rank writes one record; `probe` adds what makes the
+    library say what it uses. `root`, `cores` and `environ` default to this process's own.
+    Raises MissingError for a configuration without an MPI, a transport or a known launcher.
+    """
+    mpi, transport, launcher = _parts(configuration)
+    root = os.geteuid() == 0 if root is None else root
+    cores = _own_cores() if cores is None else cores
+    crowded = layout.ranks_per_node * layout.threads > cores
+    kind = LAUNCHERS[mpi.launcher_kind]
+    rows = [
+        *mpi.environment,
+        *kind.rows(mpi, layout, crowded=crowded, root=root),
+        EnvRow("OMP_NUM_THREADS", str(layout.threads), Scope.RANK, "layout"),
+        *transport.env,
+        *(transport.probe_env if probe else ()),
+    ]
+    rows += _witness_rows(rows, natives, witness)
+    guard = (str(natives.guard), "--limit", f"{limit_s:g}", "--grace", f"{GRACE_S:g}", "--")
+    words = kind.words(launcher, mpi, layout, crowded=crowded)
+    environment = env.apply(env.base(environ), rows, Scope.LAUNCHER, Scope.DAEMON)
+    return Launch(
+        argv=(*guard, *words, *env.rank_argv(rows, program)),
+        env=tuple(sorted(environment.items())),
+        cwd=cwd,
+        limit_s=limit_s,
+        witness=witness,
+    )
+
+
+def _parts(configuration: Configuration) -> tuple[MpiInstall, Transport, Path]:
+    mpi, transport = configuration.mpi, configuration.transport
+    if mpi is None or transport is None:
+        raise MissingError(f"{configuration.id} was imported and cannot be launched")
+    if mpi.launcher is None:
+        raise MissingError(f"{mpi.id} has no launcher", why="its mpirun or mpiexec was not found")
+    if mpi.launcher_kind not in LAUNCHERS:
+        known = ", ".join(LAUNCHERS)
+        raise MissingError(f"{mpi.id}: launcher {mpi.launcher_kind!r} is none of {known}")
+    return mpi, transport, mpi.launcher
+
+
+def _witness_rows(rows: list[EnvRow], natives: Natives, folder: Path) -> list[EnvRow]:
+    """The witness goes before whatever else is preloaded, so it sees MPI_Init first."""
+    preloads = [r.value for r in rows if r.name == "LD_PRELOAD" and r.scope is Scope.RANK]
+    before = preloads[-1] if preloads else None
+    preload = f"{natives.witness}:{before}" if before else str(natives.witness)
+    return [
+        EnvRow("LD_PRELOAD", preload, Scope.RANK, "witness"),
+        EnvRow("MPIGRAFT_WITNESS", str(folder), Scope.RANK, "witness"),
+    ]
+
+
+def _own_cores(cpus: Iterable[int] | None = None, system: Path = CPUS) -> int:
+    """Physical cores that this process may use: two hardware threads of a core are one."""
+    own = os.sched_getaffinity(0) if cpus is None else cpus
+    cores = set()
+    for cpu in own:
+        siblings = system / f"cpu{cpu}" / "topology" / "thread_siblings_list"
+        try:
+            cores.add(siblings.read_text(encoding="ascii").strip())
+        except OSError:  # hidden in some containers: then a CPU counts as a core
+            cores.add(str(cpu))
+    return len(cores)

@@ -1,0 +1,26 @@
+"""Launchers of MPI programs: each a pure function from a layout to the words before the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+from mpigraft.launchers import hydra, orte, prrte
+from mpigraft.model import EnvRow, Layout, MpiInstall
+
+
+class Launcher(Protocol):
+    """What a launcher's module gives. `crowded`: more ranks than cores, so nothing is bound."""
+
+    @staticmethod
+    def words(launcher: Path, mpi: MpiInstall, layout: Layout, *, crowded: bool) -> list[str]: ...
+
+    @staticmethod
+    def rows(
+        mpi: MpiInstall, layout: Layout, *, crowded: bool, root: bool
+    ) -> tuple[EnvRow, ...]: ...
+
+
+LAUNCHERS: Mapping[str, Launcher] = MappingProxyType({"prrte": prrte, "orte": orte, "hydra": hydra})
