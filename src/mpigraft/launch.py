@@ -1,6 +1,7 @@
-"""One launch as plain data. Layers, outermost first: guard, launcher, binding, environment, program.
+"""One launch as plain data.
 
-Each layer adds words or environment rows; nothing is started here, so `--dry-run` prints this.
+Layers, outermost first: guard, launcher, binding, environment, program. Each layer adds words or
+environment rows; nothing is started here, so `--dry-run` prints what would be.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Typed reading of TOML tables: a wrong row is one error that names the file, the row and the key."""
+"""Typed reading of TOML tables: a wrong row is one error that names file, row and key."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ from mpigraft.model import EnvRow, Layout, MpiInstall
 class Launcher(Protocol):
     """What a launcher's module gives. `crowded`: more ranks than cores, so nothing is bound."""
 
-    @staticmethod
-    def words(launcher: Path, mpi: MpiInstall, layout: Layout, *, crowded: bool) -> list[str]: ...
+    def words(
+        self, launcher: Path, mpi: MpiInstall, layout: Layout, *, crowded: bool
+    ) -> list[str]: ...
 
-    @staticmethod
     def rows(
-        mpi: MpiInstall, layout: Layout, *, crowded: bool, root: bool
+        self, mpi: MpiInstall, layout: Layout, *, crowded: bool, root: bool
     ) -> tuple[EnvRow, ...]: ...
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mpigraft.launchers.prrte import rows as rows  # the same two variables for root
+from mpigraft.launchers import prrte
 from mpigraft.model import Layout, MpiInstall
+
+rows = prrte.rows  # the same two variables for root
 
 
 def words(launcher: Path, mpi: MpiInstall, layout: Layout, *, crowded: bool) -> list[str]:
