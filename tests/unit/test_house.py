@@ -179,6 +179,13 @@ def test_no_registry_host_and_no_path_of_one_machine() -> None:
         assert not found, f"{name(path)} names a path of one machine: {found and found[0]}"
 
 
+def test_links_between_documents_lead_somewhere() -> None:
+    for path in tracked():
+        if path.suffix == ".md":
+            for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", path.read_text()):
+                assert (path.parent / target).exists(), f"{name(path)} links to {target}"
+
+
 def test_nothing_is_left_to_do() -> None:
     marks = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
     for path in tracked():
