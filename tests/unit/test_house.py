@@ -84,11 +84,21 @@ STARTS_A_PROCESS = re.compile(
 )
 
 
+# Programs of their own, which run.py starts with a time limit.
+PROGRAMS = [SOURCE / "sources/child.py"]
+
+
+def test_a_program_of_its_own_imports_nothing_of_the_package() -> None:
+    for path in PROGRAMS:
+        ours = [i for i in imports(ast.parse(path.read_text())) if i[0].startswith("mpigraft")]
+        assert not ours, f"{name(path)} is no program of its own: {ours}"
+
+
 def test_only_run_starts_processes() -> None:
     assert importers("subprocess") <= {"src/mpigraft/run.py"}
     assert not importers("multiprocessing")
     for path in modules():
-        if path.name != "run.py":
+        if path.name != "run.py" and path not in PROGRAMS:
             found = [c for c in calls(ast.parse(path.read_text())) if STARTS_A_PROCESS.match(c[0])]
             assert not found, f"{name(path)} starts a process: {found}"
 
