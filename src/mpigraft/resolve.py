@@ -3,7 +3,7 @@
 The search order stands in `_search`, top to bottom, as in glibc's `_dl_map_object`
 (elf/dl-load.c); objects are taken breadth first, as in `_dl_map_object_deps` (elf/dl-deps.c).
 What differs between hosts (default folders, hwcaps, $LIB, $PLATFORM) `host_loader` asks.
-Not followed: DT_FILTER, DT_AUXILIARY, LD_AUDIT, and libraries opened later with dlopen.
+Not followed: DT_FILTER, DT_AUXILIARY, LD_AUDIT, /etc/ld.so.preload, and what dlopen opens later.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -225,72 +225,61 @@ class _Walk:
             place, str(Path(place).parent), main, None, names, self.files.identity(path)
         )
         self.loader = loader_of(main, environment)
+        self.loader_soname = self._loader_soname()
         self.maps = [self.main]
-        self.tried: list[str] = []
+        self.missing: set[str] = set()
+        self.tried: list[str] = []  # of the search that is going on
 
     def objects(self) -> Iterator[Resolved]:
+        """Preloaded objects first, then what each object needs, nearest first."""
         for name in re.split(r"[ :]+", self.environment.get("LD_PRELOAD", "")):
-            if name:
-                yield from self._load(name, self.main, preload=True)
-        todo, missing = list(self.maps), set[str]()
-        for parent in todo:  # grows while it is walked
+            if name and (found := self._load(name, self.main)):
+                yield found if not found.path else replace(found, rule=Rule.PRELOAD, where=name)
+        for parent in self.maps:  # grows while it is walked
             for name in parent.elf.needed:
-                before = len(self.maps)
-                for found in self._load(name, parent):
-                    if found.path or found.name not in missing:
-                        yield found
-                    if not found.path:
-                        missing.add(found.name)
-                todo += self.maps[before:]
-                if len(self.maps) > MAX_OBJECTS:
-                    raise ElfError(f"{self.main.path}: needs more than {MAX_OBJECTS} objects")
+                if found := self._load(name, parent):
+                    yield found
+            if len(self.maps) > MAX_OBJECTS:
+                raise ElfError(f"{self.main.path}: needs more than {MAX_OBJECTS} objects")
 
-    def _load(self, wanted: str, parent: _Map, *, preload: bool = False) -> Iterator[Resolved]:
-        """Yields the object when it is new."""
+    def _load(self, wanted: str, parent: _Map) -> Resolved | None:
+        """The object when it is new, found or missing."""
         name = self._expand(wanted, parent)
-        if any(name in m.names or name == m.elf.soname for m in self.maps):
-            return
+        if name in self.missing or any(name in m.names or name == m.elf.soname for m in self.maps):
+            return None
         self.tried = []
         needed_by = Path(parent.path)
         try:
-            rule, where, path = next(self._search(name, parent), (Rule.NONE, "", None))
+            hit = next(self._search(name, parent), None)
         except _Refused as refused:
-            yield Resolved(name, None, Rule.NONE, "", needed_by, problem=str(refused))
-            return
-        if path is None:
-            yield Resolved(name, None, rule, "", needed_by, tried=tuple(self.tried))
-            return
+            self.missing.add(name)
+            return Resolved(name, None, Rule.NONE, "", needed_by, problem=str(refused))
+        if hit is None:
+            self.missing.add(name)
+            return Resolved(name, None, Rule.NONE, "", needed_by, tried=tuple(self.tried))
+        rule, where, path = hit
         identity = self.files.identity(path)
         for known in self.maps:
             if identity == known.identity:  # another name for a file that is loaded
                 known.names.add(name)
-                return
-        facts = self.files.elf(path)
-        place = self.files.absolute(path)
-        self.maps.append(
-            _Map(place, str(Path(place).parent), facts, parent, {name, path}, identity)
-        )
-        if preload:
-            rule, where = Rule.PRELOAD, wanted
-        yield Resolved(name, Path(place), rule, where, needed_by, elf=facts)
+                return None
+        place, facts = self.files.absolute(path), self.files.elf(path)
+        origin = str(Path(place).parent)
+        self.maps.append(_Map(place, origin, facts, parent, {name, path}, identity))
+        return Resolved(name, Path(place), rule, where, needed_by, elf=facts)
 
     def _search(self, name: str, parent: _Map) -> Iterator[tuple[Rule, str, str]]:
-        """Where the loader finds `name`: the first that this yields."""
-        interpreter = self.loader.path
-        if name in (interpreter, Path(interpreter).name):
-            yield from self._at(Rule.INTERPRETER, "", interpreter)  # it is loaded already
+        """(rule, entry as it is written, path), in the loader's order: it takes the first."""
+        if name in (self.loader.path, self.loader_soname):
+            yield from self._at(Rule.INTERPRETER, "", self.loader.path)  # it is loaded already
         if "/" in name:
             yield from self._at(Rule.PATH, "", name)
             return
-        if parent.elf.runpath is None:
+        if parent.elf.runpath is None:  # else no RPATH counts, not even an ancestor's
             ancestor: _Map | None = parent
-            seen = set()
             while ancestor:
                 yield from self._along(Rule.RPATH, name, ancestor.rpath, ancestor)
-                seen.add(id(ancestor))
                 ancestor = ancestor.loader
-            if id(self.main) not in seen:
-                yield from self._along(Rule.RPATH, name, self.main.rpath, self.main)
         variable = self.environment.get("LD_LIBRARY_PATH", "").replace(";", ":")
         yield from self._along(Rule.LD_LIBRARY_PATH, name, variable, self.main)
         yield from self._along(Rule.RUNPATH, name, parent.elf.runpath or "", parent)
@@ -328,6 +317,8 @@ class _Walk:
         try:
             facts = self.files.elf(path)
         except ElfError as error:
+            if isinstance(error.__cause__, OSError):
+                return  # not readable: the loader looks further
             raise _Refused(str(error)) from error
         main = self.main.elf
         if (facts.bits, facts.machine) != (main.bits, main.machine):
@@ -350,6 +341,12 @@ class _Walk:
             lambda m: values[m[1] or m[2]],
             text,
         )
+
+    def _loader_soname(self) -> str | None:
+        try:
+            return self.files.elf(self.loader.path).soname
+        except ElfError:
+            return None
 
     def _plain_defaults(self) -> str:
         subs = tuple(f"/{s}" for s in self.loader.subfolders)
