@@ -145,7 +145,7 @@ def _line(line: str, place: Place, state: _State, *, last: bool) -> None:
 def _remark(line: str, place: Place, state: _State) -> bool:
     """Whether the line is one of the known remarks; what it says goes into the options."""
     if found := BATCH.fullmatch(line.strip()):
-        state.say(found[1].lower(), found[2], place)
+        state.say(found[1].lower(), str(whole(found[2], place, found[1])), place)
         return True
     table = state.table
     if table is None:
@@ -192,7 +192,7 @@ def _table_line(line: str, place: Place, state: _State, *, last: bool) -> bool:
     if table is None:
         return False
     if found := INIT.fullmatch(line.strip()):
-        state.say("processes", found[1], place)
+        state.say("processes", str(whole(found[1], place, "nprocs")), place)
         low, high, mean = (number(found[i], place, "a time") for i in (2, 3, 4))
         benchmark = _benchmark(table, table.options)
         state.measurements.append(Measurement(benchmark, "init_time", 0, mean, mean, low, high))
