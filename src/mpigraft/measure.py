@@ -1,8 +1,8 @@
 """What one measured launch gave: values, or the reason why there are none.
 
-A launch counts only when all of it is right: the exit code, the witness (one libmpi, the right
-one, the world that was asked for) and every buffer. Values of any other launch are dropped and
-the launch says why; its output is kept.
+A value counts when the witness is right (one libmpi, the right one, the world that was asked
+for), it was printed whole and its buffers were. A benchmark that crashes does not void those
+that ran before it in the same launch; the launch is marked as failed and says why.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mpigraft.model import (
     Benchmark,
     Configuration,
     Finding,
+    KnownIssue,
     LaunchRecord,
     LaunchState,
     Layout,
@@ -33,11 +34,12 @@ from mpigraft.suites import SUITES
 from mpigraft.wish import Wish
 
 TAIL_LINES = 12  # of a failed launch's output, in the finding
+TIMED_OUT = 124  # exit code of mpigraft-guard at the time limit
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`measurements` is empty unless `state` is OK."""
+    """How a launch ended and the values that count, which a failed launch may have too."""
 
     state: LaunchState
     measurements: tuple[Measurement, ...]
@@ -66,23 +68,37 @@ def outcome(
     ranks: tuple[RankRecord, ...],
 ) -> Outcome:
     """Judge one finished launch and take its values out of its output."""
-    if completed.timed_out or completed.code == 124:
-        return _bad(LaunchState.TIMEOUT, configuration, completed, "timed-out", "was hung: ended")
-    if completed.code != 0:
-        seen = f"ended with exit code {completed.code}"
-        return _bad(LaunchState.FAILED, configuration, completed, "launch-failed", seen)
     witness = check_witness(configuration, layout, ranks)
-    if any(f.level is Level.ERROR for f in witness):
-        return Outcome(LaunchState.MISMATCH, (), witness)
+    ended, state = _ending(configuration, completed)
+    if _errors(witness):
+        return Outcome(state or LaunchState.MISMATCH, (), ended + witness)
     try:
         parsed = SUITES["native"].parse(completed.stdout, source=configuration.id)
     except UsageError as error:
-        return _bad(LaunchState.FAILED, configuration, completed, "bad-output", error.seen)
-    findings = witness + parsed.findings + _missing(benchmarks, parsed.measurements)
-    wrong = any(f.level is Level.ERROR for f in findings)
-    if wrong:
-        return Outcome(LaunchState.FAILED, (), findings)
-    return Outcome(LaunchState.OK, parsed.measurements, findings)
+        bad = _finding(configuration, completed, "bad-output", error.seen)
+        return Outcome(state or LaunchState.FAILED, (), (*ended, bad))
+    findings = ended + parsed.findings + _missing(benchmarks, parsed.measurements)
+    good = tuple(m for m in parsed.measurements if m.valid is not False)
+    if state is None:
+        state = LaunchState.FAILED if _errors(findings) else LaunchState.OK
+    return Outcome(state, good, witness + findings)
+
+
+def _errors(findings: Sequence[Finding]) -> bool:
+    return any(f.level is Level.ERROR for f in findings)
+
+
+def _ending(
+    configuration: Configuration, completed: Completed
+) -> tuple[tuple[Finding, ...], LaunchState | None]:
+    """What is to be said of a launch that did not end by itself with exit code 0."""
+    if completed.timed_out or completed.code == TIMED_OUT:
+        seen = f"was still running after {completed.wall_s:.0f} s and was ended"
+        return (_finding(configuration, completed, "timed-out", seen),), LaunchState.TIMEOUT
+    if completed.code != 0:
+        seen = f"ended with exit code {completed.code}"
+        return (_finding(configuration, completed, "launch-failed", seen),), LaunchState.FAILED
+    return (), None
 
 
 def _missing(
@@ -96,20 +112,16 @@ def _missing(
     return (Finding(Level.ERROR, "no-output", seen),)
 
 
-def _bad(
-    state: LaunchState, configuration: Configuration, completed: Completed, code: str, seen: str
-) -> Outcome:
-    """The finding of a launch that did not end well: what it said last and what is known."""
+def _finding(configuration: Configuration, completed: Completed, code: str, seen: str) -> Finding:
+    """A launch that did not end well: what it said last and what is known of that."""
     text = redact(clean(completed.stderr) or clean(completed.stdout))
     tail = "\n".join([line for line in text.splitlines() if line.strip()][-TAIL_LINES:])
-    known = ()
+    known: tuple[KnownIssue, ...] = ()
     if configuration.transport and configuration.mpi:
         known = matching_issues(completed.text(), configuration.transport, configuration.mpi)
     mend = "; ".join(f"{issue.id}: {issue.fix}" for issue in known)
-    finding = Finding(
-        Level.ERROR, code, f"{configuration.id} {seen}", why=tail or "it printed nothing", mend=mend
-    )
-    return Outcome(state, (), (finding,))
+    why = tail or "it printed nothing"
+    return Finding(Level.ERROR, code, f"{configuration.id} {seen}", why=why, mend=mend)
 
 
 def record(

@@ -34,7 +34,7 @@ from mpigraft.run import Completed, run
 from mpigraft.store import Store, Writer
 
 PROBE_LIMIT_S = 60.0
-GIVE_UP_AFTER = 2  # failures in a row after which a configuration is not started again
+GIVE_UP_AFTER = 2  # launches in a row without a value: the configuration is not started again
 
 Pair = tuple[str, str]  # keys of configuration and layout
 Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], "Ran"]
@@ -80,7 +80,7 @@ def bench(asked: Campaign, machine: Machine, store: Store, watch: Watch, resume:
                 outcome.measurements,
                 {"stdout": ran[0].stdout, "stderr": ran[0].stderr},
             )
-            failed[pair] = 0 if outcome.state is LaunchState.OK else failed[pair] + 1
+            failed[pair] = 0 if outcome.measurements else failed[pair] + 1
             if step.configuration.named and outcome.state is not LaunchState.OK:
                 trouble.append(_error(step.configuration, outcome))
             watch.launched(step, outcome, ran[0].wall_s)

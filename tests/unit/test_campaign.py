@@ -1,0 +1,187 @@
+"""Which configurations a wish means, their keys, and the order in which they are started."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from builders import a_machine, a_transport, an_mpi, an_offer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft import campaign, configure
+from mpigraft.campaign import Campaign, plan, resumed, schedule
+from mpigraft.errors import MissingError, UsageError
+from mpigraft.model import Family, MpiInstall, TransportOffer
+from mpigraft.wish import Wish
+
+OFFERS = {
+    Family.OPENMPI: (an_offer("ob1-sm"), an_offer("ofi-lnx"), an_offer("ofi-cxi", "no /dev/cxi*")),
+    Family.MPICH: (an_offer("ofi-tcp"), an_offer("ucx")),
+    Family.CRAY_MPICH: (an_offer("ofi-cxi"),),
+}
+
+
+@pytest.fixture(autouse=True)
+def knowledge(monkeypatch: pytest.MonkeyPatch) -> None:
+    def offers(mpi: MpiInstall, _facts: object) -> tuple[TransportOffer, ...]:
+        return OFFERS[mpi.family]
+
+    monkeypatch.setattr(configure, "offers", offers)
+    monkeypatch.setattr(configure, "resolve", lambda name, _mpi, _facts: a_transport(name))
+
+
+def contents(mpi: MpiInstall) -> tuple[tuple[str, str], ...]:
+    return (("libmpi", mpi.version),)
+
+
+MACHINE = a_machine(an_mpi("openmpi@5.0.11"), an_mpi("mpich@5.0.2"))
+
+
+def planned(**wish: object) -> Campaign:
+    return plan(Wish(**wish), MACHINE, contents)  # type: ignore[arg-type]
+
+
+def test_by_default_every_configuration_that_can_run_here() -> None:
+    ids = [c.id for c in planned().configurations]
+    assert ids == [
+        "openmpi@5.0.11/ob1-sm",
+        "openmpi@5.0.11/ofi-lnx",
+        "mpich@5.0.2/ofi-tcp",
+        "mpich@5.0.2/ucx",
+    ]
+    assert ("openmpi@5.0.11/ofi-cxi", "no /dev/cxi*") in planned().skipped
+    assert not any(c.named for c in planned().configurations)
+
+
+def test_what_is_named_and_cannot_run_ends_the_command_with_the_reason() -> None:
+    with pytest.raises(MissingError, match="no /dev/cxi"):
+        planned(transport=("ofi-cxi",))
+    with pytest.raises(MissingError, match="unknown name|has no transport"):
+        planned(transport=("warp",))
+    with pytest.raises(MissingError, match=r"found: openmpi@5\.0\.11"):
+        planned(mpi=("intel",))
+
+
+def test_a_named_transport_marks_its_configurations() -> None:
+    chosen = planned(mpi=("openmpi",), transport=("ob1-sm",)).configurations
+    assert [(c.id, c.named) for c in chosen] == [("openmpi@5.0.11/ob1-sm", True)]
+
+
+def test_a_broken_mpi_is_left_out_with_its_reason() -> None:
+    broken = an_mpi("mpich@4.0", usable=False, reason="libfabric.so.1 is missing")
+    machine = a_machine(*MACHINE.mpis, broken)
+    asked = plan(Wish(mpi=("mpich",)), machine, contents)
+    assert ("mpich@4.0", "libfabric.so.1 is missing") in asked.skipped
+    with pytest.raises(MissingError, match=r"libfabric\.so\.1 is missing"):
+        plan(Wish(mpi=("mpich@4.0",)), machine, contents)
+
+
+def test_the_key_follows_contents_transport_and_settings_and_no_label() -> None:
+    def key(mpi: MpiInstall = MACHINE.mpis[1], **wish: object) -> str:
+        asked = Wish(transport=("ucx",), **wish)  # type: ignore[arg-type]
+        return plan(asked, a_machine(mpi), contents).configurations[0].key
+
+    one = MACHINE.mpis[1]
+    assert key() == key(replace(one, id="mpich@renamed", prefix=one.prefix / "elsewhere"))
+    others = {key(replace(one, version="5.0.3")), key(set=("A=1",)), key(set=("A=2",)), key()}
+    assert len({*others, key(buffers="cuda")}) == 5
+
+
+def test_the_same_libraries_twice_are_one_configuration() -> None:
+    twin = an_mpi("mpich@5.0.2+debian", version="5.0.2")
+    asked = plan(Wish(transport=("ucx",)), a_machine(MACHINE.mpis[1], twin), contents)
+    assert [c.id for c in asked.configurations] == ["mpich@5.0.2/ucx"]
+    assert "same libraries" in dict(asked.skipped)["mpich@5.0.2+debian/ucx"]
+
+
+def test_settings_reach_every_rank() -> None:
+    one = planned(set=("FI_TCP_IFACE=lo",)).configurations[0]
+    assert one.transport is not None
+    row = one.transport.env[-1]
+    assert (row.name, row.value, row.source) == ("FI_TCP_IFACE", "lo", "user")
+    assert one.id.endswith("+FI_TCP_IFACE=lo")
+
+
+def test_the_baseline_is_the_wish_else_cray_else_path_else_the_first_id() -> None:
+    assert planned(baseline="openmpi").baseline.id == "openmpi@5.0.11/ob1-sm"
+    assert planned().baseline.id == "mpich@5.0.2/ofi-tcp"
+    in_path = a_machine(MACHINE.mpis[1], replace(MACHINE.mpis[0], source="path"))
+    assert plan(Wish(), in_path, contents).baseline.id == "openmpi@5.0.11/ob1-sm"
+    cray = a_machine(*in_path.mpis, an_mpi("cray-mpich@9.1.0"))
+    assert plan(Wish(), cray, contents).baseline.id == "cray-mpich@9.1.0/ofi-cxi"
+    with pytest.raises(UsageError, match="none of the configurations"):
+        planned(baseline="nothing")
+
+
+@pytest.mark.parametrize("text", ["2", "1x0", "axb", "1x2x3x4", "1x2-tight", "0x2", "1x-2"])
+def test_a_layout_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        configure.parse_layout(text, 4)
+
+
+def test_layouts_stay_on_this_host_and_bind_only_what_fits() -> None:
+    with pytest.raises(UsageError, match="2 nodes"):
+        configure.parse_layout("2x4", 8)
+    assert configure.parse_layout("1x4", 8).key == "1x4"
+    assert configure.parse_layout("1x4", 2).key == "1x4-none"
+    assert configure.parse_layout("1x4x2-none", 8).key == "1x4x2-none"
+    many = a_machine(*MACHINE.mpis, cores=8)
+    assert [layout.key for layout in plan(Wish(), many, contents).layouts] == ["1x2", "1x8"]
+
+
+@given(st.integers(1, 2**32), st.integers(1, 12))
+def test_every_round_has_every_configuration_once_and_the_baseline_twice(
+    seed: int, rounds: int
+) -> None:
+    asked = planned(seed=seed, rounds=rounds)
+    steps = schedule(asked)
+    assert steps == schedule(asked)
+    assert len({s.place for s in steps}) == len(steps)
+    for number in range(rounds):
+        block = [s for s in steps if s.round == number]
+        counted = Counter(s.configuration.id for s in block)
+        assert counted.pop(asked.baseline.id) == 2
+        assert set(counted.values()) == {1}
+        assert [s.slot for s in block] == list(range(len(block)))
+
+
+def test_the_order_differs_from_round_to_round() -> None:
+    steps = schedule(planned(seed=7, rounds=10))
+    orders = {tuple(s.configuration.id for s in steps if s.round == r) for r in range(10)}
+    assert len(orders) > 5
+
+
+def test_a_stored_plan_gives_the_same_schedule_again() -> None:
+    asked = planned(rounds=6, quick=True)
+    again = resumed(asked.plan, MACHINE, contents)
+    assert [s.place for s in schedule(again)] == [s.place for s in schedule(asked)]
+    assert again.plan == asked.plan
+
+
+def test_a_new_mpi_does_not_join_a_resumed_campaign() -> None:
+    asked = planned()
+    more = a_machine(*MACHINE.mpis, an_mpi("mpich@4.3.2"))
+    assert len(resumed(asked.plan, more, contents).configurations) == len(asked.configurations)
+
+
+def test_changed_libraries_are_not_mixed_into_a_campaign() -> None:
+    text = planned().plan
+    with pytest.raises(UsageError, match="cannot resume"):
+        resumed(text, MACHINE, lambda mpi: (("libmpi", mpi.version + "+"),))
+
+
+def test_quick_is_shorter_and_both_say_what_they_do() -> None:
+    quick, full = planned(quick=True).wish, planned().wish
+    assert quick.rounds == campaign.QUICK_ROUNDS < full.rounds
+    assert quick.budget_ms < full.budget_ms
+    assert json.loads(planned(quick=True).plan)["benchmarks"] == list(campaign.QUICK_BENCHMARKS)
+
+
+def test_sizes_and_suites_that_cannot_be_run_are_refused() -> None:
+    with pytest.raises(UsageError, match="no range"):
+        planned(min_size=64, max_size=8)
+    with pytest.raises(UsageError, match="only native"):
+        planned(benchmark=("imb:PingPong",))

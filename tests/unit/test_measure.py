@@ -1,0 +1,142 @@
+"""A launch counts only when all of it is right; otherwise it says why and gives no value."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from builders import a_configuration, an_mpi
+
+from mpigraft import measure
+from mpigraft.model import Benchmark, Finding, LaunchState, Layout, Level, RankRecord
+from mpigraft.natives import Natives
+from mpigraft.run import Completed
+from mpigraft.wish import Wish
+
+LATENCY = Benchmark("native", "latency")
+BIBW = Benchmark("native", "bibw")
+CONFIGURATION = a_configuration(an_mpi())
+
+
+def lines(*benchmarks: str, valid: bool = True, end: bool = True) -> bytes:
+    values = [
+        {
+            "mpigraft": "value",
+            "benchmark": name,
+            "metric": "bandwidth" if name == "bibw" else "latency",
+            "unit": "MB/s" if name == "bibw" else "us",
+            "size": size,
+            "value": 1.5,
+            "mean": 1.6,
+            "min": 1.0,
+            "max": 2.0,
+            "p90": 1.9,
+            "p99": 2.0,
+            "iterations": 100,
+            "batch": 10,
+            "valid": valid,
+            "samples": [1.5, 1.6],
+        }
+        for name in benchmarks
+        for size in (1, 2)
+    ]
+    begin = {"mpigraft": "begin", "ranks": 2, "library": "Open MPI v5.0.11"}
+    last = [{"mpigraft": "end", "values": len(values)}] if end else []
+    return b"".join(json.dumps(v).encode() + b"\n" for v in [begin, *values, *last])
+
+
+def ended(stdout: bytes = b"", code: int = 0, stderr: bytes = b"", late: bool = False) -> Completed:
+    return Completed(("mpiexec",), code, stdout, stderr, 1.0, late)
+
+
+def judged(
+    completed: Completed,
+    monkeypatch: pytest.MonkeyPatch,
+    *benchmarks: Benchmark,
+    witness: tuple[Finding, ...] = (),
+) -> measure.Outcome:
+    def told(*_: object) -> tuple[Finding, ...]:
+        return witness
+
+    monkeypatch.setattr(measure, "check_witness", told)
+    ranks: tuple[RankRecord, ...] = ()
+    return measure.outcome(CONFIGURATION, Layout(), benchmarks or (LATENCY,), completed, ranks)
+
+
+def test_a_good_launch_gives_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    got = judged(ended(lines("latency", "bibw")), monkeypatch, LATENCY, BIBW)
+    assert got.state is LaunchState.OK
+    assert [(m.benchmark, m.size, m.value) for m in got.measurements[:2]] == [
+        (LATENCY, 1, 1.5),
+        (LATENCY, 2, 1.5),
+    ]
+    assert len(got.measurements) == 4
+
+
+@pytest.mark.parametrize(
+    ("completed", "state", "code"),
+    [
+        (ended(late=True), LaunchState.TIMEOUT, "timed-out"),
+        (ended(code=124), LaunchState.TIMEOUT, "timed-out"),
+        (ended(code=1), LaunchState.FAILED, "launch-failed"),
+        (ended(code=-11), LaunchState.FAILED, "launch-failed"),
+        (ended(b""), LaunchState.FAILED, ""),
+        (ended(b"\0\0 noise \0"), LaunchState.FAILED, ""),
+        (ended(lines("latency", valid=False)), LaunchState.FAILED, ""),
+    ],
+)
+def test_a_launch_without_a_good_value_gives_none_and_says_why(
+    completed: Completed, state: LaunchState, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    got = judged(completed, monkeypatch)
+    assert got.state is state
+    assert got.measurements == ()
+    assert any(f.level is Level.ERROR for f in got.findings)
+    if code:
+        assert code in {f.code for f in got.findings}
+
+
+@pytest.mark.parametrize(
+    ("completed", "state"),
+    [
+        (ended(lines("latency", end=False), code=-11), LaunchState.FAILED),
+        (ended(lines("latency", end=False), late=True), LaunchState.TIMEOUT),
+        (ended(lines("latency", end=False)), LaunchState.FAILED),
+        (ended(lines("latency")), LaunchState.FAILED),
+    ],
+)
+def test_values_before_a_crash_count_and_the_launch_is_failed_all_the_same(
+    completed: Completed, state: LaunchState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    got = judged(completed, monkeypatch, LATENCY, BIBW)
+    assert got.state is state
+    assert {m.benchmark for m in got.measurements} == {LATENCY}
+    assert any(f.level is Level.ERROR for f in got.findings)
+
+
+def test_a_wrong_world_is_a_mismatch_however_good_the_figures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worlds = (Finding(Level.ERROR, "LCH-01", "two worlds of one"),)
+    got = judged(ended(lines("latency")), monkeypatch, witness=worlds)
+    assert (got.state, got.measurements) == (LaunchState.MISMATCH, ())
+
+
+def test_a_failure_tells_what_was_said_last_without_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "planted-1234")
+    said = b"one\n\nmpirun: no such planted-1234 \x1b[2J host\n"
+    finding = judged(ended(code=1, stderr=said), monkeypatch).findings[0]
+    assert "no such" in finding.why
+    assert "planted" not in finding.why
+    assert "\x1b" not in finding.why
+
+
+def test_options_of_a_benchmark_reach_the_program() -> None:
+    sparse = Benchmark.parse("native:alltoallv,counts=sparse")
+    here = Natives(Path("/n/bench"), Path("/n/witness"), Path("/n/guard"), "d")
+    words = measure.program(Wish(budget_ms=5, validate=False), (LATENCY, sparse), here)
+    assert words[:3] == ("/n/bench", "--benchmark", "latency,alltoallv:counts=sparse")
+    assert "--no-validate" in words
