@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from mpigraft.knowledge.loader import Facts, offers
 from mpigraft.model import Finding, Level, Machine, MpiInstall
 from mpigraft.sources import SOURCES, cpu, fabrics, gpus, schedulers
 from mpigraft.sources.candidate import Candidate, Here
@@ -32,7 +33,7 @@ def machine(here: Here | None = None) -> Machine:
         copies = pool.submit(fabrics.single_copy, place)
         up = tuple(d.name for d in devices if d.state == "up")
         installed, findings = mpis(place, up)
-        return Machine(
+        found = Machine(
             hostname=platform.node(),
             os=cpu.os_name(place),
             kernel=platform.release(),
@@ -46,6 +47,8 @@ def machine(here: Here | None = None) -> Machine:
             mpis=installed,
             findings=findings,
         )
+    facts = Facts.of(found)
+    return replace(found, mpis=tuple(replace(m, transports=offers(m, facts)) for m in installed))
 
 
 def mpis(

@@ -24,7 +24,13 @@ LINK_TYPES = {"1": "ethernet", "32": "ethernet", "772": "loopback"}  # linux/if_
 
 def devices(here: Here) -> tuple[NetDevice, ...]:
     """Slingshot, InfiniBand, then the kernel's interfaces, each in natural order."""
-    return (*_cxi(here), *_infiniband(here), *_net(here))
+    return (*_cxi(here), *_infiniband(here), *sorted(_net(here), key=_rank))
+
+
+def _rank(device: NetDevice) -> tuple[bool, bool, bool]:
+    """Real interfaces with an address first: a bridge of Docker's is no way to another node."""
+    virtual = "virtual" in dict(device.details)
+    return (device.kind == "loopback", virtual, not device.address)
 
 
 def _cxi(here: Here) -> Iterator[NetDevice]:

@@ -1,0 +1,165 @@
+"""`mpigraft discover`: what this machine has, for a person or as JSON."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpigraft.cli.common import console, out
+
+if TYPE_CHECKING:
+    from mpigraft.model import Machine, MpiInstall, NetLibrary
+
+LABEL = 12  # width of the first column
+INTERNAL = ("ofi_hook_", "off_coll", "ofi_mrail", "ofi_rxd")  # providers that nobody asks for
+
+
+def command(
+    as_json: Annotated[bool, typer.Option("--json", help="A document for other tools.")] = False,
+    abi: Annotated[
+        bool, typer.Option("--abi", help="With --json: symbols, versions and digests of each MPI.")
+    ] = False,
+) -> None:
+    """Show every MPI here, how it was found, and what it can run over.
+
+    Also network devices, GPUs, launchers, the scheduler and the CPU. What is broken is shown
+    with its reason.
+
+    \b
+    Example: mpigraft discover --json | jq '.mpis[].id'
+    """
+    from mpigraft import discover
+    from mpigraft.jsonout import document
+
+    with console(stderr=True).status("looking at this machine"):
+        machine = discover.machine()
+        keys = as_document(machine, abi=abi) if as_json or abi else {}
+    if keys:
+        out(document(**keys))
+        return
+    width = min(100, shutil.get_terminal_size((80, 24)).columns)
+    out("\n".join(lines(machine, width)))
+
+
+def as_document(machine: Machine, *, abi: bool = False) -> dict[str, Any]:
+    """The machine as its JSON Schema (schemas/discover.json) describes it."""
+    from mpigraft.jsonout import plain
+
+    keys: dict[str, Any] = plain(machine)
+    if abi:
+        for row, mpi in zip(keys["mpis"], machine.mpis, strict=True):
+            row["abi_facts"] = _abi_facts(mpi)
+    return keys
+
+
+def _abi_facts(mpi: MpiInstall) -> dict[str, Any] | None:
+    from mpigraft import env
+    from mpigraft.jsonout import plain
+    from mpigraft.model import Scope
+    from mpigraft.resolve import abi_facts
+
+    if mpi.libmpi is None or not mpi.usable:
+        return None
+    facts: dict[str, Any] = plain(
+        abi_facts(mpi.libmpi, env.apply(env.base(), mpi.environment, Scope.RANK))
+    )
+    return facts
+
+
+# ------------------------------------------------------------------ for a person
+
+
+def lines(machine: Machine, width: int) -> Iterator[str]:
+    """The machine in lines of at most `width` columns, MPIs last: they are what is looked for."""
+    for label, text in _hardware(machine):
+        yield from _row(label, text, width)
+    for finding in machine.findings:
+        yield from _row(finding.level, finding.seen, width)
+    if not machine.mpis:
+        yield ""
+        yield from _row("MPIs", "none found; `mpigraft get openmpi` fetches one", width)
+    for mpi in machine.mpis:
+        yield ""
+        yield mpi.id if mpi.usable else f"{mpi.id}  UNUSABLE"
+        for label, text in _mpi(mpi):
+            yield from _row(f"  {label}", text, width)
+
+
+def _row(label: str, text: str, width: int) -> Iterable[str]:
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=f"{label:{LABEL}} ",
+        subsequent_indent=" " * (LABEL + 1),
+        break_on_hyphens=False,
+    )
+
+
+def _hardware(machine: Machine) -> Iterator[tuple[str, str]]:
+    cpu = machine.cpu
+    yield "host", f"{machine.hostname}: {machine.os}, Linux {machine.kernel}"
+    counts = ", ".join(
+        (
+            _count(cpu.cores, "core"),
+            _count(cpu.threads, "thread"),
+            _count(cpu.sockets, "socket"),
+            _count(len(cpu.numa), "NUMA domain"),
+            _count(len(cpu.l3), "L3 group"),
+        )
+    )
+    yield "cpu", f"{cpu.model} ({cpu.architecture}): {counts}; {machine.memory_mib / 1024:.1f} GiB"
+    for device in machine.fabrics:
+        facts = ", ".join(f"{name} {value}" for name, value in device.details)
+        yield device.name, f"{device.kind}, {device.state}" + (f", {facts}" if facts else "")
+    copies = (f"{c.name}: {'usable' if c.usable else c.reason}" for c in machine.single_copy)
+    yield "single copy", "; ".join(copies)
+    for gpu in machine.gpus:
+        facts = ", ".join(f"{name} {value}" for name, value in gpu.details)
+        yield f"gpu {gpu.index}", f"{gpu.name}, {gpu.memory_mib} MiB, {facts}"
+    if scheduler := machine.scheduler:
+        where = f"in job {scheduler.job}" if scheduler.in_allocation else "not in an allocation"
+        yield "scheduler", f"{scheduler.name} {scheduler.version}, {where}"
+    for launcher in machine.launchers:
+        offers = ", ".join(launcher.pmi_offered)
+        told = f"{launcher.path} {launcher.version or launcher.reason}"
+        yield launcher.name, told + (f"; offers PMI by {offers} (not probed)" if offers else "")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _mpi(mpi: MpiInstall) -> Iterator[tuple[str, str]]:
+    for line in mpi.found:
+        yield "found", line
+    if not mpi.usable:
+        yield "reason", mpi.reason
+        return
+    yield "abi", f"{mpi.abi} ({mpi.soname}) in {mpi.libmpi}"
+    launcher = f"{mpi.launcher} ({mpi.launcher_kind} {mpi.launcher_version})".replace(" )", ")")
+    yield "launcher", launcher if mpi.launcher else f"none of its own: {mpi.launcher_kind}"
+    if mpi.wrappers:
+        yield "wrappers", " ".join(path.name for _, path in mpi.wrappers)
+    if mpi.device:
+        yield "device", mpi.device
+    for framework in ("pml", "mtl", "btl"):
+        if names := mpi.components_of(framework):
+            yield framework, " ".join(names)
+    for library in (mpi.libfabric, mpi.ucx):
+        if library is not None:
+            yield library.name, _library(library)
+    if usable := [t.name for t in mpi.transports if t.usable]:
+        yield "transports", " ".join(usable)
+    for transport in mpi.transports:
+        if not transport.usable:
+            yield "not here", f"{transport.name}: {transport.reason}"
+
+
+def _library(library: NetLibrary) -> str:
+    shown = [name for name in library.offers if not name.startswith(INTERNAL)]
+    offers = " ".join(shown) if shown else library.reason
+    return f"{library.version or 'unknown version'}: {offers}"
