@@ -89,7 +89,7 @@ class Added:
 
     table: Table
     rounds: tuple[int, ...]  # empty: it was there already
-    twin: str = ""  # another configuration with the same content
+    notes: tuple[str, ...] = ()  # what a person should know of it
 
 
 def read(path: Path, told: Told) -> Table:
@@ -183,8 +183,8 @@ def add(store: Store, tables: Sequence[Table], told: Told) -> tuple[CampaignReco
                 writer.add_campaign(campaign)
                 writer.add_configuration(configuration)
                 writer.add_allocation(allocation)
-            twin = book.twin(table)
-            added.append(Added(table, book.enter(table, writer) if new else (), twin))
+            notes = book.notes(table)
+            added.append(Added(table, book.enter(table, writer) if new else (), notes))
         return campaign, added
 
 
@@ -274,6 +274,7 @@ class _Book:
         self.allocation = allocation
         launches = store.launches(campaign.id)
         self.launches = {launch.id for launch in launches}
+        self._layouts = {launch.layout for launch in launches}
         labels = {c.key: c.id for c in store.configurations(campaign.id)}
         self._others = {
             sha: labels.get(launch.configuration, launch.configuration)
@@ -294,11 +295,22 @@ class _Book:
         return str(uuid.uuid5(uuid.UUID(self.campaign), name))
 
     def holds(self, table: Table) -> bool:
+        """Whether the table is there already; one without a layout is, under any layout."""
+        if table.layout == UNKNOWN_LAYOUT:
+            layouts = {*self._layouts, UNKNOWN_LAYOUT}
+            alike = [self.identity(replace(table, layout=key), 0) for key in layouts]
+            return not self.launches.isdisjoint(alike)
         return self.identity(table, 0) in self.launches
 
-    def twin(self, table: Table) -> str:
-        """The other configuration that has the same table, or nothing."""
-        return self._others.get(table.digest, "")
+    def notes(self, table: Table) -> tuple[str, ...]:
+        """What is odd about the table beside what is there already."""
+        found = []
+        if other := self._others.get(table.digest):
+            found.append(f"the same table is stored as {other}")
+        if self._layouts and table.layout not in self._layouts and not self.holds(table):
+            others = ", ".join(sorted(self._layouts))
+            found.append(f"layout {table.layout} is not compared with this campaign's {others}")
+        return tuple(found)
 
     def series(self, table: Table) -> Series:
         """The table's values by round: those of a benchmark come after what is there, and a

@@ -29,10 +29,8 @@ def command(
         typer.Option(metavar="NAME", help="Campaign to add to.", show_default="machine or import"),
     ] = "",
     machine: Annotated[str, typer.Option(metavar="M", help="Machine they come from.")] = "",
-    nodes: Annotated[int, typer.Option(min=1, help="Nodes.", show_default=False)] = 0,
-    ranks_per_node: Annotated[
-        int, typer.Option(min=1, help="Ranks on each node.", show_default=False)
-    ] = 0,
+    nodes: Annotated[int | None, typer.Option(min=1, help="Nodes.")] = None,
+    ranks_per_node: Annotated[int | None, typer.Option(min=1, help="Ranks on each node.")] = None,
     allocation: Annotated[
         str,
         typer.Option(metavar="A", help="Set of nodes and day; tables are paired within one."),
@@ -52,8 +50,8 @@ def command(
         configuration=name("--configuration", configuration),
         campaign=name("--campaign", campaign) if campaign else "",
         machine=name("--machine", machine) if machine else "",
-        nodes=nodes,
-        ranks_per_node=ranks_per_node,
+        nodes=nodes or 0,
+        ranks_per_node=ranks_per_node or 0,
         allocation=name("--allocation", allocation) if allocation else "",
     )
     tables = [importing.read(path, told) for path in files]  # all, before anything is written
@@ -83,6 +81,5 @@ def lines(added: Added) -> list[str]:
     else:
         head = f"{table.name}: there already, not stored again"
     told = [head, *(f"  {key}" for key in table.benchmarks)]
-    if added.twin:
-        told.append(f"  warning: the same table is stored as {added.twin}")
+    told += [f"  warning: {note}" for note in added.notes]
     return told + [f"  {f.level}: {f.seen}" for f in table.parsed.findings]

@@ -1,0 +1,250 @@
+"""`mpigraft results`: what the store holds, and what really ran behind each figure."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpigraft.cli import common
+
+if TYPE_CHECKING:
+    from mpigraft.model import (
+        CampaignRecord,
+        ConfigurationRecord,
+        EvidenceRecord,
+        Finding,
+        LaunchRecord,
+    )
+    from mpigraft.store import Store
+
+NO_EVIDENCE = "no evidence"
+WIDTH = 80  # of the text form
+
+app = typer.Typer(
+    help="Look at stored results.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print a JSON document.")]
+
+
+@app.command("list")
+def list_(ctx: typer.Context, json: Json = False) -> None:
+    """List the campaigns of the store, oldest first.
+
+    Example: mpigraft results list
+    """
+    from mpigraft.jsonout import document
+    from mpigraft.store import Store
+
+    store = Store(common.settings(ctx).store)
+    rows = [summary(store, campaign) for campaign in store.campaigns()]
+    if json:
+        common.out(document(campaigns=rows, findings=store.findings))
+        return
+    if not rows:
+        common.out(f"no results in {store.folder}; `mpigraft bench` makes some")
+    else:
+        common.out(f"{'id':8}  {'created (UTC)':16}  origin  configurations  launches  name")
+    for row in rows:
+        common.out(
+            f"{row['id'][:8]}  {row['created'][:16].replace('T', ' ')}  {row['origin']:6}  "
+            f"{row['configurations']:14}  {row['launches']:8}  {row['name']}"
+        )
+    for finding in store.findings:
+        common.out(f"{finding.level}: {finding.seen}")
+
+
+@app.command("show")
+def show(
+    ctx: typer.Context,
+    campaign: Annotated[
+        str | None,
+        typer.Argument(help="Id, its beginning, or name of a campaign.", show_default="the latest"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show for each configuration what was asked, what ran, and how that is known.
+
+    Example: mpigraft results show nightly --json
+    """
+    from mpigraft.jsonout import document
+    from mpigraft.store import Store
+
+    store = Store(common.settings(ctx).store)
+    record = store.campaign(campaign)
+    head = summary(store, record)
+    told = configurations(store, record)
+    if json:
+        common.out(document(campaign=head, configurations=told, findings=store.findings))
+        return
+    common.out("\n".join(text(head, told)))
+    for finding in store.findings:
+        common.out(f"{finding.level}: {finding.seen}")
+
+
+def summary(store: Store, campaign: CampaignRecord) -> dict[str, Any]:
+    """One campaign in short; the same in `list` and at the head of `show`."""
+    labels = {c.key: c.id for c in store.configurations(campaign.id)}
+    launches = store.launches(campaign.id)
+    planned = campaign.origin == "run"
+    return {
+        "id": campaign.id,
+        "name": campaign.name,
+        "created": campaign.created,
+        "origin": campaign.origin,
+        "rounds": campaign.rounds if planned else _rounds(launches),
+        "baseline": labels.get(campaign.baseline, campaign.baseline),
+        "configurations": len(labels),
+        "launches": len(launches),
+        "tool": campaign.tool,
+    }
+
+
+def _rounds(launches: Sequence[LaunchRecord]) -> int:
+    """An imported campaign has as many rounds as were imported."""
+    return 1 + max((launch.round for launch in launches), default=-1)
+
+
+def configurations(store: Store, campaign: CampaignRecord) -> list[dict[str, Any]]:
+    """Per configuration what was asked, what ran, the proof, all findings, the provenance."""
+    evidence = store.evidence(campaign.id)
+    launches = store.launches(campaign.id)
+    return [
+        _configuration(
+            record,
+            [e for e in evidence if e.configuration == record.key],
+            [x for x in launches if x.configuration == record.key],
+            baseline=record.key == campaign.baseline,
+        )
+        for record in sorted(
+            store.configurations(campaign.id), key=lambda c: (c.key != campaign.baseline, c.id)
+        )
+    ]
+
+
+def _configuration(
+    record: ConfigurationRecord,
+    evidence: Sequence[EvidenceRecord],
+    launches: Sequence[LaunchRecord],
+    *,
+    baseline: bool,
+) -> dict[str, Any]:
+    asked = {e.evidence.asked: None for e in evidence}
+    ran = {e.evidence.ran: None for e in evidence}
+    states = Counter(launch.state for launch in launches)
+    return {
+        "id": record.id,
+        "key": record.key,
+        "baseline": baseline,
+        "buffers": record.buffers,
+        "layouts": sorted({e.layout for e in evidence} | {x.layout for x in launches}),
+        "asked": ", ".join(a for a in asked if a) or record.id,
+        "ran": ", ".join(r for r in ran if r) or NO_EVIDENCE,
+        "proven": bool(evidence) and all(e.evidence.ok for e in evidence),
+        "proof": [
+            {
+                "layout": e.layout,
+                "peer": proof.peer,
+                "kind": proof.kind,
+                "standing": proof.standing,
+                "lane": proof.lane,
+                "sign": proof.sign,
+            }
+            for e in evidence
+            for proof in e.evidence.proof
+        ],
+        "wire": [
+            {"layout": e.layout, "interface": interface, "bytes": sent}
+            for e in evidence
+            for interface, sent in e.evidence.wire
+        ],
+        "launches": {str(state): n for state, n in sorted(states.items())},
+        "findings": _findings(evidence, launches),
+        "provenance": _json(record.provenance),
+    }
+
+
+def _findings(
+    evidence: Sequence[EvidenceRecord], launches: Sequence[LaunchRecord]
+) -> list[dict[str, Any]]:
+    """Every finding once, worst first, with how often it was made."""
+    from mpigraft.jsonout import plain
+    from mpigraft.model import Level
+
+    times: Counter[Finding] = Counter()
+    for record in evidence:
+        times.update(record.evidence.findings)
+    for launch in launches:
+        times.update(launch.findings)
+    order = [Level.ERROR, Level.WARNING, Level.INFO]
+    worst_first = sorted(times, key=lambda finding: order.index(finding.level))
+    return [{**plain(finding), "times": times[finding]} for finding in worst_first]
+
+
+def _json(text: str) -> Any:
+    """Stored JSON as a value; what redaction made unreadable stays text."""
+    try:
+        return jsonlib.loads(text)
+    except ValueError:
+        return text
+
+
+def text(head: dict[str, Any], told: list[dict[str, Any]]) -> list[str]:
+    """The document for a person, in lines of at most WIDTH characters."""
+    rounds = "1 round" if head["rounds"] == 1 else f"{head['rounds']} rounds"
+    lines = [
+        *_wrap("", f"campaign {head['name']} ({head['id'][:8]})"),
+        *_wrap("", f"{head['origin']}, {head['created'][:16].replace('T', ' ')}, {rounds}, "
+                   f"{head['launches']} launches, baseline {head['baseline']}"),
+    ]  # fmt: skip
+    for c in told:
+        states = ", ".join(f"{n} {state}" for state, n in c["launches"].items()) or "none"
+        proof = [line for p in c["proof"] for line in _proof(p)]
+        lines += [
+            "",
+            *_wrap("", c["id"] + ("  (baseline)" if c["baseline"] else "")),
+            *_wrap("asked", c["asked"]),
+            *_wrap("ran", c["ran"]),
+            *_wrap("buffers", c["buffers"]),
+            *_wrap("layouts", ", ".join(c["layouts"])),
+            *_wrap("launches", states),
+            *_wrap("from", _origin(c["provenance"])),
+            *(proof or _wrap("proof", NO_EVIDENCE)),
+        ]
+        for f in c["findings"]:
+            again = f" ({f['times']} times)" if f["times"] > 1 else ""
+            lines += _wrap(f["level"], f"{f['code']}: {f['seen']}{again}")
+            lines += [line for key in ("why", "mend") if f[key] for line in _wrap(" ", f[key])]
+    return lines
+
+
+def _origin(provenance: Any) -> str:
+    """The plain entries of a provenance; lists and the like are in the JSON document."""
+    if not isinstance(provenance, dict):
+        return str(provenance)
+    plain = {k: v for k, v in provenance.items() if v and not isinstance(v, (list, dict))}
+    return "; ".join(k if v is True else f"{k} {v}" for k, v in plain.items())
+
+
+def _proof(proof: dict[str, Any]) -> list[str]:
+    what = f"{proof['layout']} {proof['peer']} {proof['kind']}: {proof['standing']}"
+    sign = " ".join(proof["sign"].split())
+    return _wrap("proof", what + (f", {proof['lane']}" if proof["lane"] else "")) + (
+        _wrap(" ", sign) if sign else []
+    )
+
+
+def _wrap(head: str, body: str) -> list[str]:
+    """`body` beside `head`, and under itself where it is longer than the line."""
+    if not head:
+        return textwrap.wrap(body, WIDTH)
+    first = f"  {head:10}"
+    return textwrap.wrap(body, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
