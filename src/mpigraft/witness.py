@@ -1,0 +1,212 @@
+"""What the witness wrote: one record per rank, read and held against what was asked."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mpigraft.model import (
+    Configuration,
+    Finding,
+    Layout,
+    Level,
+    MappedLibrary,
+    MpiInstall,
+    RankRecord,
+)
+
+UNREAD = -1  # rank of a record that could not be read; `library_version` then says why
+# The library itself, of any family: libmpi.so.40, libmpi_abi.so.1, libmpich.so.12,
+# libmpi_gnu_123.so.12; not libmpi_mpifh, libmpi_gtl_cuda, libmpicxx, libmpifort.
+LIBMPI = re.compile(
+    r"lib(?:mpi|mpich|mpi_abi|mpi_ilp64|mpi_(?:cray|gnu|intel|nvidia|amd|aocc)(?:_\d+)?)"
+    r"\.so(?:\.[\d.]+)?"
+)
+
+
+def read_witness(folder: Path) -> tuple[RankRecord, ...]:
+    """The records of a launch by rank. One that cannot be read becomes a record of rank -1 whose
+    `library_version` is the reason: `check_witness` makes a finding of it."""
+    try:
+        paths = sorted(p for p in folder.iterdir() if p.suffix == ".json")
+    except OSError as error:
+        return (_unread(folder.name, str(error)),)
+    return tuple(sorted(map(_read, paths), key=lambda r: (r.rank, r.host, r.pid)))
+
+
+def _read(path: Path) -> RankRecord:
+    try:
+        value = json.loads(path.read_bytes())
+        return _record(value)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        return _unread(path.name, f"{type(error).__name__}: {error}")
+
+
+def _unread(name: str, why: str) -> RankRecord:
+    return RankRecord(UNREAD, 0, name, 0, why, (), ())
+
+
+def _record(value: Any) -> RankRecord:
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    record = RankRecord(
+        rank=_whole(value["rank"]),
+        size=_whole(value["size"]),
+        host=_text(value["host"]),
+        pid=_whole(value["pid"]),
+        library_version=_text(value["library_version"]),
+        cores=tuple(_whole(core) for core in value["cores"]),
+        libraries=tuple(
+            MappedLibrary(_text(path), _whole(device), _whole(inode))
+            for path, device, inode in value["libraries"]
+        ),
+    )
+    if record.rank < 0 or record.size < 1:
+        raise ValueError(f"rank {record.rank} of {record.size}")
+    return record
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no whole number")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def check_witness(
+    configuration: Configuration, layout: Layout, ranks: Sequence[RankRecord]
+) -> tuple[Finding, ...]:
+    """What is wrong with the world that ran: records, size, hosts, libmpi, binding."""
+    good = [rank for rank in ranks if rank.rank != UNREAD]
+    found = [
+        _error("witness-unreadable", f"{r.host}: {r.library_version}")
+        for r in ranks
+        if r.rank == UNREAD
+    ]
+    if not good:
+        found.append(
+            _error(
+                "no-witness",
+                "no rank wrote a record",
+                why="without it nothing says which MPI ran, nor how many ranks",
+                mend="the program must call MPI_Init, and LD_PRELOAD must reach it",
+            )
+        )
+        return tuple(found)
+    found += _world(layout, good)
+    found += _hosts(layout, good)
+    found += _library(configuration.mpi, good)
+    found += _binding(layout, good)
+    return tuple(found)
+
+
+def _error(code: str, seen: str, *, why: str = "", mend: str = "") -> Finding:
+    return Finding(Level.ERROR, code, seen, why, mend)
+
+
+def _world(layout: Layout, ranks: Sequence[RankRecord]) -> list[Finding]:
+    sizes = sorted({rank.size for rank in ranks})
+    wanted = layout.ranks
+    if sizes == [1] and wanted > 1:
+        return [
+            _error(
+                "LCH-01",
+                f"{len(ranks)} worlds of one rank instead of one world of {wanted}",
+                why="the launcher and the library do not speak the same PMI, so each rank is alone",
+                mend="use the launcher of the same MPI, or srun --mpi=pmix for Open MPI 5",
+            )
+        ]
+    if sizes != [wanted]:
+        said = ", ".join(map(str, sizes))
+        return [_error("world-size", f"asked for {wanted} ranks, worlds of {said} ran")]
+    if [rank.rank for rank in sorted(ranks, key=lambda r: r.rank)] != list(range(wanted)):
+        numbers = ", ".join(str(n) for n in sorted(rank.rank for rank in ranks))
+        return [
+            _error(
+                "world-ranks",
+                f"records of ranks {numbers}; one of each from 0 to {wanted - 1} was due",
+                why="a rank that left no record, or left two, is not the world that was asked for",
+            )
+        ]
+    return []
+
+
+def _hosts(layout: Layout, ranks: Sequence[RankRecord]) -> list[Finding]:
+    per_host = Counter(rank.host for rank in ranks)
+    if len(per_host) != layout.nodes:
+        names = ", ".join(sorted(per_host))
+        return [_error("hosts", f"asked for {layout.nodes} nodes, ran on {len(per_host)}: {names}")]
+    uneven = {host: n for host, n in per_host.items() if n != layout.ranks_per_node}
+    if uneven:
+        said = ", ".join(f"{n} on {host}" for host, n in sorted(uneven.items()))
+        return [_error("hosts", f"asked for {layout.ranks_per_node} ranks per node, ran {said}")]
+    return []
+
+
+def libmpis(ranks: Iterable[RankRecord]) -> tuple[MappedLibrary, ...]:
+    """Every distinct MPI library that some rank has mapped."""
+    found = {
+        (lib.device, lib.inode): lib
+        for rank in ranks
+        for lib in rank.libraries
+        if LIBMPI.fullmatch(_file_name(lib.path))
+    }
+    return tuple(found.values())
+
+
+def _file_name(path: str) -> str:
+    return path.removesuffix(" (deleted)").rpartition("/")[2]
+
+
+def _library(mpi: MpiInstall | None, ranks: Sequence[RankRecord]) -> list[Finding]:
+    """Exactly one libmpi in every rank, and the one of the configuration, by device and inode:
+    a path can be a link, a bind mount or replaced."""
+    without = [rank.rank for rank in ranks if not libmpis([rank])]
+    if without:
+        return [_error("libmpi-none", f"rank {without[0]} has no MPI library mapped")]
+    mapped = libmpis(ranks)
+    if len(mapped) > 1:
+        paths = ", ".join(sorted(lib.path for lib in mapped))
+        why = "two MPI libraries in one job corrupt each other or split the world"
+        return [_error("libmpi-several", f"several MPI libraries are mapped: {paths}", why=why)]
+    if mpi is None or mpi.libmpi is None:
+        return [_error("libmpi-unknown", f"{mapped[0].path} ran; which one was due is not known")]
+    try:
+        due = mpi.libmpi.stat()  # follows links
+    except OSError as error:
+        return [_error("libmpi-unknown", f"{mpi.libmpi} cannot be looked at: {error.strerror}")]
+    if (due.st_dev, due.st_ino) != (mapped[0].device, mapped[0].inode):
+        return [
+            _error(
+                "libmpi-other",
+                f"asked for {mpi.libmpi}, {mapped[0].path} ran",
+                why="values of another library would carry this configuration's name",
+                mend="look for an RPATH in the program, and at LD_LIBRARY_PATH",
+            )
+        ]
+    return []
+
+
+def _binding(layout: Layout, ranks: Sequence[RankRecord]) -> list[Finding]:
+    """Bound ranks must have cores of their own. A warning: a container or a batch system may
+    forbid binding, and the values are then still those of the transport."""
+    if layout.bind != "core":
+        return []
+    owners: Counter[tuple[str, int]] = Counter(
+        (rank.host, core) for rank in ranks for core in rank.cores
+    )
+    shared = sorted({core for (_, core), count in owners.items() if count > 1})
+    if not shared:
+        return []
+    seen = f"ranks share cores {', '.join(map(str, shared[:8]))} although each was to have its own"
+    why = "ranks that share a core wait for each other's time slice: latency in milliseconds"
+    return [Finding(Level.WARNING, "binding", seen, why, "use fewer ranks, or a layout with -none")]
