@@ -70,7 +70,7 @@ def mpis(
     for candidate in candidates:
         groups.setdefault(_identity(candidate), []).append(candidate)
     with ThreadPoolExecutor(WORKERS) as pool:
-        rows = pool.map(lambda group: describe(group[0], place, devices), groups.values())
+        rows = pool.map(lambda group: describe(_merged(group), place, devices), groups.values())
         described = list(zip(groups.values(), rows, strict=True))
     found = []
     for group, row in described:
@@ -79,6 +79,21 @@ def mpis(
         else:
             found.append(replace(row, found=tuple(dict.fromkeys(c.found for c in group))))
     return _named(found), tuple(findings)
+
+
+def _merged(group: Sequence[Candidate]) -> Candidate:
+    """The first of a group, with the best that the others know: a module's environment over the
+    user's own, and a family over none."""
+    first = group[0]
+    ranked = sorted(group, key=lambda c: c.source not in {"module", "cray"})
+    return replace(
+        first,
+        environment=next((c.environment for c in ranked if c.environment), ()),
+        family=next((c.family for c in group if c.family), None),
+        version=next((c.version for c in group if c.version), ""),
+        bins=tuple(dict.fromkeys(folder for c in group for folder in c.bins)),
+        suffix=next((c.suffix for c in group if c.suffix), ""),
+    )
 
 
 def _identity(candidate: Candidate) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from mpigraft.sources import wheels
+from mpigraft.sources import cray, debian, easybuild, modules, path, spack, wheels
 from mpigraft.sources.candidate import Candidate, Here
 
 
@@ -21,5 +21,11 @@ class Source(Protocol):
 
 # In order of rank: where several find the same MPI, the first gives the row its source.
 SOURCES: dict[str, Source] = {
+    "path": path.find,
+    "cray": cray.find,
     "wheel": wheels.find,
+    "module": modules.find,
+    "easybuild": easybuild.find,
+    "spack": spack.find,
+    "debian": debian.find,
 }

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mpigraft import elf, env
 from mpigraft.model import Abi, EnvRow, Family, MpiInstall, NetLibrary, Scope
-from mpigraft.run import clean, run
 from mpigraft.sources import probe
-from mpigraft.sources.candidate import Candidate, Here
-
-TOOL_LIMIT_S = 20.0
+from mpigraft.sources.candidate import TRIPLETS, Candidate, Here
 
 # First line of MPI_Get_library_version -> family and version. Cray's fourth number counts builds.
 SIGNS = (
@@ -26,7 +23,7 @@ SIGNS = (
 )
 DEVICE = re.compile(r"MPICH Device:\s*(.+)")
 COMPONENT = re.compile(r"mca:(\w+):(\w+):version:\"?component:")
-LAUNCHER_VERSION = re.compile(r"(?:Open MPI\)|Version:?|version)\s+v?(\d+(?:\.\w+)+)")
+LAUNCHER_VERSION = re.compile(r"(?:Open MPI\)|OpenRTE\)|Version:?|version)\s+v?(\d+(?:\.\w+)+)")
 
 LAUNCHERS = {
     Family.OPENMPI: ("mpirun", "mpiexec", "orterun"),
@@ -35,6 +32,7 @@ LAUNCHERS = {
     Family.MVAPICH: ("mpiexec.hydra", "mpiexec"),
     Family.CRAY_MPICH: (),  # started by srun or PALS, which belong to the machine
 }
+OWN_NAMES = {"mpiexec.hydra", "ompi_info", "mpichversion"}
 WRAPPERS = {
     "c": ("mpicc",),
     "c++": ("mpicxx", "mpic++", "mpiCC"),
@@ -84,7 +82,7 @@ def describe(candidate: Candidate, here: Here, devices: Sequence[str]) -> MpiIns
         soname = elf.read(candidate.libmpi).soname or candidate.libmpi.name
     except (OSError, elf.ElfError) as error:
         return _broken(candidate, f"{candidate.libmpi} cannot be read: {error}")
-    rows = candidate.environment or needed_rows(candidate)
+    rows = candidate.environment or needed_rows(candidate, here)
     environment = env.apply(env.base(here.environ), rows, Scope.RANK)
     plugins = _plugins(candidate)
     said = probe.ask("mpi", candidate.libmpi, environment, plugins, devices)
@@ -95,6 +93,8 @@ def describe(candidate: Candidate, here: Here, devices: Sequence[str]) -> MpiIns
         first = said.version.strip().splitlines()[:1] or [""]
         return f"{candidate.libmpi} is an MPI of a family that is not known: {first[0]!r}"
     family, version = known
+    if candidate.family is not family:  # now that it is known, ask with what the family needs
+        return describe(replace(candidate, family=family), here, devices)
     launcher = _program(candidate, LAUNCHERS[family])
     told = env.apply(env.base(here.environ), rows, Scope.LAUNCHER)
     device = device_of(said.version) or _mpichversion(candidate, family, told)
@@ -155,7 +155,7 @@ def _broken(candidate: Candidate, reason: str, soname: str = "") -> MpiInstall |
 # ------------------------------------------------------------------ environment
 
 
-def needed_rows(candidate: Candidate) -> tuple[EnvRow, ...]:
+def needed_rows(candidate: Candidate, here: Here) -> tuple[EnvRow, ...]:
     """What an MPI needs to run from where it lies, beyond what it finds by itself.
 
     Programs built elsewhere have no path to this libmpi in them, so its folder goes into
@@ -167,7 +167,7 @@ def needed_rows(candidate: Candidate) -> tuple[EnvRow, ...]:
     assert candidate.libmpi is not None
     folder = candidate.libmpi.parent
     values: dict[str, str] = {}
-    if not _default_folder(folder):
+    if not _default_folder(folder, here):
         values["LD_LIBRARY_PATH"] = str(folder)
     if candidate.family is Family.INTEL:
         values["I_MPI_ROOT"] = str(candidate.prefix)
@@ -188,33 +188,47 @@ def needed_rows(candidate: Candidate) -> tuple[EnvRow, ...]:
     )
 
 
-def _default_folder(folder: Path) -> bool:
+def _default_folder(folder: Path, here: Here) -> bool:
     """Whether the loader looks into `folder` without being told."""
-    triplet = sysconfig.get_config_var("MULTIARCH") or f"{os.uname().machine}-linux-gnu"
-    roots = ("/lib", "/usr/lib", "/lib64", "/usr/lib64")
-    return str(folder) in {*roots, f"/lib/{triplet}", f"/usr/lib/{triplet}"}
+    names = ("/lib", "/usr/lib", "/lib64", "/usr/lib64")
+    deeper = (f"{name}/{triplet}" for name in names[:2] for triplet in TRIPLETS)
+    return folder in {here.at(name) for name in (*names, *deeper)}
 
 
 def _plugins(candidate: Candidate) -> list[Path | str]:
     """What libmpi opens only in MPI_Init and that decides on libfabric and UCX."""
-    if candidate.family is Family.INTEL:
-        return ["libfabric.so.1"]
-    assert candidate.libmpi is not None
-    folder = candidate.libmpi.parent
-    places = (folder / "openmpi", folder / "openmpi/lib/openmpi3", folder / "openmpi/lib/openmpi")
-    names = ("mca_mtl_ofi.so", "mca_pml_ucx.so", "mca_btl_ofi.so")
-    return [p / name for p in places for name in names if (p / name).exists()]
+    match candidate.family:
+        case Family.INTEL:
+            return ["libfabric.so.1"]
+        case Family.OPENMPI:
+            names = ("mca_mtl_ofi.so", "mca_pml_ucx.so", "mca_btl_ofi.so")
+            folders = list(_plugin_folders(candidate))
+            return [f / name for f in folders for name in names if (f / name).exists()]
+    return []
+
+
+def _plugin_folders(candidate: Candidate) -> Iterator[Path]:
+    """Folders of Open MPI's components, where they are not built into libmpi."""
+    if candidate.libmpi is not None:
+        for name in ("openmpi", "openmpi/lib/openmpi3", "openmpi/lib/openmpi"):
+            folder = candidate.libmpi.parent / name
+            if any(folder.glob("mca_*.so")):
+                yield folder
 
 
 # ------------------------------------------------------------------ programs
 
 
 def _program(candidate: Candidate, names: Sequence[str]) -> Path | None:
+    """The first of `names` in the candidate's folders. Where MPIs share a folder only names
+    with the suffix count, and those that one family alone has."""
     for name in names:
+        words = (f"{name}{candidate.suffix}", name if name in OWN_NAMES else "")
         for folder in candidate.bins:
-            path = folder / f"{name}{candidate.suffix}"
-            if path.is_file() and os.access(path, os.X_OK):
-                return path
+            for word in words:
+                path = folder / word
+                if word and path.is_file() and os.access(path, os.X_OK):
+                    return path
     return None
 
 
@@ -232,8 +246,7 @@ def _launcher_kind(family: Family, version: str, here: Here) -> str:
 def _launcher_version(launcher: Path | None, environment: Mapping[str, str]) -> str:
     if launcher is None:
         return ""
-    said = run([launcher, "--version"], env=environment, limit_s=TOOL_LIMIT_S).text()
-    found = LAUNCHER_VERSION.search(said)
+    found = LAUNCHER_VERSION.search(probe.tool([launcher, "--version"], environment))
     return found[1] if found else ""
 
 
@@ -251,13 +264,11 @@ def _wrappers(candidate: Candidate, family: Family, here: Here) -> tuple[tuple[s
 def _components(
     candidate: Candidate, environment: Mapping[str, str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    tool = _program(candidate, ("ompi_info",)) or next(
-        (b / "ompi_info" for b in candidate.bins if (b / "ompi_info").exists()), None
-    )
+    tool = _program(candidate, ("ompi_info",))
     if tool is None:
         return ()
-    done = run([tool, "--parsable"], env=environment, limit_s=TOOL_LIMIT_S)
-    return components_of(clean(done.stdout))
+    folder = next(_plugin_folders(candidate), None)
+    return components_of(probe.tool([tool, "--parsable"], environment, folder))
 
 
 def _mpichversion(candidate: Candidate, family: Family, environment: Mapping[str, str]) -> str:
@@ -268,7 +279,7 @@ def _mpichversion(candidate: Candidate, family: Family, environment: Mapping[str
     if family is Family.CRAY_MPICH:
         return next((f"ch4:{net}" for net in ("ofi", "ucx") if net in parts), "")
     tool = _program(candidate, ("mpichversion",))
-    return device_of(run([tool], env=environment, limit_s=TOOL_LIMIT_S).text()) if tool else ""
+    return device_of(probe.tool([tool], environment)) if tool else ""
 
 
 def _network(

@@ -67,6 +67,24 @@ def ask(
     return _answer(answered)
 
 
+def tool(
+    argv: Sequence[Path | str], environment: Mapping[str, str], plugins: Path | None = None
+) -> str:
+    """What a program says of itself (`--version`, `ompi_info`): kept by its content, and by the
+    names of the `plugins` that it lists."""
+    try:
+        names = sorted(p.name for p in plugins.iterdir()) if plugins else []
+        key = digest([argv, dict(environment), names, cache.file_digest(argv[0])])
+    except OSError as error:
+        return str(error)
+    if isinstance(kept := cache.get("tool", key), str):
+        return kept
+    done = run(argv, env=environment, limit_s=LIMIT_S, cwd=Path("/"))
+    if done.ok:
+        cache.put("tool", key, done.text())
+    return done.text()
+
+
 def single_copy_permitted() -> Answer:
     """Whether processes may read each other's memory: `offers` is cma, cma-when-allowed or
     empty. Really tried, since a seccomp filter or a capability decides, not a file in /proc."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mpigraft.model import LauncherInfo, Scheduler
 from mpigraft.run import run
+from mpigraft.sources import probe
 from mpigraft.sources.candidate import Here
 
 LIMIT_S = 10.0
@@ -23,15 +24,13 @@ def _which(here: Here, name: str) -> Path | None:
     return Path(found) if found else None
 
 
-def _version(tool: Path, *words: str) -> tuple[str, str]:
+def _version(tool: Path, here: Here, word: str = "--version") -> tuple[str, str]:
     """(version, reason): one of them is empty."""
-    done = run([tool, *(words or ("--version",))], limit_s=LIMIT_S)
-    found = VERSION.search(done.text())
+    said = probe.tool([tool, word], here.environ)
+    found = VERSION.search(said)
     if found:
         return found[1], ""
-    if done.timed_out:
-        return "", f"did not answer within {LIMIT_S:.0f} s"
-    return "", (done.text().strip().splitlines() or [f"exit {done.code}, no message"])[0]
+    return "", (said.strip().splitlines() or ["it names no version"])[0]
 
 
 # ------------------------------------------------------------------ scheduler
@@ -56,7 +55,7 @@ def _slurm(here: Here) -> Scheduler | None:
         configured = run([tool, "--noheader"], limit_s=LIMIT_S).ok  # configless: found by DNS
     if not job and not configured:
         return None
-    return Scheduler("slurm", _version(tool)[0] if tool else "", bool(job), job)
+    return Scheduler("slurm", _version(tool, here)[0] if tool else "", bool(job), job)
 
 
 def _pbs(here: Here) -> Scheduler | None:
@@ -64,7 +63,7 @@ def _pbs(here: Here) -> Scheduler | None:
     tool = _which(here, "qstat")
     if not job and not (tool and here.at("/etc/pbs.conf").exists()):
         return None
-    return Scheduler("pbs", _version(tool)[0] if tool else "", bool(job), job)
+    return Scheduler("pbs", _version(tool, here)[0] if tool else "", bool(job), job)
 
 
 def _flux(here: Here) -> Scheduler | None:
@@ -73,7 +72,7 @@ def _flux(here: Here) -> Scheduler | None:
     uri = here.environ.get("FLUX_URI", "") or str(here.at("/run/flux/local"))
     if not job and not (tool and (uri.startswith("local:") or Path(uri).exists())):
         return None
-    return Scheduler("flux", _version(tool, "version")[0] if tool else "", bool(job), job)
+    return Scheduler("flux", _version(tool, here, "version")[0] if tool else "", bool(job), job)
 
 
 # ------------------------------------------------------------------ launchers
@@ -83,11 +82,11 @@ def launchers(here: Here) -> tuple[LauncherInfo, ...]:
     """The launchers in PATH. What `srun` offers is a list of names: some cannot be loaded."""
     found = [(name, path) for name in NAMES if (path := _which(here, name))]
     with ThreadPoolExecutor(4) as pool:
-        return tuple(pool.map(lambda pair: _launcher(*pair), found))
+        return tuple(pool.map(lambda pair: _launcher(here, *pair), found))
 
 
-def _launcher(name: str, path: Path) -> LauncherInfo:
-    version, reason = _version(path, *(("version",) if name == "flux" else ()))
+def _launcher(here: Here, name: str, path: Path) -> LauncherInfo:
+    version, reason = _version(path, here, "version" if name == "flux" else "--version")
     offered: tuple[str, ...] = ()
     if name == "srun":
         listed = run([path, "--mpi=list"], limit_s=LIMIT_S)

@@ -1,0 +1,66 @@
+"""Cray MPICH of the HPE Cray programming environment.
+
+Each version is installed once per compiler: /opt/cray/pe/mpich/VERSION/ofi/gnu/9.1. Its library
+is libmpi_gnu_91.so.12; libmpi.so.12, which programs built elsewhere need, lies in lib-abi-mpich.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from mpigraft.model import EnvRow, Family, Scope
+from mpigraft.sources import sysfs
+from mpigraft.sources.candidate import Candidate, Here, find_libmpi
+
+ROOT = "/opt/cray/pe/mpich"
+# A C program runs on any of them; gnu's library needs no runtime of a proprietary compiler.
+COMPILERS = ("gnu", "cray", "crayclang", "aocc", "amd", "intel", "nvidia")
+
+
+def find(here: Here) -> Iterator[Candidate]:
+    """The loaded one, then one of each version and network that is installed."""
+    if loaded := here.environ.get("CRAY_MPICH_DIR"):
+        version = here.environ.get("CRAY_MPICH_VERSION", "")
+        yield _candidate(here, Path(loaded), version, f"CRAY_MPICH_DIR: {loaded}")
+    for folder in sysfs.entries(here.at(ROOT)):
+        if not folder.name[:1].isdigit() or folder.is_symlink():
+            continue  # `default` is a link to one of the others
+        for network in ("ofi", "ucx"):
+            if prefix := _preferred(folder / network):
+                yield _candidate(here, prefix, folder.name, f"Cray PE: {prefix}")
+
+
+def _preferred(folder: Path) -> Path | None:
+    for compiler in COMPILERS:
+        for version in reversed(sysfs.entries(folder / compiler)):
+            if (version / "lib").is_dir():
+                return version
+    return None
+
+
+def _candidate(here: Here, prefix: Path, version: str, found: str) -> Candidate:
+    libmpi = find_libmpi(prefix, Family.CRAY_MPICH) or find_libmpi(prefix, Family.MPICH)
+    return Candidate(
+        source="cray",
+        found=found,
+        prefix=prefix,
+        libmpi=libmpi,
+        bins=(prefix / "bin",),
+        family=Family.CRAY_MPICH,
+        version=version,
+        environment=_environment(here, prefix),
+    )
+
+
+def _environment(here: Here, prefix: Path) -> tuple[EnvRow, ...]:
+    """The loader's default is the system's default version: others need LD_LIBRARY_PATH, as
+    Cray's own manual says of CRAY_LD_LIBRARY_PATH, which modules set and nobody reads."""
+    own = [str(prefix / name) for name in ("lib-abi-mpich", "lib") if (prefix / name).is_dir()]
+    given = [here.environ.get(n, "") for n in ("CRAY_LD_LIBRARY_PATH", "LD_LIBRARY_PATH")]
+    words = [*own, *(w for words in given for w in words.split(os.pathsep) if w)]
+    value = ":".join(dict.fromkeys(words))
+    return tuple(
+        EnvRow("LD_LIBRARY_PATH", value, scope, "module") for scope in (Scope.LAUNCHER, Scope.RANK)
+    )
