@@ -345,14 +345,15 @@ def _symbol_table(
 
 
 def _symbol_count(image: Image, dynamic: Dynamic, machine: int) -> int:
-    if DT_HASH in dynamic:
-        wide = image.bits == 64 and machine in (EM_S390, EM_ALPHA)
-        return count_of_hash(image, dynamic[DT_HASH][-1], wide=wide)
+    """DT_GNU_HASH first, as the loader does: lld's DT_HASH for s390x is not what the ABI says."""
     count = 0
     if DT_GNU_HASH in dynamic:
         count, known = count_of_gnu_hash(image, dynamic[DT_GNU_HASH][-1])
         if known:
             return count
+    if DT_HASH in dynamic:
+        wide = image.bits == 64 and machine in (EM_S390, EM_ALPHA)
+        return count_of_hash(image, dynamic[DT_HASH][-1], wide=wide)
     plt_addend = _one(dynamic, DT_PLTREL) == DT_RELA
     tables = [
         (dynamic[where][-1], _one(dynamic, size), addend)

@@ -1,0 +1,81 @@
+"""Small ELF files: compiled ones for one rule each, and crafted ones that no linker would make."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SONAME, DT_RPATH = 1, 4, 5, 6, 10, 14, 15
+DT_RUNPATH, DT_GNU_HASH, DT_VERSYM, DT_VERDEF = 29, 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFC
+DT_VERNEED = 0x6FFFFFFE
+
+
+def compiled(
+    path: Path,
+    source: str = "",
+    *,
+    flags: Sequence[str] = (),
+    needs: Sequence[Path] = (),
+    soname: str | None = None,
+    compiler: Sequence[str] = ("gcc",),
+) -> Path:
+    """A shared library without any C library; `needs` become its DT_NEEDED."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    name = () if soname is None else (f"-Wl,-soname,{soname}",)
+    return _link(path, source, ("-shared", "-fPIC", *name, *flags), needs, compiler)
+
+
+def program(
+    path: Path, source: str = "", *, flags: Sequence[str] = (), needs: Sequence[Path] = ()
+) -> Path:
+    """A program that has an interpreter and does nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return _link(path, f"void _start(void) {{}}\n{source}", flags, needs, ("gcc",))
+
+
+def _link(
+    path: Path, source: str, flags: Sequence[str], needs: Sequence[Path], compiler: Sequence[str]
+) -> Path:
+    argv = [*compiler, "-nostdlib", "-Wl,--no-as-needed", "-Wl,--allow-shlib-undefined"]
+    argv += [*flags, "-o", str(path), "-x", "c", "-", "-x", "none", *map(str, needs)]
+    done = subprocess.run(argv, input=source.encode(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return path
+
+
+def crafted(
+    tables: Mapping[str, bytes],
+    dynamic: Sequence[tuple[int, int | str]],
+    *,
+    bits: int = 64,
+    order: str = "<",
+    machine: int = 62,
+) -> bytes:
+    """A library with one loaded segment, address 0 at offset 0. A value of `dynamic` that is a
+    name of `tables` stands for the table's address."""
+    word = "Q" if bits == 64 else "I"
+    header, entry = (64, 56) if bits == 64 else (52, 32)
+    at = 0x100
+    size = (len(dynamic) + 1) * struct.calcsize(f"={2 * word}")
+    place, places = at + size + 15 & ~15, {}
+    for name, table in tables.items():
+        places[name] = place
+        place += len(table) + 15 & ~15
+    rows = [(tag, places[v] if isinstance(v, str) else v) for tag, v in dynamic]
+    data = bytearray(place)
+    data[:16] = b"\x7fELF" + bytes([bits // 32, 1 if order == "<" else 2, 1]) + bytes(9)
+    fields = (3, machine, 1, 0, header, 0, 0, header, entry, 2, 0, 0, 0)
+    struct.pack_into(f"{order}HHI3{word}I6H", data, 16, *fields)
+    for number, (kind, start, length) in enumerate(((1, 0, place), (2, at, size))):
+        if bits == 64:
+            row = struct.pack(f"{order}II6Q", kind, 6, start, start, start, length, length, 16)
+        else:
+            row = struct.pack(f"{order}8I", kind, start, start, start, length, length, 6, 16)
+        data[header + number * entry : header + number * entry + len(row)] = row
+    flat = [value for row_ in (*rows, (0, 0)) for value in row_]
+    struct.pack_into(f"{order}{len(flat)}{word}", data, at, *flat)
+    for name, table in tables.items():
+        data[places[name] : places[name] + len(table)] = table
+    return bytes(data)
