@@ -50,6 +50,7 @@ natives: $(PREBUILT) ## the C programs, for each architecture and ABI
 	@:
 
 wheel: setup ## the wheel, C programs and all, into dist/
+	@rm -rf build/lib build/bdist.* # or files that are gone would come along
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 lock: ## hash the newest versions of all requirements (needs uv)
