@@ -1,0 +1,363 @@
+"""Stored values -> Comparison: per size a ratio with its interval and a verdict.
+
+The rules, tried on launches of a small noisy machine (docs/method.md has figures and sources):
+1. One value per launch and size. Within a round a configuration is held against the geometric
+   mean of the baseline's launches. Fewer than MIN_ROUNDS rounds: everything is inconclusive.
+2. faster, slower: the 95 % interval of the median ratio lies outside what the machine does to
+   the baseline's own pair of launches, and outside the margin.
+3. equivalent: the interval lies inside the margin, which noise never widens.
+4. A whole curve is called by a joint test over its sizes, since launches move all sizes at once.
+All is done on logarithms, so that A over B and B over A get mirrored answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from mpigraft import stats, summary
+from mpigraft.blocks import Block, Series, Subject, Table, labels_of, table_of
+from mpigraft.errors import MissingError, UsageError
+from mpigraft.model import (
+    METRICS,
+    AllocationRecord,
+    Better,
+    CampaignRecord,
+    Cell,
+    CellGroup,
+    Comparison,
+    ConfigurationRecord,
+    Finding,
+    Level,
+    Noise,
+    Origin,
+    ValueRow,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from mpigraft.stats import Floats, Ints
+
+MIN_ROUNDS = 6
+CURVE_P = 0.05
+
+
+def compare(
+    campaign: CampaignRecord,
+    configurations: Sequence[ConfigurationRecord],
+    values: Sequence[ValueRow],
+    *,
+    baseline: str | None = None,
+    margin: float = 0.03,
+    allocations: Sequence[AllocationRecord] = (),
+) -> Comparison:
+    """Hold every configuration of a campaign against its baseline, or against `baseline`, an id
+    or key or the beginning of one. `margin` is a fraction: 0.03 calls 3 % equivalent.
+
+    With `allocations` a round that a kill split in two is still one round if it went on on the
+    same host. Raises UsageError for an unknown baseline or a campaign mixed with another one,
+    MissingError when there is nothing to compare.
+    """
+    if strange := {c.campaign for c in configurations} - {campaign.id}:
+        raise UsageError(
+            f"configurations of campaign {min(strange)} among those of {campaign.id}",
+            why="another campaign is another time and perhaps another machine",
+            mend="compare one campaign at a time",
+        )
+    if not values:
+        raise MissingError(
+            f"campaign {campaign.name} ({campaign.id[:8]}) has no value to compare",
+            mend="`mpigraft results show` says how its launches ended",
+        )
+    labels = labels_of(configurations, values)
+    table = table_of(values, {a.id: a.host for a in allocations})
+    key, told = _baseline(baseline, campaign, labels, {row.configuration for row in values})
+    margins = _margins(table, margin)
+    groups = []
+    for subject, found in sorted(table.series.items()):
+        limit = margins.get((subject.benchmark, subject.layout), margin)
+        for other in sorted(set(found) - {key}, key=labels.__getitem__) if key in found else ():
+            pair = _Pair(subject, found[other], found[key], table.allocation, campaign)
+            groups.append(pair.group(labels[other], margin, limit))
+    noise = _noise(table, groups, margin, margins, campaign)
+    rounds = len(table.allocation)
+    findings = (
+        *told,
+        *table.findings,
+        *summary.findings(campaign, labels, key, table, noise, MIN_ROUNDS),
+    )
+    said = Comparison(
+        campaign.id, labels[key], campaign.origin, rounds, tuple(groups), noise, findings
+    )
+    return summary.told(said)
+
+
+# ------------------------------------------------------------------ one configuration's curve
+
+
+class _Pair:
+    """One configuration and the baseline on one subject."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        mine: Series,
+        base: Series,
+        allocation: dict[Block, int],
+        campaign: CampaignRecord,
+    ) -> None:
+        import numpy as np
+
+        self.subject = subject
+        self.metric = METRICS[subject.metric]
+        self.seed = campaign.seed
+        self.sizes = sorted(mine.sizes & base.sizes)
+        self.blocks = sorted(set(mine.logs) | set(base.logs))
+        self.mine = mine.matrix(self.blocks, self.sizes)
+        self.base = base.matrix(self.blocks, self.sizes)
+        # Imported tables were not measured side by side: nothing pairs their rounds.
+        self.paired = campaign.origin is Origin.RUN
+        self.logs = self.mine - self.base
+        self.numbers = np.array([allocation[b] for b in self.blocks], dtype=np.int64)
+
+    def group(self, label: str, margin: float, limit: float) -> CellGroup:
+        """All cells, the joint verdict, the pooled ratio. `margin` is the fixed one, `limit`
+        what a winner must exceed."""
+        lows, highs = intervals(self.logs, self.numbers, self.seed)
+        cells = tuple(
+            cell
+            for column in range(len(self.sizes))
+            if (cell := self._cell(column, lows[column], highs[column], margin, limit))
+        )
+        pooled, low, high, rounds = self._pooled()
+        p = stats.joint_p(self.logs, self.seed) if self.paired and rounds > 1 else None
+        whole = decide(low, high, self.metric.better, rounds, margin, limit)
+        subject = self.subject
+        return CellGroup(
+            subject.benchmark,
+            subject.metric,
+            self.metric.unit,
+            subject.layout,
+            subject.buffers,
+            label,
+            cells,
+            curve_verdict(cells, whole, p),
+            p,
+            math.exp(pooled),
+            _exp(low),
+            _exp(high),
+            crossovers(cells),
+        )
+
+    def _cell(
+        self, column: int, low: float, high: float, margin: float, limit: float
+    ) -> Cell | None:
+        import numpy as np
+
+        logs, base, mine = self.logs[:, column], self.base[:, column], self.mine[:, column]
+        here = ~np.isnan(logs)
+        rounds = int(here.sum())
+        if self.paired and not rounds:
+            return None
+        if self.paired:
+            base, mine, middle = base[here], mine[here], float(np.median(logs[here]))
+        else:
+            low = high = math.nan
+            rounds = int(min((~np.isnan(base)).sum(), (~np.isnan(mine)).sum()))
+            middle = float(np.nanmedian(mine) - np.nanmedian(base))
+        verdict = decide(low, high, self.metric.better, rounds, margin, limit)
+        needed = None
+        if verdict is Verdict.INCONCLUSIVE and self.paired and rounds > 1:
+            spread = float(logs[here].std(ddof=1))
+            needed = rounds_needed(middle, spread, rounds, margin, limit)
+        return Cell(
+            self.sizes[column],
+            math.exp(float(np.nanmedian(base))),
+            math.exp(float(np.nanmedian(mine))),
+            math.exp(middle),
+            _exp(low),
+            _exp(high),
+            verdict,
+            rounds,
+            needed,
+        )
+
+    def _pooled(self) -> tuple[float, float, float, int]:
+        """Log of the geometric mean over the sizes, its bounds, and in how many rounds: those
+        that have every size which any round has. Sizes that lack rounds are left out of it."""
+        import numpy as np
+
+        if not self.paired:
+            middles = np.nanmedian(self.mine, axis=0) - np.nanmedian(self.base, axis=0)
+            return float(middles.mean()), math.nan, math.nan, 1
+        counts = (~np.isnan(self.logs)).sum(axis=0)
+        full = self.logs[:, counts == counts.max()]
+        here = ~np.isnan(full).any(axis=1)
+        means = full[here].mean(axis=1, keepdims=True)
+        low, high = stats.interval(means, self.numbers[here], self.seed)
+        return float(np.median(means)), float(low[0]), float(high[0]), int(here.sum())
+
+
+def intervals(logs: Floats, numbers: Ints, seed: int) -> tuple[Floats, Floats]:
+    """Bounds per column of logs with gaps: columns that lack the same rounds go together."""
+    import numpy as np
+
+    low, high = np.full((2, logs.shape[1]), np.nan)
+    gaps = np.isnan(logs)
+    for pattern in {tuple(column) for column in gaps.T.tolist()}:
+        columns = (gaps == np.array(pattern)[:, None]).all(axis=0)
+        here = ~np.array(pattern, dtype=bool)
+        low[columns], high[columns] = stats.interval(
+            logs[np.ix_(here, columns)], numbers[here], seed
+        )
+    return low, high
+
+
+# ------------------------------------------------------------------ verdicts
+
+
+def decide(
+    low: float, high: float, better: Better, rounds: int, margin: float, limit: float
+) -> Verdict:
+    """The verdict on an interval of log ratios. NaN bounds (no interval) decide nothing."""
+    if rounds < MIN_ROUNDS:
+        return Verdict.INCONCLUSIVE
+    if low > math.log1p(limit):
+        return Verdict.FASTER if better is Better.HIGHER else Verdict.SLOWER
+    if high < -math.log1p(limit):
+        return Verdict.FASTER if better is Better.LOWER else Verdict.SLOWER
+    if low >= -math.log1p(margin) and high <= math.log1p(margin):
+        return Verdict.EQUIVALENT
+    return Verdict.INCONCLUSIVE
+
+
+def curve_verdict(cells: Sequence[Cell], whole: Verdict, p: float | None) -> Verdict:
+    """What can be said of all sizes together. A winner needs the joint test, a pooled ratio
+    that is outside the margin, and no size that says the opposite; equivalence needs every
+    size, which makes a joint test needless."""
+    said = {cell.verdict for cell in cells}
+    if said == {Verdict.EQUIVALENT}:
+        return Verdict.EQUIVALENT
+    opposite = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+    if whole in opposite and opposite[whole] not in said and p is not None and p <= CURVE_P:
+        return whole
+    return Verdict.INCONCLUSIVE
+
+
+def crossovers(cells: Sequence[Cell]) -> tuple[int, ...]:
+    """Sizes from which the other one is better; only conclusive cells have a say."""
+    called = [c for c in cells if c.verdict in (Verdict.FASTER, Verdict.SLOWER)]
+    return tuple(b.size for a, b in pairwise(called) if a.verdict is not b.verdict)
+
+
+def rounds_needed(
+    middle: float, spread: float, rounds: int, margin: float, limit: float
+) -> int | None:
+    """Rounds that would decide a cell in 80 % of campaigns, if its median and spread stayed:
+    as a winner beyond `limit` or as equivalent within `margin`. None between the two."""
+    gap = max(abs(middle) - math.log1p(limit), math.log1p(margin) - abs(middle))
+    needed = stats.rounds_for(spread, gap)
+    return None if needed is None else max(needed, MIN_ROUNDS, rounds + 1)
+
+
+def _baseline(
+    wish: str | None, campaign: CampaignRecord, labels: dict[str, str], measured: set[str]
+) -> tuple[str, tuple[Finding, ...]]:
+    """The key of the baseline, and what has to be said of the choice."""
+    if wish:
+        names = {k: (k, i) for k, i in labels.items() if k in measured}
+        hits = [k for k, both in names.items() if wish in both]
+        hits = hits or [k for k, both in names.items() if any(n.startswith(wish) for n in both)]
+        if len(hits) == 1:
+            return hits[0], ()
+        listed = ", ".join(sorted(labels[k] for k in hits or names))
+        problem = "begins the names of several configurations" if hits else "has no values here"
+        raise UsageError(f"baseline {wish!r} {problem}", mend=f"name one of: {listed}")
+    if campaign.baseline in measured:
+        return campaign.baseline, ()
+    first = min(measured, key=labels.__getitem__)
+    meant = labels.get(campaign.baseline, campaign.baseline[:8])
+    seen = f"the campaign's baseline {meant} has no values; {labels[first]} stands in"
+    why = "the two launches of the baseline in each round say how much the machine varies"
+    return first, (Finding(Level.WARNING, "baseline-missing", seen, why),)
+
+
+# ------------------------------------------------------------------ the A/A pair
+
+
+def _pairs(table: Table) -> dict[tuple[str, str], list[tuple[Floats, Ints]]]:
+    """Per benchmark and layout the log ratios of second to first launch of a round, wherever a
+    configuration was launched twice, and the allocations of these rounds."""
+    import numpy as np
+
+    found: dict[tuple[str, str], list[tuple[Floats, Ints]]] = defaultdict(list)
+    for subject, held in table.series.items():
+        for series in held.values():
+            blocks = sorted(b for b, launches in series.logs.items() if {0, 1} <= set(launches))
+            if blocks:
+                sizes = sorted(series.sizes)
+                logs = series.matrix(blocks, sizes, 1) - series.matrix(blocks, sizes, 0)
+                numbers = np.array([table.allocation[b] for b in blocks], dtype=np.int64)
+                found[subject.benchmark, subject.layout].append((logs, numbers))
+    return found
+
+
+def _margins(table: Table, margin: float) -> dict[tuple[str, str], float]:
+    """What a winner must exceed: `margin`, or the A/A pair's typical false ratio if greater."""
+    import numpy as np
+
+    margins = {}
+    for place, pairs in _pairs(table).items():
+        medians = np.concatenate([_column_medians(logs) for logs, _ in pairs])
+        floor = float(np.median(np.expm1(np.abs(medians)))) if len(medians) else 0.0
+        margins[place] = max(margin, floor)
+    return margins
+
+
+def _column_medians(logs: Floats) -> Floats:
+    """Median of each column that has a value."""
+    import numpy as np
+
+    medians: Floats = np.nanmedian(logs[:, ~np.isnan(logs).all(axis=0)], axis=0)
+    return medians
+
+
+def _noise(
+    table: Table,
+    groups: Sequence[CellGroup],
+    margin: float,
+    margins: dict[tuple[str, str], float],
+    campaign: CampaignRecord,
+) -> tuple[Noise, ...]:
+    """How far the A/A pair strays, how many of its cells would have been called, and how well
+    a typical cell is known. Nothing from fewer than two rounds."""
+    import numpy as np
+
+    found = []
+    for place, pairs in sorted(_pairs(table).items()):
+        halves = [
+            math.sqrt(c.high / c.low) - 1
+            for g in groups
+            if (g.benchmark, g.layout) == place
+            for c in g.cells
+            if c.low is not None and c.high is not None
+        ]
+        called = cells = 0
+        for logs, numbers in pairs:
+            lows, highs = intervals(logs, numbers, campaign.seed)
+            rounds = (~np.isnan(logs)).sum(axis=0)
+            halves = halves or [float(h) for h in np.expm1((highs - lows) / 2)[rounds > 1]]
+            for low, high, count in zip(lows, highs, rounds, strict=True):
+                verdict = decide(low, high, Better.LOWER, int(count), margin, margins[place])
+                called += verdict in (Verdict.FASTER, Verdict.SLOWER)
+                cells += bool(count > 1)
+        if halves and cells:
+            found.append(Noise(*place, margins[place], float(np.median(halves)), called, cells))
+    return tuple(found)
+
+
+def _exp(log: float) -> float | None:
+    return None if math.isnan(log) else math.exp(log)
