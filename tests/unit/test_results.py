@@ -1,0 +1,170 @@
+"""`mpigraft results`: what the store holds, as a document and at 80 columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import mpigraft
+from mpigraft.cli import main
+from mpigraft.model import (
+    AllocationRecord,
+    Benchmark,
+    CampaignRecord,
+    ConfigurationRecord,
+    Evidence,
+    EvidenceRecord,
+    Finding,
+    Kind,
+    LaunchRecord,
+    LaunchState,
+    Level,
+    Measurement,
+    Origin,
+    Peer,
+    Proof,
+    Standing,
+)
+from mpigraft.store import Store
+
+SCHEMA = json.loads((Path(mpigraft.__file__).parent / "schemas/results.json").read_text())
+OLIVIA = Path(__file__).parents[1] / "data/olivia"
+NIGHTLY = CampaignRecord(
+    "11111111-1111-4111-8111-111111111111", "nightly", "2026-02-03T04:05:06+00:00", Origin.RUN,
+    7, 6, "k1", "{}", "0.1",
+)  # fmt: skip
+NOISY = Finding(Level.WARNING, "unbound", "rank 0 may run anywhere " * 9, "why", "mend")
+WRONG = Finding(Level.ERROR, "LNX-02", "asked for lnx, got ob1")
+PROOF = (
+    Proof(Peer.ON_NODE, Kind.P2P, Standing.CONTRADICTED, "sm", "btl: sm \u00e9 " + "x" * 150),
+    Proof(Peer.OFF_NODE, Kind.COLLECTIVE, Standing.NO_EVIDENCE, "", ""),
+)
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command's output, with the exit code that is expected of it."""
+
+    def start(*words: str, code: int = 0) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main.main(["--store", str(tmp_path / "store"), *words])
+        assert (ended.value.code or 0) == code
+        captured = capsys.readouterr()
+        return captured.out if code == 0 else captured.err
+
+    return start
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """One run campaign: a proven and a contradicted configuration, good and bad launches."""
+    store = Store(tmp_path / "store")
+    provenance = '{"environment":[{"name":"A"}],"mpi":"openmpi@5.0.11","version":"5.0.11"}'
+    launch = LaunchRecord("l0", NIGHTLY.id, "a0", "k1", "1x2", 0, 0, 0, "2026-02-03T04:06:00Z",
+                          1.0, 0, LaunchState.OK, (NOISY,))  # fmt: skip
+    values = [Measurement(Benchmark("native", "latency"), "latency", 8, 1.0)]
+    with store.writer() as writer:
+        writer.add_campaign(NIGHTLY)
+        writer.add_allocation(AllocationRecord("a0", NIGHTLY.id, NIGHTLY.created, "n1", "{}"))
+        for key, name in (("k2", "openmpi@5.0.11/ofi-lnx"), ("k1", "openmpi@5.0.11/ob1-sm")):
+            writer.add_configuration(ConfigurationRecord(NIGHTLY.id, key, name, provenance))
+        proven = replace(PROOF[0], standing=Standing.PROVEN)
+        writer.add_evidence(EvidenceRecord(NIGHTLY.id, "k1", "1x2", Evidence(
+            "ob1-sm", "ob1-sm", (proven,), (), (), (("lo", 4096),))))  # fmt: skip
+        writer.add_evidence(EvidenceRecord(NIGHTLY.id, "k2", "1x2", Evidence(
+            "ofi-lnx", "ob1-sm", PROOF, (WRONG,), (), ok=False)))  # fmt: skip
+        writer.add_launch(launch, values, {})
+        writer.add_launch(replace(launch, id="l1", round=1), values, {})
+        bad = replace(launch, id="l2", configuration="k2", state=LaunchState.MISMATCH,
+                      findings=(NOISY, WRONG))  # fmt: skip
+        writer.add_launch(bad, [], {})
+    return store
+
+
+def document(text: str) -> Any:
+    found = json.loads(text)
+    jsonschema.validate(found, SCHEMA, format_checker=jsonschema.FormatChecker())
+    return found
+
+
+def test_list_names_every_campaign(run: Run, store: Store) -> None:
+    run("import", str(OLIVIA / "2025-cray-mpich-8.1.32.bibw.txt"), "--configuration", "x")
+    campaigns = document(run("results", "list", "--json"))["campaigns"]
+    assert [(c["name"], c["origin"], c["baseline"]) for c in campaigns] == [
+        ("nightly", "run", "openmpi@5.0.11/ob1-sm"),
+        ("import", "import", "x"),
+    ]
+    assert [(c["rounds"], c["configurations"], c["launches"]) for c in campaigns] == [
+        (6, 2, 3), (1, 1, 1)
+    ]  # fmt: skip
+    text = run("results", "list")
+    assert "11111111  2026-02-03 04:05  run                  2         3  nightly\n" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_list_of_an_empty_store_is_no_error(run: Run) -> None:
+    assert document(run("results", "list", "--json"))["campaigns"] == []
+    assert "no results in" in run("results", "list")
+    assert "no results in" in run("results", "show", code=3)
+
+
+def test_show_says_asked_ran_proof_findings_and_provenance(run: Run, store: Store) -> None:
+    told = document(run("results", "show", "nightly", "--json"))
+    good, bad = told["configurations"]
+    assert (good["id"], good["baseline"], good["asked"], good["ran"], good["proven"]) == (
+        "openmpi@5.0.11/ob1-sm", True, "ob1-sm", "ob1-sm", True,
+    )  # fmt: skip
+    assert good["wire"] == [{"layout": "1x2", "interface": "lo", "bytes": 4096}]
+    assert good["launches"] == {"ok": 2}
+    assert [(f["code"], f["times"]) for f in good["findings"]] == [("unbound", 2)]
+    assert (bad["asked"], bad["ran"], bad["proven"]) == ("ofi-lnx", "ob1-sm", False)
+    assert [(p["layout"], p["standing"]) for p in bad["proof"]] == [
+        ("1x2", "contradicted"), ("1x2", "no evidence")
+    ]  # fmt: skip
+    assert [(f["code"], f["times"]) for f in bad["findings"]] == [("LNX-02", 2), ("unbound", 1)]
+    assert bad["launches"] == {"mismatch": 1}
+    assert bad["provenance"]["environment"] == [{"name": "A"}]
+
+
+def test_show_reads_at_80_columns(run: Run, store: Store) -> None:
+    text = run("results", "show")
+    assert max(map(len, text.splitlines())) <= 80
+    assert "  proof     1x2 on-node p2p: contradicted, sm\n" in text
+    assert "  error     LNX-02: asked for lnx, got ob1 (2 times)\n" in text
+    assert "  from      mpi openmpi@5.0.11; version 5.0.11\n" in text
+    assert "openmpi@5.0.11/ob1-sm  (baseline)\n" in text
+
+
+def test_an_import_has_no_evidence_and_does_not_pass(run: Run) -> None:
+    run("import", str(OLIVIA / "2025-cray-mpich-8.1.32.bibw.txt"), "--configuration", "cray")
+    (only,) = document(run("results", "show", "--json"))["configurations"]
+    assert (only["asked"], only["ran"], only["proven"]) == ("cray", "no evidence", False)
+    assert (only["proof"], only["buffers"], only["layouts"]) == ([], "cuda", ["unknown"])
+    assert "  proof     no evidence\n" in run("results", "show")
+
+
+def test_a_campaign_that_is_not_there_is_named(run: Run, store: Store) -> None:
+    assert "'weekly' names no campaign" in run("results", "show", "weekly", code=2)
+
+
+def test_a_damaged_file_of_the_store_is_told_of(run: Run, store: Store) -> None:
+    (store.folder / "broken.sqlite").write_bytes(b"no database" * 100)
+    assert document(run("results", "show", "--json"))["findings"]
+    assert "broken.sqlite" in run("results", "show")
+    assert "broken.sqlite" in run("results", "list")
+
+
+@pytest.mark.parametrize("drop", ["asked", "ran", "proof", "findings", "provenance"])
+def test_the_schema_can_say_no(run: Run, store: Store, drop: str) -> None:
+    told = document(run("results", "show", "--json"))
+    del told["configurations"][0][drop]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(told, SCHEMA)
