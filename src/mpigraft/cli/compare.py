@@ -11,6 +11,7 @@ from mpigraft.errors import AnswerIsNo, UsageError
 
 if TYPE_CHECKING:
     from mpigraft.model import CellGroup, Comparison
+    from mpigraft.store import Store
 
 NAMED = 12  # slower curves and cells that a message lists; the rest are counted
 
@@ -49,14 +50,14 @@ def command(
     from mpigraft.report import json as as_json
     from mpigraft.report import load, terminal
     from mpigraft.report import markdown as as_markdown
+    from mpigraft.store import Store
 
     if json and markdown:
         raise UsageError("--json and --markdown are two forms of one answer", mend="give one")
     if fail_on not in (None, "slower"):
         raise UsageError(f"--fail-on {fail_on!r} is unknown", mend="--fail-on slower")
-    data = load(
-        common.settings(ctx).store, campaign, baseline=baseline, margin=parse_margin(margin)
-    )
+    store = Store(common.settings(ctx).store)
+    data = load(store, campaign, baseline=baseline, margin=parse_margin(margin))
     if json:
         common.out(as_json.render(data))
     elif markdown:
@@ -65,6 +66,13 @@ def command(
         terminal.show(data, common.console(), brief=brief)
     if fail_on:
         refuse_slower(data.comparison)
+
+
+def show(store: Store, campaign: str) -> None:
+    """Print one campaign in short: what `bench` ends with."""
+    from mpigraft.report import load, terminal
+
+    terminal.show(load(store, campaign), common.console(), brief=True)
 
 
 def parse_margin(text: str) -> float:

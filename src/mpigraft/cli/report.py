@@ -41,11 +41,11 @@ def command(
     Example: mpigraft report -o report.html
     """
     from mpigraft.report import html, load
+    from mpigraft.store import Store
 
     check(output)
-    data = load(
-        common.settings(ctx).store, campaign, baseline=baseline, margin=parse_margin(margin)
-    )
+    store = Store(common.settings(ctx).store)
+    data = load(store, campaign, baseline=baseline, margin=parse_margin(margin))
     write(output, html.render(data))
     common.console(stderr=True).print(f"wrote {output}", soft_wrap=True)
 

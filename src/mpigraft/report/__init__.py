@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpigraft.errors import UsageError
 from mpigraft.model import (
@@ -19,6 +19,9 @@ from mpigraft.model import (
     LaunchRecord,
     ValueRow,
 )
+
+if TYPE_CHECKING:
+    from mpigraft.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class ReportData:
 
 
 def load(
-    store: Path, wish: str | None = None, *, baseline: str | None = None, margin: float = 0.03
+    store: Store, wish: str | None = None, *, baseline: str | None = None, margin: float = 0.03
 ) -> ReportData:
     """Read a campaign (id, unique prefix or name; None: the latest) from the store and compare.
 
@@ -45,12 +48,10 @@ def load(
     configuration or more than one.
     """
     from mpigraft.compare import compare
-    from mpigraft.store import Store
 
-    results = Store(store)
-    campaign = results.campaign(wish)
-    configurations = tuple(results.configurations(campaign.id))
-    values = results.values(campaign.id)
+    campaign = store.campaign(wish)
+    configurations = tuple(store.configurations(campaign.id))
+    values = store.values(campaign.id)
     chosen = pick(configurations, baseline) if baseline else None
     comparison = compare(
         campaign, configurations, values, baseline=chosen.id if chosen else None, margin=margin
@@ -59,9 +60,9 @@ def load(
         comparison=comparison,
         campaign=campaign,
         configurations=configurations,
-        evidence=tuple(results.evidence(campaign.id)),
-        allocations=tuple(results.allocations(campaign.id)),
-        launches=tuple(results.launches(campaign.id)),
+        evidence=tuple(store.evidence(campaign.id)),
+        allocations=tuple(store.allocations(campaign.id)),
+        launches=tuple(store.launches(campaign.id)),
         values=tuple(values),
         margin=margin,
     )

@@ -7,7 +7,6 @@ out. Verdicts carry a sign as well as a colour; a stream that cannot write it ge
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from mpigraft.model import Cell, CellGroup, Comparison, Finding, Level, Origin, Verdict
 from mpigraft.report import ReportData, cost, words
 from mpigraft.report.sections import Section, cells, count, sections
-from mpigraft.report.trouble import trouble
+from mpigraft.report.trouble import left_out, trouble
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,8 +28,6 @@ STYLES = {  # green and magenta differ for every kind of colour blindness; red a
     Verdict.EQUIVALENT: "cyan",
     Verdict.INCONCLUSIVE: "dim",
 }
-UNIT = re.compile(r"(?<=\d) (?=(?:%|B|KiB|MiB|GiB|s|min|h|days)\b|%)")
-STUCK = "\xa0"  # keeps a figure and its unit on one line; printed as a plain space
 LEVELS = {Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "bold red"}
 
 Signs = Mapping[Verdict, str]
@@ -48,11 +45,7 @@ def show(data: ReportData, console: Console, *, brief: bool = False) -> None:
     for section in found:
         _overview(console, section, data.comparison.baseline, signs)
     _noise(console, data, signs)
-    findings = trouble(data)
-    if findings:
-        console.print()
-    for finding in findings:
-        _finding(console, finding)
+    _findings(console, data)
     _summary(console, data.comparison)
 
 
@@ -78,14 +71,14 @@ def _say(console: Console, text: str, style: str = "", indent: int = 2) -> None:
     from rich.text import Text
 
     lines = textwrap.wrap(
-        UNIT.sub(STUCK, text),
+        words.unbroken(text),
         width=console.width,
         subsequent_indent=" " * indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
     for line in lines:
-        console.print(Text(line.replace(STUCK, " "), style), soft_wrap=True)
+        console.print(Text(line.replace(words.STUCK, " "), style), soft_wrap=True)
 
 
 def _headline(data: ReportData) -> str:
@@ -231,11 +224,22 @@ def _plus_minus(text: str, signs: Signs) -> str:
     return text.replace("±", "+-") if signs is words.VERDICTS_ASCII else text
 
 
+def _findings(console: Console, data: ReportData) -> None:
+    found, out = trouble(data), left_out(data)
+    if found or out:
+        console.print()
+    for finding in found:
+        _finding(console, finding)
+    if out:
+        names = ", ".join(words.visible(who) for who, _ in out)
+        _say(console, f"left out: {names} (`mpigraft discover` says why)", "dim")
+
+
 def _finding(console: Console, finding: Finding) -> None:
     head = f"{finding.level} {words.visible(finding.code)}: {words.visible(finding.seen)}"
     _say(console, head, LEVELS[finding.level])
-    if finding.why:
-        _say(console, f"  why: {words.visible(finding.why)}", indent=4)
+    for place, line in enumerate(finding.why.splitlines()):
+        _say(console, f"  {'why: ' if place == 0 else '     '}{words.visible(line)}", indent=4)
     if finding.mend:
         _say(console, f"  what to do: {words.visible(finding.mend)}", indent=4)
 

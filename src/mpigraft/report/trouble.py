@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 
-from mpigraft.model import Evidence, Finding, LaunchState, Level, Origin
+from mpigraft.env import redact
+from mpigraft.model import Evidence, Finding, LaunchRecord, LaunchState, Level, Origin
 from mpigraft.report import ReportData
 
 ORDER = {Level.ERROR: 0, Level.WARNING: 1, Level.INFO: 2}
@@ -14,7 +16,8 @@ ORDER = {Level.ERROR: 0, Level.WARNING: 1, Level.INFO: 2}
 def trouble(data: ReportData) -> tuple[Finding, ...]:
     """All findings, worst first, each once; those of a configuration start with its id."""
     found = [*data.comparison.findings, *_evidence(data), *_no_evidence(data), *_failed(data)]
-    return tuple(sorted(dict.fromkeys(found), key=lambda f: ORDER[f.level]))
+    clean = (replace(f, seen=redact(f.seen), why=redact(f.why), mend=redact(f.mend)) for f in found)
+    return tuple(sorted(dict.fromkeys(clean), key=lambda f: ORDER[f.level]))
 
 
 def labels(data: ReportData) -> dict[str, str]:
@@ -51,20 +54,30 @@ def _no_evidence(data: ReportData) -> list[Finding]:
 
 
 def _failed(data: ReportData) -> list[Finding]:
-    """Launches that did not end well, counted per configuration and way of failing."""
+    """Launches that did not end well, counted per configuration and way of failing; the first
+    of each tells what was seen."""
     names = labels(data)
     started = Counter(launch.configuration for launch in data.launches)
-    failed = Counter(
-        (launch.configuration, launch.state)
-        for launch in data.launches
-        if launch.state is not LaunchState.OK
-    )
-    return [
-        Finding(
-            Level.WARNING,
-            f"launch-{state}",
-            f"{names.get(key, key)}: {number} of {started[key]} launches: {state}",
-            mend=f"see `mpigraft results show {data.comparison.campaign[:8]}`",
-        )
-        for (key, state), number in failed.items()
-    ]
+    failed: dict[tuple[str, LaunchState], list[LaunchRecord]] = {}
+    for launch in data.launches:
+        if launch.state is not LaunchState.OK:
+            failed.setdefault((launch.configuration, launch.state), []).append(launch)
+    found = []
+    for (key, state), launches in failed.items():
+        told = next((f for launch in launches for f in launch.findings), None)
+        seen = f"{names.get(key, key)}: {len(launches)} of {started[key]} launches: {state}"
+        if told is None:
+            found.append(Finding(Level.WARNING, f"launch-{state}", seen))
+        else:
+            seen = f"{seen}; the first: {told.seen}"
+            found.append(replace(told, level=Level.WARNING, seen=seen))
+    return found
+
+
+def left_out(data: ReportData) -> tuple[tuple[str, str], ...]:
+    """(configuration, why) of what the campaign's plan left out; empty where no plan says so."""
+    try:
+        rows = json.loads(data.campaign.plan)["skipped"] if data.campaign else ()
+        return tuple((redact(str(who)), redact(str(why))) for who, why in rows)
+    except (ValueError, KeyError, TypeError):
+        return ()  # an import has no such plan

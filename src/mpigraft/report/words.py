@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from mpigraft.model import Better, Cell, CellGroup, Standing, Verdict
 
 UNITS = ((1 << 30, "GiB", "G"), (1 << 20, "MiB", "M"), (1 << 10, "KiB", "K"))
+UNIT = re.compile(r"(?<=\d) (?=(?:B|KiB|MiB|GiB|s|min|h|days|rounds)\b|%)")
+STUCK = "\xa0"
 VERDICTS = {
     Verdict.FASTER: "▲",
     Verdict.SLOWER: "▼",
@@ -97,6 +100,11 @@ def duration(seconds: float) -> str:
         return f"{seconds / 60:.0f} min"
     hours = seconds / 3600
     return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"
+
+
+def unbroken(text: str) -> str:
+    """`text` with figures stuck to their units by no-break spaces, so that no line parts them."""
+    return UNIT.sub(STUCK, text)
 
 
 def visible(text: str) -> str:

@@ -1,0 +1,121 @@
+"""The figures that the report's charts draw, once, as JSON.
+
+The interval on an absolute value is that of the launches' median by order statistics, which
+asks nothing of the distribution: of n sorted values the k-th from either end enclose the median
+with probability 1 - 2 P(Binomial(n, 1/2) < k) (Conover, Practical Nonparametric Statistics,
+3.2). Fewer than 6 launches give none at 95 %.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from mpigraft.model import Better
+from mpigraft.report import ReportData, labels
+from mpigraft.report.sections import Section, sections
+from mpigraft.report.trouble import labels as ids
+
+Bands = dict[tuple[str, str, str, str], dict[int, tuple[float, float]]]
+
+
+def curves(data: ReportData) -> str:
+    """JSON that is safe inside a script element: every `<` is written as an escape."""
+    baseline = data.comparison.baseline
+    found = sections(data.comparison)
+    names = sorted({g.configuration for g in data.comparison.groups} | {baseline})
+    bands = _bands(data)
+    document = {
+        "baseline": baseline,
+        "names": {
+            name: {"label": label, "hue": hue, "variant": variant}
+            for (name, label), (hue, variant) in zip(
+                labels.short(names).items(), labels.styles(names).values(), strict=True
+            )
+        },
+        "margin": data.margin,
+        "sections": [_section(s, baseline, bands) for s in found],
+    }
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def has_curve(section: Section) -> bool:
+    """Whether there is a curve to draw: two sizes at least."""
+    return sum(size > 0 for size in section.sizes) > 1
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """The 95 % interval of the median of launches; None for fewer than 6."""
+    ordered = sorted(values)
+    n = len(ordered)
+    k, below = 0, 0.0  # below: P(Binomial(n, 1/2) < k)
+    while k < n // 2 and 2 * (below + math.comb(n, k) / 2**n) <= 0.05:
+        below += math.comb(n, k) / 2**n
+        k += 1
+    return (ordered[k - 1], ordered[n - k]) if k else None
+
+
+def _bands(data: ReportData) -> Bands:
+    names = ids(data)
+    values: dict[tuple[str, str, str, str], dict[int, list[float]]] = {}
+    for row in data.values:
+        place = (row.benchmark, row.layout, row.buffers, names.get(row.configuration, ""))
+        values.setdefault(place, {}).setdefault(row.size, []).append(row.value)
+    return {
+        place: {size: band for size, v in sizes.items() if (band := median_interval(v))}
+        for place, sizes in values.items()
+    }
+
+
+def _section(section: Section, baseline: str, bands: Bands) -> dict[str, Any]:
+    where = (section.benchmark, section.layout, section.buffers)
+    absolute = section.baseline
+    return {
+        "benchmark": section.benchmark,
+        "unit": section.unit,
+        "metric": section.metric,
+        "lower": section.better is Better.LOWER,
+        "curve": has_curve(section),
+        "sizes": section.sizes,
+        "margin": section.noise.margin if section.noise else None,
+        "base": [_figure(absolute.get(s)) for s in section.sizes],
+        "baseBand": _band(bands.get((*where, baseline), {}), section.sizes),
+        "groups": [
+            {
+                "name": group.configuration,
+                "curve": group.curve.value,
+                "pooled": _figure(group.pooled),
+                "cells": [
+                    [
+                        cell.size,
+                        _figure(cell.value),
+                        _figure(cell.ratio),
+                        _figure(cell.low),
+                        _figure(cell.high),
+                        cell.verdict.value[0],
+                        cell.rounds,
+                        cell.rounds_needed,
+                    ]
+                    for cell in group.cells
+                ],
+                "band": _band(bands.get((*where, group.configuration), {}), section.sizes),
+            }
+            for group in section.groups
+        ],
+    }
+
+
+def _band(band: dict[int, tuple[float, float]], sizes: tuple[int, ...]) -> list[Any] | None:
+    if not band:
+        return None
+    return [[_figure(v) for v in band[s]] if s in band else None for s in sizes]
+
+
+def _figure(value: float | None) -> float | None:
+    """Five significant digits: more than an eye or a tooltip can tell, and a smaller file."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.5g}")

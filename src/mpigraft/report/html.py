@@ -1,0 +1,247 @@
+"""The report as one HTML file that opens offline and can be published as it is.
+
+Everything is inside: style, figures and the charts' library, once. The page's own policy lets
+no request out and no other script run: each script is allowed by its hash. Tables stand without
+scripts; charts are drawn from the figures by `charts.js`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+
+import mpigraft
+from mpigraft.model import Origin
+from mpigraft.report import ReportData, cost, html_evidence, html_provenance, html_tables, words
+from mpigraft.report.curves import curves, has_curve
+from mpigraft.report.markup import Html, el, foreign, join
+from mpigraft.report.sections import Section, sections
+from mpigraft.report.trouble import trouble
+
+METHOD = (
+    "Each round starts every configuration once and the baseline twice, in random order; the "
+    "number of rounds is fixed before the start. A launch gives one value per size, the median "
+    "of its iterations. A ratio divides a launch's value by the geometric mean of the baseline's "
+    "two launches of the same round; the ratio shown is the median over rounds.",
+    "Intervals are 95 %, by bootstrap over allocations, then rounds. Faster or slower: the "
+    "interval lies outside the margin, which is at least 3 % and never less than what the "
+    "baseline differs from itself. Equivalent: the interval lies inside a fixed margin. "
+    "Everything else is inconclusive, and so is everything with fewer than 6 rounds.",
+    "A whole curve is called faster or slower by a joint test over its sizes (sign flips, largest "
+    "|T|), because sizes are correlated and wins clump. Times below 1 and bandwidths above 1 "
+    "are better than the baseline.",
+)
+
+
+def render(data: ReportData) -> str:
+    """The whole file. The same data give the same text, byte for byte."""
+    from plotly.offline import get_plotlyjs
+
+    library = _inline(get_plotlyjs())
+    charts = _inline(_resource("charts.js"))
+    scripts = (
+        el("script", Html(curves(data)), type="application/json", id="curves"),
+        el("script", Html(library)),
+        el("script", Html(charts)),
+    )
+    body = el("body", _header(data), _nav(data), el("main", *_main(data)), _footer(data), *scripts)
+    page = el("html", _head(data, library, charts), body, lang="en")
+    return f"<!doctype html>\n{page}\n"
+
+
+def _resource(name: str) -> str:
+    return resources.files("mpigraft.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _inline(script: str) -> str:
+    """A script that cannot end its own element. `<\\/` means `</` in a string and in a pattern,
+    the only places where JavaScript can have it."""
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _hash(script: str) -> str:
+    """Its name in a Content-Security-Policy (W3C CSP Level 3, 2.3.1)."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _head(data: ReportData, library: str, charts: str) -> Html:
+    policy = (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; "
+        f"script-src {_hash(library)} {_hash(charts)}; base-uri 'none'; form-action 'none'"
+    )
+    return el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("meta", name="generator", content=f"mpigraft {mpigraft.__version__}"),
+        el("title", f"{_name(data)}: MPI configurations compared"),
+        el("style", Html(_resource("page.css"))),
+    )
+
+
+def _name(data: ReportData) -> str:
+    return data.campaign.name if data.campaign else data.comparison.campaign[:8]
+
+
+def _header(data: ReportData) -> Html:
+    comparison, campaign = data.comparison, data.campaign
+    hosts = ", ".join(sorted({a.host for a in data.allocations}))
+    rounds = "imported" if comparison.origin is Origin.IMPORT else cost.rounds(comparison.rounds)
+    facts = [
+        ("baseline", comparison.baseline),
+        ("configurations", len({g.configuration for g in comparison.groups}) + 1),
+        ("rounds", rounds),
+        ("machine", hosts),
+        ("date", campaign.created[:10] if campaign else ""),
+    ]
+    terms = (el("div", el("dt", k), el("dd", foreign(v))) for k, v in facts if v)
+    first, *others = comparison.summary or ("Nothing was compared.",)
+    return el(
+        "header",
+        el("a", "Skip to the results", href="#glance", class_="skip"),
+        el("p", "mpigraft report", class_="kicker"),
+        el("h1", foreign(_name(data))),
+        el("p", foreign(words.unbroken(first)), class_="answer"),
+        el("ul", *(el("li", foreign(words.unbroken(line))) for line in others)) if others else None,
+        el("dl", *terms, class_="facts"),
+    )
+
+
+def _nav(data: ReportData) -> Html:
+    links = [("glance", "At a glance")]
+    links += [(html_tables.anchor(s), _label(s, data)) for s in sections(data.comparison)]
+    links += [
+        ("noise", "Noise"),
+        ("evidence", "Evidence"),
+        ("machine", "Machine"),
+        ("method", "Method"),
+    ]
+    return el("nav", *(el("a", text, href=f"#{to}") for to, text in links), aria_label="Sections")
+
+
+def _label(section: Section, data: ReportData) -> str:
+    """A benchmark's name without its suite, with its layout where there is more than one."""
+    name = section.benchmark.partition(":")[2] or section.benchmark
+    places = {s.place for s in sections(data.comparison)}
+    return name if len(places) == 1 else f"{name} {section.place}"
+
+
+def _main(data: ReportData) -> list[Html]:
+    found = sections(data.comparison)
+    known = words.unbroken(cost.honesty(data).line) + "."
+    table = html_tables.glance(found, data.comparison.baseline)
+    parts = [_part("glance", "At a glance", _legend(), table, el("p", known, class_="sub"))]
+    problems = trouble(data)
+    if problems:
+        parts.append(_part("findings", "Findings", html_evidence.findings(problems)))
+    parts += [_benchmark(section, index, data) for index, section in enumerate(found)]
+    parts += [
+        _part("noise", "How sure this is", html_tables.noise(data)),
+        _part("evidence", "Evidence and provenance", html_evidence.evidence(data)),
+        _part("machine", "Machine", html_provenance.machine(data)),
+        _part("method", "Method", *(el("p", text) for text in METHOD)),
+    ]
+    return parts
+
+
+def _part(name: str, title: str, *content: object, class_: str | None = None) -> Html:
+    return el(
+        "section",
+        el("h2", title, id=f"{name}-title"),
+        *content,
+        class_=class_,
+        id=name,
+        aria_labelledby=f"{name}-title",
+    )
+
+
+def _legend() -> Html:
+    keys = (
+        el("span", el("i", words.VERDICTS[v], class_=html_tables.verdict_class(v, 2.0)), f" {v}")
+        for v in words.VERDICTS
+    )
+    return el("p", *keys, class_="legend")
+
+
+def _benchmark(section: Section, index: int, data: ReportData) -> Html:
+    baseline = data.comparison.baseline
+    name = html_tables.anchor(section)
+    subtitle = (
+        f"{section.metric} in {section.unit}, {words.better(section.better)}; {section.place}"
+    )
+    crossovers = [
+        f"{group.configuration}: {_steps(crossed, baseline)}"
+        for group in section.groups
+        if (crossed := words.crossings(group, baseline, section.better))
+    ]
+    listed = None
+    if crossovers:
+        listed = join(el("h3", "Crossovers"), el("ul", *(el("li", c) for c in crossovers)))
+    return _part(
+        name,
+        section.benchmark,
+        el("p", subtitle, class_="sub"),
+        *_charts(section, index, data),
+        html_tables.matrix(section, index),
+        listed,
+        html_tables.figures(section),
+        class_="benchmark",
+    )
+
+
+def _steps(crossed: tuple[words.Crossing, ...], baseline: str) -> str:
+    return ", ".join(
+        f"{'the baseline' if c.ahead == baseline else 'it'} is ahead from {words.size(c.size)}"
+        for c in crossed
+    )
+
+
+def _charts(section: Section, index: int, data: ReportData) -> list[Html]:
+    count = len(section.groups)
+    if not has_curve(section):
+        return [
+            _chart(
+                "ratio",
+                index,
+                f"Ratio of {count} configurations to {data.comparison.baseline} with intervals.",
+                "Ratio to the baseline. Bars: 95 % intervals. Grey: the margin around 1.",
+            )
+        ]
+    banded = any(v.benchmark == section.benchmark for v in data.values)
+    bars = " Bands: 95 % interval of the launches' median." if banded else ""
+    return [
+        _chart(
+            "absolute",
+            index,
+            f"{section.metric} of {count + 1} configurations over message size.",
+            f"{section.metric.capitalize()} in {section.unit} over message size.{bars}",
+        ),
+        _chart(
+            "ratio",
+            index,
+            f"Ratio of each of {count} configurations to {data.comparison.baseline} over size.",
+            "Ratio to the baseline over message size, one panel each. Bands: 95 % intervals. "
+            "Grey: the margin around 1.",
+        ),
+    ]
+
+
+def _chart(kind: str, index: int, alt: str, caption: str) -> Html:
+    label = f"{alt} The table that follows has the same figures."
+    box = el(
+        "div", class_="chart", data_kind=kind, data_section=index, role="img", aria_label=label
+    )
+    return el("figure", box, el("figcaption", caption))
+
+
+def _footer(data: ReportData) -> Html:
+    campaign = data.campaign
+    made = f"mpigraft {mpigraft.__version__}"
+    if campaign:
+        made += (
+            f"; measured by mpigraft {campaign.tool}; campaign {campaign.id}; seed {campaign.seed}"
+        )
+    return el("footer", el("p", foreign(made)))
