@@ -1,0 +1,283 @@
+/* mpigraft-bench: measures one MPI. Started by the MPI's own launcher; rank 0 prints.
+ *
+ * The flow: options, MPI_Init, and for each benchmark its ranks, sizes that fit into memory,
+ * and one value per size. Exit status 1: data arrived wrong; 2: bad usage; 3: MPI failed.
+ */
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "benchmarks.h"
+#include "check.h"
+#include "limits.h"
+#include "measure.h"
+#include "memory.h"
+#include "message.h"
+#include "options.h"
+#include "output.h"
+#include "probe.h"
+#include "run.h"
+#include "selection.h"
+#include "startup.h"
+
+struct world {
+    int rank, size;
+    MPI_Comm node;   /* ranks that share this machine */
+    double init_s;   /* what MPI_Init took here */
+    double clock;    /* seconds that a reading of the clock costs */
+    int values;      /* printed so far */
+    bool valid;      /* all of them */
+};
+
+/* ---- ranks and sizes ---- */
+
+/* The communicator of the ranks that take part, MPI_COMM_NULL on the others. */
+static MPI_Comm taking_part(const struct world *world, const struct benchmark *benchmark)
+{
+    int half = world->size / 2;
+    bool in = benchmark->ranks == PAIR    ? world->rank == 0 || world->rank == half
+              : benchmark->ranks == PAIRS ? world->rank < 2 * half
+                                          : true;
+    MPI_Comm comm;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, in ? 0 : MPI_UNDEFINED, world->rank, &comm));
+    if (comm != MPI_COMM_NULL)
+        OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    return comm;
+}
+
+static struct run make_run(const struct selection *selection, MPI_Comm comm)
+{
+    struct run run = {.options = &selection->options,
+                      .benchmark = selection->benchmark,
+                      .label = selection->label,
+                      .comm = comm};
+    if (comm == MPI_COMM_NULL)
+        return run;
+    OK(MPI_Comm_rank(comm, &run.rank));
+    OK(MPI_Comm_size(comm, &run.size));
+    run.leads = run.rank < run.size / 2;
+    run.peer = run.leads ? run.rank + run.size / 2 : run.rank - run.size / 2;
+    return run;
+}
+
+/* Whether every node has the memory for messages of this size, and MPI's ints can count it. */
+static bool fits(const struct world *world, struct run *run, size_t bytes, double *worst)
+{
+    double mine = 0, node = 0, room = memory_for_buffers(), excess;
+    bool countable = true;
+    if (run->comm != MPI_COMM_NULL) {
+        plan_size(run, bytes);
+        mine = (double)bytes_of_areas(run) + (double)(2 * bytes);
+        countable = !has(run, COUNTED) ||
+                    (run->send.bytes <= INT_MAX && run->recv.bytes <= INT_MAX);
+        forget_areas(run);
+        free_message(&run->message);
+    }
+    OK(MPI_Allreduce(&mine, &node, 1, MPI_DOUBLE, MPI_SUM, world->node));
+    excess = countable ? node / room : 1e9;
+    OK(MPI_Allreduce(&excess, worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
+    return *worst <= 1;
+}
+
+/* The largest size to run, or 0 where none fits. A size that was asked for is never dropped. */
+static size_t largest_size(const struct world *world, struct run *run)
+{
+    const struct options *options = run->options;
+    size_t asked = (size_t)options->min;
+    while (asked * 2 <= (size_t)options->max)
+        asked *= 2;
+    double worst;
+    for (size_t size = asked; size >= (size_t)options->min; size /= 2) {
+        if (fits(world, run, size, &worst)) {
+            if (size < asked && world->rank == 0)
+                fprintf(stderr, "mpigraft-bench: %s: sizes over %zu B do not fit into memory\n",
+                        run->benchmark->name, size);
+            return size;
+        }
+        if (options->max_asked) {
+            if (world->rank == 0)
+                fprintf(stderr,
+                        "mpigraft-bench: %s: messages of %zu B need %.3g times the memory that "
+                        "is free on a node, or more than MPI can count; use a smaller --max\n",
+                        run->benchmark->name, size, worst);
+            OK(MPI_Finalize());
+            exit(EXIT_USAGE);
+        }
+    }
+    return 0;
+}
+
+/* Ranks that do not take part wait without a spin, so they take nothing from those that do. */
+static void wait_asleep(void)
+{
+    MPI_Request request;
+    OK(MPI_Ibarrier(MPI_COMM_WORLD, &request));
+    for (int done = 0; !done;) {
+        OK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+        if (!done)
+            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
+}
+
+static void finish_together(void)
+{
+    MPI_Request request;
+    OK(MPI_Ibarrier(MPI_COMM_WORLD, &request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+/* ---- one benchmark ---- */
+
+static void print_result(struct world *world, const struct run *run, const struct result *result)
+{
+    if (world->rank == 0)
+        world->values += run->options->format == FORMAT_OSU ? print_osu(run, result)
+                                                            : print_json(run, result);
+    world->valid &= result->valid;
+}
+
+/* One number per rank; the value is the worst rank's. */
+static void report_startup(struct world *world, struct run *run)
+{
+    double mine = run->benchmark->metric == INIT_TIME ? world->init_s
+                                                      : memory_after_talking(run->comm);
+    double sample = 0;
+    struct result result = {.samples = &sample, .count = 1, .batch = 1, .valid = true};
+    OK(MPI_Reduce(&mine, &result.rank_mean, 1, MPI_DOUBLE, MPI_SUM, 0, run->comm));
+    OK(MPI_Reduce(&mine, &result.rank_min, 1, MPI_DOUBLE, MPI_MIN, 0, run->comm));
+    OK(MPI_Reduce(&mine, &result.rank_max, 1, MPI_DOUBLE, MPI_MAX, 0, run->comm));
+    result.rank_mean /= run->size;
+    sample = result.rank_max;
+    print_result(world, run, &result);
+}
+
+static void run_sizes(struct world *world, struct run *run, size_t largest)
+{
+    struct result result = {0};
+    result.samples = need((size_t)run->options->samples, sizeof *result.samples);
+    size_t first = has(run, SIZELESS) ? 0 : (size_t)run->options->min;
+    for (size_t size = first; size <= largest; size = size ? size * 2 : 1) {
+        measure_size(run, size, world->clock, &result);
+        print_result(world, run, &result);
+        if (has(run, SIZELESS))
+            break;
+    }
+    free(result.samples);
+}
+
+static void run_benchmark(struct world *world, const struct selection *selection)
+{
+    const struct benchmark *benchmark = selection->benchmark;
+    MPI_Comm comm = taking_part(world, benchmark);
+    struct run run = make_run(selection, comm);
+    size_t largest = benchmark->traits & SIZELESS ? 1 : largest_size(world, &run);
+    if (world->rank == 0 && run.options->format == FORMAT_OSU)
+        osu_header(&run);
+    if (benchmark->ranks == STARTUP)
+        report_startup(world, &run);
+    else if (comm != MPI_COMM_NULL)
+        run_sizes(world, &run, largest);
+    if (comm != MPI_COMM_NULL) {
+        finish_together();
+        OK(MPI_Comm_free(&comm));
+    } else {
+        wait_asleep();
+    }
+}
+
+/* ---- the whole ---- */
+
+static struct world start_world(int *argc, char ***argv)
+{
+    struct world world = {.valid = true};
+    double begin = now();
+    MPI_Init(argc, argv); /* on an error MPI itself speaks and ends */
+    world.init_s = now() - begin;
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &world.rank));
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &world.size));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world.rank, MPI_INFO_NULL,
+                           &world.node));
+    speaker = world.rank;
+    world.clock = clock_cost();
+    return world;
+}
+
+static void print_begin(const struct world *world)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    OK(MPI_Get_library_version(library, &length));
+    library[strcspn(library, "\n")] = 0;
+    printf("{\"mpigraft\":\"begin\",\"ranks\":%d,\"library\":", world->size);
+    json_string(stdout, library);
+    printf(",\"clock_ns\":%.3g}\n", 1e9 * world->clock);
+    fflush(stdout);
+}
+
+static bool needs_two(const struct options *options, const struct selection *selections, int count)
+{
+    bool needs = options->probe;
+    for (int i = 0; i < count; i++)
+        needs |= selections[i].benchmark->ranks == PAIR || selections[i].benchmark->ranks == PAIRS;
+    return needs;
+}
+
+static void run_all(struct world *world, const struct selection *selections, int count)
+{
+    for (int i = 0; i < count; i++)
+        run_benchmark(world, &selections[i]);
+    int valid = world->valid;
+    OK(MPI_Bcast(&valid, 1, MPI_INT, 0, MPI_COMM_WORLD));
+    world->valid = valid;
+}
+
+/* --help and --list: no MPI is started. */
+static bool answered(const struct options *options)
+{
+    if (options->help)
+        print_help();
+    for (int i = 0; i < BENCHMARK_COUNT && options->list && !options->help; i++)
+        puts(BENCHMARKS[i].name);
+    return options->help || options->list;
+}
+
+static void measure_or_probe(struct world *world, const struct options *options,
+                             const struct selection *selections, int count)
+{
+    bool json = options->format == FORMAT_JSON || options->probe;
+    int phases = 0;
+    if (world->rank == 0 && json)
+        print_begin(world);
+    if (options->probe)
+        phases = run_probe(world->node);
+    else
+        run_all(world, selections, count);
+    if (world->rank == 0 && json)
+        printf("{\"mpigraft\":\"end\",\"values\":%d,\"phases\":%d}\n", world->values, phases);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = parse_options(argc, argv);
+    if (answered(&options))
+        return 0;
+    int count;
+    struct selection *selections = select_benchmarks(&options, &count);
+    open_memory(options.buffers);
+    setvbuf(stdout, NULL, _IOFBF, 1 << 20); /* a line leaves in one piece */
+    struct world world = start_world(&argc, &argv);
+    warn_of_unaware_mpi(options.buffers);
+    bool enough = world.size > 1 || !needs_two(&options, selections, count);
+    if (enough)
+        measure_or_probe(&world, &options, selections, count);
+    else
+        fprintf(stderr, "mpigraft-bench: this needs two ranks or more; the world has one\n");
+    free(content);
+    free(selections);
+    OK(MPI_Comm_free(&world.node));
+    OK(MPI_Finalize());
+    return !enough ? EXIT_USAGE : world.valid ? 0 : EXIT_INVALID;
+}

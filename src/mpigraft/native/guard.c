@@ -1,0 +1,251 @@
+/* mpigraft-guard --limit S --grace S -- PROGRAM...: runs a program and leaves nothing behind.
+ *
+ * Whatever the program starts stays below us, even after setsid and a double fork, because we
+ * are a subreaper. All of it is ended: when the time limit passes, on SIGTERM, SIGINT, SIGHUP or
+ * SIGQUIT, when our parent dies, and when the program itself has ended. Each gets SIGTERM, then
+ * after the grace SIGKILL. Exit status: the program's; 128 + n if signal n ended it or was
+ * passed on; 124 past the limit; 126 or 127 if it cannot be started; 2 for bad usage.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { USAGE = 2, LIMIT_PASSED = 124, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
+
+#define TICK_S 0.2        /* how often the parent is looked at */
+#define UNKILLABLE_S 10.0 /* processes stuck in the kernel are given up after that */
+
+struct guarded {
+    pid_t child, parent;
+    int status;  /* wait status of the child */
+    bool ended;  /* the child has */
+    double limit, grace;
+};
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* ---- descendants ---- */
+
+struct process {
+    pid_t pid, parent;
+    bool ours;
+};
+
+/* Parent of a process, from the text after its name, which may hold anything. */
+static pid_t parent_of(const char *pid)
+{
+    char path[300], text[512];
+    snprintf(path, sizeof path, "/proc/%s/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return -1;
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[length] = 0;
+    const char *after = strrchr(text, ')');
+    int parent;
+    return after && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent : -1;
+}
+
+static size_t list_processes(struct process **list)
+{
+    size_t count = 0, room = 0;
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    while (proc && (entry = readdir(proc))) {
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        if (count == room) {
+            room = 2 * room + 256;
+            struct process *more = realloc(*list, room * sizeof **list);
+            if (!more)
+                break;
+            *list = more;
+        }
+        (*list)[count++] = (struct process){atoi(entry->d_name), parent_of(entry->d_name), false};
+    }
+    if (proc)
+        closedir(proc);
+    return count;
+}
+
+/* Send `number` to everything below us; returns to how many. */
+static int signal_descendants(int number)
+{
+    struct process *list = NULL;
+    size_t count = list_processes(&list);
+    int sent = 0;
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < count; i++) {
+            bool below = list[i].parent == getpid();
+            for (size_t k = 0; k < count && !below; k++)
+                below = list[k].ours && list[k].pid == list[i].parent;
+            more |= below && !list[i].ours;
+            list[i].ours |= below;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        sent += list[i].ours && !kill(list[i].pid, number);
+    free(list);
+    return sent;
+}
+
+/* Take in the dead. Returns whether anything below us is left: only children count, since what
+ * loses its parent becomes ours. */
+static bool reap(struct guarded *g)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        if (pid == g->child) {
+            g->ended = true;
+            g->status = status;
+        }
+    return pid == 0;
+}
+
+static void nap(double seconds)
+{
+    nanosleep(&(struct timespec){(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))},
+              NULL);
+}
+
+/* SIGTERM, the grace, SIGKILL until nothing is left. */
+static void end_all(struct guarded *g, int first)
+{
+    if (!reap(g))
+        return;
+    signal_descendants(first);
+    signal_descendants(SIGCONT); /* a stopped process cannot act on the first */
+    for (double deadline = now() + g->grace; now() < deadline;) {
+        if (!reap(g))
+            return;
+        nap(0.005);
+    }
+    int killed = signal_descendants(SIGKILL);
+    fprintf(stderr, "mpigraft-guard: killed %d processes that outlived %g s of grace\n", killed,
+            g->grace);
+    for (double deadline = now() + UNKILLABLE_S; now() < deadline; nap(0.005)) {
+        if (!reap(g))
+            return;
+        signal_descendants(SIGKILL); /* some were born meanwhile */
+    }
+    fprintf(stderr, "mpigraft-guard: processes that cannot be killed are left behind\n");
+}
+
+/* ---- the child ---- */
+
+static void start(struct guarded *g, char **argv, const sigset_t *before)
+{
+    pid_t guard = getpid();
+    g->child = fork();
+    if (g->child < 0) {
+        fprintf(stderr, "mpigraft-guard: cannot fork: %s\n", strerror(errno));
+        exit(NOT_EXECUTABLE);
+    }
+    if (g->child)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* even if the guard itself is killed */
+    if (getppid() != guard)
+        _exit(NOT_EXECUTABLE);
+    if (!isatty(STDIN_FILENO))
+        setpgid(0, 0); /* a launcher that signals its own group does not hit the guard */
+    sigprocmask(SIG_SETMASK, before, NULL);
+    execvp(argv[0], argv);
+    int code = errno == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
+    fprintf(stderr, "mpigraft-guard: %s: %s\n", argv[0], strerror(errno));
+    _exit(code);
+}
+
+static int exit_code(const struct guarded *g)
+{
+    return WIFSIGNALED(g->status) ? 128 + WTERMSIG(g->status) : WEXITSTATUS(g->status);
+}
+
+/* Wait for the child, a signal, the limit or the parent's death; returns the exit status. */
+static int watch(struct guarded *g, const sigset_t *watched, int parent_died)
+{
+    double deadline = now() + g->limit;
+    for (;;) {
+        reap(g);
+        if (g->ended)
+            return end_all(g, SIGTERM), exit_code(g);
+        double left = deadline - now();
+        if (left <= 0) {
+            fprintf(stderr, "mpigraft-guard: the limit of %g s has passed\n", g->limit);
+            return end_all(g, SIGTERM), LIMIT_PASSED;
+        }
+        left = left < TICK_S ? left : TICK_S;
+        int number = sigtimedwait(watched, NULL, &(struct timespec){.tv_nsec = (long)(1e9 * left)});
+        /* The kernel sends its sign also when a thread of the parent that started us ends, so
+         * the parent is asked for; and asked again on every tick, as the sign comes once. */
+        if (getppid() != g->parent)
+            return end_all(g, SIGTERM), 128 + SIGTERM;
+        if (number == SIGUSR1 || number == SIGUSR2)
+            kill(g->child, number);
+        else if (number > 0 && number != SIGCHLD && number != parent_died)
+            return end_all(g, number), g->ended && !WIFSIGNALED(g->status) && exit_code(g)
+                                           ? exit_code(g)
+                                           : 128 + number;
+    }
+}
+
+/* ---- usage ---- */
+
+static double seconds(const char *name, const char *text)
+{
+    char *end = NULL;
+    double value = text ? strtod(text, &end) : -1;
+    if (!text || end == text || *end || !(value >= 0) || value > 1e9) {
+        fprintf(stderr, "mpigraft-guard: %s %s: want seconds, 0 to 1e9\n", name, text ? text : "");
+        exit(USAGE);
+    }
+    return value;
+}
+
+int main(int argc, char **argv)
+{
+    struct guarded g = {.limit = 1e9, .grace = 2, .parent = getppid()};
+    int i = 1;
+    for (; i < argc && strcmp(argv[i], "--"); i += 2) {
+        if (!strcmp(argv[i], "--limit"))
+            g.limit = seconds(argv[i], argv[i + 1]);
+        else if (!strcmp(argv[i], "--grace"))
+            g.grace = seconds(argv[i], argv[i + 1]);
+        else
+            break;
+    }
+    if (i + 1 >= argc || strcmp(argv[i], "--")) {
+        fputs("usage: mpigraft-guard --limit SECONDS --grace SECONDS -- PROGRAM [ARGUMENT...]\n",
+              stderr);
+        return USAGE;
+    }
+    int parent_died = SIGRTMIN;
+    const int numbers[] = {SIGCHLD, SIGTERM, SIGINT,  SIGHUP,
+                           SIGQUIT, SIGUSR1, SIGUSR2, parent_died};
+    sigset_t watched, before;
+    sigemptyset(&watched);
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+        sigaddset(&watched, numbers[k]);
+    sigprocmask(SIG_BLOCK, &watched, &before);
+    signal(SIGCHLD, SIG_DFL); /* ignored by the parent, the child's status would be lost */
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    prctl(PR_SET_PDEATHSIG, parent_died);
+    start(&g, argv + i + 1, &before);
+    return watch(&g, &watched, parent_died);
+}

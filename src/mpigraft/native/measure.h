@@ -1,0 +1,295 @@
+/* The one loop: prepare, time a batch, check; until the budget of this size is spent.
+ *
+ * A sample is the mean of a batch, because reading the clock costs as much as a small message.
+ * Rank 0 decides how long a batch is and how many there are, and tells the others.
+ */
+#ifndef MPIGRAFT_MEASURE_H
+#define MPIGRAFT_MEASURE_H
+
+#include <math.h>
+#include <time.h>
+
+#include "benchmarks.h"
+#include "check.h"
+#include "message.h"
+#include "run.h"
+
+enum {
+    CLOCK_COSTS = 100, /* a batch is at least this many readings of the clock long */
+    LEAST_SAMPLES = 5, /* however slow an iteration is */
+    CHUNKS = 8,        /* the budget is looked at so many times */
+    MOST_BATCH = 1 << 22,
+};
+
+/* The kernel's clock for every MPI: MPI_Wtime differs from one to the other in cost and in
+ * resolution, and that is not what is compared here. */
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static double clock_cost(void)
+{
+    enum { READINGS = 10000 };
+    double begin = now(), end = begin;
+    for (int i = 0; i < READINGS; i++)
+        end = now();
+    return (end - begin) / READINGS;
+}
+
+/* What one size of one benchmark gave, on rank 0. `samples` are seconds per iteration. */
+struct result {
+    size_t size;
+    double *samples;
+    int count;
+    long batch;
+    bool checked, valid;
+    double rank_mean, rank_min, rank_max; /* over ranks of their means, seconds per iteration */
+};
+
+/* ---- windows ---- */
+
+/* Memory of the window comes from MPI where it can, as OSU's default has it: libraries place
+ * it where their fastest path reaches. GPU memory is lent to the window instead. */
+static void open_window(struct run *run)
+{
+    struct area *area = run->leads ? NULL : has(run, PUTS) ? &run->recv : &run->send;
+    MPI_Aint bytes = area ? (MPI_Aint)area->wire_bytes : 0;
+    if (run->options->buffers == BUFFERS_HOST) {
+        char *base = NULL;
+        bytes += area ? GUARD : 0;
+        OK(MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, run->comm, &base, &run->win));
+        if (area && area->wire == area->data)
+            area->data = area->host = base;
+        if (area)
+            area->wire = base;
+    } else {
+        OK(MPI_Win_create(area ? area->wire : NULL, bytes, 1, MPI_INFO_NULL, run->comm,
+                          &run->win));
+    }
+    OK(MPI_Win_lock_all(0, run->win));
+}
+
+static void close_window(struct run *run)
+{
+    OK(MPI_Win_unlock_all(run->win));
+    OK(MPI_Win_free(&run->win));
+}
+
+/* ---- one size ---- */
+
+static void counts_of(const struct run *run, const struct area *area, int *counts, int *places)
+{
+    bool bytes = run->message.type == MPI_CHAR;
+    for (int i = 0; i < area->slots && i < run->size; i++) {
+        counts[i] = bytes ? (int)area->slot[i].bytes : area->slot[i].bytes > 0;
+        places[i] = bytes ? (int)area->slot[i].wire : i;
+    }
+}
+
+static void plan_size(struct run *run, size_t bytes)
+{
+    size_t room = MAX_IN_FLIGHT / (bytes ? bytes : 1);
+    size_t window = (size_t)run->options->window;
+    run->message = make_message(run->benchmark, run->options->datatype, bytes);
+    run->window = !has(run, WINDOWED) ? 1 : (int)(window < room ? window : room ? room : 1);
+    plan_areas(run);
+}
+
+static void set_up(struct run *run, size_t bytes)
+{
+    plan_size(run, bytes);
+    make_content(2 * bytes);
+    allocate_area(run, &run->send);
+    allocate_area(run, &run->recv);
+    run->requests = need(2 * (size_t)run->window, sizeof *run->requests);
+    run->send_counts = need(4 * (size_t)run->size, sizeof *run->send_counts);
+    run->send_places = run->send_counts + run->size;
+    run->recv_counts = run->send_places + run->size;
+    run->recv_places = run->recv_counts + run->size;
+    if (has(run, COUNTED)) {
+        counts_of(run, &run->send, run->send_counts, run->send_places);
+        counts_of(run, &run->recv, run->recv_counts, run->recv_places);
+    }
+    run->valid = true;
+    run->win = MPI_WIN_NULL;
+    if (has(run, PUTS | GETS))
+        open_window(run);
+}
+
+static void tear_down(struct run *run)
+{
+    if (run->win != MPI_WIN_NULL)
+        close_window(run);
+    free(run->requests);
+    free(run->send_counts);
+    release_area(run, &run->send);
+    release_area(run, &run->recv);
+    forget_areas(run);
+    free_message(&run->message);
+}
+
+/* New content to send, poison where it shall arrive. */
+static void prepare(struct run *run)
+{
+    run->round++;
+    fill(run, &run->send);
+    poison(run, &run->recv);
+    if (has(run, ROTATES_IN_PLACE) && run->rank == 0)
+        fill(run, &run->recv); /* the root of iteration 0 */
+    if (has(run, GETS) && !run->leads)
+        pack(run);
+    if (run->win != MPI_WIN_NULL)
+        OK(MPI_Win_sync(run->win));
+}
+
+/* Look at what arrived in a batch of `iterations`. */
+static void check(struct run *run, long iterations)
+{
+    if (run->win != MPI_WIN_NULL) {
+        OK(MPI_Barrier(run->comm));
+        OK(MPI_Win_sync(run->win));
+        if (has(run, PUTS) && !run->leads)
+            unpack(run);
+    }
+    if (has(run, ROTATES) && run->rank >= iterations)
+        return; /* was never the root */
+    check_area(run, &run->recv);
+}
+
+struct timed {
+    double clock; /* seconds of the iterations alone */
+    double wall;  /* with preparation and check */
+};
+
+static struct timed run_batch(struct run *run, long iterations)
+{
+    bool validate = !run->options->no_validate && !has(run, SIZELESS);
+    double entered = now();
+    if (validate || run->round == 0)
+        prepare(run);
+    OK(MPI_Barrier(run->comm));
+    double begin = now();
+    for (long i = 0; i < iterations; i++)
+        run->benchmark->iterate(run, i);
+    double end = now();
+    if (validate)
+        check(run, iterations);
+    return (struct timed){end - begin, now() - entered};
+}
+
+static long told_by_rank_0(const struct run *run, long value)
+{
+    OK(MPI_Bcast(&value, 1, MPI_LONG, 0, run->comm));
+    return value;
+}
+
+/* Warm up: every iteration is checked by itself. Stops at a quarter of the budget. */
+static void warm_up(struct run *run)
+{
+    double deadline = now() + 0.25e-3 * run->options->budget;
+    for (long i = 0; i < run->options->warmup; i++) {
+        if (told_by_rank_0(run, i > 0 && now() > deadline))
+            break;
+        run_batch(run, 1);
+    }
+}
+
+struct schedule {
+    long batch; /* iterations per sample */
+    long samples;
+};
+
+/* Double the batch until the clock does not matter, then divide the budget. */
+static struct schedule make_schedule(struct run *run, double clock)
+{
+    const struct options *options = run->options;
+    long least = 1;
+    struct timed timed = run_batch(run, least);
+    while (told_by_rank_0(run, timed.clock < CLOCK_COSTS * clock && least < MOST_BATCH)) {
+        least *= 2;
+        timed = run_batch(run, least);
+    }
+    double each = timed.clock / (double)least, overhead = timed.wall - timed.clock;
+    double budget = 1e-3 * options->budget, most = (double)options->samples;
+    struct schedule schedule = {least, options->samples};
+    if (options->iterations) {
+        long batch = (long)((options->iterations + options->samples - 1) / options->samples);
+        schedule.batch = batch > least ? batch : least;
+        schedule.samples = (long)((options->iterations + schedule.batch - 1) / schedule.batch);
+    } else if (most * timed.wall < budget) {
+        double batch = (budget / most - overhead) / (each > 1e-12 ? each : 1e-12);
+        schedule.batch = batch < MOST_BATCH ? (long)batch : MOST_BATCH;
+    } else {
+        double samples = budget / timed.wall;
+        schedule.samples = samples > LEAST_SAMPLES ? (long)samples : LEAST_SAMPLES;
+    }
+    if (schedule.samples > options->samples)
+        schedule.samples = options->samples;
+    if (schedule.batch < least)
+        schedule.batch = least;
+    OK(MPI_Bcast(&schedule, 2, MPI_LONG, 0, run->comm));
+    return schedule;
+}
+
+/* Time the batches; returns how many were done. Stops early when others' noise made them
+ * much longer than planned. */
+static int take_samples(struct run *run, struct schedule schedule, double *samples)
+{
+    double deadline = now() + 1.25e-3 * run->options->budget;
+    long chunk = (schedule.samples + CHUNKS - 1) / CHUNKS, done = 0;
+    while (done < schedule.samples) {
+        for (long i = 0; i < chunk && done < schedule.samples; i++)
+            samples[done++] = run_batch(run, schedule.batch).clock / (double)schedule.batch;
+        bool late = !run->options->iterations && done >= LEAST_SAMPLES && now() > deadline;
+        if (told_by_rank_0(run, late))
+            break;
+    }
+    return (int)done;
+}
+
+/* One figure per sample out of those of all ranks: the slowest rank for a collective or a
+ * rate, the mean of the pairs for multi_lat, rank 0 for one pair. */
+static void reduce_samples(struct run *run, double *samples, struct result *result)
+{
+    bool mean = run->benchmark->ranks == PAIRS && run->benchmark->metric == LATENCY;
+    bool counts = run->benchmark->ranks == EVERYONE || run->leads;
+    double own = 0, none = 0;
+    for (int i = 0; i < result->count; i++)
+        own += samples[i] / result->count;
+    for (int i = 0; i < result->count && !counts; i++)
+        samples[i] = 0;
+    OK(MPI_Reduce(samples, result->samples, result->count, MPI_DOUBLE, mean ? MPI_SUM : MPI_MAX, 0,
+                  run->comm));
+    int ranks = run->benchmark->ranks == EVERYONE ? run->size : run->size / 2;
+    for (int i = 0; i < result->count && mean; i++)
+        result->samples[i] /= ranks;
+    double least = counts ? own : INFINITY;
+    OK(MPI_Reduce(counts ? &own : &none, &result->rank_mean, 1, MPI_DOUBLE, MPI_SUM, 0, run->comm));
+    OK(MPI_Reduce(counts ? &own : &none, &result->rank_max, 1, MPI_DOUBLE, MPI_MAX, 0, run->comm));
+    OK(MPI_Reduce(&least, &result->rank_min, 1, MPI_DOUBLE, MPI_MIN, 0, run->comm));
+    result->rank_mean /= ranks;
+}
+
+/* Measure one size. `result->samples` has room for options->samples. */
+static void measure_size(struct run *run, size_t bytes, double clock, struct result *result)
+{
+    set_up(run, bytes);
+    warm_up(run);
+    struct schedule schedule = make_schedule(run, clock);
+    double *samples = need((size_t)run->options->samples, sizeof *samples);
+    result->size = bytes;
+    result->batch = schedule.batch;
+    result->count = take_samples(run, schedule, samples);
+    reduce_samples(run, samples, result);
+    int valid = run->valid;
+    OK(MPI_Allreduce(MPI_IN_PLACE, &valid, 1, MPI_INT, MPI_LAND, run->comm));
+    result->checked = !run->options->no_validate && !has(run, SIZELESS);
+    result->valid = valid;
+    free(samples);
+    tear_down(run);
+}
+
+#endif

@@ -1,0 +1,164 @@
+/* What rank 0 prints: one JSON line per value, or the layout of the OSU benchmarks 7.4. */
+#ifndef MPIGRAFT_OUTPUT_H
+#define MPIGRAFT_OUTPUT_H
+
+#include "json.h"
+#include "measure.h"
+
+struct metric_row {
+    const char *name, *unit;
+};
+
+static const struct metric_row METRICS[] = {[LATENCY] = {"latency", "us"},
+                                            [BANDWIDTH] = {"bandwidth", "MB/s"},
+                                            [BANDWIDTH_AND_RATE] = {"message_rate", "messages/s"},
+                                            [INIT_TIME] = {"init_time", "ms"},
+                                            [MEMORY] = {"memory", "MiB"}};
+
+/* Messages of one iteration, over all pairs. */
+static double messages_of(const struct run *run, size_t bytes)
+{
+    size_t room = MAX_IN_FLIGHT / (bytes ? bytes : 1), window = (size_t)run->options->window;
+    double messages = (double)(window < room ? window : room ? room : 1);
+    return messages * (has(run, BOTH_WAYS) ? 2 : 1) * (run->size / 2);
+}
+
+/* Seconds per iteration in the unit of `metric`. */
+static double in_unit(const struct run *run, enum metric metric, size_t bytes, double seconds)
+{
+    double messages = messages_of(run, bytes);
+    switch (metric) {
+    case LATENCY: return seconds * 1e6 / (has(run, HALVES) ? 2 : 1);
+    case BANDWIDTH: return messages * (double)bytes / seconds / 1e6;
+    case BANDWIDTH_AND_RATE: return messages / seconds;
+    case INIT_TIME: return seconds * 1e3;
+    default: return seconds; /* memory: MiB as they are */
+    }
+}
+
+static int ascending(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* Quantile of ascending values, between two of them where it falls there. */
+static double quantile(const double *sorted, int count, double q)
+{
+    double place = q * (count - 1);
+    int below = (int)place, above = below + 1 < count ? below + 1 : below;
+    return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
+}
+
+static double mean_of(const double *values, int count)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += values[i];
+    return sum / count;
+}
+
+static void print_value(const struct run *run, enum metric metric, const struct result *result)
+{
+    int n = result->count;
+    double *values = need((size_t)n, sizeof *values), *sorted = need((size_t)n, sizeof *sorted);
+    for (int i = 0; i < n; i++)
+        sorted[i] = values[i] = in_unit(run, metric, result->size, result->samples[i]);
+    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+    printf("{\"mpigraft\":\"value\",\"benchmark\":\"%s\",\"metric\":\"%s\",\"unit\":\"%s\","
+           "\"size\":%zu,\"value\":%.6g,\"mean\":%.6g,\"min\":%.6g,\"max\":%.6g,\"p90\":%.6g,"
+           "\"p99\":%.6g,",
+           run->label, METRICS[metric].name, METRICS[metric].unit, result->size,
+           quantile(sorted, n, 0.5), mean_of(values, n), sorted[0], sorted[n - 1],
+           quantile(sorted, n, 0.9), quantile(sorted, n, 0.99));
+    if (metric == LATENCY)
+        printf("\"rank_mean\":%.6g,", in_unit(run, metric, result->size, result->rank_mean));
+    printf("\"iterations\":%ld,\"batch\":%ld,\"valid\":%s,\"samples\":[",
+           result->batch * result->count, result->batch,
+           !result->checked ? "null" : result->valid ? "true" : "false");
+    for (int i = 0; i < n; i++)
+        printf("%s%.6g", i ? "," : "", values[i]);
+    printf("]}\n");
+    fflush(stdout);
+    free(values);
+    free(sorted);
+}
+
+/* Two metrics of one benchmark are two values. */
+static int print_json(const struct run *run, const struct result *result)
+{
+    if (run->benchmark->metric == BANDWIDTH_AND_RATE)
+        print_value(run, BANDWIDTH, result);
+    print_value(run, run->benchmark->metric, result);
+    return run->benchmark->metric == BANDWIDTH_AND_RATE ? 2 : 1;
+}
+
+/* ---- OSU 7.4: columns of 10, 18, 18 ... characters ---- */
+
+static void osu_header(const struct run *run)
+{
+    const struct benchmark *benchmark = run->benchmark;
+    bool one_sided = has(run, PUTS | GETS), pairs = benchmark->metric == BANDWIDTH_AND_RATE;
+    if (benchmark->metric == INIT_TIME || one_sided || pairs)
+        printf("# OSU %s Test v7.4\n", benchmark->title);
+    else
+        printf("\n# OSU %s Test v7.4\n", benchmark->title);
+    if (benchmark->metric == INIT_TIME)
+        return;
+    if (one_sided)
+        printf("# Window creation: MPI_Win_%s\n# Synchronization: MPI_Win_flush\n",
+               run->options->buffers == BUFFERS_HOST ? "allocate" : "create");
+    if (pairs)
+        printf("# [ pairs: %d ] [ window size: %lld ]\n", run->size / 2, run->options->window);
+    if (has(run, SIZELESS)) {
+        printf("# %s\n", "Avg Latency(us)");
+        return;
+    }
+    printf("# Datatype: %s.\n", has(run, REDUCES) ? "MPI_FLOAT" : "MPI_CHAR");
+    printf("%-10s", "# Size");
+    if (pairs)
+        printf("%18s%18s", "MB/s", "Messages/s");
+    else if (benchmark->metric == BANDWIDTH)
+        printf("%18s", "Bandwidth (MB/s)");
+    else
+        printf("%18s", one_sided ? "Latency (us)" : "Avg Latency(us)");
+    if (!run->options->no_validate)
+        printf("%18s", "Validation");
+    putchar('\n');
+}
+
+static void osu_row(const struct run *run, const struct result *result)
+{
+    size_t size = result->size;
+    double seconds = mean_of(result->samples, result->count);
+    if (has(run, SIZELESS)) {
+        printf("%17.2f\n", in_unit(run, LATENCY, size, result->rank_mean));
+        return;
+    }
+    printf("%-10zu", size);
+    if (run->benchmark->metric == LATENCY)
+        printf("%18.2f", in_unit(run, LATENCY, size, result->rank_mean));
+    else
+        printf("%18.2f", in_unit(run, BANDWIDTH, size, seconds));
+    if (run->benchmark->metric == BANDWIDTH_AND_RATE)
+        printf("%18.2f", in_unit(run, BANDWIDTH_AND_RATE, size, seconds));
+    if (result->checked)
+        printf("%18s", result->valid ? "Pass" : "Fail");
+    putchar('\n');
+    if (result->checked && !result->valid)
+        printf("DATA VALIDATION ERROR: %s exited with status 1 on message size %zu.\n",
+               run->benchmark->name, size);
+}
+
+static int print_osu(const struct run *run, const struct result *result)
+{
+    if (run->benchmark->metric == INIT_TIME)
+        printf("nprocs: %d, min: %.0f ms, max: %.0f ms, avg: %.0f ms\n", run->size,
+               1e3 * result->rank_min, 1e3 * result->rank_max, 1e3 * result->rank_mean);
+    else
+        osu_row(run, result);
+    fflush(stdout);
+    return 1;
+}
+
+#endif

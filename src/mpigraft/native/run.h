@@ -1,0 +1,95 @@
+/* The values that one benchmark at one size works with. */
+#ifndef MPIGRAFT_RUN_H
+#define MPIGRAFT_RUN_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "options.h"
+
+/* One message in a buffer: what it is, and where its bytes stand. */
+struct slot {
+    size_t offset; /* in the application's buffer */
+    size_t wire;   /* in what MPI is given */
+    size_t bytes;  /* of payload */
+    unsigned key;  /* names the sender and the receiver: no two messages look alike */
+};
+
+/* A buffer of messages. */
+struct area {
+    int slots;
+    struct slot *slot;
+    size_t bytes;      /* of `data`, gaps of a datatype and the guard at the end included */
+    size_t wire_bytes; /* of `wire` */
+    char *data;        /* what the application reads and writes */
+    char *wire;        /* what MPI is given: `data`, or packed by hand from it */
+    char *host;        /* where content is made and looked at: `data`, unless that is on a GPU */
+    void *owned[3];    /* to release, not counting memory of a window */
+};
+
+/* How a message of `bytes` is described to MPI. */
+struct message {
+    enum datatype datatype;
+    size_t bytes, extent; /* payload; distance from one message to the next */
+    MPI_Datatype type;
+    int count;
+};
+
+enum ranks {
+    PAIR,     /* rank 0 and rank n/2: on two nodes filled in order that is one of each */
+    PAIRS,    /* rank i and rank i + n/2 */
+    EVERYONE, /* a collective call */
+    STARTUP,  /* what MPI_Init cost each rank: one number, no messages */
+};
+
+enum metric { LATENCY, BANDWIDTH, BANDWIDTH_AND_RATE, INIT_TIME, MEMORY };
+
+enum {
+    SIZELESS = 1,         /* no message: one result, at size 0 */
+    HALVES = 2,           /* an iteration is a round trip: the time of one way is half of it */
+    WINDOWED = 4,         /* an iteration is a window of messages */
+    BOTH_WAYS = 8,        /* and as many in return */
+    REDUCES = 16,         /* content is numbers to be summed, not bytes to be moved */
+    ROTATES = 32,         /* a root receives: rank r is root of iterations r, r + n, ... */
+    ROTATES_IN_PLACE = 64, /* a root sends from the buffer in which the others receive */
+    COUNTED = 128,        /* obeys --counts */
+    PUTS = 256,           /* one-sided, the follower exposes what it receives */
+    GETS = 512,           /* one-sided, the follower exposes what it sends */
+};
+
+struct run;
+
+/* A benchmark is a row of a table. Loop, content, validation and output are shared. */
+struct benchmark {
+    const char *name, *title; /* ours, and the one of the OSU benchmark of the same kind */
+    enum ranks ranks;
+    enum metric metric;
+    unsigned traits;
+    void (*setup)(struct run *);           /* which messages leave and arrive here */
+    void (*iterate)(struct run *, long i); /* iteration `i` of a batch */
+};
+
+struct run {
+    const struct options *options;
+    const struct benchmark *benchmark;
+    const char *label; /* name and options of the benchmark, as results have it */
+    MPI_Comm comm; /* of the ranks that take part */
+    int rank, size, peer;
+    bool leads; /* first of its pair */
+    struct message message;
+    struct area send, recv;
+    int window;
+    MPI_Request *requests; /* 2 x window */
+    MPI_Win win;
+    int *send_counts, *send_places, *recv_counts, *recv_places;
+    unsigned round; /* changes the content, so that old data is never taken for new */
+    bool valid;
+};
+
+static inline bool has(const struct run *run, unsigned trait)
+{
+    return (run->benchmark->traits & trait) != 0;
+}
+
+#endif

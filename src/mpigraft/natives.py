@@ -1,0 +1,168 @@
+"""Our C programs for one MPI: the binaries of the wheel, or built here with the MPI's wrapper.
+
+`prebuilt` binaries are chosen by architecture and ABI alone: one binary serves every MPI of an
+ABI, so that two of them are compared with the same code. `mpicc` is for an MPI or a machine that
+they do not fit; the build is kept under a digest of sources, flags and wrapper.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpigraft import env
+from mpigraft.cache import file_digest, folders
+from mpigraft.errors import MissingError, UsageError
+from mpigraft.jsonout import digest
+from mpigraft.model import MpiInstall, Scope
+from mpigraft.run import clean, run
+
+SOURCES = Path(__file__).parent / "native"
+PREBUILT = SOURCES / "prebuilt"
+BENCH, WITNESS, GUARD = "mpigraft-bench", "libmpigraft-witness.so", "mpigraft-guard"
+
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC")
+WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Werror")  # ours: a site's compiler may know others
+SHARED = ("-shared", "-fvisibility=hidden")
+BUILD_LIMIT_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Natives:
+    """Paths of the three programs. `digest` is of their content, or of what they are built of."""
+
+    bench: Path
+    witness: Path
+    guard: Path
+    digest: str
+
+
+def natives(mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Natives:
+    """The programs for `mpi` on `architecture` (as uname has it: x86_64, aarch64).
+
+    `build` is prebuilt or mpicc. Raises MissingError when there is no binary, wrapper or
+    compiler, or when the build fails; UsageError for another `build`.
+    """
+    match build:
+        case "prebuilt":
+            return _prebuilt(mpi, architecture)
+        case "mpicc":
+            return _built(mpi, architecture)
+    raise UsageError(f"--native-build {build}", mend="prebuilt or mpicc")
+
+
+# ------------------------------------------------------------------ prebuilt
+
+
+def _prebuilt(mpi: MpiInstall, architecture: str) -> Natives:
+    folder = PREBUILT / architecture
+    paths = (folder / mpi.abi / BENCH, folder / WITNESS, folder / GUARD)
+    for path in paths:
+        if not os.access(path, os.X_OK):
+            raise MissingError(
+                f"there is no {path.name} for {mpi.abi} on {architecture}",
+                why=f"{mpi.id} is measured with it; {path} is not there",
+                mend="--native-build mpicc builds it with this MPI's own wrapper; in a source "
+                "tree, `make natives` builds all of them",
+            )
+    return Natives(*paths, digest=digest([file_digest(path) for path in paths]))
+
+
+# ------------------------------------------------------------------ built here
+
+
+def sources() -> tuple[Path, ...]:
+    """Every C file that a build reads, in one order."""
+    return tuple(sorted((*SOURCES.glob("*.c"), *SOURCES.glob("*.h"))))
+
+
+def _built(mpi: MpiInstall, architecture: str) -> Natives:
+    wrapper = dict(mpi.wrappers).get("c")
+    if wrapper is None:
+        raise MissingError(
+            f"{mpi.id} has no C wrapper",
+            why="--native-build mpicc builds with it",
+            mend="load the module or install the package with its compiler wrappers",
+        )
+    environment = env.apply(os.environ, mpi.environment, Scope.LAUNCHER)
+    compiler = _compiler(architecture)
+    key = digest(
+        {
+            "sources": [[p.name, file_digest(p)] for p in sources()],
+            "flags": [FLAGS, SHARED],
+            "wrapper": [str(wrapper), file_digest(wrapper), _version(wrapper, environment)],
+            "compiler": str(compiler),
+            "libmpi": file_digest(mpi.libmpi) if mpi.libmpi else "",
+        }
+    )
+    folder = folders().data / "native" / key
+    made = Natives(folder / BENCH, folder / WITNESS, folder / GUARD, key)
+    if not all(path.is_file() for path in (made.bench, made.witness, made.guard)):
+        _build(folder, wrapper, compiler, architecture, environment)
+    return made
+
+
+def _compiler(architecture: str) -> Path | None:
+    """The compiler of the two programs that know no MPI; None: take the prebuilt ones."""
+    if all((PREBUILT / architecture / name).is_file() for name in (WITNESS, GUARD)):
+        return None
+    for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
+        if name and (found := shutil.which(name)):
+            return Path(found)
+    raise MissingError(
+        "there is no C compiler",
+        why="the witness and the guard are to be built with it: a wrapper would tie them to its "
+        "MPI",
+        mend="load a compiler's module, or set CC",
+    )
+
+
+def _version(wrapper: Path, environment: dict[str, str]) -> str:
+    return clean(run([wrapper, "--version"], env=environment, limit_s=30).stdout)
+
+
+def _build(
+    folder: Path,
+    wrapper: Path,
+    compiler: Path | None,
+    architecture: str,
+    environment: dict[str, str],
+) -> None:
+    """Build beside `folder` and rename: it is there as a whole or not at all."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".build-") as scratch:
+            stage = Path(scratch) / "stage"
+            stage.mkdir()
+            _compile([wrapper, *FLAGS, SOURCES / "bench.c"], stage / BENCH, environment)
+            for name, source, shared in ((WITNESS, "witness.c", SHARED), (GUARD, "guard.c", ())):
+                if compiler is None:
+                    shutil.copy2(PREBUILT / architecture / name, stage / name)
+                else:
+                    argv: list[str | Path] = [compiler, *FLAGS, *shared, SOURCES / source]
+                    _compile(argv, stage / name, environment)
+            with contextlib.suppress(FileExistsError, NotADirectoryError):
+                stage.rename(folder)  # or another process was first: its build is as good
+    except OSError as error:
+        if folder.is_dir():
+            return
+        raise MissingError(
+            f"cannot write {folder}: {error.strerror or error}",
+            why="the C programs are built there",
+            mend="free some space, or set MPIGRAFT_HOME to a folder with room",
+        ) from error
+
+
+def _compile(argv: list[str | Path], output: Path, environment: dict[str, str]) -> None:
+    done = run([*argv, "-o", output, "-ldl"], env=environment, limit_s=BUILD_LIMIT_S)
+    if not done.ok:
+        said = clean(done.stderr).strip().splitlines()
+        raise MissingError(
+            f"{argv[0]} could not build {output.name}",
+            why="\n".join(said[:12]) or f"it ended with {done.code}",
+            mend="check that its compiler is there (`mpicc -show` names it)",
+        )

@@ -1,0 +1,160 @@
+"""Build the C programs for every architecture and ABI with zig, for glibc 2.17 and newer.
+
+    tools/build_natives.py [--openmpi PREFIX] [--mpich PREFIX] [--arch x86_64|aarch64]
+
+MPI is needed by its headers only. A program is linked to a stand-in with the soname of the real
+library and the functions that the program calls: no library of another architecture has to be
+had, and no symbol version of the machine that builds gets into the binary.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+from mpigraft import elf, fetch  # noqa: E402
+from mpigraft.errors import MpigraftError  # noqa: E402
+from mpigraft.model import Abi, Family  # noqa: E402
+from mpigraft.natives import (  # noqa: E402
+    BENCH,
+    FLAGS,
+    GUARD,
+    PREBUILT,
+    SHARED,
+    SOURCES,
+    WARNINGS,
+    WITNESS,
+)
+from mpigraft.run import clean, run  # noqa: E402
+
+GLIBC = (2, 17)  # of RHEL 7 and SLES 12, and the oldest with an aarch64 port
+ARCHITECTURES = ("x86_64", "aarch64")
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """How to compile for an ABI: whose headers, with which flags, and the library's name."""
+
+    abi: Abi
+    headers: Family
+    flags: tuple[str, ...]
+    soname: str
+
+
+INTERFACES = (
+    Interface(Abi.OMPI, Family.OPENMPI, (), "libmpi.so.40"),
+    Interface(Abi.MPICH, Family.MPICH, (), "libmpi.so.12"),
+    Interface(Abi.MPI_ABI, Family.MPICH, ("-DMPI_ABI",), "libmpi_abi.so.1"),
+)
+
+
+class Failed(Exception):
+    """A compiler's complaint, or a binary that is not what it should be."""
+
+
+def compile_c(architecture: str, *words: str | Path) -> None:
+    """zig cc; its caches lie in build/, not in the user's home."""
+    target = f"{architecture}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
+    cache = str(ROOT / "build" / "zig")
+    done = run(
+        [sys.executable, "-m", "ziglang", "cc", "-target", target, "-fno-sanitize=undefined",
+         "-g0", "-s", *FLAGS, *words],
+        env={**os.environ, "ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache},
+        limit_s=600,
+    )  # fmt: skip
+    if not done.ok:
+        raise Failed(f"{' '.join(map(str, words))}\n{clean(done.stderr)}")
+
+
+def stand_in(architecture: str, interface: Interface, program: Path, folder: Path) -> Path:
+    """A library with the soname of `interface` and whatever MPI names `program` wants."""
+    wanted = sorted(
+        {
+            symbol.name
+            for symbol in elf.read(program).imported
+            if symbol.name.startswith(("MPI_", "PMPI_", "ompi_"))
+        }
+    )
+    text = "".join(f"void {name}(void);\nvoid {name}(void) {{}}\n" for name in wanted)
+    source = folder / "stand-in.c"
+    source.write_text(text, encoding="utf-8")
+    library = folder / interface.soname
+    compile_c(architecture, "-shared", f"-Wl,-soname,{interface.soname}", source, "-o", library)
+    return library
+
+
+def build_bench(architecture: str, interface: Interface, headers: Path, target: Path) -> None:
+    """Linked twice: first as a library, whose names may stay open, to learn which it wants."""
+    with tempfile.TemporaryDirectory() as scratch:
+        code, open_ended = Path(scratch) / "bench.o", Path(scratch) / "open.so"
+        source: tuple[str | Path, ...] = ("-isystem", headers / "include", SOURCES / "bench.c")
+        compile_c(architecture, *WARNINGS, *interface.flags, "-c", *source, "-o", code)
+        compile_c(architecture, "-shared", code, "-o", open_ended, "-ldl")
+        library = stand_in(architecture, interface, open_ended, Path(scratch))
+        compile_c(architecture, code, library, "-o", target, "-ldl")
+
+
+def verify(path: Path, needed: str | None) -> None:
+    """No symbol of a glibc newer than the floor, and exactly the MPI that is meant."""
+    facts = elf.read(path)
+    for library, nodes in facts.version_needs.items():
+        for node in nodes:
+            number = node.removeprefix("GLIBC_")
+            if number == node or tuple(map(int, number.split("."))) > GLIBC:
+                raise Failed(f"{path} wants {node} of {library}")
+    mpi = [name for name in facts.needed if "mpi" in name]
+    if mpi != ([needed] if needed else []):
+        raise Failed(f"{path} needs {mpi}, not {needed}")
+
+
+def build(architecture: str, headers: dict[Family, Path]) -> None:
+    """Everything for one architecture, into a fresh folder that takes the old one's place."""
+    target = PREBUILT / architecture
+    PREBUILT.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=PREBUILT, prefix=".build-") as scratch:
+        stage = Path(scratch) / architecture
+        stage.mkdir()
+        for interface in INTERFACES:
+            (stage / interface.abi).mkdir()
+            program = stage / interface.abi / BENCH
+            build_bench(architecture, interface, headers[interface.headers], program)
+            verify(program, interface.soname)
+        witness = (*WARNINGS, *SHARED, f"-Wl,-soname,{WITNESS}", SOURCES / "witness.c")
+        compile_c(architecture, *witness, "-o", stage / WITNESS, "-ldl")
+        compile_c(architecture, *WARNINGS, SOURCES / "guard.c", "-o", stage / GUARD)
+        for name in (WITNESS, GUARD):
+            verify(stage / name, None)
+        shutil.rmtree(target, ignore_errors=True)
+        stage.rename(target)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--openmpi", type=Path, help="prefix of an Open MPI 5 (default: fetch)")
+    parser.add_argument("--mpich", type=Path, help="prefix of an MPICH 5 (default: fetch)")
+    parser.add_argument("--arch", choices=ARCHITECTURES, action="append")
+    asked = parser.parse_args()
+    try:
+        headers = {
+            Family.OPENMPI: asked.openmpi or fetch.get(Family.OPENMPI),
+            Family.MPICH: asked.mpich or fetch.get(Family.MPICH),
+        }
+        for architecture in asked.arch or ARCHITECTURES:
+            build(architecture, headers)
+            sys.stdout.write(f"built the C programs for {architecture}\n")
+    except (Failed, MpigraftError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
