@@ -6,6 +6,7 @@ A machine that was used before hides missing steps; these have python3, make and
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,10 @@ SETUP_S = 900
 
 @contextmanager
 def unpacked(suite: str, cache: Path, as_root: tuple[str, ...], folder: Path) -> Iterator[Root]:
-    root = Root(rootfs.make(suite, cache, as_root), folder, cache / f"inside-{suite}", as_root)
+    inside = cache / f"inside-{suite}"  # one each: pip uses no cache that another user owns
+    if not inside.exists() and (cache / "pip").exists():
+        shutil.copytree(cache / "pip", inside / "pip")  # rather than download all of it again
+    root = Root(rootfs.make(suite, cache, as_root), folder, inside, as_root)
     try:
         yield root
     finally:
@@ -31,8 +35,9 @@ def bring_project(root: Root, to: str, user: str, scratch: Path) -> None:
     rootfs.copy_project(scratch)
     root.do("mkdir", "-p", root.folder / to.lstrip("/"))
     root.do("cp", "--archive", "--no-target-directory", scratch, root.folder / to.lstrip("/"))
-    owned = f"{to} {rootfs.CACHE_INSIDE}"
-    done = root.enter(f"chown -R {user}:{user} {owned}")
+    cache = rootfs.CACHE_INSIDE
+    link = f"mkdir -p {cache}/build && ln -s {cache}/build {to}/build"  # the compiler's cache
+    done = root.enter(f"{link} && chown -R {user}:{user} {to} {cache}")
     assert done.ok, done.text()
 
 
