@@ -352,7 +352,7 @@ def test_the_command_says_what_it_stored(
     said = capsys.readouterr().out
     assert "openmpi-allreduce_f_c_z.out: 5 values, round 1, layout unknown" in said
     assert "  osu:allreduce\n" in said
-    assert "  error: openmpi-allreduce_f_c_z.out: 1 values were measured on wrong data" in said
+    assert "  error: openmpi-allreduce_f_c_z.out: 1 value is measured on wrong data" in said
     assert "mpigraft compare import" in said
     assert run(store, *words) == 0
     assert "there already, not stored again" in capsys.readouterr().out

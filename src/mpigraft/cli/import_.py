@@ -75,9 +75,10 @@ def lines(added: Added) -> list[str]:
     """What became of one file, with all that was noticed in it."""
     table = added.table
     if added.rounds:
-        values = len(table.parsed.measurements)
+        number = len(table.parsed.measurements)
+        values = "1 value" if number == 1 else f"{number} values"
         rounds = ", ".join(str(n + 1) for n in added.rounds)
-        head = f"{table.name}: {values} values, round {rounds}, layout {table.layout}"
+        head = f"{table.name}: {values}, round {rounds}, layout {table.layout}"
     else:
         head = f"{table.name}: there already, not stored again"
     told = [head, *(f"  {key}" for key in table.benchmarks)]

@@ -73,6 +73,11 @@ def whole(word: str, place: Place, what: str) -> int:
     return int(word)
 
 
+def count(number: int, thing: str) -> str:
+    """`1 line is`, `2 lines are`."""
+    return f"1 {thing} is" if number == 1 else f"{number} {thing}s are"
+
+
 def crashed(line: str, place: Place) -> Finding:
     """The finding for a line in which a program, a library or a launcher gives up."""
     return Finding(
@@ -93,7 +98,7 @@ def foreign(lines: list[tuple[int, str]], source: str) -> tuple[Finding, ...]:
         Finding(
             Level.INFO,
             "foreign-output",
-            f"{source}: {len(lines)} lines are not the benchmark's: {quoted}{more}",
+            f"{source}: {count(len(lines), 'line')} not the benchmark's: {quoted}{more}",
             why="libraries and launchers print to stdout too, and it may explain a result",
         ),
     )
@@ -109,7 +114,7 @@ def invalid(measurements: list[Measurement], source: str) -> tuple[Finding, ...]
         Finding(
             Level.ERROR,
             "validation-failed",
-            f"{source}: {len(wrong)} values were measured on wrong data: {first}",
+            f"{source}: {count(len(wrong), 'value')} measured on wrong data: {first}",
             why="the MPI delivered bytes that are not those that were sent",
             mend="do not use this configuration until its maker has mended it; report it with "
             "the benchmark and size named here",
