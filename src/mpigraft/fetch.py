@@ -12,6 +12,7 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -178,9 +179,8 @@ def _download(name: str, version: str, stage: Path, progress: Progress) -> Path:
 
 def _pip() -> list[str]:
     """This interpreter's pip, else the one in PATH (an environment may be made without)."""
-    own = [sys.executable, "-m", "pip"]
-    if run([*own, "--version"]).ok:
-        return own
+    if importlib.util.find_spec("pip"):
+        return [sys.executable, "-m", "pip"]
     if found := shutil.which("pip3") or shutil.which("pip"):
         return [found]
     raise MissingError(

@@ -16,7 +16,9 @@ import hashlib
 import posixpath
 import shutil
 import stat
+import struct
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -25,6 +27,11 @@ from mpigraft.errors import MpigraftError, UsageError
 
 HASHES = ("sha256", "sha384", "sha512")  # what the format asks for: SHA-256 or better
 BLOCK = 1 << 20
+# What zipfile lets out for an archive that is damaged, encrypted or made to confuse it.
+DAMAGE = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, LookupError, NotImplementedError,
+    RuntimeError, ValueError,
+)  # fmt: skip
 
 
 class Progress(Protocol):
@@ -76,12 +83,12 @@ def unpack(
             record = _record(wheel, archive, stem)
             work = _Unpacking(wheel, prefix, archive, stem, record)
             _unpack(work, progress)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+    except DAMAGE as error:
         raise refused(wheel, f"damaged ({error})") from error
 
 
 def _unpack(work: _Unpacking, progress: Progress) -> None:
-    members = [m for m in work.archive.infolist() if not m.is_dir()]
+    members = [m for m in work.archive.infolist() if not m.filename.endswith("/")]
     names = [m.filename for m in members]
     own = f"{work.stem}.dist-info/RECORD"
     if len(set(names)) != len(names) or set(names) - {own} != set(work.record) - {own}:
