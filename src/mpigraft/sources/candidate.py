@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mpigraft import env
 from mpigraft.model import EnvRow, Family
 
 
@@ -21,6 +22,15 @@ class Here:
 
     def at(self, path: str) -> Path:
         return self.root / path.lstrip("/")
+
+    def asking(self, *, loader: bool = True) -> dict[str, str]:
+        """The environment of a program that is only asked who it is. A job's variables are left
+        out: some launchers would look for their daemon, and no answer would be like another."""
+        kept = {k: v for k, v in env.base(self.environ).items()
+                if not k.startswith(env.BASE_PREFIXES)}  # fmt: skip
+        if loader and (path := self.environ.get("LD_LIBRARY_PATH")):
+            kept["LD_LIBRARY_PATH"] = path
+        return kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ def describe(candidate: Candidate, here: Here, devices: Sequence[str]) -> MpiIns
     except (OSError, elf.ElfError) as error:
         return _broken(candidate, f"{candidate.libmpi} cannot be read: {error}")
     rows = candidate.environment or needed_rows(candidate, here)
-    environment = env.apply(env.base(here.environ), rows, Scope.RANK)
+    environment = env.apply(here.asking(loader=False), rows, Scope.RANK)
     plugins = _plugins(candidate)
     said = probe.ask("mpi", candidate.libmpi, environment, plugins, devices)
     if said.reason:
@@ -96,7 +96,7 @@ def describe(candidate: Candidate, here: Here, devices: Sequence[str]) -> MpiIns
     if candidate.family is not family:  # now that it is known, ask with what the family needs
         return describe(replace(candidate, family=family), here, devices)
     launcher = _program(candidate, LAUNCHERS[family])
-    told = env.apply(env.base(here.environ), rows, Scope.LAUNCHER)
+    told = env.apply(here.asking(loader=False), rows, Scope.LAUNCHER)
     device = device_of(said.version) or _mpichversion(candidate, family, told)
     return MpiInstall(
         id=f"{family}@{version}",

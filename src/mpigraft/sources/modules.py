@@ -137,7 +137,7 @@ def _sets(here: Here, module: Module) -> tuple[dict[str, str], str]:
     if tool is None:
         return {}, ""
     about = ("MODULEPATH", "MODULESHOME", "MODULERCFILE")
-    clean_environment = env.base(here.environ) | {
+    clean_environment = here.asking(loader=False) | {
         name: value
         for name, value in here.environ.items()
         if name in about or name.startswith(("LMOD_", "MODULES_"))

@@ -73,7 +73,7 @@ def identify(here: Here, program: Path) -> tuple[Family | None, str]:
     """Family and version by what the launcher says of itself; a wrapper says nothing."""
     if program.name == "mpicc":
         return None, ""
-    said = probe.tool([program, "--version"], here.environ)
+    said = probe.tool([program, "--version"], here.asking())
     for family, pattern in SAYS:
         if found := pattern.search(said):
             return family, found[1]

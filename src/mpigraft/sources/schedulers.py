@@ -26,7 +26,7 @@ def _which(here: Here, name: str) -> Path | None:
 
 def _version(tool: Path, here: Here, word: str = "--version") -> tuple[str, str]:
     """(version, reason): one of them is empty."""
-    said = probe.tool([tool, word], here.environ)
+    said = probe.tool([tool, word], here.asking())
     found = VERSION.search(said)
     if found:
         return found[1], ""
