@@ -5,11 +5,9 @@ Each form is a function from `ReportData` to text; the same input gives the same
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mpigraft.errors import UsageError
 from mpigraft.model import (
     AllocationRecord,
     CampaignRecord,
@@ -44,38 +42,29 @@ def load(
 ) -> ReportData:
     """Read a campaign (id, unique prefix or name; None: the latest) from the store and compare.
 
-    Raises what the store and the comparison raise, and UsageError for a baseline that names no
-    configuration or more than one.
+    `baseline` is an id or the beginning of one. Raises what the store and the comparison raise:
+    UsageError for names that fit nothing or several things, MissingError for no values.
     """
     from mpigraft.compare import compare
 
     campaign = store.campaign(wish)
     configurations = tuple(store.configurations(campaign.id))
-    values = store.values(campaign.id)
-    chosen = pick(configurations, baseline) if baseline else None
-    comparison = compare(
-        campaign, configurations, values, baseline=chosen.id if chosen else None, margin=margin
-    )
+    allocations = tuple(store.allocations(campaign.id))
+    values = tuple(store.values(campaign.id))
     return ReportData(
-        comparison=comparison,
+        comparison=compare(
+            campaign,
+            configurations,
+            values,
+            baseline=baseline,
+            margin=margin,
+            allocations=allocations,
+        ),
         campaign=campaign,
         configurations=configurations,
         evidence=tuple(store.evidence(campaign.id)),
-        allocations=tuple(store.allocations(campaign.id)),
+        allocations=allocations,
         launches=tuple(store.launches(campaign.id)),
-        values=tuple(values),
+        values=values,
         margin=margin,
-    )
-
-
-def pick(configurations: Sequence[ConfigurationRecord], wish: str) -> ConfigurationRecord:
-    """The configuration that `wish` names: an id, a key, or the beginning of exactly one id."""
-    exact = [c for c in configurations if wish in (c.id, c.key)]
-    hits = exact or [c for c in configurations if c.id.startswith(wish)]
-    if len(hits) == 1:
-        return hits[0]
-    known = ", ".join(sorted(c.id for c in hits or configurations)) or "none"
-    seen = "begins more than one configuration" if hits else "is no configuration of this campaign"
-    raise UsageError(
-        f"baseline {wish!r} {seen}: {known}", mend="name one of them, or its beginning"
     )

@@ -99,7 +99,7 @@
     return {
       x: [...at.map(([s]) => s), ...at.map(([s]) => s).reverse()],
       y: [...at.map(([, p]) => p[1]), ...at.map(([, p]) => p[0]).reverse()],
-      fill: "toself", fillcolor: fill, line: { width: 0 }, mode: "lines", hoverinfo: "skip", ...axes,
+      fill: "toself", fillcolor: fill, line: { width: 0 }, mode: "lines", hoverinfo: "skip", showlegend: false, ...axes,
     };
   }
 
@@ -150,8 +150,9 @@
     const names = drawn.map((d) => data.names[d.name].label + (d.name === data.baseline ? ", baseline" : ""));
     const narrow = width < 520;
     const right = narrow ? 12 : Math.min(260, 40 + 6.7 * Math.max(...names.map((n) => n.length)));
-    const height = Math.max(compact ? 220 : 380, 60 + 15 * drawn.length);
-    const margin = { l: 46, r: right, t: 10, b: 34 };
+    const legend = narrow ? 24 + 19 * Math.ceil(drawn.length / 2) : 0; // no room for names beside
+    const height = Math.max(compact ? 220 : 380, 60 + 15 * drawn.length) + legend;
+    const margin = { l: 46, r: right, t: 10, b: 34 + legend };
     const plot = height - margin.t - margin.b;
     const yaxis = logAxis(drawn.flatMap((d) => [...d.y, ...(d.band || []).flat()]));
     const [low, high] = yaxis.range;
@@ -162,7 +163,7 @@
     const placed = spread(wanted, gap, plot);
     const traces = drawn.filter((d) => d.band).map((d) => band(section.sizes, d.band, faint(d.ink, 0.11), {}));
     drawn.forEach((d) => traces.push({
-      x: section.sizes, y: d.y, mode: "lines+markers", text: d.text, hovertemplate: "%{text}<extra></extra>",
+      x: section.sizes, y: d.y, mode: "lines+markers", name: plain(data.names[d.name].label), showlegend: narrow, text: d.text, hovertemplate: "%{text}<extra></extra>",
       line: { color: d.ink, width: d.width, dash: DASHES[d.variant % DASHES.length] },
       marker: { color: d.ink, size: 4.5, symbol: MARKS[d.variant % MARKS.length] },
     }));
@@ -171,7 +172,9 @@
       xanchor: "left", yanchor: "middle", showarrow: true, arrowhead: 0, arrowwidth: 0.8, standoff: 4,
       arrowcolor: faint(d.ink, 0.55), font: { color: d.ink, size: 12 },
     })).filter(Boolean);
-    return [traces, base(width, height, { margin, annotations, xaxis: sizeAxis(section.sizes, width < 520 ? 5 : width < 760 ? 4 : 2), yaxis })];
+    return [traces, base(width, height, {
+      margin, annotations, showlegend: narrow, legend: { orientation: "h", x: 0, y: -0.12, yanchor: "top", font: { size: 11 } }, xaxis: sizeAxis(section.sizes, width < 520 ? 5 : width < 760 ? 4 : 2), yaxis,
+    })];
   }
 
   // ---- ratios: a small panel for each configuration
@@ -203,7 +206,7 @@
     const most = Math.max(1, Math.min(4, Math.floor(width / 215)));
     const rows = Math.ceil(groups.length / most);
     const columns = Math.ceil(groups.length / rows); // even rows: no panel is left alone
-    const [panel, gapX, gapY, left, top, bottom] = [compact ? 68 : 118, 42, compact ? 36 : 44, 38, 26, 30];
+    const [panel, gapX, gapY, left, top, bottom] = [compact ? 68 : rows === 1 ? 160 : 118, 42, compact ? 36 : 44, 38, 26, 30];
     const height = top + rows * panel + (rows - 1) * gapY + bottom;
     const [inner, tall] = [width - left - 8, height - top - bottom];
     const wide = (inner - (columns - 1) * gapX) / columns;
@@ -222,7 +225,7 @@
       layout[`xaxis${n}`] = { ...sizeAxis(section.sizes, 10), domain: [x0, Math.min(1, x0 + wide / inner)], anchor: `y${n}`, showticklabels: lowest };
       layout[`yaxis${n}`] = { ...(near.includes(group) ? axisNear() : axisFar()), domain: [Math.max(0, y1 - panel / tall), y1], anchor: `x${n}`, tickfont: { size: 11 } };
       const shape = { xref: `x${n} domain`, yref: `y${n}`, x0: 0, x1: 1, layer: "below" };
-      layout.shapes.push({ ...shape, type: "rect", y0: 1 - margin, y1: 1 + margin, fillcolor: color("--margin"), line: { width: 0 } });
+      layout.shapes.push({ ...shape, type: "rect", y0: 1 / (1 + margin), y1: 1 + margin, fillcolor: color("--margin"), line: { width: 0 } });
       const call = VERDICT[group.curve[0]];
       layout.annotations.push({
         xref: `x${n} domain`, yref: `y${n} domain`, x: 0, y: 1, xanchor: "left", yanchor: "bottom", yshift: 3, showarrow: false,
@@ -257,7 +260,7 @@
       xaxis: ratioAxis(groups.flatMap(reach)),
       yaxis: { range: [groups.length - 0.5, -0.5], tickvals: names.map((_, i) => i), ticktext: names.map(plain), showgrid: false, zeroline: false, fixedrange: true, tickfont: { color: color("--ink") } },
       shapes: [
-        { ...shape, type: "rect", x0: 1 - margin, x1: 1 + margin, fillcolor: color("--margin"), line: { width: 0 } },
+        { ...shape, type: "rect", x0: 1 / (1 + margin), x1: 1 + margin, fillcolor: color("--margin"), line: { width: 0 } },
       ],
     })];
   }

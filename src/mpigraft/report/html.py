@@ -15,6 +15,7 @@ import mpigraft
 from mpigraft.model import Origin
 from mpigraft.report import ReportData, cost, html_evidence, html_provenance, html_tables, words
 from mpigraft.report.curves import curves, has_curve
+from mpigraft.report.headline import headline
 from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.sections import Section, sections
 from mpigraft.report.trouble import trouble
@@ -25,12 +26,18 @@ METHOD = (
     "of its iterations. A ratio divides a launch's value by the geometric mean of the baseline's "
     "two launches of the same round; the ratio shown is the median over rounds.",
     "Intervals are 95 %, by bootstrap over allocations, then rounds. Faster or slower: the "
-    "interval lies outside the margin, which is at least 3 % and never less than what the "
-    "baseline differs from itself. Equivalent: the interval lies inside a fixed margin. "
-    "Everything else is inconclusive, and so is everything with fewer than 6 rounds.",
-    "A whole curve is called faster or slower by a joint test over its sizes (sign flips, largest "
-    "|T|), because sizes are correlated and wins clump. Times below 1 and bandwidths above 1 "
-    "are better than the baseline.",
+    "interval lies outside the margin, which is the one asked for (3 % unless said otherwise) or "
+    "what the baseline typically differs from itself, if that is more. Equivalent: the interval "
+    "lies inside the margin asked for. Everything else is inconclusive, and so is everything "
+    "with fewer than 6 rounds.",
+    "A whole curve is called by a joint test over its sizes (sign flips, largest |T|), because "
+    "sizes are correlated and wins clump. Times below 1 and bandwidths above 1 are better than "
+    "the baseline.",
+)
+IMPORTED = (
+    "These tables were measured elsewhere and imported. Runs that were not alternated cannot be "
+    "paired, and a single run has no interval: how much of a ratio is chance is unknown, so every "
+    "verdict is inconclusive. Times below 1 and bandwidths above 1 are better than the baseline.",
 )
 
 
@@ -98,7 +105,8 @@ def _header(data: ReportData) -> Html:
         ("date", campaign.created[:10] if campaign else ""),
     ]
     terms = (el("div", el("dt", k), el("dd", foreign(v))) for k, v in facts if v)
-    first, *others = comparison.summary or ("Nothing was compared.",)
+    said = (*headline(comparison), *comparison.summary)
+    first, *others = said or ("Nothing was compared.",)
     return el(
         "header",
         el("a", "Skip to the results", href="#glance", class_="skip"),
@@ -142,9 +150,13 @@ def _main(data: ReportData) -> list[Html]:
         _part("noise", "How sure this is", html_tables.noise(data)),
         _part("evidence", "Evidence and provenance", html_evidence.evidence(data)),
         _part("machine", "Machine", html_provenance.machine(data)),
-        _part("method", "Method", *(el("p", text) for text in METHOD)),
+        _part("method", "Method", *(el("p", text) for text in _method(data))),
     ]
     return parts
+
+
+def _method(data: ReportData) -> tuple[str, ...]:
+    return IMPORTED if data.comparison.origin is Origin.IMPORT else METHOD
 
 
 def _part(name: str, title: str, *content: object, class_: str | None = None) -> Html:
@@ -201,17 +213,18 @@ def _steps(crossed: tuple[words.Crossing, ...], baseline: str) -> str:
 
 def _charts(section: Section, index: int, data: ReportData) -> list[Html]:
     count = len(section.groups)
+    known = any(cell.low is not None for group in section.groups for cell in group.cells)
+    intervals = " Bands and bars: 95 % intervals." if known else " One run has no interval."
     if not has_curve(section):
         return [
             _chart(
                 "ratio",
                 index,
                 f"Ratio of {count} configurations to {data.comparison.baseline} with intervals.",
-                "Ratio to the baseline. Bars: 95 % intervals. Grey: the margin around 1.",
+                f"Ratio to the baseline.{intervals} Grey stripe: the margin around 1.",
             )
         ]
-    banded = any(v.benchmark == section.benchmark for v in data.values)
-    bars = " Bands: 95 % interval of the launches' median." if banded else ""
+    bars = " Bands: 95 % interval of the launches' median." if known else ""
     return [
         _chart(
             "absolute",
@@ -223,8 +236,8 @@ def _charts(section: Section, index: int, data: ReportData) -> list[Html]:
             "ratio",
             index,
             f"Ratio of each of {count} configurations to {data.comparison.baseline} over size.",
-            "Ratio to the baseline over message size, one panel each. Bands: 95 % intervals. "
-            "Grey: the margin around 1.",
+            f"Ratio to the baseline over message size, one panel each.{intervals} "
+            "Grey stripe: the margin around 1.",
         ),
     ]
 

@@ -11,6 +11,7 @@ from typing import Any
 from mpigraft.jsonout import document, plain
 from mpigraft.model import METRICS, CellGroup
 from mpigraft.report import ReportData, cost
+from mpigraft.report.headline import headline
 from mpigraft.report.trouble import trouble
 
 
@@ -37,6 +38,7 @@ def render(data: ReportData) -> str:
             "line": known.line,
         },
         findings=trouble(data),
+        headline=headline(comparison),
         summary=comparison.summary,
     )
 

@@ -9,6 +9,7 @@ import re
 
 from mpigraft.model import CellGroup, Verdict
 from mpigraft.report import ReportData, cost, words
+from mpigraft.report.headline import headline
 from mpigraft.report.sections import Section, cells, count, sections
 from mpigraft.report.trouble import trouble
 
@@ -25,8 +26,10 @@ def render(data: ReportData) -> str:
     comparison = data.comparison
     title = escape(data.campaign.name) if data.campaign else "campaign"
     lines = [f"# {title} {comparison.campaign[:8]}, against {escape(comparison.baseline)}", ""]
-    for line in comparison.summary:
+    for line in headline(comparison):
         lines += [escape(line), ""]
+    lines += [f"- {escape(line)}" for line in comparison.summary]
+    lines += [""] if comparison.summary else []
     lines += [cost.honesty(data).line + ".", ""]
     if deciding := cost.deciding(data):
         lines += [deciding + ".", ""]

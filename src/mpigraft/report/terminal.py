@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from mpigraft.model import Cell, CellGroup, Comparison, Finding, Level, Origin, Verdict
 from mpigraft.report import ReportData, cost, words
+from mpigraft.report.headline import headline
 from mpigraft.report.sections import Section, cells, count, sections
 from mpigraft.report.trouble import left_out, trouble
 
@@ -245,10 +246,7 @@ def _finding(console: Console, finding: Finding) -> None:
 
 
 def _summary(console: Console, comparison: Comparison) -> None:
-    if not comparison.summary:
-        return
-    console.print()
-    first, *others = comparison.summary
-    _say(console, words.visible(first), "bold", indent=0)
-    for line in others:
-        _say(console, words.visible(line))
+    for place, line in enumerate((*headline(comparison), *comparison.summary)):
+        if place == 0:
+            console.print()
+        _say(console, words.visible(line), "" if place else "bold", indent=2 if place else 0)

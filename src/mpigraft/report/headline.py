@@ -1,0 +1,84 @@
+"""One sentence that a person can act on, and what goes with it.
+
+It names the configuration with the largest gain over the baseline among those that are faster
+on most curves. It does not say that this one beats the other configurations: they were held
+against the baseline, not against each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mpigraft.model import METRICS, Better, CellGroup, Comparison, Verdict
+from mpigraft.report import words
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """How one configuration did over all its curves."""
+
+    configuration: str
+    faster: int
+    slower: int
+    curves: int
+    gain: float  # geometric mean over the curves; above 1 is better than the baseline
+
+
+def headline(comparison: Comparison) -> tuple[str, ...]:
+    """The answer, most useful first; empty where no curve is called."""
+    found = records(comparison.groups)
+    if not any(r.faster or r.slower for r in found):
+        return ()
+    whole = [r for r in found if r.faster == r.curves]
+    some = [r for r in found if r.faster]
+    lines = [_best((whole or some)[0], comparison.baseline) if some else _stay(comparison)]
+    if len(whole) > 1:
+        lines.append(f"Faster on every curve as well: {_listed(whole[1:])}.")
+    if slower := [r for r in found if r.slower]:
+        lines.append(
+            "Slower: "
+            + ", ".join(f"{r.configuration} on {r.slower} of {r.curves}" for r in slower)
+            + "."
+        )
+    return tuple(lines)
+
+
+def records(groups: Sequence[CellGroup]) -> list[Record]:
+    """Every configuration's record: most curves won first, then fewest lost, then the gain."""
+    held: dict[str, list[CellGroup]] = {}
+    for group in groups:
+        held.setdefault(group.configuration, []).append(group)
+    found = [
+        Record(
+            name,
+            sum(g.curve is Verdict.FASTER for g in mine),
+            sum(g.curve is Verdict.SLOWER for g in mine),
+            len(mine),
+            math.exp(sum(_log_gain(g) for g in mine) / len(mine)),
+        )
+        for name, mine in held.items()
+    ]
+    return sorted(found, key=lambda r: (-r.faster / r.curves, r.slower, -r.gain, r.configuration))
+
+
+def _log_gain(group: CellGroup) -> float:
+    lower = METRICS[group.metric].better is Better.LOWER if group.metric in METRICS else True
+    return -math.log(group.pooled) if lower else math.log(group.pooled)
+
+
+def _best(best: Record, baseline: str) -> str:
+    on = "every curve" if best.faster == best.curves else f"{best.faster} of {best.curves} curves"
+    text = f"Largest gain over {baseline}: {best.configuration}, faster on {on}"
+    if best.slower:
+        text += f" and slower on {best.slower}"
+    return f"{text}, by {words.ratio(best.gain)}x over all sizes."
+
+
+def _stay(comparison: Comparison) -> str:
+    return f"Stay with {comparison.baseline}: nothing is faster than it over a whole curve."
+
+
+def _listed(found: Sequence[Record]) -> str:
+    return ", ".join(f"{r.configuration} ({words.ratio(r.gain)}x)" for r in found)
