@@ -46,10 +46,15 @@ def command(
 
 
 def as_document(machine: Machine, *, abi: bool = False) -> dict[str, Any]:
-    """The machine as its JSON Schema (schemas/discover.json) describes it."""
+    """The machine as its JSON Schema (schemas/discover.json) describes it: pairs as objects."""
     from mpigraft.jsonout import plain
 
     keys: dict[str, Any] = plain(machine)
+    for row in (*keys["fabrics"], *keys["gpus"]):
+        row["details"] = dict(row["details"])
+    for row in keys["mpis"]:
+        row["wrappers"] = dict(row["wrappers"])
+        row["components"] = dict(row["components"])
     if abi:
         for row, mpi in zip(keys["mpis"], machine.mpis, strict=True):
             row["abi_facts"] = _abi_facts(mpi)
