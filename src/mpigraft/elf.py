@@ -210,7 +210,9 @@ def _header(image: Image) -> tuple[int, int]:
     """(type, machine); sets the image's segments."""
     form = struct.Struct(image.mark + ("HHI3QI6H" if image.bits == 64 else "HHI3II6H"))
     fields = form.unpack_from(image.head, 16)
-    kind, machine, phoff, phentsize, phnum = (fields[i] for i in (0, 1, 4, 8, 9))
+    kind, machine, version, phoff, phentsize, phnum = (fields[i] for i in (0, 1, 2, 4, 8, 9))
+    if version != 1 or image.head[6] != 1:
+        raise ElfError(f"ELF of version {version}, only 1 is known")
     entry = struct.Struct(image.mark + ("I4x4Q16x" if image.bits == 64 else "5I12x"))
     if phnum and phentsize != entry.size:
         raise ElfError(f"program headers of {phentsize} bytes each, {entry.size} expected")

@@ -62,12 +62,10 @@ def _ask(path: str, settings: tuple[tuple[str, str], ...]) -> Loader | None:
         "LD_PRELOAD": "libmpigraft-none.so",
     }
     said = run.run([path, "--list", sys.executable], env=asked, limit_s=10.0).text()
-    lines = {
-        rule: text.split(":")
-        for text, rule in re.findall(r"\tsearch path=(\S*)\t+\(([^()]*)\)|", said)
-        if rule
-    }
-    own, defaults = lines.get("LD_LIBRARY_PATH"), lines.get("system search path")
+    lines = re.findall(r"\ssearch path=(.*?)\s*\(([^()]*)\)", said)
+    # The first of each: afterwards the loader leaves out folders that it knows to be absent.
+    folders = {rule: text.split(":") for text, rule in reversed(lines)}
+    own, defaults = folders.get("LD_LIBRARY_PATH"), folders.get("system search path")
     expanded = own and re.fullmatch(r"/mpigraft-none/lib=(.*)/platform=(.*)", own[-1])
     if not (own and expanded and defaults):
         return None
@@ -86,12 +84,6 @@ def _guess(path: str, main: Elf) -> Loader:
     """For a loader that cannot be asked (another machine's, not glibc): the usual folders."""
     lib = "lib64" if main.bits == 64 else "lib"
     triplet = f"{main.machine}-linux-gnu"
-    folders = (
-        f"/lib/{triplet}",
-        f"/usr/lib/{triplet}",
-        f"/{lib}",
-        f"/usr/{lib}",
-        "/lib",
-        "/usr/lib",
-    )
-    return Loader(path, lib, main.machine, (), tuple(dict.fromkeys(folders)), "/etc/ld.so.cache")
+    folders = (f"/lib/{triplet}", f"/usr/lib/{triplet}", f"/{lib}", f"/usr/{lib}")
+    defaults = tuple(dict.fromkeys((*folders, "/lib", "/usr/lib")))
+    return Loader(path, lib, main.machine, (), defaults, "/etc/ld.so.cache")

@@ -77,7 +77,7 @@ def _start(data: bytes) -> int:
 
 
 def _entries(data: bytes) -> dict[str, list[Entry]]:
-    if not data.startswith(MAGIC):
+    if not data.startswith(MAGIC) or len(data) < HEADER:
         raise ValueError("not a cache of the new format")
     # Flags: 0 unset (before 2.33), 2 little, 3 big endian.
     order = ">" if data[28] & 3 == 3 else "<" if data[28] & 3 == 2 else "="
@@ -85,7 +85,10 @@ def _entries(data: bytes) -> dict[str, list[Entry]]:
     (extension,) = struct.unpack_from(f"{order}I", data, 32)
     if count > min(MAX_ENTRIES, len(data) // ENTRY):
         raise ValueError("more entries than the file can hold")
-    names = _hwcaps(data, order, extension) if extension else ()
+    try:
+        names = _hwcaps(data, order, extension) if extension else ()
+    except (struct.error, ValueError):
+        names = ()  # the loader goes on without them too
     table = struct.Struct(f"{order}iIIIQ")
     entries: dict[str, list[Entry]] = {}
     for flags, key, value, _, hwcap in table.iter_unpack(data[HEADER : HEADER + count * ENTRY]):
