@@ -1,4 +1,4 @@
-"""Stored values sorted into what may be held against what: subjects, blocks, series.
+"""Stored values sorted into what may be held against what: subjects and blocks.
 
 Values of unlike benchmarks, options, layouts or buffers never meet: these are the subject.
 Values of unlike nodes never meet: these are the block.
@@ -9,15 +9,18 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpigraft.model import METRICS, ConfigurationRecord, Finding, Level, ValueRow
+from mpigraft.stats import filled
 
 if TYPE_CHECKING:
-    from mpigraft.stats import Floats
+    from mpigraft.stats import Floats, Ints
 
 SHOWN = 3  # examples that a finding names
+
+Place = tuple[str, int, "Block", int]  # configuration, replica, block, size
 
 
 class Subject(NamedTuple):
@@ -37,39 +40,43 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
-    """What one configuration measured of one subject: logarithms by block, replica and size."""
+class Held:
+    """All that was measured of one subject. `logs` has, per configuration, the logarithms as
+    (replicas, blocks, sizes), NaN where there is none; all share the same axes."""
 
-    logs: dict[Block, dict[int, dict[int, float]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(dict))
-    )
+    blocks: tuple[Block, ...]
+    sizes: tuple[int, ...]
+    logs: dict[str, Floats]
 
-    @property
-    def sizes(self) -> set[int]:
-        return {s for replicas in self.logs.values() for one in replicas.values() for s in one}
-
-    def matrix(self, blocks: Sequence[Block], sizes: Sequence[int], *replicas: int) -> Floats:
-        """(blocks, sizes): the mean over `replicas`, or over all; NaN where there is none."""
+    def launches(self, configuration: str) -> Floats:
+        """(blocks, sizes): the geometric mean, as a logarithm, of what was launched in each."""
         import numpy as np
 
-        out = np.full((len(blocks), len(sizes)), np.nan)
-        for row, block in enumerate(blocks):
-            launches = self.logs.get(block, {})
-            chosen = [launches.get(r, {}) for r in (replicas or launches)]
-            for column, size in enumerate(sizes):
-                found = [launch[size] for launch in chosen if size in launch]
-                if found:
-                    out[row, column] = sum(found) / len(found)
-        return out
+        logs = self.logs[configuration]
+        counts = (~np.isnan(logs)).sum(axis=0)
+        sums = np.nansum(logs, axis=0)
+        means: Floats = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+        return means
+
+    def sizes_of(self, configuration: str) -> set[int]:
+        """Sizes of which this configuration has a value."""
+        here = filled(self.launches(configuration)).tolist()
+        return {size for size, found in zip(self.sizes, here, strict=True) if found}
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """All values of a campaign, sorted into what is compared with what."""
 
-    series: dict[Subject, dict[str, Series]]
+    subjects: dict[Subject, Held]
     allocation: dict[Block, int]  # number of the allocation of each block
     findings: tuple[Finding, ...]
+
+    def numbers(self, held: Held) -> Ints:
+        """The allocation of each block of a subject."""
+        import numpy as np
+
+        return np.array([self.allocation[block] for block in held.blocks], dtype=np.int64)
 
 
 def labels_of(
@@ -83,24 +90,52 @@ def labels_of(
 
 
 def table_of(values: Iterable[ValueRow], hosts: Mapping[str, str]) -> Table:
-    series: dict[Subject, dict[str, Series]] = defaultdict(lambda: defaultdict(Series))
+    """Sort the values. `hosts` names the host of each allocation, where it is known."""
+    found: dict[tuple[str, str, str, str], dict[Place, float]] = defaultdict(dict)
+    blocks: dict[tuple[str, int], Block] = {}
     numbers: dict[str, int] = {}
     allocation: dict[Block, int] = {}
     twice: set[str] = set()
     odd: set[str] = set()
-    for row in values:
-        if row.metric not in METRICS or not 0 < row.value < math.inf:
-            odd.add(f"{row.benchmark} {row.metric} at {row.size} B: {row.value}")
+    for (
+        configuration,
+        layout,
+        job,
+        number,
+        replica,
+        benchmark,
+        metric,
+        size,
+        value,
+        buffers,
+    ) in values:
+        if metric not in METRICS or not 0 < value < math.inf:
+            odd.add(f"{benchmark} {metric} at {size} B: {value}")
             continue
-        block = Block(hosts.get(row.allocation, row.allocation), row.round)
-        allocation.setdefault(block, numbers.setdefault(row.allocation, len(numbers)))
-        subject = Subject(row.benchmark, row.metric, row.layout, row.buffers)
-        launch = series[subject][row.configuration].logs[block][row.replica]
-        if row.size in launch:
-            twice.add(f"{row.benchmark} at {row.size} B in round {row.round}")
+        if (block := blocks.get((job, number))) is None:
+            block = blocks[job, number] = Block(hosts.get(job, job), number)
+            allocation.setdefault(block, numbers.setdefault(job, len(numbers)))
+        places = found[benchmark, metric, layout, buffers]
+        place = (configuration, replica, block, size)
+        if place in places:
+            twice.add(f"{benchmark} at {size} B in round {number}")
         else:
-            launch[row.size] = math.log(row.value)
-    return Table(series, allocation, _strange(twice, odd))
+            places[place] = value
+    subjects = {Subject(*what): _held(places) for what, places in found.items()}
+    return Table(subjects, allocation, _strange(twice, odd))
+
+
+def _held(places: dict[Place, float]) -> Held:
+    import numpy as np
+
+    names, replicas, blocks, sizes = (sorted(set(axis)) for axis in zip(*places, strict=True))
+    at = [{name: n for n, name in enumerate(axis)} for axis in (names, replicas, blocks, sizes)]
+    cube = np.full(
+        [max(len(axis), 2) if n == 1 else len(axis) for n, axis in enumerate(at)], np.nan
+    )
+    index = tuple([at[n][place[n]] for place in places] for n in range(4))
+    cube[index] = np.log(np.fromiter(places.values(), dtype=np.float64))
+    return Held(tuple(blocks), tuple(sizes), dict(zip(names, cube, strict=True)))
 
 
 def _strange(twice: Iterable[str], odd: Iterable[str]) -> tuple[Finding, ...]:

@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mpigraft import stats, summary
-from mpigraft.blocks import Block, Series, Subject, Table, labels_of, table_of
+from mpigraft.blocks import Held, Subject, Table, labels_of, table_of
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import (
     METRICS,
@@ -75,14 +75,17 @@ def compare(
     labels = labels_of(configurations, values)
     table = table_of(values, {a.id: a.host for a in allocations})
     key, told = _baseline(baseline, campaign, labels, {row.configuration for row in values})
-    margins = _margins(table, margin)
+    pairs = _pairs(table)
+    margins = _margins(pairs, margin)
     groups = []
-    for subject, found in sorted(table.series.items()):
+    for subject, held in sorted(table.subjects.items()):
         limit = margins.get((subject.benchmark, subject.layout), margin)
-        for other in sorted(set(found) - {key}, key=labels.__getitem__) if key in found else ():
-            pair = _Pair(subject, found[other], found[key], table.allocation, campaign)
-            groups.append(pair.group(labels[other], margin, limit))
-    noise = _noise(table, groups, margin, margins, campaign)
+        others = set(held.logs) - {key} if key in held.logs else set()
+        for other in sorted(others, key=labels.__getitem__):
+            pair = _Pair(subject, held, other, key, table.numbers(held), campaign)
+            if pair.sizes:
+                groups.append(pair.group(labels[other], margin, limit))
+    noise = _noise(pairs, groups, margin, margins, campaign)
     rounds = len(table.allocation)
     findings = (
         *told,
@@ -99,14 +102,15 @@ def compare(
 
 
 class _Pair:
-    """One configuration and the baseline on one subject."""
+    """One configuration and the baseline on one subject; arrays are (blocks, sizes)."""
 
     def __init__(
         self,
         subject: Subject,
-        mine: Series,
-        base: Series,
-        allocation: dict[Block, int],
+        held: Held,
+        mine: str,
+        base: str,
+        numbers: Ints,
         campaign: CampaignRecord,
     ) -> None:
         import numpy as np
@@ -114,24 +118,24 @@ class _Pair:
         self.subject = subject
         self.metric = METRICS[subject.metric]
         self.seed = campaign.seed
-        self.sizes = sorted(mine.sizes & base.sizes)
-        self.blocks = sorted(set(mine.logs) | set(base.logs))
-        self.mine = mine.matrix(self.blocks, self.sizes)
-        self.base = base.matrix(self.blocks, self.sizes)
+        self.numbers = numbers
         # Imported tables were not measured side by side: nothing pairs their rounds.
         self.paired = campaign.origin is Origin.RUN
+        self.mine, self.base = held.launches(mine), held.launches(base)
         self.logs = self.mine - self.base
-        self.numbers = np.array([allocation[b] for b in self.blocks], dtype=np.int64)
+        if self.paired:
+            self.mine = np.where(np.isnan(self.logs), np.nan, self.mine)
+            self.base = np.where(np.isnan(self.logs), np.nan, self.base)
+        found = stats.filled(self.mine) & stats.filled(self.base)
+        self.sizes = [size for size, here in zip(held.sizes, found.tolist(), strict=True) if here]
+        self.mine, self.base, self.logs = (
+            part[:, found] for part in (self.mine, self.base, self.logs)
+        )
 
     def group(self, label: str, margin: float, limit: float) -> CellGroup:
         """All cells, the joint verdict, the pooled ratio. `margin` is the fixed one, `limit`
         what a winner must exceed."""
-        lows, highs = intervals(self.logs, self.numbers, self.seed)
-        cells = tuple(
-            cell
-            for column in range(len(self.sizes))
-            if (cell := self._cell(column, lows[column], highs[column], margin, limit))
-        )
+        cells = self._cells(margin, limit)
         pooled, low, high, rounds = self._pooled()
         p = stats.joint_p(self.logs, self.seed) if self.paired and rounds > 1 else None
         whole = decide(low, high, self.metric.better, rounds, margin, limit)
@@ -152,38 +156,28 @@ class _Pair:
             crossovers(cells),
         )
 
-    def _cell(
-        self, column: int, low: float, high: float, margin: float, limit: float
-    ) -> Cell | None:
+    def _cells(self, margin: float, limit: float) -> tuple[Cell, ...]:
         import numpy as np
 
-        logs, base, mine = self.logs[:, column], self.base[:, column], self.mine[:, column]
-        here = ~np.isnan(logs)
-        rounds = int(here.sum())
-        if self.paired and not rounds:
-            return None
+        mine, base = stats.medians(self.mine), stats.medians(self.base)
+        counts = np.minimum((~np.isnan(self.mine)).sum(axis=0), (~np.isnan(self.base)).sum(axis=0))
         if self.paired:
-            base, mine, middle = base[here], mine[here], float(np.median(logs[here]))
+            middles, spreads = stats.medians(self.logs), stats.deviations(self.logs)
+            lows, highs = intervals(self.logs, self.numbers, self.seed)
         else:
-            low = high = math.nan
-            rounds = int(min((~np.isnan(base)).sum(), (~np.isnan(mine)).sum()))
-            middle = float(np.nanmedian(mine) - np.nanmedian(base))
-        verdict = decide(low, high, self.metric.better, rounds, margin, limit)
-        needed = None
-        if verdict is Verdict.INCONCLUSIVE and self.paired and rounds > 1:
-            spread = float(logs[here].std(ddof=1))
-            needed = rounds_needed(middle, spread, rounds, margin, limit)
-        return Cell(
-            self.sizes[column],
-            math.exp(float(np.nanmedian(base))),
-            math.exp(float(np.nanmedian(mine))),
-            math.exp(middle),
-            _exp(low),
-            _exp(high),
-            verdict,
-            rounds,
-            needed,
-        )
+            middles = mine - base
+            spreads = lows = highs = np.full(len(mine), np.nan)
+        cells = []
+        columns = (self.sizes, base, mine, middles, lows, highs, counts, spreads)
+        for size, old, new, middle, low, high, count, spread in zip(
+            *(np.asarray(column).tolist() for column in columns), strict=True
+        ):
+            verdict = decide(low, high, self.metric.better, count, margin, limit)
+            open_still = verdict is Verdict.INCONCLUSIVE
+            needed = rounds_needed(middle, spread, count, margin, limit) if open_still else None
+            absolute = (math.exp(old), math.exp(new), math.exp(middle))
+            cells.append(Cell(size, *absolute, _exp(low), _exp(high), verdict, count, needed))
+        return tuple(cells)
 
     def _pooled(self) -> tuple[float, float, float, int]:
         """Log of the geometric mean over the sizes, its bounds, and in how many rounds: those
@@ -191,7 +185,7 @@ class _Pair:
         import numpy as np
 
         if not self.paired:
-            middles = np.nanmedian(self.mine, axis=0) - np.nanmedian(self.base, axis=0)
+            middles = stats.medians(self.mine) - stats.medians(self.base)
             return float(middles.mean()), math.nan, math.nan, 1
         counts = (~np.isnan(self.logs)).sum(axis=0)
         full = self.logs[:, counts == counts.max()]
@@ -291,42 +285,32 @@ def _baseline(
 def _pairs(table: Table) -> dict[tuple[str, str], list[tuple[Floats, Ints]]]:
     """Per benchmark and layout the log ratios of second to first launch of a round, wherever a
     configuration was launched twice, and the allocations of these rounds."""
-    import numpy as np
 
     found: dict[tuple[str, str], list[tuple[Floats, Ints]]] = defaultdict(list)
-    for subject, held in table.series.items():
-        for series in held.values():
-            blocks = sorted(b for b, launches in series.logs.items() if {0, 1} <= set(launches))
-            if blocks:
-                sizes = sorted(series.sizes)
-                logs = series.matrix(blocks, sizes, 1) - series.matrix(blocks, sizes, 0)
-                numbers = np.array([table.allocation[b] for b in blocks], dtype=np.int64)
-                found[subject.benchmark, subject.layout].append((logs, numbers))
+    for subject, held in table.subjects.items():
+        for first, second, *_ in held.logs.values():
+            logs = second - first
+            logs = logs[:, stats.filled(logs)]
+            if logs.size:
+                found[subject.benchmark, subject.layout].append((logs, table.numbers(held)))
     return found
 
 
-def _margins(table: Table, margin: float) -> dict[tuple[str, str], float]:
+def _margins(
+    pairs: dict[tuple[str, str], list[tuple[Floats, Ints]]], margin: float
+) -> dict[tuple[str, str], float]:
     """What a winner must exceed: `margin`, or the A/A pair's typical false ratio if greater."""
     import numpy as np
 
     margins = {}
-    for place, pairs in _pairs(table).items():
-        medians = np.concatenate([_column_medians(logs) for logs, _ in pairs])
-        floor = float(np.median(np.expm1(np.abs(medians)))) if len(medians) else 0.0
-        margins[place] = max(margin, floor)
+    for place, found in pairs.items():
+        medians = np.concatenate([stats.medians(logs) for logs, _ in found])
+        margins[place] = max(margin, float(np.median(np.expm1(np.abs(medians)))))
     return margins
 
 
-def _column_medians(logs: Floats) -> Floats:
-    """Median of each column that has a value."""
-    import numpy as np
-
-    medians: Floats = np.nanmedian(logs[:, ~np.isnan(logs).all(axis=0)], axis=0)
-    return medians
-
-
 def _noise(
-    table: Table,
+    pairs: dict[tuple[str, str], list[tuple[Floats, Ints]]],
     groups: Sequence[CellGroup],
     margin: float,
     margins: dict[tuple[str, str], float],
@@ -336,8 +320,8 @@ def _noise(
     a typical cell is known. Nothing from fewer than two rounds."""
     import numpy as np
 
-    found = []
-    for place, pairs in sorted(_pairs(table).items()):
+    noise = []
+    for place, found in sorted(pairs.items()):
         halves = [
             math.sqrt(c.high / c.low) - 1
             for g in groups
@@ -346,7 +330,7 @@ def _noise(
             if c.low is not None and c.high is not None
         ]
         called = cells = 0
-        for logs, numbers in pairs:
+        for logs, numbers in found:
             lows, highs = intervals(logs, numbers, campaign.seed)
             rounds = (~np.isnan(logs)).sum(axis=0)
             halves = halves or [float(h) for h in np.expm1((highs - lows) / 2)[rounds > 1]]
@@ -355,8 +339,8 @@ def _noise(
                 called += verdict in (Verdict.FASTER, Verdict.SLOWER)
                 cells += bool(count > 1)
         if halves and cells:
-            found.append(Noise(*place, margins[place], float(np.median(halves)), called, cells))
-    return tuple(found)
+            noise.append(Noise(*place, margins[place], float(np.median(halves)), called, cells))
+    return tuple(noise)
 
 
 def _exp(log: float) -> float | None:

@@ -10,6 +10,7 @@ then rounds: values of one allocation share its nodes and its hour.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -85,28 +86,38 @@ def bootstrap(logs: Floats, allocations: Ints, seed: int) -> tuple[Floats, Float
     stretched by its root: else 2 or 3 allocations look far too sure of themselves."""
     import numpy as np
 
-    rng = np.random.default_rng(seed)
-    names = np.unique(allocations)
-    drawn = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), RESAMPLES)
-    counts = np.zeros((RESAMPLES, len(logs)), dtype=np.int64)
-    for column, name in enumerate(names):
-        rows = np.flatnonzero(allocations == name)
-        shares = np.full(len(rows), 1 / len(rows))
-        counts[:, rows] = rng.multinomial(drawn[:, column] * len(rows), shares)
+    counts = _resampled(tuple(allocations.tolist()), seed)
     medians = np.stack([_weighted_medians(logs[:, k], counts) for k in range(logs.shape[1])], 1)
     below, above = np.quantile(medians, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     middle = np.median(logs, axis=0)
-    stretch = math.sqrt(len(names) / (len(names) - 1))
+    number = len(np.unique(allocations))
+    stretch = math.sqrt(number / (number - 1))
     return middle - (middle - below) * stretch, middle + (above - middle) * stretch
 
 
-def _weighted_medians(values: Floats, counts: Ints) -> Floats:
+@functools.lru_cache(maxsize=8)
+def _resampled(allocations: tuple[int, ...], seed: int) -> NDArray[np.int16]:
+    """(RESAMPLES, rounds): how often each round was drawn, allocations first."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    names = sorted(set(allocations))
+    drawn = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), RESAMPLES)
+    counts = np.zeros((RESAMPLES, len(allocations)), dtype=np.int16)
+    for column, name in enumerate(names):
+        rows = [row for row, owner in enumerate(allocations) if owner == name]
+        shares = np.full(len(rows), 1 / len(rows))
+        counts[:, rows] = rng.multinomial(drawn[:, column] * len(rows), shares)
+    return counts
+
+
+def _weighted_medians(values: Floats, counts: NDArray[np.int16]) -> Floats:
     """Median of `values`, each taken as often as a row of `counts` says; one per row."""
     import numpy as np
 
     order = np.argsort(values)
     ordered = values[order]
-    passed = np.cumsum(counts[:, order], axis=1)
+    passed = np.cumsum(counts[:, order], axis=1, dtype=np.int16)
     half = passed[:, -1:] / 2
     lower = np.argmax(passed >= half, axis=1)
     upper = np.argmax(passed > half, axis=1)
@@ -124,20 +135,55 @@ def joint_p(logs: Floats, seed: int = 0) -> float:
     """
     import numpy as np
 
-    filled = np.nan_to_num(logs)
-    roots = np.sqrt((filled**2).sum(axis=0))
-    filled, roots = filled[:, roots > 0], roots[roots > 0]
-    if not filled.size:
+    known = np.nan_to_num(logs)
+    roots = np.sqrt((known**2).sum(axis=0))
+    known, roots = known[:, roots > 0], roots[roots > 0]
+    if not known.size:
         return 1.0
-    rounds = len(filled)
+    greatest = np.abs(_signs(len(known), seed) @ (known / roots)).max(axis=1)
+    return float(np.mean(greatest >= greatest[0] * (1 - 1e-12)))
+
+
+@functools.lru_cache(maxsize=8)
+def _signs(rounds: int, seed: int) -> Floats:
+    """(patterns, rounds) of 1 and -1, the first all 1: every pattern, or FLIPS random ones."""
+    import numpy as np
+
     if 2**rounds <= FLIPS:
         bits = np.arange(2**rounds)[:, None] >> np.arange(rounds) & 1
-        signs = 1.0 - 2.0 * bits
     else:
-        signs = np.random.default_rng(seed).choice((-1.0, 1.0), (FLIPS, rounds))
-        signs[0] = 1.0
-    greatest = np.abs(signs @ filled / roots).max(axis=1)
-    return float(np.mean(greatest >= greatest[0] * (1 - 1e-12)))
+        bits = np.random.default_rng(seed).integers(0, 2, (FLIPS, rounds))
+        bits[0] = 0
+    signs: Floats = np.where(bits, -1.0, 1.0)
+    return signs
+
+
+def medians(logs: Floats) -> Floats:
+    """Median of each column over the rounds that it has; at least one."""
+    import numpy as np
+
+    middles: Floats = (np.nanmedian if np.isnan(logs).any() else np.median)(logs, axis=0)
+    return middles
+
+
+def deviations(logs: Floats) -> Floats:
+    """Standard deviation of each column over the rounds that it has; NaN for a single one."""
+    import numpy as np
+
+    counts = (~np.isnan(logs)).sum(axis=0)
+    free = np.maximum(counts - 1, 0)
+    squares = np.nansum((logs - np.nansum(logs, axis=0) / counts) ** 2, axis=0)
+    variances = np.divide(squares, free, out=np.full(len(free), np.nan), where=free > 0)
+    roots: Floats = np.sqrt(variances)
+    return roots
+
+
+def filled(logs: Floats) -> NDArray[np.bool_]:
+    """Which columns have any value."""
+    import numpy as np
+
+    there: NDArray[np.bool_] = np.any(~np.isnan(logs), axis=0)
+    return there
 
 
 def rounds_for(spread: float, gap: float, power: bool = True) -> int | None:

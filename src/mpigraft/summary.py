@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from mpigraft.blocks import Series, Subject, Table
+from mpigraft.blocks import Held, Subject, Table
 from mpigraft.model import (
     CampaignRecord,
     Cell,
@@ -47,19 +47,13 @@ def findings(
             "how much two launches of one thing differ here is unknown; only the margin is used",
         )
     gaps: dict[str, list[str]] = defaultdict(list)
-    for subject, held in sorted(table.series.items()):
-        for key in sorted(labels, key=labels.__getitem__):
-            where = _subject(subject)
-            if key not in held:
-                gaps[labels[key]].append(f"{where}: nothing")
-                continue
-            if baseline in held:
-                gaps[labels[key]] += [f"{where}: {gap}" for gap in _gaps(held, key, baseline)]
-            if campaign.origin is Origin.RUN:
-                gaps[labels[key]] += [f"{where}: {gap}" for gap in _lost(held[key], campaign)]
-    for label, told in gaps.items():
-        if told:
-            seen = f"{label} lacks {'; '.join(told)}"
+    for subject, held in sorted(table.subjects.items()):
+        for key, label in labels.items():
+            told = list(_gaps(held, key, baseline, campaign)) if key in held.logs else ["nothing"]
+            gaps[label] += [f"{_subject(subject)}: {gap}" for gap in told]
+    for who, lacking in sorted(gaps.items()):
+        if lacking:
+            seen = f"{who} lacks {'; '.join(lacking)}"
             why = "what is missing is not filled in: these cells have fewer rounds or are left out"
             yield Finding(Level.WARNING, "values-missing", seen, why)
 
@@ -92,34 +86,32 @@ def _too_few(campaign: CampaignRecord, rounds: int, enough: int) -> Iterator[Fin
         )
 
 
-def _gaps(held: dict[str, Series], key: str, baseline: str) -> Iterator[str]:
-    absent = held[baseline].sizes - held[key].sizes
-    if absent:
-        yield f"sizes {_listed(absent)}"
-    alone = held[key].sizes - held[baseline].sizes
-    if alone:
-        yield f"the baseline's values at {_listed(alone)}"
+def _gaps(held: Held, key: str, baseline: str, campaign: CampaignRecord) -> Iterator[str]:
+    """Sizes that only one of the two has; rounds that were planned and gave nothing; launches
+    of a pair that gave nothing; rounds that gave some sizes only."""
+    import numpy as np
 
-
-def _lost(series: Series, campaign: CampaignRecord) -> Iterator[str]:
-    """Rounds that were planned and gave nothing, and launches of a pair that did."""
-    lost = set(range(campaign.rounds)) - {block.round for block in series.logs}
+    mine = held.sizes_of(key)
+    theirs = held.sizes_of(baseline) if baseline in held.logs else mine
+    if theirs - mine:
+        yield f"sizes {_listed(theirs - mine)}"
+    if mine - theirs:
+        yield f"the baseline's values at sizes {_listed(mine - theirs)}"
+    if campaign.origin is not Origin.RUN:
+        return
+    here = ~np.isnan(held.logs[key])
+    rounds = np.array([block.round for block in held.blocks])
+    lost = set(range(campaign.rounds)) - set(rounds[here.any(axis=(0, 2))].tolist())
     if lost:
         yield f"rounds {_listed(lost)} of {campaign.rounds}"
-    replicas = {r for launches in series.logs.values() for r in launches}
-    for replica in sorted(replicas):
-        short = {b.round for b, launches in series.logs.items() if replica not in launches}
-        if short:
-            yield f"launch {replica + 1} of rounds {_listed(short)}"
-    sizes = series.sizes
-    cut = {
-        block.round
-        for block, launches in series.logs.items()
-        for launch in launches.values()
-        if set(launch) != sizes
-    }
-    if cut:
-        yield f"some sizes in rounds {_listed(cut)}"
+    whole = here.any(axis=(0, 1))
+    for replica, launched in enumerate(here):
+        some = launched.any(axis=1)
+        if replica and some.any() and (short := set(rounds[~some].tolist()) - lost):
+            yield f"second launch of rounds {_listed(short)}"
+        cut = some & ~launched[:, whole].all(axis=1)
+        if cut.any():
+            yield f"some sizes in rounds {_listed(set(rounds[cut].tolist()))}"
 
 
 def _listed(numbers: set[int]) -> str:
