@@ -113,20 +113,19 @@ def read(path: Path, told: Told) -> Table:
     if not parsed.measurements:
         seen = "; ".join(f.seen for f in parsed.findings)
         raise UsageError(f"{path}: no value in it: {seen}", mend="leave this file out")
-    buffers, measurements = _buffers(path, parsed.measurements)
+    buffers, measurements = _buffers(path, parsed)
     parsed = replace(parsed, measurements=measurements)
     return Table(path.name, data, suite, parsed, _layout(path, parsed.header, told), buffers)
 
 
-def _buffers(
-    path: Path, measurements: Sequence[Measurement]
-) -> tuple[str, tuple[Measurement, ...]]:
-    """Buffers are the configuration's; a parser can only say them per benchmark."""
+def _buffers(path: Path, parsed: Parsed) -> tuple[str, tuple[Measurement, ...]]:
+    """Buffers are the configuration's; an output says them at its head or per benchmark."""
+    usual = parsed.header.get("buffers", "host")
     found: dict[str, None] = {}
     moved = []
-    for m in measurements:
+    for m in parsed.measurements:
         options = dict(m.benchmark.options)
-        found[options.pop("buffers", "host")] = None
+        found[options.pop("buffers", usual)] = None
         benchmark = Benchmark(m.benchmark.suite, m.benchmark.name, tuple(options.items()))
         moved.append(replace(m, benchmark=benchmark))
     if len(found) > 1:
@@ -141,7 +140,8 @@ def _buffers(
 def _layout(path: Path, header: dict[str, str], told: Told) -> str:
     """The layout's key, from the flags and from what the file says; they must agree."""
     nodes = told.nodes or int(header.get("nodes", "0"))
-    ranks = int(header.get("processes", "0"))
+    processes = header.get("processes") or header.get("ranks", "0")
+    ranks = int(processes)
     per_node = told.ranks_per_node
     if not per_node and nodes and ranks % nodes == 0:
         per_node = ranks // nodes
@@ -149,9 +149,9 @@ def _layout(path: Path, header: dict[str, str], told: Told) -> str:
         f"{name} {ours}, and the file says {theirs}"
         for name, ours, theirs in (
             ("--nodes", told.nodes, header.get("nodes")),
-            ("nodes x ranks per node is", nodes * per_node, header.get("processes")),
+            ("nodes x ranks per node is", nodes * per_node, processes),
         )
-        if ours and theirs and ours != int(theirs)
+        if ours and theirs and ours != int(theirs) != 0
     ]
     if said:
         raise UsageError(f"{path}: {said[0]}", mend="leave the flag out, or import it on its own")

@@ -26,6 +26,11 @@ OLIVIA = DATA / "olivia"
 LATENCY = "# OSU MPI Latency Test v7.5\n# Size       Avg Latency(us)\n"
 BW = "# OSU MPI Bandwidth Test v7.5\n# Size      Bandwidth (MB/s)\n"
 
+VALUE = (
+    '{"mpigraft":"value","benchmark":"bw","metric":"bandwidth","unit":"MB/s","size":8,"value":1.5}'
+    '\n{"mpigraft":"end","values":1}\n'
+)
+
 
 def table(folder: Path, text: str, name: str = "table.txt") -> Path:
     path = folder / name
@@ -127,11 +132,8 @@ def test_findings_are_kept_and_a_failed_run_is_no_good_launch(store: Store) -> N
 
 
 def test_every_suite_is_known_by_its_content(store: Store, tmp_path: Path) -> None:
-    native = (
-        '{"mpigraft":"begin","ranks":2}\n{"mpigraft":"value","benchmark":"bw","metric":"bandwidth",'
-        '"unit":"MB/s","size":8,"value":1.5}\n{"mpigraft":"end","values":1}\n'
-    )
-    bring(store, table(tmp_path, native), DATA / "imb/p2p.out", DATA / "osu-7.4/mpich-init.out")
+    native = table(tmp_path, '{"mpigraft":"begin","ranks":2}\n' + VALUE)
+    bring(store, native, DATA / "imb/p2p.out", DATA / "osu-7.4/mpich-init.out")
     keys = {key for key, *_ in rounds(store)}
     assert keys == {"native:bw", "imb:PingPong,part=P2P", "osu:init"}
 
@@ -197,6 +199,7 @@ def test_buffers_are_the_configurations_and_are_not_mixed(store: Store, tmp_path
         ("== Nodes = 2\n== Processes = 8\n", 0, 0, "2x4"),
         ("== Nodes = 2\n== Processes = 8\n", 2, 4, "2x4"),
         ("== Processes = 8\n", 2, 0, "2x4"),
+        ('{"mpigraft":"begin","ranks":8}\n', 2, 0, "2x4"),
         ("== Nodes = 3\n== Processes = 8\n", 0, 0, "unknown"),
     ],
 )
@@ -204,7 +207,13 @@ def test_the_layout_is_told_or_read(
     tmp_path: Path, head: str, nodes: int, per_node: int, layout: str
 ) -> None:
     told = Told("x", nodes=nodes, ranks_per_node=per_node)
-    assert importing.read(table(tmp_path, head + LATENCY + "1 1.00\n"), told).layout == layout
+    body = VALUE if "mpigraft" in head else LATENCY + "1 1.00\n"
+    assert importing.read(table(tmp_path, head + body), told).layout == layout
+
+
+def test_mpigraft_bench_says_its_buffers_at_the_head(tmp_path: Path) -> None:
+    begin = '{"mpigraft":"begin","ranks":2,"buffers":"cuda"}\n'
+    assert importing.read(table(tmp_path, begin + VALUE), Told("x")).buffers == "cuda"
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,10 @@ def test_a_whole_run_is_read_with_all_its_numbers() -> None:
     )  # fmt: skip
     assert parsed.findings == ()
     assert parsed.header == {"ranks": "2", "library": "Open MPI v5.0.11"}
+    odd = BEGIN | {"library": "\ud800 v1", "buffers": "rocm", "nodes": "many"}
+    assert parse(line(odd) + end(0)).header == {
+        "ranks": "2", "library": "\\ud800 v1", "buffers": "rocm"
+    }  # fmt: skip
 
 
 def test_options_of_the_benchmark_stay_apart() -> None:
@@ -123,6 +127,12 @@ def test_the_probes_records_are_not_noise() -> None:
 def test_what_the_program_never_prints_is_refused_with_its_line(change: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="launch:2"):
         parse(line(BEGIN) + line(VALUE | change) + end(1))
+
+
+@pytest.mark.parametrize("change", [{"ranks": "2"}, {"ranks": -1}, {"buffers": "sycl"}])
+def test_a_head_that_the_program_never_prints_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="launch:1"):
+        parse(line(BEGIN | change) + end(0))
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from mpigraft.suites.base import MAX_SIZE, Parsed, Place, foreign, invalid
 
 MARK = b'{"mpigraft":'
 BENCHMARK = re.compile(r"[a-z][a-z0-9_]*(,[a-z_]+=[A-Za-z0-9._-]+)*")
+BUFFERS = ("host", "cuda", "rocm")
 OTHER_KINDS = ("phase",)  # records of --probe, which `prove` reads
 
 
@@ -109,15 +110,27 @@ def _record(record: dict[str, Any], place: Place, state: _State) -> None:
     kind = record["mpigraft"]
     if kind == "begin":
         state.begins += 1
-        for key, value in record.items():
-            if key != "mpigraft" and isinstance(value, (str, int)):
-                state.header.setdefault(key, clean(str(value).encode()))
+        for key, value in _header(record, place).items():
+            state.header.setdefault(key, value)
     elif kind == "value":
         state.measurements.append(_measurement(record, place))
     elif kind == "end":
         state.ends.append(_whole(record, "values", place))
     elif kind not in OTHER_KINDS:
         place.refuse(f"a record of the unknown kind {str(kind)[:40]!r}", _UPDATE)
+
+
+def _header(record: dict[str, Any], place: Place) -> dict[str, str]:
+    found = {}
+    if "ranks" in record:
+        found["ranks"] = str(_whole(record, "ranks", place))
+    if "buffers" in record:
+        found["buffers"] = str(record["buffers"])
+        if found["buffers"] not in BUFFERS:
+            place.refuse(f"buffers are {found['buffers'][:40]!r}, not one of {', '.join(BUFFERS)}")
+    if isinstance(library := record.get("library"), str):
+        found["library"] = clean(library.encode("utf-8", "backslashreplace"))
+    return found
 
 
 _UPDATE = "use the mpigraft-bench that belongs to this version of mpigraft"
