@@ -389,4 +389,4 @@ def test_a_finding_of_the_table_has_its_level_and_line() -> None:
     parsed = importing.read(DATA / "osu-7.4/openmpi-allreduce_f_c_z.out", Told("x")).parsed
     assert isinstance(parsed.findings[0], Finding)
     assert parsed.findings[0].level is Level.ERROR
-    assert "openmpi-allreduce_f_c_z.out:10" in parsed.findings[0].seen
+    assert "openmpi-allreduce_f_c_z.out: line 10" in parsed.findings[0].seen

@@ -146,7 +146,7 @@ def test_a_failed_validation_marks_its_row_and_is_an_error() -> None:
     parsed = parse_file("osu-7.4/openmpi-allreduce_f_c_z.out")
     assert [m.valid for m in parsed.measurements] == [True, True, True, True, False]
     assert codes(parsed) == ["program-failed", "validation-failed"]
-    assert "openmpi-allreduce_f_c_z.out:10" in parsed.findings[0].seen
+    assert "openmpi-allreduce_f_c_z.out: line 10" in parsed.findings[0].seen
 
 
 def test_init_keeps_its_extremes() -> None:
@@ -321,6 +321,13 @@ def test_a_crash_in_the_middle_keeps_what_came_before() -> None:
     parsed = parse(text)
     assert [m.size for m in parsed.measurements] == [1]
     assert codes(parsed) == ["program-failed", "unread-row"]
+
+
+def test_a_crash_of_many_ranks_is_one_finding() -> None:
+    parsed = parse(PLAIN + "1  1.00\n" + "srun: error: task died\n" * 5000)
+    (finding,) = parsed.findings
+    assert finding.seen.startswith("table: line 5: srun: error: task died; line 6")
+    assert finding.seen.endswith("and 4997 more")
 
 
 def test_a_table_without_rows_is_an_error() -> None:

@@ -78,27 +78,36 @@ def count(number: int, thing: str) -> str:
     return f"1 {thing} is" if number == 1 else f"{number} {thing}s are"
 
 
-def crashed(line: str, place: Place) -> Finding:
-    """The finding for a line in which a program, a library or a launcher gives up."""
-    return Finding(
-        Level.ERROR,
-        "program-failed",
-        f"{place}: {line.strip()[:200]}",
-        "values before this line were measured, those after it are missing",
+def crashed(lines: list[tuple[int, str]], source: str) -> tuple[Finding, ...]:
+    """One finding for all the lines in which a program, a library or a launcher gives up: a
+    crash of a thousand ranks says it a thousand times."""
+    if not lines:
+        return ()
+    return (
+        Finding(
+            Level.ERROR,
+            "program-failed",
+            f"{source}: {_quoted(lines)}",
+            "values before these lines were measured, those after them are missing",
+        ),
     )
+
+
+def _quoted(lines: list[tuple[int, str]]) -> str:
+    shown = "; ".join(f"line {n}: {text.strip()[:120]}" for n, text in lines[:SHOWN_LINES])
+    more = len(lines) - SHOWN_LINES
+    return f"{shown}; and {more} more" if more > 0 else shown
 
 
 def foreign(lines: list[tuple[int, str]], source: str) -> tuple[Finding, ...]:
     """One finding for all the lines that are no part of the suite's output."""
     if not lines:
         return ()
-    quoted = "; ".join(f"line {n}: {text.strip()[:120]}" for n, text in lines[:SHOWN_LINES])
-    more = f"; and {len(lines) - SHOWN_LINES} more" if len(lines) > SHOWN_LINES else ""
     return (
         Finding(
             Level.INFO,
             "foreign-output",
-            f"{source}: {count(len(lines), 'line')} not the benchmark's: {quoted}{more}",
+            f"{source}: {count(len(lines), 'line')} not the benchmark's: {_quoted(lines)}",
             why="libraries and launchers print to stdout too, and it may explain a result",
         ),
     )

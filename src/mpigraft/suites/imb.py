@@ -77,7 +77,12 @@ def parse(data: bytes, *, source: str) -> Parsed:
         )
     return Parsed(
         tuple(state.measurements),
-        (*state.findings, *invalid(state.measurements, source), *foreign(state.noise, source)),
+        (
+            *crashed(state.crashes, source),
+            *state.findings,
+            *invalid(state.measurements, source),
+            *foreign(state.noise, source),
+        ),
         state.header,
     )
 
@@ -102,6 +107,7 @@ class _State:
     header: dict[str, str] = field(default_factory=dict)
     measurements: list[Measurement] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    crashes: list[tuple[int, str]] = field(default_factory=list)
     noise: list[tuple[int, str]] = field(default_factory=list)
 
     def close_block(self) -> None:
@@ -121,7 +127,7 @@ class _State:
 
 def _line(line: str, place: Place, state: _State, *, last: bool) -> None:
     if CRASH.search(line):
-        state.findings.append(crashed(line, place))
+        state.crashes.append((place.line, line))
     elif found := BANNER.match(line):
         state.close_block()
         state.header |= {"version": found["version"], "part": found["part"]}

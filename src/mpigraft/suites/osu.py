@@ -69,7 +69,12 @@ def parse(data: bytes, *, source: str) -> Parsed:
         )
     return Parsed(
         tuple(state.measurements),
-        (*state.findings, *invalid(state.measurements, source), *foreign(state.noise, source)),
+        (
+            *crashed(state.crashes, source),
+            *state.findings,
+            *invalid(state.measurements, source),
+            *foreign(state.noise, source),
+        ),
         state.header,
     )
 
@@ -92,6 +97,7 @@ class _State:
     table: _Table | None = None
     measurements: list[Measurement] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    crashes: list[tuple[int, str]] = field(default_factory=list)
     noise: list[tuple[int, str]] = field(default_factory=list)
     header: dict[str, str] = field(default_factory=dict)
 
@@ -137,7 +143,7 @@ def _line(line: str, place: Place, state: _State, *, last: bool) -> None:
             state.noise.append((place.line, before))
         state.open_table(title, place)
     elif CRASH.search(line):
-        state.findings.append(crashed(line, place))
+        state.crashes.append((place.line, line))
     elif not _remark(line, place, state) and not _table_line(line, place, state, last=last):
         state.noise.append((place.line, line))
 
