@@ -12,8 +12,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import product
 from typing import Any
 
 from mpigraft.model import Kind, Peer, Proof, RankRecord, Sign, Standing
@@ -31,10 +32,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One phase of the probe. `bytes`: payload that all ranks sent; `wire`: (interface, bytes
-    sent) as rank 0's host counted them; empty where its counters could not be read."""
+    """One phase of the probe, between peers of one class (a collective over several nodes is
+    between both, and called off-node). `bytes`: payload that all ranks sent; `wire`: (interface,
+    bytes sent) over all hosts, empty where the counters could not be read."""
 
     kind: Kind
+    peer: Peer
     bytes: int
     wire: tuple[tuple[str, int], ...]
     ok: bool
@@ -79,13 +82,15 @@ def phases(stdout: str) -> tuple[Phase, ...]:
 
 
 def _phase(value: Mapping[str, Any]) -> Phase | None:
-    kind, size, ok = value.get("kind"), value.get("bytes"), value.get("ok")
-    wire = value.get("wire")
-    if kind not in set(Kind) or type(size) is not int or size < 0 or not isinstance(ok, bool):
+    kind, peer = value.get("kind"), value.get("peer")
+    size, ok, wire = value.get("bytes"), value.get("ok"), value.get("wire")
+    if kind not in set(Kind) or peer not in set(Peer):
+        return None
+    if type(size) is not int or size < 0 or not isinstance(ok, bool):
         return None
     counts = wire.items() if isinstance(wire, dict) else ()
     good = tuple((name, n) for name, n in counts if type(n) is int and n >= 0)
-    return Phase(Kind(kind), size, good, ok, str(value.get("error", "")))
+    return Phase(Kind(kind), Peer(peer), size, good, ok, str(value.get("error", "")))
 
 
 def exercised(ranks: Sequence[RankRecord]) -> frozenset[Peer]:
@@ -99,14 +104,42 @@ def exercised(ranks: Sequence[RankRecord]) -> frozenset[Peer]:
     return frozenset(found)
 
 
-def wire_says(phase: Phase, hosts: int) -> Wire:
-    """What crossed rank 0's interfaces, held against its host's share of the payload."""
+def placed(told: Iterable[Phase], there: frozenset[Peer]) -> tuple[Phase, ...]:
+    """The phases with the peer class that the witness saw. The probe asks MPI who shares a node,
+    and with MPIR_CVAR_NOLOCAL MPICH says nobody does; where all peers are of one class, its
+    phases are between those."""
+    if len(there) != 1:
+        return tuple(told)
+    return tuple(replace(phase, peer=peer) for phase in told for peer in there)
+
+
+def phase_of(told: Sequence[Phase], kind: Kind, peer: Peer) -> Phase | None:
+    """The phase in which bytes of this kind moved between peers of this class. A collective over
+    several nodes moves those of both classes at once."""
+    for phase in told:
+        if phase.kind is kind and (phase.peer is peer or kind is Kind.COLLECTIVE):
+            return phase
+    return None
+
+
+def expected(there: frozenset[Peer]) -> Counter[tuple[Kind, Peer]]:
+    """The phases that a probe among such peers reports, each once."""
+    found = Counter(product((Kind.P2P, Kind.ONE_SIDED), there))
+    if there:
+        found[Kind.COLLECTIVE, Peer.OFF_NODE if Peer.OFF_NODE in there else Peer.ON_NODE] = 1
+    return found
+
+
+def wire_says(phase: Phase | None, there: frozenset[Peer]) -> Wire | None:
+    """What crossed the interfaces, held against the payload. None: it cannot be told whose bytes
+    they were, since a collective among peers of both classes moved both."""
+    if phase is None or (phase.kind is Kind.COLLECTIVE and len(there) > 1):
+        return None
     if not phase.wire or phase.bytes == 0:
         return Wire.UNREAD
-    share = phase.bytes / max(1, hosts)
-    if phase.sent >= CARRIED * share:
+    if phase.sent >= CARRIED * phase.bytes:
         return Wire.CARRIED
-    return Wire.QUIET if phase.sent <= QUIET * share else Wire.UNCLEAR
+    return Wire.QUIET if phase.sent <= QUIET * phase.bytes else Wire.UNCLEAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +180,7 @@ def named(seen: Sequence[Seen]) -> str:
     return lanes[0] if len(lanes) == 1 else f"{lanes[0]} ({', '.join(lanes[1:])})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
     """A proof with what a finding needs beside it."""
 
@@ -156,6 +189,7 @@ class Heard:
     reason: str = ""  # why it is not proven
     refused: bool = False  # MPI itself said that it cannot
     wire: Wire = Wire.UNREAD
+    by_wire: bool = False  # it is the kernel's counters that contradict
 
 
 def hear(
@@ -170,54 +204,65 @@ def hear(
 ) -> Heard:
     """What is known of one kind of traffic between peers of one class that were there.
 
-    `wire` None: the counters cannot be attributed, since bytes of another peer class are in them.
+    A sign of another lane decides, even of a probe that went no further; then silence; then the
+    wire, None where it cannot be told whose bytes crossed it.
     """
-
-    def answer(standing: Standing, lane: str, line: str, reason: str = "") -> Heard:
-        beside = any(s.sign.beside for s in said if s is not None)
-        return Heard(Proof(peer, kind, standing, lane, line), beside, reason, wire or Wire.UNREAD)
-
     mine = [s for s in signs if (s.kind, s.peer) == (kind, peer)]
-    said = [look(s, output) for s in mine if s.proves]
-    against = [found for s in mine if not s.proves and (found := look(s, output)) is not None]
+    against = _all_seen((s for s in mine if not s.proves), output)
     if against:
-        return answer(Standing.CONTRADICTED, named(against), against[0].line)
+        proof = Proof(peer, kind, Standing.CONTRADICTED, named(against), against[0].line)
+        return Heard(proof=proof)
+    silent = Proof(peer, kind, Standing.NO_EVIDENCE, "", "")
     if phase is None:
-        return answer(Standing.NO_EVIDENCE, "", "", "the probe did not get that far")
+        return Heard(proof=silent, reason="the probe did not get that far")
     if not phase.ok:
         reason = f"MPI refused it: {phase.error or 'no reason given'}"
-        return Heard(Proof(peer, kind, Standing.NO_EVIDENCE, "", ""), False, reason, refused=True)
-    if missing := _missing([s for s in mine if s.proves], said, ranks):
-        return answer(Standing.NO_EVIDENCE, "", "", missing)
-    seen = [s for s in said if s is not None]
-    lane = named(seen)
-    line = next((s.line for s in seen if s.sign.lane), "")
-    standing, reason = _against_wire({s.sign.wire for s in seen if s.sign.wire}, wire)
-    if standing is Standing.CONTRADICTED:
-        return answer(standing, f"not {lane}", line, reason)
-    return answer(standing, lane, line, reason)
+        return Heard(proof=silent, reason=reason, refused=True)
+    due = [s for s in mine if s.proves]
+    seen = _all_seen(due, output)
+    if missing := _missing(due, seen, ranks):
+        return Heard(proof=silent, reason=missing)
+    proof = Proof(peer, kind, Standing.PROVEN, named(seen), seen[0].line)
+    beside = any(s.sign.beside for s in seen)
+    heard = Heard(proof=proof, beside=beside, wire=wire or Wire.UNREAD)
+    return _with_wire(heard, {s.wire for s in due if s.wire}, wire)
 
 
-def _missing(signs: Sequence[Sign], said: Sequence[Seen | None], ranks: int) -> str:
+def _all_seen(signs: Iterable[Sign], output: Sequence[Line]) -> list[Seen]:
+    """The signs that were seen, those that name a lane first."""
+    found = [seen for sign in signs if (seen := look(sign, output)) is not None]
+    return sorted(found, key=lambda seen: not seen.sign.lane)
+
+
+def _missing(due: Sequence[Sign], seen: Sequence[Seen], ranks: int) -> str:
     """Why signs do not suffice; empty if they do."""
-    if not any(sign.lane for sign in signs):
+    if not any(sign.lane for sign in due):
         return "nothing that the library prints would tell"
-    for sign, seen in zip(signs, said, strict=True):
-        if seen is None:
+    for sign in due:
+        if sign not in [s.sign for s in seen]:
             return f"no line matches {sign.pattern!r}"
-        if seen.each and len(seen.who) < ranks:
-            return f"{len(seen.who)} of {ranks} ranks say {seen.line!r}"
+    for one in seen:
+        if one.each and len(one.who) < ranks:
+            return f"{len(one.who)} of {ranks} ranks say {one.line!r}"
     return ""
 
 
-def _against_wire(claims: set[str], wire: Wire | None) -> tuple[Standing, str]:
-    """Whether the kernel's counters bear the signs out; `wire` None has no say."""
+def _with_wire(heard: Heard, claims: set[str], wire: Wire | None) -> Heard:
+    """A lane that signs prove, held against the kernel's counters."""
     if wire is None or not claims:
-        return Standing.PROVEN, ""
+        return heard
+    proof = heard.proof
     if wire is Wire.UNREAD:
-        return Standing.NO_EVIDENCE, "the bytes of the interfaces could not be counted"
+        silent = replace(proof, standing=Standing.NO_EVIDENCE, lane="", sign="")
+        reason = "the bytes of the interfaces could not be counted"
+        return replace(heard, proof=silent, reason=reason)
     if "bytes" in claims and wire is not Wire.CARRIED:
-        return Standing.CONTRADICTED, "the library names a network, but its bytes did not cross it"
-    if "none" in claims and wire is Wire.CARRIED:
-        return Standing.CONTRADICTED, "the library names shared memory, but bytes crossed a network"
-    return Standing.PROVEN, ""
+        lane = f"no network, so not {proof.lane}"
+        reason = "the library names a network, but the payload did not cross its interfaces"
+    elif "none" in claims and wire is Wire.CARRIED:
+        lane = f"a network, so not {proof.lane}"
+        reason = "the library names shared memory, but the payload crossed network interfaces"
+    else:
+        return heard
+    other = replace(proof, standing=Standing.CONTRADICTED, lane=lane)
+    return replace(heard, proof=other, reason=reason, by_wire=True)

@@ -118,7 +118,7 @@ def _finding(configuration: Configuration, completed: Completed, code: str, seen
     tail = "\n".join([line for line in text.splitlines() if line.strip()][-TAIL_LINES:])
     known: tuple[KnownIssue, ...] = ()
     if configuration.transport and configuration.mpi:
-        known = matching_issues(completed.text(), configuration.transport, configuration.mpi)
+        known = matching_issues(completed.text(), configuration.transport)
     mend = "; ".join(f"{issue.id}: {issue.fix}" for issue in known)
     why = tail or "it printed nothing"
     return Finding(Level.ERROR, code, f"{configuration.id} {seen}", why=why, mend=mend)

@@ -7,15 +7,30 @@ have to agree. Asked for LNX and got ob1 is an error with the mend; silence is n
 
 from __future__ import annotations
 
+import re
 import signal
+from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpigraft.env import redact
 from mpigraft.jsonout import digest
 from mpigraft.knowledge.loader import matching_issues
-from mpigraft.lanes import Heard, Phase, Wire, exercised, hear, lines, phases, wire_says
+from mpigraft.lanes import (
+    Heard,
+    Phase,
+    Wire,
+    exercised,
+    expected,
+    hear,
+    lines,
+    phase_of,
+    phases,
+    placed,
+    wire_says,
+)
 from mpigraft.model import (
     Configuration,
     Evidence,
@@ -36,11 +51,25 @@ from mpigraft.witness import UNREAD, check_witness, read_witness
 if TYPE_CHECKING:
     from mpigraft.natives import Natives
 
-__all__ = ["check_witness", "evidence_key", "judge", "probe_program", "read_witness"]
+__all__ = [
+    "check_witness",
+    "evidence_key",
+    "judge",
+    "probe_program",
+    "read_witness",
+    "worth_repeating",
+]
 
+MISLABELLED = "values would carry the name of a transport that did not run"
+WIRE_CODE = "wire-contradiction"  # the kernel counted what the library does not say
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 TIMED_OUT = 124  # the guard's exit code when the time limit passed
 TAIL_LINES = 6  # of a failed probe's output, in the finding
+RULE = re.compile(r"-{20,}")
+CRASHES = frozenset(
+    signal.Signals[name]
+    for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGKILL")
+)
 
 
 def probe_program(natives: Natives) -> tuple[str, ...]:
@@ -82,26 +111,44 @@ def judge(
     transport = configuration.transport
     asked = transport.name if transport else ""
     good = [rank for rank in ranks if rank.rank != UNREAD]
-    told = phases(clean(completed.stdout))
+    told = placed(phases(clean(completed.stdout)), exercised(good))
     heard = _hear_all(transport, good, completed, told)
     output = _context(configuration, completed)
-    known = matching_issues(output, transport, configuration.mpi)
+    known = matching_issues(output, transport)
     findings = [
         *_ending(completed, known),
         *check_witness(configuration, layout, ranks),
-        *_of_lanes(asked, transport, heard, known, ended=completed.ok),
-        *_of_phases(told, completed),
+        *_unreachable(transport, heard),
+        *_of_lanes(asked, heard, known, ended=completed.ok),
+        *_of_phases(told, good, ended=completed.ok),
     ]
-    p2p = next((phase for phase in told if phase.kind is Kind.P2P), None)
+    p2p = [phase for phase in told if phase.kind is Kind.P2P]
     return Evidence(
         asked=asked,
         ran=ran(heard) or ("not known" if completed.ok else ""),
         proof=tuple(_redacted(h.proof) for h in heard),
         findings=tuple(findings),
         ranks=tuple(good),
-        wire=p2p.wire if p2p else (),
-        ok=not any(finding.level is Level.ERROR for finding in findings),
+        wire=p2p[-1].wire if p2p else (),  # of the farthest peers
+        ok=not any(finding.level is Level.ERROR for finding in findings) and _all_proven(heard),
     )
+
+
+def worth_repeating(evidence: Evidence) -> bool:
+    """Whether all that speaks against a probe is the count of the interfaces' bytes: traffic of
+    another job looks the same, and does not come twice. A real contradiction does."""
+    errors = [f.code for f in evidence.findings if f.level is Level.ERROR]
+    return bool(errors) and set(errors) == {WIRE_CODE}
+
+
+def _all_proven(heard: Sequence[Heard]) -> bool:
+    """Whether messages were proven and nothing that moved bytes is left unproven. Findings say
+    why not; this says it again by itself, so that a finding forgotten is not a pass."""
+    moved = [h.proof for h in heard if h.proof.standing is not Standing.NOT_EXERCISED]
+    proven = [proof for proof in moved if proof.standing is Standing.PROVEN]
+    refused = sum(h.refused for h in heard)
+    messages = any(proof.kind is Kind.P2P for proof in proven)
+    return messages and len(proven) + refused == len(moved)
 
 
 def _hear_all(
@@ -112,19 +159,16 @@ def _hear_all(
 ) -> tuple[Heard, ...]:
     """Every kind between every class of peers; what nothing used is not exercised."""
     output = lines(clean(completed.stdout), clean(completed.stderr))
+    signs = transport.signs if transport else ()
     there = exercised(ranks)
-    hosts = len({rank.host for rank in ranks})
     found = []
-    for kind in Kind:
-        phase = next((p for p in told if p.kind is kind), None)
-        # With two classes of peers at once the counters cannot tell whose bytes they saw.
-        wire = wire_says(phase, hosts) if phase and len(there) == 1 else None
-        for peer in Peer:
-            if peer not in there:
-                found.append(Heard(Proof(peer, kind, Standing.NOT_EXERCISED, "", "")))
-                continue
-            signs = transport.signs if transport else ()
-            found.append(hear(kind, peer, signs, output, phase, ranks=len(ranks), wire=wire))
+    for kind, peer in product(Kind, Peer):
+        if peer not in there:
+            found.append(Heard(proof=Proof(peer, kind, Standing.NOT_EXERCISED, "", "")))
+            continue
+        phase = phase_of(told, kind, peer)
+        wire = wire_says(phase, there)
+        found.append(hear(kind, peer, signs, output, phase, ranks=len(ranks), wire=wire))
     return tuple(found)
 
 
@@ -160,21 +204,31 @@ def _ending(completed: Completed, known: Sequence[KnownIssue]) -> list[Finding]:
         return []
     if completed.timed_out or completed.code == TIMED_OUT:
         code, seen = "probe-timeout", f"the probe still ran after {completed.wall_s:.0f} s"
-    elif (number := _signal(completed.code)) is not None:
+    elif (number := _crash(completed.code)) is not None:
         code, seen = "probe-crash", f"the probe died by {number.name}"
     else:
         code, seen = "probe-failed", f"the probe ended with exit code {completed.code}"
-    text = redact(clean(completed.stderr) or clean(completed.stdout))
-    tail = [line.strip() for line in text.splitlines() if line.strip()][-TAIL_LINES:]
+    said = redact(clean(completed.stderr) or clean(completed.stdout))
     why, mend = _known(known)
-    said = "\n".join([seen, *tail])
-    return [Finding(Level.ERROR, known[0].id if known else code, said, why, mend)]
+    seen = "\n".join([seen, *telling(said)])
+    return [Finding(Level.ERROR, known[0].id if known else code, seen, why, mend)]
 
 
-def _signal(code: int) -> signal.Signals | None:
-    """The signal that ended a program: minus its number, or 128 and its number from a launcher."""
+def _crash(code: int) -> signal.Signals | None:
+    """The signal that a program died by: minus its number, or 128 and its number from a launcher.
+    SIGTERM is not one: launchers send it to the other ranks when one of them gives up."""
     number = -code if code < 0 else code - 128
-    return signal.Signals(number) if number in set(signal.Signals) else None
+    return signal.Signals(number) if number in CRASHES else None
+
+
+def telling(output: str) -> list[str]:
+    """The lines of a failed program that say most: the first block between Open MPI's rules, else
+    the last lines."""
+    said = [line.strip() for line in output.splitlines() if line.strip()]
+    rules = [i for i, line in enumerate(said) if RULE.fullmatch(line)]
+    if len(rules) >= 2:
+        return said[rules[0] + 1 : rules[1]][:TAIL_LINES]
+    return said[-TAIL_LINES:]
 
 
 def _known(known: Sequence[KnownIssue]) -> tuple[str, str]:
@@ -187,7 +241,6 @@ def _known(known: Sequence[KnownIssue]) -> tuple[str, str]:
 
 def _of_lanes(
     asked: str,
-    transport: Transport | None,
     heard: Sequence[Heard],
     known: Sequence[KnownIssue],
     *,
@@ -195,55 +248,73 @@ def _of_lanes(
 ) -> list[Finding]:
     """Findings about what ran instead, what is not proven, and what took a lane of its own.
     `ended`: the probe ended well; of one that did not, its end is said and not what it lacks."""
-    found = []
+    found = _mismatches(asked, heard, known)
     for one in heard:
         proof = one.proof
         what = f"{proof.kind} {proof.peer}"
-        if proof.standing is Standing.CONTRADICTED:
-            found.append(_mismatch(asked, what, one, known))
-        elif proof.standing is Standing.NO_EVIDENCE and ended and not one.refused:
+        if proof.standing is Standing.NO_EVIDENCE and ended and not one.refused:
             why = "silence is no evidence: another lane may have carried the bytes"
             seen = f"{what}: no evidence that {asked or 'anything'} ran: {one.reason}"
             found.append(Finding(Level.ERROR, "no-evidence", seen, why, _known(known)[1]))
-        elif proof.standing is Standing.PROVEN and one.beside:
+        if proof.standing is not Standing.PROVEN:
+            continue
+        if one.beside:
             seen = f"{what} went by {proof.lane}, not by {asked}"
             why = "this MPI moves these bytes otherwise, whatever the transport"
             found.append(Finding(Level.WARNING, "lane-beside", seen, why))
-        if proof.standing is Standing.PROVEN and one.wire is Wire.UNCLEAR:
-            seen = f"{what}: the interfaces carried a part of the payload or other traffic"
-            found.append(
-                Finding(Level.WARNING, "wire-unclear", seen, "", "repeat it on an idle host")
-            )
-        unable = transport is not None and proof.peer not in transport.peers
-        if unable and proof.standing is not Standing.NOT_EXERCISED:
-            seen = f"{asked} cannot reach {proof.peer} peers"
-            found.append(Finding(Level.ERROR, "peer-class", seen, "", "use another layout"))
+        if one.wire is Wire.UNCLEAR:
+            seen = f"{what}: interfaces carried other traffic, or a part of the payload"
+            mend = "prove it again on an idle host"
+            found.append(Finding(Level.WARNING, "wire-unclear", seen, "", mend))
+    if ended and not any(h.proof.standing is not Standing.NOT_EXERCISED for h in heard):
+        seen = "no rank had another to send to, so nothing of the transport was exercised"
+        found.append(Finding(Level.ERROR, "not-exercised", seen, "", "use two ranks or more"))
     return found
 
 
-def _mismatch(asked: str, what: str, one: Heard, known: Sequence[KnownIssue]) -> Finding:
-    seen = f"{what}: asked for {asked}, ran {one.proof.lane or 'something else'}: "
-    seen += f"{one.reason or 'the library says'} {one.proof.sign!r}"
+def _mismatches(asked: str, heard: Sequence[Heard], known: Sequence[KnownIssue]) -> list[Finding]:
+    """One error for each lane that ran instead, naming every kind that took it."""
+    kinds: dict[tuple[str, str, str, bool], list[str]] = {}
+    for one in heard:
+        if one.proof.standing is Standing.CONTRADICTED:
+            told = (one.proof.lane, one.reason or "the library says", one.proof.sign, one.by_wire)
+            kinds.setdefault(told, []).append(f"{one.proof.kind} {one.proof.peer}")
     why, mend = _known(known)
-    return Finding(
-        Level.ERROR,
-        known[0].id if known else "transport-mismatch",
-        redact(seen),
-        why or "values would carry the name of a transport that did not run",
-        mend or "force the top layer (pml, netmod, fabrics), so that a mismatch aborts",
-    )
+    found = []
+    for (lane, reason, line, by_wire), what in kinds.items():
+        seen = redact(f"{', '.join(what)}: asked for {asked}, ran {lane}: {reason}: {line}")
+        code = known[0].id if known else "transport-mismatch"
+        advice = mend or "force the top layer (pml, netmod, fabrics), so that a mismatch aborts"
+        if by_wire:
+            code, advice = WIRE_CODE, "prove it again on an idle host, then look at its settings"
+        found.append(Finding(Level.ERROR, code, seen, why or MISLABELLED, advice))
+    return found
 
 
-def _of_phases(told: Sequence[Phase], completed: Completed) -> list[Finding]:
+def _unreachable(transport: Transport | None, heard: Sequence[Heard]) -> list[Finding]:
+    """Peers of a class that the transport is not made for."""
+    able = transport.peers if transport else ()
+    there = {h.proof.peer for h in heard if h.proof.standing is not Standing.NOT_EXERCISED}
+    name = transport.name if transport else "no transport"
+    return [
+        Finding(
+            Level.ERROR, "peer-class", f"{name} cannot reach {peer} peers", "", "another layout"
+        )
+        for peer in sorted(there - set(able))
+    ]
+
+
+def _of_phases(told: Sequence[Phase], ranks: Sequence[RankRecord], *, ended: bool) -> list[Finding]:
     """Findings about what MPI refused, and about a probe that says less than it should."""
     found = []
     for phase in told:
         if not phase.ok:
             level = Level.ERROR if phase.kind is Kind.P2P else Level.WARNING
-            seen = f"{phase.kind}: MPI refused it: {phase.error or 'no reason given'}"
+            what = f"{phase.kind} {phase.peer}"
+            seen = f"{what}: MPI refused it: {phase.error or 'no reason given'}"
             found.append(Finding(level, "kind-refused", seen, "", "leave its benchmarks out"))
-    counts = [sum(p.kind is kind for p in told) for kind in Kind]
-    if completed.ok and counts != [1] * len(Kind):
+    counts = Counter((phase.kind, phase.peer) for phase in told)
+    if ended and counts != expected(exercised(ranks)):
         seen = "the probe ended well but did not report each kind of traffic once"
         why = "its output was cut short or mixed up on the way"
         found.append(Finding(Level.ERROR, "probe-incomplete", seen, why, "start it again"))

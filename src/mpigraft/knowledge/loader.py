@@ -223,19 +223,19 @@ def _unknown(row: Row, mpi: MpiInstall) -> str:
     return ""
 
 
-def matching_issues(
-    output: str, transport: Transport | None, mpi: MpiInstall | None
-) -> tuple[KnownIssue, ...]:
+def matching_issues(output: str, transport: Transport | None) -> tuple[KnownIssue, ...]:
     """Known issues whose pattern is in a failed launch's output, those of the transport first.
 
-    An issue without a pattern never matches: it would be offered for every failure. One that
-    only rows of other families name is left out.
+    An issue without a pattern never matches: it would be offered for every failure. One that rows
+    name, but not the transport's own, is left out: it is about another transport or version.
     """
     mine = transport.issues if transport else ()
-    hits = []
-    for issue in issues():
-        named_by = {row.family for row in rows() if issue.id in row.issues}
-        foreign = mpi is not None and named_by and mpi.family not in named_by
-        if issue.pattern and not foreign and re.search(issue.pattern, output, re.MULTILINE):
-            hits.append(issue)
-    return tuple(sorted(hits, key=lambda issue: issue.id not in mine))
+    named = {issue for row in rows() for issue in row.issues}
+    hits = [
+        issue
+        for issue in issues()
+        if issue.pattern
+        and (issue.id in mine or issue.id not in named)
+        and re.search(issue.pattern, output, re.MULTILINE)
+    ]
+    return tuple(sorted(hits, key=lambda i: mine.index(i.id) if i.id in mine else len(mine)))

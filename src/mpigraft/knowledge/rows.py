@@ -23,6 +23,7 @@ class Tell:
     name: str
     pattern: str
     lane: str
+    other: str  # name in results of what it tells against; empty: as told
     peers: tuple[Peer, ...]  # empty: those of the transport
     env: tuple[tuple[str, str], ...]
     source: str
@@ -35,7 +36,7 @@ class Tell:
         """The line that tells anything else; None: that tells anything at all."""
         tail = self.pattern.partition("{lane}")[2]
         but = "" if expect is None else f"(?!(?:{expect}){tail})"
-        return self._with(f"{but}(?P<lane>{self.lane})")
+        return self._with(f"{but}(?:{self.lane})" if self.other else f"{but}(?P<lane>{self.lane})")
 
     def _with(self, lane: str) -> str:
         return self.pattern.replace("{lane}", lane)
@@ -108,6 +109,7 @@ def _tell(rows: Table, name: str) -> Tell:
         name=name,
         pattern=pattern,
         lane=lane,
+        other=table.text("other", ""),
         peers=_peers(table, "peers"),
         env=table.words("env"),
         source=table.text("source"),
@@ -202,7 +204,7 @@ def _signs(table: Table, tell: Tell, peers: tuple[Peer, ...]) -> Iterator[Sign]:
         if expect is not None:
             pattern = tell.proof(expect, named=label is True)
             yield Sign(kind, peer, pattern, lane, True, "any", wire, beside)
-        yield Sign(kind, peer, tell.contradiction(expect), tell.name, False)
+        yield Sign(kind, peer, tell.contradiction(expect), tell.other or tell.name, False)
 
 
 def _kinds(table: Table) -> tuple[Kind, ...]:
