@@ -65,8 +65,9 @@ def parse_layout(text: str, cores: int) -> Layout:
             f"layout {text!r} asks for {numbers[0]} nodes; launches stay on this host",
             mend="use 1xRANKS",
         )
-    crowded = numbers[1] > cores
-    return Layout(*numbers, bind="none" if crowded else bind or "core")
+    nodes, ranks, threads = (*numbers, 1)[:3]
+    crowded = ranks > cores
+    return Layout(nodes, ranks, threads, bind="none" if crowded else bind or "core")
 
 
 def configurations(

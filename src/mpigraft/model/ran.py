@@ -1,0 +1,164 @@
+"""What really ran and what was measured: evidence, measurements and the rows of the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from mpigraft.model.asked import Benchmark
+from mpigraft.model.words import Finding, Kind, Peer, Standing
+
+
+@dataclass(frozen=True, slots=True)
+class MappedLibrary:
+    path: str
+    device: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankRecord:
+    """One record of the witness, written by one rank at the end of its MPI_Init."""
+
+    rank: int
+    size: int
+    host: str
+    pid: int
+    library_version: str
+    cores: tuple[int, ...]  # CPUs that the rank may run on
+    libraries: tuple[MappedLibrary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What one peer class and kind of traffic really used."""
+
+    peer: Peer
+    kind: Kind
+    standing: Standing
+    lane: str  # as the library names it: "sm", "lnx (shm+lo)"
+    sign: str  # the line that was seen; empty without evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was asked, what ran, and how that is known."""
+
+    asked: str
+    ran: str
+    proof: tuple[Proof, ...]
+    findings: tuple[Finding, ...]
+    ranks: tuple[RankRecord, ...]
+    wire: tuple[tuple[str, int], ...] = ()  # (interface, bytes sent) during the p2p probe
+    ok: bool = True  # False: another transport or world than asked
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One benchmark at one size in one launch. `value` is the launch's median."""
+
+    benchmark: Benchmark
+    metric: str  # a key of METRICS
+    size: int  # bytes per message; 0 where there is none
+    value: float
+    mean: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+    iterations: int | None = None
+    valid: bool | None = None  # None: not validated
+    samples: tuple[float, ...] = ()
+
+
+class Origin(StrEnum):
+    RUN = "run"
+    IMPORT = "import"
+
+
+class LaunchState(StrEnum):
+    OK = "ok"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    MISMATCH = "mismatch"
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignRecord:
+    """A campaign as it was planned; written once, before the first launch."""
+
+    id: str  # UUID
+    name: str
+    created: str  # ISO 8601, UTC
+    origin: Origin
+    seed: int
+    rounds: int
+    baseline: str  # key of the baseline configuration
+    plan: str  # canonical JSON of the campaign: what --resume reads
+    tool: str  # version of mpigraft
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationRecord:
+    """One set of nodes for one span of time."""
+
+    id: str
+    campaign: str
+    started: str
+    host: str
+    machine: str  # canonical JSON, redacted: what `discover` saw
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationRecord:
+    """A configuration as the store keeps it: label, key and redacted provenance."""
+
+    campaign: str
+    key: str
+    id: str
+    provenance: str  # canonical JSON, redacted
+    buffers: str = "host"  # host, cuda, rocm
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """One launch that ended, well or not."""
+
+    id: str
+    campaign: str
+    allocation: str
+    configuration: str  # key
+    layout: str  # Layout.key
+    round: int  # from 0
+    slot: int  # position in the round
+    replica: int  # 0, or 1 for the baseline's second launch in a round
+    started: str
+    wall_s: float
+    exit_code: int | None
+    state: LaunchState
+    findings: tuple[Finding, ...]
+    artefacts: tuple[tuple[str, str], ...] = ()  # (what, SHA-256): ("stdout", "ab12...")
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceRecord:
+    campaign: str
+    configuration: str
+    layout: str
+    evidence: Evidence
+
+
+class ValueRow(NamedTuple):
+    """One measured value with all that a comparison groups by."""
+
+    configuration: str
+    layout: str
+    allocation: str
+    round: int
+    replica: int
+    benchmark: str  # Benchmark.key
+    metric: str
+    size: int
+    value: float
+    buffers: str

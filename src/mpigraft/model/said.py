@@ -1,0 +1,75 @@
+"""What a comparison says: cells, curves, noise, verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from mpigraft.model.ran import Origin
+from mpigraft.model.words import Finding
+
+
+class Verdict(StrEnum):
+    FASTER = "faster"
+    SLOWER = "slower"
+    EQUIVALENT = "equivalent"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One size of one comparison. `ratio` is configuration over baseline; `low` and `high`
+    bound its 95 % interval and are None where a single round gives none."""
+
+    size: int
+    baseline: float
+    value: float
+    ratio: float
+    low: float | None
+    high: float | None
+    verdict: Verdict
+    rounds: int
+    rounds_needed: int | None = None  # to decide an inconclusive cell; None: cannot be said
+
+
+@dataclass(frozen=True, slots=True)
+class CellGroup:
+    """All sizes of one benchmark for one configuration against the baseline."""
+
+    benchmark: str
+    metric: str
+    unit: str
+    layout: str
+    buffers: str
+    configuration: str  # id
+    cells: tuple[Cell, ...]
+    curve: Verdict  # joint test over the sizes
+    curve_p: float | None
+    pooled: float  # geometric mean of the ratios
+    pooled_low: float | None
+    pooled_high: float | None
+    crossovers: tuple[int, ...] = ()  # sizes from which the better one changes
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What the baseline's two launches per round say of this machine, per benchmark."""
+
+    benchmark: str
+    layout: str
+    margin: float  # max(3 %, median over sizes of |median A/A ratio - 1|)
+    spread: float  # half-width of a typical cell's 95 % interval, as a fraction
+    false_verdicts: int  # A/A cells that would have been called
+    cells: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    campaign: str
+    baseline: str  # id
+    origin: Origin
+    rounds: int
+    groups: tuple[CellGroup, ...]
+    noise: tuple[Noise, ...]
+    findings: tuple[Finding, ...]
+    summary: tuple[str, ...] = field(default=())  # lines for a person, most useful first

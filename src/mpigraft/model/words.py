@@ -1,0 +1,84 @@
+"""The words that every stage uses: families, ABIs, scopes, levels, peers, kinds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Family(StrEnum):
+    """A line of MPI implementations that share launch, environment and signs."""
+
+    OPENMPI = "openmpi"
+    MPICH = "mpich"
+    INTEL = "intel"
+    CRAY_MPICH = "cray-mpich"
+    MVAPICH = "mvapich"
+
+
+class Abi(StrEnum):
+    """A binary interface: programs built for one run on every MPI that has it."""
+
+    OMPI = "ompi"
+    MPICH = "mpich"
+    MPI_ABI = "mpi-abi"
+
+
+class Scope(StrEnum):
+    """Whose environment a row belongs to."""
+
+    LAUNCHER = "launcher"
+    DAEMON = "daemon"
+    RANK = "rank"
+
+
+class Level(StrEnum):
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Peer(StrEnum):
+    """How far away the other rank is."""
+
+    SELF = "self"
+    ON_NODE = "on-node"
+    OFF_NODE = "off-node"
+
+
+class Kind(StrEnum):
+    """Kinds of traffic that one library may send over different lanes."""
+
+    P2P = "p2p"
+    ONE_SIDED = "one-sided"
+    COLLECTIVE = "collective"
+
+
+class Standing(StrEnum):
+    """What the evidence says of one peer class and kind. A missing record is never a pass."""
+
+    PROVEN = "proven"
+    CONTRADICTED = "contradicted"
+    NOT_EXERCISED = "not exercised"
+    NO_EVIDENCE = "no evidence"
+
+
+@dataclass(frozen=True, slots=True)
+class EnvRow:
+    """One change of the environment. `value` None drops the variable."""
+
+    name: str
+    value: str | None
+    scope: Scope
+    source: str  # who wants it: mpi, module, transport, user, witness
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a check, a launch or a comparison noticed."""
+
+    level: Level
+    code: str  # stable, kebab-case or a known issue's id (LNX-02)
+    seen: str
+    why: str = ""
+    mend: str = ""
