@@ -234,7 +234,7 @@ def test_a_killed_campaign_leaves_no_rank_and_goes_on(
     assert ranks_left() == []
     kept = len(store.launches(identity))
     assert 5 <= kept < 16
-    ended = mpigraft("--store", store_folder, "bench", "--resume", "last")
+    ended = mpigraft("--store", store_folder, "bench", "--resume")
     assert ended.returncode == 0, ended.stderr
     launches = store.launches(identity)
     assert len(launches) == 16
@@ -312,7 +312,7 @@ def test_no_secret_reaches_store_report_or_log(fresh_home: Path, store_folder: P
     assert ended.returncode == 0, ended.stderr
     page = store_folder.parent / "report.html"
     told = mpigraft("--store", store_folder, "report", "-o", page, env=environment)
-    shown = mpigraft("--store", store_folder, "results", "show", "last", "--json", env=environment)
+    shown = mpigraft("--store", store_folder, "results", "show", "--json", env=environment)
     assert (told.returncode, shown.returncode) == (0, 0), told.stderr + shown.stderr
     store = Store(store_folder)
     identity = store.campaign().id

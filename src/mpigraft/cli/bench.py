@@ -12,7 +12,8 @@ from mpigraft.errors import UsageError
 
 if TYPE_CHECKING:
     from mpigraft.campaign import Campaign
-    from mpigraft.model import Machine
+    from mpigraft.model import CampaignRecord, Machine
+    from mpigraft.store import Store
     from mpigraft.wish import Wish
 
 Words = list[str] | None
@@ -21,8 +22,11 @@ Words = list[str] | None
 def command(
     ctx: typer.Context,
     campaign: Annotated[
-        Path | None, typer.Argument(help="A campaign file (TOML); flags are laid over it.")
-    ] = None,
+        str,
+        typer.Argument(
+            help="A campaign file (TOML), under the flags; with --resume an id or a name."
+        ),
+    ] = "",
     mpi: Annotated[
         Words, typer.Option(help="An MPI: openmpi, mpich@5.0.2; may be given again.")
     ] = None,
@@ -61,8 +65,8 @@ def command(
         bool, typer.Option("--dry-run", help="Show what would be started, start nothing.")
     ] = False,
     resume: Annotated[
-        str | None, typer.Option(help="Go on with a campaign: id, name or `last`.")
-    ] = None,
+        bool, typer.Option("--resume", help="Go on with a campaign, by default the last one.")
+    ] = False,
 ) -> None:
     """Measure MPIs and transports side by side, with proof of what ran.
 
@@ -74,7 +78,7 @@ def command(
       mpigraft bench --quick
       mpigraft bench --mpi openmpi --transport ofi-lnx --transport ob1-sm --rounds 20
       mpigraft bench campaign.toml --dry-run
-      mpigraft bench --resume last
+      mpigraft bench --resume
     """
     from mpigraft.wish import Wish, merged, read_wish
 
@@ -85,10 +89,11 @@ def command(
         "budget_ms": budget_ms, "limit_s": limit_s, "seed": seed, "quick": quick,
         "native_build": native_build, "validate": validate,
     }  # fmt: skip
-    wish = merged(read_wish(campaign) if campaign else Wish(), flags)
-    if resume is not None and wish != Wish():
+    file = read_wish(Path(campaign)) if campaign and not resume else Wish()
+    wish = merged(file, flags)
+    if resume and wish != Wish():
         raise UsageError("--resume takes the campaign as it was planned: no other flags with it")
-    _bench(ctx, wish, here=here, dry_run=dry_run, resume=resume)
+    _bench(ctx, wish, here=here, dry_run=dry_run, resume=campaign if resume else None)
 
 
 def _bench(
@@ -105,7 +110,7 @@ def _bench(
     _refuse_login_node(machine, here)
     identity = ""
     if resume is not None:
-        kept = store.campaign(None if resume == "last" else resume)
+        kept = _unfinished(store, resume)
         identity = kept.id
         planned = campaign.resumed(kept.plan, machine)
     else:
@@ -116,6 +121,19 @@ def _bench(
     with Progress() as progress:
         identity = pipeline.bench(planned, machine, store, progress, identity)
     show(store, identity)
+
+
+def _unfinished(store: Store, wish: str) -> CampaignRecord:
+    """The campaign to go on with: the one of that id or name, else the last that was run here."""
+    from mpigraft.model import Origin
+
+    kept = store.campaign(wish or None)
+    if not wish:
+        run = [c for c in store.campaigns() if c.origin is Origin.RUN]
+        kept = run[-1] if run else kept
+    if kept.origin is not Origin.RUN:
+        raise UsageError(f"campaign {kept.name} was imported; there is nothing to go on with")
+    return kept
 
 
 def _refuse_login_node(machine: Machine, here: bool) -> None:
