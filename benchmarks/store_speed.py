@@ -1,0 +1,102 @@
+"""How long a store of 100,000 values takes to write, to read and to compare.
+
+    python benchmarks/store_speed.py [--rows 100000] [--allocations 1]
+
+The bar is 2 s for reading and comparing together. Times of the fastest of three passes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from mpigraft.compare import compare
+from mpigraft.model import (
+    AllocationRecord,
+    Benchmark,
+    CampaignRecord,
+    ConfigurationRecord,
+    LaunchRecord,
+    LaunchState,
+    Measurement,
+    Origin,
+)
+from mpigraft.store import Store
+
+T = TypeVar("T")
+CONFIGURATIONS, BENCHMARKS, SIZES = 10, 10, 23
+CAMPAIGN = "00000000-0000-4000-8000-000000000001"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--allocations", type=int, default=1)
+    given = parser.parse_args()
+    rounds = -(-given.rows // ((CONFIGURATIONS + 1) * BENCHMARKS * SIZES))
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder))
+        began = time.perf_counter()
+        launches = fill(store, rounds, given.allocations)
+        wrote = time.perf_counter() - began
+        campaign = store.campaign()
+        configurations = store.configurations(campaign.id)
+        read, values = fastest(lambda: store.values(campaign.id))
+        told, found = fastest(lambda: compare(campaign, configurations, values))
+        size = sum(path.stat().st_size for path in Path(folder).iterdir())
+    cells = sum(len(group.cells) for group in found.groups)
+    print(f"{len(values)} values of {launches} launches, {size / 2**20:.0f} MiB; {cells} cells")
+    print(f"write {1000 * wrote / launches:.1f} ms per launch")
+    print(f"read {read:.2f} s, compare {told:.2f} s, together {read + told:.2f} s (bar: 2 s)")
+
+
+def fill(store: Store, rounds: int, allocations: int) -> int:
+    rng = random.Random(1)
+    launches = 0
+    with store.writer() as writer:
+        writer.add_campaign(
+            CampaignRecord(CAMPAIGN, "speed", "2026", Origin.RUN, 1, rounds, "k0", "{}", "0")
+        )
+        for n in range(CONFIGURATIONS):
+            writer.add_configuration(ConfigurationRecord(CAMPAIGN, f"k{n}", f"mpi@{n}", "{}"))
+        for n in range(allocations):
+            writer.add_allocation(AllocationRecord(f"a{n}", CAMPAIGN, f"2026-{n:04}", "n", "{}"))
+        for turn in range(rounds):
+            for slot, arm in enumerate((*range(CONFIGURATIONS), 0)):
+                record = LaunchRecord(
+                    f"{turn}-{slot}", CAMPAIGN, f"a{turn * allocations // rounds}", f"k{arm}",
+                    "1x2", turn, slot, int(slot == CONFIGURATIONS), f"{turn:06}", 1.0, 0,
+                    LaunchState.OK, (),
+                )  # fmt: skip
+                writer.add_launch(record, measured(rng), {"stdout": b"line of output\n" * 500})
+                launches += 1
+    return launches
+
+
+def measured(rng: random.Random) -> list[Measurement]:
+    return [
+        Measurement(
+            Benchmark("native", f"benchmark{n}"), "latency", 1 << power,
+            rng.lognormvariate(power / 3, 0.12), 1.0, 0.9, 2.0, 1.5, 1.9, 1000, True,
+        )
+        for n in range(BENCHMARKS)
+        for power in range(SIZES)
+    ]  # fmt: skip
+
+
+def fastest(action: Callable[[], T]) -> tuple[float, T]:
+    best = float("inf")
+    for _ in range(3):
+        began = time.perf_counter()
+        result = action()
+        best = min(best, time.perf_counter() - began)
+    return best, result
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+"""The arithmetic of a comparison, against values worked out by other means."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from statistics import NormalDist, mean, stdev
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft import stats
+
+ONE = np.zeros(99, dtype=np.int64)
+SAMPLE = np.array([[0.31, -2.0], [0.05, -1.0], [0.12, 1.0], [0.40, 2.0], [0.22, 4.0], [0.17, 9.0]])
+
+
+def column(*values: float) -> stats.Floats:
+    return np.array(values, dtype=np.float64)[:, None]
+
+
+def test_student_is_the_textbooks_interval() -> None:
+    low, high = stats.student(SAMPLE)
+    for k in range(2):
+        numbers = SAMPLE[:, k].tolist()
+        half = 2.570582 * stdev(numbers) / math.sqrt(6)
+        assert low[k] == pytest.approx(mean(numbers) - half, rel=1e-3)
+        assert high[k] == pytest.approx(mean(numbers) + half, rel=1e-3)
+
+
+def test_student_quantiles_are_quantiles() -> None:
+    """P(|T| < t) = 95 %, integrated over the density."""
+    assert len(stats.T_975) == stats.EXACT_FROM - 2
+    for free, quantile in enumerate(stats.T_975, 1):
+        scale = math.gamma((free + 1) / 2) / math.sqrt(free * math.pi) / math.gamma(free / 2)
+        x = np.linspace(0.0, quantile, 20_001)
+        y = scale * (1 + x * x / free) ** (-(free + 1) / 2)
+        inside = float(((y[1:] + y[:-1]) / 2).sum() * (x[1] - x[0]))
+        assert inside == pytest.approx(0.475, abs=2e-5)
+
+
+def test_normal_quantiles_are_quantiles() -> None:
+    assert pytest.approx(NormalDist().inv_cdf(0.975), abs=1e-3) == stats.Z_95
+    assert pytest.approx(NormalDist().inv_cdf(0.8), abs=1e-3) == stats.Z_POWER
+
+
+@pytest.mark.parametrize(
+    ("rounds", "rank"), [(1, 0), (5, 0), (6, 1), (8, 1), (9, 2), (12, 3), (20, 6), (60, 22)]
+)
+def test_median_rank_is_that_of_the_sign_test(rounds: int, rank: int) -> None:
+    assert stats.median_rank(rounds) == rank
+
+
+@given(st.integers(6, 200))
+def test_the_rank_is_the_greatest_that_covers(rounds: int) -> None:
+    def coverage(rank: int) -> float:
+        return float(1 - 2 * sum(math.comb(rounds, k) for k in range(rank)) / 2**rounds)
+
+    rank = stats.median_rank(rounds)
+    assert coverage(rank) >= 0.95 > coverage(rank + 1)
+
+
+def test_order_statistics_take_that_rank_from_both_ends() -> None:
+    rng = np.random.default_rng(3)
+    logs = np.stack([rng.permutation(20.0 + np.arange(20)), rng.permutation(np.arange(20.0))], 1)
+    low, high = stats.order_statistics(logs)
+    assert low.tolist() == [25.0, 5.0]
+    assert high.tolist() == [34.0, 14.0]
+
+
+def test_the_method_changes_at_twelve_rounds() -> None:
+    rng = np.random.default_rng(4)
+    for rounds, method in ((11, stats.student), (12, stats.order_statistics)):
+        logs = rng.standard_normal((rounds, 3))
+        found = stats.interval(logs, ONE[:rounds])
+        for mine, theirs in zip(found, method(logs), strict=True):
+            assert mine.tolist() == theirs.tolist()
+
+
+def test_one_round_has_no_interval_and_two_have() -> None:
+    low, high = stats.interval(column(0.3), ONE[:1])
+    assert np.isnan(low).all()
+    assert np.isnan(high).all()
+    low, high = stats.interval(column(0.3, 0.4), ONE[:2])
+    assert low[0] == pytest.approx(0.35 - 12.706 * 0.05)
+    assert high[0] == pytest.approx(0.35 + 12.706 * 0.05)
+
+
+def test_the_interval_holds_the_ratio_that_is_shown() -> None:
+    """Of mostly equal values the mean may be far from the median."""
+    logs = column(*[0.0] * 10, 50.0)
+    low, high = stats.student(logs)
+    assert low[0] < 0 < high[0]
+    low, high = stats.interval(np.hstack([logs, -logs]), ONE[:11])
+    assert low[0] <= 0 <= high[0]
+    shifted = column(*[0.0] * 6, *[1.0] * 5)
+    low, high = stats.interval(np.hstack([shifted, -shifted]), ONE[:11])
+    assert low[0] == 0.0
+    assert high[1] == 0.0
+    assert low[1] == -high[0] < -0.5
+
+
+def test_several_allocations_make_the_interval_wider_not_narrower() -> None:
+    rng = np.random.default_rng(5)
+    logs = rng.standard_normal((12, 4)) * 0.1
+    logs[6:] += 1.0
+    jobs = np.repeat([0, 1], 6)
+    alone = stats.interval(logs, ONE[:12])
+    both = stats.interval(logs, jobs)
+    assert (both[0] <= alone[0]).all()
+    assert (both[1] >= alone[1]).all()
+    # One allocation in four is drawn twice, so a bound is one of them, stretched by root 2.
+    middle = np.median(logs, axis=0)
+    for bound, job in ((both[0], logs[:6]), (both[1], logs[6:])):
+        reach = (bound - middle) / math.sqrt(2)
+        assert reach == pytest.approx(np.median(job, axis=0) - middle, abs=0.2)
+
+
+def test_the_bootstrap_of_allocations_knows_what_they_share() -> None:
+    """Rounds that agree inside each of three allocations say no more than three values do: the
+    chance that all three draws are the lowest is 1/27, more than 2.5 %."""
+    logs = np.repeat([[0.0], [1.0], [2.0]], 5, axis=0)
+    jobs = np.repeat([0, 1, 2], 5)
+    low, high = stats.bootstrap(logs, jobs, seed=1)
+    assert low[0] == pytest.approx(1 - math.sqrt(3 / 2))
+    assert high[0] == pytest.approx(1 + math.sqrt(3 / 2))
+
+
+def test_the_bootstrap_is_the_same_for_the_same_seed_alone() -> None:
+    logs = np.random.default_rng(6).standard_normal((12, 2))
+    jobs = np.repeat([4, 7], 6)
+    first = stats.bootstrap(logs, jobs, seed=1)
+    again = stats.bootstrap(logs, jobs, seed=1)
+    other = stats.bootstrap(logs, jobs, seed=2)
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+@given(
+    st.lists(st.integers(-50, 50), min_size=1, max_size=12).flatmap(
+        lambda values: st.tuples(
+            st.just(values), st.lists(st.integers(0, 4), min_size=len(values), max_size=len(values))
+        )
+    )
+)
+def test_a_weighted_median_is_the_median_of_the_repeated_values(
+    drawn: tuple[list[int], list[int]],
+) -> None:
+    values, counts = drawn
+    if sum(counts):
+        numbers = np.array([counts], dtype=np.int16)
+        found = stats._weighted_medians(np.array(values, dtype=np.float64), numbers)
+        assert found[0] == np.median(np.repeat(values, counts))
+
+
+def test_drawn_rounds_are_as_many_as_their_allocations_have() -> None:
+    """Allocations of 2 and 4 rounds: either, both or each twice."""
+    counts = stats._resampled((0, 0, 1, 1, 1, 1), 9)
+    shares = {(int(row[:2].sum()), int(row[2:].sum())) for row in counts}
+    assert shares == {(4, 0), (2, 4), (0, 8)}
+    assert len(counts) == stats.RESAMPLES
+    assert counts.mean(axis=0) == pytest.approx(1.0, abs=0.15)
+
+
+# ------------------------------------------------------------------ the joint test
+
+
+def flips(logs: list[list[float]]) -> float:
+    """The same by its definition, with Student's t itself."""
+
+    def greatest(signs: tuple[int, ...]) -> float:
+        columns = zip(
+            *([s * v for v in row] for s, row in zip(signs, logs, strict=True)), strict=True
+        )
+        return max(abs(mean(c)) / stdev(c) * math.sqrt(len(c)) for c in columns)
+
+    seen = greatest((1,) * len(logs))
+    every = [greatest(signs) for signs in product((1, -1), repeat=len(logs))]
+    return float(sum(t >= seen * (1 - 1e-9) for t in every) / len(every))
+
+
+def test_the_joint_test_is_the_one_that_its_definition_gives() -> None:
+    rng = np.random.default_rng(7)
+    for shift in (0.0, 0.5, 1.0):
+        logs = rng.standard_normal((6, 3)) + shift
+        assert stats.joint_p(logs) == pytest.approx(flips(logs.tolist()))
+
+
+def test_all_rounds_on_one_side_give_the_least_p_that_there_is() -> None:
+    rng = np.random.default_rng(8)
+    for rounds, least in ((5, 2 / 32), (6, 2 / 64), (12, 2 / 4096)):
+        logs = 1.0 + 0.01 * rng.standard_normal((rounds, 3))
+        assert stats.joint_p(logs) == pytest.approx(least)
+    many = 1.0 + 0.01 * rng.standard_normal((40, 3))
+    assert 1 / stats.FLIPS <= stats.joint_p(many) <= 2 / stats.FLIPS
+
+
+def test_random_flips_come_near_to_all_flips(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = np.random.default_rng(9).standard_normal((12, 4)) + 0.45
+    exact = stats.joint_p(logs)
+    assert 0.02 < exact < 0.5
+    stats._signs.cache_clear()
+    monkeypatch.setattr(stats, "FLIPS", 4095)
+    assert stats.joint_p(logs, seed=3) == pytest.approx(exact, abs=0.03)
+    stats._signs.cache_clear()
+
+
+def test_what_does_not_differ_is_certain_and_gaps_count_for_nothing() -> None:
+    assert stats.joint_p(np.zeros((6, 2))) == 1.0
+    logs = np.random.default_rng(10).standard_normal((6, 1)) + 1.0
+    with_gap = np.hstack([logs, np.full((6, 1), np.nan)])
+    assert stats.joint_p(with_gap) == stats.joint_p(logs)
+
+
+def test_the_joint_test_takes_the_best_column_and_pays_for_the_search() -> None:
+    rng = np.random.default_rng(11)
+    noise = rng.standard_normal((10, 20))
+    strong = np.hstack([noise, 2.0 + 0.3 * rng.standard_normal((10, 1))])
+    assert stats.joint_p(strong) < 0.01
+    worst = min(stats.joint_p(noise[:, [k]]) for k in range(20))
+    assert stats.joint_p(noise) > worst
+
+
+# ------------------------------------------------------------------ small helpers
+
+
+def test_rounds_for_a_gap() -> None:
+    assert stats.rounds_for(0.1, 0.1, power=False) == math.ceil(1.96**2)
+    assert stats.rounds_for(0.1, 0.1) == math.ceil(2.802**2)
+    assert stats.rounds_for(0.2, 0.1) == math.ceil(4 * 2.802**2)
+    assert stats.rounds_for(0.1, 0.05) == math.ceil(4 * 2.802**2)
+    assert stats.rounds_for(0.1, 0.0) is None
+    assert stats.rounds_for(0.1, -0.1) is None
+    assert stats.rounds_for(math.nan, 0.1) is None
+    assert stats.rounds_for(1.0, 0.02803) == 9993
+    assert stats.rounds_for(1.0, 0.02801) is None
+
+
+def test_medians_and_deviations_pass_over_gaps() -> None:
+    gap = math.nan
+    logs = np.array([[1.0, gap, 3.0, gap], [2.0, 5.0, gap, gap], [6.0, 8.0, gap, gap]])
+    assert stats.filled(logs).tolist() == [True, True, True, False]
+    assert stats.medians(logs[:, :3]).tolist() == [2.0, 6.5, 3.0]
+    assert stats.medians(logs[:, :1]).tolist() == [2.0]
+    found = stats.deviations(logs[:, :3])
+    assert found[0] == pytest.approx(stdev([1, 2, 6]))
+    assert found[1] == pytest.approx(stdev([5, 8]))
+    assert math.isnan(found[2])
