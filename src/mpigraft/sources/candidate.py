@@ -28,6 +28,7 @@ class Here:
         out: some launchers would look for their daemon, and no answer would be like another."""
         kept = {k: v for k, v in env.base(self.environ).items()
                 if not k.startswith(env.BASE_PREFIXES)}  # fmt: skip
+        kept.setdefault("HOME", "/")  # without one ompi_info of Open MPI 5 lists nothing
         if loader and (path := self.environ.get("LD_LIBRARY_PATH")):
             kept["LD_LIBRARY_PATH"] = path
         return kept

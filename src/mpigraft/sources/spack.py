@@ -57,7 +57,7 @@ def _candidates(tree: Path, database: Any) -> Iterator[Candidate]:
     """Installed MPIs of one database; entries of an unknown form are passed over."""
     table = database.get("database") if isinstance(database, dict) else None
     installs = table.get("installs") if isinstance(table, dict) else None
-    for digest, record in sorted((installs or {}).items()):
+    for digest, record in sorted(installs.items()) if isinstance(installs, dict) else ():
         if not isinstance(record, dict) or not record.get("installed", True):
             continue
         spec, path = record.get("spec"), record.get("path")
