@@ -31,10 +31,10 @@ demo: $(VENV)/.package $(PREBUILT) ## fetch three MPIs, measure them side by sid
 test: export MPIGRAFT_HOME := $(TEST_CACHE)/home
 test: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
 test: export MPIGRAFT_TEST_ALL := 1
-test: lint $(PREBUILT) ## lint, then every test
+test: lint $(PREBUILT) ## lint, then every test; ARGS="-k ..." for some
 	@tools/setup debian tests/debian-packages
 	@rm -rf $(TEST_CACHE)/home/cache
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(ARGS)
 
 lint: $(VENV)/.dev $(VENV)/.package ## formatting, ruff, mypy, import order
 	@$(BIN)/ruff format --check --quiet .

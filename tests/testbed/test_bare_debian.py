@@ -56,11 +56,16 @@ def set_up_and_smoke(root: Root, project: str, user: str) -> None:
     say(".venv/bin/mpigraft get mpich")
     found = json.loads(say(".venv/bin/mpigraft discover --json"))
     assert [mpi["usable"] for mpi in found["mpis"] if mpi["family"] == "mpich"] == [True]
+    mpigraft = ".venv/bin/mpigraft --store results"
     say(
-        ".venv/bin/mpigraft --store results bench --here --mpi mpich --transport ofi-tcp"
-        " --benchmark native:latency --rounds 1"
+        f"{mpigraft} bench --here --mpi mpich --transport ofi-tcp --transport ucx"
+        " --benchmark native:latency --max 64 --rounds 1"
     )
-    assert "latency" in say(".venv/bin/mpigraft --store results compare")
+    shown = json.loads(say(f"{mpigraft} results show --json"))["configurations"]
+    assert {row["asked"]: row["proven"] for row in shown} == {"ofi-tcp": True, "ucx": True}
+    (compared,) = json.loads(say(f"{mpigraft} compare --json"))["comparisons"]
+    assert [cell["size"] for cell in compared["cells"]] == [1, 2, 4, 8, 16, 32, 64]
+    say(f"{mpigraft} report -o report.html && grep -q plotly report.html")
 
 
 @pytest.mark.testbed
