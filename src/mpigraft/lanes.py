@@ -188,6 +188,7 @@ class Heard:
     beside: bool = False
     reason: str = ""  # why it is not proven
     refused: bool = False  # MPI itself said that it cannot
+    untold: bool = False  # this MPI never says
     wire: Wire = Wire.UNREAD
     by_wire: bool = False  # it is the kernel's counters that contradict
 
@@ -219,6 +220,8 @@ def hear(
         reason = f"MPI refused it: {phase.error or 'no reason given'}"
         return Heard(proof=silent, reason=reason, refused=True)
     due = [s for s in mine if s.proves]
+    if not any(sign.lane for sign in due):
+        return Heard(proof=silent, reason="this MPI does not say what carries it", untold=True)
     seen = _all_seen(due, output)
     if missing := _missing(due, seen, ranks):
         return Heard(proof=silent, reason=missing)
@@ -236,8 +239,6 @@ def _all_seen(signs: Iterable[Sign], output: Sequence[Line]) -> list[Seen]:
 
 def _missing(due: Sequence[Sign], seen: Sequence[Seen], ranks: int) -> str:
     """Why signs do not suffice; empty if they do."""
-    if not any(sign.lane for sign in due):
-        return "nothing that the library prints would tell"
     for sign in due:
         if sign not in [s.sign for s in seen]:
             return f"no line matches {sign.pattern!r}"

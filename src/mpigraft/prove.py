@@ -146,11 +146,14 @@ def worth_repeating(evidence: Evidence) -> bool:
 def _all_proven(heard: Sequence[Heard]) -> bool:
     """Whether messages were proven and nothing that moved bytes is left unproven. Findings say
     why not; this says it again by itself, so that a finding forgotten is not a pass."""
-    moved = [h.proof for h in heard if h.proof.standing is not Standing.NOT_EXERCISED]
-    proven = [proof for proof in moved if proof.standing is Standing.PROVEN]
-    refused = sum(h.refused for h in heard)
-    messages = any(proof.kind is Kind.P2P for proof in proven)
-    return messages and len(proven) + refused == len(moved)
+    moved = [h for h in heard if h.proof.standing is not Standing.NOT_EXERCISED]
+    messages = [h for h in moved if h.proof.kind is Kind.P2P]
+    others = [h for h in moved if h.proof.kind is not Kind.P2P]
+    return (
+        bool(messages)
+        and all(h.proof.standing is Standing.PROVEN for h in messages)
+        and all(h.proof.standing is Standing.PROVEN or h.refused or h.untold for h in others)
+    )
 
 
 def _hear_all(
@@ -255,9 +258,11 @@ def _of_lanes(
         proof = one.proof
         what = f"{proof.kind} {proof.peer}"
         if proof.standing is Standing.NO_EVIDENCE and ended and not one.refused:
+            excused = one.untold and proof.kind is not Kind.P2P
+            level = Level.WARNING if excused else Level.ERROR
             why = "silence is no evidence: another lane may have carried the bytes"
             seen = f"{what}: no evidence that {asked or 'anything'} ran: {one.reason}"
-            found.append(Finding(Level.ERROR, "no-evidence", seen, why, _known(known)[1]))
+            found.append(Finding(level, "no-evidence", seen, why, _known(known)[1]))
         if proof.standing is not Standing.PROVEN:
             continue
         if one.beside:

@@ -171,23 +171,23 @@ def _row_for(name: str, mpi: MpiInstall, facts: Facts) -> Row:
     for row in candidates:
         if not _excluded(row.when, mpi, facts):
             return row
-    reasons = [f"{row.id}: {_excluded(row.when, mpi, facts)}" for row in candidates]
-    raise MissingError(f"no row of {name} is meant for {mpi.id} here ({'; '.join(reasons)})")
+    reasons = dict.fromkeys(_excluded(row.when, mpi, facts) for row in candidates)
+    raise MissingError(f"{name} is not known for {mpi.id} here: {'; or '.join(reasons)}")
 
 
 def _excluded(when: When, mpi: MpiInstall, facts: Facts) -> str:
     """Why a row is not meant for this MPI on this machine; empty if it is."""
     if when.mpi is not None and version(mpi.version) not in when.mpi:
-        return f"is for {when.mpi}, this is {mpi.version}"
+        return f"it is for {mpi.family} {when.mpi}, this is {mpi.version}"
     if when.libfabric is not None:
         library = mpi.libfabric
         if library is None or library.version is None:
             return "the version of its libfabric is not known"
         if version(library.version) not in when.libfabric:
-            return f"is for libfabric {when.libfabric}, this is {library.version}"
+            return f"it is for libfabric {when.libfabric}, this is {library.version}"
     for name, wanted in when.flags:
         if facts.flags[name] is not wanted:
-            return f"is for machines {'with' if wanted else 'without'} {name}"
+            return f"it is for machines {'with' if wanted else 'without'} {name}"
     return ""
 
 

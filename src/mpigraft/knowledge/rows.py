@@ -79,6 +79,7 @@ class Row:
     launcher: tuple[tuple[str, str], ...]
     probe: tuple[tuple[str, str], ...]
     signs: tuple[Sign, ...]
+    untold: tuple[Kind, ...]  # kinds of which this MPI says nothing
     broken: str
     issues: tuple[str, ...]
     sources: tuple[str, ...]
@@ -165,6 +166,7 @@ def _row(table: Table, groups: Groups, tells: Tells) -> Row:
         env=_templates(table, "env"),
         launcher=_templates(table, "launcher"),
         probe=tuple(probe.items()),
+        untold=_kinds(table, "untold", []),
         signs=tuple(signs),
         broken=table.text("broken", ""),
         issues=table.texts("issues", []),
@@ -191,10 +193,11 @@ def _signs(table: Table, tell: Tell, peers: tuple[Peer, ...]) -> Iterator[Sign]:
     """Two signs for each kind and peer class: what proves the wish, what contradicts it."""
     absent = bool(table.flag("absent"))
     expect = None if absent else table.pattern("expect")
+    also = table.pattern("also", "")
     label = table.label("lane")
     wire = table.choice("wire", WIRES, "")
     beside = bool(table.flag("beside"))
-    kinds = _kinds(table)
+    kinds = _kinds(table, "kinds", list(Kind))
     wanted = _peers(table, "peers") or tell.peers or tuple(p for p in peers if p is not Peer.SELF)
     table.done()
     if wire and not label:
@@ -204,14 +207,15 @@ def _signs(table: Table, tell: Tell, peers: tuple[Peer, ...]) -> Iterator[Sign]:
         if expect is not None:
             pattern = tell.proof(expect, named=label is True)
             yield Sign(kind, peer, pattern, lane, True, "any", wire, beside)
-        yield Sign(kind, peer, tell.contradiction(expect), tell.other or tell.name, False)
+        fine = f"{expect}|{also}" if also else expect
+        yield Sign(kind, peer, tell.contradiction(fine), tell.other or tell.name, False)
 
 
-def _kinds(table: Table) -> tuple[Kind, ...]:
-    names = table.texts("kinds", list(Kind))
+def _kinds(table: Table, key: str, default: Sequence[str]) -> tuple[Kind, ...]:
+    names = table.texts(key, list(default))
     for name in names:
         if name not in set(Kind):
-            raise table.wrong("kinds", f"{name!r} is none of {', '.join(Kind)}")
+            raise table.wrong(key, f"{name!r} is none of {', '.join(Kind)}")
     return tuple(Kind(name) for name in names)
 
 
@@ -261,11 +265,14 @@ def _templates(table: Table, key: str) -> tuple[tuple[str, str], ...]:
 
 
 def _provable(table: Table, row: Row) -> None:
-    """Refuse a row that could never be proven: each kind and peer class that it serves, self left
-    out, needs a sign that names the lane."""
+    """Refuse a row that could not be proven: each kind and peer class that it serves, self left
+    out, needs a sign that names the lane, unless the row says that this kind is never told."""
     if not row.env:
         raise table.wrong("env", "nothing is forced, so another transport could run instead")
     for kind, peer in product(Kind, (p for p in row.peers if p is not Peer.SELF)):
         named = [s for s in row.signs if (s.kind, s.peer) == (kind, peer) and s.proves and s.lane]
-        if not named:
-            raise table.wrong("signs", f"none names the lane of {kind} {peer}")
+        if bool(named) is (kind in row.untold):
+            what = "names the lane although untold" if named else "has no sign that names the lane"
+            raise table.wrong("signs", f"{kind} {peer} {what}")
+    if Kind.P2P in row.untold:
+        raise table.wrong("untold", "messages must be told")

@@ -119,6 +119,10 @@ class Range:
             self.high is None or version < self.high
         )
 
+    def __str__(self) -> str:
+        bounds = ((">=", self.low), ("<", self.high))
+        return ",".join(f"{sign}{'.'.join(map(str, v))}" for sign, v in bounds if v is not None)
+
     def meets(self, other: Range) -> bool:
         """Whether some version is in both; `low` is in its range, so `high` decides."""
         lows = [r.low for r in (self, other) if r.low is not None]
