@@ -226,14 +226,18 @@ static void open_memory(int buffers)
 /* An MPI that says that it cannot read GPU memory dies in its first memcpy: say so before. */
 static void warn_of_unaware_mpi(int buffers)
 {
-    static const char *const names[] = {NULL, "MPIX_Query_cuda_support",
-                                        "MPIX_Query_rocm_support"};
-    int (*query)(void) = NULL;
-    void *found = buffers ? dlsym(RTLD_DEFAULT, names[buffers]) : NULL;
-    memcpy(&query, &found, sizeof found);
-    if (query && !query() && speaker == 0)
-        fprintf(stderr, "mpigraft-bench: warning: %s says that this MPI cannot use GPU memory\n",
-                names[buffers]);
+    static const char *const names[][2] = {
+        [BUFFERS_CUDA] = {"MPIX_Query_cuda_support", NULL},
+        [BUFFERS_ROCM] = {"MPIX_Query_rocm_support", "MPIX_Query_hip_support"}};
+    for (int i = 0; i < 2 && buffers != BUFFERS_HOST && names[buffers][i]; i++) {
+        int (*query)(void) = NULL;
+        void *found = dlsym(RTLD_DEFAULT, names[buffers][i]);
+        memcpy(&query, &found, sizeof found);
+        if (query && !query() && speaker == 0)
+            fprintf(stderr,
+                    "mpigraft-bench: warning: %s says that this MPI cannot use GPU memory\n",
+                    names[buffers][i]);
+    }
 }
 
 #endif

@@ -1,0 +1,94 @@
+"""How tests launch the C programs, compile others and read what rank 0 printed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mpigraft import env
+from mpigraft.model import Abi, Family
+from mpigraft.natives import BENCH
+from mpigraft.run import Completed, run
+
+C = Path(__file__).parent / "c"
+LIMIT_S = 240.0
+SHORT = ("--budget", "2", "--samples", "4", "--warmup", "2")
+
+
+def abi_of(family: Family) -> Abi:
+    return Abi.OMPI if family is Family.OPENMPI else Abi.MPICH
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Starts programs under the launchers of the real MPIs."""
+
+    mpis: Mapping[Family, Path]
+    programs: Path  # the prebuilt ones of this architecture
+
+    def launch(
+        self,
+        family: Family,
+        *words: str | Path,
+        ranks: int = 2,
+        env: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Run `words` on each rank, with `env` for the ranks only, as launches have it."""
+        rows = [f"{k}={v}" for k, v in (env or {}).items()]
+        argv = [*self.launcher(family, ranks), "env", *rows, *words]
+        return run(argv, env=self.environment(family), limit_s=LIMIT_S)
+
+    def bench(
+        self,
+        family: Family,
+        *words: str,
+        abi: Abi | None = None,
+        ranks: int = 2,
+        env: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """mpigraft-bench with a short budget; a later option overrides an earlier one."""
+        program = self.programs / (abi or abi_of(family)) / BENCH
+        return self.launch(family, program, *SHORT, *words, ranks=ranks, env=env)
+
+    def launcher(self, family: Family, ranks: int) -> list[str | Path]:
+        prefix = self.mpis[family]
+        match family:
+            case Family.OPENMPI:
+                words = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "--mca", "pml", "ob1"]
+                return [prefix / "bin/mpirun", *words, "-n", str(ranks)]
+            case Family.INTEL:
+                return [prefix / "bin/mpiexec.hydra", "-n", str(ranks)]
+            case _:
+                return [prefix / "bin/mpiexec", "-n", str(ranks)]
+
+    def environment(self, family: Family) -> dict[str, str]:
+        prefix = self.mpis[family]
+        values = {**env.base(), "LD_LIBRARY_PATH": str(prefix / "lib")}
+        if family is Family.OPENMPI:
+            values |= {f"OMPI_ALLOW_RUN_AS_ROOT{end}": "1" for end in ("", "_CONFIRM")}
+        if family is Family.INTEL:
+            values |= {"I_MPI_ROOT": str(prefix), "FI_PROVIDER_PATH": str(prefix / "lib")}
+            values |= {"I_MPI_FABRICS": "shm"}
+        return values
+
+
+def compile_c(source: str | Path, output: Path, *words: str | Path) -> Path:
+    """Compile one of tests/native/c, or any file, with gcc; every warning is an error."""
+    flags = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-O1")
+    done = run(["gcc", *flags, C / source, *words, "-o", output, "-ldl"], env=dict(os.environ))
+    assert done.ok, done.text()
+    return output
+
+
+def records(done: Completed) -> list[dict[str, Any]]:
+    """The JSON lines of rank 0. What libraries print beside them is not ours to judge."""
+    lines = done.stdout.decode(errors="replace").splitlines()
+    return [json.loads(line) for line in lines if line.startswith('{"mpigraft":')]
+
+
+def values(done: Completed) -> list[dict[str, Any]]:
+    return [r for r in records(done) if r["mpigraft"] == "value"]
