@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 
+from mpigraft.errors import UsageError
 from mpigraft.model import EnvRow, Scope
 
 BASE = (
@@ -27,7 +28,8 @@ SHOWN_PREFIXES = (
 )  # fmt: skip
 SHOWN = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "CUDA_VISIBLE_DEVICES")
 SECRET_NAME = re.compile(
-    r"TOKEN|SECRET|PASS(WORD|WD|PHRASE)?|CREDENTIAL|COOKIE|AUTH|PRIVATE|API_?KEY|ACCESS_?KEY",
+    r"TOKEN|SECRET|PASS(WORD|WD|PHRASE)?|CREDENTIAL|COOKIE|AUTH|PRIVATE|JWT|BEARER|"
+    r"(API|ACCESS|SIGNING|SSH|DEPLOY)_?KEY|_(PAT|PWD)$",
     re.IGNORECASE,
 )
 STRUCK = "[struck out]"
@@ -57,28 +59,49 @@ def apply(environment: Mapping[str, str], rows: Iterable[EnvRow], *scopes: Scope
 
 
 def rank_argv(rows: Iterable[EnvRow], program: tuple[str, ...]) -> tuple[str, ...]:
-    """`program` inside an `env` that applies the rows of scope RANK; the last of a name wins."""
+    """`program` inside an `env` that applies the rows of scope RANK; the last of a name wins.
+
+    Raises UsageError for what `env` would take for something else: a variable's name with "="
+    or a leading "-", a program with "=" in its path.
+    """
     last = {row.name: row for row in rows if row.scope is Scope.RANK}
     if not last:
         return program
+    if wrong := [name for name in last if not name or name.startswith("-") or "=" in name]:
+        raise UsageError(
+            f"{wrong[0]!r} cannot be the name of an environment variable",
+            mend="give settings as NAME=VALUE",
+        )
+    if program and "=" in program[0]:
+        raise UsageError(
+            f"{program[0]}: a program's path may not contain '='",
+            why="env(1), which sets the ranks' environment, takes it for a variable",
+            mend="start it through a symbolic link without '=' in its path",
+        )
     drops = [word for name, row in last.items() if row.value is None for word in ("-u", name)]
     sets = [f"{name}={row.value}" for name, row in last.items() if row.value is not None]
     return ("env", *drops, *sets, *program)
 
 
 def shown(environment: Mapping[str, str]) -> dict[str, str]:
-    """What may be stored or printed of an environment: an allow-list, secrets struck out."""
+    """What may be stored or printed of an environment: an allow-list, secrets struck out, also
+    where the value of one stands in an innocent variable."""
     return {
-        name: STRUCK if SECRET_NAME.search(name) else value
+        name: STRUCK if SECRET_NAME.search(name) else redact(redact(value), environment)
         for name, value in sorted(environment.items())
         if name in SHOWN or name.startswith(SHOWN_PREFIXES)
     }
 
 
 def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
-    """Foreign output with the values of secret-looking variables struck out of it."""
+    """Foreign output with the values of secret-looking variables struck out of it.
+
+    Values of fewer than six characters stay: as a rule they are settings (AUTH=none), and text
+    would lose every "none". Of values with several lines, keys for instance, each line counts.
+    """
     source = os.environ if environ is None else environ
-    values = {v for k, v in source.items() if SECRET_NAME.search(k) and len(v) >= 6}
+    secret = [v for k, v in source.items() if SECRET_NAME.search(k)]
+    values = {part for v in secret for part in (v, *v.splitlines()) if len(part.strip()) >= 6}
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, STRUCK)
     return text

@@ -16,7 +16,10 @@ SCHEMA = 1  # added keys keep the number, changed ones do not
 
 
 def plain(value: Any) -> Any:
-    """A value of the model as what JSON knows: dict, list, str, number, bool, None."""
+    """A value of the model as what JSON knows: dict, list, str, number, bool, None.
+
+    Sets come out sorted: their own order changes from process to process.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Enum):
@@ -24,8 +27,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
+        return {str(plain(k)): plain(v) for k, v in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted((plain(v) for v in value), key=canonical)
+    if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
     return value
 

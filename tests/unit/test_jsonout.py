@@ -1,0 +1,104 @@
+"""Canonical JSON: one text and one digest for one value, in every process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft import jsonout, run
+from mpigraft.model import Peer, Standing
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+VALUES = st.recursive(
+    SCALARS.filter(lambda v: v not in (float("inf"), float("-inf"))),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=12,
+)
+
+
+class Number(Enum):
+    ONE = 1
+
+
+@dataclass(frozen=True)
+class Inner:
+    path: Path
+    peer: Peer
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: tuple[Inner, ...]
+    names: frozenset[str]
+    table: dict[Any, int]
+
+
+def test_values_of_the_model_become_plain() -> None:
+    inner = Inner(Path("/a/b"), Peer.ON_NODE)
+    value = Outer(
+        (inner,), frozenset({"b", "a"}), {Peer.SELF: 1, Number.ONE: 2, Path("/c"): 3, 4: 5}
+    )
+    assert jsonout.plain(value) == {
+        "inner": [{"path": "/a/b", "peer": "on-node"}],
+        "names": ["a", "b"],
+        "table": {"self": 1, "1": 2, "/c": 3, "4": 5},
+    }
+
+
+@given(value=VALUES)
+def test_canonical_text_is_the_value(value: Any) -> None:
+    assert json.loads(jsonout.canonical(value)) == value
+    assert jsonout.plain(jsonout.plain(value)) == jsonout.plain(value)
+
+
+@given(value=st.dictionaries(st.text(), st.integers(), min_size=2))
+def test_the_order_of_keys_does_not_count(value: dict[str, int]) -> None:
+    turned = dict(reversed(value.items()))
+    assert jsonout.canonical(turned) == jsonout.canonical(value)
+    assert jsonout.digest(turned) == jsonout.digest(value)
+    more = {**value, "".join(value) + "x": 1}
+    assert jsonout.digest(more) != jsonout.digest(value)
+
+
+def test_canonical_text_is_ascii_without_blanks() -> None:
+    text = jsonout.canonical({"ü": [1, 2.5, None], "a b": True})
+    assert text == '{"a b":true,"\\u00fc":[1,2.5,null]}'
+    assert (
+        jsonout.digest({"ü": [1, 2.5, None], "a b": True})
+        == hashlib.sha256(text.encode()).hexdigest()
+    )
+
+
+def test_a_set_has_one_digest_in_every_process() -> None:
+    """The order of a set of strings changes with the process's hash seed."""
+    source = "from mpigraft import jsonout; print(jsonout.digest({c * 3 for c in 'abcdefghij'}))"
+    seen = set()
+    for seed in ("1", "2", "3"):
+        environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)}
+        done = run.run([sys.executable, "-c", source], env=environment)
+        assert done.ok, done.text()
+        seen.add(done.text())
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), [1, {"x": float("-inf")}]])
+def test_what_json_has_no_number_for_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        jsonout.canonical(value)
+    with pytest.raises(ValueError, match="JSON"):
+        jsonout.document(value=value)
+
+
+def test_a_document_starts_with_the_schema() -> None:
+    text = jsonout.document(mpis=[Standing.PROVEN], path=Path("/x"))
+    assert list(json.loads(text)) == ["schema", "mpis", "path"]
+    assert json.loads(text) == {"schema": jsonout.SCHEMA, "mpis": ["proven"], "path": "/x"}
