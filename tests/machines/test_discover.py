@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mpigraft import discover
 from mpigraft.cli.discover import as_document, lines
 from mpigraft.jsonout import document
-from mpigraft.model import Abi, Family, MpiInstall, Scope
+from mpigraft.model import Abi, EnvRow, Family, MpiInstall, Scope
 from mpigraft.sources import install, probe
 from mpigraft.sources.candidate import Candidate, Here
 from tests.machines.trees import VERSIONS, launcher, library, put
@@ -90,6 +90,18 @@ def test_intel_is_told_where_it_lies(tmp_path: Path) -> None:
     assert rank["I_MPI_ROOT"] == str(tmp_path)
     assert rank["LD_LIBRARY_PATH"] == f"{tmp_path}/lib:{tmp_path}/opt/mpi/libfabric/lib"
     assert rank["FI_PROVIDER_PATH"] == f"{tmp_path}/opt/mpi/libfabric/lib/prov"
+
+
+def test_what_a_place_sets_wins_over_the_rules(tmp_path: Path) -> None:
+    libmpi = library(tmp_path / "lib/libmpi.so.12", VERSIONS["intel"])
+    own = EnvRow("I_MPI_ROOT", "/module/says", Scope.RANK, "module")
+    place = replace(candidate(libmpi, Family.INTEL), environment=(own,))
+    made = install.describe(place, Here({"PATH": PLAIN_PATH}), ())
+    assert isinstance(made, MpiInstall)
+    assert [r for r in made.environment if r.scope is Scope.RANK and r.name == "I_MPI_ROOT"] == [
+        own
+    ]
+    assert "LD_LIBRARY_PATH" in {r.name for r in made.environment}
 
 
 def test_a_folder_of_the_loader_needs_no_path(tmp_path: Path) -> None:
@@ -369,12 +381,18 @@ def test_the_fetched_ones_are_told_whole(fresh_home: Path) -> None:
     assert {"lnx", "tcp", "shm"} <= set(openmpi["libfabric"]["offers"])
     assert {"self", "tcp"} <= set(openmpi["ucx"]["offers"])
     assert mpich["device"] == "ch4:ucx,ofi"
-    assert intel["libfabric"]["path"].startswith(intel["prefix"])
+    own = Path(intel["prefix"]).resolve()
+    assert Path(intel["libfabric"]["path"]).is_relative_to(own)
     assert {"tcp", "shm"} <= set(intel["libfabric"]["offers"])
     assert {t["name"] for t in intel["transports"] if t["usable"]} >= {"shm", "ofi-tcp"}
     for mpi in by_family.values():
         assert "MPI_Init" in {name.partition("@")[0] for name in mpi["abi_facts"]["exported"]}
         assert all(len(lib["digest"]) == 64 for lib in mpi["abi_facts"]["closure"])
+
+
+def test_a_machine_without_an_mpi_says_how_to_get_one(tmp_path: Path) -> None:
+    page = "\n".join(lines(discover.machine(Here({"PATH": PLAIN_PATH}, tmp_path)), 80))
+    assert "`mpigraft get openmpi` fetches one" in page
 
 
 @pytest.mark.mpi

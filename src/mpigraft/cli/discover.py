@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -118,13 +119,12 @@ def _hardware(machine: Machine) -> Iterator[tuple[str, str]]:
     )
     yield "cpu", f"{cpu.model} ({cpu.architecture}): {counts}; {machine.memory_mib / 1024:.1f} GiB"
     for device in machine.fabrics:
-        facts = ", ".join(f"{name} {value}" for name, value in device.details)
-        yield device.name, f"{device.kind}, {device.state}" + (f", {facts}" if facts else "")
+        yield device.name, ", ".join((device.kind, device.state, *_facts(device.details)))
     copies = (f"{c.name}: {'usable' if c.usable else c.reason}" for c in machine.single_copy)
     yield "single copy", "; ".join(copies)
     for gpu in machine.gpus:
-        facts = ", ".join(f"{name} {value}" for name, value in gpu.details)
-        yield f"gpu {gpu.index}", f"{gpu.name}, {gpu.memory_mib} MiB, {facts}"
+        words = (gpu.name, f"{gpu.memory_mib} MiB", *_facts(gpu.details))
+        yield f"gpu {gpu.index}", ", ".join(words)
     if scheduler := machine.scheduler:
         where = f"in job {scheduler.job}" if scheduler.in_allocation else "not in an allocation"
         yield "scheduler", f"{scheduler.name} {scheduler.version}, {where}"
@@ -132,6 +132,11 @@ def _hardware(machine: Machine) -> Iterator[tuple[str, str]]:
         offers = ", ".join(launcher.pmi_offered)
         told = f"{launcher.path} {launcher.version or launcher.reason}"
         yield launcher.name, told + (f"; offers PMI by {offers} (not probed)" if offers else "")
+
+
+def _facts(details: tuple[tuple[str, str], ...]) -> list[str]:
+    """`driver cxi_ss1`, and `virtual` where the value is a plain yes."""
+    return [name if value == "yes" else f"{name} {value}" for name, value in details]
 
 
 def _count(number: int, word: str) -> str:
@@ -144,9 +149,12 @@ def _mpi(mpi: MpiInstall) -> Iterator[tuple[str, str]]:
     if not mpi.usable:
         yield "reason", mpi.reason
         return
-    yield "abi", f"{mpi.abi} ({mpi.soname}) in {mpi.libmpi}"
-    launcher = f"{mpi.launcher} ({mpi.launcher_kind} {mpi.launcher_version})".replace(" )", ")")
-    yield "launcher", launcher if mpi.launcher else f"none of its own: {mpi.launcher_kind}"
+    yield "abi", f"{mpi.abi}: {mpi.soname}"
+    yield "libmpi", _short(mpi.libmpi, mpi)
+    if mpi.launcher:
+        yield "launcher", f"{_short(mpi.launcher, mpi)}, {mpi.launcher_kind} {mpi.launcher_version}"
+    else:
+        yield "launcher", f"none of its own: {mpi.launcher_kind}"
     if mpi.wrappers:
         yield "wrappers", " ".join(path.name for _, path in mpi.wrappers)
     if mpi.device:
@@ -157,11 +165,26 @@ def _mpi(mpi: MpiInstall) -> Iterator[tuple[str, str]]:
     for library in (mpi.libfabric, mpi.ucx):
         if library is not None:
             yield library.name, _library(library)
+    yield from _transports(mpi)
+
+
+def _transports(mpi: MpiInstall) -> Iterator[tuple[str, str]]:
+    """Those that run here in one line, the others by why they do not."""
     if usable := [t.name for t in mpi.transports if t.usable]:
         yield "transports", " ".join(usable)
+    missing: dict[str, list[str]] = {}
     for transport in mpi.transports:
         if not transport.usable:
-            yield "not here", f"{transport.name}: {transport.reason}"
+            missing.setdefault(transport.reason, []).append(transport.name)
+    for reason, names in missing.items():
+        yield "not here", f"{', '.join(names)}: {reason}"
+
+
+def _short(path: Path | None, mpi: MpiInstall) -> str:
+    """A path below the MPI's own prefix, which a `found` line has named; others in full."""
+    if path and len(mpi.prefix.parts) > 2 and path.is_relative_to(mpi.prefix):
+        return str(path.relative_to(mpi.prefix))
+    return str(path)
 
 
 def _library(library: NetLibrary) -> str:

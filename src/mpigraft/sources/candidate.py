@@ -46,7 +46,7 @@ class Candidate:
     bins: tuple[Path, ...]  # folders of its launcher and wrappers
     family: Family | None = None
     version: str = ""
-    environment: tuple[EnvRow, ...] = ()  # what the place sets (a module); {} rules otherwise
+    environment: tuple[EnvRow, ...] = ()  # what the place sets (a module): over the rules
     suffix: str = ""  # of program names, where MPIs share a folder: mpirun.openmpi
     reason: str = ""  # why it cannot be used, where that is clear from the place alone
 

@@ -82,7 +82,7 @@ def describe(candidate: Candidate, here: Here, devices: Sequence[str]) -> MpiIns
         soname = elf.read(candidate.libmpi).soname or candidate.libmpi.name
     except (OSError, elf.ElfError) as error:
         return _broken(candidate, f"{candidate.libmpi} cannot be read: {error}")
-    rows = candidate.environment or needed_rows(candidate, here)
+    rows = _laid_over(needed_rows(candidate, here), candidate.environment)
     environment = env.apply(here.asking(loader=False), rows, Scope.RANK)
     plugins = _plugins(candidate)
     said = probe.ask("mpi", candidate.libmpi, environment, plugins, devices)
@@ -186,6 +186,12 @@ def needed_rows(candidate: Candidate, here: Here) -> tuple[EnvRow, ...]:
         for name, value in values.items()
         for scope in (Scope.LAUNCHER, Scope.RANK)
     )
+
+
+def _laid_over(needed: Sequence[EnvRow], given: Sequence[EnvRow]) -> tuple[EnvRow, ...]:
+    """What the place itself sets wins over the rules."""
+    rows = {(row.name, row.scope): row for row in (*needed, *given)}
+    return tuple(rows.values())
 
 
 def _default_folder(folder: Path, here: Here) -> bool:
