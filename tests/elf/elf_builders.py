@@ -12,6 +12,26 @@ DT_RUNPATH, DT_GNU_HASH, DT_VERSYM, DT_VERDEF = 29, 0x6FFFFEF5, 0x6FFFFFF0, 0x6F
 DT_VERNEED = 0x6FFFFFFE
 
 
+Rows = list[tuple[int, int | str]]  # of a dynamic section: (tag, value or name of a table)
+
+VERSIONED = """
+int first(void) { return 1; }
+__asm__(".symver second_old, second@V_1");
+int second_old(void) { return 1; }
+__asm__(".symver second_new, second@@V_2");
+int second_new(void) { return 2; }
+int data[7];
+__thread int local_to_thread;
+__attribute__((weak)) int feeble(void) { return 3; }
+__attribute__((visibility("hidden"))) int hidden(void) { return 4; }
+__attribute__((visibility("protected"))) int guarded(void) { return 5; }
+extern int wanted(void);
+extern __attribute__((weak)) int welcome(void);
+int (*use(void))(void) { return welcome ? wanted : first; }
+"""
+NODES = "V_1 { global: *; local: private_*; }; V_2 { } V_1;"
+
+
 def compiled(
     path: Path,
     source: str = "",

@@ -2,82 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
-import re
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from elf_builders import DT_RPATH, DT_RUNPATH, compiled, program
+from loader_oracle import LOADER, agree, library, rpath, runpath, traced
 
-from mpigraft import cache, elf, host_loader, ld_cache, resolve, run
-from mpigraft.elf import ElfError
-from mpigraft.host_loader import INTERPRETERS
-from mpigraft.model import Family
+from mpigraft import elf, host_loader, ld_cache, resolve, run
 from mpigraft.resolve import Rule
 
-LOADER = INTERPRETERS[platform.machine()]
-OLD, NEW = "-Wl,--disable-new-dtags", "-Wl,--enable-new-dtags"
-
 pytestmark = pytest.mark.skipif(not Path(LOADER).exists(), reason="needs glibc's loader")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
-
-
-def rpath(*entries: str | Path) -> tuple[str, str]:
-    return OLD, f"-Wl,-rpath,{':'.join(map(str, entries))}"
-
-
-def runpath(*entries: str | Path) -> tuple[str, str]:
-    return NEW, f"-Wl,-rpath,{':'.join(map(str, entries))}"
-
-
-def library(path: Path, *needs: Path, flags: tuple[str, ...] = ()) -> Path:
-    """A library whose soname is its file name."""
-    return compiled(path, needs=needs, soname=path.name, flags=flags)
-
-
-def traced(path: Path, environment: Mapping[str, str]) -> list[str]:
-    """What the real loader maps, in its order: paths, and names that it does not find."""
-    if elf.read(path).interpreter:
-        argv, extra = [str(path)], {"LD_TRACE_LOADED_OBJECTS": "1"}
-    else:
-        argv, extra = [LOADER, "--list", str(path)], {}
-    done = run.run(argv, env={**environment, **extra})
-    assert done.ok, done.text()
-    found = []
-    for line in done.text().splitlines():
-        if match := re.fullmatch(r"\t(?:.* => )?(.*) \(0x[0-9a-f]+\)", line):
-            path = Path(match[1]).absolute()
-            if path.exists() and not path.samefile(LOADER):  # the kernel's vdso is no file
-                found.append(os.path.normpath(path))
-        elif match := re.fullmatch(r"\t(.*) => not found", line):
-            found.append(match[1])
-    return list(dict.fromkeys(found))  # a missing one is told once for each that needs it
-
-
-def resolved(path: Path, environment: Mapping[str, str]) -> list[str]:
-    return [
-        os.path.normpath(r.path) if r.path else r.name
-        for r in resolve.closure(path, environment=environment)
-        if r.rule is not Rule.INTERPRETER
-    ]
-
-
-def agree(path: Path, environment: Mapping[str, str] | None = None) -> dict[str, resolve.Resolved]:
-    """The loader and resolution map the same. Returns what was resolved, by name."""
-    environment = environment or {}
-    expected = traced(path, environment)
-    assert expected
-    assert resolved(path, environment) == expected
-    return {r.name: r for r in resolve.closure(path, environment=environment)}
 
 
 # ------------------------------------------------------------------ one rule each
@@ -334,107 +273,3 @@ def test_a_missing_library_is_one_row_that_says_what_was_tried(tmp_path: Path) -
         f"RPATH $ORIGIN/lib of {path}",
         "LD_LIBRARY_PATH /absent/one",
     )
-
-
-# ------------------------------------------------------------------ real programs
-
-
-def test_the_systems_programs_resolve_as_the_loader_does() -> None:
-    files = [path for path in sorted(Path("/usr/bin").iterdir())[::12] if path.is_file()]
-    plain = [path for path in files if not path.stat().st_mode & 0o6000]  # no set-user-ID
-    programs = []
-    for path in plain:
-        with contextlib.suppress(ElfError):
-            if elf.read(path).interpreter:
-                programs.append(path)
-    assert len(programs) >= 5
-    for path in programs:
-        assert resolved(path, {}) == traced(path, {}), path
-
-
-@pytest.mark.mpi
-def test_real_mpis_resolve_as_the_loader_does(mpis: Mapping[Family, Path]) -> None:
-    for prefix in mpis.values():
-        for environment in ({}, {"LD_LIBRARY_PATH": f"{prefix}/lib"}):
-            agree(next(prefix.glob("lib/libmpi.so.[0-9]*")), environment)
-
-
-@pytest.mark.mpi
-def test_contents_are_those_of_libmpi_and_its_closure(mpis: Mapping[Family, Path]) -> None:
-    prefix = mpis[Family.OPENMPI]
-    libmpi = next(prefix.glob("lib/libmpi.so.[0-9]*"))
-    found = resolve.contents(libmpi, {})
-    assert found == tuple(sorted(found))
-    digests = dict(found)
-    assert digests["libmpi.so.40"] == cache.file_digest(libmpi)
-    assert digests.keys() >= {"libmpi.so.40", "libopen-pal.so.80", "libc.so.6"}
-    assert all(len(digest) == 64 for digest in digests.values())
-    assert set(digests) == {
-        libmpi.name,
-        *(r.soname for r in resolve.closure(libmpi, environment={})),
-    }
-
-
-@pytest.mark.mpi
-def test_abi_facts_of_an_mpi(mpis: Mapping[Family, Path]) -> None:
-    libmpi = next(mpis[Family.MPICH].glob("lib/libmpi.so.[0-9]*"))
-    facts = resolve.abi_facts(libmpi, {})
-    assert facts.soname == "libmpi.so.12"
-    assert {"MPI_Init", "PMPI_Init"} <= set(facts.exported)
-    assert "FABRIC_1.0" in dict(facts.versions_defined)["libfabric.so.1"]
-    assert any(library == "libc.so.6" for _, library, _ in facts.versions_needed)
-    assert facts.closure[0].path == libmpi
-    assert facts.closure[0].digest == cache.file_digest(libmpi)
-    assert {(x.soname, x.digest) for x in facts.closure} == set(resolve.contents(libmpi, {}))
-
-
-def test_contents_change_with_a_library_and_show_what_is_missing(tmp_path: Path) -> None:
-    b = library(tmp_path / "lib/b.so")
-    a = library(tmp_path / "lib/a.so", b, flags=runpath("$ORIGIN"))
-    first = dict(resolve.contents(a, {}))
-    assert first.keys() == {"a.so", "b.so"}
-    compiled(b, "int more;", soname="b.so")
-    second = dict(resolve.contents(a, {}))
-    assert second["a.so"] == first["a.so"]
-    assert second["b.so"] != first["b.so"]
-    b.unlink()
-    assert dict(resolve.contents(a, {}))["b.so"] == ""
-
-
-def test_a_file_that_is_no_elf_file_is_an_elf_error(tmp_path: Path) -> None:
-    path = tmp_path / "libmpi.so"
-    path.write_text("INPUT(libmpi.so.40)")
-    with pytest.raises(ElfError, match="not an ELF file"):
-        resolve.contents(path, {})
-
-
-# ------------------------------------------------------------------ the loader itself
-
-
-def test_the_loader_is_asked_and_says_what_it_says_elsewhere() -> None:
-    loader = host_loader.loader_of(elf.read(sys.executable), {})
-    assert Path(loader.path).samefile(LOADER)
-    assert loader.cache == "/etc/ld.so.cache"
-    said = run.run([LOADER, "--list-diagnostics"])
-    if not said.ok:
-        pytest.skip("needs glibc 2.33")
-    values = re.findall(r'^([a-z_.]+)(?:\[\w+\])?="?(.*?)"?$', said.text(), re.MULTILINE)
-    folders = [value.rstrip("/") for name, value in values if name == "path.system_dirs"]
-    assert [f for f in loader.defaults if f in folders] == folders
-    settings = dict(values)
-    assert loader.platform == settings["dl_platform"] or not settings["dl_platform"]
-    active = int(settings["dl_hwcaps_subdirs_active"], 16).bit_count()
-    names = settings["dl_hwcaps_subdirs"].split(":")
-    expected = [f"glibc-hwcaps/{name}" for name in names][len(names) - active :]
-    assert [sub for sub in loader.subfolders if sub.startswith("glibc-hwcaps/")] == expected
-
-
-def test_usual_folders_when_the_loader_cannot_be_asked(tmp_path: Path) -> None:
-    zig = (sys.executable, "-m", "ziglang", "cc", "-target", "s390x-linux-gnu")
-    needed = compiled(tmp_path / "c.so", soname="libc.so.6", compiler=zig)
-    path = compiled(tmp_path / "a.so", needs=[needed], compiler=zig)
-    (found,) = resolve.closure(path, environment={})
-    assert found.path is None
-    assert "/lib/s390x-linux-gnu" in found.tried[-1]
-    (near,) = resolve.closure(path, environment={"LD_LIBRARY_PATH": str(tmp_path / "none")})
-    assert near.tried[0] == f"LD_LIBRARY_PATH {tmp_path}/none"

@@ -1,0 +1,28 @@
+"""A library that most tests of the ELF reader look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from elf_builders import NODES, VERSIONED, compiled
+
+
+@pytest.fixture(scope="session")
+def versioned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library with versions, weak, hidden, protected, data and thread-local symbols."""
+    folder = tmp_path_factory.mktemp("versioned")
+    script = folder / "nodes"
+    script.write_text(NODES)
+    return compiled(
+        folder / "libversioned.so",
+        VERSIONED,
+        soname="libversioned.so.3",
+        flags=(f"-Wl,--version-script={script}", "-Wl,--build-id=0xabcd"),
+    )
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of each test's own."""
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
