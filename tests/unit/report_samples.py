@@ -9,6 +9,8 @@ import math
 import random
 from pathlib import Path
 
+from report_records import evidence, launches, machine, provenance
+
 from mpigraft.model import (
     METRICS,
     AllocationRecord,
@@ -18,20 +20,11 @@ from mpigraft.model import (
     CellGroup,
     Comparison,
     ConfigurationRecord,
-    Evidence,
     EvidenceRecord,
     Finding,
-    Kind,
-    LaunchRecord,
-    LaunchState,
     Level,
-    MappedLibrary,
     Noise,
     Origin,
-    Peer,
-    Proof,
-    RankRecord,
-    Standing,
     ValueRow,
     Verdict,
 )
@@ -40,7 +33,6 @@ from mpigraft.report import ReportData
 OLIVIA = Path(__file__).parents[1] / "data" / "olivia"
 SIZES = tuple(1 << n for n in range(23))
 BASELINE = "mpich@5.0.1/ofi-tcp"
-ROUND_S = 25.0
 
 # id: (start-up in us, bytes per us, from which size a second protocol adds its cost)
 SHAPES = {
@@ -63,6 +55,9 @@ BENCHMARKS = (
     ("native:allreduce", "latency", 2.2),
     ("native:alltoall", "latency", 2.6),
 )
+
+
+Benchmarks = tuple[tuple[str, str, float], ...]  # benchmark, metric, weight
 
 
 def value(configuration: str, metric: str, weight: float, size: int) -> float:
@@ -135,17 +130,23 @@ def group(
 
 
 def comparison(
-    rounds: int = 6, benchmarks: tuple[tuple[str, str, float], ...] = BENCHMARKS
+    *,
+    rounds: int = 6,
+    benchmarks: Benchmarks = BENCHMARKS,
+    sizes: tuple[int, ...] = SIZES,
+    names: tuple[str, ...] = tuple(SHAPES),
 ) -> Comparison:
     """Seeded: the same comparison at every call."""
     rng = random.Random(20)
-    others = [name for name in SHAPES if name != BASELINE]
+    others = [name for name in names if name != BASELINE]
     return Comparison(
         campaign="6f1c2b9e-8d0a-4f57-9a51-0c54f3d7e1aa",
         baseline=BASELINE,
         origin=Origin.RUN,
         rounds=rounds,
-        groups=tuple(group(rng, b, name, rounds=rounds) for b in benchmarks for name in others),
+        groups=tuple(
+            group(rng, b, name, rounds=rounds, sizes=sizes) for b in benchmarks for name in others
+        ),
         noise=tuple(
             Noise(b[0], "1x2", 0.03 + 0.004 * i, 0.15, i % 2, 23) for i, b in enumerate(benchmarks)
         ),
@@ -159,120 +160,13 @@ def comparison(
             ),
         ),
         summary=(
-            "Use openmpi@5.0.11/ob1-sm: latency 0.021 of mpich@5.0.1/ofi-tcp at 8 B, "
-            "and nothing here is slower.",
+            "openmpi@5.0.11/ob1-sm against mpich@5.0.1/ofi-tcp at latency: "
+            "faster from 1 B to 4 MiB (0.07x)",
         ),
     )
 
 
-def provenance(configuration: str) -> str:
-    mpi, _, transport = configuration.partition("/")
-    family, _, version = mpi.partition("@")
-    return json.dumps(
-        {
-            "mpi": mpi,
-            "family": family,
-            "version": version,
-            "abi": "ompi" if family == "openmpi" else "mpich",
-            "library_version": f"{family} v{version}, package: root@builder, {version}, 2025",
-            "source": "wheel",
-            "found": [f"fetched by mpigraft get {family}"],
-            "libmpi": f"/opt/{mpi}/lib/libmpi.so.40",
-            "launcher": ["prrte" if family == "openmpi" else "hydra", "3.0.8"],
-            "libfabric": {
-                "name": "libfabric",
-                "version": "2.1.0",
-                "path": f"/opt/{mpi}/lib/libfabric.so.1",
-                "offers": ["tcp", "shm", "lnx"],
-                "reason": "",
-            },
-            "ucx": None,
-            "transport": [transport, f"{family}-{transport}"],
-            "sources": ["https://docs.open-mpi.org/en/v5.0.x/tuning-apps/networking/ofi.html"],
-            "environment": [
-                {"name": "OMPI_MCA_pml", "value": "ob1", "scope": "rank", "source": "transport"},
-                {"name": "FI_PROVIDER", "value": "tcp", "scope": "rank", "source": "transport"},
-            ],
-            "libraries": [["libmpi.so.40", "ab" * 32], ["libfabric.so.1", "cd" * 32]],
-            "programs": "ef" * 32,
-        }
-    )
-
-
-def evidence(configuration: str) -> Evidence:
-    transport = configuration.partition("/")[2]
-    lane = {"ob1-sm": "sm", "ofi-lnx": "lnx (shm+lo)", "shm": "shm"}.get(transport, "tcp")
-    return Evidence(
-        asked=transport,
-        ran=lane,
-        proof=(
-            Proof(
-                Peer.ON_NODE,
-                Kind.P2P,
-                Standing.PROVEN,
-                lane,
-                f"mca: bml: Using {lane} btl for send",
-            ),
-            Proof(Peer.ON_NODE, Kind.ONE_SIDED, Standing.NO_EVIDENCE, "", ""),
-            Proof(Peer.ON_NODE, Kind.COLLECTIVE, Standing.PROVEN, lane, f"coll: using {lane}"),
-            Proof(Peer.OFF_NODE, Kind.P2P, Standing.NOT_EXERCISED, "", ""),
-        ),
-        findings=(
-            (
-                Finding(
-                    Level.WARNING,
-                    "LNX-02",
-                    "windows went over shared memory, not over lnx",
-                    "the one-sided component is chosen on its own",
-                    "set OMPI_MCA_osc=^sm to send windows through the network too",
-                ),
-            )
-            if transport == "ofi-lnx"
-            else ()
-        ),
-        ranks=tuple(
-            RankRecord(
-                r,
-                2,
-                "node1",
-                100 + r,
-                "Library v1",
-                (r,),
-                (MappedLibrary("/opt/lib/libmpi.so.40", 1, 2),),
-            )
-            for r in range(2)
-        ),
-        wire=(("lo", 1_048_576 if lane == "tcp" else 0),),
-        ok=True,
-    )
-
-
-def launches(rounds: int = 6) -> tuple[LaunchRecord, ...]:
-    names = [BASELINE, *SHAPES]
-    return tuple(
-        LaunchRecord(
-            id=f"{r}-{slot}",
-            campaign="6f1c2b9e",
-            allocation="a1",
-            configuration=f"key:{name}",
-            layout="1x2",
-            round=r,
-            slot=slot,
-            replica=1 if slot == 0 else 0,
-            started="2026-01-02T03:04:05Z",
-            wall_s=ROUND_S / len(names),
-            exit_code=0,
-            state=LaunchState.OK,
-            findings=(),
-        )
-        for r in range(rounds)
-        for slot, name in enumerate(names)
-    )
-
-
-def values(
-    rounds: int = 6, benchmarks: tuple[tuple[str, str, float], ...] = BENCHMARKS
-) -> tuple[ValueRow, ...]:
+def values(rounds: int = 6, benchmarks: Benchmarks = BENCHMARKS) -> tuple[ValueRow, ...]:
     rng = random.Random(21)
     return tuple(
         ValueRow(
@@ -295,112 +189,80 @@ def values(
     )
 
 
-def machine() -> str:
-    return json.dumps(
-        {
-            "hostname": "node1",
-            "os": "Debian GNU/Linux 12 (bookworm)",
-            "kernel": "6.1.0-28-amd64",
-            "cpu": {
-                "model": "AMD EPYC 7763",
-                "architecture": "x86_64",
-                "cores": 2,
-                "threads": 4,
-                "sockets": 1,
-                "numa": [[0, 1]],
-                "l3": [[0, 1]],
-            },
-            "memory_mib": 24_000,
-            "fabrics": [
-                {"name": "lo", "kind": "loopback", "state": "up", "address": "", "details": []}
-            ],
-            "single_copy": [{"name": "cma", "usable": True, "reason": "ptrace scope 0"}],
-            "gpus": [],
-        }
-    )
-
-
 def campaign_data(rounds: int = 6) -> ReportData:
-    found = comparison(rounds)
+    """What a report shows of a whole campaign."""
+    return data_of(comparison(rounds=rounds), rounds)
+
+
+def small_data() -> ReportData:
+    """Two benchmarks, three others, four sizes: to be read whole."""
+    names = (BASELINE, "intel@2021.18.1/shm", "openmpi@5.0.11/ob1-tcp", "openmpi@5.0.11/ofi-tcp")
+    found = comparison(benchmarks=BENCHMARKS[:2], sizes=(8, 1 << 10, 1 << 16, 1 << 22), names=names)
+    return data_of(found, 6)
+
+
+def data_of(found: Comparison, rounds: int) -> ReportData:
+    """A comparison with all its records."""
+    names = [BASELINE, *sorted({g.configuration for g in found.groups})]
+    left_out = [[f"{mpi}/ofi-cxi", "no cxi device"] for mpi in ("openmpi@5.0.11", "mpich@5.0.1")]
+    campaign = CampaignRecord(
+        id=found.campaign,
+        name="quick",
+        created="2026-01-02T03:04:05Z",
+        origin=Origin.RUN,
+        seed=7,
+        rounds=rounds,
+        baseline=f"key:{BASELINE}",
+        plan=json.dumps({"skipped": left_out}),
+        tool="0.1.0",
+    )
     return ReportData(
         comparison=found,
-        campaign=CampaignRecord(
-            id=found.campaign,
-            name="quick",
-            created="2026-01-02T03:04:05Z",
-            origin=Origin.RUN,
-            seed=7,
-            rounds=rounds,
-            baseline=f"key:{BASELINE}",
-            plan=json.dumps(
-                {
-                    "skipped": [
-                        ["openmpi@5.0.11/ofi-cxi", "no cxi device"],
-                        ["mpich@5.0.1/ofi-cxi", "no cxi device"],
-                    ]
-                }
-            ),
-            tool="0.1.0",
-        ),
+        campaign=campaign,
         configurations=tuple(
             ConfigurationRecord(found.campaign, f"key:{name}", name, provenance(name))
-            for name in SHAPES
+            for name in names
         ),
         evidence=tuple(
-            EvidenceRecord(found.campaign, f"key:{name}", "1x2", evidence(name)) for name in SHAPES
+            EvidenceRecord(found.campaign, f"key:{name}", "1x2", evidence(name)) for name in names
         ),
-        allocations=(
-            AllocationRecord("a1", found.campaign, "2026-01-02T03:04:05Z", "node1", machine()),
-        ),
-        launches=launches(rounds),
-        values=values(rounds),
+        allocations=(AllocationRecord("a1", found.campaign, campaign.created, "node1", machine()),),
+        launches=launches(names, rounds),
+        values=tuple(row for row in values(rounds) if row.configuration[4:] in names),
     )
 
 
-def olivia() -> ReportData:
-    """The 2025 and 2026 tables against Cray MPICH: one run each, so every cell is inconclusive."""
-    arms = {"latency": Better.LOWER, "bibw": Better.HIGHER}
+def olivia(year: str = "2025") -> ReportData:
+    """A pair of published tables: one run each, so there is no interval and no verdict."""
+    base, other = {
+        "2025": ("2025-cray-mpich-8.1.32", "2025-eessi-2023.06-openmpi-4.1.6"),
+        "2026": ("2026-cray-mpich-9.1.0", "2026-eessi-2025.06-openmpi-5.0.3"),
+    }[year]
     groups = []
-    for year, base, other in (
-        ("2025", "2025-cray-mpich-8.1.32", "2025-eessi-2023.06-openmpi-4.1.6"),
-    ):
-        for name in arms:
-            metric = "latency" if name == "latency" else "bandwidth"
-            a, b = _table(base, name), _table(other, name)
-            cells = tuple(
-                Cell(s, a[s], b[s], b[s] / a[s], None, None, Verdict.INCONCLUSIVE, 1)
-                for s in a
-                if s in b
-            )
-            pooled = math.exp(sum(math.log(c.ratio) for c in cells) / len(cells))
-            groups.append(
-                CellGroup(
-                    f"osu:{name}",
-                    metric,
-                    METRICS[metric].unit,
-                    "2x1",
-                    "cuda",
-                    f"eessi-{year}",
-                    cells,
-                    Verdict.INCONCLUSIVE,
-                    None,
-                    pooled,
-                    None,
-                    None,
-                )
-            )
-    return ReportData(
-        Comparison(
-            "olivia",
-            "cray-mpich-2025",
-            Origin.IMPORT,
-            1,
-            tuple(groups),
-            (),
-            (),
-            ("A single run has no interval: nothing here can be called.",),
+    for name, metric in (("latency", "latency"), ("bibw", "bandwidth")):
+        a, b = _table(base, name), _table(other, name)
+        cells = tuple(
+            Cell(s, a[s], b[s], b[s] / a[s], None, None, Verdict.INCONCLUSIVE, 1) for s in sorted(a)
         )
-    )
+        pooled = math.exp(sum(math.log(c.ratio) for c in cells) / len(cells))
+        groups.append(
+            CellGroup(
+                benchmark=f"osu:{name}",
+                metric=metric,
+                unit=METRICS[metric].unit,
+                layout="2x1",
+                buffers="cuda",
+                configuration=other,
+                cells=cells,
+                curve=Verdict.INCONCLUSIVE,
+                curve_p=None,
+                pooled=pooled,
+                pooled_low=None,
+                pooled_high=None,
+            )
+        )
+    told = ("ratios only: a single run has no interval, so nothing is called faster or slower",)
+    return ReportData(Comparison("olivia", base, Origin.IMPORT, 1, tuple(groups), (), (), told))
 
 
 def _table(configuration: str, name: str) -> dict[int, float]:

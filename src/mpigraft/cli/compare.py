@@ -94,6 +94,7 @@ def refuse_slower(comparison: Comparison) -> None:
     curves = [g for g in comparison.groups if g.curve is Verdict.SLOWER]
     cells = [g for g in comparison.groups if any(c.verdict is Verdict.SLOWER for c in g.cells)]
     if not curves and not cells:
+        _tell_open(comparison)
         return
     lines = [_curve(g) for g in curves] + [_cells(g) for g in cells]
     more = len(lines) - NAMED
@@ -104,6 +105,17 @@ def refuse_slower(comparison: Comparison) -> None:
         "with many sizes a few single ones are called by chance",
         mend="more rounds narrow the intervals; a curve is the stronger sign",
     )
+
+
+def _tell_open(comparison: Comparison) -> None:
+    """Nothing is slower; say on stderr how much of that is not known rather than fine."""
+    from mpigraft.model import Verdict
+
+    cells = [c for g in comparison.groups for c in g.cells]
+    unknown = sum(c.verdict is Verdict.INCONCLUSIVE for c in cells)
+    if unknown:
+        text = f"nothing is called slower, but {unknown} of {len(cells)} cells are inconclusive"
+        common.console(stderr=True).print(text, soft_wrap=True)
 
 
 def _curve(group: CellGroup) -> str:

@@ -26,7 +26,7 @@
   };
   // Plotly reads a little markup in its texts; a name must stay text.
   const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const times = (v) => (v === null ? "-" : v < 0.0995 && v >= 0.00995 ? v.toFixed(3) : v >= 99.95 ? v.toFixed(0) : v.toPrecision(v < 0.00995 ? 2 : 3));
+  const times = (v) => (v === null ? "-" : v < 0.1 && v >= 0.00995 ? v.toFixed(3) : v >= 99.95 ? v.toFixed(0) : v.toPrecision(v < 0.00995 ? 2 : 3));
   const figure = (v) => (v === null ? "-" : v >= 1000 ? String(Math.round(v)) : String(+v.toPrecision(3)));
   const short = (v) => (v >= 1e6 ? `${v / 1e6}M` : v >= 1e4 ? `${v / 1e3}k` : String(v));
   const bytes = (size) => {
@@ -282,6 +282,12 @@
     tip.setAttribute("role", "tooltip");
     tip.hidden = true;
     const hide = () => { tip.hidden = true; };
+    const place = (cell) => {
+      const at = cell.getBoundingClientRect();
+      const [w, h] = [tip.offsetWidth, tip.offsetHeight];
+      tip.style.left = `${Math.max(6, Math.min(at.left, window.innerWidth - w - 6))}px`;
+      tip.style.top = `${at.top - h - 6 > 0 ? at.top - h - 6 : at.bottom + 6}px`;
+    };
     for (const table of document.querySelectorAll(".matrix")) {
       const section = data.sections[Number(table.dataset.section)];
       const rows = [...table.tBodies[0].rows].map((row) => [...row.querySelectorAll("td")]);
@@ -295,10 +301,7 @@
         text[1] += `, baseline ${figure(base)}`;
         tip.textContent = text.join("\n");
         tip.hidden = false;
-        const at = cell.getBoundingClientRect();
-        const [w, h] = [tip.offsetWidth, tip.offsetHeight];
-        tip.style.left = `${Math.max(6, Math.min(at.left, window.innerWidth - w - 6))}px`;
-        tip.style.top = `${at.top - h - 6 > 0 ? at.top - h - 6 : at.bottom + 6}px`;
+        place(cell);
       };
       rows.forEach((row, r) => row.forEach((cell, c) => {
         cell.tabIndex = r || c ? -1 : 0;
@@ -319,7 +322,12 @@
         });
       }));
     }
-    window.addEventListener("scroll", hide, { passive: true, capture: true });
+    // Focus scrolls a cell into view, so the tooltip follows the focused cell and leaves others.
+    window.addEventListener("scroll", () => {
+      const cell = document.activeElement;
+      if (!tip.hidden && cell && cell.matches(".matrix td")) place(cell);
+      else hide();
+    }, { passive: true, capture: true });
   }
 
   // ---- size, theme and print

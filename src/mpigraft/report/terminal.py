@@ -45,7 +45,7 @@ def show(data: ReportData, console: Console, *, brief: bool = False) -> None:
                 _table(console, section, group, data.comparison.baseline, signs)
     for section in found:
         _overview(console, section, data.comparison.baseline, signs)
-    _noise(console, data, signs)
+    _noise(console, data, signs, brief=brief)
     _findings(console, data)
     _summary(console, data.comparison)
 
@@ -107,20 +107,23 @@ def _table(
             words.number(cell.value),
             words.ratio(cell.ratio),
             words.interval(cell.low, cell.high),
-            str(cell.rounds),
+            _rounds(cell),
         )
-        _row(console, row, "  ", (_verdict(cell, signs), STYLES[cell.verdict]))
+        _row(console, row, "  ", (f"{signs[cell.verdict]} {cell.verdict}", STYLES[cell.verdict]))
     for crossing in words.crossings(group, baseline, section.better):
         _row(console, f"from {words.size(crossing.size)} {words.visible(crossing.ahead)} is ahead")
 
 
 def _columns(size: str, baseline: str, value: str, ratio: str, interval: str, rounds: str) -> str:
-    return f"{size:>8} {baseline:>9} {value:>9} {ratio:>6}  {interval:<14} {rounds:>6}"
+    return f"{size:>8} {baseline:>9} {value:>9} {ratio:>6}  {interval:<14} {rounds:>10}"
 
 
-def _verdict(cell: Cell, signs: Signs) -> str:
-    text = f"{signs[cell.verdict]} {cell.verdict}"
-    return text if cell.rounds_needed is None else f"{text}, needs {cell.rounds_needed}"
+def _rounds(cell: Cell) -> str:
+    """Rounds that were measured and, in brackets, how many would decide."""
+    needed = cell.rounds_needed
+    if needed is None:
+        return str(cell.rounds)
+    return f"{cell.rounds} ({needed if needed < 10_000 else '>9999'})"
 
 
 def _title(section: Section) -> str:
@@ -138,7 +141,8 @@ def _overview(console: Console, section: Section, baseline: str, signs: Signs) -
     sizes = section.sizes
     wide = len(sizes) <= STRIP
     ruler = _ruler(sizes) if wide else ""
-    _row(console, (f"{'':{NAME}} {ruler:<{STRIP}} ratio over all sizes", "dim"))
+    margin = f", margin {words.percent(section.noise.margin)}" if section.noise else ""
+    _row(console, (f"{'':{NAME}} {ruler:<{STRIP}}   ratio{margin}", "dim"))
     for group in section.groups:
         name = words.visible(group.configuration)
         if len(name) > NAME:  # a long name has a line of its own, never cut
@@ -170,8 +174,7 @@ def _absolute(section: Section, baseline: str) -> str:
     every = list(values)
     few = sorted({every[0], every[len(every) // 2], every[-1]}) if every else []
     parts = (words.number(values[s]) + (f" at {words.size(s)}" if s > 0 else "") for s in few)
-    margin = f"; margin {words.percent(section.noise.margin)}" if section.noise else ""
-    return f"baseline {words.visible(baseline)}: {', '.join(parts)}{margin}"
+    return f"baseline {words.visible(baseline)}: {', '.join(parts)}"
 
 
 def _ruler(sizes: tuple[int, ...]) -> str:
@@ -210,11 +213,13 @@ def _counts(group: CellGroup, signs: Signs) -> Text:
     return text
 
 
-def _noise(console: Console, data: ReportData, signs: Signs) -> None:
+def _noise(console: Console, data: ReportData, signs: Signs, *, brief: bool) -> None:
     console.print()
     legend = ", ".join(f"{signs[v]} {v}" for v in Verdict)
     counts = count(cells(data.comparison))
     _say(console, f"{legend}; one sign per size, the last for the curve", "dim")
+    if not brief:
+        _say(console, "in brackets after the rounds: how many would decide", "dim")
     _say(console, ", ".join(f"{number} {verdict}" for verdict, number in counts.items()) + " cells")
     _say(console, _plus_minus(cost.honesty(data).line, signs))
     if deciding := cost.deciding(data):

@@ -67,7 +67,7 @@ def ratio(value: float) -> str:
     """A ratio to three significant digits, two where it is small: 0.024, 0.170, 1.02, 12.3."""
     if not math.isfinite(value):
         return "-"
-    if value < 0.0995:
+    if value < 0.1:
         return f"{value:.3f}" if value >= 0.00995 else f"{value:.2g}"
     return f"{value:.0f}" if value >= 99.95 else _three(value)
 

@@ -1,0 +1,312 @@
+"""A comparison on a terminal and as Markdown, against kept outputs, and what goes into them.
+
+The kept outputs in tests/data/report are read by people: when one changes on purpose, look at the
+new one before it takes the old one's place.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_samples import BASELINE, campaign_data, olivia, small_data
+from rich.console import Console
+
+from mpigraft.cli import common
+from mpigraft.model import (
+    Better,
+    Finding,
+    LaunchState,
+    Level,
+    Noise,
+    Verdict,
+)
+from mpigraft.report import ReportData, cost, headline, markdown, terminal, trouble, words
+from mpigraft.report.sections import sections
+
+KEPT = Path(__file__).parents[1] / "data/report"
+
+
+def shown(data: ReportData, *, brief: bool = False, encoding: str = "utf-8") -> str:
+    """What a pipe gets."""
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding)
+    console = Console(file=stream, markup=False, highlight=False, emoji=False, width=80)
+    terminal.show(data, console, brief=brief)
+    stream.flush()
+    return raw.getvalue().decode(encoding)
+
+
+# ------------------------------------------------------------------ kept outputs
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("campaign.txt", lambda: shown(small_data())),
+        ("brief.txt", lambda: shown(small_data(), brief=True)),
+        ("ascii.txt", lambda: shown(small_data(), brief=True, encoding="ascii")),
+        ("imported.txt", lambda: shown(olivia(), brief=True)),
+        ("campaign.md", lambda: markdown.render(small_data())),
+    ],
+)
+def test_output_is_the_kept_one(name: str, make: Callable[[], str]) -> None:
+    assert make() == (KEPT / name).read_text(encoding="utf-8")
+
+
+def test_a_pipe_of_a_whole_campaign_fits_80_columns_and_has_no_escapes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    terminal.show(campaign_data(), common.console())
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 6 * 9 * 23
+    assert max(len(line) for line in lines) <= 80
+    assert not [line for line in lines if line != line.rstrip() or not line.isprintable()]
+
+
+def test_no_color_leaves_no_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_terminal() -> str:
+        file = io.StringIO()
+        terminal.show(small_data(), Console(file=file, force_terminal=True, width=80))
+        return file.getvalue()
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[1;32m" in on_terminal()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not re.search(r"\x1b\[[\d;]*3[0-7]m", on_terminal())
+
+
+def test_every_size_has_a_row_with_its_figures() -> None:
+    group = olivia("2026").comparison.groups[1]
+    text = shown(olivia("2026"))
+    rows = [line.split() for line in text.splitlines() if re.match(r" +\d+ [KM]?i?B ", line)]
+    assert ["8", "B", "9.18", "20.7", "2.25", "-", "1", "·", "inconclusive"] in rows
+    assert len(rows) == 2 * len(group.cells)
+
+
+def test_published_tables_give_the_ratios_of_the_papers() -> None:
+    """Of Cray MPICH's bibw: 0.17 and 0.99 in 2025, 2.25 and 1.02 in 2026 (8 B, 4 MiB)."""
+    for year, small, large in (("2025", 0.17, 0.99), ("2026", 2.25, 1.02)):
+        cells = {c.size: c for c in olivia(year).comparison.groups[1].cells}
+        assert round(cells[8].ratio, 2) == small
+        assert round(cells[1 << 22].ratio, 2) == large
+
+
+# ------------------------------------------------------------------ hostile and odd input
+
+
+def named(name: str) -> ReportData:
+    data = small_data()
+    first, *others = data.comparison.groups
+    groups = (replace(first, configuration=name), *others)
+    return replace(data, comparison=replace(data.comparison, groups=groups))
+
+
+def test_a_name_cannot_move_the_cursor_or_forge_a_row() -> None:
+    text = shown(named("evil\x1b[2J\nopenmpi ▲ 0.01"))
+    assert "\x1b" not in text
+    assert "evil\\x1b[2J\\x0aopenmpi" in text
+    assert not [line for line in text.splitlines() if line.startswith("openmpi ▲ 0.01")]
+
+
+def test_a_long_name_is_never_cut() -> None:
+    name = "a-stack-with-a-very-long-name/" + "x" * 70
+    text = shown(named(name), brief=True)
+    assert name in text.splitlines()
+
+
+@pytest.mark.parametrize("name", ["a|b", "<script>", "[x](http://y)", "`c`", "*d*_e_", "f\ng"])
+def test_a_name_cannot_end_a_markdown_table(name: str) -> None:
+    text = markdown.render(named(name))
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    for row in rows:
+        bars = len(re.findall(r"(?<!\\)\|", row))
+        assert bars in (6, 8), row
+    bare = re.sub(r"\\.", "", text)  # what a reader of Markdown still takes as markup
+    assert "<" not in bare
+    assert "](" not in bare
+    assert "`" not in bare
+
+
+@given(st.text())
+def test_escaped_text_is_one_line_without_bare_markup(text: str) -> None:
+    escaped = markdown.escape(text)
+    assert "\n" not in escaped
+    assert not re.search(r"(?<!\\)(?:\\\\)*[|<`\[]", escaped)
+
+
+def test_more_sizes_than_columns_are_counted_instead() -> None:
+    data = small_data()
+    cell = data.comparison.groups[0].cells[0]
+    cells = tuple(replace(cell, size=n, verdict=Verdict.FASTER) for n in range(1, 41))
+    group = replace(data.comparison.groups[0], cells=cells, crossovers=())
+    text = shown(
+        ReportData(replace(data.comparison, groups=(group,), noise=())),
+        brief=True,
+    )
+    assert "40▲" in text
+
+
+def test_nothing_compared_is_said_and_does_not_fail() -> None:
+    data = small_data()
+    empty = replace(data.comparison, groups=(), noise=(), summary=("only one has values",))
+    text = shown(ReportData(empty))
+    assert "only one has values" in text
+    assert "0 faster" in text
+
+
+# ------------------------------------------------------------------ words
+
+
+@given(st.floats(min_value=1e-9, max_value=1e9))
+def test_a_ratio_is_short_and_says_what_it_is(value: float) -> None:
+    text = words.ratio(value)
+    assert float(text) == pytest.approx(value, rel=0.051)
+    if 0.01 <= value < 1000:
+        assert len(text) <= 5
+
+
+def test_ratios_and_numbers_as_they_are_read() -> None:
+    ratios = {0.17: "0.170", 0.9996: "1.00", 9.996: "10.0", 0.0241: "0.024", 123.4: "123"}
+    assert {v: words.ratio(v) for v in ratios} == ratios
+    numbers = {0.29: "0.290", 1306.4: "1306", 5_100_000: "5.1M", 99.96: "100", 0.0: "0"}
+    assert {v: words.number(v) for v in numbers} == numbers
+    assert words.ratio(float("nan")) == "-"
+
+
+def test_sizes_as_they_are_read() -> None:
+    sizes = {0: "-", 8: "8 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 1 << 22: "4 MiB"}
+    assert {s: words.size(s) for s in sizes} == sizes
+    assert [words.short_size(s) for s in (0, 512, 1 << 17, 1 << 30)] == ["-", "512", "128K", "1G"]
+
+
+def test_crossings_name_the_one_that_is_ahead() -> None:
+    section = sections(small_data().comparison)[0]
+    group = next(g for g in section.groups if g.configuration == "openmpi@5.0.11/ob1-tcp")
+    found = words.crossings(group, BASELINE, Better.LOWER)
+    assert [(c.size, c.ahead) for c in found] == [(1 << 22, BASELINE)]
+    assert words.crossings(group, BASELINE, Better.HIGHER)[0].ahead == group.configuration
+
+
+# ------------------------------------------------------------------ what is not known
+
+
+def test_the_campaign_is_honest_about_itself() -> None:
+    data = small_data()
+    noise = (Noise("native:latency", "1x2", 0.03, 0.15, 1, 12),)
+    data = replace(data, comparison=replace(data.comparison, noise=noise))
+    line = cost.honesty(data).line
+    assert line.startswith("6 rounds; a typical cell is known to ±15 %; ")
+    assert "gave 1/12" in line
+    assert line.endswith("±5 % needs about 54 rounds (22 min)")
+
+
+def test_more_rounds_have_a_price() -> None:
+    data = small_data()
+    group = data.comparison.groups[0]
+    needs = (10, 20, 30, 40)
+    cells = tuple(
+        replace(c, verdict=Verdict.INCONCLUSIVE, rounds_needed=n)
+        for c, n in zip(group.cells, needs, strict=True)
+    )
+    one = replace(data.comparison, groups=(replace(group, cells=cells),))
+    text = cost.deciding(replace(data, comparison=one))
+    assert text == (
+        "20 rounds (8 min) would decide half of the inconclusive cells, "
+        "40 rounds (17 min) nine in ten"
+    )
+    decided = tuple(replace(c, verdict=Verdict.FASTER) for c in cells)
+    none = replace(data.comparison, groups=(replace(group, cells=decided),))
+    assert cost.deciding(replace(data, comparison=none)) == ""
+
+
+def test_a_round_costs_its_launches_and_none_without_them() -> None:
+    assert cost.round_seconds(small_data().launches) == pytest.approx(25.0)
+    assert cost.round_seconds(()) is None
+    assert "(" not in cost.honesty(replace(small_data(), launches=())).line.split("rounds")[-1]
+
+
+# ------------------------------------------------------------------ headline
+
+
+def curves(*verdicts: tuple[str, Verdict, float]) -> ReportData:
+    data = small_data()
+    template = data.comparison.groups[0]
+    groups = tuple(
+        replace(template, configuration=name, curve=verdict, pooled=pooled)
+        for name, verdict, pooled in verdicts
+    )
+    return ReportData(replace(data.comparison, groups=groups))
+
+
+def test_the_headline_names_the_largest_gain_and_who_is_slower() -> None:
+    data = curves(
+        ("a", Verdict.FASTER, 0.5),
+        ("b", Verdict.FASTER, 0.25),
+        ("c", Verdict.SLOWER, 2.0),
+    )
+    first, second, third = headline.headline(data.comparison)
+    assert (
+        first == f"Largest gain over {BASELINE}: b, faster on every curve, by 4.00x over all sizes."
+    )
+    assert "a (2.00x)" in second
+    assert third == "Slower: c on 1 of 1."
+
+
+def test_the_headline_says_to_stay_when_nothing_is_faster() -> None:
+    data = curves(("a", Verdict.SLOWER, 2.0), ("b", Verdict.INCONCLUSIVE, 0.5))
+    assert headline.headline(data.comparison)[0].startswith(f"Stay with {BASELINE}")
+    assert headline.headline(curves(("a", Verdict.INCONCLUSIVE, 0.5)).comparison) == ()
+
+
+# ------------------------------------------------------------------ trouble
+
+
+def test_a_mismatch_without_its_own_finding_is_an_error() -> None:
+    data = small_data()
+    record = data.evidence[0]
+    wrong = replace(record, evidence=replace(record.evidence, ok=False, asked="x", ran="y"))
+    found = trouble.trouble(replace(data, evidence=(wrong, *data.evidence[1:])))
+    assert found[0].level is Level.ERROR
+    assert found[0].seen == f"{BASELINE} (1x2): asked for x, ran y"
+
+
+def test_missing_evidence_is_said_and_never_a_pass() -> None:
+    data = small_data()
+    found = trouble.trouble(replace(data, evidence=data.evidence[1:]))
+    assert [f.seen for f in found if f.code == "no-evidence"] == [
+        f"nothing shows which transport ran for {BASELINE}"
+    ]
+    assert not [f for f in trouble.trouble(olivia()) if f.code == "no-evidence"]
+
+
+def test_failed_launches_are_counted_and_the_first_one_told() -> None:
+    data = small_data()
+    told = Finding(Level.ERROR, "timed-out", "was hung: ended", "it printed nothing", "look at it")
+    broken = tuple(
+        replace(launch, state=LaunchState.TIMEOUT, findings=(told,))
+        if launch.slot == 2 and launch.round < 2
+        else launch
+        for launch in data.launches
+    )
+    found = [f for f in trouble.trouble(replace(data, launches=broken)) if f.code == "timed-out"]
+    assert len(found) == 1
+    assert found[0].seen.endswith("2 of 6 launches: timeout; the first: was hung: ended")
+    assert found[0].mend == "look at it"
+
+
+def test_secrets_of_the_environment_do_not_reach_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SITE_TOKEN", "hunter2-planted")
+    data = small_data()
+    finding = Finding(
+        Level.WARNING, "x", "said hunter2-planted", "hunter2-planted", "hunter2-planted"
+    )
+    data = replace(data, comparison=replace(data.comparison, findings=(finding,)))
+    assert "hunter2" not in shown(data) + markdown.render(data)
