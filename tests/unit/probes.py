@@ -1,0 +1,156 @@
+"""Recorded probes and the values around them, for tests of what a probe proves."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mpigraft.knowledge.loader import Facts, resolve
+from mpigraft.model import (
+    Abi,
+    Configuration,
+    Family,
+    Layout,
+    MappedLibrary,
+    MpiInstall,
+    NetLibrary,
+    RankRecord,
+    Transport,
+)
+from mpigraft.run import Completed
+
+LOGS = Path(__file__).parents[1] / "machines" / "logs"
+HERE = Facts(interface="eth0", cxi=(), infiniband=())
+LAYOUT = Layout()
+
+COMPONENTS = {
+    "5": (
+        ("pml", ("ob1", "cm", "ucx")),
+        ("btl", ("self", "sm", "tcp", "ofi", "uct")),
+        ("mtl", ("ofi",)),
+        ("osc", ("sm", "rdma", "ucx")),
+    ),
+    "4": (
+        ("pml", ("ob1", "cm", "ucx")),
+        ("btl", ("self", "vader", "tcp", "ofi")),
+        ("mtl", ("ofi",)),
+        ("osc", ("sm", "rdma", "pt2pt", "ucx")),
+    ),
+}
+LIBFABRIC = {
+    "openmpi@5.0.11": NetLibrary("libfabric", "2.5.1", None, ("tcp", "tcp;ofi_rxm", "shm", "lnx")),
+    "openmpi@4.1.8": NetLibrary("libfabric", "1.22.0", None, ("tcp", "shm")),
+    "mpich@5.0.2": NetLibrary("libfabric", "2.5.1", None, ("tcp", "shm", "lnx")),
+    "intel@2021.18.1": NetLibrary("libfabric", "2.4.0-impi", None, ("tcp", "shm")),
+}
+
+# Launches that did not run as asked, but as another transport of the table would have.
+RAN = {
+    "ofi-tcp-loopback": ("ofi-tcp",),
+    "not-lnx-is-tcp": ("ofi-tcp",),
+    "not-lnx-old-name-unforced": ("ob1-sm",),
+    "not-ofi-local": ("shm-ofi-tcp",),
+}
+
+
+def install(identity: str, **changes: object) -> MpiInstall:
+    """The MPI of a recorded log; its libmpi is a file that exists."""
+    family, _, version = identity.partition("@")
+    values: dict[str, object] = {
+        "id": identity,
+        "family": Family(family),
+        "version": version,
+        "abi": Abi.OMPI if family == "openmpi" else Abi.MPICH,
+        "soname": "libmpi.so.40" if family == "openmpi" else "libmpi.so.12",
+        "prefix": Path("/opt/mpi"),
+        "libmpi": LOGS / "README.md",
+        "launcher": Path("/opt/mpi/bin/mpirun"),
+        "launcher_kind": {"5": "prrte", "4": "orte"}[version[0]]
+        if family == "openmpi"
+        else "hydra",
+        "launcher_version": version,
+        "wrappers": (),
+        "library_version": "",
+        "libfabric": LIBFABRIC.get(identity),
+        "ucx": None,
+        "device": "ch4:ucx,ofi" if family == "mpich" else "",
+        "components": COMPONENTS[version[0]] if family == "openmpi" else (),
+        "environment": (),
+        "source": "wheel",
+        "found": (),
+        "usable": True,
+    }
+    return MpiInstall(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def configuration(identity: str, name: str, facts: Facts = HERE) -> Configuration:
+    mpi = install(identity)
+    return Configuration("key", f"{identity}/{name}", mpi, resolve(name, mpi, facts))
+
+
+def with_transport(asked: Configuration, **changes: object) -> Configuration:
+    assert asked.transport is not None
+    return replace(asked, transport=replace(asked.transport, **changes))  # type: ignore[arg-type]
+
+
+def asked_for(asked: Configuration) -> Transport:
+    assert asked.transport is not None
+    return asked.transport
+
+
+def records(
+    count: int = 2, *, hosts: int = 1, libmpi: Path = LOGS / "README.md"
+) -> tuple[RankRecord, ...]:
+    """A world of `count` ranks as the witness saw it, in blocks over `hosts`."""
+    seen = libmpi.stat()
+    mapped = MappedLibrary("/opt/mpi/lib/libmpi.so.40", seen.st_dev, seen.st_ino)
+    return tuple(
+        RankRecord(rank, count, f"n{rank * hosts // count}", 100 + rank, "MPI", (rank,), (mapped,))
+        for rank in range(count)
+    )
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One file of tests/machines/logs."""
+
+    name: str
+    identity: str  # openmpi@5.0.11
+    asked: tuple[str, ...]  # the transport that this is the output of; none: no known one
+    completed: Completed
+    ranks: tuple[RankRecord, ...]
+
+    def edited(self, old: str, new: str) -> Completed:
+        """The output with one text in place of another, which has to be there."""
+        both = self.completed.stdout + self.completed.stderr
+        assert re.search(old.encode(), both), f"{self.name} has no {old}"
+        out, err = (
+            re.sub(old.encode(), new.encode(), stream)
+            for stream in (self.completed.stdout, self.completed.stderr)
+        )
+        return replace(self.completed, stdout=out, stderr=err)
+
+
+def recorded(name: str) -> Recorded:
+    text = (LOGS / f"{name}.log").read_text()
+    head, _, rest = text.partition("[stdout]\n")
+    out, _, err = rest.partition("[stderr]\n")
+    code = re.search(r"^# code (\d+)$", head, re.M)
+    count = re.search(r"^# ranks (\d+)$", head, re.M)
+    assert code
+    assert count
+    version, _, what = name.partition("--")
+    return Recorded(
+        name=name,
+        identity="@".join(version.rsplit("-", 1)),
+        asked=RAN.get(what, (what,) if int(code[1]) == 0 and not what.startswith("not-") else ()),
+        completed=Completed(("mpirun",), int(code[1]), out.encode(), err.encode(), 1.0),
+        ranks=records(int(count[1])) if int(count[1]) else (),
+    )
+
+
+def logs(pattern: str = "*") -> list[Recorded]:
+    found = [recorded(path.stem) for path in sorted(LOGS.glob(f"{pattern}.log"))]
+    assert found, f"no log {pattern}"
+    return found

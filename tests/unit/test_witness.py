@@ -1,0 +1,247 @@
+"""The world that ran: what the witness wrote, read and held against the wish."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft.model import Layout, Level, MappedLibrary, RankRecord
+from mpigraft.prove import check_witness, judge, read_witness
+from mpigraft.witness import LIBMPI, UNREAD, libmpis
+from tests.unit.probes import LAYOUT, LOGS, configuration, install, recorded, records
+
+ASKED = configuration("openmpi@5.0.11", "ob1-sm")
+
+
+def codes(ranks: tuple[RankRecord, ...], layout: Layout = LAYOUT) -> list[str]:
+    return [f.code for f in check_witness(ASKED, layout, ranks) if f.level is Level.ERROR]
+
+
+def test_the_world_that_was_asked_for_has_no_findings() -> None:
+    assert check_witness(ASKED, LAYOUT, records()) == ()
+    assert check_witness(ASKED, Layout(2, 2), records(4, hosts=2)) == ()
+
+
+def test_no_record_is_an_error_and_not_a_pass() -> None:
+    assert codes(()) == ["no-witness"]
+
+
+def test_worlds_of_one_name_the_known_issue() -> None:
+    alone = tuple(replace(rank, rank=0, size=1) for rank in records())
+    found = check_witness(ASKED, LAYOUT, alone)
+    assert [f.code for f in found] == ["LCH-01"]
+    assert "2 worlds of one rank instead of one world of 2" in found[0].seen
+    assert "pmix" in found[0].mend
+
+
+@pytest.mark.parametrize(
+    ("ranks", "code"),
+    [
+        (records(4)[:2], "world-size"),
+        (records(2)[:1], "world-ranks"),
+        ((*records(2), records(2)[1]), "world-ranks"),
+        ((records(2)[0], records(2)[0]), "world-ranks"),
+        ((records(2)[0], replace(records(2)[1], size=3)), "world-size"),
+        (records(2, hosts=2), "hosts"),
+    ],
+)
+def test_another_world_is_an_error(ranks: tuple[RankRecord, ...], code: str) -> None:
+    assert codes(ranks) == [code]
+
+
+def test_hosts_are_counted_and_filled_as_asked() -> None:
+    assert codes(records(2), Layout(2, 1)) == ["hosts"]
+    lopsided = tuple(replace(r, host="n0" if r.rank < 3 else "n1") for r in records(4, hosts=2))
+    assert codes(lopsided, Layout(2, 2)) == ["hosts"]
+
+
+def test_a_job_of_one_rank_is_no_world_of_one() -> None:
+    assert codes(records(1), Layout(ranks_per_node=1)) == []
+
+
+# ------------------------------------------------------------------ libmpi
+
+
+def mapping(*libraries: MappedLibrary) -> tuple[RankRecord, ...]:
+    return tuple(replace(rank, libraries=libraries) for rank in records())
+
+
+def identity(path: Path, name: str = "/opt/mpi/lib/libmpi.so.40") -> MappedLibrary:
+    seen = path.stat()
+    return MappedLibrary(name, seen.st_dev, seen.st_ino)
+
+
+RIGHT = identity(LOGS / "README.md")
+
+
+def test_libmpi_is_known_by_device_and_inode_not_by_path(tmp_path: Path) -> None:
+    other = tmp_path / "libmpi.so.40"
+    other.write_text("another library at a path that looks right")
+    assert codes(mapping(identity(other, RIGHT.path))) == ["libmpi-other"]
+    assert codes(mapping(replace(RIGHT, path="/somewhere/else/libmpi.so.40"))) == []
+    assert codes(mapping(replace(RIGHT, device=RIGHT.device + 1))) == ["libmpi-other"]
+    assert codes(mapping(replace(RIGHT, inode=RIGHT.inode + 1))) == ["libmpi-other"]
+
+
+def test_a_link_to_libmpi_is_libmpi(tmp_path: Path) -> None:
+    link = tmp_path / "libmpi.so"
+    link.symlink_to(LOGS / "README.md")
+    asked = replace(ASKED, mpi=install("openmpi@5.0.11", libmpi=link))
+    assert check_witness(asked, LAYOUT, mapping(RIGHT)) == ()
+
+
+def test_two_libmpis_are_an_error_in_one_rank_and_in_two() -> None:
+    other = MappedLibrary("/opt/other/lib/libmpi.so.12", 1, 1)
+    assert codes(mapping(RIGHT, other)) == ["libmpi-several"]
+    first, second = mapping(RIGHT)
+    assert codes((first, replace(second, libraries=(other,)))) == ["libmpi-several"]
+
+
+def test_a_rank_without_libmpi_is_an_error() -> None:
+    first, second = mapping(RIGHT)
+    assert codes((first, replace(second, libraries=()))) == ["libmpi-none"]
+
+
+def test_what_libmpi_was_due_has_to_be_known(tmp_path: Path) -> None:
+    for libmpi in (None, tmp_path / "gone.so"):
+        asked = replace(ASKED, mpi=install("openmpi@5.0.11", libmpi=libmpi))
+        found = check_witness(asked, LAYOUT, mapping(RIGHT))
+        assert [f.code for f in found] == ["libmpi-unknown"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "libmpi.so.40", "libmpi.so.40.80.7", "libmpi.so", "libmpi_abi.so.1", "libmpich.so.12",
+        "libmpi_gnu_123.so.12", "libmpi_gnu.so.12", "libmpi_cray.so.12", "libmpi_ilp64.so.4",
+    ],
+)  # fmt: skip
+def test_what_is_an_mpi_library(name: str) -> None:
+    assert LIBMPI.fullmatch(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "libmpi_mpifh.so.40", "libmpi_usempif08.so.40", "libmpifort.so.12", "libmpicxx.so.12",
+        "libmpi_gtl_cuda.so.0", "libmpigraft-witness.so", "libmpi_shm_heap_proxy.so", "libopen-pal.so",
+        "libmpi.so.40.txt",
+    ],
+)  # fmt: skip
+def test_what_is_none(name: str) -> None:
+    assert not LIBMPI.fullmatch(name)
+
+
+def test_a_libmpi_that_was_replaced_under_a_running_rank_is_still_seen() -> None:
+    gone = replace(RIGHT, path=RIGHT.path + " (deleted)")
+    assert libmpis(mapping(gone)) == (gone,)
+
+
+# ------------------------------------------------------------------ binding
+
+
+def bound(*cores: tuple[int, ...]) -> tuple[RankRecord, ...]:
+    return tuple(replace(r, cores=c) for r, c in zip(records(len(cores)), cores, strict=True))
+
+
+def test_ranks_that_share_cores_are_a_warning() -> None:
+    found = check_witness(ASKED, LAYOUT, bound((0, 1), (1, 2)))
+    assert [(f.level, f.code) for f in found] == [(Level.WARNING, "binding")]
+    assert "cores 1 " in found[0].seen
+
+
+def test_hardware_threads_of_a_core_may_belong_to_one_rank() -> None:
+    assert check_witness(ASKED, LAYOUT, bound((0, 4), (1, 5))) == ()
+
+
+def test_cores_of_two_hosts_are_not_shared() -> None:
+    ranks = tuple(replace(r, cores=(0,)) for r in records(2, hosts=2))
+    assert check_witness(ASKED, Layout(2, 1), ranks) == ()
+
+
+def test_unbound_ranks_may_share_cores() -> None:
+    assert check_witness(ASKED, Layout(bind="none"), bound((0, 1), (0, 1))) == ()
+
+
+# ------------------------------------------------------------------ records
+
+
+def a_record(**changes: object) -> dict[str, Any]:
+    return {
+        "rank": 0, "size": 2, "host": "n0", "pid": 7, "library_version": "Open MPI v5.0.11",
+        "cores": [0], "libraries": [["/opt/mpi/lib/libmpi.so.40", 1, 2]], **changes,
+    }  # fmt: skip
+
+
+def test_records_are_read_by_rank(tmp_path: Path) -> None:
+    for rank in (1, 0):
+        (tmp_path / f"n0.{rank + 5}.json").write_text(json.dumps(a_record(rank=rank, more="x")))
+    (tmp_path / ".witness-half").write_text("{")
+    first, second = read_witness(tmp_path)
+    assert (first.rank, second.rank) == (0, 1)
+    assert first.libraries == (MappedLibrary("/opt/mpi/lib/libmpi.so.40", 1, 2),)
+    assert first.cores == (0,)
+
+
+BROKEN: list[tuple[str, bytes]] = [
+    ("empty", b""),
+    ("cut", json.dumps(a_record()).encode()[:-5]),
+    ("not text", b"\xff\xfe\x00"),
+    ("not an object", b"[1]"),
+    ("no rank", json.dumps({k: v for k, v in a_record().items() if k != "rank"}).encode()),
+    ("rank as text", json.dumps(a_record(rank="0")).encode()),
+    ("rank as truth", json.dumps(a_record(rank=True)).encode()),
+    ("rank below zero", json.dumps(a_record(rank=-1)).encode()),
+    ("no size", json.dumps(a_record(size=0)).encode()),
+    ("host as number", json.dumps(a_record(host=3)).encode()),
+    ("cores as number", json.dumps(a_record(cores=3)).encode()),
+    ("libraries as text", json.dumps(a_record(libraries=["libmpi.so"])).encode()),
+    ("deep", b"[" * 100_000),
+]
+
+
+@pytest.mark.parametrize("data", [b for _, b in BROKEN], ids=[name for name, _ in BROKEN])
+def test_a_malformed_record_is_a_finding_and_no_crash(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "n0.5.json").write_text(json.dumps(a_record()))
+    (tmp_path / "n0.6.json").write_bytes(data)
+    ranks = read_witness(tmp_path)
+    assert [rank.rank for rank in ranks] == [UNREAD, 0]
+    found = check_witness(ASKED, LAYOUT, ranks)
+    assert found[0].code == "witness-unreadable"
+    assert found[0].seen.startswith("n0.6.json: ")
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_crash_the_reader(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    folder = tmp_path_factory.mktemp("witness")
+    (folder / "n0.6.json").write_bytes(data)
+    assert [rank.rank for rank in read_witness(folder)] == [UNREAD]
+
+
+def test_an_unreadable_record_refuses_a_probe() -> None:
+    log = recorded("openmpi-5.0.11--ob1-sm")
+    broken = RankRecord(UNREAD, 0, "n0.6.json", 0, "ValueError", (), ())
+    evidence = judge(ASKED, LAYOUT, log.completed, (*log.ranks, broken))
+    assert not evidence.ok
+    assert evidence.ranks == log.ranks
+    assert judge(ASKED, LAYOUT, log.completed, log.ranks).ok
+
+
+def test_a_folder_that_is_gone_is_a_finding(tmp_path: Path) -> None:
+    ranks = read_witness(tmp_path / "none")
+    assert codes(ranks) == ["witness-unreadable", "no-witness"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_record_that_may_not_be_read_is_a_finding(tmp_path: Path) -> None:
+    record = tmp_path / "n0.6.json"
+    record.write_text(json.dumps(a_record()))
+    record.chmod(0)
+    assert [rank.rank for rank in read_witness(tmp_path)] == [UNREAD]
