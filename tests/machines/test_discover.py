@@ -70,9 +70,8 @@ def test_a_library_says_who_it_is(
     made = row(library(tmp_path / "lib" / soname, VERSIONS[text]))
     assert (made.family, made.version, made.abi, made.soname) == (family, version, abi, soname)
     assert made.usable, made.reason
-    assert {r.value for r in made.environment if r.name == "LD_LIBRARY_PATH"} == {
-        str(tmp_path / "lib")
-    }
+    (folders,) = {r.value for r in made.environment if r.name == "LD_LIBRARY_PATH"}
+    assert (folders or "").split(":")[0] == str(tmp_path / "lib")
 
 
 def test_intel_is_told_where_it_lies(tmp_path: Path) -> None:
@@ -85,6 +84,17 @@ def test_intel_is_told_where_it_lies(tmp_path: Path) -> None:
     assert rank["FI_PROVIDER_PATH"] == f"{tmp_path}/opt/mpi/libfabric/lib/prov"
 
 
+@pytest.mark.parametrize("soname", ["libmpich.so.12", "libmpi_gnu_91.so.12"])
+def test_an_mpi_with_a_name_of_its_own_also_goes_by_the_abis(tmp_path: Path, soname: str) -> None:
+    libmpi = library(tmp_path / "lib" / soname, VERSIONS["mpich"])
+    (value,) = {r.value for r in row(libmpi).environment if r.name == "LD_LIBRARY_PATH"}
+    own, alias = (value or "").split(":")
+    assert own == str(tmp_path / "lib")
+    assert Path(alias, "libmpi.so.12").samefile(libmpi)
+    put(tmp_path, {"lib/libmpi.so.12": f"-> {soname}"})  # now it has the name by itself
+    assert {r.value for r in row(libmpi).environment if r.name == "LD_LIBRARY_PATH"} == {own}
+
+
 def test_what_a_place_sets_wins_over_the_rules(tmp_path: Path) -> None:
     libmpi = library(tmp_path / "lib/libmpi.so.12", VERSIONS["intel"])
     own = EnvRow("I_MPI_ROOT", "/module/says", Scope.RANK, "module")
@@ -95,6 +105,10 @@ def test_what_a_place_sets_wins_over_the_rules(tmp_path: Path) -> None:
         own
     ]
     assert "LD_LIBRARY_PATH" in {r.name for r in made.environment}
+    folders = EnvRow("LD_LIBRARY_PATH", "/module/lib", Scope.RANK, "module")
+    made = install.describe(replace(place, environment=(folders,)), Here({"PATH": PLAIN_PATH}), ())
+    assert isinstance(made, MpiInstall)
+    assert replace(folders, value=f"/module/lib:{tmp_path}/lib") in made.environment
 
 
 def test_a_folder_of_the_loader_needs_no_path(tmp_path: Path) -> None:

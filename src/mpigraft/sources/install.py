@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft import elf, env
+from mpigraft import cache, elf, env
+from mpigraft.jsonout import digest
 from mpigraft.model import Abi, EnvRow, Family, MpiInstall, NetLibrary, Scope
 from mpigraft.sources import probe
 from mpigraft.sources.candidate import TRIPLETS, Candidate, Here
@@ -32,6 +33,7 @@ LAUNCHERS = {
     Family.MVAPICH: ("mpiexec.hydra", "mpiexec"),
     Family.CRAY_MPICH: (),  # started by srun or PALS, which belong to the machine
 }
+MPICH_ABI_NAME = "libmpi.so.12"
 OWN_NAMES = {"mpiexec.hydra", "ompi_info", "mpichversion"}
 WRAPPERS = {
     "c": ("mpicc",),
@@ -82,7 +84,7 @@ def describe(candidate: Candidate, here: Here, devices: Sequence[str]) -> MpiIns
         soname = elf.read(candidate.libmpi).soname or candidate.libmpi.name
     except (OSError, elf.ElfError) as error:
         return _broken(candidate, f"{candidate.libmpi} cannot be read: {error}")
-    rows = _laid_over(needed_rows(candidate, here), candidate.environment)
+    rows = _laid_over(needed_rows(candidate, soname, here), candidate.environment)
     environment = env.apply(here.asking(loader=False), rows, Scope.RANK)
     plugins = _plugins(candidate)
     said = probe.ask("mpi", candidate.libmpi, environment, plugins, devices)
@@ -155,7 +157,7 @@ def _broken(candidate: Candidate, reason: str, soname: str = "") -> MpiInstall |
 # ------------------------------------------------------------------ environment
 
 
-def needed_rows(candidate: Candidate, here: Here) -> tuple[EnvRow, ...]:
+def needed_rows(candidate: Candidate, soname: str, here: Here) -> tuple[EnvRow, ...]:
     """What an MPI needs to run from where it lies, beyond what it finds by itself.
 
     Programs built elsewhere have no path to this libmpi in them, so its folder goes into
@@ -167,20 +169,20 @@ def needed_rows(candidate: Candidate, here: Here) -> tuple[EnvRow, ...]:
     assert candidate.libmpi is not None
     folder = candidate.libmpi.parent
     values: dict[str, str] = {}
-    if not _default_folder(folder, here):
-        values["LD_LIBRARY_PATH"] = str(folder)
+    folders = [] if _default_folder(folder, here) else [folder]
     if candidate.family is Family.INTEL:
         values["I_MPI_ROOT"] = str(candidate.prefix)
-        own = [
-            folder,
-            candidate.prefix / "libfabric/lib",
-            candidate.prefix / "opt/mpi/libfabric/lib",
-        ]
-        fabric = next((f for f in own if (f / "libfabric.so.1").exists()), None)
+        inner = ("libfabric/lib", "opt/mpi/libfabric/lib")
+        places = (folder, *(candidate.prefix / name for name in inner))
+        fabric = next((f for f in places if (f / "libfabric.so.1").exists()), None)
         if fabric is not None:
-            values["LD_LIBRARY_PATH"] = ":".join(dict.fromkeys(map(str, (folder, fabric))))
+            folders = [folder, fabric]
             providers = fabric / "prov"
             values["FI_PROVIDER_PATH"] = str(providers if providers.is_dir() else fabric)
+    if alias := _alias(candidate.libmpi, soname):
+        folders.append(alias)
+    if folders:
+        values["LD_LIBRARY_PATH"] = ":".join(dict.fromkeys(map(str, folders)))
     return tuple(
         EnvRow(name, value, scope, "mpi")
         for name, value in values.items()
@@ -188,9 +190,35 @@ def needed_rows(candidate: Candidate, here: Here) -> tuple[EnvRow, ...]:
     )
 
 
+def _alias(libmpi: Path, soname: str) -> Path | None:
+    """A folder in which an MPI of MPICH's ABI also goes by that ABI's name, where it has another
+    (Debian's libmpich.so.12): the loader looks for the name that a program was linked to."""
+    other = soname.startswith(("libmpich.", "libmpi_")) and not soname.startswith("libmpi_abi")
+    beside = (libmpi.parent, libmpi.parent.parent / "lib-abi-mpich")
+    if not other or any((folder / MPICH_ABI_NAME).exists() for folder in beside):
+        return None
+    real = os.path.realpath(libmpi)
+    folder = cache.folders().cache / "names" / digest(real)[:16]
+    try:
+        if os.path.realpath(folder / MPICH_ABI_NAME) != real:
+            folder.mkdir(parents=True, exist_ok=True)
+            new = folder / f"{MPICH_ABI_NAME}.{os.getpid()}"
+            new.symlink_to(real)
+            new.replace(folder / MPICH_ABI_NAME)
+    except OSError:
+        return None  # no cache, no other name: a launch will say that libmpi.so.12 is missing
+    return folder
+
+
 def _laid_over(needed: Sequence[EnvRow], given: Sequence[EnvRow]) -> tuple[EnvRow, ...]:
-    """What the place itself sets wins over the rules."""
-    rows = {(row.name, row.scope): row for row in (*needed, *given)}
+    """What the place itself sets wins over the rules; of folders, the rules' come after its own."""
+    rows = {(row.name, row.scope): row for row in needed}
+    for row in given:
+        before = rows.get((row.name, row.scope))
+        if row.name == "LD_LIBRARY_PATH" and before and row.value and before.value:
+            words = [*row.value.split(":"), *before.value.split(":")]
+            row = replace(row, value=":".join(dict.fromkeys(words)))  # noqa: PLW2901
+        rows[row.name, row.scope] = row
     return tuple(rows.values())
 
 
