@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 
 import pytest
-from native_world import World, abi_of, compile_c, records, values
+from native_world import World, compile_c, records, values
 
 from mpigraft.model import METRICS, Abi, Family
 from mpigraft.natives import BENCH
@@ -284,4 +284,3 @@ def test_the_ranks_in_the_middle_wait(world: World) -> None:
     assert done.code == 0, done.text()
     assert len(values(done)) == 16
     assert records(done)[0]["ranks"] == 5
-    assert abi_of(Family.OPENMPI) is Abi.OMPI

@@ -147,8 +147,8 @@ def test_osu_layout(world: World, name: str, validate: bool) -> None:
         columns = swapped.removesuffix("        Validation")
         assert model.startswith(columns), (line, model)
     for line, model in zip(printed[head:], recorded[head:], strict=False):
-        columns = min(len(shape(line)), len(shape(model)))
-        assert shape(line)[:columns] == shape(model)[:columns]
+        both = min(len(shape(line)), len(shape(model)))
+        assert shape(line)[:both] == shape(model)[:both]
     assert len(printed) > head
     assert not records(done)
 

@@ -239,15 +239,14 @@ static void write_record(FILE *out, const char *host, struct place place)
  * a name that is taken is not overwritten. Some file systems have no links: rename, then. */
 static bool publish(const char *scratch, const char *folder, const char *host)
 {
-    char name[4600];
+    char name[4600], suffix[24] = "";
     for (int attempt = 0; attempt < 1000; attempt++) {
-        int length = snprintf(name, sizeof name, "%s/%s.%ld", folder, host, (long)getpid());
-        if (length < 0 || (size_t)length > sizeof name - 16)
-            return errno = ENAMETOOLONG, false;
         if (attempt)
-            snprintf(name + length, 16, "-%d.json", attempt);
-        else
-            snprintf(name + length, 16, ".json");
+            snprintf(suffix, sizeof suffix, "-%d", attempt);
+        int length =
+            snprintf(name, sizeof name, "%s/%s.%ld%s.json", folder, host, (long)getpid(), suffix);
+        if (length < 0 || (size_t)length >= sizeof name)
+            return errno = ENAMETOOLONG, false;
         if (!link(scratch, name))
             return unlink(scratch), true;
         if (errno != EEXIST)

@@ -1,0 +1,88 @@
+"""mpigraft-bench under the address and undefined-behaviour sanitizers, and its own leaks.
+
+The MPIs themselves leak by design (they keep tables until the process ends), so leaks are looked
+for in our frames only: one that names no MPI library in its stack is ours.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from native_world import SHORT, World, compile_c, values
+
+from mpigraft.model import Family
+from mpigraft.natives import SOURCES
+
+pytestmark = pytest.mark.mpi
+
+NAMES = (
+    "latency,bw,bibw,multi_lat,mbw_mr,barrier,bcast,gather,gatherv,scatter,scatterv,allgather,"
+    "allgatherv,alltoall,alltoallv,put_lat,put_bw,get_lat,get_bw,init_time,memory"
+)
+SUPPRESSED = (
+    "libmpi", "libopen-pal", "libopen-rte", "libpmix", "libprrte", "libfabric", "libuc",
+    "libhwloc", "libevent", "libnuma", "libze", "librdmacm", "libibverbs", "libdl",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=[Family.OPENMPI, Family.MPICH])
+def sanitized(
+    request: pytest.FixtureRequest, world: World, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Family, Path]:
+    family: Family = request.param
+    prefix = world.mpis[family]
+    soname = "libmpi.so.40" if family is Family.OPENMPI else "libmpi.so.12"
+    output = tmp_path_factory.mktemp("sanitized") / "bench"
+    flags = ("-Wshadow", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    libraries = (prefix / "lib" / soname, "-Wl,--allow-shlib-undefined")
+    compile_c(SOURCES / "bench.c", output, *flags, "-isystem", prefix / "include", *libraries)
+    return family, output
+
+
+def options(tmp_path: Path) -> dict[str, str]:
+    listed = tmp_path / "suppressions"
+    listed.write_text("".join(f"leak:{name}\n" for name in SUPPRESSED), encoding="ascii")
+    return {
+        "ASAN_OPTIONS": "detect_leaks=1:fast_unwind_on_malloc=0",
+        "LSAN_OPTIONS": f"suppressions={listed}:print_suppressions=0",
+        "UCX_MEM_EVENTS": "n",  # UCX's own hooks on malloc and mmap fight with the sanitizer's
+    }
+
+
+RUNS = {
+    "contiguous": (NAMES + ",allreduce,reduce", 2, ("--counts", "skewed")),
+    "indexed": (NAMES, 2, ("--datatype", "indexed", "--counts", "sparse")),
+    "packed": (NAMES, 3, ("--datatype", "packed", "--counts", "skewed")),
+}
+
+
+@pytest.mark.parametrize("datatype", RUNS)
+def test_benchmarks(
+    world: World, sanitized: tuple[Family, Path], tmp_path: Path, datatype: str
+) -> None:
+    """Sizes 3 to 96: rests of blocks, whole blocks, and more than one."""
+    family, program = sanitized
+    names, ranks, more = RUNS[datatype]
+    words = (*SHORT, "--benchmark", names, "--min", "3", "--max", "100", *more)
+    done = world.launch(family, program, *words, ranks=ranks, env=options(tmp_path))
+    assert done.code == 0, done.text()[-6000:]
+    assert len(values(done)) > 100
+    assert "ERROR: " not in done.text()
+
+
+def test_the_probe(world: World, sanitized: tuple[Family, Path], tmp_path: Path) -> None:
+    family, program = sanitized
+    done = world.launch(family, program, "--probe", ranks=3, env=options(tmp_path))
+    assert done.code == 0, done.text()[-6000:]
+
+
+def test_osu_and_usage(world: World, sanitized: tuple[Family, Path], tmp_path: Path) -> None:
+    family, program = sanitized
+    words = (*SHORT, "--format", "osu", "--benchmark", "mbw_mr,barrier,init_time,put_lat")
+    done = world.launch(family, program, *words, "--max", "64", env=options(tmp_path))
+    assert done.code == 0, done.text()[-6000:]
+    for bad in (("--benchmark", "bw:window=1:x"), ("--max", "1T"), ("--benchmark", "," * 300)):
+        refused = world.launch(family, program, *bad, ranks=1, env=options(tmp_path))
+        assert "AddressSanitizer" not in refused.text()
+        assert "runtime error" not in refused.text()

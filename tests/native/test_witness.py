@@ -1,0 +1,251 @@
+"""libmpigraft-witness.so: one record per rank, whatever way the program takes into MPI."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from native_world import World, compile_c
+
+from mpigraft import elf
+from mpigraft.model import Abi, Family, RankRecord
+from mpigraft.natives import SOURCES, WITNESS
+from mpigraft.run import Completed, run
+
+pytestmark = pytest.mark.mpi
+
+OF_C = {"MPI_Init", "MPI_Init_thread", "MPI_Session_init"}
+OF_FORTRAN = {
+    "mpi_init", "mpi_init_", "mpi_init__", "MPI_INIT", "mpi_init_f08_",
+    "mpi_init_thread", "mpi_init_thread_", "mpi_init_thread__", "MPI_INIT_THREAD",
+    "mpi_init_thread_f08_",
+}  # fmt: skip
+
+Build = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def build(world: World, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Compile a program for a family and ABI."""
+
+    def made(family: Family, source: str, *words: str | Path, abi: Abi | None = None) -> Path:
+        prefix = world.mpis[family]
+        output = tmp_path_factory.mktemp("enter") / source.removesuffix(".c")
+        library = {Abi.MPI_ABI: "libmpi_abi.so.1", Abi.OMPI: "libmpi.so.40"}.get(
+            abi or (Abi.OMPI if family is Family.OPENMPI else Abi.MPICH), "libmpi.so.12"
+        )
+        flags = ["-DMPI_ABI"] if abi is Abi.MPI_ABI else []
+        return compile_c(
+            source, output, *flags, *words, "-isystem", prefix / "include",
+            prefix / "lib" / library, "-Wl,--allow-shlib-undefined",
+        )  # fmt: skip
+
+    return made
+
+
+def start(world: World, family: Family, folder: Path, *words: str | Path) -> Completed:
+    env = {"LD_PRELOAD": str(world.programs / WITNESS), "MPIGRAFT_WITNESS": str(folder)}
+    return world.launch(family, *words, env=env)
+
+
+def read(folder: Path) -> list[dict[str, Any]]:
+    files = sorted(folder.iterdir())
+    assert all(f.suffix == ".json" for f in files), files
+    return sorted((json.loads(f.read_bytes()) for f in files), key=lambda r: int(r["rank"]))
+
+
+def check(records: list[dict[str, Any]], soname: str) -> None:
+    """Two ranks of one world of two, on this host, with one libmpi mapped, and that the right."""
+    assert [r["rank"] for r in records] == [0, 1]
+    for record in records:
+        assert set(record) == {f.name for f in fields(RankRecord)}
+        assert record["size"] == 2
+        assert record["host"] == socket.gethostname()
+        assert set(record["cores"]) <= os.sched_getaffinity(0)
+        assert record["cores"]
+        assert record["library_version"]
+        libraries = [r for r in record["libraries"] if Path(r[0]).name.startswith("libmpi")]
+        names = {Path(path).name for path, _, _ in libraries}
+        (mapped,) = {n for n in names if n.startswith(("libmpi.", "libmpi_abi."))}
+        assert mapped.startswith(soname)  # a link's file has more numbers
+        for path, device, inode in record["libraries"]:
+            seen = Path(path).stat()
+            assert (seen.st_dev, seen.st_ino) == (device, inode), path
+
+
+WORLDS = (
+    (Family.OPENMPI, Abi.OMPI, "libmpi.so.40"),
+    (Family.MPICH, Abi.MPICH, "libmpi.so.12"),
+    (Family.MPICH, Abi.MPI_ABI, "libmpi_abi.so.1"),
+    (Family.INTEL, Abi.MPICH, "libmpi.so.12"),
+    (Family.INTEL, Abi.MPI_ABI, "libmpi_abi.so.1"),
+)
+
+
+@pytest.mark.parametrize("way", ["init", "thread", "session"])
+@pytest.mark.parametrize(("family", "abi", "soname"), WORLDS, ids=str)
+def test_ways_of_c(
+    world: World, build: Build, tmp_path: Path,
+    family: Family, abi: Abi, soname: str, way: str,
+) -> None:  # fmt: skip
+    # Intel's libmpi.so.12 has no sessions yet; its standard library has.
+    if (way, family, abi) == ("session", Family.INTEL, Abi.MPICH):
+        pytest.skip("this library has no sessions")
+    headers = Family.MPICH if family is Family.INTEL else family
+    program = build(headers, "enter.c", abi=abi)
+    done = start(world, family, tmp_path, program, way)
+    assert done.code == 0, done.text()
+    assert sorted(s for s in done.text().splitlines() if " of " in s) == ["0 of 2", "1 of 2"]
+    check(read(tmp_path), soname)
+
+
+@pytest.mark.parametrize("way", sorted(OF_FORTRAN))
+def test_ways_of_fortran(world: World, tmp_path: Path, way: str) -> None:
+    """By the symbols themselves, since a compiler makes only one of them."""
+    fortran = world.mpis[Family.INTEL] / "lib/libmpifort.so.12"
+    thread = ["-DTHREAD"] if "thread" in way.lower() else []
+    program = compile_c(
+        "fortran.c", tmp_path / "fortran", f"-DWAY={way}", *thread, fortran,
+        "-Wl,--allow-shlib-undefined",
+    )  # fmt: skip
+    folder = tmp_path / "records"
+    folder.mkdir()
+    done = start(world, Family.INTEL, folder, program)
+    assert done.text().count("done") == 2, done.text()
+    check(read(folder), "libmpi.so.12")
+
+
+def test_the_code_of_fortran_may_be_absent(world: World, tmp_path: Path) -> None:
+    fortran = world.mpis[Family.INTEL] / "lib/libmpifort.so.12"
+    program = compile_c(
+        "fortran.c", tmp_path / "fortran", "-DWAY=mpi_init_f08_", "-DABSENT", fortran,
+        "-Wl,--allow-shlib-undefined",
+    )  # fmt: skip
+    folder = tmp_path / "records"
+    folder.mkdir()
+    done = start(world, Family.INTEL, folder, program)
+    assert done.text().count("done") == 2, done.text()
+    assert len(read(folder)) == 2
+
+
+def test_a_real_fortran_program(world: World, tmp_path: Path) -> None:
+    if not shutil.which("gfortran"):
+        pytest.skip("needs gfortran")
+    source = tmp_path / "enter.f90"
+    source.write_text(
+        "program enter\n  implicit none\n  integer :: code\n  external :: mpi_init, mpi_finalize\n"
+        "  call mpi_init(code)\n  call mpi_finalize(code)\nend program\n",
+        encoding="ascii",
+    )
+    fortran = world.mpis[Family.INTEL] / "lib/libmpifort.so.12"
+    program = tmp_path / "enter"
+    made = run(
+        ["gfortran", source, fortran, "-Wl,--allow-shlib-undefined", "-o", program],
+        env=dict(os.environ),
+    )
+    assert made.ok, made.text()
+    folder = tmp_path / "records"
+    folder.mkdir()
+    done = start(world, Family.INTEL, folder, program)
+    assert done.code == 0, done.text()
+    check(read(folder), "libmpi.so.12")
+
+
+def test_mpi_that_came_with_a_plug_in(world: World, build: Build, tmp_path: Path) -> None:
+    host = compile_c("host.c", tmp_path / "host")
+    for family, soname in ((Family.OPENMPI, "libmpi.so.40"), (Family.MPICH, "libmpi.so.12")):
+        plug_in = build(family, "plugin.c", "-shared", "-fPIC")
+        folder = tmp_path / family
+        folder.mkdir()
+        done = start(world, family, folder, host, plug_in)
+        assert done.code == 0, done.text()
+        check(read(folder), soname)
+
+
+# ------------------------------------------------------------------ it is in nobody's way
+
+
+def test_nothing_else_passes_through_it(programs: Path) -> None:
+    """It costs nothing after the start, because it has no other name that a program calls."""
+    witness = elf.read(programs / WITNESS)
+    assert {s.name for s in witness.exported} == OF_C | OF_FORTRAN
+    assert not [n for n in witness.needed if "mpi" in n]
+    assert not [s.name for s in witness.imported if s.name.lower().startswith(("mpi", "pmpi"))]
+
+
+def test_silent_without_its_variable(world: World, build: Build, tmp_path: Path) -> None:
+    program = build(Family.MPICH, "enter.c")
+    bare = world.launch(Family.MPICH, program)
+    env = {"LD_PRELOAD": str(world.programs / WITNESS)}
+    for more in ({}, {"MPIGRAFT_WITNESS": ""}):
+        done = world.launch(Family.MPICH, "sh", "-c", f"cd {tmp_path} && {program}", env=env | more)
+        assert done.code == 0
+        assert sorted(done.stdout.splitlines()) == sorted(bare.stdout.splitlines())
+        assert done.stderr == bare.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_there_does_not_stop_the_program(
+    world: World, build: Build, tmp_path: Path
+) -> None:
+    program = build(Family.MPICH, "enter.c")
+    done = start(world, Family.MPICH, tmp_path / "none", program)
+    assert done.code == 0
+    assert done.text().count(" of 2") == 2
+    assert f"no record in {tmp_path}/none: No such file" in done.text()
+
+
+def test_a_name_that_is_taken_is_not_overwritten(
+    world: World, build: Build, tmp_path: Path
+) -> None:
+    """Ranks in two containers of one host may share a process number."""
+    program = build(Family.MPICH, "enter.c")
+    script = (
+        f"echo '{{\"rank\": 9}}' > {tmp_path}/$(hostname).$$.json; "
+        f"LD_PRELOAD={world.programs / WITNESS} MPIGRAFT_WITNESS={tmp_path} exec {program}"
+    )
+    done = world.launch(Family.MPICH, "sh", "-c", script)
+    assert done.code == 0, done.text()
+    assert [r["rank"] for r in read(tmp_path)] == [0, 1, 9, 9]
+    assert len([f for f in tmp_path.iterdir() if f.name.endswith("-1.json")]) == 2
+
+
+def test_paths_of_any_bytes(world: World, build: Build, tmp_path: Path) -> None:
+    """Quotes, a newline, Unicode beyond 16 bits and a byte that is no UTF-8."""
+    name = b'a "b" \\ \xc3\xa9 \xf0\x9f\x90\x8e \xff'
+    odd = os.fsdecode(bytes(tmp_path) + b"/" + name)
+    shutil.copy(build(Family.MPICH, "enter.c"), odd)
+    folder = tmp_path / "records"
+    folder.mkdir()
+    done = start(world, Family.MPICH, folder, odd)
+    assert done.code == 0, done.text()
+    for file in folder.iterdir():
+        assert file.read_bytes().isascii()
+    for record in read(folder):
+        assert odd in [path for path, _, _ in record["libraries"]]
+
+
+def test_a_program_without_mpi_runs_as_ever(world: World) -> None:
+    env = {**world.environment(Family.MPICH), "LD_PRELOAD": str(world.programs / WITNESS)}
+    assert run(["true"], env=env).ok
+
+
+def test_under_sanitizers(world: World, build: Build, tmp_path: Path) -> None:
+    """Compiled into the program, because a sanitizer must be the first library of a process."""
+    flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", SOURCES / "witness.c")
+    for family in (Family.OPENMPI, Family.MPICH):
+        program = build(family, "enter.c", "-I", SOURCES, *flags)
+        for way in ("init", "thread", "session"):
+            folder = tmp_path / f"{family}-{way}"
+            folder.mkdir()
+            env = {"MPIGRAFT_WITNESS": str(folder), "ASAN_OPTIONS": "detect_leaks=0"}
+            done = world.launch(family, program, way, env=env)
+            assert done.code == 0, done.text()
+            assert [r["rank"] for r in read(folder)] == [0, 1]
