@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from mpigraft.elf_tables import (
     HEAD,
+    MAX_SYMBOLS,
     PT_LOAD,
     VERSYM_HIDDEN,
     ElfError,
@@ -338,6 +339,8 @@ def _symbol_table(
     if dynamic.get(DT_SYMENT, [form.size])[-1] != form.size:
         raise ElfError(f"symbols of {_one(dynamic, DT_SYMENT)} bytes each, {form.size} expected")
     count = _symbol_count(image, dynamic, machine)
+    if count > MAX_SYMBOLS:
+        raise ElfError(f"{count} symbols are more than {MAX_SYMBOLS}")
     versions = array("H")
     if DT_VERSYM in dynamic:
         versions = image.words(dynamic[DT_VERSYM][-1], count, "H")

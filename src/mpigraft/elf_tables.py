@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 MAX_TABLE: Final = 1 << 27  # bytes of one table; the largest known string tables are below 64 MiB
-MAX_SYMBOLS: Final = 1 << 22
-MAX_NAMES: Final = 1 << 28  # characters of all names: names may overlap, so the table is no bound
+MAX_SYMBOLS: Final = 1 << 20  # the largest known libraries export a few hundred thousand
+MAX_NAMES: Final = 1 << 27  # characters of all names: names may overlap, so the table is no bound
 HEAD: Final = 1 << 16  # read at once: for most files this holds all but the dynamic section
 
 PT_LOAD = 1

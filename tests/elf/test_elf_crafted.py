@@ -80,7 +80,7 @@ def test_local_hidden_and_nameless_symbols_do_not_bind() -> None:
 
 @pytest.mark.parametrize("count", [1 << 31, 1 << 24, 1000])
 def test_more_symbols_than_the_file_holds(count: int) -> None:
-    with pytest.raises(ElfError, match=r"past their segment|over the bound|not among"):
+    with pytest.raises(ElfError, match=r"past their segment|more than"):
         elf.parse(with_symbols(bytes(24) + symbol(), count), "x")
 
 
