@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.model import NetDevice
-from mpigraft.sources import cpu, fabrics, gpus, schedulers, sysfs
+from mpigraft.sources import cpu, fabrics, gpus, look, schedulers
 from mpigraft.sources.candidate import Here
 from tests.machines.trees import launcher, plant, put
 
@@ -65,12 +65,12 @@ def test_memory_and_system(tmp_path: Path) -> None:
 def test_a_cpulist_says_which_numbers_it_was_made_of(numbers: list[int]) -> None:
     words = ",".join(f"{n}-{n + 1}" if n % 2 else str(n) for n in numbers)
     expected = set(numbers) | {n + 1 for n in numbers if n % 2}
-    assert sysfs.cpu_list(words) == tuple(sorted(expected))
+    assert look.cpu_list(words) == tuple(sorted(expected))
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_cpulist_or_part_of_one(words: str) -> None:
-    assert all(n >= 0 for n in sysfs.cpu_list(words))
+    assert all(n >= 0 for n in look.cpu_list(words))
 
 
 # ------------------------------------------------------------------ network

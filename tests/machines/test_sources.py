@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from mpigraft import cache
 from mpigraft.model import EnvRow, Family, Scope
-from mpigraft.sources import cray, debian, easybuild, modules, path, spack
+from mpigraft.sources import SOURCES, cray, debian, easybuild, modules, path, spack
 from mpigraft.sources.candidate import Candidate, Here, find_libmpi
 from tests.machines.trees import launcher, plant, put
 
@@ -333,3 +334,45 @@ def test_a_damaged_answer_in_the_cache_is_no_answer(tmp_path: Path) -> None:
     for file in (cache.folders().cache).rglob("*.json"):
         file.write_text(json.dumps({"key": "x"}))
     assert len(list(modules.find(here))) == 3
+
+
+# ------------------------------------------------------------------ places out of bounds
+
+WORDS = st.lists(
+    st.sampled_from(["/", ":", "a", ".", "..", "é", "\udce9", "x" * 300]), max_size=6
+).map("".join)
+VARIABLES = (
+    "PATH", "MODULEPATH", "CRAY_MPICH_DIR", "CRAY_LD_LIBRARY_PATH", "SPACK_ROOT", "HOME",
+    "EBROOTOPENMPI", "EASYBUILD_PREFIX", "EESSI_SOFTWARE_PATH", "LD_LIBRARY_PATH",
+)  # fmt: skip
+
+
+@given(environ=st.dictionaries(st.sampled_from(VARIABLES), WORDS))
+def test_no_environment_ends_a_source(
+    tmp_path_factory: pytest.TempPathFactory, environ: dict[str, str]
+) -> None:
+    here = Here(environ, tmp_path_factory.getbasetemp() / "no-such-machine")
+    for find in SOURCES.values():
+        assert isinstance(list(find(here)), list)
+
+
+@pytest.mark.root
+def test_folders_of_other_users_are_passed_over(tmp_path: Path) -> None:
+    """Started as nobody: root may look everywhere."""
+    closed = tmp_path / "closed"
+    put(closed, {"bin/mpirun": "#!/bin/sh", "lib/libmpi.so.40": "?", "modules/openmpi/5": "x"})
+    closed.chmod(0o700)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    values = {"PATH": f"{closed}/bin", "MODULEPATH": f"{closed}/modules", "SPACK_ROOT": str(closed),
+              "CRAY_MPICH_DIR": str(closed), "EASYBUILD_PREFIX": str(closed)}  # fmt: skip
+    here = Here(values, closed)
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setuid(65534)
+            found = [c for find in SOURCES.values() for c in find(here) if c.libmpi]
+            os._exit(0 if not found else 1)
+        except BaseException:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mpigraft import env
 from mpigraft.model import EnvRow, Family
+from mpigraft.sources import look
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ TRIPLETS = ("x86_64-linux-gnu", "aarch64-linux-gnu", "powerpc64le-linux-gnu")
 def library_folders(prefix: Path) -> Iterator[Path]:
     """Folders of a prefix in which its libraries may lie."""
     for name in (*LIBRARY_FOLDERS, *(f"lib/{triplet}" for triplet in TRIPLETS)):
-        if (folder := prefix / name).is_dir():
+        if look.is_folder(folder := prefix / name):
             yield folder
 
 
@@ -80,7 +81,7 @@ def find_libmpi(prefix: Path, family: Family | None = None) -> Path | None:
     """
     patterns = [LIBRARY_NAMES[family]] if family else list(LIBRARY_NAMES.values())
     for folder in library_folders(prefix):
-        names = sorted(entry.name for entry in folder.iterdir())
+        names = [entry.name for entry in look.entries(folder)]
         for pattern in patterns:
             if hit := next((n for n in names if pattern.fullmatch(n)), None):
                 return folder / hit

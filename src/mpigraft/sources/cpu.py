@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mpigraft.model import Cpu
-from mpigraft.sources import sysfs
+from mpigraft.sources import look
 from mpigraft.sources.candidate import Here
 
 # Arm names no model in /proc/cpuinfo. Source: Arm's MIDR_EL1 tables, implementer and part.
@@ -26,14 +26,14 @@ ARM_PARTS = {
 def cpu(here: Here) -> Cpu:
     """The CPUs that this process may use; of a recorded tree, those that were online."""
     folder = here.at("/sys/devices/system/cpu")
-    allowed = set(sysfs.cpu_list(sysfs.text(folder / "online")))
+    allowed = set(look.cpu_list(look.text(folder / "online")))
     if here.root == Path("/"):
         allowed = os.sched_getaffinity(0)
     topology = {n: folder / f"cpu{n}/topology" for n in sorted(allowed)}
-    packages = {n: sysfs.text(t / "physical_package_id") for n, t in topology.items()}
-    cores = {(packages[n], sysfs.text(t / "core_id") or str(n)) for n, t in topology.items()}
+    packages = {n: look.text(t / "physical_package_id") for n, t in topology.items()}
+    cores = {(packages[n], look.text(t / "core_id") or str(n)) for n, t in topology.items()}
     return Cpu(
-        model=_model(sysfs.text(here.at("/proc/cpuinfo"))),
+        model=_model(look.text(here.at("/proc/cpuinfo"))),
         architecture=_architecture(here),
         cores=len(cores),
         threads=len(allowed),
@@ -45,7 +45,7 @@ def cpu(here: Here) -> Cpu:
 
 def _architecture(here: Here) -> str:
     """As `uname -m`; a recorded tree keeps it in arch, as /proc has no such file."""
-    return sysfs.text(here.at("/arch")) if here.root != Path("/") else platform.machine()
+    return look.text(here.at("/arch")) if here.root != Path("/") else platform.machine()
 
 
 def _model(cpuinfo: str) -> str:
@@ -63,35 +63,35 @@ def _model(cpuinfo: str) -> str:
 
 
 def _numa(here: Here, allowed: Iterable[int]) -> tuple[tuple[int, ...], ...]:
-    nodes = sysfs.entries(here.at("/sys/devices/system/node"))
-    lists = [sysfs.text(n / "cpulist") for n in nodes if re.fullmatch(r"node\d+", n.name)]
+    nodes = look.entries(here.at("/sys/devices/system/node"))
+    lists = [look.text(n / "cpulist") for n in nodes if re.fullmatch(r"node\d+", n.name)]
     return _groups(lists, allowed)
 
 
 def _l3(folder: Path, allowed: Iterable[int]) -> tuple[tuple[int, ...], ...]:
     lists: list[str] = []
     for n in sorted(allowed):
-        for index in sysfs.entries(folder / f"cpu{n}/cache"):
-            if sysfs.text(index / "level") == "3":
-                lists.append(sysfs.text(index / "shared_cpu_list"))
+        for index in look.entries(folder / f"cpu{n}/cache"):
+            if look.text(index / "level") == "3":
+                lists.append(look.text(index / "shared_cpu_list"))
     return _groups(lists, allowed)
 
 
 def _groups(lists: Iterable[str], allowed: Iterable[int]) -> tuple[tuple[int, ...], ...]:
     """Distinct groups of allowed CPUs, in order of their first one; memory-only nodes drop out."""
     mine = set(allowed)
-    groups = {tuple(n for n in sysfs.cpu_list(words) if n in mine) for words in lists}
+    groups = {tuple(n for n in look.cpu_list(words) if n in mine) for words in lists}
     return tuple(sorted(g for g in groups if g))
 
 
 def memory_mib(here: Here) -> int:
-    found = re.search(r"MemTotal:\s+(\d+) kB", sysfs.text(here.at("/proc/meminfo")))
+    found = re.search(r"MemTotal:\s+(\d+) kB", look.text(here.at("/proc/meminfo")))
     return int(found[1]) // 1024 if found else 0
 
 
 def os_name(here: Here) -> str:
     """PRETTY_NAME of os-release (freedesktop.org, os-release(5))."""
     for name in ("/etc/os-release", "/usr/lib/os-release"):
-        if found := re.search(r'^PRETTY_NAME="?([^"\n]*)', sysfs.text(here.at(name)), re.MULTILINE):
+        if found := re.search(r'^PRETTY_NAME="?([^"\n]*)', look.text(here.at(name)), re.MULTILINE):
             return found[1]
     return ""

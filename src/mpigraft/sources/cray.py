@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mpigraft.model import EnvRow, Family, Scope
-from mpigraft.sources import sysfs
+from mpigraft.sources import look
 from mpigraft.sources.candidate import Candidate, Here, find_libmpi
 
 ROOT = "/opt/cray/pe/mpich"
@@ -24,7 +24,7 @@ def find(here: Here) -> Iterator[Candidate]:
     if loaded := here.environ.get("CRAY_MPICH_DIR"):
         version = here.environ.get("CRAY_MPICH_VERSION", "")
         yield _candidate(here, Path(loaded), version, f"CRAY_MPICH_DIR: {loaded}")
-    for folder in sysfs.entries(here.at(ROOT)):
+    for folder in look.entries(here.at(ROOT)):
         if not folder.name[:1].isdigit() or folder.is_symlink():
             continue  # `default` is a link to one of the others
         for network in ("ofi", "ucx"):
@@ -34,8 +34,8 @@ def find(here: Here) -> Iterator[Candidate]:
 
 def _preferred(folder: Path) -> Path | None:
     for compiler in COMPILERS:
-        for version in reversed(sysfs.entries(folder / compiler)):
-            if (version / "lib").is_dir():
+        for version in reversed(look.entries(folder / compiler)):
+            if look.is_folder(version / "lib"):
                 return version
     return None
 
@@ -57,7 +57,7 @@ def _candidate(here: Here, prefix: Path, version: str, found: str) -> Candidate:
 def _environment(here: Here, prefix: Path) -> tuple[EnvRow, ...]:
     """The loader's default is the system's default version: others need LD_LIBRARY_PATH, as
     Cray's own manual says of CRAY_LD_LIBRARY_PATH, which modules set and nobody reads."""
-    own = [str(prefix / name) for name in ("lib-abi-mpich", "lib") if (prefix / name).is_dir()]
+    own = [str(prefix / name) for name in ("lib-abi-mpich", "lib") if look.is_folder(prefix / name)]
     given = [here.environ.get(n, "") for n in ("CRAY_LD_LIBRARY_PATH", "LD_LIBRARY_PATH")]
     words = [*own, *(w for words in given for w in words.split(os.pathsep) if w)]
     value = ":".join(dict.fromkeys(words))

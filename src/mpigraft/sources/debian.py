@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpigraft.model import Family
+from mpigraft.sources import look
 from mpigraft.sources.candidate import TRIPLETS, Candidate, Here
 
 PACKAGES = (
@@ -22,7 +23,7 @@ def find(here: Here) -> Iterator[Candidate]:
     for triplet in TRIPLETS:
         folder = here.at(f"/usr/lib/{triplet}")
         for family, package, names in PACKAGES:
-            library = next((folder / n for n in names if (folder / n).exists()), None)
+            library = next((folder / n for n in names if look.exists(folder / n)), None)
             if library is None:
                 continue
             yield Candidate(
@@ -32,5 +33,5 @@ def find(here: Here) -> Iterator[Candidate]:
                 libmpi=library,
                 bins=(programs,),
                 family=family,
-                suffix=f".{package}" if (programs / f"mpirun.{package}").exists() else "",
+                suffix=f".{package}" if look.exists(programs / f"mpirun.{package}") else "",
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mpigraft.model import Family
-from mpigraft.sources import sysfs
+from mpigraft.sources import look
 from mpigraft.sources.candidate import Candidate, Here, find_libmpi
 
 SOFTWARE = {
@@ -25,8 +25,8 @@ def find(here: Here) -> Iterator[Candidate]:
             yield _candidate(family, Path(root), version, f"EBROOT{name.upper()}: {root}")
     for folder in _software(here):
         for name, family in SOFTWARE.items():
-            for prefix in sysfs.entries(folder / name):
-                if (prefix / "easybuild").is_dir():
+            for prefix in look.entries(folder / name):
+                if look.is_folder(prefix / "easybuild"):
                     version = prefix.name.partition("-")[0]
                     yield _candidate(family, prefix, version, f"EasyBuild: {prefix}")
 
@@ -41,11 +41,11 @@ def _software(here: Here) -> list[Path]:
         f"{given('EESSI_SOFTWARE_PATH')}/software" if given("EESSI_SOFTWARE_PATH") else "",
         f"{given('HOME', '')}/.local/easybuild/software",
     ]  # fmt: skip
-    return [Path(f) for f in dict.fromkeys(folders) if f and Path(f).is_dir()]
+    return [Path(f) for f in dict.fromkeys(folders) if f and look.is_folder(Path(f))]
 
 
 def _candidate(family: Family, prefix: Path, version: str, found: str) -> Candidate:
-    inner = next((f for f in sysfs.entries(prefix / "mpi") if (f / "lib").is_dir()), prefix)
+    inner = next((f for f in look.entries(prefix / "mpi") if look.is_folder(f / "lib")), prefix)
     return Candidate(
         source="easybuild",
         found=found,

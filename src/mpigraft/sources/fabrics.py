@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mpigraft.model import NetDevice, SingleCopy
-from mpigraft.sources import probe, sysfs
+from mpigraft.sources import look, probe
 from mpigraft.sources.candidate import TRIPLETS, Here
 
 SIOCGIFADDR = 0x8915  # linux/sockios.h
@@ -34,25 +34,25 @@ def _rank(device: NetDevice) -> tuple[bool, bool, bool]:
 
 
 def _cxi(here: Here) -> Iterator[NetDevice]:
-    for entry in sysfs.entries(here.at("/sys/class/cxi")):
+    for entry in look.entries(here.at("/sys/class/cxi")):
         device = entry / "device"
-        driver = sysfs.link_name(device / "driver") or "cxi_ss1"
+        driver = look.link_name(device / "driver") or "cxi_ss1"
         details = {
-            "description": sysfs.text(device / "fru/description"),
-            "firmware": sysfs.text(device / "uc/qspi_blob_version"),
-            "driver": f"{driver} {sysfs.text(here.at(f'/sys/module/{driver}/version'))}".strip(),
+            "description": look.text(device / "fru/description"),
+            "firmware": look.text(device / "uc/qspi_blob_version"),
+            "driver": f"{driver} {look.text(here.at(f'/sys/module/{driver}/version'))}".strip(),
             "libcxi": _libcxi(here),
-            "speed": sysfs.text(device / "properties/speed"),
-            "interface": " ".join(e.name for e in sysfs.entries(device / "net")),
-            "numa": sysfs.text(device / "numa_node"),
+            "speed": look.text(device / "properties/speed"),
+            "interface": " ".join(e.name for e in look.entries(device / "net")),
+            "numa": look.text(device / "numa_node"),
         }
         node = here.at(f"/dev/{entry.name}")
         if not os.access(node, os.R_OK | os.W_OK):
             details["device"] = f"/dev/{entry.name} " + (
-                "may not be opened" if node.exists() else "is missing"
+                "may not be opened" if look.exists(node) else "is missing"
             )
-        up = sysfs.text(device / "properties/link") in {"1", "up"}
-        nid = sysfs.text(device / "properties/nid")
+        up = look.text(device / "properties/link") in {"1", "up"}
+        nid = look.text(device / "properties/nid")
         yield NetDevice(entry.name, "cxi", "up" if up else "down", nid, _present(details))
 
 
@@ -60,54 +60,54 @@ def _libcxi(here: Here) -> str:
     """libcxi's version: the one of its pkg-config file, else of the library's file name."""
     folders = ["/usr/lib64", "/usr/lib", *(f"/usr/lib/{t}" for t in TRIPLETS)]
     for folder in map(here.at, folders):
-        package = sysfs.text(folder / "pkgconfig/libcxi.pc")
+        package = look.text(folder / "pkgconfig/libcxi.pc")
         if found := re.search(r"^Version:\s*(\S+)", package, re.MULTILINE):
             return found[1]
         real = Path(os.path.realpath(folder / "libcxi.so.1"))
-        if real.is_file():
+        if look.is_file(real):
             return real.name.partition(".so.")[2]
     return ""
 
 
 def _infiniband(here: Here) -> Iterator[NetDevice]:
-    for entry in sysfs.entries(here.at("/sys/class/infiniband")):
-        ports = sysfs.entries(entry / "ports")
-        port = next((p for p in ports if "ACTIVE" in sysfs.text(p / "state")), None)
+    for entry in look.entries(here.at("/sys/class/infiniband")):
+        ports = look.entries(entry / "ports")
+        port = next((p for p in ports if "ACTIVE" in look.text(p / "state")), None)
         first = port or (ports[0] if ports else entry)
-        driver = sysfs.link_name(entry / "device/driver")
+        driver = look.link_name(entry / "device/driver")
         details = {
-            "type": sysfs.text(entry / "hca_type"),
-            "board": sysfs.text(entry / "board_id"),
-            "firmware": sysfs.text(entry / "fw_ver"),
-            "driver": f"{driver} {sysfs.text(here.at(f'/sys/module/{driver}/version'))}".strip(),
-            "speed": sysfs.text(first / "rate"),
-            "link": sysfs.text(first / "link_layer"),
-            "interface": " ".join(e.name for e in sysfs.entries(entry / "device/net")),
-            "numa": sysfs.text(entry / "device/numa_node"),
+            "type": look.text(entry / "hca_type"),
+            "board": look.text(entry / "board_id"),
+            "firmware": look.text(entry / "fw_ver"),
+            "driver": f"{driver} {look.text(here.at(f'/sys/module/{driver}/version'))}".strip(),
+            "speed": look.text(first / "rate"),
+            "link": look.text(first / "link_layer"),
+            "interface": " ".join(e.name for e in look.entries(entry / "device/net")),
+            "numa": look.text(entry / "device/numa_node"),
         }
-        guid = sysfs.text(entry / "node_guid")
+        guid = look.text(entry / "node_guid")
         state = "up" if port else "down"
         yield NetDevice(entry.name, "infiniband", state, guid, _present(details))
 
 
 def _net(here: Here) -> Iterator[NetDevice]:
-    for entry in sysfs.entries(here.at("/sys/class/net")):
-        kind = sysfs.text(entry / "type")
+    for entry in look.entries(here.at("/sys/class/net")):
+        kind = look.text(entry / "type")
         if not kind:
             continue  # bonding_masters and other files
-        flags = sysfs.number(entry / "flags") or 0
-        up = bool(flags & IFF_UP) and sysfs.text(entry / "operstate") in {"up", "unknown"}
-        speed = sysfs.number(entry / "speed") or 0
-        driver = sysfs.link_name(entry / "device/driver")
-        virtual = not (entry / "device").exists()
+        flags = look.number(entry / "flags") or 0
+        up = bool(flags & IFF_UP) and look.text(entry / "operstate") in {"up", "unknown"}
+        speed = look.number(entry / "speed") or 0
+        driver = look.link_name(entry / "device/driver")
+        virtual = not look.exists(entry / "device")
         details = {
             "driver": driver,
             "speed": f"{speed} Mb/s" if speed > 0 else "",
-            "mtu": sysfs.text(entry / "mtu"),
+            "mtu": look.text(entry / "mtu"),
             "link": "InfiniBand" if kind == "32" else "",
             "virtual": "yes" if virtual and kind != "772" else "",
         }
-        address = _ipv4(entry.name) if here.root == Path("/") else sysfs.text(entry / "ipv4")
+        address = _ipv4(entry.name) if here.root == Path("/") else look.text(entry / "ipv4")
         yield NetDevice(
             entry.name,
             LINK_TYPES.get(kind, "other"),
@@ -141,11 +141,11 @@ def single_copy(here: Here) -> tuple[SingleCopy, ...]:
 
 def _device_file(here: Here, name: str) -> SingleCopy:
     node = here.at(f"/dev/{name}")
-    if not node.exists():
+    if not look.exists(node):
         return SingleCopy(name, False, f"there is no /dev/{name}")
     if not os.access(node, os.R_OK | os.W_OK):
         return SingleCopy(name, False, f"/dev/{name} may not be opened by this user")
-    version = sysfs.text(here.at(f"/sys/module/{name}/version"))
+    version = look.text(here.at(f"/sys/module/{name}/version"))
     return SingleCopy(name, True, f"/dev/{name} may be opened" + (f", {version}" * bool(version)))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mpigraft.model import Gpu
 from mpigraft.run import clean, run
-from mpigraft.sources import sysfs
+from mpigraft.sources import look
 from mpigraft.sources.candidate import TRIPLETS, Here
 
 LIMIT_S = 20.0
@@ -29,11 +29,11 @@ def gpus(here: Here) -> tuple[Gpu, ...]:
 
 def _gdrcopy(here: Here) -> str:
     """Version of the gdrdrv module, and whether the library is there too."""
-    module = sysfs.text(here.at("/sys/module/gdrdrv/version"))
-    if not here.at("/dev/gdrdrv").exists():
+    module = look.text(here.at("/sys/module/gdrdrv/version"))
+    if not look.exists(here.at("/dev/gdrdrv")):
         return ""
     folders = ["/usr/lib64", "/usr/lib", *(f"/usr/lib/{t}" for t in TRIPLETS)]
-    library = any(here.at(f"{f}/libgdrapi.so.2").exists() for f in folders)
+    library = any(look.exists(here.at(f"{f}/libgdrapi.so.2")) for f in folders)
     return (
         f"{module or 'unknown version'}{'' if library else ', no libgdrapi in the usual folders'}"
     )
@@ -65,28 +65,28 @@ def nvidia_rows(text: str, cuda: str, gdrcopy: str) -> Iterator[Gpu]:
 
 def _nvidia_proc(here: Here, gdrcopy: str) -> Iterator[Gpu]:
     """Without nvidia-smi (a container, a broken driver): what the kernel module says."""
-    version = sysfs.text(here.at("/proc/driver/nvidia/version"))
+    version = look.text(here.at("/proc/driver/nvidia/version"))
     found = re.search(r"(?:Kernel Module|x86_64|aarch64)\s+(\d+\.\d+[.\d]*)", version)
     details = {"driver": found[1] if found else "", "gdrcopy": gdrcopy}
-    for index, entry in enumerate(sysfs.entries(here.at("/proc/driver/nvidia/gpus"))):
-        name = re.search(r"Model:\s*(.+)", sysfs.text(entry / "information"))
+    for index, entry in enumerate(look.entries(here.at("/proc/driver/nvidia/gpus"))):
+        name = re.search(r"Model:\s*(.+)", look.text(entry / "information"))
         yield Gpu(index, "nvidia", name[1].strip() if name else "", 0, _present(details))
 
 
 def _amd(here: Here) -> Iterator[Gpu]:
     """By sysfs alone: rocm-smi reads the same files, and is often not in PATH."""
-    driver = sysfs.text(here.at("/sys/module/amdgpu/version"))
+    driver = look.text(here.at("/sys/module/amdgpu/version"))
     details = {"driver": driver or "in-kernel", "rocm": _rocm(here)}
     index = 0
-    for card in sysfs.entries(here.at("/sys/class/drm")):
+    for card in look.entries(here.at("/sys/class/drm")):
         device = card / "device"
-        memory = sysfs.number(device / "mem_info_vram_total")
+        memory = look.number(device / "mem_info_vram_total")
         if not re.fullmatch(r"card\d+", card.name) or memory is None:
             continue
-        if sysfs.text(device / "vendor") != AMD_VENDOR:
+        if look.text(device / "vendor") != AMD_VENDOR:
             continue
-        number = sysfs.text(device / "device")
-        name = sysfs.text(device / "product_name") or f"AMD GPU {number}"
+        number = look.text(device / "device")
+        name = look.text(device / "product_name") or f"AMD GPU {number}"
         yield Gpu(index, "amd", name, memory >> 20, _present(details))
         index += 1
 
@@ -95,7 +95,7 @@ def _rocm(here: Here) -> str:
     roots = [here.at("/opt/rocm")]
     if own := here.environ.get("ROCM_PATH"):
         roots.insert(0, Path(own))
-    versions = (sysfs.text(root / ".info/version") for root in roots)
+    versions = (look.text(root / ".info/version") for root in roots)
     return next((v for v in versions if v), "")
 
 

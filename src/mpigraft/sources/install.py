@@ -11,7 +11,7 @@ from pathlib import Path
 from mpigraft import cache, elf, env
 from mpigraft.jsonout import digest
 from mpigraft.model import Abi, EnvRow, Family, MpiInstall, NetLibrary, Scope
-from mpigraft.sources import probe
+from mpigraft.sources import look, probe
 from mpigraft.sources.candidate import TRIPLETS, Candidate, Here
 
 # First line of MPI_Get_library_version -> family and version. Cray's fourth number counts builds.
@@ -174,11 +174,11 @@ def needed_rows(candidate: Candidate, soname: str, here: Here) -> tuple[EnvRow, 
         values["I_MPI_ROOT"] = str(candidate.prefix)
         inner = ("libfabric/lib", "opt/mpi/libfabric/lib")
         places = (folder, *(candidate.prefix / name for name in inner))
-        fabric = next((f for f in places if (f / "libfabric.so.1").exists()), None)
+        fabric = next((f for f in places if look.exists(f / "libfabric.so.1")), None)
         if fabric is not None:
             folders = [folder, fabric]
             providers = fabric / "prov"
-            values["FI_PROVIDER_PATH"] = str(providers if providers.is_dir() else fabric)
+            values["FI_PROVIDER_PATH"] = str(providers if look.is_folder(providers) else fabric)
     if alias := _alias(candidate.libmpi, soname):
         folders.append(alias)
     if folders:
@@ -195,7 +195,7 @@ def _alias(libmpi: Path, soname: str) -> Path | None:
     (Debian's libmpich.so.12): the loader looks for the name that a program was linked to."""
     other = soname.startswith(("libmpich.", "libmpi_")) and not soname.startswith("libmpi_abi")
     beside = (libmpi.parent, libmpi.parent.parent / "lib-abi-mpich")
-    if not other or any((folder / MPICH_ABI_NAME).exists() for folder in beside):
+    if not other or any(look.exists(folder / MPICH_ABI_NAME) for folder in beside):
         return None
     real = os.path.realpath(libmpi)
     folder = cache.folders().cache / "names" / digest(real)[:16]
@@ -215,10 +215,10 @@ def _laid_over(needed: Sequence[EnvRow], given: Sequence[EnvRow]) -> tuple[EnvRo
     rows = {(row.name, row.scope): row for row in needed}
     for row in given:
         before = rows.get((row.name, row.scope))
-        if row.name == "LD_LIBRARY_PATH" and before and row.value and before.value:
-            words = [*row.value.split(":"), *before.value.split(":")]
-            row = replace(row, value=":".join(dict.fromkeys(words)))  # noqa: PLW2901
-        rows[row.name, row.scope] = row
+        value = row.value
+        if row.name == "LD_LIBRARY_PATH" and before and before.value and value:
+            value = ":".join(dict.fromkeys([*value.split(":"), *before.value.split(":")]))
+        rows[row.name, row.scope] = replace(row, value=value)
     return tuple(rows.values())
 
 
@@ -237,7 +237,7 @@ def _plugins(candidate: Candidate) -> list[Path | str]:
         case Family.OPENMPI:
             names = ("mca_mtl_ofi.so", "mca_pml_ucx.so", "mca_btl_ofi.so")
             folders = list(_plugin_folders(candidate))
-            return [f / name for f in folders for name in names if (f / name).exists()]
+            return [f / name for f in folders for name in names if look.exists(f / name)]
     return []
 
 
@@ -246,7 +246,7 @@ def _plugin_folders(candidate: Candidate) -> Iterator[Path]:
     if candidate.libmpi is not None:
         for name in ("openmpi", "openmpi/lib/openmpi3", "openmpi/lib/openmpi"):
             folder = candidate.libmpi.parent / name
-            if any(folder.glob("mca_*.so")):
+            if any(entry.name.startswith("mca_") for entry in look.entries(folder)):
                 yield folder
 
 
@@ -261,7 +261,7 @@ def _program(candidate: Candidate, names: Sequence[str]) -> Path | None:
         for folder in candidate.bins:
             for word in words:
                 path = folder / word
-                if word and path.is_file() and os.access(path, os.X_OK):
+                if word and look.is_file(path) and os.access(path, os.X_OK):
                     return path
     return None
 
@@ -272,7 +272,7 @@ def _launcher_kind(family: Family, version: str, here: Here) -> str:
             major = version.partition(".")[0]
             return "prrte" if major.isdecimal() and int(major) >= 5 else "orte"
         case Family.CRAY_MPICH:
-            return "pals" if here.at("/opt/cray/pals").is_dir() else "srun"
+            return "pals" if look.is_folder(here.at("/opt/cray/pals")) else "srun"
         case Family.MPICH | Family.INTEL | Family.MVAPICH:
             return "hydra"
 
@@ -291,7 +291,7 @@ def _wrappers(candidate: Candidate, family: Family, here: Here) -> tuple[tuple[s
         found = [
             (lang, driver / name) for lang, name in (("c", "cc"), ("c++", "CC"), ("fortran", "ftn"))
         ]
-        found = [(lang, path if path and path.exists() else None) for lang, path in found]
+        found = [(lang, path if path and look.exists(path) else None) for lang, path in found]
     return tuple((lang, path) for lang, path in found if path is not None)
 
 

@@ -20,7 +20,7 @@ from mpigraft import cache, env
 from mpigraft.jsonout import digest
 from mpigraft.model import EnvRow, Family, Scope
 from mpigraft.run import clean, run
-from mpigraft.sources import sysfs
+from mpigraft.sources import look
 from mpigraft.sources.candidate import Candidate, Here, find_libmpi
 
 LIMIT_S = 20.0
@@ -62,15 +62,15 @@ def find(here: Here) -> Iterator[Candidate]:
 def _modules(here: Here) -> Iterator[Module]:
     """Module files of MPIs: folder NAME or mpi/NAME of each folder in MODULEPATH."""
     for top in dict.fromkeys(filter(None, here.environ.get("MODULEPATH", "").split(":"))):
-        for entry in sysfs.entries(Path(top)):
-            inner = sysfs.entries(entry) if entry.name == "mpi" else [entry]
+        for entry in look.entries(Path(top)):
+            inner = look.entries(entry) if entry.name == "mpi" else [entry]
             for place in inner:
                 family = family_of(place.name.removesuffix(".lua"))
                 if family is None:
                     continue
-                versions = reversed(sysfs.entries(place)) if place.is_dir() else [place]
+                versions = reversed(look.entries(place)) if look.is_folder(place) else [place]
                 for file in versions:
-                    if file.is_file() and not file.name.startswith("."):
+                    if look.is_file(file) and not file.name.startswith("."):
                         name = str(file.relative_to(top)).removesuffix(".lua")
                         yield Module(name, file, family)
 
@@ -85,7 +85,7 @@ def family_of(name: str) -> Family | None:
 
 def _candidate(here: Here, module: Module) -> Candidate | None:
     sets, reason = _sets(here, module)
-    prefixes = _prefixes(sets) if sets else named_prefixes(sysfs.text(module.file))
+    prefixes = _prefixes(sets) if sets else named_prefixes(look.text(module.file))
     hits = ((p, find_libmpi(p, module.family) or find_libmpi(p)) for p in prefixes)
     prefix, libmpi = next(((p, lib) for p, lib in hits if lib), (module.file, None))
     if libmpi is None and not reason:
@@ -125,7 +125,7 @@ def rows(sets: dict[str, str], libmpi: Path) -> tuple[EnvRow, ...]:
 def _command(here: Here) -> list[str] | None:
     """The module command: Lmod's, else Environment Modules'."""
     for variable in ("LMOD_CMD", "MODULES_CMD"):
-        if (tool := here.environ.get(variable, "")) and Path(tool).exists():
+        if (tool := here.environ.get(variable, "")) and look.exists(Path(tool)):
             return [tool]
     found = shutil.which("modulecmd", path=here.environ.get("PATH", ""))
     return [found] if found else None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mpigraft.model import EnvRow, Family, Scope
-from mpigraft.sources import probe
+from mpigraft.sources import look, probe
 from mpigraft.sources.candidate import Candidate, Here, find_libmpi
 
 NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "mpicc")
@@ -26,7 +26,7 @@ def find(here: Here) -> Iterator[Candidate]:
     for folder in dict.fromkeys(folders):
         for name in NAMES:
             program = folder / name
-            if not (program.is_file() and os.access(program, os.X_OK)):
+            if not (look.is_file(program) and os.access(program, os.X_OK)):
                 continue
             suffix = _suffix(program, name)
             place = (Path(os.path.realpath(folder)), suffix)  # /bin is /usr/bin nowadays

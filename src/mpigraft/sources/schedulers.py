@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mpigraft.model import LauncherInfo, Scheduler
 from mpigraft.run import run
-from mpigraft.sources import probe
+from mpigraft.sources import look, probe
 from mpigraft.sources.candidate import Here
 
 LIMIT_S = 10.0
@@ -49,7 +49,7 @@ def _slurm(here: Here) -> Scheduler | None:
     tool = _which(here, "sinfo")
     job = here.environ.get("SLURM_JOB_ID", "")
     configured = "SLURM_CONF" in here.environ or any(
-        here.at(f).exists() for f in ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf")
+        look.exists(here.at(f)) for f in ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf")
     )
     if tool and not job and not configured:
         configured = run([tool, "--noheader"], limit_s=LIMIT_S).ok  # configless: found by DNS
@@ -61,7 +61,7 @@ def _slurm(here: Here) -> Scheduler | None:
 def _pbs(here: Here) -> Scheduler | None:
     job = here.environ.get("PBS_JOBID", "")
     tool = _which(here, "qstat")
-    if not job and not (tool and here.at("/etc/pbs.conf").exists()):
+    if not job and not (tool and look.exists(here.at("/etc/pbs.conf"))):
         return None
     return Scheduler("pbs", _version(tool, here)[0] if tool else "", bool(job), job)
 
@@ -70,7 +70,7 @@ def _flux(here: Here) -> Scheduler | None:
     job = here.environ.get("FLUX_JOB_ID", "")
     tool = _which(here, "flux")
     uri = here.environ.get("FLUX_URI", "") or str(here.at("/run/flux/local"))
-    if not job and not (tool and (uri.startswith("local:") or Path(uri).exists())):
+    if not job and not (tool and (uri.startswith("local:") or look.exists(Path(uri)))):
         return None
     return Scheduler("flux", _version(tool, here, "version")[0] if tool else "", bool(job), job)
 

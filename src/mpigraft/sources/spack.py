@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mpigraft.model import Family
-from mpigraft.sources import sysfs
+from mpigraft.sources import look
 from mpigraft.sources.candidate import Candidate, Here, find_libmpi
 
 PACKAGES = {
@@ -47,10 +47,10 @@ def _trees(here: Here) -> list[Path]:
     for root in roots:
         trees.append(root / "opt/spack")
         for config in (root / "etc/spack/config.yaml", here.at("/etc/spack/config.yaml")):
-            named = INSTALL_TREE.search(sysfs.text(config))
+            named = INSTALL_TREE.search(look.text(config))
             if named:
                 trees.append(Path(named[1].replace("$spack", str(root))))
-    return [t for t in dict.fromkeys(trees) if (t / DATABASE).is_file()]
+    return [t for t in dict.fromkeys(trees) if look.is_file(t / DATABASE)]
 
 
 def _candidates(tree: Path, database: Any) -> Iterator[Candidate]:
@@ -81,7 +81,7 @@ def _candidates(tree: Path, database: Any) -> Iterator[Candidate]:
 
 def _inner(prefix: Path) -> Path:
     """Intel's packages hold the MPI one or two folders deeper: mpi/2021.12."""
-    for folder in sysfs.entries(prefix / "mpi"):
-        if folder.name[:1].isdigit() and (folder / "lib").is_dir():
+    for folder in look.entries(prefix / "mpi"):
+        if folder.name[:1].isdigit() and look.is_folder(folder / "lib"):
             return folder
     return prefix

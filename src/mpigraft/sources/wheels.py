@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from mpigraft import fetch
 from mpigraft.model import Family
+from mpigraft.sources import look
 from mpigraft.sources.candidate import Candidate, Here, find_libmpi
 
 
 def find(_: Here) -> Iterator[Candidate]:
-    for mark in sorted(fetch.home().glob(f"*/{fetch.MARKER}")):
-        prefix = mark.parent
+    for prefix in look.entries(fetch.home()):
         facts = fetch.marker(prefix)
         if facts.get("family") not in set(Family):
             continue  # a marker of another release of this tool

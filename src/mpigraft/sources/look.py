@@ -1,15 +1,38 @@
-"""Reading the kernel's small files: absent, unreadable or odd ones are empty, never an error."""
+"""Looking at files that may be absent, odd or out of bounds: then they are empty, or not there.
+
+pathlib's own questions raise PermissionError below another user's folder, and on a cluster there
+is always one in somebody's PATH.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import re
+import stat
 from pathlib import Path
+
+
+def exists(path: Path) -> bool:
+    return _mode(path) is not None
+
+
+def is_file(path: Path) -> bool:
+    return stat.S_ISREG(_mode(path) or 0)
+
+
+def is_folder(path: Path) -> bool:
+    return stat.S_ISDIR(_mode(path) or 0)
+
+
+def _mode(path: Path) -> int | None:
+    with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
+        return path.stat().st_mode
+    return None
 
 
 def text(path: Path) -> str:
     """The content of a small file without the white space around it."""
-    with contextlib.suppress(OSError), path.open("rb") as file:
+    with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
         return file.read(1 << 16).decode("utf-8", "replace").strip()
     return ""
 
@@ -26,7 +49,7 @@ def entries(folder: Path) -> list[Path]:
     """What is in a folder, in natural order: cpu2 before cpu10."""
     try:
         return sorted(folder.iterdir(), key=lambda p: natural(p.name))
-    except OSError:
+    except (OSError, ValueError):
         return []
 
 
@@ -47,6 +70,6 @@ def cpu_list(words: str) -> tuple[int, ...]:
 
 def link_name(path: Path) -> str:
     """The name that a symbolic link leads to: the driver of a device."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):
         return path.readlink().name
     return ""
