@@ -9,15 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mpigraft import env
 from mpigraft.errors import MissingError
 from mpigraft.launchers import LAUNCHERS
 from mpigraft.model import Configuration, EnvRow, Launch, Layout, MpiInstall, Scope, Transport
-
-if TYPE_CHECKING:
-    from mpigraft.natives import Natives
+from mpigraft.natives import Natives
 
 CPUS = Path("/sys/devices/system/cpu")
 GRACE_S = 2.0  # between the guard's SIGTERM and SIGKILL

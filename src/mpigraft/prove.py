@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mpigraft.env import redact
 from mpigraft.jsonout import digest
@@ -45,11 +44,9 @@ from mpigraft.model import (
     Standing,
     Transport,
 )
+from mpigraft.natives import Natives
 from mpigraft.run import Completed, clean
 from mpigraft.witness import UNREAD, check_witness, read_witness
-
-if TYPE_CHECKING:
-    from mpigraft.natives import Natives
 
 __all__ = [
     "check_witness",

@@ -131,8 +131,8 @@ def test_what_is_an_mpi_library(name: str) -> None:
     "name",
     [
         "libmpi_mpifh.so.40", "libmpi_usempif08.so.40", "libmpifort.so.12", "libmpicxx.so.12",
-        "libmpi_gtl_cuda.so.0", "libmpigraft-witness.so", "libmpi_shm_heap_proxy.so", "libopen-pal.so",
-        "libmpi.so.40.txt",
+        "libmpi_gtl_cuda.so.0", "libmpigraft-witness.so", "libmpi_shm_heap_proxy.so",
+        "libopen-pal.so", "libmpi.so.40.txt",
     ],
 )  # fmt: skip
 def test_what_is_none(name: str) -> None:

@@ -1,0 +1,166 @@
+"""One launch as plain data: its layers, and who sees which variable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpigraft.errors import MissingError
+from mpigraft.launch import _own_cores, prepare
+from mpigraft.model import Configuration, EnvRow, Launch, Layout, Scope
+from mpigraft.natives import Natives
+from tests.unit.probes import configuration, install, with_transport
+
+NATIVES = Natives(Path("/n/bench"), Path("/n/witness.so"), Path("/n/guard"), "digest")
+ENVIRON = {"PATH": "/usr/bin", "HOME": "/home/u", "OMPI_MCA_pml": "stray", "SITE_TOKEN": "planted"}
+
+
+def launch(asked: Configuration, layout: Layout | None = None, **changes: Any) -> Launch:
+    options: dict[str, Any] = {
+        "natives": NATIVES,
+        "witness": Path("/w"),
+        "limit_s": 30.0,
+        "cwd": Path("/c"),
+        "root": False,
+        "cores": 64,
+        "environ": ENVIRON,
+    }
+    return prepare(asked, layout or Layout(), ("/n/bench", "--probe"), **{**options, **changes})
+
+
+def words_of(found: Launch) -> tuple[list[str], list[str], list[str]]:
+    """(guard and launcher, env and its rows, program)"""
+    argv = list(found.argv)
+    inner = argv.index("env")
+    program = argv.index("/n/bench")
+    return argv[:inner], argv[inner:program], argv[program:]
+
+
+LNX = configuration("openmpi@5.0.11", "ofi-lnx")
+
+
+def test_the_layers_stand_in_order() -> None:
+    outer, inner, program = words_of(launch(LNX))
+    assert outer[:6] == ["/n/guard", "--limit", "30", "--grace", "2", "--"]
+    assert outer[6:] == [
+        "/opt/mpi/bin/mpirun", "-n", "2", "--map-by", "ppr:2:node", "--bind-to", "core",
+    ]  # fmt: skip
+    assert inner[0] == "env"
+    assert program == ["/n/bench", "--probe"]
+
+
+def test_rank_variables_go_in_innermost_and_nowhere_else() -> None:
+    found = launch(LNX)
+    _, inner, _ = words_of(found)
+    assert "OMPI_MCA_pml=cm" in inner
+    assert "FI_LNX_PROV_LINKS=shm+tcp:eth0" in inner
+    assert "LD_PRELOAD=/n/witness.so" in inner
+    assert "MPIGRAFT_WITNESS=/w" in inner
+    assert "OMP_NUM_THREADS=1" in inner
+    assert not {"-x", "-genv", "--export"} & set(found.argv)
+    assert dict(found.env) == {"HOME": "/home/u", "PATH": "/usr/bin"}
+
+
+def test_the_environment_starts_from_an_allow_list() -> None:
+    """A stray OMPI_MCA_pml would be another transport; a token would end in a result."""
+    found = launch(LNX)
+    assert "stray" not in str(found)
+    assert "planted" not in str(found)
+
+
+def test_launcher_variables_stay_with_the_launcher() -> None:
+    rows = (
+        EnvRow("LD_LIBRARY_PATH", "/opt/mpi/lib", Scope.LAUNCHER, "mpi"),
+        EnvRow("PRTE_MCA_x", "1", Scope.DAEMON, "transport"),
+        EnvRow("HOME", None, Scope.LAUNCHER, "mpi"),
+    )
+    asked = replace(LNX, mpi=install("openmpi@5.0.11", environment=rows))
+    found = launch(asked)
+    assert dict(found.env) == {
+        "LD_LIBRARY_PATH": "/opt/mpi/lib", "PATH": "/usr/bin", "PRTE_MCA_x": "1",
+    }  # fmt: skip
+    assert not any("LD_LIBRARY_PATH" in word for word in found.argv)
+
+
+def test_the_probe_is_loud_and_a_measurement_is_not() -> None:
+    loud = {"OMPI_MCA_opal_common_ofi_verbose=1", "OMPI_MCA_ompi_display_comm=mpi_init"}
+    assert loud <= set(launch(LNX, probe=True).argv)
+    assert not loud & set(launch(LNX).argv)
+    assert "OMPI_MCA_pml=cm" in launch(LNX).argv  # forced in both
+
+
+def test_the_last_row_of_a_name_wins_and_a_dropped_one_is_dropped() -> None:
+    assert LNX.transport is not None
+    user = (
+        EnvRow("OMPI_MCA_pml", "ob1", Scope.RANK, "user"),
+        EnvRow("OMP_NUM_THREADS", "3", Scope.RANK, "user"),
+        EnvRow("OMPI_MCA_mtl", None, Scope.RANK, "user"),
+    )
+    _, inner, _ = words_of(launch(with_transport(LNX, env=LNX.transport.env + user)))
+    assert "OMPI_MCA_pml=ob1" in inner
+    assert "OMPI_MCA_pml=cm" not in inner
+    assert "OMP_NUM_THREADS=3" in inner
+    assert inner[1:3] == ["-u", "OMPI_MCA_mtl"]
+
+
+def test_the_witness_is_preloaded_before_what_the_mpi_preloads() -> None:
+    rows = (EnvRow("LD_PRELOAD", "/site/lib.so", Scope.RANK, "module"),)
+    asked = replace(LNX, mpi=install("openmpi@5.0.11", environment=rows))
+    assert "LD_PRELOAD=/n/witness.so:/site/lib.so" in launch(asked).argv
+    dropped = (*rows, EnvRow("LD_PRELOAD", None, Scope.RANK, "user"))
+    asked = replace(LNX, mpi=install("openmpi@5.0.11", environment=dropped))
+    assert "LD_PRELOAD=/n/witness.so" in launch(asked).argv
+
+
+def test_more_ranks_than_cores_are_let_on_and_not_bound() -> None:
+    layout = Layout(ranks_per_node=4)
+    enough = launch(LNX, layout, cores=4).argv
+    assert "core" in enough
+    assert not any("OVERSUBSCRIBE" in word for word in enough)
+    crowded = launch(LNX, layout, cores=3).argv
+    assert "ppr:4:node:OVERSUBSCRIBE" in crowded
+    assert "core" not in crowded
+    threads = launch(LNX, Layout(ranks_per_node=2, threads=2), cores=3).argv
+    assert "ppr:2:node:OVERSUBSCRIBE" in threads
+    assert "OMP_NUM_THREADS=2" in threads
+
+
+def test_root_is_said_for_root_only() -> None:
+    assert "OMPI_ALLOW_RUN_AS_ROOT" not in dict(launch(LNX).env)
+    assert dict(launch(LNX, root=True).env)["OMPI_ALLOW_RUN_AS_ROOT"] == "1"
+
+
+def test_intel_is_pinned_by_the_launchers_environment() -> None:
+    found = launch(configuration("intel@2021.18.1", "shm"))
+    assert dict(found.env)["I_MPI_PIN_DOMAIN"] == "core"
+    assert "I_MPI_FABRICS=shm" in found.argv
+
+
+def test_the_same_wish_makes_the_same_launch() -> None:
+    assert launch(LNX) == launch(LNX)
+    assert launch(LNX).witness == Path("/w")
+    assert launch(LNX).cwd == Path("/c")
+    assert launch(LNX, limit_s=0.5).argv[2] == "0.5"
+
+
+def test_what_cannot_be_launched_says_why() -> None:
+    for asked, says in (
+        (replace(LNX, mpi=None), "was imported"),
+        (replace(LNX, transport=None), "was imported"),
+        (replace(LNX, mpi=install("openmpi@5.0.11", launcher=None)), "has no launcher"),
+        (replace(LNX, mpi=install("openmpi@5.0.11", launcher_kind="pals")), "'pals' is none of"),
+    ):
+        with pytest.raises(MissingError, match=says):
+            launch(asked)
+
+
+def test_two_hardware_threads_are_one_core(tmp_path: Path) -> None:
+    for cpu, siblings in ((0, "0,2"), (1, "1,3"), (2, "0,2")):
+        folder = tmp_path / f"cpu{cpu}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(siblings + "\n")
+    assert _own_cores((0, 1, 2), tmp_path) == 2
+    assert _own_cores((0, 1, 2, 9), tmp_path) == 3  # 9 is hidden: a core of its own
