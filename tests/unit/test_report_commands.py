@@ -100,7 +100,7 @@ def test_compare_prints_tables_overview_and_answer(run: Run, measured: Store) ->
     ended = run("compare")
     assert ended.code == 0
     assert "openmpi@5/ob1-sm against mpich@5/ofi-tcp" in ended.out
-    assert "Slower: openmpi@5/ofi-tcp on 1 of 1." in ended.out
+    assert "Slower: openmpi@5/ofi-tcp on 1 of 1 curves." in ended.out
     assert "95 % interval" in ended.out
     assert "95 % interval" not in run("compare", "--brief").out
     assert run("compare", "nightly").out == run("compare", "2222").out == ended.out

@@ -201,6 +201,15 @@ def test_a_contradiction_is_marked_and_told() -> None:
     assert "transport-mismatch" in text
 
 
+def test_a_configuration_without_values_has_a_row() -> None:
+    data = small_data()
+    lost = ConfigurationRecord("c", "k", "openmpi@5.0.11/ofi-lnx", "{}")
+    text = body_of(replace(data, configurations=(*data.configurations, lost)))
+    row = '<th scope="row">openmpi@5.0.11/ofi-lnx</th><td colspan="2" class="n">no values</td>'
+    assert row in text
+    assert text.count("no values") == 1
+
+
 def test_imported_tables_say_what_they_cannot_say() -> None:
     page = Page(html.render(olivia()))
     assert "every verdict is inconclusive" in page.words

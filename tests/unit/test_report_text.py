@@ -257,7 +257,7 @@ def test_the_headline_names_the_largest_gain_and_who_is_slower() -> None:
         first == f"Largest gain over {BASELINE}: b, faster on every curve, by 4.00x over all sizes."
     )
     assert "a (2.00x)" in second
-    assert third == "Slower: c on 1 of 1."
+    assert third == "Slower: c on 1 of 1 curves."
 
 
 def test_the_headline_says_to_stay_when_nothing_is_faster() -> None:
@@ -276,6 +276,28 @@ def test_a_mismatch_without_its_own_finding_is_an_error() -> None:
     found = trouble.trouble(replace(data, evidence=(wrong, *data.evidence[1:])))
     assert found[0].level is Level.ERROR
     assert found[0].seen == f"{BASELINE} (1x2): asked for x, ran y"
+
+
+def test_what_several_configurations_have_in_common_is_said_once() -> None:
+    data = small_data()
+    same = Finding(Level.WARNING, "x", "seen", "why", "mend")
+    records = tuple(
+        replace(r, evidence=replace(r.evidence, findings=(same,))) for r in data.evidence
+    )
+    data = replace(data, evidence=records)
+    (found,) = (f for f in trouble.trouble(data) if f.code == "x")
+    assert found.seen.count("(1x2)") == len(records)
+    assert shown(data).count("what to do: mend") == 1
+
+
+def test_a_reason_that_several_findings_share_comes_after_the_last() -> None:
+    data = small_data()
+    findings = tuple(
+        Finding(Level.WARNING, "x", f"seen {n}", "shared why", "mend") for n in range(3)
+    )
+    text = shown(replace(data, comparison=replace(data.comparison, findings=findings)))
+    assert text.count("shared why") == 1
+    assert text.index("seen 2") < text.index("shared why")
 
 
 def test_missing_evidence_is_said_and_never_a_pass() -> None:

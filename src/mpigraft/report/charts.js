@@ -94,6 +94,12 @@
     };
   }
 
+  // A few wild intervals must not flatten all curves: the widest tenth may leave the panel.
+  function common(pairs) {
+    const width = (p) => (p[0] > 0 ? p[1] / p[0] : Infinity);
+    return [...pairs].sort((a, b) => width(a) - width(b)).slice(0, Math.ceil(pairs.length * 0.9)).flat();
+  }
+
   function band(x, pairs, fill, axes) {
     const at = pairs.map((pair, i) => [x[i], pair]).filter(([, pair]) => pair && pair[0] > 0);
     return {
@@ -154,7 +160,7 @@
     const height = Math.max(compact ? 220 : 380, 60 + 15 * drawn.length) + legend;
     const margin = { l: 46, r: right, t: 10, b: 34 + legend };
     const plot = height - margin.t - margin.b;
-    const yaxis = logAxis(drawn.flatMap((d) => [...d.y, ...(d.band || []).flat()]));
+    const yaxis = logAxis(drawn.flatMap((d) => [...d.y, ...common((d.band || []).filter(Boolean))]));
     const [low, high] = yaxis.range;
     const ends = drawn.map((d) => d.y.reduce((last, v, i) => (v === null ? last : i), -1));
     const pixel = (v) => ((high - log(v)) / (high - low)) * plot;
@@ -199,7 +205,10 @@
   // The 1.0 line is a trace: a shape would lie under the grid.
   const one = () => ({ mode: "lines", line: { color: color("--ink"), width: 1 }, hoverinfo: "skip" });
   const layoutRange = (section) => sizeAxis(section.sizes, 10).range.map((v) => 10 ** v);
-  const reach = (group) => known(group.cells.flatMap((c) => [c[RATIO], c[LOW], c[HIGH]]));
+  const reach = (group) => known([
+    ...group.cells.map((c) => c[RATIO]),
+    ...common(group.cells.filter((c) => c[LOW] !== null).map((c) => [c[LOW], c[HIGH]])),
+  ]);
 
   function ratio(section, width, compact) {
     const groups = section.groups;

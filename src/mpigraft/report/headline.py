@@ -40,7 +40,7 @@ def headline(comparison: Comparison) -> tuple[str, ...]:
         lines.append(
             "Slower: "
             + ", ".join(f"{r.configuration} on {r.slower} of {r.curves}" for r in slower)
-            + "."
+            + " curves."
         )
     return tuple(lines)
 

@@ -84,7 +84,7 @@ def _head(data: ReportData, library: str, charts: str) -> Html:
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
         el("meta", name="generator", content=f"mpigraft {mpigraft.__version__}"),
-        el("title", f"{_name(data)}: MPI configurations compared"),
+        el("title", foreign(f"{_title(data)} ({_name(data)})")),
         el("style", Html(_resource("page.css"))),
     )
 
@@ -93,25 +93,33 @@ def _name(data: ReportData) -> str:
     return data.campaign.name if data.campaign else data.comparison.campaign[:8]
 
 
+def _hosts(data: ReportData) -> str:
+    return ", ".join(sorted({a.host for a in data.allocations if a.host}))
+
+
+def _title(data: ReportData) -> str:
+    hosts = _hosts(data)
+    return f"MPI configurations on {hosts}" if hosts else "MPI configurations compared"
+
+
 def _header(data: ReportData) -> Html:
     comparison, campaign = data.comparison, data.campaign
-    hosts = ", ".join(sorted({a.host for a in data.allocations}))
     rounds = "imported" if comparison.origin is Origin.IMPORT else cost.rounds(comparison.rounds)
     facts = [
         ("baseline", comparison.baseline),
         ("configurations", len({g.configuration for g in comparison.groups}) + 1),
         ("rounds", rounds),
-        ("machine", hosts),
+        ("machine", _hosts(data)),
         ("date", campaign.created[:10] if campaign else ""),
     ]
     terms = (el("div", el("dt", k), el("dd", foreign(v))) for k, v in facts if v)
-    said = (*headline(comparison), *comparison.summary)
-    first, *others = said or ("Nothing was compared.",)
+    said = headline(comparison) or comparison.summary or ("Nothing was compared.",)
+    first, *others = said
     return el(
         "header",
         el("a", "Skip to the results", href="#glance", class_="skip"),
-        el("p", "mpigraft report", class_="kicker"),
-        el("h1", foreign(_name(data))),
+        el("p", foreign(f"mpigraft report, campaign {_name(data)}"), class_="kicker"),
+        el("h1", foreign(_title(data))),
         el("p", foreign(words.unbroken(first)), class_="answer"),
         el("ul", *(el("li", foreign(words.unbroken(line))) for line in others)) if others else None,
         el("dl", *terms, class_="facts"),
@@ -140,8 +148,9 @@ def _label(section: Section, data: ReportData) -> str:
 def _main(data: ReportData) -> list[Html]:
     found = sections(data.comparison)
     known = words.unbroken(cost.honesty(data).line) + "."
-    table = html_tables.glance(found, data.comparison.baseline)
-    parts = [_part("glance", "At a glance", _legend(), table, el("p", known, class_="sub"))]
+    table = html_tables.glance(found, data.comparison.baseline, _absent(data))
+    sure = el("p", known, class_="sub")
+    parts = [_part("glance", "At a glance", _legend(), table, sure, _curves(data))]
     problems = trouble(data)
     if problems:
         parts.append(_part("findings", "Findings", html_evidence.findings(problems)))
@@ -153,6 +162,21 @@ def _main(data: ReportData) -> list[Html]:
         _part("method", "Method", *(el("p", text) for text in _method(data))),
     ]
     return parts
+
+
+def _absent(data: ReportData) -> list[str]:
+    """Configurations that were to run and have no value anywhere."""
+    measured = {g.configuration for g in data.comparison.groups} | {data.comparison.baseline}
+    return sorted({c.id for c in data.configurations} - measured)
+
+
+def _curves(data: ReportData) -> Html | None:
+    """The summary's lines, folded where a headline stands above."""
+    lines = data.comparison.summary
+    if not lines or not headline(data.comparison):
+        return None
+    items = (el("li", foreign(words.unbroken(line))) for line in lines)
+    return el("details", el("summary", "Curve by curve"), el("ul", *items))
 
 
 def _method(data: ReportData) -> tuple[str, ...]:
@@ -214,7 +238,11 @@ def _steps(crossed: tuple[words.Crossing, ...], baseline: str) -> str:
 def _charts(section: Section, index: int, data: ReportData) -> list[Html]:
     count = len(section.groups)
     known = any(cell.low is not None for group in section.groups for cell in group.cells)
-    intervals = " Bands and bars: 95 % intervals." if known else " One run has no interval."
+    intervals = (
+        " Bands and bars: 95 % intervals, cut at the edge where very wide."
+        if known
+        else " One run has no interval."
+    )
     if not has_curve(section):
         return [
             _chart(

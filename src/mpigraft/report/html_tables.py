@@ -28,14 +28,18 @@ def sign(verdict: Verdict) -> Html:
     return join(el("span", words.VERDICTS[verdict], aria_hidden="true"), hidden(f"{verdict} "))
 
 
-def glance(sections: tuple[Section, ...], baseline: str) -> Html:
-    """Configurations by benchmarks: the verdict over the whole curve, and its ratio."""
+def glance(sections: tuple[Section, ...], baseline: str, absent: list[str]) -> Html:
+    """Configurations by benchmarks: the verdict over the whole curve, and its ratio. Those in
+    `absent` have no values: silence would hide them."""
     names = list(dict.fromkeys(g.configuration for s in sections for g in s.groups))
     at = {(s, g.configuration): g for s in sections for g in s.groups}
     rows = [_baseline_row(sections, baseline)]
     for name in names:
         cells = (_glance_cell(at.get((s, name))) for s in sections)
         rows.append(el("tr", el("th", name, scope="row"), *cells))
+    for name in absent:
+        none = el("td", "no values", colspan=max(len(sections), 1), class_="n")
+        rows.append(el("tr", el("th", name, scope="row"), none))
     heads = ("configuration", *(_glance_head(s) for s in sections))
     caption = "Ratio to the baseline over all sizes, and its verdict"
     return table(caption, heads, rows, class_="glance")

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from mpigraft.model import Cell, CellGroup, Comparison, Finding, Level, Origin, Verdict
+from mpigraft.model import Cell, CellGroup, Comparison, Level, Origin, Verdict
 from mpigraft.report import ReportData, cost, words
 from mpigraft.report.headline import headline
 from mpigraft.report.sections import Section, cells, count, sections
@@ -47,7 +48,7 @@ def show(data: ReportData, console: Console, *, brief: bool = False) -> None:
         _overview(console, section, data.comparison.baseline, signs)
     _noise(console, data, signs, brief=brief)
     _findings(console, data)
-    _summary(console, data.comparison)
+    _summary(console, data.comparison, brief=brief)
 
 
 def _signs(console: Console) -> Signs:
@@ -234,24 +235,33 @@ def _findings(console: Console, data: ReportData) -> None:
     found, out = trouble(data), left_out(data)
     if found or out:
         console.print()
-    for finding in found:
-        _finding(console, finding)
+    for (why, mend), alike in groupby(found, key=lambda f: (f.why, f.mend)):
+        for finding in alike:
+            head = f"{finding.level} {words.visible(finding.code)}: {words.visible(finding.seen)}"
+            _say(console, head, LEVELS[finding.level])
+        _reason(console, why, mend)
     if out:
         names = ", ".join(words.visible(who) for who, _ in out)
         _say(console, f"left out: {names} (`mpigraft discover` says why)", "dim")
 
 
-def _finding(console: Console, finding: Finding) -> None:
-    head = f"{finding.level} {words.visible(finding.code)}: {words.visible(finding.seen)}"
-    _say(console, head, LEVELS[finding.level])
-    for place, line in enumerate(finding.why.splitlines()):
+def _reason(console: Console, why: str, mend: str) -> None:
+    """Why and what to do, once for all findings in a row that share them."""
+    for place, line in enumerate(why.splitlines()):
         _say(console, f"  {'why: ' if place == 0 else '     '}{words.visible(line)}", indent=4)
-    if finding.mend:
-        _say(console, f"  what to do: {words.visible(finding.mend)}", indent=4)
+    if mend:
+        _say(console, f"  what to do: {words.visible(mend)}", indent=4)
 
 
-def _summary(console: Console, comparison: Comparison) -> None:
-    for place, line in enumerate((*headline(comparison), *comparison.summary)):
-        if place == 0:
-            console.print()
+def _summary(console: Console, comparison: Comparison, *, brief: bool) -> None:
+    """The answer. In brief the lines per curve are left to the overviews that stand above."""
+    answer = headline(comparison)
+    curves = () if brief and answer else comparison.summary
+    if curves:
+        console.print()
+    for line in curves:
+        _say(console, words.visible(line))
+    if answer:
+        console.print()
+    for place, line in enumerate(answer):
         _say(console, words.visible(line), "" if place else "bold", indent=2 if place else 0)

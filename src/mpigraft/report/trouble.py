@@ -30,15 +30,18 @@ def mismatch(evidence: Evidence) -> str:
 
 
 def _evidence(data: ReportData) -> list[Finding]:
-    found = []
+    """Findings of the evidence; what several configurations have in common is said once."""
+    names = labels(data)
+    who: dict[Finding, list[str]] = {}
     for record in data.evidence:
-        who = f"{labels(data).get(record.configuration, record.configuration)} ({record.layout})"
         evidence = record.evidence
-        if not evidence.ok and not any(f.level is Level.ERROR for f in evidence.findings):
-            seen = f"{who}: {mismatch(evidence)}"
-            found.append(Finding(Level.ERROR, "transport-mismatch", seen))
-        found += [replace(f, seen=f"{who}: {f.seen}") for f in evidence.findings]
-    return found
+        found = list(evidence.findings)
+        if not evidence.ok and not any(f.level is Level.ERROR for f in found):
+            found.append(Finding(Level.ERROR, "transport-mismatch", mismatch(evidence)))
+        for finding in found:
+            name = f"{names.get(record.configuration, record.configuration)} ({record.layout})"
+            who.setdefault(finding, []).append(name)
+    return [replace(f, seen=f"{', '.join(names)}: {f.seen}") for f, names in who.items()]
 
 
 def _no_evidence(data: ReportData) -> list[Finding]:
