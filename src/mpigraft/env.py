@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from mpigraft.errors import UsageError
 from mpigraft.model import EnvRow, Scope
@@ -100,8 +101,13 @@ def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
     would lose every "none". Of values with several lines, keys for instance, each line counts.
     """
     source = os.environ if environ is None else environ
-    secret = [v for k, v in source.items() if SECRET_NAME.search(k)]
+    secret = [source[name] for name in source if _is_secret(name)]
     values = {part for v in secret for part in (v, *v.splitlines()) if len(part.strip()) >= 6}
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, STRUCK)
     return text
+
+
+@lru_cache(maxsize=4096)  # text is redacted cell by cell, under the same names each time
+def _is_secret(name: str) -> bool:
+    return bool(SECRET_NAME.search(name))

@@ -57,9 +57,9 @@ def settings(
     Start with `mpigraft discover`, then `mpigraft bench --quick` and `mpigraft report`.
     """
     if verbose:
-        from mpigraft import run
+        from mpigraft import env, run
 
-        run.verbose = lambda line: print(f"+ {line}", file=sys.stderr)
+        run.verbose = lambda line: print(f"+ {env.redact(line)}", file=sys.stderr)
     del version  # _version has answered
     ctx.obj = Settings(store=store or default_store(), verbose=verbose)
 
