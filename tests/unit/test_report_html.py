@@ -196,9 +196,15 @@ def test_a_contradiction_is_marked_and_told() -> None:
     proof = (replace(record.evidence.proof[0], standing=Standing.CONTRADICTED, sign="using ob1"),)
     wrong = replace(record.evidence, ok=False, ran="ob1", proof=proof)
     text = body_of(replace(data, evidence=(replace(record, evidence=wrong),)))
-    assert '<td class="bad">✗ ob1</td>' in text
+    assert '<td class="bad">✗ shm; ran: ob1</td>' in text
     assert "✗ contradicted" in text
     assert "transport-mismatch" in text
+
+
+def test_peers_that_nothing_was_sent_to_are_named_and_have_no_column(page: Page) -> None:
+    assert "No launch sent anything to these peers: self, off-node." in page.words
+    assert "not exercised: off-node p2p" in page.words
+    assert "no byte through lo" in page.words
 
 
 def test_a_configuration_without_values_has_a_row() -> None:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from mpigraft.model import ConfigurationRecord, EvidenceRecord, Finding, Kind, Peer, Proof, Standing
+from pathlib import PurePath
+
+from mpigraft.model import (
+    ConfigurationRecord,
+    Evidence,
+    EvidenceRecord,
+    Finding,
+    Kind,
+    Peer,
+    Proof,
+    Standing,
+)
 from mpigraft.report import ReportData, words
-from mpigraft.report.html_provenance import lines, provenance
+from mpigraft.report.html_provenance import provenance
 from mpigraft.report.markup import Html, el, foreign, hidden, join, table
 from mpigraft.report.trouble import left_out
 
+SHOWN = ("libmpi", "libpmpi", "libopen-", "libfabric", "libuc", "libpmi", "libprrte", "libmpigraft")
 CLASSES = {
     Standing.PROVEN: "ok",
     Standing.CONTRADICTED: "bad",
@@ -36,29 +48,36 @@ def evidence(data: ReportData) -> Html:
 
 
 def _overview(data: ReportData) -> Html:
-    """Configurations by (peer, kind), as far as any probe says something."""
+    """Configurations by (peer, kind), as far as any launch sent such bytes."""
     names = {c.key: c.id for c in data.configurations}
-    seen = {(p.peer, p.kind) for r in data.evidence for p in r.evidence.proof}
-    places = [(peer, kind) for peer in Peer for kind in Kind if (peer, kind) in seen]
+    used = {(p.peer, p.kind) for r in data.evidence for p in _exercised(r.evidence)}
+    places = [(peer, kind) for peer in Peer for kind in Kind if (peer, kind) in used]
     rows = []
     for record in sorted(data.evidence, key=lambda r: (names.get(r.configuration, ""), r.layout)):
         proof = {(p.peer, p.kind): p for p in record.evidence.proof}
         cells = (_proof_cell(proof.get(place)) for place in places)
         name = names.get(record.configuration, record.configuration[:12])
-        mark = "✓" if record.evidence.ok else "✗"
-        ran = el(
-            "td",
-            f"{mark} ",
-            foreign(record.evidence.ran),
-            class_="ok" if record.evidence.ok else "bad",
-        )
-        rows.append(el("tr", el("th", name, el("small", record.layout), scope="row"), ran, *cells))
-    heads = ("configuration", "ran", *(join(peer, el("small", kind)) for peer, kind in places))
+        head = el("th", name, el("small", record.layout), scope="row")
+        rows.append(el("tr", head, _asked_cell(record.evidence), *cells))
+    heads = ("configuration", "asked", *(join(peer, el("small", kind)) for peer, kind in places))
     caption = join(
         "What carried the bytes: ",
         ", ".join(f"{words.STANDINGS[s]} {s}" for s in Standing),
     )
+    idle = [peer for peer in Peer if peer not in {peer for peer, _ in used}]
+    if idle:
+        caption = join(caption, f". No launch sent anything to these peers: {', '.join(idle)}.")
     return table(caption, heads, rows, class_="proof")
+
+
+def _exercised(evidence: Evidence) -> list[Proof]:
+    return [p for p in evidence.proof if p.standing is not Standing.NOT_EXERCISED]
+
+
+def _asked_cell(evidence: Evidence) -> Html:
+    if evidence.ok:
+        return el("td", "✓ ", foreign(evidence.asked), class_="ok")
+    return el("td", "✗ ", foreign(f"{evidence.asked}; ran: {evidence.ran}"), class_="bad")
 
 
 def _proof_cell(proof: Proof | None) -> Html:
@@ -99,14 +118,18 @@ def _evidence(record: EvidenceRecord) -> Html:
             el("td", foreign(p.lane)),
             el("td", el("code", foreign(p.sign)) if p.sign else None),
         )
-        for p in found.proof
+        for p in _exercised(found)
     ]
+    idle = [f"{p.peer} {p.kind}" for p in found.proof if p.standing is Standing.NOT_EXERCISED]
     says = [el("p", "asked ", el("b", foreign(found.asked)), ", ran ", el("b", foreign(found.ran)))]
     if found.wire:
-        sent = ", ".join(f"{count:,} bytes through {name}" for name, count in found.wire)
+        sent = ", ".join(f"{count:,} bytes through {name}" for name, count in found.wire if count)
+        sent = sent or f"no byte through {', '.join(name for name, _ in found.wire)}"
         says.append(el("p", "during the point-to-point probe: ", foreign(sent)))
     heads = ("traffic", "standing", "lane", "the line that was seen")
     says.append(table(f"Proof on layout {record.layout}", heads, rows, class_="plain"))
+    if idle:
+        says.append(el("p", f"{Standing.NOT_EXERCISED}: {', '.join(idle)}", class_="key"))
     if found.findings:
         says.append(findings(found.findings))
     if found.ranks:
@@ -115,21 +138,31 @@ def _evidence(record: EvidenceRecord) -> Html:
 
 
 def _ranks(record: EvidenceRecord) -> Html:
+    """Where each rank was, and the libraries it had mapped: once where ranks agree."""
     rows = [
         el(
             "tr",
             el("th", f"{r.rank} of {r.size}", scope="row"),
             el("td", foreign(r.host)),
-            el(
-                "td",
-                ", ".join(str(c) for c in r.cores[:16]) + (" ..." if len(r.cores) > 16 else ""),
-            ),
-            el("td", *lines([library.path for library in r.libraries if "mpi" in library.path])),
+            el("td", _cpus(r.cores)),
         )
         for r in record.evidence.ranks
     ]
-    heads = ("rank", "host", "CPUs", "mapped MPI libraries")
-    return table("What each rank said of itself", heads, rows, class_="plain")
+    parts = [table("Ranks", ("rank", "host", "CPUs"), rows, class_="plain")]
+    who: dict[tuple[str, ...], list[str]] = {}
+    for r in record.evidence.ranks:
+        paths = {x.path for x in r.libraries if PurePath(x.path).name.startswith(SHOWN)}
+        mapped = tuple(sorted(paths))
+        who.setdefault(mapped, []).append(str(r.rank))
+    for mapped, ranks in who.items():
+        every = "every rank" if len(who) == 1 else f"rank {', '.join(ranks)}"
+        parts.append(el("p", f"Mapped by {every}:", class_="key"))
+        parts.append(el("div", *(el("code", foreign(path)) for path in mapped), class_="mapped"))
+    return join(*parts)
+
+
+def _cpus(cores: tuple[int, ...]) -> str:
+    return ", ".join(str(c) for c in cores[:16]) + (" ..." if len(cores) > 16 else "")
 
 
 def findings(found: tuple[Finding, ...]) -> Html:

@@ -91,10 +91,10 @@ def _struck(name: str, value: Any) -> Any:
 
 
 def _term(name: str, value: Any) -> Html:
-    return join(el("dt", name), el("dd", *lines(_flat(value))))
+    return join(el("dt", name), el("dd", *_lines(_flat(value))))
 
 
-def lines(values: list[str]) -> list[Html]:
+def _lines(values: list[str]) -> list[Html]:
     return [el("div", foreign(value)) for value in values]
 
 
