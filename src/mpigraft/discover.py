@@ -70,7 +70,7 @@ def mpis(
     for candidate in candidates:
         groups.setdefault(_identity(candidate), []).append(candidate)
     with ThreadPoolExecutor(WORKERS) as pool:
-        rows = pool.map(lambda group: describe(_merged(group), place, devices), groups.values())
+        rows = pool.map(lambda group: _row(_merged(group), place, devices), groups.values())
         described = list(zip(groups.values(), rows, strict=True))
     found = []
     for group, row in described:
@@ -79,6 +79,13 @@ def mpis(
         else:
             found.append(replace(row, found=tuple(dict.fromkeys(c.found for c in group))))
     return _named(found), tuple(findings)
+
+
+def _row(candidate: Candidate, here: Here, devices: Sequence[str]) -> MpiInstall | str:
+    try:
+        return describe(candidate, here, devices)
+    except OSError as error:  # a place that went away, or a filesystem that fails under it
+        return f"{candidate.found}: {error}"
 
 
 def _merged(group: Sequence[Candidate]) -> Candidate:

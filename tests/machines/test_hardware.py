@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.model import NetDevice
-from mpigraft.sources import cpu, fabrics, gpus, look, schedulers
+from mpigraft import discover
+from mpigraft.model import Family, NetDevice
+from mpigraft.sources import cpu, fabrics, gpus, look, probe, schedulers
 from mpigraft.sources.candidate import Here
 from tests.machines.trees import launcher, plant, put
 
@@ -131,6 +132,52 @@ def test_single_copy_devices(tmp_path: Path) -> None:
     assert not found["knem"].usable
     assert found["knem"].reason == "there is no /dev/knem"
     assert found["cma"].reason
+
+
+@pytest.mark.parametrize(
+    ("offers", "usable", "why"),
+    [
+        (("cma",), True, "read another's memory"),
+        (("cma-when-allowed",), False, "ptrace_scope"),
+        ((), False, "Operation not permitted"),
+    ],
+)
+def test_cma_is_what_siblings_may_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offers: tuple[str, ...], usable: bool, why: str
+) -> None:
+    answer = probe.Answer(offers=offers, reason="Operation not permitted")
+    monkeypatch.setattr(probe, "single_copy_permitted", lambda: answer)
+    cma = fabrics.single_copy(Here({}, tmp_path))[-1]
+    assert (cma.name, cma.usable) == ("cma", usable)
+    assert why in cma.reason
+
+
+@pytest.mark.mpi
+def test_cma_is_permitted_when_ucx_finds_it(fresh_home: Path) -> None:
+    machine = discover.machine(Here({"PATH": "/nowhere"}))
+    wheel = next(m for m in machine.mpis if m.family is Family.MPICH)
+    assert wheel.ucx is not None
+    assert machine.single_copy[-1].usable == ("cma" in wheel.ucx.offers)
+
+
+def test_a_tools_answer_is_kept_until_the_tool_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
+    script = f"#!/bin/sh\necho x >> {tmp_path}/asked\necho version 1.0\n"
+    put(tmp_path, {"bin/tool": script})
+    assert [probe.tool([tmp_path / "bin/tool"], {}) for _ in range(2)] == ["version 1.0\n"] * 2
+    assert (tmp_path / "asked").read_text() == "x\n"
+    put(tmp_path, {"bin/tool": script.replace("1.0", "2.0")})
+    assert probe.tool([tmp_path / "bin/tool"], {}) == "version 2.0\n"
+
+
+def test_a_tool_that_fails_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
+    put(tmp_path, {"bin/tool": f"#!/bin/sh\necho x >> {tmp_path}/asked\nexit 1\n"})
+    for _ in range(2):
+        probe.tool([tmp_path / "bin/tool"], {})
+    assert (tmp_path / "asked").read_text() == "x\nx\n"
 
 
 # ------------------------------------------------------------------ GPUs

@@ -64,15 +64,18 @@ def as_document(machine: Machine, *, abi: bool = False) -> dict[str, Any]:
 
 def _abi_facts(mpi: MpiInstall) -> dict[str, Any] | None:
     from mpigraft import env
+    from mpigraft.elf import ElfError
     from mpigraft.jsonout import plain
     from mpigraft.model import Scope
     from mpigraft.resolve import abi_facts
 
     if mpi.libmpi is None or not mpi.usable:
         return None
-    facts: dict[str, Any] = plain(
-        abi_facts(mpi.libmpi, env.apply(env.base(), mpi.environment, Scope.RANK))
-    )
+    environment = env.apply(env.base(), mpi.environment, Scope.RANK)
+    try:
+        facts: dict[str, Any] = plain(abi_facts(mpi.libmpi, environment))
+    except (OSError, ElfError):
+        return None  # it went away, or is being replaced, since it was probed
     return facts
 
 
