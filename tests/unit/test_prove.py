@@ -16,6 +16,17 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from probes import (
+    HERE,
+    LAYOUT,
+    Recorded,
+    asked_for,
+    configuration,
+    logs,
+    recorded,
+    records,
+    with_transport,
+)
 
 from mpigraft import prove
 from mpigraft.knowledge.loader import Facts, names
@@ -43,17 +54,6 @@ from mpigraft.model import (
     Peer,
     Sign,
     Standing,
-)
-from tests.unit.probes import (
-    HERE,
-    LAYOUT,
-    Recorded,
-    asked_for,
-    configuration,
-    logs,
-    recorded,
-    records,
-    with_transport,
 )
 
 LOOPBACK = Facts(interface="lo", cxi=(), infiniband=())
