@@ -6,10 +6,12 @@ import json
 import math
 import os
 import random
+import runpy
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -275,3 +277,22 @@ def test_report_of_imported_tables(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "r.html"
     assert run("report", "-o", str(out)).code == 0
     assert "every verdict is inconclusive" in out.read_text(encoding="utf-8")
+
+
+# ------------------------------------------------------------------ the README's picture
+
+
+def test_the_picture_is_the_real_output_and_fetches_nothing(
+    measured: Store, tmp_path: Path
+) -> None:
+    out = tmp_path / "picture.svg"
+    tool = Path(__file__).parents[2] / "tools/picture.py"
+    picture = runpy.run_path(str(tool))
+    assert picture["main"]([str(tmp_path / "store"), "nightly", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    root = ElementTree.fromstring(text)
+    words = " ".join(root.itertext()).replace("\xa0", " ")
+    assert "Largest gain over mpich@5/ofi-tcp: openmpi@5/ob1-sm" in words
+    assert "url(" not in text.replace("url(#", "")
+    assert "@font-face" not in text
+    assert picture["main"]([]) == 2
