@@ -13,11 +13,12 @@
 #include "check.h"
 #include "message.h"
 #include "run.h"
+#include "statistics.h"
 
 enum {
     CLOCK_COSTS = 100, /* a batch is at least this many readings of the clock long */
     LEAST_SAMPLES = 5, /* however slow an iteration is */
-    TRIES = 3,         /* before an operation is believed to be slow */
+    TRIES = 3,         /* before an operation is believed to be slow, a schedule to be good */
     CHUNKS = 8,        /* the budget is looked at so many times */
     MOST_BATCH = 1 << 22,
 };
@@ -287,16 +288,32 @@ static void reduce_samples(struct run *run, double *samples, struct result *resu
     result->rank_mean /= ranks;
 }
 
+/* Whether the schedule came of a disturbed moment: batches turned out too short for the clock,
+ * or most of the budget is left. Rank 0's view counts. */
+static bool misjudged(const struct run *run, const struct result *result, const double *samples,
+                      double clock, double spent)
+{
+    double batch = median_of(samples, result->count) * (double)result->batch;
+    bool early = !run->options->iterations && result->count < run->options->samples &&
+                 spent < 0.25e-3 * run->options->budget;
+    return early || (batch < 0.5 * CLOCK_COSTS * clock && result->batch < MOST_BATCH);
+}
+
 /* Measure one size. `result->samples` has room for options->samples. */
 static void measure_size(struct run *run, size_t bytes, double clock, struct result *result)
 {
     set_up(run, bytes);
     warm_up(run);
-    struct schedule schedule = make_schedule(run, clock);
     double *samples = need((size_t)run->options->samples, sizeof *samples);
     result->size = bytes;
-    result->batch = schedule.batch;
-    result->count = take_samples(run, schedule, samples);
+    for (int attempt = 0; attempt < TRIES; attempt++) {
+        struct schedule schedule = make_schedule(run, clock);
+        double begin = now();
+        result->batch = schedule.batch;
+        result->count = take_samples(run, schedule, samples);
+        if (!told_by_rank_0(run, misjudged(run, result, samples, clock, now() - begin)))
+            break;
+    }
     reduce_samples(run, samples, result);
     int valid = run->valid;
     OK(MPI_Allreduce(MPI_IN_PLACE, &valid, 1, MPI_INT, MPI_LAND, run->comm));

@@ -4,6 +4,7 @@
 
 #include "json.h"
 #include "measure.h"
+#include "statistics.h"
 
 struct metric_row {
     const char *name, *unit;
@@ -34,28 +35,6 @@ static double in_unit(const struct run *run, enum metric metric, size_t bytes, d
     case INIT_TIME: return seconds * 1e3;
     default: return seconds; /* memory: MiB as they are */
     }
-}
-
-static int ascending(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-/* Quantile of ascending values, between two of them where it falls there. */
-static double quantile(const double *sorted, int count, double q)
-{
-    double place = q * (count - 1);
-    int below = (int)place, above = below + 1 < count ? below + 1 : below;
-    return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
-}
-
-static double mean_of(const double *values, int count)
-{
-    double sum = 0;
-    for (int i = 0; i < count; i++)
-        sum += values[i];
-    return sum / count;
 }
 
 static void print_value(const struct run *run, enum metric metric, const struct result *result)
