@@ -123,7 +123,7 @@ def judge(
     p2p = [phase for phase in told if phase.kind is Kind.P2P]
     return Evidence(
         asked=asked,
-        ran=ran(heard) or ("not known" if completed.ok else ""),
+        ran=_label(heard, ended=completed.ok),
         proof=tuple(_redacted(h.proof) for h in heard),
         findings=tuple(findings),
         ranks=tuple(good),
@@ -172,6 +172,14 @@ def _hear_all(
         wire = wire_says(phase, there)
         found.append(hear(kind, peer, signs, output, phase, ranks=len(ranks), wire=wire))
     return tuple(found)
+
+
+def _label(heard: Sequence[Heard], *, ended: bool) -> str:
+    """What ran; empty for a launch that failed on its way without another lane having shown."""
+    if ended:
+        return ran(heard) or "not known"
+    against = any(h.proof.standing is Standing.CONTRADICTED for h in heard)
+    return ran(heard) if against else ""
 
 
 def ran(heard: Sequence[Heard]) -> str:

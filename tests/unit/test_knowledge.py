@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -519,3 +521,9 @@ def test_the_files_have_no_place_of_one_machine() -> None:
         text = file.read_text()
         tomllib.loads(text)
         assert not re.search(r"/(tmp|home|root|work)/", text), file
+
+
+def test_the_page_of_transports_is_what_the_data_says() -> None:
+    root = Path(__file__).parents[2]
+    tool = [sys.executable, str(root / "tools/document_transports.py"), "--check"]
+    assert subprocess.run(tool, check=False).returncode == 0, "run tools/document_transports.py"

@@ -193,6 +193,7 @@ def test_a_launch_that_failed_says_why() -> None:
 def test_a_crash_is_reported_with_what_was_proven_before_it() -> None:
     evidence = judged(recorded("openmpi-5.0.11--not-crash-osc"), "ofi-lnx")
     assert errors(evidence) == ["probe-crash"]
+    assert evidence.ran == ""  # a failed launch, not another transport
     assert "SIGSEGV" in evidence.findings[0].seen
     assert standing(evidence, Kind.P2P) is Standing.PROVEN
     assert standing(evidence, Kind.ONE_SIDED) is Standing.NO_EVIDENCE
