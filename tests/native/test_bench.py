@@ -234,6 +234,31 @@ def test_a_phase_that_fails_does_not_end_the_probe(world: World, corrupt: Path) 
     assert "error" in phases[1]["error"].lower()
 
 
+EACH = 8 * 1000 + (64 << 10) * 64 + (1 << 20) * 16
+
+
+@pytest.mark.parametrize(
+    ("ranks", "nodes", "near", "far"),
+    [(4, 2, 4, 4), (2, 2, 0, 2), (3, 2, 2, 2), (3, 3, 0, 2), (3, 1, 2, 0)],
+)
+def test_the_probe_tells_near_from_far(
+    world: World, corrupt: Path, ranks: int, nodes: int, near: int, far: int
+) -> None:
+    """`near` and `far` are how many ranks have a partner on their own node, and on another."""
+    env = {"LD_PRELOAD": str(corrupt), "NODES": str(nodes)}
+    done = world.bench(Family.MPICH, "--probe", ranks=ranks, env=env)
+    assert done.code == 0, done.text()
+    phases = [r for r in records(done) if r["mpigraft"] == "phase"]
+    bytes_of = {(p["kind"], p["peer"]): p["bytes"] for p in phases}
+    wanted = {}
+    for kind in ("p2p", "one-sided"):
+        wanted |= {(kind, "on-node"): near * EACH} if near else {}
+        wanted |= {(kind, "off-node"): far * EACH} if far else {}
+    peer = "off-node" if nodes > 1 else "on-node"
+    wanted[("collective", peer)] = ranks * (ranks - 1) * 16 * (8 + (64 << 10))
+    assert bytes_of == wanted
+
+
 # ------------------------------------------------------------------ GPU buffers
 
 

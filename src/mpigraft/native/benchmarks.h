@@ -353,7 +353,7 @@ static const struct benchmark BENCHMARKS[] = {
      one_between_all, alltoallv},
     {"put_lat", "MPI_Put Latency", PAIR, LATENCY, PUTS, exposed_window, put},
     {"put_bw", "MPI_Put Bandwidth", PAIR, BANDWIDTH, PUTS | WINDOWED, exposed_window, put},
-    {"get_lat", "MPI_Get Latency", PAIR, LATENCY, GETS, exposed_window, get},
+    {"get_lat", "MPI_Get latency", PAIR, LATENCY, GETS, exposed_window, get},
     {"get_bw", "MPI_Get Bandwidth", PAIR, BANDWIDTH, GETS | WINDOWED, exposed_window, get},
     {"init_time", "MPI Init", STARTUP, INIT_TIME, SIZELESS, nothing, NULL},
     {"memory", NULL, STARTUP, MEMORY, SIZELESS, nothing, NULL},
