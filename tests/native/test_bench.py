@@ -250,7 +250,7 @@ def test_the_probe_tells_near_from_far(
     assert done.code == 0, done.text()
     phases = [r for r in records(done) if r["mpigraft"] == "phase"]
     bytes_of = {(p["kind"], p["peer"]): p["bytes"] for p in phases}
-    wanted = {}
+    wanted: dict[tuple[str, str], int] = {}
     for kind in ("p2p", "one-sided"):
         wanted |= {(kind, "on-node"): near * EACH} if near else {}
         wanted |= {(kind, "off-node"): far * EACH} if far else {}

@@ -117,6 +117,8 @@ int MPI_Put(const void *b, int n, MPI_Datatype t, int r, MPI_Aint d, int m, MPI_
             MPI_Win w)
 {
     static unsigned char copy[1 << 16];
+    if (!chosen("Put"))
+        return PMPI_Put(b, n, t, r, d, m, u, w);
     memcpy(copy, b, (size_t)n);
     int code = spoil("Put", copy);
     return code != MPI_SUCCESS ? code : PMPI_Put(copy, n, t, r, d, m, u, w);
