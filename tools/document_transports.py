@@ -38,8 +38,8 @@ library is made to say what it uses. Each kind and peer class is one of:
 
 - **proven**: every sign of the lane was seen, from every rank where ranks speak for themselves, no
   sign of another lane was, and the kernel's interfaces counted what they should;
-- **contradicted**: a sign of another lane was seen, or the interfaces say otherwise: tcp without its
-  bytes, shared memory with them;
+- **contradicted**: a sign of another lane was seen, or the interfaces say otherwise: tcp without
+  its bytes, shared memory with them;
 - **not exercised**: no such peers were there, so nothing used it;
 - **no evidence**: the library did not say, or the kind did not run. Never a pass.
 

@@ -7,6 +7,7 @@ have to agree. Asked for LNX and got ob1 is an error with the mend; silence is n
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
 from collections import Counter
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
+from mpigraft.cache import file_digest
 from mpigraft.env import redact
 from mpigraft.jsonout import digest
 from mpigraft.knowledge.loader import matching_issues
@@ -38,6 +40,7 @@ from mpigraft.model import (
     KnownIssue,
     Layout,
     Level,
+    MpiInstall,
     Peer,
     Proof,
     RankRecord,
@@ -78,8 +81,8 @@ def probe_program(natives: Natives) -> tuple[str, ...]:
 def evidence_key(
     configuration: Configuration, layout: Layout, natives: Natives, boot: Path = BOOT
 ) -> str:
-    """Key under which evidence may be kept: the same contents, signs and programs on this boot of
-    this host. After a boot, drivers and NICs may not be what they were."""
+    """Key under which evidence may be kept: the same contents, signs, parameter files and programs
+    on this boot of this host. After a boot, drivers and NICs may not be what they were."""
     transport = configuration.transport
     return digest(
         {
@@ -88,10 +91,25 @@ def evidence_key(
             "environment": transport.env if transport else (),
             "probe": transport.probe_env if transport else (),
             "signs": transport.signs if transport else (),
+            "parameters": _parameters(configuration.mpi),
             "programs": natives.digest,
             "boot": boot.read_text(encoding="ascii").strip() if boot.exists() else "",
         }
     )
+
+
+def _parameters(mpi: MpiInstall | None) -> tuple[tuple[str, str], ...]:
+    """(file, SHA-256) of the parameter files that Open MPI reads unasked: a site's and a user's.
+    They can turn a transport into another one as well as the environment can."""
+    if mpi is None:
+        return ()
+    home = Path("~").expanduser()
+    folders = (mpi.prefix / "etc", Path("/etc/openmpi"), home / ".openmpi")
+    found = []
+    for path in sorted(path for folder in folders for path in folder.glob("*.conf")):
+        with contextlib.suppress(OSError):  # what we cannot read, a rank cannot
+            found.append((path.name, file_digest(path)))
+    return tuple(found)
 
 
 def judge(

@@ -370,7 +370,11 @@ def test_secrets_in_output_are_struck_out(monkeypatch: pytest.MonkeyPatch) -> No
     assert "planted-secret" not in json.dumps([str(evidence.proof), str(evidence.findings)])
 
 
-def test_evidence_is_kept_for_the_same_contents_only(tmp_path: Path) -> None:
+def test_evidence_is_kept_for_the_same_contents_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
     boot = tmp_path / "boot_id"
     boot.write_text("first\n")
     programs = cast(Any, SimpleNamespace(digest="d"))
@@ -385,6 +389,9 @@ def test_evidence_is_kept_for_the_same_contents_only(tmp_path: Path) -> None:
         prove.evidence_key(with_transport(asking, probe_env=()), LAYOUT, programs, boot),
         prove.evidence_key(asking, LAYOUT, cast(Any, SimpleNamespace(digest="e")), boot),
     ]
+    (tmp_path / ".openmpi").mkdir()
+    (tmp_path / ".openmpi" / "mca-params.conf").write_text("btl = self,tcp\n")
+    others.append(prove.evidence_key(asking, LAYOUT, programs, boot))
     boot.write_text("second\n")
     others.append(prove.evidence_key(asking, LAYOUT, programs, boot))
     assert len({key, *others}) == len(others) + 1
