@@ -47,7 +47,10 @@ def test_the_document_is_all_that_stdout_has(tmp_path: Path) -> None:
     assert (mpi["id"], mpi["launcher_version"]) == ("mpich@4.2.2", "4.2.2")
     assert "MPI_Get_library_version" in mpi["abi_facts"]["exported"]
     assert mpi["abi_facts"]["closure"][0]["soname"] == "libmpi.so.12"
-    assert any(str(crash) in f["seen"] for f in told["findings"])
+    (broken,) = (m for m in told["mpis"] if m["prefix"] == str(crash))
+    assert not broken["usable"]
+    assert "signal 6" in broken["reason"]
+    assert broken["abi_facts"] is None
 
 
 def test_a_page_for_a_person(tmp_path: Path) -> None:

@@ -216,8 +216,15 @@ def test_a_file_that_is_no_library_is_a_row(tmp_path: Path, content: str) -> Non
 def test_a_dangling_link_is_a_row(tmp_path: Path) -> None:
     put(tmp_path, {"a/lib/libmpi.so.40": "-> gone"})
     launcher(tmp_path / "a/bin/mpirun", "mpirun (Open MPI) 4.1.6")
-    (made,) = discover.mpis(Here({"PATH": f"{tmp_path}/a/bin:{PLAIN_PATH}"}, tmp_path))[1]
-    assert "cannot be read" in made.seen
+    (made,) = found(tmp_path, tmp_path / "a")
+    assert (made.id, made.usable) == ("openmpi@4.1.6", False)
+    assert "cannot be read" in made.reason
+
+
+def test_a_broken_library_without_a_launcher_goes_by_its_name(tmp_path: Path) -> None:
+    put(tmp_path, {"lib/libmpi.so.40.20.3": "?"})
+    made = row(tmp_path / "lib/libmpi.so.40.20.3")
+    assert (made.family, made.usable) == (Family.OPENMPI, False)
 
 
 def test_a_launcher_without_a_library_is_a_row(tmp_path: Path) -> None:
@@ -241,7 +248,8 @@ def test_a_broken_one_does_not_hide_a_sound_one(tmp_path: Path) -> None:
     good = prefix(tmp_path, "good", "libmpi.so.12", VERSIONS["mpich"])
     rows, findings = discover.mpis(Here({"PATH": f"{bad}/bin:{good}/bin:{PLAIN_PATH}"}, tmp_path))
     assert [m.id for m in rows if m.usable] == ["mpich@4.2.2"]
-    assert len(rows) + len(findings) == 2
+    assert [(m.id, m.usable) for m in rows if not m.usable] == [("openmpi@5.0.7", False)]
+    assert findings == ()
 
 
 # ------------------------------------------------------------------ the cache

@@ -11,8 +11,8 @@ from pathlib import Path
 from mpigraft import cache, elf, env
 from mpigraft.jsonout import digest
 from mpigraft.model import Abi, EnvRow, Family, MpiInstall, NetLibrary, Scope
-from mpigraft.sources import look, probe
-from mpigraft.sources.candidate import TRIPLETS, Candidate, Here
+from mpigraft.sources import look, path, probe
+from mpigraft.sources.candidate import LIBRARY_NAMES, TRIPLETS, Candidate, Here
 
 # First line of MPI_Get_library_version -> family and version. Cray's fourth number counts builds.
 SIGNS = (
@@ -79,17 +79,17 @@ def describe(candidate: Candidate, here: Here, devices: Sequence[str]) -> MpiIns
     `devices` names the machine's network devices: with others, a library answers otherwise.
     """
     if candidate.libmpi is None or candidate.reason:
-        return _broken(candidate, candidate.reason or f"no libmpi below {candidate.prefix}")
+        return _broken(here, candidate, candidate.reason or f"no libmpi below {candidate.prefix}")
     try:
         soname = elf.read(candidate.libmpi).soname or candidate.libmpi.name
     except (OSError, elf.ElfError) as error:
-        return _broken(candidate, f"{candidate.libmpi} cannot be read: {error}")
+        return _broken(here, candidate, f"{candidate.libmpi} cannot be read: {error}")
     rows = _laid_over(needed_rows(candidate, soname, here), candidate.environment)
     environment = env.apply(here.asking(loader=False), rows, Scope.RANK)
     plugins = _plugins(candidate)
     said = probe.ask("mpi", candidate.libmpi, environment, plugins, devices)
     if said.reason:
-        return _broken(candidate, f"libmpi does not load: {said.reason}", soname)
+        return _broken(here, candidate, f"libmpi does not load: {said.reason}", soname)
     known = identify(said.version)
     if known is None:
         first = said.version.strip().splitlines()[:1] or [""]
@@ -124,8 +124,11 @@ def describe(candidate: Candidate, here: Here, devices: Sequence[str]) -> MpiIns
     )
 
 
-def _broken(candidate: Candidate, reason: str, soname: str = "") -> MpiInstall | str:
+def _broken(here: Here, candidate: Candidate, reason: str, soname: str = "") -> MpiInstall | str:
     """A row that says why; without a family there is nothing to file it under."""
+    if candidate.family is None:
+        family, version = _claimed(here, candidate)
+        candidate = replace(candidate, family=family, version=candidate.version or version)
     if candidate.family is None:
         return f"{candidate.found}: {reason}"
     version = candidate.version or "unknown"
@@ -152,6 +155,18 @@ def _broken(candidate: Candidate, reason: str, soname: str = "") -> MpiInstall |
         usable=False,
         reason=reason,
     )
+
+
+def _claimed(here: Here, candidate: Candidate) -> tuple[Family | None, str]:
+    """Family and version of a library that cannot be asked: what its launcher says, else what
+    the library's name means."""
+    every = tuple(dict.fromkeys(name for names in LAUNCHERS.values() for name in names))
+    if launcher := _program(candidate, every):
+        family, version = path.identify(here, launcher)
+        if family:
+            return family, version
+    name = candidate.libmpi.name if candidate.libmpi else ""
+    return next((f for f, names in LIBRARY_NAMES.items() if names.match(name)), None), ""
 
 
 # ------------------------------------------------------------------ environment
