@@ -161,10 +161,9 @@ def test_heavy_imports_are_lazy() -> None:
 
 
 def test_files_are_small() -> None:
-    for path in tracked():
-        if path.suffix in {".py", ".c", ".h", ".sh"} or path.name == "Makefile":
-            lines = len(path.read_text().splitlines())
-            assert lines < FILE_LINES, f"{name(path)} has {lines} lines"
+    code = [p for p in tracked() if p.suffix in {".py", ".c", ".h", ".sh"} or p.name == "Makefile"]
+    lines = {name(path): len(path.read_text().splitlines()) for path in code}
+    assert not {path: n for path, n in lines.items() if n >= FILE_LINES}
 
 
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) -> int:
@@ -174,11 +173,13 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) -> int:
 
 
 def test_functions_are_small() -> None:
-    for path in [*modules(), *(p for p in tracked() if p.suffix == ".py")]:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                lines = length(node, path)
-                assert lines < FUNCTION_LINES, f"{name(path)}: {node.name} has {lines} lines"
+    lines = {
+        f"{name(path)}:{node.lineno} {node.name}": length(node, path)
+        for path in {*modules(), *(p for p in tracked() if p.suffix == ".py")}
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert not {function: n for function, n in lines.items() if n >= FUNCTION_LINES}
 
 
 def test_no_registry_host_and_no_path_of_one_machine() -> None:
