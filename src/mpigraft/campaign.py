@@ -195,13 +195,15 @@ def record(campaign: Campaign) -> CampaignRecord:
 
 
 def allocation(campaign: str, machine: Machine) -> AllocationRecord:
-    """This host, from now on, as one allocation of a campaign."""
+    """This host, from now on, as one allocation of a campaign. Network addresses stay here:
+    results are published."""
+    unaddressed = tuple(replace(device, address="") for device in machine.fabrics)
     return AllocationRecord(
         id=str(uuid.uuid4()),
         campaign=campaign,
         started=now(),
         host=machine.hostname,
-        machine=canonical(replace(machine, mpis=())),
+        machine=canonical(replace(machine, mpis=(), fabrics=unaddressed)),
     )
 
 

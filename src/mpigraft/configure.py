@@ -81,8 +81,8 @@ def configurations(
     found: list[Configuration] = []
     skipped: list[tuple[str, str]] = []
     for mpi in select_mpis(wish.mpi, machine.mpis):
-        if not mpi.usable:
-            skipped.append((mpi.id, mpi.reason))
+        if not mpi.usable or mpi.launcher is None:
+            skipped.append((mpi.id, mpi.reason or f"no {mpi.launcher_kind} to start it with"))
             continue
         offered = {offer.name: offer for offer in offers(mpi, facts)}
         libraries = libraries_of(mpi)

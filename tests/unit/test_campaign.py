@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mpigraft import campaign, configure
 from mpigraft.campaign import Campaign, plan, resumed, schedule
 from mpigraft.errors import MissingError, UsageError
-from mpigraft.model import Family, MpiInstall, TransportOffer
+from mpigraft.model import Family, MpiInstall, NetDevice, TransportOffer
 from mpigraft.wish import Wish
 
 OFFERS = {
@@ -77,6 +77,21 @@ def test_a_broken_mpi_is_left_out_with_its_reason() -> None:
     assert ("mpich@4.0", "libfabric.so.1 is missing") in asked.skipped
     with pytest.raises(MissingError, match=r"libfabric\.so\.1 is missing"):
         plan(Wish(mpi=("mpich@4.0",)), machine, contents)
+
+
+def test_an_mpi_without_a_launcher_is_left_out_with_its_reason() -> None:
+    asked = plan(
+        Wish(), a_machine(replace(MACHINE.mpis[0], launcher=None), MACHINE.mpis[1]), contents
+    )
+    assert ("openmpi@5.0.11", "no prrte to start it with") in asked.skipped
+    assert {c.mpi.id for c in asked.configurations if c.mpi} == {"mpich@5.0.2"}
+
+
+def test_no_network_address_is_stored() -> None:
+    device = NetDevice("eth0", "ethernet", "up", "192.0.2.7", (("mtu", "1500"),))
+    stored = campaign.allocation("c", replace(MACHINE, fabrics=(device,))).machine
+    assert "eth0" in stored
+    assert "192.0.2.7" not in stored
 
 
 def test_the_key_follows_contents_transport_and_settings_and_no_label() -> None:
