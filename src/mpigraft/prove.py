@@ -284,7 +284,7 @@ def _of_lanes(
             excused = one.untold and proof.kind is not Kind.P2P
             level = Level.WARNING if excused else Level.ERROR
             why = "silence is no evidence: another lane may have carried the bytes"
-            seen = f"{what}: no evidence that {asked or 'anything'} ran: {one.reason}"
+            seen = f"{what}: no evidence that {asked} ran: {one.reason}"
             found.append(Finding(level, "no-evidence", seen, why, _known(known)[1]))
         if proof.standing is not Standing.PROVEN:
             continue

@@ -48,6 +48,7 @@ from mpigraft.lanes import (
 from mpigraft.model import (
     Evidence,
     Family,
+    Finding,
     Kind,
     Layout,
     Level,
@@ -231,9 +232,11 @@ LNX = "openmpi-5.0.11--ofi-lnx"
         (LNX, "component sm selected", "component portals4 selected"),
         ("openmpi-5.0.11--ob1-sm", "connections are sm", "connections are tcp"),
         ("openmpi-5.0.11--ucx", "selected ucx best", "selected ob1 best"),
-        ("mpich-5.0.2--ofi-tcp", "Local_rank: 0, NIC", "Local_rank: 1, NIC"),
+        ("mpich-5.0.2--ofi-tcp", '"peer":"off-node"', '"peer":"on-node"'),
         ("mpich-5.0.2--ofi-tcp", "provider: tcp - ", "provider: sockets - "),
-        ("mpich-5.0.2--ucx", "==== UCX netmod", "====== POSIX Topo Dist ======\n==== UCX netmod"),
+        ("mpich-5.0.2--ucx", '"peer":"off-node"', '"peer":"on-node"'),
+        ("mpich-5.0.2--ucx", "==== UCX netmod", "libfabric provider: tcp - \n==== UCX netmod"),
+        ("mpich-5.0.2--ofi-tcp", "libfabric provider", "==== UCX netmod Capability ====\nx"),
         ("intel-2021.18.1--ofi-tcp", "provider: tcp", "provider: psm3"),
         ("intel-2021.18.1--ofi-tcp", "I_MPI_FABRICS=ofi", "I_MPI_FABRICS=shm:ofi"),
         ("intel-2021.18.1--shm", "I_MPI_FABRICS=shm", "libfabric provider: tcp"),
@@ -259,9 +262,7 @@ def test_one_sign_of_another_lane_contradicts(name: str, old: str, new: str) -> 
         ("openmpi-5.0.11--ucx", r"tag\("),
         ("openmpi-4.1.8--ob1-sm", "init of component vader"),
         ("mpich-5.0.2--ofi-tcp", "libfabric provider:"),
-        ("mpich-5.0.2--ofi-tcp", "Local_rank"),
-        ("mpich-5.0.2--shm-ofi-tcp", "POSIX Topo Dist"),
-        ("mpich-5.0.2--shm-ofi-tcp", r"Local_rank: \d \["),
+        ("mpich-5.0.2--shm-ofi-tcp", "libfabric provider:"),
         ("mpich-5.0.2--ucx", "send wireup request"),
         ("mpich-5.0.2--ucx", "UCX netmod Capability"),
         ("intel-2021.18.1--shm", "shm segment size"),
@@ -594,3 +595,30 @@ def test_lanes_are_named_once() -> None:
     assert named([one, two, one, unnamed]) == "lnx (shm)"
     assert named([fixed]) == "posix shm"
     assert named([unnamed]) == ""
+
+
+def test_mpich_that_takes_the_ranks_for_strangers_has_no_shared_memory_of_its_own() -> None:
+    """NOLOCAL under the name of the default: nothing is said to be on a node."""
+    log = recorded("mpich-5.0.2--shm-ofi-tcp")
+    done = log.edited('"peer":"on-node"', '"peer":"off-node"')
+    evidence = prove.judge(configuration(log.identity, "shm-ofi-tcp"), LAYOUT, done, log.ranks)
+    assert not evidence.ok
+    assert "no-evidence" in errors(evidence)
+
+
+@pytest.mark.parametrize(
+    ("codes", "again"),
+    [
+        ((), False),
+        (("wire-contradiction",), True),
+        (("no-evidence", "probe-incomplete"), True),
+        (("no-evidence", "probe-incomplete", "wire-contradiction"), True),
+        (("wire-contradiction", "transport-mismatch"), False),
+        (("libmpi-other",), False),
+        (("probe-crash", "no-evidence"), False),
+    ],
+)
+def test_only_what_chance_can_do_is_tried_again(codes: tuple[str, ...], again: bool) -> None:
+    findings = tuple(Finding(Level.ERROR, code, "") for code in codes)
+    noted = Finding(Level.WARNING, "lane-beside", "")
+    assert prove.worth_repeating(Evidence("a", "b", (), (*findings, noted), ())) is again
