@@ -166,7 +166,7 @@ class _Pair:
             lows, highs = intervals(self.logs, self.numbers, self.seed)
         else:
             middles = mine - base
-            spreads = lows = highs = np.full(len(mine), np.nan)
+            spreads = lows = highs = np.full(len(self.sizes), np.nan)
         cells = []
         columns = (self.sizes, base, mine, middles, lows, highs, counts, spreads)
         for size, old, new, middle, low, high, count, spread in zip(

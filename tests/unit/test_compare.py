@@ -177,6 +177,7 @@ def decide(low: float, high: float, **changes: object) -> Verdict:
         (0.98, 1.02, 0.03, EQUIVALENT), (0.98, 1.02, 0.3, EQUIVALENT),
         (1 / 1.0299, 1.0299, 0.03, EQUIVALENT), (1 / 1.0301, 1.01, 0.03, INCONCLUSIVE),
         (0.99, 1.0301, 0.03, INCONCLUSIVE), (0.96, 1.04, 0.3, INCONCLUSIVE),
+        (0.96, 1.01, 0.3, INCONCLUSIVE), (0.99, 1.04, 0.3, INCONCLUSIVE),
         (1.01, 1.02, 0.03, EQUIVALENT), (0.5, 2.0, 0.03, INCONCLUSIVE),
         (1.0, 1.0, 0.03, EQUIVALENT),
     ],
@@ -189,6 +190,13 @@ def test_the_verdict_on_an_interval(
     mirrored = {FASTER: SLOWER, SLOWER: FASTER}.get(verdict, verdict)
     assert decide(low, high, limit=limit, better=Better.HIGHER) is mirrored
     assert decide(1 / high, 1 / low, limit=limit) is mirrored
+
+
+def test_bounds_on_the_margin_are_inside_it() -> None:
+    edge, given = math.log1p(0.03), (Better.LOWER, 6, 0.03, 0.03)
+    assert under_test.decide(edge, 1.0, *given) is INCONCLUSIVE
+    assert under_test.decide(-1.0, -edge, *given) is INCONCLUSIVE
+    assert under_test.decide(-edge, edge, *given) is EQUIVALENT
 
 
 def test_no_interval_decides_nothing() -> None:
@@ -214,6 +222,9 @@ def test_what_the_pair_does_widens_what_a_winner_must_exceed() -> None:
     assert [set(verdicts(g)) for g in quiet.groups] == [{SLOWER}, {SLOWER}, {INCONCLUSIVE}]
     assert noisy.noise[0].margin == pytest.approx(0.3)
     assert quiet.noise[0].margin == 0.03
+    assert [g.curve for g in noisy.groups] == [INCONCLUSIVE, SLOWER, INCONCLUSIVE]
+    assert [g.curve for g in quiet.groups] == [SLOWER, SLOWER, INCONCLUSIVE]
+    assert [c.rounds_needed for c in noisy.groups[0].cells] == [None] * 3
 
 
 def test_the_pairs_floor_is_the_median_over_sizes_of_both_directions() -> None:
@@ -223,13 +234,42 @@ def test_the_pairs_floor_is_the_median_over_sizes_of_both_directions() -> None:
     assert compared(rows).noise[0].margin == pytest.approx(0.2)
 
 
+def paired(shift: dict[int, Ratio], sizes: Sequence[int] = (1, 8, 64, 512, 4096)) -> Comparison:
+    """A campaign whose second launch of the baseline differs at some sizes."""
+    rows = campaign(around(1.0), sizes=sizes)
+    return compared(
+        [
+            r._replace(value=r.value * shift[r.size](r.round, r.size))
+            if r.replica and r.size in shift
+            else r
+            for r in rows
+        ]
+    )
+
+
 def test_noise_counts_the_pairs_cells_that_would_have_been_called() -> None:
-    """Three sizes agree; at one the second launch is always twice as slow: one false verdict."""
-    rows = campaign(around(1.0), sizes=(1, 8, 64, 512))
-    rows = [r._replace(value=r.value * 2) if r.replica and r.size == 8 else r for r in rows]
-    (noise,) = compared(rows).noise
+    """Three sizes agree; one is always twice as slow, one twice as fast: false verdicts both."""
+    (noise,) = paired({8: lambda *_: 2.0, 64: lambda *_: 0.5}).noise
     assert (noise.benchmark, noise.layout) == ("native:latency", "1x2")
-    assert (noise.false_verdicts, noise.cells, noise.margin) == (1, 4, 0.03)
+    assert (noise.false_verdicts, noise.cells, noise.margin) == (2, 5, 0.03)
+
+
+def test_the_pairs_cells_that_reach_back_to_one_are_no_false_verdicts() -> None:
+    def wide(turn: int, _: int) -> float:
+        return math.exp((0.0, 0.1, 0.2, 0.3, 0.4, 0.5)[turn] - 0.08)
+
+    (noise,) = paired({8: wide, 64: lambda turn, size: 1 / wide(turn, size)}).noise
+    assert (noise.false_verdicts, noise.margin) == (0, 0.03)
+
+
+def test_sizes_with_one_pair_say_nothing_of_noise() -> None:
+    rows = campaign(around(1.0))
+    lone = [r for r in rows if not (r.replica and r.size == 8 and r.round)]
+    assert compared(lone).noise[0].cells == 2
+    alone = compared([r for r in lone if r.configuration == "base" and r.round < 2])
+    assert alone.noise[0].cells == 2
+    assert alone.noise[0].spread == 0.0
+    assert compared([r for r in rows if not (r.replica and r.round)]).noise == ()
 
 
 def test_spread_is_the_half_width_of_a_typical_cell() -> None:
@@ -240,6 +280,14 @@ def test_spread_is_the_half_width_of_a_typical_cell() -> None:
     assert found.noise[0].spread == pytest.approx(math.sqrt(cell.high / cell.low) - 1)
     half = math.exp(2.571 * float(np.std(SPREAD, ddof=1)) / math.sqrt(6)) - 1
     assert found.noise[0].spread == pytest.approx(half)
+
+
+def test_a_typical_cell_is_the_middle_one() -> None:
+    def uneven(turn: int, size: int) -> float:
+        return math.exp(SPREAD[turn] * {1: 1.0, 8: 2.0, 64: 9.0}[size])
+
+    half = 2.0 * 2.571 * float(np.std(SPREAD, ddof=1)) / math.sqrt(6)
+    assert compared(campaign(uneven)).noise[0].spread == pytest.approx(math.exp(half) - 1)
 
 
 def test_alone_the_pair_gives_the_spread() -> None:
@@ -350,6 +398,32 @@ def test_a_curve_is_called_when_all_sizes_lean_the_same_way() -> None:
     assert long.curve is SLOWER
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_pooled_ratio_that_reaches_back_to_the_margin_calls_no_curve(sign: int) -> None:
+    """All rounds on one side please the joint test, not the interval."""
+    logs = (0.02, 0.03, 0.05, 0.2, 0.4, 0.5)
+    group = only(compared(campaign(lambda turn, _: math.exp(sign * logs[turn]))))
+    assert group.curve_p == 2 / 64
+    assert group.curve is INCONCLUSIVE
+
+
+def test_two_rounds_have_a_joint_test_and_one_has_none() -> None:
+    assert only(compared(campaign(around(0.5), rounds=2))).curve_p == 0.5
+    assert only(compared(campaign(around(0.5), rounds=1))).curve_p is None
+
+
+def test_the_pooled_ratio_takes_rounds_that_have_every_size() -> None:
+    rows = [
+        r
+        for r in campaign(around(0.5), rounds=8, sizes=(1, 8))
+        if r.configuration == "base" or (r.round, r.size) not in ((2, 1), (5, 8))
+    ]
+    logs = [SPREAD[n % 6] for n in (0, 1, 3, 4, 6, 7)]
+    group = only(compared(rows))
+    assert [c.rounds for c in group.cells] == [7, 7]
+    assert group.pooled == pytest.approx(0.5 * math.exp(float(np.median(logs))))
+
+
 def test_the_pooled_ratio_is_the_geometric_mean_with_its_own_interval() -> None:
     def ratio(turn: int, size: int) -> float:
         return (0.5 if size == 1 else 1.0) * math.exp(SPREAD[turn])
@@ -403,6 +477,24 @@ def test_missing_sizes_and_rounds_are_named_and_never_filled() -> None:
     assert second.pooled == pytest.approx(
         math.exp(math.log(0.5) + np.median([SPREAD[n % 6] for n in (0, 1, 2, 4, 5, 6, 7)]))
     )
+
+
+def test_absolute_values_are_of_the_rounds_that_both_have() -> None:
+    rows = campaign(around(0.5), rounds=8)
+    less = [r for r in rows if r.round < 6 or r.configuration == "base"]
+    more = [r for r in rows if r.round < 6 or r.configuration == "k0"]
+    expected = only(compared([r for r in rows if r.round < 6])).cells
+    for found in (less, more):
+        cells = only(under_test.compare(CAMPAIGN, arms("k0"), found)).cells
+        assert [(c.baseline, c.value) for c in cells] == [(c.baseline, c.value) for c in expected]
+
+
+def test_without_a_size_in_common_there_is_no_curve() -> None:
+    rows = campaign(around(0.5), sizes=(1, 8))
+    apart = [r for r in rows if (r.size == 8) == (r.configuration == "k0")]
+    for origin in Origin:
+        record = replace(CAMPAIGN, origin=origin)
+        assert under_test.compare(record, arms("k0"), apart).groups == ()
 
 
 def test_a_size_that_lacks_rounds_has_the_interval_of_those_it_has() -> None:
@@ -574,15 +666,27 @@ def test_published_tables_give_their_ratios_and_no_verdict(
     assert "no interval" in found.summary[0]
 
 
-def test_imported_runs_are_not_paired_however_many_there_are() -> None:
-    rows = [r for r in campaign(around(0.5), rounds=9) if not r.replica]
-    rows = [r for r in rows if not (r.configuration == "k0" and r.round > 6)]
+@pytest.mark.parametrize("short", ["k0", "base"])
+def test_imported_runs_are_not_paired_however_many_there_are(short: str) -> None:
+    """Nine runs of one, seven of the other: each has the median of its own."""
+    rows = [r for r in campaign(lambda turn, _: 0.5 + turn, rounds=9) if not r.replica]
+    rows = [r for r in rows if not (r.configuration == short and r.round > 6)]
+    rows += [row("base", 0, 512, 1.0), row("k0", 0, 4096, 1.0)]
     record = replace(CAMPAIGN, origin=Origin.IMPORT, rounds=9)
     group = only(under_test.compare(record, arms("k0"), rows))
     assert set(verdicts(group)) == {INCONCLUSIVE}
+    assert [c.size for c in group.cells] == [1, 8, 64]
     for found in group.cells:
+        own = {
+            name: [r.value for r in rows if (r.configuration, r.size) == (name, found.size)]
+            for name in ("base", "k0")
+        }
         assert (found.low, found.rounds) == (None, 7)
+        assert found.baseline == pytest.approx(np.median(own["base"]))
+        assert found.value == pytest.approx(np.median(own["k0"]))
         assert found.ratio == pytest.approx(found.value / found.baseline)
+    logs = [math.log(c.ratio) for c in group.cells]
+    assert group.pooled == pytest.approx(math.exp(float(np.mean(logs))))
 
 
 # ------------------------------------------------------------------ what is said

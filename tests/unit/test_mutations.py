@@ -1,0 +1,85 @@
+"""Every small change of the code that decides verdicts is noticed by the tests of it."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+import test_compare
+import test_stats
+from mutator import checks, survivors
+
+from mpigraft import compare, stats
+from mpigraft.model import Better, Verdict
+
+# What only takes time: many random campaigns and examples. The rest catches what there is.
+SLOW = {
+    "test_stated_rates_hold_on_synthetic_campaigns",
+    "test_allocations_that_differ_do_not_make_false_winners",
+    "test_swapping_the_two_swaps_the_verdicts",
+    "test_units_change_no_verdict",
+    "test_the_order_of_values_changes_nothing",
+    "test_verdicts_follow_from_what_is_shown",
+    "test_a_weighted_median_is_the_median_of_the_repeated_values",
+}
+
+
+STATS = (
+    "EXACT_FROM", "LEVEL", "T_975", "Z_95", "Z_POWER", "interval", "student", "order_statistics",
+    "median_rank", "bootstrap", "_resampled", "_weighted_medians", "joint_p", "_signs",
+    "rounds_for", "medians", "deviations", "filled",
+)  # fmt: skip
+COMPARE = (
+    "MIN_ROUNDS", "CURVE_P", "compare", "_Pair.__init__", "_Pair.group", "_Pair._cells",
+    "_Pair._pooled", "intervals", "decide", "curve_verdict", "crossovers", "rounds_needed",
+    "_baseline", "_pairs", "_margins", "_noise", "_exp",
+)  # fmt: skip
+
+# Changes that change nothing that anyone could see, and why: beginnings of their names.
+SAME = {
+    "interval: 0 -> 1 in def": "one seed is as good as another",
+    "joint_p: 0 -> 1 in def": "one seed is as good as another",
+    "median_rank: 2 * (below": "5 % of a power of two is no whole number",
+    "joint_p: greatest >= ": "the tolerance has decided ties already",
+    "joint_p: 1e-12 -> ": "any tolerance far above rounding and far below a difference",
+    "_signs: 1 -> 2 in bits = np.arange": "each pattern and its opposite have one |T|",
+    "_signs: 0 -> 1 in bits[0] = 0 #2": "all signs flipped are the pattern that was seen",
+    "medians: np.nanmedian if": "the other branch is only faster",
+    "rounds_for: rounds <= MOST_ROUNDS": "nobody plans exactly that many",
+    "_Pair.group: margin -> limit in whole": "a curve is equivalent by its cells alone",
+    "_Pair._pooled: 1 -> 2 in return": "without an interval the number of rounds decides nothing",
+    "_baseline: 8 -> 9 in meant": "how much of a hash is shown",
+    "_noise: c.low": "a cell has both bounds or none",
+    "_noise: c.high": "a cell has both bounds or none",
+    "_noise: Better.LOWER -> Better.HIGHER": "a false verdict counts either way",
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "tests", "only"),
+    [(stats, test_stats, STATS), (compare, test_compare, COMPARE)],
+    ids=["stats", "compare"],
+)
+def test_every_change_is_noticed(
+    module: ModuleType, tests: ModuleType, only: tuple[str, ...]
+) -> None:
+    alive = survivors(module, only, checks(tests, SLOW))
+    unexpected = [name for name in alive if not name.startswith(tuple(SAME))]
+    assert not unexpected, "\n".join(["nothing noticed:", *unexpected])
+
+
+def test_the_mutator_itself_lets_through_what_is_not_checked() -> None:
+    """With checks that see nothing every change survives, so a survivor is reported as one."""
+    alive = survivors(compare, ("decide",), [lambda: None])
+    assert len(alive) > 15
+    assert len(alive) == len(set(alive))
+    wanted = (
+        "decide: rounds < MIN_ROUNDS -> rounds <= MIN_ROUNDS",
+        "decide: if rounds < MIN_ROUNDS: -> if False",
+        "decide: low -> high in if low > math.log1p(limit):",
+        "decide: Verdict.FASTER -> Verdict.SLOWER",
+        "decide: margin -> limit",
+    )
+    for name in wanted:
+        assert any(found.startswith(name) for found in alive), name
+    assert compare.decide(1.0, 2.0, Better.LOWER, 6, 0.03, 0.03) is Verdict.SLOWER
