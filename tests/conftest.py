@@ -48,7 +48,9 @@ AS_ROOT = () if os.geteuid() == 0 else ("sudo", "-n")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give the session an empty HOME, and make this process inherit every stray one."""
+    """Give the session an empty HOME, make this process inherit every stray one, and let
+    programs be interrupted: whatever runs in the background is started deaf to SIGINT."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     home = tempfile.mkdtemp(prefix="mpigraft-home-")
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     os.environ["HOME"] = home
