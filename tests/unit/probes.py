@@ -41,6 +41,8 @@ COMPONENTS = {
 LIBFABRIC = {
     "openmpi@5.0.11": NetLibrary("libfabric", "2.5.1", None, ("tcp", "tcp;ofi_rxm", "shm", "lnx")),
     "openmpi@4.1.8": NetLibrary("libfabric", "1.22.0", None, ("tcp", "shm")),
+    "openmpi@4.1.4": NetLibrary("libfabric", "1.17.0", None, ("tcp", "shm")),
+    "mpich@4.0.2": NetLibrary("libfabric", "1.17.0", None, ("tcp", "shm")),
     "mpich@5.0.2": NetLibrary("libfabric", "2.5.1", None, ("tcp", "shm", "lnx")),
     "intel@2021.18.1": NetLibrary("libfabric", "2.4.0-impi", None, ("tcp", "shm")),
 }
