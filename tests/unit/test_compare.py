@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.verdicts_synthetic import SHAPES, rates
+from benchmarks.variation import variation
+from benchmarks.verdicts_synthetic import CORRELATION, SHAPES, rates, values
 from mpigraft import compare as under_test
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import (
@@ -804,3 +805,11 @@ def test_allocations_that_differ_do_not_make_false_winners() -> None:
     found = rates(12, 60, "normal", allocations=3, between=0.06)
     assert found.false_winners <= 0.03
     assert found.coverage >= 0.93
+
+
+def test_variation_finds_what_the_synthetic_campaigns_put_in() -> None:
+    made = values(np.random.default_rng(1), 200, 0.12, "normal")
+    ((_, pairs, spread, together),) = variation(made)
+    assert pairs == 200
+    assert spread == pytest.approx(0.12, abs=0.02)
+    assert together == pytest.approx(CORRELATION, abs=0.05)
