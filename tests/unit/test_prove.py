@@ -31,6 +31,7 @@ from probes import (
 from mpigraft import prove
 from mpigraft.knowledge.loader import Facts, names
 from mpigraft.lanes import (
+    Heard,
     Line,
     Phase,
     Wire,
@@ -53,6 +54,7 @@ from mpigraft.model import (
     Layout,
     Level,
     Peer,
+    Proof,
     Sign,
     Standing,
 )
@@ -622,3 +624,41 @@ def test_only_what_chance_can_do_is_tried_again(codes: tuple[str, ...], again: b
     findings = tuple(Finding(Level.ERROR, code, "") for code in codes)
     noted = Finding(Level.WARNING, "lane-beside", "")
     assert prove.worth_repeating(Evidence("a", "b", (), (*findings, noted), ())) is again
+
+
+def heard(standing: Standing, kind: Kind = Kind.P2P, **more: bool) -> Heard:
+    return Heard(proof=Proof(Peer.ON_NODE, kind, standing, "", ""), **more)
+
+
+P, N, C, X = Standing.PROVEN, Standing.NO_EVIDENCE, Standing.CONTRADICTED, Standing.NOT_EXERCISED
+PUT = Kind.ONE_SIDED
+
+
+@pytest.mark.parametrize(
+    ("all_heard", "due"),
+    [
+        ([], False),
+        ([heard(X)], False),
+        ([heard(P)], True),
+        ([heard(P), heard(X, PUT)], True),
+        ([heard(P), heard(P, PUT)], True),
+        ([heard(X), heard(P, PUT)], False),
+        ([heard(P), heard(N)], False),
+        ([heard(C), heard(P)], False),
+        ([heard(P), heard(N, PUT)], False),
+        ([heard(P), heard(C, PUT)], False),
+        ([heard(P), heard(N, PUT, refused=True)], True),
+        ([heard(P), heard(N, PUT, untold=True)], True),
+        ([heard(N, refused=True)], False),
+        ([heard(P), heard(N, untold=True)], False),
+    ],
+)
+def test_a_pass_needs_every_kind_that_moved_bytes(all_heard: list[Heard], due: bool) -> None:
+    """By itself, whatever the findings say."""
+    assert prove._all_proven(all_heard) is due
+
+
+def test_the_wire_of_the_messages_is_kept() -> None:
+    evidence = changed(LNX, r'("kind":"p2p".*"lo":)\d+', r"\g<1>77")
+    assert dict(evidence.wire)["lo"] == 77
+    assert evidence.ok
