@@ -164,8 +164,17 @@ def test_asked_for_lnx_and_got_ob1() -> None:
     assert evidence.ran.startswith("p2p ob1 (sm)")
     assert (first.level, first.code) == (Level.ERROR, "LNX-01")
     assert "asked for ofi-lnx, ran ob1 (sm)" in first.seen
+    assert "the library says" in first.seen
     assert "lnx" in first.mend
     assert "selected ob1 best priority" in first.seen
+
+
+def test_a_launch_that_failed_after_another_lane_showed_is_a_mismatch() -> None:
+    log = recorded("openmpi-5.0.11--not-lnx-old-name-unforced")
+    done = replace(log.completed, code=1)
+    evidence = prove.judge(configuration(log.identity, "ofi-lnx"), LAYOUT, done, log.ranks)
+    assert not evidence.ok
+    assert evidence.ran.startswith("p2p ob1 (sm)")
 
 
 def test_lnx_without_its_shared_memory_is_caught_by_the_wire_alone() -> None:
@@ -626,8 +635,11 @@ def test_only_what_chance_can_do_is_tried_again(codes: tuple[str, ...], again: b
     assert prove.worth_repeating(Evidence("a", "b", (), (*findings, noted), ())) is again
 
 
-def heard(standing: Standing, kind: Kind = Kind.P2P, **more: bool) -> Heard:
-    return Heard(proof=Proof(Peer.ON_NODE, kind, standing, "", ""), **more)
+def heard(
+    standing: Standing, kind: Kind = Kind.P2P, *, refused: bool = False, untold: bool = False
+) -> Heard:
+    proof = Proof(Peer.ON_NODE, kind, standing, "", "")
+    return Heard(proof=proof, refused=refused, untold=untold)
 
 
 P, N, C, X = Standing.PROVEN, Standing.NO_EVIDENCE, Standing.CONTRADICTED, Standing.NOT_EXERCISED
