@@ -6,22 +6,29 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mpigraft import prove
 from mpigraft.knowledge.loader import Facts, resolve
 from mpigraft.model import (
     Abi,
     Configuration,
+    Evidence,
     Family,
+    Kind,
     Layout,
+    Level,
     MappedLibrary,
     MpiInstall,
     NetLibrary,
+    Peer,
     RankRecord,
+    Standing,
     Transport,
 )
 from mpigraft.run import Completed
 
 LOGS = Path(__file__).parents[1] / "machines" / "logs"
 HERE = Facts(interface="eth0", cxi=(), infiniband=())
+LOOPBACK = Facts(interface="lo", cxi=(), infiniband=())
 LAYOUT = Layout()
 
 COMPONENTS = {
@@ -156,3 +163,26 @@ def logs(pattern: str = "*") -> list[Recorded]:
     found = [recorded(path.stem) for path in sorted(LOGS.glob(f"{pattern}.log"))]
     assert found, f"no log {pattern}"
     return found
+
+
+def facts_of(log: Recorded) -> Facts:
+    return LOOPBACK if log.name.endswith("-loopback") else HERE
+
+
+def unknown(log: Recorded, name: str) -> bool:
+    """Whether no row could be asked for: there is no Slingshot here, and 4.1 knows no LNX."""
+    old = log.identity.startswith("openmpi@4")
+    return name.endswith("cxi") or (old and name in ("ofi-lnx", "ofi-shm"))
+
+
+def judged(log: Recorded, asked: str, layout: Layout = LAYOUT) -> Evidence:
+    asking = configuration(log.identity, asked, facts_of(log))
+    return prove.judge(asking, layout, log.completed, log.ranks)
+
+
+def errors(evidence: Evidence) -> list[str]:
+    return [f.code for f in evidence.findings if f.level is Level.ERROR]
+
+
+def standing(evidence: Evidence, kind: Kind, peer: Peer = Peer.ON_NODE) -> Standing:
+    return next(p.standing for p in evidence.proof if (p.kind, p.peer) == (kind, peer))

@@ -1,15 +1,12 @@
-"""Rows, tells and known issues: what is read, what is refused, and what a wish resolves to."""
+"""Transports and known issues: what is in the files, and what a wish resolves to."""
 
 from __future__ import annotations
 
-import copy
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,16 +21,14 @@ from mpigraft.knowledge.loader import (
     matching_issues,
     names,
     offers,
-    read_issues,
     resolve,
     rows,
 )
-from mpigraft.knowledge.rows import FLAGS, Row, When, read_rows, read_tells
-from mpigraft.knowledge.table import Range, document, version
+from mpigraft.knowledge.rows import Row
+from mpigraft.knowledge.table import version
 from mpigraft.model import (
     Cpu,
     Family,
-    Kind,
     Machine,
     MpiInstall,
     NetDevice,
@@ -112,221 +107,7 @@ def test_probe_settings_never_select_a_transport() -> None:
         assert not {name for name, _ in row.probe} & {name for name, _ in row.env}
 
 
-# ------------------------------------------------------------------ what is refused
-
-
-def files() -> tuple[dict[str, Any], dict[str, Any]]:
-    return (
-        copy.deepcopy(dict(document("transports.toml"))),
-        copy.deepcopy(dict(document("families.toml"))),
-    )
-
-
-def refusal(change: Callable[[dict[str, Any]], object], index: int = 0) -> str:
-    """The message when one row of transports.toml is changed."""
-    transports, families = files()
-    change(transports["transport"][index])
-    with pytest.raises(UsageError) as caught:
-        read_rows(transports, read_tells(families))
-    return str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "says"),
-    [
-        ("id", "", "key id: empty"),
-        ("name", 3, "key name: 3 is not str"),
-        ("name", True, "key name: True is not str"),
-        ("family", "openmp", "key family: 'openmp' is none of"),
-        ("peers", ["near"], "key peers: 'near' is none of"),
-        ("peers", [], "key peers: missing"),
-        ("peers", "self", "key peers: 'self' is not list"),
-        ("peers", ["self", "self"], "key peers: a word stands twice"),
-        ("when", {"mpi": "5.0"}, "when, key mpi: '5.0' is not >=VERSION"),
-        ("when", {"mpi": ">=5,<5"}, "when, key mpi: no version is in this range"),
-        ("when", {"mpi": ">=5,>=6"}, "when, key mpi: '>=6' is not"),
-        ("when", {"cxi": "yes"}, "when, key cxi: 'yes' is not bool"),
-        ("when", {"cix": True}, "when, key cix: nobody knows this key"),
-        ("needs", {"components": ["pml"]}, "needs, key components: 'pml' is not framework:name"),
-        ("env", {"X": "{nic}"}, "key env.X: no fact is called 'nic'"),
-        ("env", {"X": 1}, "key env.X: 1 is not text"),
-        ("env", {"a b": "1"}, "key env.a b: not a name of the environment"),
-        ("env", {}, "key env: nothing is forced"),
-        ("signs", [], "key signs: p2p on-node has no sign that names the lane"),
-        ("signs", [{"tell": "nothing", "expect": "x"}], "key tell: openmpi tells nothing called"),
-        ("signs", [{"tell": "pml", "expect": "("}], "key expect: not a regular expression"),
-        ("signs", [{"tell": "pml", "expect": "x", "wire": "lo"}], "key wire: 'lo' is none of"),
-        ("signs", [{"tell": "pml", "expect": "x", "wire": "none"}], "key wire: only a sign that"),
-        (
-            "signs",
-            [{"tell": "pml", "expect": "x", "kinds": ["all"]}],
-            "key kinds: 'all' is none of",
-        ),
-        ("signs", [{"tell": "pml", "expect": "x", "lane": 3}], "key lane: 3 is neither"),
-        ("signs", [{"use": "nothing"}], "key use: no group is called nothing"),
-        ("signs", [1], "signs 1: not a table but int"),
-        ("untold", ["one-sided"], "one-sided on-node names the lane although untold"),
-        ("extra", 1, "key extra: nobody knows this key"),
-        ("sources", None, "key sources: missing"),
-    ],
-)
-def test_a_wrong_row_is_one_error_that_names_row_and_key(key: str, value: Any, says: str) -> None:
-    message = refusal(lambda row: row.__setitem__(key, value))
-    assert message.startswith("transports.toml, "), message
-    assert says in message
-
-
-@pytest.mark.parametrize("key", ["id", "name", "family", "sources"])
-def test_a_missing_key_is_named(key: str) -> None:
-    assert f"key {key}: missing" in refusal(lambda row: row.pop(key))
-
-
-def test_messages_may_not_be_untold() -> None:
-    def change(row: dict[str, Any]) -> None:
-        row["signs"] = []
-        row["untold"] = list(Kind)
-
-    assert "key untold: messages must be told" in refusal(change)
-
-
-def test_an_id_stands_once() -> None:
-    def change(row: dict[str, Any]) -> None:
-        row["id"], row["name"] = "openmpi-ob1-tcp", "another"
-
-    assert "two rows are called openmpi-ob1-tcp" in refusal(change)
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"pattern": "x"}, "{lane} must stand in it once"),
-        ({"pattern": "{lane}{lane}"}, "not a regular expression|{lane} must stand in it once"),
-        ({"pattern": "({lane}"}, "not a regular expression"),
-        ({"lane": "("}, "key lane: not a regular expression"),
-        ({"peers": ["far"]}, "key peers"),
-        ({"env": {"A": 1}}, "key env.A"),
-        ({"more": 1}, "key more: nobody knows"),
-    ],
-)
-def test_a_wrong_tell_is_named(change: dict[str, Any], says: str) -> None:
-    _, families = files()
-    families["openmpi"]["tells"]["pml"].update(change)
-    with pytest.raises(UsageError, match=r"families\.toml, openmpi, tells, pml") as caught:
-        read_tells(families)
-    assert re.search(says.replace("{", r"\{"), str(caught.value))
-
-
-def test_tells_of_no_family_are_refused() -> None:
-    with pytest.raises(UsageError, match="lam is no family"):
-        read_tells({"lam": {"tells": {}}})
-
-
-def test_two_tells_of_a_row_may_not_disagree() -> None:
-    transports, families = files()
-    families["openmpi"]["tells"]["coll"]["env"] = {"OMPI_MCA_pml_base_verbose": "20"}
-    with pytest.raises(UsageError, match="another tell of this row sets OMPI_MCA_pml_base_verbose"):
-        read_rows(transports, read_tells(families))
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"pattern": "("}, "row LNX-01, key pattern: not a regular expression"),
-        ({"fix": ""}, "row LNX-01, key fix: empty"),
-        ({"sources": "x"}, "row LNX-01, key sources: 'x' is not list"),
-        ({"more": "x"}, "row LNX-01, key more: nobody knows"),
-        ({"id": "LNX-02"}, "two rows are called LNX-02"),
-    ],
-)
-def test_a_wrong_issue_is_named(change: dict[str, Any], says: str) -> None:
-    data = copy.deepcopy(dict(document("issues.toml")))
-    data["issue"][0].update(change)
-    with pytest.raises(UsageError) as caught:
-        read_issues(data)
-    assert says in str(caught.value)
-
-
-def test_a_row_may_name_known_issues_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "issues", tuple)
-    loader.rows.cache_clear()
-    try:
-        with pytest.raises(UsageError, match=r"key issues: .* is unknown"):
-            loader.rows()
-    finally:
-        monkeypatch.undo()
-        loader.rows.cache_clear()
-    assert loader.rows()
-
-
 # ------------------------------------------------------------------ one row for a wish
-
-NUMBERS = st.lists(st.integers(0, 9), min_size=1, max_size=3).map(tuple)
-VERSIONS = NUMBERS.map(lambda v: version(".".join(map(str, v))))
-BOUNDS = st.one_of(st.none(), VERSIONS.filter(bool))
-
-
-@st.composite
-def ranges(draw: st.DrawFn) -> Range:
-    low, high = draw(BOUNDS), draw(BOUNDS)
-    if low is not None and high is not None:
-        low, high = sorted([low, high])
-        if low == high:
-            high = (*high, 1)
-    return Range(low, high)
-
-
-WHENS = st.builds(
-    When,
-    mpi=st.one_of(st.none(), ranges()),
-    libfabric=st.one_of(st.none(), ranges()),
-    flags=st.dictionaries(st.sampled_from(FLAGS), st.booleans()).map(lambda d: tuple(d.items())),
-)
-
-
-def meant(
-    when: When, mpi: tuple[int, ...], libfabric: tuple[int, ...], flags: dict[str, bool]
-) -> bool:
-    return (
-        (when.mpi is None or mpi in when.mpi)
-        and (when.libfabric is None or libfabric in when.libfabric)
-        and all(flags[name] is wanted for name, wanted in when.flags)
-    )
-
-
-@given(WHENS, WHENS, VERSIONS, VERSIONS, st.tuples(*[st.booleans()] * len(FLAGS)))
-def test_rows_that_do_not_overlap_are_never_both_meant(
-    one: When, two: When, mpi: tuple[int, ...], libfabric: tuple[int, ...], on: tuple[bool, ...]
-) -> None:
-    flags = dict(zip(FLAGS, on, strict=True))
-    if meant(one, mpi, libfabric, flags) and meant(two, mpi, libfabric, flags):
-        assert one.overlaps(two)
-        assert two.overlaps(one)
-
-
-@given(ranges(), ranges())
-def test_ranges_that_meet_have_a_version_in_both(one: Range, two: Range) -> None:
-    lows = [r.low for r in (one, two) if r.low is not None]
-    witness = max(lows, default=())
-    assert one.meets(two) is (witness in one and witness in two)
-
-
-FIRST = document("transports.toml")["transport"][0]
-GROUPS = document("transports.toml")["groups"]
-TELLS = read_tells(document("families.toml"))
-
-
-@given(WHENS)
-def test_any_two_rows_for_one_wish_are_an_error(when: When) -> None:
-    """Whatever a row asks for, a second one of its name that asks for the same is refused."""
-    table: dict[str, Any] = {}
-    for key, span in (("mpi", when.mpi), ("libfabric", when.libfabric)):
-        if span is not None and (span.low or span.high):
-            table[key] = str(span)
-    table |= dict(when.flags)
-    pair = [{**FIRST, "id": name, "when": table} for name in ("one", "two")]
-    both = {"groups": GROUPS, "transport": pair}
-    with pytest.raises(UsageError, match="rows one and two can both be meant by openmpi ob1-sm"):
-        read_rows(both, TELLS)
 
 
 @pytest.mark.parametrize("facts", [HERE, SLINGSHOT, MELLANOX, LOOPBACK], ids=lambda f: f.interface)

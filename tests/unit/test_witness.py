@@ -57,6 +57,7 @@ def test_another_world_is_an_error(ranks: tuple[RankRecord, ...], code: str) -> 
 
 
 def test_hosts_are_counted_and_filled_as_asked() -> None:
+    assert "ran on 2: n0, n1" in check_witness(ASKED, LAYOUT, records(2, hosts=2))[0].seen
     assert codes(records(2), Layout(2, 1)) == ["hosts"]
     lopsided = tuple(replace(r, host="n0" if r.rank < 3 else "n1") for r in records(4, hosts=2))
     assert codes(lopsided, Layout(2, 2)) == ["hosts"]

@@ -1,0 +1,193 @@
+"""The logic of a proof on its own: phases, the wire, signs and their names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from probes import records
+
+from mpigraft.lanes import (
+    Line,
+    Phase,
+    Wire,
+    exercised,
+    expected,
+    hear,
+    lines,
+    look,
+    named,
+    phase_of,
+    phases,
+    placed,
+    wire_says,
+)
+from mpigraft.model import Kind, Peer, Sign, Standing
+
+# ------------------------------------------------------------------ the wire
+
+
+def a_phase(sent: int | None, kind: Kind = Kind.P2P, peer: Peer = Peer.ON_NODE) -> Phase:
+    return Phase(kind, peer, 1000, () if sent is None else (("lo", sent),), ok=True)
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        (None, Wire.UNREAD),
+        (0, Wire.QUIET),
+        (100, Wire.QUIET),
+        (101, Wire.UNCLEAR),
+        (499, Wire.UNCLEAR),
+        (500, Wire.CARRIED),
+        (2000, Wire.CARRIED),
+    ],
+)
+def test_what_the_wire_says(sent: int | None, says: Wire) -> None:
+    assert wire_says(a_phase(sent), frozenset({Peer.ON_NODE})) is says
+
+
+def test_a_collective_over_nodes_has_bytes_of_both_classes_in_it() -> None:
+    both = frozenset({Peer.ON_NODE, Peer.OFF_NODE})
+    assert wire_says(a_phase(500, Kind.COLLECTIVE), both) is None
+    assert wire_says(a_phase(500), both) is Wire.CARRIED
+    assert wire_says(None, both) is None
+    assert wire_says(replace(a_phase(0), bytes=0), both) is Wire.UNREAD
+
+
+WIRE_CASES = [
+    # claim, counters -> standing; None: the counters have no say
+    ("bytes", Wire.CARRIED, Standing.PROVEN),
+    ("bytes", Wire.QUIET, Standing.CONTRADICTED),
+    ("bytes", Wire.UNCLEAR, Standing.CONTRADICTED),
+    ("bytes", Wire.UNREAD, Standing.NO_EVIDENCE),
+    ("bytes", None, Standing.PROVEN),
+    ("none", Wire.CARRIED, Standing.CONTRADICTED),
+    ("none", Wire.QUIET, Standing.PROVEN),
+    ("none", Wire.UNCLEAR, Standing.PROVEN),
+    ("none", Wire.UNREAD, Standing.NO_EVIDENCE),
+    ("none", None, Standing.PROVEN),
+    ("", Wire.CARRIED, Standing.PROVEN),
+    ("", Wire.UNREAD, Standing.PROVEN),
+]
+
+
+@pytest.mark.parametrize(("claim", "wire", "due"), WIRE_CASES)
+def test_the_wire_against_the_signs(claim: str, wire: Wire | None, due: Standing) -> None:
+    sign = Sign(Kind.P2P, Peer.ON_NODE, "lane: (?P<lane>sm)", "sm", proves=True, wire=claim)
+    heard = hear(
+        Kind.P2P, Peer.ON_NODE, [sign], lines("lane: sm", ""), a_phase(0), ranks=2, wire=wire
+    )
+    assert heard.proof.standing is due
+    assert heard.by_wire is (due is Standing.CONTRADICTED)
+    assert bool(heard.reason) is (due is not Standing.PROVEN)
+
+
+# ------------------------------------------------------------------ lines and phases
+
+GOOD = {
+    "mpigraft": "phase",
+    "kind": "p2p",
+    "peer": "on-node",
+    "bytes": 7,
+    "wire": {"lo": 5},
+    "ok": True,
+}
+
+
+def written(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def test_a_phase_is_found_behind_other_words() -> None:
+    found = phases(f"libfabric: warn{written(GOOD)}tail\n")
+    assert found == (Phase(Kind.P2P, Peer.ON_NODE, 7, (("lo", 5),), ok=True),)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "p3p"},
+        {"peer": "near"},
+        {"bytes": "7"},
+        {"bytes": -1},
+        {"bytes": True},
+        {"ok": 1},
+        {"ok": None},
+    ],
+)
+def test_a_malformed_phase_is_none(change: dict[str, object]) -> None:
+    assert phases(written({**GOOD, **change})) == ()
+
+
+def test_counts_that_are_no_counts_are_left_out() -> None:
+    found = phases(written({**GOOD, "wire": {"lo": -1, "e0": "x", "e1": 3, "e2": True}}))
+    assert found[0].wire == (("e1", 3),)
+    assert phases(written({**GOOD, "wire": [1]}))[0].wire == ()
+
+
+@given(st.text(), st.text(), st.integers(0, 60))
+def test_phases_never_fail_and_never_come_from_a_cut_line(
+    before: str, after: str, cut: int
+) -> None:
+    whole = written(GOOD)
+    assert phases(before + whole[: len(whole) - 1 - cut] + "\n" + after.replace("}", "")) == ()
+    assert len(phases(before.replace("{", "") + whole + after.replace("{", ""))) == 1
+
+
+def test_phases_are_placed_where_the_witness_saw_the_ranks() -> None:
+    """With MPIR_CVAR_NOLOCAL MPICH takes the ranks of one host for strangers."""
+    told = (a_phase(5, peer=Peer.OFF_NODE),)
+    assert placed(told, frozenset({Peer.ON_NODE}))[0].peer is Peer.ON_NODE
+    assert placed(told, frozenset({Peer.ON_NODE, Peer.OFF_NODE})) == told
+
+
+def test_which_phase_speaks_of_which_peers() -> None:
+    near, far = a_phase(1), a_phase(2, peer=Peer.OFF_NODE)
+    last = a_phase(3, Kind.COLLECTIVE, Peer.OFF_NODE)
+    told = (near, far, last)
+    assert phase_of(told, Kind.P2P, Peer.ON_NODE) is near
+    assert phase_of(told, Kind.P2P, Peer.OFF_NODE) is far
+    assert phase_of(told, Kind.COLLECTIVE, Peer.ON_NODE) is last
+    assert phase_of((far,), Kind.P2P, Peer.ON_NODE) is None
+    assert phase_of(told, Kind.ONE_SIDED, Peer.ON_NODE) is None
+
+
+def test_peers_that_were_there() -> None:
+    assert exercised(()) == frozenset()
+    assert exercised(records(1)) == frozenset()
+    assert exercised(records(2)) == {Peer.ON_NODE}
+    assert exercised(records(2, hosts=2)) == {Peer.OFF_NODE}
+    both = exercised(records(4, hosts=2))
+    assert both == {Peer.ON_NODE, Peer.OFF_NODE}
+    assert expected(frozenset()).total() == 0
+    assert expected(both).total() == 5
+    assert expected(both)[Kind.COLLECTIVE, Peer.OFF_NODE] == 1
+    assert expected(frozenset({Peer.ON_NODE}))[Kind.COLLECTIVE, Peer.ON_NODE] == 1
+
+
+def test_a_sign_is_looked_for_where_it_is_printed() -> None:
+    sign = Sign(Kind.P2P, Peer.ON_NODE, "lane (?P<lane>x)", "", proves=True, where="stderr")
+    output = [Line("stdout", "lane x")]
+    assert look(sign, output) is None
+    assert look(replace(sign, where="any"), output) is not None
+    seen = look(sign, [*output, Line("stderr", " lane x ")])
+    assert seen is not None
+    assert (seen.lane, seen.line, seen.each) == ("x", "lane x", False)
+
+
+def test_lanes_are_named_once() -> None:
+    def seen(pattern: str, lane: str, text: str) -> Any:
+        return look(Sign(Kind.P2P, Peer.ON_NODE, pattern, lane, proves=True), lines(text, ""))
+
+    one = seen("a (?P<lane>lnx)", "provider", "a lnx")
+    two = seen("b (?P<lane>shm)", "domain", "b shm")
+    unnamed = seen("c ofi", "", "c ofi")
+    fixed = seen("d", "posix shm", "d")
+    assert named([one, two, one, unnamed]) == "lnx (shm)"
+    assert named([fixed]) == "posix shm"
+    assert named([unnamed]) == ""
