@@ -6,8 +6,7 @@ every count is bounded, only regular files are opened, and all that is wrong is 
 Files are read with pread, not mapped: a mapped file that someone shortens, or an NFS server
 that goes away, kills the process with SIGBUS; a short read is an error like any other.
 
-Sources: System V ABI gABI 4.1 chapters 4 and 5; LSB 5.0 Core, "Symbol Versioning"; the layout of
-DT_GNU_HASH is that of glibc's `setup_hash` (elf/dl-setup_hash.c).
+Sources: System V ABI gABI 4.1 chapters 4 and 5; LSB 5.0 Core, "Symbol Versioning".
 """
 
 from __future__ import annotations

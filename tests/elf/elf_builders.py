@@ -39,12 +39,14 @@ def compiled(
     flags: Sequence[str] = (),
     needs: Sequence[Path] = (),
     soname: str | None = None,
+    shared: bool = True,
     compiler: Sequence[str] = ("gcc",),
 ) -> Path:
     """A shared library without any C library; `needs` become its DT_NEEDED."""
     path.parent.mkdir(parents=True, exist_ok=True)
     name = () if soname is None else (f"-Wl,-soname,{soname}",)
-    return _link(path, source, ("-shared", "-fPIC", *name, *flags), needs, compiler)
+    kind = ("-shared", "-fPIC") if shared else ()
+    return _link(path, source, (*kind, *name, *flags), needs, compiler)
 
 
 def program(

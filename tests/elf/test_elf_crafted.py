@@ -84,6 +84,22 @@ def test_more_symbols_than_the_file_holds(count: int) -> None:
         elf.parse(with_symbols(bytes(24) + symbol(), count), "x")
 
 
+def test_a_weak_need_is_told_from_a_strong_one() -> None:
+    need = struct.pack("<HHIII", 1, 2, 5, 16, 0)
+    strong, weak = (struct.pack("<IHHII", 0, flag, 2, 12, 16 * (not flag)) for flag in (0, 2))
+    facts = elf.parse(with_symbols(bytes(24), 1, verneed=need + strong + weak), "x")
+    assert facts.needs == (("lib.so", "V_1", False), ("lib.so", "V_1", True))
+    assert facts.version_needs == {"lib.so": ("V_1", "V_1")}
+
+
+def test_a_segment_that_claims_more_than_the_file_holds() -> None:
+    rows: Rows = [(DT_STRTAB, "s"), (DT_STRSZ, 100_000)]
+    data = bytearray(crafted({"s": STRINGS}, rows))
+    struct.pack_into("<Q", data, 64 + 32, 1 << 20)
+    with pytest.raises(ElfError, match="not among"):
+        elf.parse(bytes(data), "x")
+
+
 def test_version_lists_that_lead_outside() -> None:
     for need in (
         struct.pack("<HHIII", 1, 1, 5, 16, 0) + struct.pack("<IHHII", 0, 0, 2, 12, 0xFFFFFFFF),

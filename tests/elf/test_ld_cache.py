@@ -82,6 +82,8 @@ def test_an_old_hwcap_counts_in_a_folder_that_is_searched() -> None:
     rows = [("a.so", "/l/tls/haswell/a.so", X86, 1 << 63), ("a.so", "/l/a.so", X86, 0)]
     assert found(built(rows), "a.so", ("tls/haswell", "tls")) == "/l/tls/haswell/a.so"
     assert found(built(rows), "a.so", ("tls",)) == "/l/a.so"
+    named = built([("a.so", "/l/tls/a.so", X86, NAMED)], names=("v9",))
+    assert found(named, "a.so", ("tls",)) is None
 
 
 @pytest.mark.parametrize("entries", [0, 1, 2, 3])

@@ -14,6 +14,7 @@ from elf_builders import DT_RPATH, DT_RUNPATH, compiled, program
 from loader_oracle import LOADER, agree, library, rpath, runpath, traced
 
 from mpigraft import elf, host_loader, ld_cache, resolve, run
+from mpigraft.elf import ElfError
 from mpigraft.resolve import Rule
 
 pytestmark = pytest.mark.skipif(not Path(LOADER).exists(), reason="needs glibc's loader")
@@ -71,8 +72,9 @@ def test_the_nearest_rpath_comes_first(tmp_path: Path) -> None:
 
 def test_an_rpath_beside_a_runpath_does_not_count(tmp_path: Path) -> None:
     """No linker writes both; patchelf and other tools do."""
-    library(tmp_path / "env/a.so")
-    a = library(tmp_path / "own/a.so")
+    b = library(tmp_path / "own/b.so")
+    library(tmp_path / "env/a.so", b)
+    a = library(tmp_path / "own/a.so", b)
     path = program(tmp_path / "p", needs=[a], flags=runpath(tmp_path / "own"))
     data = bytearray(path.read_bytes())
     (phoff,), (phnum,) = struct.unpack_from("<Q", data, 32), struct.unpack_from("<H", data, 56)
@@ -86,6 +88,7 @@ def test_an_rpath_beside_a_runpath_does_not_count(tmp_path: Path) -> None:
     assert elf.read(path).rpath == elf.read(path).runpath
     found = agree(path, {"LD_LIBRARY_PATH": str(tmp_path / "env")})
     assert found["a.so"].path == tmp_path / "env/a.so"
+    assert found["b.so"].path is None
 
 
 @pytest.mark.parametrize("token", ["$ORIGIN/$LIB", "${ORIGIN}/${LIB}/$PLATFORM", "$ORIGIN/$LIBX"])
@@ -166,6 +169,36 @@ def test_the_loader_ends_at_a_broken_library(content: bytes, tmp_path: Path) -> 
     assert found.path is None
     assert str(tmp_path / "bad/a.so") in found.problem
     assert found.how == found.problem
+
+
+def test_the_loader_ends_at_an_object_file(tmp_path: Path) -> None:
+    a = library(tmp_path / "good/a.so")
+    path = program(tmp_path / "p", needs=[a])
+    compiled(tmp_path / "bad/a.so", flags=["-no-pie", "-r"], shared=False)
+    environment = {"LD_LIBRARY_PATH": f"{tmp_path}/bad:{tmp_path}/good"}
+    assert not run.run([path], env={**environment, "LD_TRACE_LOADED_OBJECTS": "1"}).ok
+    (found,) = resolve.closure(path, environment=environment)
+    assert "not a shared object" in found.problem
+
+
+def test_a_library_that_may_not_be_read_is_passed_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For root, who may read all, the answer is made up."""
+    library(tmp_path / "secret/a.so").chmod(0)
+    a = library(tmp_path / "good/a.so")
+    path = program(tmp_path / "p", needs=[a])
+    real = elf.read
+
+    def read(name: Path | str) -> elf.Elf:
+        if "secret" in str(name):
+            raise ElfError(f"{name}: Permission denied") from PermissionError(13, "denied")
+        return real(name)
+
+    environment = {"LD_LIBRARY_PATH": f"{tmp_path}/secret:{tmp_path}/good"}
+    monkeypatch.setattr(elf, "read", read)
+    (found,) = resolve.closure(path, environment=environment)
+    assert found.path == a
 
 
 def test_folders_and_fifos_in_the_way_do_not_hang(tmp_path: Path) -> None:

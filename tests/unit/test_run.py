@@ -259,6 +259,35 @@ def test_processes_of_others_are_left_alone() -> None:
             child.wait()
 
 
+def test_what_other_code_starts_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    """It is born during the run, but in this process's own session."""
+    gate = tmp_path / "gate"
+    wait = f"while [ ! -e {gate} ]; do sleep 0.02; done"
+    thread = threading.Thread(target=lambda: run.run(["sh", "-c", wait]))
+    thread.start()
+    while not run._runs.active:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    other = subprocess.Popen(["sleep", "600"])
+    try:
+        gate.touch()
+        thread.join()
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_an_empty_list_is_looked_at_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel's list of children may lack one while others of it end."""
+    lists = iter([[11], [], [12], [], []])
+    ended: list[int] = []
+    monkeypatch.setattr(run, "_left", lambda _: next(lists))
+    monkeypatch.setattr(run, "_signal", lambda found, _: ended.extend(found))
+    assert run.run(["true"]).ok
+    assert ended == [11, 12]
+
+
 def test_runs_at_the_same_time_do_not_end_each_other(tmp_path: Path) -> None:
     results: list[run.Completed] = []
 
