@@ -71,11 +71,12 @@ def mutants(source: str, only: Collection[str]) -> Iterator[Mutant]:
                 yield Mutant(name, _with(tree, part, changed))
 
 
-def checks(tests: ModuleType, skip: Collection[str] = ()) -> list[Check]:
-    """The tests of a module that need no fixture, one call for each set of parameters."""
+def checks(tests: ModuleType) -> list[Check]:
+    """The tests of a module that need neither fixtures nor many examples, one call for each set
+    of parameters."""
     found: list[Check] = []
     for name, test in inspect.getmembers(tests, inspect.isfunction):
-        if name.startswith("test_") and name not in skip:
+        if name.startswith("test_") and not hasattr(test, "hypothesis"):
             found += [functools.partial(test, **given) for given in _parameters(test)]
     return found
 
@@ -85,7 +86,7 @@ def _parameters(test: Callable[..., object]) -> list[dict[str, object]]:
     marks = [m for m in getattr(test, "pytestmark", ()) if m.name == "parametrize"]
     wanted = set(inspect.signature(test).parameters)
     if not marks:
-        return [] if wanted and not hasattr(test, "hypothesis") else [{}]
+        return [] if wanted else [{}]
     names, rows = marks[0].args[:2]
     names = [n.strip() for n in names.split(",")] if isinstance(names, str) else list(names)
     if wanted != set(names):

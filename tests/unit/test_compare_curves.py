@@ -1,0 +1,221 @@
+"""Verdicts on whole curves, imported tables, and what the summary says of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from handmade import (
+    CAMPAIGN,
+    EQUIVALENT,
+    FASTER,
+    INCONCLUSIVE,
+    SLOWER,
+    SPREAD,
+    arms,
+    around,
+    campaign,
+    codes,
+    compared,
+    only,
+    row,
+    verdicts,
+)
+
+from mpigraft import compare as under_test
+from mpigraft.model import (
+    Cell,
+    Comparison,
+    Origin,
+    Verdict,
+)
+from mpigraft.suites import osu
+
+
+def cell(size: int, verdict: Verdict) -> Cell:
+    return Cell(size, 1.0, 1.0, 1.0, None, None, verdict, 6)
+
+
+@pytest.mark.parametrize(
+    ("said", "whole", "p", "verdict"),
+    [
+        ("FFF", FASTER, 0.03, FASTER), ("FFF", FASTER, 0.05, FASTER),
+        ("FFF", FASTER, 0.06, INCONCLUSIVE), ("FFF", FASTER, None, INCONCLUSIVE),
+        ("FFS", FASTER, 0.03, INCONCLUSIVE), ("SSS", SLOWER, 0.03, SLOWER),
+        ("SFS", SLOWER, 0.03, INCONCLUSIVE), ("...", FASTER, 0.03, FASTER),
+        ("FFF", INCONCLUSIVE, 0.03, INCONCLUSIVE), ("===", INCONCLUSIVE, 0.9, EQUIVALENT),
+        ("===", EQUIVALENT, None, EQUIVALENT), ("==.", EQUIVALENT, 0.03, INCONCLUSIVE),
+        ("==F", FASTER, 0.03, FASTER), ("", INCONCLUSIVE, None, INCONCLUSIVE),
+    ],
+)  # fmt: skip
+def test_a_curve_needs_the_joint_test_the_pooled_ratio_and_no_contradiction(
+    said: str, whole: Verdict, p: float | None, verdict: Verdict
+) -> None:
+    known = {"F": FASTER, "S": SLOWER, "=": EQUIVALENT, ".": INCONCLUSIVE}
+    cells = [cell(1 << n, known[letter]) for n, letter in enumerate(said)]
+    assert under_test.curve_verdict(cells, whole, p) is verdict
+
+
+def test_a_curve_is_called_when_all_sizes_lean_the_same_way() -> None:
+    """No size alone is sure; the pooled ratio is, because sizes vary on their own here."""
+    turns = ((0.3, -0.1, 0.1), (0.1, 0.3, -0.1), (-0.1, 0.1, 0.3)) * 2
+
+    def ratio(turn: int, size: int) -> float:
+        return math.exp(0.1 + turns[turn][{1: 0, 8: 1, 64: 2}[size]])
+
+    group = only(compared(campaign(ratio)))
+    assert set(verdicts(group)) == {INCONCLUSIVE}
+    assert group.pooled == pytest.approx(math.exp(0.2))
+    assert group.pooled_low == pytest.approx(math.exp(0.2))
+    assert group.pooled_high == pytest.approx(math.exp(0.2))
+    assert group.curve_p is not None
+    assert group.curve_p > 0.05  # too few rounds for sizes that vary so much
+    assert group.curve is INCONCLUSIVE
+    long = only(compared(campaign(lambda turn, size: ratio(turn % 6, size), rounds=11)))
+    assert long.curve_p is not None
+    assert long.curve_p < 0.05
+    assert long.curve is SLOWER
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_pooled_ratio_that_reaches_back_to_the_margin_calls_no_curve(sign: int) -> None:
+    """All rounds on one side please the joint test, not the interval."""
+    logs = (0.02, 0.03, 0.05, 0.2, 0.4, 0.5)
+    group = only(compared(campaign(lambda turn, _: math.exp(sign * logs[turn]))))
+    assert group.curve_p == 2 / 64
+    assert group.curve is INCONCLUSIVE
+
+
+def test_two_rounds_have_a_joint_test_and_one_has_none() -> None:
+    assert only(compared(campaign(around(0.5), rounds=2))).curve_p == 0.5
+    assert only(compared(campaign(around(0.5), rounds=1))).curve_p is None
+
+
+def test_the_pooled_ratio_takes_rounds_that_have_every_size() -> None:
+    rows = [
+        r
+        for r in campaign(around(0.5), rounds=8, sizes=(1, 8))
+        if r.configuration == "base" or (r.round, r.size) not in ((2, 1), (5, 8))
+    ]
+    logs = [SPREAD[n % 6] for n in (0, 1, 3, 4, 6, 7)]
+    group = only(compared(rows))
+    assert [c.rounds for c in group.cells] == [7, 7]
+    assert group.pooled == pytest.approx(0.5 * math.exp(float(np.median(logs))))
+
+
+def test_the_pooled_ratio_is_the_geometric_mean_with_its_own_interval() -> None:
+    def ratio(turn: int, size: int) -> float:
+        return (0.5 if size == 1 else 1.0) * math.exp(SPREAD[turn])
+
+    group = only(compared(campaign(ratio, sizes=(1, 8))))
+    assert group.pooled == pytest.approx(math.sqrt(0.5) * math.exp(0.005))
+    half = 2.571 * float(np.std(SPREAD, ddof=1)) / math.sqrt(6)
+    middle = math.log(0.5) / 2 + float(np.mean(SPREAD))
+    assert group.pooled_low == pytest.approx(math.exp(middle - half))
+    assert group.pooled_high == pytest.approx(math.exp(middle + half))
+
+
+def test_a_crossover_is_where_the_better_one_changes() -> None:
+    said = "FF.=S.SSF"
+    known = {"F": FASTER, "S": SLOWER, "=": EQUIVALENT, ".": INCONCLUSIVE}
+    cells = [cell(1 << n, known[letter]) for n, letter in enumerate(said)]
+    assert under_test.crossovers(cells) == (1 << 4, 1 << 8)
+    assert under_test.crossovers(cells[:4]) == ()
+    assert under_test.crossovers([]) == ()
+    sizes = (1, 8, 64)
+    group = only(compared(campaign(lambda t, s: around(0.5 if s < 64 else 2.0)(t, s), sizes=sizes)))
+    assert group.crossovers == (64,)
+    assert group.curve is INCONCLUSIVE
+
+
+OLIVIA = Path(__file__).parent.parent / "data" / "olivia"
+
+
+def published(year: str) -> Comparison:
+    record = replace(CAMPAIGN, origin=Origin.IMPORT, rounds=1)
+    rows = []
+    for path in sorted(OLIVIA.glob(f"{year}-*.txt")):
+        name = "base" if "cray" in path.name else "eessi"
+        parsed = osu.parse(path.read_bytes(), source=path.name)
+        rows += [
+            row(name, 0, m.size, m.value, benchmark=m.benchmark.key, metric=m.metric)
+            for m in parsed.measurements
+        ]
+    return under_test.compare(record, arms("eessi"), rows)
+
+
+@pytest.mark.parametrize(("year", "small", "large"), [("2025", 0.17, 0.99), ("2026", 2.25, 1.02)])
+def test_published_tables_give_their_ratios_and_no_verdict(
+    year: str, small: float, large: float
+) -> None:
+    found = published(year)
+    group = next(g for g in found.groups if "bibw" in g.benchmark)
+    at = {c.size: c for c in group.cells}
+    assert round(at[8].ratio, 2) == small
+    assert round(at[4 << 20].ratio, 2) == large
+    assert at[8].ratio == pytest.approx(at[8].value / at[8].baseline)
+    assert {c.verdict for g in found.groups for c in g.cells} == {INCONCLUSIVE}
+    assert {(c.low, c.high, c.rounds_needed) for g in found.groups for c in g.cells} == {
+        (None,) * 3
+    }
+    assert {(g.curve, g.curve_p, g.pooled_low) for g in found.groups} == {
+        (INCONCLUSIVE, None, None)
+    }
+    assert group.pooled == pytest.approx(
+        math.exp(np.mean([math.log(c.ratio) for c in group.cells]))
+    )
+    assert codes(found.findings) == ["no-interval"]
+    assert "single run" in found.findings[0].why
+    assert "no interval" in found.summary[0]
+
+
+@pytest.mark.parametrize("short", ["k0", "base"])
+def test_imported_runs_are_not_paired_however_many_there_are(short: str) -> None:
+    """Nine runs of one, seven of the other: each has the median of its own."""
+    rows = [r for r in campaign(lambda turn, _: 0.5 + turn, rounds=9) if not r.replica]
+    rows = [r for r in rows if not (r.configuration == short and r.round > 6)]
+    rows += [row("base", 0, 512, 1.0), row("k0", 0, 4096, 1.0)]
+    record = replace(CAMPAIGN, origin=Origin.IMPORT, rounds=9)
+    group = only(under_test.compare(record, arms("k0"), rows))
+    assert set(verdicts(group)) == {INCONCLUSIVE}
+    assert [c.size for c in group.cells] == [1, 8, 64]
+    for found in group.cells:
+        own = {
+            name: [r.value for r in rows if (r.configuration, r.size) == (name, found.size)]
+            for name in ("base", "k0")
+        }
+        assert (found.low, found.rounds) == (None, 7)
+        assert found.baseline == pytest.approx(np.median(own["base"]))
+        assert found.value == pytest.approx(np.median(own["k0"]))
+        assert found.ratio == pytest.approx(found.value / found.baseline)
+    logs = [math.log(c.ratio) for c in group.cells]
+    assert group.pooled == pytest.approx(math.exp(float(np.mean(logs))))
+
+
+def test_the_summary_says_what_to_take_from_it() -> None:
+    def mixed(turn: int, size: int) -> float:
+        return around({1: 0.5, 8: 0.5, 64: 1.0, 512: 0.5, 4096: 2.0}[size])(turn, size)
+
+    sizes = (1, 8, 64, 512, 4096)
+    rows = campaign(mixed, around(0.25), around(1.0), sizes=sizes)
+    found = compared(rows)
+    assert found.summary == (
+        "mpi@k1 against mpi@base at latency: faster from 1 B to 4 KiB (0.25x)",
+        "mpi@k0 against mpi@base at latency: faster at 3 of 4 sizes from 1 B to 512 B (0.50x), "
+        "slower at 4 KiB (2.01x)",
+    )
+    same = compared(campaign(lambda *_: 1.001, benchmark="osu:allreduce", layout="1x4"))
+    assert same.summary == (
+        "mpi@k0 against mpi@base at osu:allreduce latency: equivalent at every size (1.00x)",
+    )
+    assert "nothing is called" in compared(campaign(around(1.0))).summary[0]
+
+
+def test_the_summary_is_short_and_says_what_it_leaves_out() -> None:
+    rows = [r for n in range(14) for r in campaign(around(0.5), benchmark=f"native:b{n}")]
+    summary = compared(rows).summary
+    assert len(summary) == 13
+    assert summary[-1].startswith("and 2 more")

@@ -1,0 +1,202 @@
+"""What is not there is named and never filled; unlike things never meet."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from handmade import (
+    CAMPAIGN,
+    FASTER,
+    INCONCLUSIVE,
+    SPREAD,
+    arms,
+    around,
+    campaign,
+    codes,
+    compared,
+    only,
+    row,
+    verdicts,
+)
+
+from mpigraft import compare as under_test
+from mpigraft.errors import MissingError, UsageError
+from mpigraft.model import (
+    AllocationRecord,
+    ConfigurationRecord,
+    Level,
+    Origin,
+)
+
+
+def test_missing_sizes_and_rounds_are_named_and_never_filled() -> None:
+    rows = [
+        r
+        for r in campaign(around(0.5), around(0.5), rounds=8, sizes=(1, 8, 64, 512))
+        if not (r.configuration == "k0" and r.size == 64)
+        and not (r.configuration == "k1" and r.round == 3)
+        and not (r.configuration == "k1" and r.round == 5 and r.size == 8)
+        and not (r.configuration == "base" and r.size == 512)
+        and not (r.replica == 1 and r.round == 7)
+    ]
+    found = compared(rows)
+    first, second = found.groups
+    assert [(c.size, c.rounds) for c in first.cells] == [(1, 8), (8, 8)]
+    assert [(c.size, c.rounds) for c in second.cells] == [(1, 7), (8, 6), (64, 7)]
+    assert codes(found.findings) == ["values-missing"] * 3
+    base, k0, k1 = (f.seen for f in found.findings)
+    assert base == ("mpi@base lacks native:latency (1x2): second launch of rounds 7")
+    assert "native:latency (1x2): sizes 64;" in k0
+    assert "the baseline's values at sizes 512" in k0
+    assert "rounds 3 of 8" in k1
+    assert "some sizes in rounds 5" in k1
+    # Sizes without all rounds stay out of the pooled ratio, so its rounds are like each other.
+    assert second.pooled == pytest.approx(
+        math.exp(math.log(0.5) + np.median([SPREAD[n % 6] for n in (0, 1, 2, 4, 5, 6, 7)]))
+    )
+
+
+def test_absolute_values_are_of_the_rounds_that_both_have() -> None:
+    rows = campaign(around(0.5), rounds=8)
+    less = [r for r in rows if r.round < 6 or r.configuration == "base"]
+    more = [r for r in rows if r.round < 6 or r.configuration == "k0"]
+    expected = only(compared([r for r in rows if r.round < 6])).cells
+    for found in (less, more):
+        cells = only(under_test.compare(CAMPAIGN, arms("k0"), found)).cells
+        assert [(c.baseline, c.value) for c in cells] == [(c.baseline, c.value) for c in expected]
+
+
+def test_without_a_size_in_common_there_is_no_curve() -> None:
+    rows = campaign(around(0.5), sizes=(1, 8))
+    apart = [r for r in rows if (r.size == 8) == (r.configuration == "k0")]
+    for origin in Origin:
+        record = replace(CAMPAIGN, origin=origin)
+        assert under_test.compare(record, arms("k0"), apart).groups == ()
+
+
+def test_a_size_that_lacks_rounds_has_the_interval_of_those_it_has() -> None:
+    rows = [r for r in campaign(around(0.5), rounds=8) if not (r.round == 2 and r.size == 8)]
+    whole, gap, _ = only(compared(rows)).cells
+    alone = only(compared([r for r in rows if r.size == 8 and r.round != 2])).cells[0]
+    assert (gap.low, gap.high, gap.rounds) == (alone.low, alone.high, 7)
+    assert gap.low != whole.low
+
+
+def test_five_of_six_rounds_decide_nothing_for_the_size_that_lacks_one() -> None:
+    rows = [r for r in campaign(around(0.1)) if (r.configuration, r.round, r.size) != ("k0", 2, 8)]
+    assert verdicts(only(compared(rows))) == [FASTER, INCONCLUSIVE, FASTER]
+
+
+def test_a_configuration_without_values_is_named() -> None:
+    found = under_test.compare(CAMPAIGN, arms("k0", "k9"), campaign(around(0.5)))
+    assert [g.configuration for g in found.groups] == ["mpi@k0"]
+    assert [f.seen for f in found.findings] == ["mpi@k9 lacks native:latency (1x2): nothing"]
+
+
+def test_without_a_pair_the_noise_is_unknown_and_said_to_be() -> None:
+    rows = [r for r in campaign(around(0.5)) if not r.replica]
+    found = compared(rows)
+    assert codes(found.findings) == ["no-noise"]
+    assert found.noise == ()
+    assert set(verdicts(only(found))) == {FASTER}
+
+
+def test_values_that_are_there_twice_count_once() -> None:
+    rows = campaign(around(0.5))
+    again = [r._replace(value=99.0) for r in rows if r.configuration == "k0"]
+    found = compared(rows + again)
+    assert only(found).cells == only(compared(rows)).cells
+    assert codes(found.findings) == ["values-twice"]
+    assert "18 values" in found.findings[0].seen
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
+def test_values_without_a_ratio_are_left_out_and_named(value: float) -> None:
+    rows = campaign(around(0.5))
+    odd = row("k0", 7, 8, value)
+    found = under_test.compare(CAMPAIGN, arms("k0"), [*rows, odd])
+    assert only(found).cells == only(compared(rows)).cells
+    assert "values-odd" in codes(found.findings)
+    strange = [r._replace(metric="colour") for r in rows]
+    assert "values-odd" in codes(under_test.compare(CAMPAIGN, arms("k0"), strange).findings)
+
+
+def test_an_empty_campaign_is_an_error_with_a_mend() -> None:
+    with pytest.raises(MissingError, match="no value"):
+        under_test.compare(CAMPAIGN, arms(), [])
+
+
+def test_unlike_options_layouts_and_buffers_never_meet() -> None:
+    rows = campaign(around(0.5))
+    other = {"benchmark": "native:latency,datatype=indexed", "layout": "1x4", "buffers": "cuda"}
+    for name, unlike in other.items():
+        mixed = [r._replace(**{name: unlike}) if r.configuration == "k0" else r for r in rows]  # type: ignore[arg-type]
+        found = compared(mixed)
+        assert found.groups == ()
+        assert "values-missing" in codes(found.findings)
+
+
+def test_configurations_of_another_campaign_are_refused() -> None:
+    foreign = replace(arms("k0")[1], campaign="c2")
+    with pytest.raises(UsageError, match="c2"):
+        under_test.compare(CAMPAIGN, [*arms(), foreign], campaign(around(0.5)))
+
+
+def test_rounds_of_different_allocations_are_different_rounds() -> None:
+    """In the second allocation everything is ten times slower: ratios do not see it."""
+    rows = campaign(around(0.5))
+    rows += [r._replace(allocation="a1", value=10 * r.value) for r in rows]
+    group = only(compared(rows))
+    assert [c.rounds for c in group.cells] == [12] * 3
+    assert group.cells[0].ratio == pytest.approx(0.5 * math.exp(0.005))
+
+
+def test_a_round_that_a_kill_split_is_one_round_on_one_host() -> None:
+    rows = campaign(around(0.5))
+    split = [
+        r._replace(allocation="a1") if r.round == 5 or (r.round == 4 and r.replica == 1) else r
+        for r in rows
+    ]
+    split = [
+        r._replace(allocation="a1") if r.round == 4 and r.configuration == "k0" else r
+        for r in split
+    ]
+    apart = compared(split)
+    jobs = [AllocationRecord(a, "c1", a, "n1", "{}") for a in ("a0", "a1")]
+    other = [replace(jobs[0]), replace(jobs[1], host="n2")]
+    joined = compared(split, allocations=jobs)
+    assert [c.rounds for c in only(apart).cells] == [6] * 3  # against the launch that is there
+    assert [c.ratio for c in only(joined).cells] == [c.ratio for c in only(compared(rows)).cells]
+    assert only(compared(split, allocations=other)).cells == only(apart).cells
+
+
+def test_the_baseline_is_the_campaigns_or_the_one_that_is_named() -> None:
+    rows = campaign(around(0.5), around(2.0))
+    assert compared(rows).baseline == "mpi@base"
+    for wish in ("k1", "mpi@k1"):
+        found = compared(rows, baseline=wish)
+        assert found.baseline == "mpi@k1"
+        assert {g.configuration: set(verdicts(g)) for g in found.groups} == {
+            "mpi@base": {FASTER}, "mpi@k0": {FASTER},
+        }  # fmt: skip
+    for wish, problem in (("mpi", "several"), ("nothing", "has no values")):
+        with pytest.raises(UsageError, match=problem) as caught:
+            compared(rows, baseline=wish)
+        assert "mpi@k1" in caught.value.mend
+
+
+def test_a_baseline_that_never_ran_is_replaced_and_that_is_said() -> None:
+    rows = [r for r in campaign(around(0.5), around(2.0)) if r.configuration != "base"]
+    found = compared(rows)
+    assert found.baseline == "mpi@k0"
+    assert "baseline-missing" in codes(found.findings)
+    assert found.findings[0].level is Level.WARNING
+
+
+def test_one_id_with_two_contents_is_two_configurations() -> None:
+    twins = [ConfigurationRecord("c1", key, "mpi@same", "{}") for key in ("k0", "k1")]
+    found = under_test.compare(CAMPAIGN, [*arms(), *twins], campaign(around(0.5), around(2.0)))
+    assert [g.configuration for g in found.groups] == ["mpi@same (k0)", "mpi@same (k1)"]
