@@ -25,6 +25,7 @@ from mpigraft.model import (
     Machine,
     Origin,
 )
+from mpigraft.natives import BENCHMARKS, OPTIONS
 from mpigraft.wish import Wish, wish_from
 
 QUICK_BENCHMARKS = ("native:latency", "native:bibw", "native:allreduce")
@@ -121,14 +122,40 @@ def plan(
 
 def _benchmarks(wish: Wish) -> tuple[Benchmark, ...]:
     names = wish.benchmark or (QUICK_BENCHMARKS if wish.quick else DEFAULT_BENCHMARKS)
-    benchmarks = tuple(dict.fromkeys(Benchmark.parse(name) for name in names))
+    keys = [key for name in names for key in split_benchmarks(name)]
+    benchmarks = tuple(dict.fromkeys(Benchmark.parse(key) for key in keys))
     for benchmark in benchmarks:
-        if benchmark.suite != "native":
-            raise UsageError(
-                f"{benchmark.key} cannot be started: only native: benchmarks are run here",
-                mend="`mpigraft import` takes the output of OSU and IMB",
-            )
+        _check(benchmark)
     return benchmarks
+
+
+def split_benchmarks(text: str) -> list[str]:
+    """`latency,alltoallv,counts=sparse` -> `latency` and `alltoallv,counts=sparse`: a word with
+    `=` belongs to the benchmark before it."""
+    keys: list[str] = []
+    for word in text.split(","):
+        if "=" in word and keys:
+            keys[-1] += f",{word}"
+        else:
+            keys.append(word)
+    return keys
+
+
+def _check(benchmark: Benchmark) -> None:
+    """Refuse what cannot be started, before anything is."""
+    if benchmark.suite != "native":
+        raise UsageError(
+            f"{benchmark.key} cannot be started: only native: benchmarks are run here",
+            mend="`mpigraft import` takes the output of OSU and IMB",
+        )
+    if benchmark.name not in BENCHMARKS:
+        raise UsageError(
+            f"there is no benchmark {benchmark.name!r}", mend=f"one of {', '.join(BENCHMARKS)}"
+        )
+    for option, value in benchmark.options:
+        if option not in OPTIONS or not value or value not in (OPTIONS[option] or (value,)):
+            known = "; ".join(f"{k}={'|'.join(v) or 'N'}" for k, v in OPTIONS.items())
+            raise UsageError(f"{benchmark.key}: no option {option}={value}", mend=known)
 
 
 def _complete(wish: Wish, benchmarks: int) -> Wish:

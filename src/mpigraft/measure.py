@@ -121,7 +121,7 @@ def _finding(configuration: Configuration, completed: Completed, code: str, seen
         known = matching_issues(completed.text(), configuration.transport)
     mend = "; ".join(f"{issue.id}: {issue.fix}" for issue in known)
     why = tail or "it printed nothing"
-    return Finding(Level.ERROR, code, f"{configuration.id} {seen}", why=why, mend=mend)
+    return Finding(Level.ERROR, code, f"the launch {seen}", why=why, mend=mend)
 
 
 def record(

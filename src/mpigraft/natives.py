@@ -23,6 +23,17 @@ from mpigraft.run import clean, run
 
 SOURCES = Path(__file__).parent / "native"
 PREBUILT = SOURCES / "prebuilt"
+# What mpigraft-bench --list prints; a test holds the two together.
+BENCHMARKS = (
+    "latency", "bw", "bibw", "multi_lat", "mbw_mr", "barrier", "bcast", "allreduce", "reduce",
+    "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
+    "alltoallv", "put_lat", "put_bw", "get_lat", "get_bw", "init_time", "memory",
+)  # fmt: skip
+OPTIONS = {
+    "counts": ("equal", "skewed", "sparse"),
+    "datatype": ("contiguous", "indexed", "packed"),
+    "window": (),  # any number
+}
 BENCH, WITNESS, GUARD = "mpigraft-bench", "libmpigraft-witness.so", "mpigraft-guard"
 
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC")

@@ -19,7 +19,7 @@ from mpigraft import campaign, discover, measure, pipeline
 from mpigraft.campaign import Campaign, Step
 from mpigraft.errors import LaunchFailed, MissingError, MpigraftError, TransportMismatch
 from mpigraft.model import Configuration, Evidence, LaunchState, Layout, Machine, MpiInstall
-from mpigraft.natives import Natives
+from mpigraft.natives import BENCHMARKS, Natives
 from mpigraft.natives import natives as real_natives
 from mpigraft.store import Store
 from mpigraft.wish import Wish
@@ -326,3 +326,11 @@ def test_no_secret_reaches_store_report_or_log(fresh_home: Path, store_folder: P
     assert not any(planted.encode() in data for data in kept)
     assert not any(planted in text for text in texts)
     json.loads(shown.stdout)
+
+
+def test_the_benchmarks_that_can_be_asked_for_are_those_of_the_program(machine: Machine) -> None:
+    mpi = next(m for m in machine.mpis if m.id.startswith("mpich"))
+    program = real_natives(mpi, machine.cpu.architecture).bench
+    paths = {row.name: row.value or "" for row in mpi.environment}
+    listed = subprocess.run([program, "--list"], env=paths, capture_output=True, text=True)
+    assert tuple(listed.stdout.split()) == BENCHMARKS

@@ -195,6 +195,19 @@ def test_quick_is_shorter_and_both_say_what_they_do() -> None:
     assert json.loads(planned(quick=True).plan)["benchmarks"] == list(campaign.QUICK_BENCHMARKS)
 
 
+def test_benchmarks_may_be_listed_with_their_options() -> None:
+    keys = [b.key for b in planned(benchmark=("latency,alltoallv,counts=sparse", "bw")).benchmarks]
+    assert keys == ["native:latency", "native:alltoallv,counts=sparse", "native:bw"]
+
+
+@pytest.mark.parametrize(
+    "text", ["latencyy", "bw,window=", "bw,colour=red", "alltoallv,counts=odd"]
+)
+def test_a_benchmark_that_is_not_there_is_refused_before_anything_starts(text: str) -> None:
+    with pytest.raises(UsageError, match=r"no benchmark|no option"):
+        planned(benchmark=(text,))
+
+
 def test_sizes_and_suites_that_cannot_be_run_are_refused() -> None:
     with pytest.raises(UsageError, match="no range"):
         planned(min_size=64, max_size=8)
