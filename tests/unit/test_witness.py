@@ -235,6 +235,11 @@ def test_an_unreadable_record_refuses_a_probe() -> None:
     assert judge(ASKED, LAYOUT, log.completed, log.ranks).ok
 
 
+def test_a_world_of_one_is_read(tmp_path: Path) -> None:
+    (tmp_path / "n0.5.json").write_text(json.dumps(a_record(size=1)))
+    assert [(rank.rank, rank.size) for rank in read_witness(tmp_path)] == [(0, 1)]
+
+
 def test_a_folder_that_is_gone_is_a_finding(tmp_path: Path) -> None:
     ranks = read_witness(tmp_path / "none")
     assert codes(ranks) == ["witness-unreadable", "no-witness"]
