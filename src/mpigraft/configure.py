@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from mpigraft import env
+from mpigraft.cache import file_digest
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import canonical, digest
 from mpigraft.knowledge.loader import Facts, offers, resolve
@@ -27,15 +29,35 @@ from mpigraft.model import (
 from mpigraft.resolve import contents as resolve_libraries
 from mpigraft.wish import Wish
 
+PLUGINS = (  # opened by name at run time: providers, UCX's transports, Open MPI's components
+    "*-fi.so*",
+    "libfabric/*-fi.so*",
+    "ucx/lib*.so*",
+    "mca_*.so",
+    "openmpi*/mca_*.so",
+)
+
 Contents = Callable[[MpiInstall], tuple[tuple[str, str], ...]]
 
 
 def contents(mpi: MpiInstall) -> tuple[tuple[str, str], ...]:
-    """(soname, SHA-256) of an MPI's libmpi and all that the loader would map with it."""
+    """(name, SHA-256), sorted: libmpi, all that the loader maps with it, and what the MPI opens
+    for itself while it runs, which no loader knows of. Another libfabric is another MPI."""
     if mpi.libmpi is None:
         return ()
     environment = env.apply(env.base(), mpi.environment, Scope.RANK)
-    return resolve_libraries(mpi.libmpi, environment)
+    found = dict(resolve_libraries(mpi.libmpi, environment))
+    for path in _opened_later(mpi.libmpi, mpi):
+        found.setdefault(path.name, file_digest(path))
+    return tuple(sorted(found.items()))
+
+
+def _opened_later(libmpi: Path, mpi: MpiInstall) -> list[Path]:
+    """libfabric, UCX and the plugins beside them and beside libmpi."""
+    nets = [net.path for net in (mpi.libfabric, mpi.ucx) if net and net.path and net.path.exists()]
+    places = dict.fromkeys(path.resolve().parent for path in (libmpi, *nets))
+    plugins = {p for place in places for pattern in PLUGINS for p in place.glob(pattern)}
+    return [p for p in (*nets, *sorted(plugins)) if p.is_file()]
 
 
 def layouts(wish: Wish, machine: Machine) -> tuple[Layout, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from builders import a_machine, a_transport, an_mpi, an_offer
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from mpigraft import campaign, configure
 from mpigraft.campaign import Campaign, plan, resumed, schedule
 from mpigraft.errors import MissingError, UsageError
-from mpigraft.model import Family, MpiInstall, NetDevice, TransportOffer
+from mpigraft.model import Family, MpiInstall, NetDevice, NetLibrary, TransportOffer
 from mpigraft.wish import Wish
 
 OFFERS = {
@@ -103,6 +104,23 @@ def test_the_key_follows_contents_transport_and_settings_and_no_label() -> None:
     assert key() == key(replace(one, id="mpich@renamed", prefix=one.prefix / "elsewhere"))
     others = {key(replace(one, version="5.0.3")), key(set=("A=1",)), key(set=("A=2",)), key()}
     assert len({*others, key(buffers="cuda")}) == 5
+
+
+def test_what_an_mpi_opens_at_run_time_is_part_of_its_contents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(configure, "resolve_libraries", lambda path, env: (("libmpi.so", "d"),))
+    (tmp_path / "openmpi").mkdir()
+    component = tmp_path / "openmpi/mca_pml_ob1.so"
+    fabric = tmp_path / "libfabric.so.1"
+    component.write_bytes(b"one")
+    fabric.write_bytes(b"two")
+    net = NetLibrary("libfabric", "2.5.1", fabric)
+    mpi = replace(MACHINE.mpis[0], libmpi=tmp_path / "libmpi.so", libfabric=net)
+    before = configure.contents(mpi)
+    assert [name for name, _ in before] == ["libfabric.so.1", "libmpi.so", "mca_pml_ob1.so"]
+    fabric.write_bytes(b"another")
+    assert configure.contents(mpi) != before
 
 
 def test_the_same_libraries_twice_are_one_configuration() -> None:
