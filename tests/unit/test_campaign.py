@@ -109,7 +109,7 @@ def test_the_key_follows_contents_transport_and_settings_and_no_label() -> None:
 def test_what_an_mpi_opens_at_run_time_is_part_of_its_contents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(configure, "resolve_libraries", lambda path, env: (("libmpi.so", "d"),))
+    monkeypatch.setattr(configure, "resolve_libraries", lambda *_: (("libmpi.so", "d"),))
     (tmp_path / "openmpi").mkdir()
     component = tmp_path / "openmpi/mca_pml_ob1.so"
     fabric = tmp_path / "libfabric.so.1"
