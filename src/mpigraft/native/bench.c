@@ -158,7 +158,7 @@ static void run_sizes(struct world *world, struct run *run, size_t largest)
     result.samples = need((size_t)run->options->samples, sizeof *result.samples);
     size_t first = has(run, SIZELESS) ? 0 : (size_t)run->options->min;
     for (size_t size = first; size <= largest; size = size ? size * 2 : 1) {
-        measure_size(run, size, world->clock, &result);
+        measure_size(run, size, world->clock, size == first, &result);
         print_result(world, run, &result);
         if (has(run, SIZELESS))
             break;
