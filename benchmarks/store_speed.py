@@ -2,7 +2,8 @@
 
     python benchmarks/store_speed.py [--rows 100000] [--allocations 1]
 
-The bar is 2 s for reading and comparing together. Times of the fastest of three passes.
+The bar is 2 s for reading and comparing together, on a machine that does nothing else. Of three
+passes the fastest counts; processor time is shown too, because on a busy machine it says more.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def main() -> None:
     cells = sum(len(group.cells) for group in found.groups)
     print(f"{len(values)} values of {launches} launches, {size / 2**20:.0f} MiB; {cells} cells")
     print(f"write {1000 * wrote / launches:.1f} ms per launch")
-    print(f"read {read:.2f} s, compare {told:.2f} s, together {read + told:.2f} s (bar: 2 s)")
+    for name, r, t in zip(("wall", "processor"), read, told, strict=True):
+        print(f"{name}: read {r:.2f} s, compare {t:.2f} s, together {r + t:.2f} s (bar: 2 s)")
 
 
 def fill(store: Store, rounds: int, allocations: int) -> int:
@@ -89,12 +91,13 @@ def measured(rng: random.Random) -> list[Measurement]:
     ]  # fmt: skip
 
 
-def fastest(action: Callable[[], T]) -> tuple[float, T]:
-    best = float("inf")
+def fastest(action: Callable[[], T]) -> tuple[tuple[float, float], T]:
+    """((wall, processor) seconds of the fastest of three passes, what it returned)."""
+    best = (float("inf"), float("inf"))
     for _ in range(3):
-        began = time.perf_counter()
+        wall, processor = time.perf_counter(), time.process_time()
         result = action()
-        best = min(best, time.perf_counter() - began)
+        best = min(best, (time.perf_counter() - wall, time.process_time() - processor))
     return best, result
 
 
