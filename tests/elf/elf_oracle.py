@@ -65,7 +65,7 @@ def _note(section: NoteSection, found: dict[str, Any]) -> None:
 
 def _dynamic(section: DynamicSection, found: dict[str, Any]) -> None:
     for tag in section.iter_tags():
-        name = tag.entry.d_tag.removeprefix("DT_").lower()
+        name = str(tag.entry.d_tag).removeprefix("DT_").lower()  # a number where it knows no name
         if name == "needed":
             found["needed"] += (vars(tag)[name],)
         elif name in ("soname", "rpath", "runpath"):
