@@ -261,7 +261,8 @@ def test_two_nodes_over_a_transport_of_one_are_refused() -> None:
     asking = configuration(log.identity, "ob1-sm")
     evidence = prove.judge(asking, layout, log.completed, records(2, hosts=2))
     assert not evidence.ok
-    assert "peer-class" in errors(evidence)
+    reached = [f.seen for f in evidence.findings if f.code == "peer-class"]
+    assert reached == ["ob1-sm cannot reach off-node peers"]
 
 
 def test_mpich_that_takes_the_ranks_for_strangers_has_no_shared_memory_of_its_own() -> None:
