@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_samples import campaign_data, olivia, small_data
 
 from mpigraft.report import ReportData, html
+from tests.unit.report_samples import campaign_data, olivia, small_data
 
 pytestmark = pytest.mark.browser
 

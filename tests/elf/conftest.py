@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from elf_builders import NODES, VERSIONED, compiled
+
+from tests.elf.elf_builders import NODES, VERSIONED, compiled
 
 
 @pytest.fixture(scope="session")

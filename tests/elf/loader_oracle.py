@@ -8,11 +8,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from elf_builders import compiled
-
 from mpigraft import elf, resolve, run
 from mpigraft.host_loader import INTERPRETERS
 from mpigraft.resolve import Rule
+from tests.elf.elf_builders import compiled
 
 LOADER = INTERPRETERS[platform.machine()]
 OLD, NEW = "-Wl,--disable-new-dtags", "-Wl,--enable-new-dtags"

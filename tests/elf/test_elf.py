@@ -12,9 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import elf_oracle
 import pytest
-from elf_builders import (
+
+from mpigraft import elf, elf_tables
+from mpigraft.elf import ElfError
+from mpigraft.model import Family
+from tests.elf import elf_oracle
+from tests.elf.elf_builders import (
     DT_STRSZ,
     DT_STRTAB,
     DT_SYMTAB,
@@ -25,10 +29,6 @@ from elf_builders import (
     crafted,
     program,
 )
-
-from mpigraft import elf, elf_tables
-from mpigraft.elf import ElfError
-from mpigraft.model import Family
 
 
 def everything(path: Path | str) -> dict[str, Any]:

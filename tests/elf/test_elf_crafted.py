@@ -7,7 +7,12 @@ import struct
 from pathlib import Path
 
 import pytest
-from elf_builders import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpigraft import elf, elf_tables
+from mpigraft.elf import ElfError
+from tests.elf.elf_builders import (
     DT_GNU_HASH,
     DT_HASH,
     DT_NEEDED,
@@ -21,11 +26,6 @@ from elf_builders import (
     Rows,
     crafted,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from mpigraft import elf, elf_tables
-from mpigraft.elf import ElfError
 
 STRINGS = b"\0one\0lib.so\0V_1\0"
 

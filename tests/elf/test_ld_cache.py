@@ -9,12 +9,12 @@ import struct
 from pathlib import Path
 
 import pytest
-from elf_builders import compiled
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft import ld_cache, run
 from mpigraft.ld_cache import ABI, EXTENSION_MAGIC, MAGIC, NAMED, OLD_MAGIC, LdCache
+from tests.elf.elf_builders import compiled
 
 LDCONFIG = shutil.which("ldconfig", path="/sbin:/usr/sbin:/bin:/usr/bin")
 X86 = ABI["x86_64"]

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from elf_builders import DT_RPATH, DT_RUNPATH, compiled, program
-from loader_oracle import LOADER, agree, library, rpath, runpath, traced
 
 from mpigraft import elf, host_loader, ld_cache, resolve, run
 from mpigraft.elf import ElfError
 from mpigraft.resolve import Rule
+from tests.elf.elf_builders import DT_RPATH, DT_RUNPATH, compiled, program
+from tests.elf.loader_oracle import LOADER, agree, library, rpath, runpath, traced
 
 pytestmark = pytest.mark.skipif(not Path(LOADER).exists(), reason="needs glibc's loader")
 

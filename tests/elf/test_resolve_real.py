@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from elf_builders import compiled
-from loader_oracle import LOADER, agree, library, resolved, runpath, traced
 
 from mpigraft import cache, elf, host_loader, resolve, run
 from mpigraft.elf import ElfError
 from mpigraft.model import Family
+from tests.elf.elf_builders import compiled
+from tests.elf.loader_oracle import LOADER, agree, library, resolved, runpath, traced
 
 pytestmark = pytest.mark.skipif(not Path(LOADER).exists(), reason="needs glibc's loader")
 

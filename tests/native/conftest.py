@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from native_world import World, compile_c
 
 from mpigraft.model import Family
 from mpigraft.natives import PREBUILT
+from tests.native.native_world import World, compile_c
 
 
 @pytest.fixture(scope="session")

@@ -6,12 +6,12 @@ import statistics
 from pathlib import Path
 
 import pytest
-from native_world import World, compile_c, records, values
 
 from mpigraft.model import METRICS, Abi, Family
 from mpigraft.natives import BENCH
 from mpigraft.run import run
 from mpigraft.suites import native
+from tests.native.native_world import World, compile_c, records, values
 
 pytestmark = pytest.mark.mpi
 

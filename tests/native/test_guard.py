@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from native_world import compile_c
 
 from mpigraft.natives import GUARD, SOURCES
+from tests.native.native_world import compile_c
 
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 WAIT_S = 30.0

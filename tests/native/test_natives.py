@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders import an_mpi
-from native_world import World, values
 
 from mpigraft import elf, natives
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import Abi, EnvRow, Family, MpiInstall, Scope
 from mpigraft.natives import BENCH, GUARD, PREBUILT, WITNESS
+from tests.native.native_world import World, values
+from tests.unit.builders import an_mpi
 
 HERE = platform.machine()
 GLIBC = (2, 17)

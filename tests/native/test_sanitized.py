@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from native_world import SHORT, World, compile_c, values
 
 from mpigraft.model import Family
 from mpigraft.natives import SOURCES
+from tests.native.native_world import SHORT, World, compile_c, values
 
 pytestmark = pytest.mark.mpi
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from native_world import World, records
 
 from mpigraft.model import Abi, Family
 from mpigraft.natives import BENCH
 from mpigraft.run import Completed, run
 from mpigraft.suites import osu
+from tests.native.native_world import World, records
 
 pytestmark = pytest.mark.mpi
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from native_world import World, compile_c
 
 from mpigraft import elf
 from mpigraft.model import Abi, Family, RankRecord
 from mpigraft.natives import SOURCES, WITNESS
 from mpigraft.run import Completed, run
+from tests.native.native_world import World, compile_c
 
 pytestmark = pytest.mark.mpi
 

@@ -9,8 +9,6 @@ import math
 import random
 from pathlib import Path
 
-from report_records import evidence, launches, machine, provenance
-
 from mpigraft.model import (
     METRICS,
     AllocationRecord,
@@ -29,6 +27,7 @@ from mpigraft.model import (
     Verdict,
 )
 from mpigraft.report import ReportData
+from tests.unit.report_records import evidence, launches, machine, provenance
 
 OLIVIA = Path(__file__).parents[1] / "data" / "olivia"
 SIZES = tuple(1 << n for n in range(23))

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders import a_machine, a_transport, an_mpi, an_offer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from mpigraft.campaign import Campaign, plan, resumed, schedule
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import Family, MpiInstall, NetDevice, NetLibrary, TransportOffer
 from mpigraft.wish import Wish
+from tests.unit.builders import a_machine, a_transport, an_mpi, an_offer
 
 OFFERS = {
     Family.OPENMPI: (an_offer("ob1-sm"), an_offer("ofi-lnx"), an_offer("ofi-cxi", "no /dev/cxi*")),

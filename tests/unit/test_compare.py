@@ -7,7 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from handmade import (
+
+from mpigraft import compare as under_test
+from mpigraft.model import (
+    Better,
+    Comparison,
+    Verdict,
+)
+from tests.unit.handmade import (
     EQUIVALENT,
     FASTER,
     INCONCLUSIVE,
@@ -20,13 +27,6 @@ from handmade import (
     compared,
     only,
     verdicts,
-)
-
-from mpigraft import compare as under_test
-from mpigraft.model import (
-    Better,
-    Comparison,
-    Verdict,
 )
 
 

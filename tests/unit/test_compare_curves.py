@@ -8,7 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from handmade import (
+
+from mpigraft import compare as under_test
+from mpigraft.model import (
+    Cell,
+    Comparison,
+    Origin,
+    Verdict,
+)
+from mpigraft.suites import osu
+from tests.unit.handmade import (
     CAMPAIGN,
     EQUIVALENT,
     FASTER,
@@ -24,15 +33,6 @@ from handmade import (
     row,
     verdicts,
 )
-
-from mpigraft import compare as under_test
-from mpigraft.model import (
-    Cell,
-    Comparison,
-    Origin,
-    Verdict,
-)
-from mpigraft.suites import osu
 
 
 def cell(size: int, verdict: Verdict) -> Cell:

@@ -7,7 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from handmade import (
+
+from mpigraft import compare as under_test
+from mpigraft.errors import MissingError, UsageError
+from mpigraft.model import (
+    AllocationRecord,
+    ConfigurationRecord,
+    Level,
+    Origin,
+)
+from tests.unit.handmade import (
     CAMPAIGN,
     FASTER,
     INCONCLUSIVE,
@@ -20,15 +29,6 @@ from handmade import (
     only,
     row,
     verdicts,
-)
-
-from mpigraft import compare as under_test
-from mpigraft.errors import MissingError, UsageError
-from mpigraft.model import (
-    AllocationRecord,
-    ConfigurationRecord,
-    Level,
-    Origin,
 )
 
 

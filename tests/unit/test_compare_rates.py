@@ -6,14 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from handmade import (
-    FASTER,
-    INCONCLUSIVE,
-    SLOWER,
-    campaign,
-    compared,
-    only,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +13,14 @@ from benchmarks.variation import variation
 from benchmarks.verdicts_synthetic import CORRELATION, SHAPES, rates, values
 from mpigraft.model import (
     ValueRow,
+)
+from tests.unit.handmade import (
+    FASTER,
+    INCONCLUSIVE,
+    SLOWER,
+    campaign,
+    compared,
+    only,
 )
 
 ratios = st.floats(0.3, 3.0)

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wheel_builders import DATA, INFO, PLAIN, TOP, VERSION, make, record, renamed
 
 from mpigraft import fetch
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import Family
+from tests.unit.wheel_builders import DATA, INFO, PLAIN, TOP, VERSION, make, record, renamed
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from probes import HERE, install
 
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.knowledge import loader
@@ -36,6 +35,7 @@ from mpigraft.model import (
     Peer,
     Scope,
 )
+from tests.unit.probes import HERE, install
 
 SLINGSHOT = Facts(interface="hsn0", cxi=("cxi0", "cxi1"), infiniband=())
 MELLANOX = Facts(interface="eth0", cxi=(), infiniband=("mlx5_0",))

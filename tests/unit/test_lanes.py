@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from probes import records
 
 from mpigraft.lanes import (
     Line,
@@ -27,6 +26,7 @@ from mpigraft.lanes import (
     wire_says,
 )
 from mpigraft.model import Kind, Peer, Sign, Standing
+from tests.unit.probes import records
 
 # ------------------------------------------------------------------ the wire
 

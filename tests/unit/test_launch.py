@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from probes import configuration, install, with_transport
 
 from mpigraft.errors import MissingError
 from mpigraft.launch import _own_cores, prepare
 from mpigraft.model import Configuration, EnvRow, Launch, Layout, Scope
 from mpigraft.natives import Natives
+from tests.unit.probes import configuration, install, with_transport
 
 NATIVES = Natives(Path("/n/bench"), Path("/n/witness.so"), Path("/n/guard"), "digest")
 ENVIRON = {"PATH": "/usr/bin", "HOME": "/home/u", "OMPI_MCA_pml": "stray", "SITE_TOKEN": "planted"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from probes import install
 
 from mpigraft.launchers import LAUNCHERS
 from mpigraft.model import Layout, Scope
+from tests.unit.probes import install
 
 RUN = Path("/opt/mpi/bin/run")
 MPI = {

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from builders import a_configuration, an_mpi
 
 from mpigraft import measure
 from mpigraft.model import Benchmark, Finding, LaunchState, Layout, Level, RankRecord
 from mpigraft.natives import Natives
 from mpigraft.run import Completed
 from mpigraft.wish import Wish
+from tests.unit.builders import a_configuration, an_mpi
 
 LATENCY = Benchmark("native", "latency")
 BIBW = Benchmark("native", "bibw")

@@ -5,14 +5,11 @@ from __future__ import annotations
 from types import ModuleType
 
 import pytest
-import test_compare
-import test_compare_curves
-import test_compare_gaps
-import test_stats
-from mutator import checks, survivors
 
 from mpigraft import compare, stats
 from mpigraft.model import Better, Verdict
+from tests.unit import test_compare, test_compare_curves, test_compare_gaps, test_stats
+from tests.unit.mutator import checks, survivors
 
 STATS = (
     "EXACT_FROM", "LEVEL", "T_975", "Z_95", "Z_POWER", "interval", "student", "order_statistics",

@@ -11,15 +11,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from probes import (
-    LAYOUT,
-    configuration,
-    errors,
-    recorded,
-    records,
-    standing,
-    with_transport,
-)
 
 from mpigraft import prove
 from mpigraft.lanes import (
@@ -34,6 +25,15 @@ from mpigraft.model import (
     Peer,
     Proof,
     Standing,
+)
+from tests.unit.probes import (
+    LAYOUT,
+    configuration,
+    errors,
+    recorded,
+    records,
+    standing,
+    with_transport,
 )
 
 # ------------------------------------------------------------------ one thing at a time

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from probes import (
+
+from mpigraft import prove
+from mpigraft.knowledge.loader import names
+from mpigraft.model import (
+    Family,
+    Kind,
+    Level,
+    Peer,
+    Standing,
+)
+from tests.unit.probes import (
     LAYOUT,
     Recorded,
     asked_for,
@@ -17,16 +27,6 @@ from probes import (
     standing,
     unknown,
     with_transport,
-)
-
-from mpigraft import prove
-from mpigraft.knowledge.loader import names
-from mpigraft.model import (
-    Family,
-    Kind,
-    Level,
-    Peer,
-    Standing,
 )
 
 AS_ASKED = [

@@ -15,7 +15,6 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-from report_samples import OLIVIA, small_data
 
 import mpigraft
 from mpigraft.cli import main
@@ -34,6 +33,7 @@ from mpigraft.model import (
 )
 from mpigraft.report import json as as_json
 from mpigraft.store import Store
+from tests.unit.report_samples import OLIVIA, small_data
 
 SCHEMA = json.loads((Path(mpigraft.__file__).parent / "schemas/compare.json").read_text())
 CAMPAIGN = CampaignRecord(

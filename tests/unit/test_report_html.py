@@ -13,7 +13,6 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from report_samples import BASELINE, campaign_data, olivia, small_data
 
 from mpigraft.model import (
     AllocationRecord,
@@ -30,6 +29,7 @@ from mpigraft.model import (
 from mpigraft.report import ReportData, html, labels
 from mpigraft.report.curves import curves, median_interval
 from mpigraft.report.html_tables import verdict_class
+from tests.unit.report_samples import BASELINE, campaign_data, olivia, small_data
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "col"}
 EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)>\"'&"

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_samples import BASELINE, campaign_data, olivia, small_data
 from rich.console import Console
 
 from mpigraft.cli import common
@@ -29,6 +28,7 @@ from mpigraft.model import (
 )
 from mpigraft.report import ReportData, cost, headline, markdown, terminal, trouble, words
 from mpigraft.report.sections import sections
+from tests.unit.report_samples import BASELINE, campaign_data, olivia, small_data
 
 KEPT = Path(__file__).parents[1] / "data/report"
 

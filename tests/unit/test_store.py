@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stored import ALLOCATION, CAMPAIGN, INDEXED, evidence, launch, measured
 
 from mpigraft import store_file
 from mpigraft.errors import MissingError, UsageError
@@ -27,6 +26,7 @@ from mpigraft.model import (
     ValueRow,
 )
 from mpigraft.store import Store
+from tests.unit.stored import ALLOCATION, CAMPAIGN, INDEXED, evidence, launch, measured
 
 KEPT = Path(__file__).parent.parent / "data" / "store"
 SECRET = 'ghp_"quoted"_and_höly'

@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 
 import pytest
-from stored import CAMPAIGN, launch, measured
 
 from mpigraft import store_file
 from mpigraft.errors import MissingError
 from mpigraft.store import Store, Writer
+from tests.unit.stored import CAMPAIGN, launch, measured
 
 
 def test_a_damaged_file_is_named_and_the_others_are_read(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path: Path) -> 
 LIMITED = """
 import resource, signal, sys
 from pathlib import Path
-from stored import launch, measured
+from tests.unit.stored import launch, measured
 from mpigraft.errors import MissingError
 from mpigraft.store import Store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wheel_builders import DATA, INFO, PLAIN, TOP, VERSION, line, make, record, renamed
 
 from mpigraft import wheel
 from mpigraft.errors import UsageError
+from tests.unit.wheel_builders import DATA, INFO, PLAIN, TOP, VERSION, line, make, record, renamed
 
 
 def test_the_same_content_is_kept_once(tmp_path: Path) -> None:

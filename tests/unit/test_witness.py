@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from probes import LAYOUT, LOGS, configuration, install, recorded, records
 
 from mpigraft.model import Layout, Level, MappedLibrary, RankRecord
 from mpigraft.prove import check_witness, judge, read_witness
 from mpigraft.witness import LIBMPI, UNREAD, libmpis
+from tests.unit.probes import LAYOUT, LOGS, configuration, install, recorded, records
 
 ASKED = configuration("openmpi@5.0.11", "ob1-sm")
 
