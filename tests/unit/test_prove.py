@@ -331,3 +331,13 @@ def test_the_wire_of_the_messages_is_kept() -> None:
     evidence = changed(LNX, r'("kind":"p2p".*"lo":)\d+', r"\g<1>77")
     assert dict(evidence.wire)["lo"] == 77
     assert evidence.ok
+
+
+def test_the_lines_of_a_failure_that_say_most() -> None:
+    rule = "-" * 74
+    block = f"before\n{rule}\nNo components\n\n  Host: vm\n{rule}\nafter\n"
+    assert prove.telling(block) == ["No components", "Host: vm"]
+    assert prove.telling(block + block) == ["No components", "Host: vm"]
+    assert prove.telling(f"only\n{rule}\none rule\n") == ["only", rule, "one rule"]
+    assert prove.telling("\n".join(map(str, range(9)))) == ["3", "4", "5", "6", "7", "8"]
+    assert prove.telling("") == []

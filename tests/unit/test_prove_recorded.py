@@ -41,6 +41,7 @@ AS_ASKED = [
 def test_what_ran_as_asked_is_proven(log: Recorded, asked: str) -> None:
     evidence = judged(log, asked)
     assert evidence.ok, evidence.findings
+    assert {f.code for f in evidence.findings} <= {"lane-beside", "no-evidence"}
     assert standing(evidence, Kind.P2P) is Standing.PROVEN
     assert standing(evidence, Kind.COLLECTIVE) is Standing.PROVEN
     untold = log.identity.startswith("openmpi@4") and asked != "ucx"
