@@ -22,6 +22,8 @@ from mpigraft.model import Kind, Peer, Proof, RankRecord, Sign, Standing
 PHASE = '{"mpigraft":"phase"'  # how each of the probe's lines begins
 CARRIED = 0.5  # of the payload: from here on the kernel's interfaces carried it
 QUIET = 0.1  # of the payload: up to here they only carried what is always about
+LONG = 1 << 18  # bytes of payload in a part that other programs' traffic is not taken for
+SLACK = 2048  # bytes that are always about, however small the payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +33,24 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Messages of one size, or one collective at one size: these may have lanes of their own."""
+
+    what: str  # 8 B, allreduce 64 KiB
+    bytes: int
+    wire: tuple[tuple[str, int], ...]
+
+    @property
+    def sent(self) -> int:
+        return sum(count for _, count in self.wire)
+
+
+@dataclass(frozen=True, slots=True)
 class Phase:
     """One phase of the probe, between peers of one class (a collective over several nodes is
     between both, and called off-node). `bytes`: payload that all ranks sent; `wire`: (interface,
-    bytes sent) over all hosts, empty where the counters could not be read."""
+    bytes sent) over all hosts, empty where the counters could not be read; `parts` add up to
+    these."""
 
     kind: Kind
     peer: Peer
@@ -42,10 +58,7 @@ class Phase:
     wire: tuple[tuple[str, int], ...]
     ok: bool
     error: str = ""
-
-    @property
-    def sent(self) -> int:
-        return sum(count for _, count in self.wire)
+    parts: tuple[Part, ...] = ()
 
 
 class Wire(StrEnum):
@@ -53,6 +66,7 @@ class Wire(StrEnum):
 
     CARRIED = "carried"
     QUIET = "quiet"
+    SPLIT = "split"  # a long part crossed, another did not
     UNCLEAR = "unclear"  # other traffic, or a part of the payload
     UNREAD = "unread"
 
@@ -88,9 +102,23 @@ def _phase(value: Mapping[str, Any]) -> Phase | None:
         return None
     if type(size) is not int or size < 0 or not isinstance(ok, bool):
         return None
+    parts = [_part(told) for told in value.get("parts", ())]
+    if None in parts:
+        return None
+    whole = tuple(part for part in parts if part is not None)
+    error = str(value.get("error", ""))
+    return Phase(Kind(kind), Peer(peer), size, _counts(wire), ok, error, whole)
+
+
+def _part(value: Any) -> Part | None:
+    if not isinstance(value, dict) or type(value.get("bytes")) is not int:
+        return None
+    return Part(str(value.get("what", "")), value["bytes"], _counts(value.get("wire")))
+
+
+def _counts(wire: Any) -> tuple[tuple[str, int], ...]:
     counts = wire.items() if isinstance(wire, dict) else ()
-    good = tuple((name, n) for name, n in counts if type(n) is int and n >= 0)
-    return Phase(Kind(kind), Peer(peer), size, good, ok, str(value.get("error", "")))
+    return tuple((name, n) for name, n in counts if type(n) is int and n >= 0)
 
 
 def exercised(ranks: Sequence[RankRecord]) -> frozenset[Peer]:
@@ -131,15 +159,36 @@ def expected(there: frozenset[Peer]) -> Counter[tuple[Kind, Peer]]:
 
 
 def wire_says(phase: Phase | None, there: frozenset[Peer]) -> Wire | None:
-    """What crossed the interfaces, held against the payload. None: it cannot be told whose bytes
-    they were, since a collective among peers of both classes moved both."""
+    """What crossed the interfaces, held against the payload of each part. None: it cannot be told
+    whose bytes they were, since a collective among peers of both classes moved both."""
     if phase is None or (phase.kind is Kind.COLLECTIVE and len(there) > 1):
         return None
-    if not phase.wire or phase.bytes == 0:
+    parts = _parts(phase)
+    said = {_crossed(part) for part in parts}
+    if len(said) == 1:
+        return said.pop()
+    carried = any(_crossed(part) is Wire.CARRIED and part.bytes >= LONG for part in parts)
+    return Wire.SPLIT if carried else Wire.UNCLEAR
+
+
+def apart(phase: Phase) -> str:
+    """What crossed of each part, where the parts of a phase went unlike ways; else empty."""
+    parts = _parts(phase)
+    if len({_crossed(part) for part in parts}) == 1:
+        return ""
+    return ", ".join(f"{part.what} {part.sent} of {part.bytes} B" for part in parts)
+
+
+def _parts(phase: Phase) -> tuple[Part, ...]:
+    return phase.parts or (Part("all", phase.bytes, phase.wire),)
+
+
+def _crossed(part: Part) -> Wire:
+    if not part.wire or part.bytes <= 0:
         return Wire.UNREAD
-    if phase.sent >= CARRIED * phase.bytes:
+    if part.sent >= CARRIED * part.bytes:
         return Wire.CARRIED
-    return Wire.QUIET if phase.sent <= QUIET * phase.bytes else Wire.UNCLEAR
+    return Wire.QUIET if part.sent <= max(QUIET * part.bytes, SLACK) else Wire.UNCLEAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +277,7 @@ def hear(
     proof = Proof(peer, kind, Standing.PROVEN, named(seen), seen[0].line)
     beside = any(s.sign.beside for s in seen)
     heard = Heard(proof=proof, beside=beside, wire=wire or Wire.UNREAD)
-    return _with_wire(heard, {s.wire for s in due if s.wire}, wire)
+    return _with_wire(heard, {s.wire for s in due if s.wire}, wire, apart(phase))
 
 
 def _all_seen(signs: Iterable[Sign], output: Sequence[Line]) -> list[Seen]:
@@ -248,7 +297,7 @@ def _missing(due: Sequence[Sign], seen: Sequence[Seen], ranks: int) -> str:
     return ""
 
 
-def _with_wire(heard: Heard, claims: set[str], wire: Wire | None) -> Heard:
+def _with_wire(heard: Heard, claims: set[str], wire: Wire | None, parts: str) -> Heard:
     """A lane that signs prove, held against the kernel's counters."""
     if wire is None or not claims:
         return heard
@@ -260,10 +309,12 @@ def _with_wire(heard: Heard, claims: set[str], wire: Wire | None) -> Heard:
     if "bytes" in claims and wire is not Wire.CARRIED:
         lane = f"no network, so not {proof.lane}"
         reason = "the library names a network, but the payload did not cross its interfaces"
-    elif "none" in claims and wire is Wire.CARRIED:
+    elif "none" in claims and wire in (Wire.CARRIED, Wire.SPLIT):
         lane = f"a network, so not {proof.lane}"
         reason = "the library names shared memory, but the payload crossed network interfaces"
     else:
         return heard
+    if parts:
+        lane, reason = f"{proof.lane} in part", f"{reason} ({parts} crossed)"
     other = replace(proof, standing=Standing.CONTRADICTED, lane=lane)
     return replace(heard, proof=other, reason=reason, by_wire=True)

@@ -23,6 +23,7 @@ from mpigraft.model import (
     Configuration,
     Evidence,
     EvidenceRecord,
+    Finding,
     LaunchState,
     Layout,
     Level,
@@ -82,7 +83,7 @@ def bench(asked: Campaign, machine: Machine, store: Store, watch: Watch, resume:
             )
             failed[pair] = 0 if outcome.measurements else failed[pair] + 1
             if step.configuration.named and outcome.state is not LaunchState.OK:
-                trouble.append(_error(step.configuration, outcome))
+                trouble.append(_trouble(step.configuration, outcome))
             watch.launched(step, outcome, ran[0].wall_s)
     if trouble:
         raise trouble[0]
@@ -150,17 +151,7 @@ def _prove(
         for layout in asked.layouts:
             if (configuration.key, layout.key) in refused:
                 continue  # refused when the campaign began: its rounds would lack a first half
-            natives_here = programs[configuration.key]
-            key = prove.evidence_key(configuration, layout, natives_here)
-            kept = cache.get("evidence", key)
-            if kept is not None:
-                evidence = revive(Evidence, kept)
-            else:
-                words = prove.probe_program(natives_here)
-                ran = start(configuration, layout, words, PROBE_LIMIT_S, True)
-                evidence = prove.judge(configuration, layout, *ran)
-            if evidence.ok and kept is None:
-                cache.put("evidence", key, plain(evidence))
+            evidence = _evidence(configuration, layout, programs[configuration.key], start)
             writer.add_evidence(EvidenceRecord(identity, configuration.key, layout.key, evidence))
             watch.proved(configuration, layout, evidence)
             if evidence.ok:
@@ -169,16 +160,40 @@ def _prove(
                 raise _refusal(configuration, evidence)
 
 
+def _evidence(
+    configuration: Configuration, layout: Layout, programs: Natives, start: Start
+) -> Evidence:
+    """The evidence of an earlier probe, else of one that is started now, and once more where
+    chance may have spoken against it."""
+    key = prove.evidence_key(configuration, layout, programs)
+    kept = cache.get("evidence", key)
+    if kept is not None:
+        return revive(Evidence, kept)  # type: ignore[no-any-return]
+    for _ in range(2):
+        ran = start(configuration, layout, prove.probe_program(programs), PROBE_LIMIT_S, True)
+        evidence = prove.judge(configuration, layout, *ran)
+        if not prove.worth_repeating(evidence):
+            break
+    if evidence.ok:
+        cache.put("evidence", key, plain(evidence))
+    return evidence
+
+
 def _refusal(configuration: Configuration, evidence: Evidence) -> MpigraftError:
     """The error for a named configuration whose probe failed: 5 when something else ran than
     was asked for, 4 when nothing ran."""
-    worst = next(f for f in evidence.findings if f.level is Level.ERROR)
     kind = TransportMismatch if evidence.ran else LaunchFailed
-    seen = f"asked for {configuration.id}, ran {evidence.ran or 'nothing'}: {worst.seen}"
-    return kind(seen, why=worst.why, mend=worst.mend)
+    return _error(kind, f"{configuration.id}: {evidence.ran or 'nothing'} ran", evidence.findings)
 
 
-def _error(configuration: Configuration, outcome: measure.Outcome) -> MpigraftError:
-    worst = next(f for f in outcome.findings if f.level is Level.ERROR)
+def _trouble(configuration: Configuration, outcome: measure.Outcome) -> MpigraftError:
+    """The error for a named configuration of which a launch went wrong."""
     kind = TransportMismatch if outcome.state is LaunchState.MISMATCH else LaunchFailed
-    return kind(f"{configuration.id}: {worst.seen}", why=worst.why, mend=worst.mend)
+    return _error(kind, configuration.id, outcome.findings)
+
+
+def _error(kind: type[MpigraftError], what: str, findings: tuple[Finding, ...]) -> MpigraftError:
+    worst = [f for f in findings if f.level is Level.ERROR] or [*findings]
+    if not worst:
+        return kind(what)
+    return kind(f"{what}: {worst[0].seen}", why=worst[0].why, mend=worst[0].mend)

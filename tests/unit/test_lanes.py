@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from mpigraft.lanes import (
     Line,
+    Part,
     Phase,
     Wire,
+    apart,
     exercised,
     expected,
     hear,
@@ -32,7 +34,7 @@ from tests.unit.probes import records
 
 
 def a_phase(sent: int | None, kind: Kind = Kind.P2P, peer: Peer = Peer.ON_NODE) -> Phase:
-    return Phase(kind, peer, 1000, () if sent is None else (("lo", sent),), ok=True)
+    return Phase(kind, peer, 100_000, () if sent is None else (("lo", sent),), ok=True)
 
 
 @pytest.mark.parametrize(
@@ -40,11 +42,11 @@ def a_phase(sent: int | None, kind: Kind = Kind.P2P, peer: Peer = Peer.ON_NODE) 
     [
         (None, Wire.UNREAD),
         (0, Wire.QUIET),
-        (100, Wire.QUIET),
-        (101, Wire.UNCLEAR),
-        (499, Wire.UNCLEAR),
-        (500, Wire.CARRIED),
-        (2000, Wire.CARRIED),
+        (10_000, Wire.QUIET),
+        (10_001, Wire.UNCLEAR),
+        (49_999, Wire.UNCLEAR),
+        (50_000, Wire.CARRIED),
+        (200_000, Wire.CARRIED),
     ],
 )
 def test_what_the_wire_says(sent: int | None, says: Wire) -> None:
@@ -53,20 +55,56 @@ def test_what_the_wire_says(sent: int | None, says: Wire) -> None:
 
 def test_a_collective_over_nodes_has_bytes_of_both_classes_in_it() -> None:
     both = frozenset({Peer.ON_NODE, Peer.OFF_NODE})
-    assert wire_says(a_phase(500, Kind.COLLECTIVE), both) is None
-    assert wire_says(a_phase(500), both) is Wire.CARRIED
+    assert wire_says(a_phase(50_000, Kind.COLLECTIVE), both) is None
+    assert wire_says(a_phase(50_000), both) is Wire.CARRIED
     assert wire_says(None, both) is None
     assert wire_says(replace(a_phase(0), bytes=0), both) is Wire.UNREAD
+
+
+SHORT, LONG = 8000, 1 << 20  # bytes of payload
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ({SHORT: SHORT, LONG: LONG}, Wire.CARRIED),
+        ({SHORT: 0, LONG: 0}, Wire.QUIET),
+        ({SHORT: 2048, LONG: 2048}, Wire.QUIET),  # what is always about
+        ({SHORT: 300, LONG: LONG}, Wire.SPLIT),  # Intel MPI adds up 8 bytes in shared memory
+        ({SHORT: SHORT, LONG: 0}, Wire.UNCLEAR),  # so little may be another program's
+        ({SHORT: 2049, LONG: LONG}, Wire.SPLIT),
+    ],
+)
+def test_each_part_of_a_phase_is_held_against_its_own_payload(
+    parts: dict[int, int], says: Wire
+) -> None:
+    told = tuple(Part(f"{n} B", n, (("lo", sent),)) for n, sent in parts.items())
+    whole = replace(a_phase(sum(parts.values())), bytes=sum(parts), parts=told)
+    assert wire_says(whole, frozenset({Peer.ON_NODE})) is says
+    assert bool(apart(whole)) is (says in (Wire.SPLIT, Wire.UNCLEAR))
+
+
+def test_a_network_that_only_long_messages_take_is_not_proven() -> None:
+    sign = Sign(Kind.P2P, Peer.ON_NODE, "lane: (?P<lane>tcp)", "tcp", proves=True, wire="bytes")
+    told = (Part("8 B", SHORT, (("lo", 304),)), Part("1 MiB", LONG, (("lo", LONG),)))
+    phase = replace(a_phase(LONG), bytes=SHORT + LONG, parts=told)
+    wire = wire_says(phase, frozenset({Peer.ON_NODE}))
+    heard = hear(Kind.P2P, Peer.ON_NODE, [sign], lines("lane: tcp", ""), phase, ranks=2, wire=wire)
+    assert heard.proof.standing is Standing.CONTRADICTED
+    assert heard.proof.lane == "tcp in part"
+    assert "8 B 304 of 8000 B" in heard.reason
 
 
 WIRE_CASES = [
     # claim, counters -> standing; None: the counters have no say
     ("bytes", Wire.CARRIED, Standing.PROVEN),
     ("bytes", Wire.QUIET, Standing.CONTRADICTED),
+    ("bytes", Wire.SPLIT, Standing.CONTRADICTED),
     ("bytes", Wire.UNCLEAR, Standing.CONTRADICTED),
     ("bytes", Wire.UNREAD, Standing.NO_EVIDENCE),
     ("bytes", None, Standing.PROVEN),
     ("none", Wire.CARRIED, Standing.CONTRADICTED),
+    ("none", Wire.SPLIT, Standing.CONTRADICTED),
     ("none", Wire.QUIET, Standing.PROVEN),
     ("none", Wire.UNCLEAR, Standing.PROVEN),
     ("none", Wire.UNREAD, Standing.NO_EVIDENCE),
@@ -118,6 +156,8 @@ def test_a_phase_is_found_behind_other_words() -> None:
         {"bytes": True},
         {"ok": 1},
         {"ok": None},
+        {"parts": [{"what": "8 B", "bytes": "7"}]},
+        {"parts": [7]},
     ],
 )
 def test_a_malformed_phase_is_none(change: dict[str, object]) -> None:

@@ -7,7 +7,6 @@
 #ifndef MPIGRAFT_PROBE_H
 #define MPIGRAFT_PROBE_H
 
-#include <dirent.h>
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,87 +14,9 @@
 
 #include "check.h"
 #include "json.h"
+#include "wires.h"
 
-enum { MOST_WIRES = 64, NOBODY = -1 };
-
-struct wire {
-    char name[48];
-    long long sent; /* bytes */
-};
-
-struct wires {
-    int count;
-    struct wire wire[MOST_WIRES];
-};
-
-static void add_wire(struct wires *wires, const char *name, long long sent)
-{
-    if (wires->count == MOST_WIRES)
-        return;
-    struct wire *wire = &wires->wire[wires->count++];
-    snprintf(wire->name, sizeof wire->name, "%s", name);
-    wire->sent = sent;
-}
-
-/* Bytes sent by each interface of this process's own network, not of what /sys was mounted for. */
-static void read_interfaces(struct wires *wires)
-{
-    char line[512], name[64];
-    long long sent;
-    FILE *file = fopen("/proc/self/net/dev", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, " %63[^:]: %*d %*d %*d %*d %*d %*d %*d %*d %lld", name, &sent) == 2)
-            add_wire(wires, name, sent);
-    if (file)
-        fclose(file);
-}
-
-/* One counter of the kernel; Slingshot's files read "value@time". */
-static bool read_counter(const char *path, long long *value)
-{
-    FILE *file = fopen(path, "r");
-    bool found = file && fscanf(file, "%lld", value) == 1;
-    if (file)
-        fclose(file);
-    return found;
-}
-
-/* Networks that bypass the kernel's interfaces, by the files that their drivers keep. */
-static const struct {
-    const char *folder, *file;
-    const char *suffix; /* of the wire's name */
-    int unit;           /* bytes that one count stands for */
-} BYPASSING[] = {
-    {"/sys/class/infiniband", "ports/1/counters/port_xmit_data", ":1", 4},
-    {"/sys/class/infiniband", "ports/2/counters/port_xmit_data", ":2", 4},
-    {"/sys/class/cxi", "device/telemetry/hni_sts_tx_ok_octets", "", 1},
-};
-
-static void read_bypassing(struct wires *wires)
-{
-    for (size_t i = 0; i < sizeof BYPASSING / sizeof *BYPASSING; i++) {
-        DIR *devices = opendir(BYPASSING[i].folder);
-        struct dirent *device;
-        while (devices && (device = readdir(devices))) {
-            char path[512], name[300];
-            long long count;
-            snprintf(path, sizeof path, "%s/%s/%s", BYPASSING[i].folder, device->d_name,
-                     BYPASSING[i].file);
-            snprintf(name, sizeof name, "%s%s", device->d_name, BYPASSING[i].suffix);
-            if (device->d_name[0] != '.' && read_counter(path, &count))
-                add_wire(wires, name, count * BYPASSING[i].unit);
-        }
-        if (devices)
-            closedir(devices);
-    }
-}
-
-static void read_wires(struct wires *wires)
-{
-    memset(wires, 0, sizeof *wires);
-    read_interfaces(wires);
-    read_bypassing(wires);
-}
+enum { NOBODY = -1 };
 
 /* ---- who talks to whom ---- */
 
@@ -106,23 +27,10 @@ struct probe {
     int stranger;  /* on another node, or NOBODY */
     int phases;
     char *buffer;  /* 2 x LARGE, or 2 x size x MEDIUM for the collective */
+    MPI_Win win;
 };
 
 enum { SMALL = 8, MEDIUM = 1 << 16, LARGE = 1 << 20 };
-
-static const struct {
-    int bytes, times;
-} VOLUMES[] = {{SMALL, 1000}, {MEDIUM, 64}, {LARGE, 16}};
-
-enum { VOLUME_COUNT = sizeof VOLUMES / sizeof *VOLUMES };
-
-static long long volume(void)
-{
-    long long bytes = 0;
-    for (int v = 0; v < VOLUME_COUNT; v++)
-        bytes += (long long)VOLUMES[v].bytes * VOLUMES[v].times;
-    return bytes;
-}
 
 struct seat {
     int node, place; /* number of the node, rank on it */
@@ -170,64 +78,124 @@ static struct probe seat_ranks(MPI_Comm node)
             return code_;                                               \
     } while (0)
 
-static int talk(struct probe *probe, int partner)
+static int talk(struct probe *probe, int partner, int bytes, int times)
 {
-    for (int v = 0; v < VOLUME_COUNT && partner != NOBODY; v++)
-        for (int i = 0; i < VOLUMES[v].times; i++)
-            TRY(MPI_Sendrecv(probe->buffer, VOLUMES[v].bytes, MPI_CHAR, partner, v,
-                             probe->buffer + LARGE, VOLUMES[v].bytes, MPI_CHAR, partner, v,
-                             MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    for (int i = 0; i < times && partner != NOBODY; i++)
+        TRY(MPI_Sendrecv(probe->buffer, bytes, MPI_CHAR, partner, 0, probe->buffer + LARGE, bytes,
+                         MPI_CHAR, partner, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     return MPI_SUCCESS;
 }
 
-static int access_window(struct probe *probe, int partner, MPI_Win win)
+static int expose_memory(struct probe *probe)
 {
-    TRY(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    char *base;
+    TRY(MPI_Win_allocate(2 * LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &probe->win));
+    return MPI_Win_set_errhandler(probe->win, MPI_ERRORS_RETURN);
+}
+
+static int access_window(struct probe *probe, int partner, int bytes, int times)
+{
+    MPI_Win win = probe->win;
     TRY(MPI_Win_lock_all(0, win));
-    for (int v = 0; v < VOLUME_COUNT && partner != NOBODY; v++)
-        for (int i = 0; i < VOLUMES[v].times; i++) {
-            int bytes = VOLUMES[v].bytes;
-            if (i % 2)
-                TRY(MPI_Get(probe->buffer, bytes, MPI_CHAR, partner, 0, bytes, MPI_CHAR, win));
-            else
-                TRY(MPI_Put(probe->buffer, bytes, MPI_CHAR, partner, LARGE, bytes, MPI_CHAR, win));
-            TRY(MPI_Win_flush(partner, win));
-        }
+    for (int i = 0; i < times && partner != NOBODY; i++) {
+        if (i % 2)
+            TRY(MPI_Get(probe->buffer, bytes, MPI_CHAR, partner, 0, bytes, MPI_CHAR, win));
+        else
+            TRY(MPI_Put(probe->buffer, bytes, MPI_CHAR, partner, LARGE, bytes, MPI_CHAR, win));
+        TRY(MPI_Win_flush(partner, win));
+    }
     return MPI_Win_unlock_all(win);
 }
 
-static int access_memory(struct probe *probe, int partner)
+static int withdraw_memory(struct probe *probe)
 {
-    char *base;
-    MPI_Win win;
-    TRY(MPI_Win_allocate(2 * LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
-    int code = access_window(probe, partner, win);
-    if (code != MPI_SUCCESS)
-        return code; /* the window is left: freeing it could wait for ever */
-    return MPI_Win_free(&win);
+    return MPI_Win_free(&probe->win);
 }
 
-enum { EXCHANGES = 16 };
-
-static int exchange(struct probe *probe, int partner)
+static int exchange(struct probe *probe, int partner, int bytes, int times)
 {
     (void)partner;
     char *arriving = probe->buffer + (size_t)probe->size * MEDIUM;
-    for (int i = 0; i < EXCHANGES; i++) {
-        TRY(MPI_Alltoall(probe->buffer, SMALL, MPI_CHAR, arriving, SMALL, MPI_CHAR,
+    for (int i = 0; i < times; i++)
+        TRY(MPI_Alltoall(probe->buffer, bytes, MPI_CHAR, arriving, bytes, MPI_CHAR,
                          MPI_COMM_WORLD));
-        TRY(MPI_Alltoall(probe->buffer, MEDIUM, MPI_CHAR, arriving, MEDIUM, MPI_CHAR,
-                         MPI_COMM_WORLD));
-    }
+    return MPI_SUCCESS;
+}
+
+static int add_up(struct probe *probe, int partner, int bytes, int times)
+{
+    (void)partner;
+    char *sums = probe->buffer + (size_t)probe->size * MEDIUM;
+    for (int i = 0; i < times; i++)
+        TRY(MPI_Allreduce(probe->buffer, sums, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD));
+    return MPI_SUCCESS;
+}
+
+static int tell_all(struct probe *probe, int partner, int bytes, int times)
+{
+    (void)partner;
+    for (int i = 0; i < times; i++)
+        TRY(MPI_Bcast(probe->buffer, bytes, MPI_CHAR, i % probe->size, MPI_COMM_WORLD));
     return MPI_SUCCESS;
 }
 
 /* ---- phases ---- */
 
+/* Short and long messages, and each kind of collective, may go by lanes of their own: Intel MPI
+ * told to use TCP adds up 8 bytes in shared memory. So each is counted by itself. */
+struct part {
+    const char *what;
+    int (*traffic)(struct probe *, int partner, int bytes, int times);
+    int bytes, times;
+};
+
+enum { MOST_PARTS = 5 };
+
 struct kind {
     const char *name;
-    int (*traffic)(struct probe *, int partner);
+    int (*open)(struct probe *), (*close)(struct probe *); /* or NULL */
+    struct part parts[MOST_PARTS]; /* ends with one without traffic, or full */
 };
+
+static const struct kind P2P = {
+    "p2p",
+    NULL,
+    NULL,
+    {{"8 B", talk, SMALL, 1000}, {"64 KiB", talk, MEDIUM, 64}, {"1 MiB", talk, LARGE, 16}},
+};
+static const struct kind ONE_SIDED = {
+    "one-sided",
+    expose_memory,
+    withdraw_memory,
+    {{"8 B", access_window, SMALL, 1000},
+     {"64 KiB", access_window, MEDIUM, 64},
+     {"1 MiB", access_window, LARGE, 16}},
+};
+static const struct kind COLLECTIVE = {
+    "collective",
+    NULL,
+    NULL,
+    {{"alltoall 8 B", exchange, SMALL, 500},
+     {"alltoall 64 KiB", exchange, MEDIUM, 16},
+     {"allreduce 8 B", add_up, SMALL, 500},
+     {"allreduce 64 KiB", add_up, MEDIUM, 16},
+     {"bcast 8 B", tell_all, SMALL, 1000}},
+};
+
+/* Bytes that all ranks together cannot but send in a part. */
+static long long payload(const struct probe *probe, const struct part *part, int partner)
+{
+    long long each = (long long)part->bytes * part->times, mine = partner == NOBODY ? 0 : each;
+    if (part->traffic == exchange)
+        mine = each * (probe->size - 1);
+    else if (part->traffic == add_up)
+        mine = probe->size > 1 ? each : 0;
+    else if (part->traffic == tell_all)
+        mine = probe->rank == 0 ? each * (probe->size - 1) : 0;
+    long long all = 0;
+    OK(MPI_Allreduce(&mine, &all, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD));
+    return all;
+}
 
 /* What the wires of all nodes sent since `before`, added up by name on rank 0. */
 static struct wires sent_since(const struct probe *probe, const struct wires *before)
@@ -256,63 +224,117 @@ static struct wires sent_since(const struct probe *probe, const struct wires *be
     return total;
 }
 
-static void print_phase(const char *kind, const char *peer, long long bytes,
-                        const struct wires *wires, const char *error)
+struct counted {
+    const char *what;
+    long long bytes;
+    struct wires wires;
+};
+
+static void print_wires(const struct wires *wires)
 {
-    printf("{\"mpigraft\":\"phase\",\"kind\":\"%s\",\"peer\":\"%s\",\"bytes\":%lld,\"wire\":{",
-           kind, peer, bytes);
+    fputs("\"wire\":{", stdout);
     for (int i = 0; i < wires->count; i++) {
         fputs(i ? "," : "", stdout);
         json_string(stdout, wires->wire[i].name);
         printf(":%lld", wires->wire[i].sent);
     }
-    printf("},\"ok\":%s", *error ? "false,\"error\":" : "true");
+    putchar('}');
+}
+
+/* All parts of a phase as one: every part reads the same wires in the same order. */
+static struct counted added_up(const struct counted *parts, int count)
+{
+    struct counted total = {.bytes = 0};
+    for (int i = 0; i < count; i++) {
+        total.bytes += parts[i].bytes;
+        for (int k = 0; k < parts[i].wires.count; k++)
+            if (k < total.wires.count)
+                total.wires.wire[k].sent += parts[i].wires.wire[k].sent;
+            else
+                add_wire(&total.wires, parts[i].wires.wire[k].name, parts[i].wires.wire[k].sent);
+    }
+    return total;
+}
+
+static void print_phase(const char *kind, const char *peer, const struct counted *parts, int count,
+                        const char *error)
+{
+    struct counted total = added_up(parts, count);
+    printf("{\"mpigraft\":\"phase\",\"kind\":\"%s\",\"peer\":\"%s\",\"bytes\":%lld,", kind, peer,
+           total.bytes);
+    print_wires(&total.wires);
+    fputs(",\"parts\":[", stdout);
+    for (int i = 0; i < count; i++) {
+        printf("%s{\"what\":\"%s\",\"bytes\":%lld,", i ? "," : "", parts[i].what, parts[i].bytes);
+        print_wires(&parts[i].wires);
+        putchar('}');
+    }
+    printf("],\"ok\":%s", *error ? "false,\"error\":" : "true");
     if (*error)
         json_string(stdout, error);
     puts("}");
     fflush(stdout);
 }
 
-static void run_phase(struct probe *probe, const struct kind *kind, const char *peer, int partner,
-                      long long mine)
+/* Whether any rank got an error; its text is then everybody's. */
+static bool failed_anywhere(const struct probe *probe, int code, char *error)
 {
-    struct wires before;
-    long long bytes = 0;
-    char error[MPI_MAX_ERROR_STRING] = "";
-    OK(MPI_Allreduce(&mine, &bytes, 1, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD));
-    if (!bytes)
-        return; /* no such peers in this world */
-    read_wires(&before);
-    OK(MPI_Barrier(MPI_COMM_WORLD));
-    int code = kind->traffic(probe, partner), length;
+    int length, failed = code != MPI_SUCCESS ? probe->rank : probe->size, first;
     if (code != MPI_SUCCESS)
         MPI_Error_string(code, error, &length);
-    OK(MPI_Barrier(MPI_COMM_WORLD));
-    struct wires sent = sent_since(probe, &before);
-    int failed = code != MPI_SUCCESS ? probe->rank : probe->size, first;
     OK(MPI_Allreduce(&failed, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
     if (first < probe->size)
-        OK(MPI_Bcast(error, sizeof error, MPI_CHAR, first, MPI_COMM_WORLD));
+        OK(MPI_Bcast(error, MPI_MAX_ERROR_STRING, MPI_CHAR, first, MPI_COMM_WORLD));
+    return first < probe->size;
+}
+
+static int run_part(struct probe *probe, const struct part *part, int partner,
+                    struct counted *counted)
+{
+    struct wires before;
+    read_wires(&before);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    int code = part->traffic(probe, partner, part->bytes, part->times);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    counted->what = part->what;
+    counted->wires = sent_since(probe, &before);
+    return code;
+}
+
+static void run_phase(struct probe *probe, const struct kind *kind, const char *peer, int partner)
+{
+    struct counted *counted = need(MOST_PARTS, sizeof *counted);
+    char error[MPI_MAX_ERROR_STRING] = "";
+    int count = 0;
+    if (!payload(probe, &kind->parts[0], partner)) {
+        free(counted);
+        return; /* no such peers in this world */
+    }
+    bool failed = failed_anywhere(probe, kind->open ? kind->open(probe) : MPI_SUCCESS, error);
+    while (!failed && count < MOST_PARTS && kind->parts[count].traffic) {
+        counted[count].bytes = payload(probe, &kind->parts[count], partner);
+        int code = run_part(probe, &kind->parts[count], partner, &counted[count]);
+        failed = failed_anywhere(probe, code, error);
+        count++;
+    }
+    if (!failed && kind->close) /* after an error a window is left: freeing it could wait for ever */
+        failed_anywhere(probe, kind->close(probe), error);
     if (probe->rank == 0)
-        print_phase(kind->name, peer, bytes, &sent, error);
+        print_phase(kind->name, peer, counted, count, error);
     probe->phases++;
+    free(counted);
 }
 
 /* All phases that this world has peers for; returns their number. */
 static int run_probe(MPI_Comm node)
 {
-    static const struct kind p2p = {"p2p", talk}, one_sided = {"one-sided", access_memory},
-                             collective = {"collective", exchange};
     struct probe probe = seat_ranks(node);
-    const struct kind *pairwise[] = {&p2p, &one_sided};
+    const struct kind *pairwise[] = {&P2P, &ONE_SIDED};
     for (int i = 0; i < 2; i++) {
-        long long near = probe.neighbour == NOBODY ? 0 : volume();
-        long long far = probe.stranger == NOBODY ? 0 : volume();
-        run_phase(&probe, pairwise[i], "on-node", probe.neighbour, near);
-        run_phase(&probe, pairwise[i], "off-node", probe.stranger, far);
+        run_phase(&probe, pairwise[i], "on-node", probe.neighbour);
+        run_phase(&probe, pairwise[i], "off-node", probe.stranger);
     }
-    long long each = (long long)EXCHANGES * (SMALL + MEDIUM) * (probe.size - 1);
-    run_phase(&probe, &collective, probe.nodes > 1 ? "off-node" : "on-node", NOBODY, each);
+    run_phase(&probe, &COLLECTIVE, probe.nodes > 1 ? "off-node" : "on-node", NOBODY);
     free(probe.buffer);
     if (probe.leaders != MPI_COMM_NULL)
         OK(MPI_Comm_free(&probe.leaders));

@@ -1,0 +1,91 @@
+/* What the networks of this node have sent, by the counters of the kernel and of drivers. */
+#ifndef MPIGRAFT_WIRES_H
+#define MPIGRAFT_WIRES_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_WIRES = 64 };
+
+struct wire {
+    char name[48];
+    long long sent; /* bytes */
+};
+
+struct wires {
+    int count;
+    struct wire wire[MOST_WIRES];
+};
+
+static void add_wire(struct wires *wires, const char *name, long long sent)
+{
+    if (wires->count == MOST_WIRES)
+        return;
+    struct wire *wire = &wires->wire[wires->count++];
+    snprintf(wire->name, sizeof wire->name, "%s", name);
+    wire->sent = sent;
+}
+
+/* Bytes sent by each interface of this process's own network, not of what /sys was mounted for. */
+static void read_interfaces(struct wires *wires)
+{
+    char line[512], name[64];
+    long long sent;
+    FILE *file = fopen("/proc/self/net/dev", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, " %63[^:]: %*d %*d %*d %*d %*d %*d %*d %*d %lld", name, &sent) == 2)
+            add_wire(wires, name, sent);
+    if (file)
+        fclose(file);
+}
+
+/* One counter of the kernel; Slingshot's files read "value@time". */
+static bool read_counter(const char *path, long long *value)
+{
+    FILE *file = fopen(path, "r");
+    bool found = file && fscanf(file, "%lld", value) == 1;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* Networks that bypass the kernel's interfaces, by the files that their drivers keep. */
+static const struct {
+    const char *folder, *file;
+    const char *suffix; /* of the wire's name */
+    int unit;           /* bytes that one count stands for */
+} BYPASSING[] = {
+    {"/sys/class/infiniband", "ports/1/counters/port_xmit_data", ":1", 4},
+    {"/sys/class/infiniband", "ports/2/counters/port_xmit_data", ":2", 4},
+    {"/sys/class/cxi", "device/telemetry/hni_sts_tx_ok_octets", "", 1},
+};
+
+static void read_bypassing(struct wires *wires)
+{
+    for (size_t i = 0; i < sizeof BYPASSING / sizeof *BYPASSING; i++) {
+        DIR *devices = opendir(BYPASSING[i].folder);
+        struct dirent *device;
+        while (devices && (device = readdir(devices))) {
+            char path[512], name[300];
+            long long count;
+            snprintf(path, sizeof path, "%s/%s/%s", BYPASSING[i].folder, device->d_name,
+                     BYPASSING[i].file);
+            snprintf(name, sizeof name, "%s%s", device->d_name, BYPASSING[i].suffix);
+            if (device->d_name[0] != '.' && read_counter(path, &count))
+                add_wire(wires, name, count * BYPASSING[i].unit);
+        }
+        if (devices)
+            closedir(devices);
+    }
+}
+
+static void read_wires(struct wires *wires)
+{
+    memset(wires, 0, sizeof *wires);
+    read_interfaces(wires);
+    read_bypassing(wires);
+}
+
+#endif
