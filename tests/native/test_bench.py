@@ -67,7 +67,7 @@ def test_every_benchmark_on_every_mpi(world: World, family: Family, abi: Abi) ->
 @pytest.mark.parametrize("family", [Family.OPENMPI, Family.MPICH])
 def test_datatypes_arrive_whole(world: World, family: Family, datatype: str) -> None:
     """70 bytes are a block and a rest; 3 ranks leave one over from the pairs."""
-    words = ("--benchmark", MOVES, "--datatype", datatype, "--min", "35", "--max", "20K")
+    words = ("--benchmark", MOVES, "--datatype", datatype, "--min", "35", "--max", "3K")
     done = world.bench(family, *words, ranks=3)
     assert done.code == 0, done.text()
     assert len(values(done)) > 100
@@ -76,11 +76,11 @@ def test_datatypes_arrive_whole(world: World, family: Family, datatype: str) -> 
 
 
 @pytest.mark.parametrize("counts", ["equal", "skewed", "sparse"])
-@pytest.mark.parametrize("ranks", [2, 5])
+@pytest.mark.parametrize("ranks", [2, 4])
 def test_counts(world: World, counts: str, ranks: int) -> None:
     names = [f"{n}:counts={counts}" for n in ("gatherv", "scatterv", "allgatherv", "alltoallv")]
     names += ["alltoallv:datatype=packed:counts=skewed", "alltoallv:datatype=indexed:counts=sparse"]
-    done = world.bench(Family.MPICH, "--benchmark", ",".join(names), "--max", "2K", ranks=ranks)
+    done = world.bench(Family.MPICH, "--benchmark", ",".join(names), "--max", "256", ranks=ranks)
     assert done.code == 0, done.text()
     assert all(v["valid"] for v in values(done))
     assert list(dict.fromkeys(v["benchmark"] for v in values(done))) == [
