@@ -53,11 +53,17 @@ def program(wish: Wish, benchmarks: Sequence[Benchmark], natives: Natives) -> tu
         str(natives.bench),
         "--benchmark", ",".join(names),
         "--min", str(wish.min_size),
-        "--max", str(wish.max_size),
         "--budget", f"{wish.budget_ms:g}",
         "--buffers", wish.buffers,
     ]  # fmt: skip
-    return tuple(words if wish.validate else [*words, "--no-validate"])
+    if wish.max_size != Wish().max_size:
+        words += [
+            "--max",
+            str(wish.max_size),
+        ]  # asked for: what does not fit into memory is refused
+    if not wish.validate:
+        words.append("--no-validate")
+    return tuple(words)
 
 
 def outcome(

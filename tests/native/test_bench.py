@@ -212,7 +212,10 @@ def test_the_probe_has_every_kind(world: World, family: Family) -> None:
     assert [p["kind"] for p in phases] == ["p2p", "one-sided", "collective"]
     assert all(p["ok"] and p["peer"] == "on-node" for p in phases)
     assert phases[0]["bytes"] == 2 * (8 * 1000 + (64 << 10) * 64 + (1 << 20) * 16)
-    assert phases[2]["bytes"] == 2 * 16 * (8 + (64 << 10))
+    assert phases[2]["bytes"] == collective(2)
+    for phase in phases:
+        assert sum(part["bytes"] for part in phase["parts"]) == phase["bytes"]
+        assert sum(part["wire"]["lo"] for part in phase["parts"]) == phase["wire"]["lo"]
     assert all("lo" in p["wire"] for p in phases)
     assert records(done)[-1] == {"mpigraft": "end", "values": 0, "phases": 3}
 
@@ -232,6 +235,26 @@ def test_a_phase_that_fails_does_not_end_the_probe(world: World, corrupt: Path) 
     phases = [r for r in records(done) if r["mpigraft"] == "phase"]
     assert [p["ok"] for p in phases] == [True, False, True]
     assert "error" in phases[1]["error"].lower()
+
+
+def test_intel_adds_up_short_messages_in_shared_memory_unless_told_not_to(world: World) -> None:
+    """Whatever the fabric: a proof that only adds up all bytes would not notice."""
+    tcp = {"I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
+    crossed = []
+    for how in ("shm", "pt2pt"):
+        done = world.bench(Family.INTEL, "--probe", env={**tcp, "I_MPI_COLL_INTRANODE": how})
+        assert done.code == 0, done.text()
+        phase = next(r for r in records(done) if r.get("kind") == "collective")
+        part = next(p for p in phase["parts"] if p["what"] == "allreduce 8 B")
+        crossed.append(part["wire"]["lo"] >= part["bytes"])
+    assert crossed == [False, True]
+
+
+def collective(ranks: int) -> int:
+    """Bytes that all ranks together must send in the collective phase of the probe."""
+    alltoall = ranks * (ranks - 1) * (500 * 8 + 16 * (64 << 10))
+    allreduce = ranks * (500 * 8 + 16 * (64 << 10))
+    return alltoall + allreduce + (ranks - 1) * 1000 * 8
 
 
 EACH = 8 * 1000 + (64 << 10) * 64 + (1 << 20) * 16
@@ -255,7 +278,7 @@ def test_the_probe_tells_near_from_far(
         wanted |= {(kind, "on-node"): near * EACH} if near else {}
         wanted |= {(kind, "off-node"): far * EACH} if far else {}
     peer = "off-node" if nodes > 1 else "on-node"
-    wanted[("collective", peer)] = ranks * (ranks - 1) * 16 * (8 + (64 << 10))
+    wanted[("collective", peer)] = collective(ranks)
     assert bytes_of == wanted
 
 
