@@ -4,32 +4,57 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
+from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mpigraft import __version__
-from mpigraft.cli import bench, compare, discover, get, import_, report, results
 from mpigraft.cli.common import Settings, default_store
 from mpigraft.errors import MpigraftError
 
-app = typer.Typer(
-    name="mpigraft",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    no_args_is_help=True,
-    add_completion=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
-)
+# What `mpigraft --help` says of each command.
+COMMANDS = {
+    "discover": "Show every MPI here, how it was found, what it can run over.",
+    "get": "Fetch an MPI that runs without being installed.",
+    "bench": "Measure MPIs and transports side by side, with proof.",
+    "compare": "Compare the configurations of a campaign with its baseline.",
+    "report": "Write a campaign as one HTML file that opens offline.",
+    "import": "Add published OSU or IMB outputs, to be compared likewise.",
+    "results": "Look at stored results and at the evidence behind them.",
+}
 
-app.command("discover")(discover.command)
-app.command("get")(get.command)
-app.command("bench")(bench.command)
-app.command("compare")(compare.command)
-app.command("report")(report.command)
-app.command("import")(import_.command)
-app.add_typer(results.app, name="results")
+
+def load(words: Iterable[str]) -> typer.Typer:
+    """The application with those commands in full that `words` name, or all while a shell asks
+    for completions. To read the options of every command takes longer than all else that
+    --help does, so the others have their line only."""
+    app = typer.Typer(
+        name="mpigraft",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
+    )
+    app.callback()(settings)
+    asked = set(COMMANDS) if "_MPIGRAFT_COMPLETE" in os.environ else set(words)
+    for name, summary in COMMANDS.items():
+        if name not in asked:
+            app.command(name, help=summary)(_unread)
+            continue
+        module = import_module("mpigraft.cli." + (f"{name}_" if iskeyword(name) else name))
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name, short_help=summary)
+        else:
+            app.command(name, short_help=summary)(module.command)
+    return app
+
+
+def _unread() -> None:
+    raise AssertionError("a command that was named is read in full")
 
 
 def _version(wanted: bool) -> None:
@@ -38,7 +63,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def settings(
     ctx: typer.Context,
     store: Annotated[
@@ -66,8 +90,9 @@ def settings(
 
 def main(argv: list[str] | None = None) -> None:
     """Run one command and end the process with its exit code."""
+    words = sys.argv[1:] if argv is None else argv
     try:
-        code = app(argv, standalone_mode=False) or 0
+        code = load(words)(words, standalone_mode=False) or 0
     except MpigraftError as error:
         code = error.code
         print(f"mpigraft: {error}", file=sys.stderr)
