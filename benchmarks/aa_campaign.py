@@ -28,6 +28,7 @@ def main() -> None:
     parser.add_argument("--transport", default="ofi-tcp")
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--names", type=int, default=4, help="configurations that are the same")
+    parser.add_argument("--store", type=Path, help="keep the campaign here, for variation.py")
     given = parser.parse_args()
     machine = discover.machine()
     wish = Wish(
@@ -41,7 +42,7 @@ def main() -> None:
     )
     planned = dataclasses.replace(planned, configurations=twins, baseline=twins[0])
     with tempfile.TemporaryDirectory() as folder, Progress() as progress:
-        store = Store(Path(folder))
+        store = Store(given.store or Path(folder))
         identity = pipeline.bench(planned, machine, store, progress)
         record = store.campaign(identity)
         found = compare(
