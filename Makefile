@@ -24,7 +24,7 @@ help: ## this list
 
 demo: $(VENV)/.package $(PREBUILT) ## fetch three MPIs, measure them side by side, write report.html
 	@for family in openmpi mpich intel; do $(BIN)/mpigraft get $$family || exit; done
-	@$(BIN)/mpigraft bench --quick
+	@$(BIN)/mpigraft bench --quick --mpi openmpi@5 --mpi mpich@5 --mpi intel
 	@$(BIN)/mpigraft report -o report.html
 
 # The tests fetch and cache beside the user's own MPIs, never among them.
