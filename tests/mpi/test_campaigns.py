@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -53,13 +54,23 @@ def mpigraft(*words: object, **more: object) -> subprocess.CompletedProcess[str]
     return subprocess.run(argv, capture_output=True, text=True, timeout=300, **more)  # type: ignore[call-overload,no-any-return]
 
 
-def ranks_left() -> list[int]:
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the campaigns of this test keep witness records, here and in children."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return folder
+
+
+def ranks_left(scratch: Path) -> list[int]:
     """Processes that carry the witness's variable: ranks, wherever their parents went."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                if MARK.encode() in (folder / "environ").read_bytes():
+                if f"{MARK}{scratch}".encode() in (folder / "environ").read_bytes():
                     found.append(int(folder.name))
             except OSError:
                 continue
@@ -156,6 +167,7 @@ def test_a_launch_that_goes_wrong_is_a_row_and_then_an_error(
     machine: Machine,
     store_folder: Path,
     tmp_path: Path,
+    scratch: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     doctored(monkeypatch, tmp_path, behaviour)
@@ -168,7 +180,7 @@ def test_a_launch_that_goes_wrong_is_a_row_and_then_an_error(
     assert len(launches) == pipeline.GIVE_UP_AFTER
     assert {launch.state for launch in launches} == {state}
     assert all(launch.findings for launch in launches)
-    assert ranks_left() == []
+    assert ranks_left(scratch) == []
 
 
 def test_foreign_noise_costs_nothing(
@@ -201,7 +213,9 @@ def test_an_unnamed_configuration_that_fails_is_a_row(
 
 
 @pytest.fixture
-def long_campaign(fresh_home: Path, store_folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def long_campaign(
+    fresh_home: Path, store_folder: Path, scratch: Path
+) -> Iterator[subprocess.Popen[bytes]]:
     words = ("--store", store_folder, "bench", "--mpi", "openmpi@5", "--transport", "ob1-sm")
     argv = [sys.executable, "-m", "mpigraft.cli.main", *map(str, (*words, *SHORT))]
     child = subprocess.Popen(
@@ -226,16 +240,16 @@ def _wait_for_launches(store: Store, wanted: int) -> str:
 
 
 def test_a_killed_campaign_leaves_no_rank_and_goes_on(
-    long_campaign: subprocess.Popen[bytes], store_folder: Path
+    long_campaign: subprocess.Popen[bytes], store_folder: Path, scratch: Path
 ) -> None:
     store = Store(store_folder)
     identity = _wait_for_launches(store, 5)
     long_campaign.send_signal(signal.SIGKILL)
     long_campaign.wait()
     deadline = time.monotonic() + 10
-    while ranks_left() and time.monotonic() < deadline:
+    while ranks_left(scratch) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert ranks_left() == []
+    assert ranks_left(scratch) == []
     kept = len(store.launches(identity))
     assert 5 <= kept < 16
     ended = mpigraft("--store", store_folder, "bench", "--resume")
@@ -246,13 +260,19 @@ def test_a_killed_campaign_leaves_no_rank_and_goes_on(
     assert {launch.state for launch in launches} == {LaunchState.OK}
 
 
-def test_an_interrupted_campaign_says_so_and_leaves_no_rank(
-    long_campaign: subprocess.Popen[bytes], store_folder: Path
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_campaign_leaves_no_rank_and_no_scratch(
+    sent: signal.Signals,
+    code: int,
+    long_campaign: subprocess.Popen[bytes],
+    store_folder: Path,
+    scratch: Path,
 ) -> None:
     _wait_for_launches(Store(store_folder), 2)
-    long_campaign.send_signal(signal.SIGINT)
-    assert long_campaign.wait(20) == 130
-    assert ranks_left() == []
+    long_campaign.send_signal(sent)
+    assert long_campaign.wait(20) == code
+    assert ranks_left(scratch) == []
+    assert list(scratch.iterdir()) == []
 
 
 @pytest.mark.root

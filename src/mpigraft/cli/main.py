@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterable
 from importlib import import_module
@@ -88,9 +89,15 @@ def settings(
     ctx.obj = Settings(store=store or default_store(), verbose=verbose)
 
 
+def _end(number: int, _: object) -> None:
+    sys.exit(128 + number)
+
+
 def main(argv: list[str] | None = None) -> None:
     """Run one command and end the process with its exit code."""
     words = sys.argv[1:] if argv is None else argv
+    for number in (signal.SIGTERM, signal.SIGHUP):  # a time limit, a lost terminal: end in order
+        signal.signal(number, _end)
     try:
         code = load(words)(words, standalone_mode=False) or 0
     except MpigraftError as error:
