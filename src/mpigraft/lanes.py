@@ -88,7 +88,7 @@ def phases(stdout: str) -> tuple[Phase, ...]:
     for match in re.finditer(re.escape(PHASE), stdout):
         try:
             value, _ = decoder.raw_decode(stdout, match.start())
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if (phase := _phase(value)) is not None:
             found.append(phase)
@@ -98,16 +98,18 @@ def phases(stdout: str) -> tuple[Phase, ...]:
 def _phase(value: Mapping[str, Any]) -> Phase | None:
     kind, peer = value.get("kind"), value.get("peer")
     size, ok, wire = value.get("bytes"), value.get("ok"), value.get("wire")
-    if kind not in set(Kind) or peer not in set(Peer):
+    listed = value.get("parts", [])
+    if kind not in list(Kind) or peer not in list(Peer):  # no set: a list has no hash
         return None
     if type(size) is not int or size < 0 or not isinstance(ok, bool):
         return None
-    parts = [_part(told) for told in value.get("parts", ())]
-    if None in parts:
+    if not isinstance(listed, list):
         return None
-    whole = tuple(part for part in parts if part is not None)
+    parts = tuple(filter(None, map(_part, listed)))
+    if len(parts) < len(listed):
+        return None
     error = str(value.get("error", ""))
-    return Phase(Kind(kind), Peer(peer), size, _counts(wire), ok, error, whole)
+    return Phase(Kind(kind), Peer(peer), size, _counts(wire), ok, error, parts)
 
 
 def _part(value: Any) -> Part | None:

@@ -19,7 +19,6 @@ from mpigraft.model import (
     Benchmark,
     Configuration,
     Finding,
-    KnownIssue,
     LaunchRecord,
     LaunchState,
     Layout,
@@ -77,12 +76,12 @@ def outcome(
     witness = check_witness(configuration, layout, ranks)
     ended, state = _ending(configuration, completed)
     if _errors(witness):
-        return Outcome(state or LaunchState.MISMATCH, (), ended + witness)
+        return Outcome(state or LaunchState.MISMATCH, (), witness + ended)
     try:
         parsed = SUITES["native"].parse(completed.stdout, source=configuration.id)
     except UsageError as error:
         bad = _finding(configuration, completed, "bad-output", error.seen)
-        return Outcome(state or LaunchState.FAILED, (), (*ended, bad))
+        return Outcome(state or LaunchState.FAILED, (), (*witness, *ended, bad))
     findings = ended + parsed.findings + _missing(benchmarks, parsed.measurements)
     good = tuple(m for m in parsed.measurements if m.valid is not False)
     if state is None:
@@ -122,9 +121,7 @@ def _finding(configuration: Configuration, completed: Completed, code: str, seen
     """A launch that did not end well: what it said last and what is known of that."""
     text = redact(clean(completed.stderr) or clean(completed.stdout))
     tail = "\n".join([line for line in text.splitlines() if line.strip()][-TAIL_LINES:])
-    known: tuple[KnownIssue, ...] = ()
-    if configuration.transport and configuration.mpi:
-        known = matching_issues(completed.text(), configuration.transport)
+    known = matching_issues(completed.text(), configuration.transport)
     mend = "; ".join(f"{issue.id}: {issue.fix}" for issue in known)
     why = tail or "it printed nothing"
     return Finding(Level.ERROR, code, f"the launch {seen}", why=why, mend=mend)

@@ -163,12 +163,9 @@ def _all_proven(heard: Sequence[Heard]) -> bool:
     why not; this says it again by itself, so that a finding forgotten is not a pass."""
     moved = [h for h in heard if h.proof.standing is not Standing.NOT_EXERCISED]
     messages = [h for h in moved if h.proof.kind is Kind.P2P]
-    others = [h for h in moved if h.proof.kind is not Kind.P2P]
-    return (
-        bool(messages)
-        and all(h.proof.standing is Standing.PROVEN for h in messages)
-        and all(h.proof.standing is Standing.PROVEN or h.refused or h.untold for h in others)
-    )
+    left = [h for h in moved if h.proof.standing is not Standing.PROVEN]
+    excused = all(h.proof.kind is not Kind.P2P and (h.refused or h.untold) for h in left)
+    return bool(messages) and excused
 
 
 def _hear_all(
@@ -245,8 +242,7 @@ def _ending(completed: Completed, known: Sequence[KnownIssue]) -> list[Finding]:
 def _crash(code: int) -> signal.Signals | None:
     """The signal that a program died by: minus its number, or 128 and its number from a launcher.
     SIGTERM is not one: launchers send it to the other ranks when one of them gives up."""
-    number = -code if code < 0 else code - 128
-    return signal.Signals(number) if number in CRASHES else None
+    return next((number for number in CRASHES if code in (-number, 128 + number)), None)
 
 
 def telling(output: str) -> list[str]:

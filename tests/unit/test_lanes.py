@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.lanes import (
+    Heard,
     Line,
     Part,
     Phase,
@@ -59,6 +60,7 @@ def test_a_collective_over_nodes_has_bytes_of_both_classes_in_it() -> None:
     assert wire_says(a_phase(50_000), both) is Wire.CARRIED
     assert wire_says(None, both) is None
     assert wire_says(replace(a_phase(0), bytes=0), both) is Wire.UNREAD
+    assert wire_says(replace(a_phase(1), bytes=1), both) is Wire.CARRIED
 
 
 SHORT, LONG = 8000, 1 << 20  # bytes of payload
@@ -73,6 +75,9 @@ SHORT, LONG = 8000, 1 << 20  # bytes of payload
         ({SHORT: 300, LONG: LONG}, Wire.SPLIT),  # Intel MPI adds up 8 bytes in shared memory
         ({SHORT: SHORT, LONG: 0}, Wire.UNCLEAR),  # so little may be another program's
         ({SHORT: 2049, LONG: LONG}, Wire.SPLIT),
+        ({SHORT: 2049, LONG: 0}, Wire.UNCLEAR),
+        ({SHORT: 0, 262_144: 262_144}, Wire.SPLIT),  # from here on it is no other program's
+        ({SHORT: 0, 262_143: 262_143}, Wire.UNCLEAR),
     ],
 )
 def test_each_part_of_a_phase_is_held_against_its_own_payload(
@@ -123,6 +128,23 @@ def test_the_wire_against_the_signs(claim: str, wire: Wire | None, due: Standing
     assert heard.proof.standing is due
     assert heard.by_wire is (due is Standing.CONTRADICTED)
     assert bool(heard.reason) is (due is not Standing.PROVEN)
+    if due is Standing.PROVEN:
+        assert heard.wire is (wire or Wire.UNREAD)
+
+
+def test_of_several_signs_the_one_that_names_the_lane_is_quoted() -> None:
+    def sign(pattern: str, lane: str, *, beside: bool = False) -> Sign:
+        return Sign(Kind.P2P, Peer.ON_NODE, pattern, lane, proves=True, beside=beside)
+
+    def told(*signs: Sign) -> Heard:
+        output, phase = lines("first\nlane: sm\nlane: sm again", ""), a_phase(0)
+        return hear(Kind.P2P, Peer.ON_NODE, signs, output, phase, ranks=2, wire=None)
+
+    heard = told(sign("first", ""), sign("lane:", "sm", beside=True))
+    assert (heard.proof.standing, heard.proof.lane) == (Standing.PROVEN, "sm")
+    assert heard.proof.sign == "lane: sm"
+    assert heard.beside  # if only one of them is
+    assert not told(sign("lane:", "sm")).beside
 
 
 # ------------------------------------------------------------------ lines and phases
@@ -158,10 +180,26 @@ def test_a_phase_is_found_behind_other_words() -> None:
         {"ok": None},
         {"parts": [{"what": "8 B", "bytes": "7"}]},
         {"parts": [7]},
+        {"parts": [{"what": "8 B", "bytes": 7, "wire": {}}, 7]},
+        {"parts": 7},
+        {"parts": None},
+        {"kind": []},
+        {"peer": {}},
     ],
 )
 def test_a_malformed_phase_is_none(change: dict[str, object]) -> None:
     assert phases(written({**GOOD, **change})) == ()
+
+
+def test_a_phase_is_read_with_its_parts() -> None:
+    parts = [{"what": "8 B", "bytes": 3, "wire": {"lo": 4}}, {"bytes": 4, "wire": {}}]
+    found = phases(written({**GOOD, "parts": parts}))
+    assert found[0].parts == (Part("8 B", 3, (("lo", 4),)), Part("", 4, ()))
+    assert phases(written({**GOOD, "bytes": 0}))[0].bytes == 0
+
+
+def test_a_phase_without_end_is_none() -> None:
+    assert phases('{"mpigraft":"phase","parts":' + "[" * 100_000) == ()
 
 
 def test_counts_that_are_no_counts_are_left_out() -> None:
@@ -231,3 +269,5 @@ def test_lanes_are_named_once() -> None:
     assert named([one, two, one, unnamed]) == "lnx (shm)"
     assert named([fixed]) == "posix shm"
     assert named([unnamed]) == ""
+    assert named([seen("e (?P<lane>x)", "", "e x")]) == ""  # its sign names no lane
+    assert named([seen("f(?P<lane>.*)", "provider", "f "), fixed]) == "posix shm"

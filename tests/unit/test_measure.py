@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft import measure
+from mpigraft.knowledge.loader import issues
 from mpigraft.model import Benchmark, Finding, LaunchState, Layout, Level, RankRecord
 from mpigraft.natives import Natives
 from mpigraft.run import Completed
@@ -121,6 +122,45 @@ def test_a_wrong_world_is_a_mismatch_however_good_the_figures(
     worlds = (Finding(Level.ERROR, "LCH-01", "two worlds of one"),)
     got = judged(ended(lines("latency")), monkeypatch, witness=worlds)
     assert (got.state, got.measurements) == (LaunchState.MISMATCH, ())
+
+
+def test_a_wrong_world_that_had_to_be_ended_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    worlds = (Finding(Level.ERROR, "LCH-01", "two worlds of one"),)
+    got = judged(ended(lines("latency"), late=True), monkeypatch, witness=worlds)
+    assert (got.state, got.measurements) == (LaunchState.TIMEOUT, ())
+    assert [f.code for f in got.findings] == ["LCH-01", "timed-out"]
+
+
+@pytest.mark.parametrize(
+    ("code", "state", "codes"),
+    [
+        (0, LaunchState.FAILED, ["binding", "bad-output"]),
+        (124, LaunchState.TIMEOUT, ["binding", "timed-out", "bad-output"]),
+    ],
+)
+def test_output_that_is_not_the_programs_gives_nothing(
+    code: int, state: LaunchState, codes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = b'{"mpigraft":"value","size":"x"}\n' + lines("latency")
+    noted = (Finding(Level.WARNING, "binding", "ranks share cores"),)
+    got = judged(ended(bad, code=code), monkeypatch, witness=noted)
+    assert (got.state, got.measurements) == (state, ())
+    assert [f.code for f in got.findings] == codes
+    assert [f.level for f in got.findings[1:]] == [Level.ERROR] * (len(codes) - 1)
+
+
+def test_a_failure_names_the_known_issue_and_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = b"x\nOMPI was not built with SLURM's PMI support\n"
+    finding = judged(ended(code=1, stderr=said), monkeypatch).findings[0]
+    issue = next(i for i in issues() if i.id == "LCH-02")
+    assert finding.mend == f"LCH-02: {issue.fix}"
+    assert judged(ended(code=1), monkeypatch).findings[0].why == "it printed nothing"
+
+
+def test_the_last_lines_of_a_failure_are_those_with_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = b"".join(b"line %d\n\n" % n for n in range(20))
+    finding = judged(ended(code=1, stderr=said), monkeypatch).findings[0]
+    assert finding.why.split("\n") == [f"line {n}" for n in range(8, 20)]
 
 
 def test_a_failure_tells_what_was_said_last_without_secrets(

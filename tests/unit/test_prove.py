@@ -224,6 +224,9 @@ def test_evidence_is_kept_for_the_same_contents_only(
     others.append(prove.evidence_key(asking, LAYOUT, programs, boot))
     boot.write_text("second\n")
     others.append(prove.evidence_key(asking, LAYOUT, programs, boot))
+    bare = replace(asking, transport=None, mpi=None)  # neither is known: a key all the same
+    others.append(prove.evidence_key(bare, LAYOUT, programs, boot))
+    others.append(prove.evidence_key(asking, LAYOUT, programs, tmp_path / "no boot_id"))
     assert len({key, *others}) == len(others) + 1
 
 
@@ -262,6 +265,7 @@ def test_two_nodes_over_a_transport_of_one_are_refused() -> None:
     evidence = prove.judge(asking, layout, log.completed, records(2, hosts=2))
     assert not evidence.ok
     reached = [f.seen for f in evidence.findings if f.code == "peer-class"]
+    assert "peer-class" in errors(evidence)
     assert reached == ["ob1-sm cannot reach off-node peers"]
 
 

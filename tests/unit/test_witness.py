@@ -105,6 +105,17 @@ def test_two_libmpis_are_an_error_in_one_rank_and_in_two() -> None:
     assert codes((first, replace(second, libraries=(other,)))) == ["libmpi-several"]
 
 
+def test_other_libraries_are_no_concern() -> None:
+    beside = MappedLibrary("/usr/lib/libc.so.6", 1, 1)
+    assert codes(mapping(beside, RIGHT)) == []
+    assert codes(mapping(beside)) == ["libmpi-none"]
+
+
+def test_without_an_mpi_no_library_is_the_right_one() -> None:
+    found = check_witness(replace(ASKED, mpi=None), LAYOUT, mapping(RIGHT))
+    assert [f.code for f in found] == ["libmpi-unknown"]
+
+
 def test_a_rank_without_libmpi_is_an_error() -> None:
     first, second = mapping(RIGHT)
     assert codes((first, replace(second, libraries=()))) == ["libmpi-none"]
@@ -217,6 +228,7 @@ def test_a_malformed_record_is_a_finding_and_no_crash(tmp_path: Path, data: byte
     found = check_witness(ASKED, LAYOUT, ranks)
     assert found[0].code == "witness-unreadable"
     assert found[0].seen.startswith("n0.6.json: ")
+    assert data != b"[1]" or found[0].seen.endswith("not an object")
 
 
 @given(st.binary(max_size=200))

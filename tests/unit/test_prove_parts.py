@@ -1,0 +1,121 @@
+"""The parts of a judgement, each by itself: what a whole probe would cover up for one another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mpigraft import prove
+from mpigraft.lanes import Heard, Wire
+from mpigraft.model import Evidence, Finding, Kind, KnownIssue, Level, Peer, Proof, Standing
+from tests.unit.probes import LAYOUT, configuration, errors, judged, recorded, records
+
+LNX = "openmpi-5.0.11--ofi-lnx"
+P, N, C, X = Standing.PROVEN, Standing.NO_EVIDENCE, Standing.CONTRADICTED, Standing.NOT_EXERCISED
+ISSUE = KnownIssue("ABC-01", "it hangs", "all", "a race", "upgrade", (), ())
+
+
+def heard(standing: Standing, kind: Kind = Kind.P2P, lane: str = "") -> Heard:
+    return Heard(proof=Proof(Peer.ON_NODE, kind, standing, lane, "its line"))
+
+
+def of_lanes(*several: Heard, known: tuple[KnownIssue, ...] = (), ended: bool = True) -> list[str]:
+    found = prove._of_lanes("asked", several, known, ended=ended)
+    return [f"{f.level} {f.code}" for f in found]
+
+
+def test_a_finding_that_was_forgotten_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgotten(*_: object, **__: object) -> list[Finding]:
+        return []
+
+    log = recorded("openmpi-5.0.11--not-lnx-noshm")
+    assert errors(judged(log, "ofi-lnx")) == ["wire-contradiction"]
+    monkeypatch.setattr(prove, "_of_lanes", forgotten)
+    evidence = judged(log, "ofi-lnx")
+    assert errors(evidence) == []
+    assert not evidence.ok
+
+
+def test_without_a_transport_nothing_is_proven() -> None:
+    log = recorded(LNX)
+    asking = replace(configuration(log.identity, "ofi-lnx"), transport=None)
+    evidence = prove.judge(asking, LAYOUT, log.completed, log.ranks)
+    assert not evidence.ok
+    assert (evidence.asked, evidence.ran) == ("", "not known")
+    assert "no transport cannot reach on-node peers" in [f.seen for f in evidence.findings]
+
+
+def test_a_lane_that_nobody_used_is_not_in_the_label() -> None:
+    used, unused = heard(P, lane="sm"), heard(X, Kind.ONE_SIDED)
+    assert prove.ran([used, unused]) == "sm"
+    assert prove.ran([used, heard(N, Kind.ONE_SIDED)]) == "p2p sm, one-sided not known"
+    assert prove.ran([heard(N), heard(N, Kind.ONE_SIDED)]) == ""
+    assert prove.ran([]) == ""
+
+
+def failed(stdout: bytes, stderr: bytes, count: int = 2) -> Evidence:
+    log = recorded(LNX)
+    done = replace(log.completed, code=1, stdout=stdout, stderr=stderr)
+    return prove.judge(configuration(log.identity, "ofi-lnx"), LAYOUT, done, records(count))
+
+
+def test_the_end_is_told_by_whichever_stream_has_it() -> None:
+    assert "no such host" in failed(b"no such host\n", b"").findings[0].seen
+    both = failed(b"of stdout\n", b"of stderr\n").findings[0].seen
+    assert "of stderr" in both
+    assert "of stdout" not in both
+
+
+def test_what_a_probe_lacks_is_not_said_of_one_that_failed() -> None:
+    assert "not-exercised" not in errors(failed(b"", b"gone", count=1))
+    assert of_lanes(heard(N), ended=False) == []
+    assert of_lanes(heard(X)) == ["error not-exercised"]
+    assert of_lanes(heard(X), ended=False) == []
+
+
+def test_an_mpi_that_never_says_is_excused_for_all_but_messages() -> None:
+    for kind, level in (
+        (Kind.P2P, "error"),
+        (Kind.ONE_SIDED, "warning"),
+        (Kind.COLLECTIVE, "warning"),
+    ):
+        assert of_lanes(replace(heard(N, kind), untold=True)) == [f"{level} no-evidence"]
+        assert of_lanes(heard(N, kind)) == ["error no-evidence"]
+
+
+def test_only_a_proven_lane_is_said_to_be_beside_or_unclear() -> None:
+    proven = replace(heard(P, lane="sm"), beside=True, wire=Wire.UNCLEAR)
+    assert of_lanes(proven) == ["warning lane-beside", "warning wire-unclear"]
+    other = replace(proven, proof=heard(C, lane="tcp").proof)
+    assert of_lanes(other) == ["error transport-mismatch"]
+
+
+def test_a_mismatch_says_why_and_what_to_do() -> None:
+    (plain,) = prove._mismatches("asked", [heard(C, lane="tcp")], ())
+    assert plain.seen == "p2p on-node: asked for asked, ran tcp: the library says: its line"
+    assert plain.mend.startswith("force the top layer")
+    assert plain.why == prove.MISLABELLED
+    (known,) = prove._mismatches("asked", [heard(C, lane="tcp")], (ISSUE,))
+    assert (known.code, known.mend) == ("ABC-01", "upgrade")
+    assert known.why == "ABC-01: it hangs; a race"
+    by_wire = replace(heard(C, lane="tcp"), by_wire=True, reason="bytes crossed")
+    (wire,) = prove._mismatches("asked", [by_wire], (ISSUE,))
+    assert "ran tcp: bytes crossed: its line" in wire.seen
+    assert wire.code == "wire-contradiction"
+    assert "idle host" in wire.mend
+
+
+def test_peers_out_of_reach_are_an_error() -> None:
+    (found,) = prove._unreachable(None, [heard(N)])
+    assert (found.level, found.code) == (Level.ERROR, "peer-class")
+    assert prove._unreachable(None, [heard(X)]) == []
+
+
+@pytest.mark.parametrize("broken", ['"parts":7', '"parts":null', '"kind":[]', '"peer":{}'])
+def test_a_malformed_phase_is_a_finding_and_no_crash(broken: str) -> None:
+    log = recorded(LNX)
+    # of two keys of one name the last counts
+    done = log.edited(r'("kind":"p2p".*)}', rf"\1,{broken}}}")
+    evidence = prove.judge(configuration(log.identity, "ofi-lnx"), LAYOUT, done, log.ranks)
+    assert "probe-incomplete" in errors(evidence)
