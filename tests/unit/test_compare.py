@@ -184,6 +184,14 @@ def test_noise_counts_the_pairs_cells_that_would_have_been_called() -> None:
     assert (noise.false_verdicts, noise.cells, noise.margin) == (2, 5, 0.03)
 
 
+def test_how_well_a_cell_is_known_is_told_per_benchmark() -> None:
+    wild = campaign(lambda turn, _: math.exp(8 * SPREAD[turn]), benchmark="native:bibw")
+    tame = campaign(around(1.0))
+    alone = {n.benchmark: n for rows in (tame, wild) for n in compared(rows).noise}
+    assert alone["native:bibw"].spread > 2 * alone["native:latency"].spread
+    assert {n.benchmark: n for n in compared([*tame, *wild]).noise} == alone
+
+
 def test_the_pairs_cells_that_reach_back_to_one_are_no_false_verdicts() -> None:
     def wide(turn: int, _: int) -> float:
         return math.exp((0.0, 0.1, 0.2, 0.3, 0.4, 0.5)[turn] - 0.08)

@@ -188,6 +188,22 @@ def test_the_baseline_is_the_campaigns_or_the_one_that_is_named() -> None:
         assert "mpi@k1" in caught.value.mend
 
 
+def test_a_whole_name_is_meant_although_others_begin_with_it() -> None:
+    rows = [r._replace(configuration="k0b") if r.configuration == "k1" else r
+            for r in campaign(around(0.5), around(2.0))]  # fmt: skip
+    assert compared(rows, baseline="k0").baseline == "mpi@k0"
+    with pytest.raises(UsageError, match="several") as caught:
+        compared(rows, baseline="mpi@k")
+    assert caught.value.mend == "name one of: mpi@k0, mpi@k0b"
+
+
+def test_a_configuration_without_values_is_no_baseline() -> None:
+    rows = campaign(around(0.5))
+    with pytest.raises(UsageError, match="has no values") as caught:
+        under_test.compare(CAMPAIGN, arms("k0", "k1"), rows, baseline="k1")
+    assert caught.value.mend == "name one of: mpi@base, mpi@k0"
+
+
 def test_a_baseline_that_never_ran_is_replaced_and_that_is_said() -> None:
     rows = [r for r in campaign(around(0.5), around(2.0)) if r.configuration != "base"]
     found = compared(rows)

@@ -1,0 +1,74 @@
+"""Every small change of the code that decides what a probe or a launch proves is noticed by the
+tests of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from mpigraft import lanes, measure, prove, witness
+from tests.unit import (
+    mutator,
+    test_lanes,
+    test_measure,
+    test_prove,
+    test_prove_parts,
+    test_prove_recorded,
+    test_witness,
+)
+from tests.unit.mutator import checks, mutants, survivors
+
+PROVE = (
+    "TIMED_OUT", "judge", "worth_repeating", "_all_proven", "_hear_all", "_label", "ran",
+    "_context", "_ending", "_crash", "_known", "_of_lanes", "_mismatches", "_unreachable",
+    "_of_phases", "evidence_key", "_parameters", "telling", "TAIL_LINES",
+)  # fmt: skip
+LANES = (
+    "CARRIED", "QUIET", "LONG", "SLACK", "phases", "_phase", "_part",
+    "_counts", "exercised", "placed", "phase_of", "expected", "wire_says", "apart", "_crossed",
+    "look", "named", "hear", "_all_seen", "_missing", "_with_wire",
+)  # fmt: skip
+WITNESS = (
+    "UNREAD", "read_witness", "_record", "_whole", "_text", "check_witness", "_world",
+    "_hosts", "libmpis", "_library", "_binding",
+)  # fmt: skip
+MEASURE = ("TIMED_OUT", "outcome", "_errors", "_ending", "_missing", "_finding")
+
+PROOFS = (test_prove, test_prove_parts, test_prove_recorded, test_witness)
+
+
+@pytest.mark.parametrize(
+    ("module", "tests", "only"),
+    [
+        (prove, PROOFS, PROVE),
+        (lanes, (test_lanes, *PROOFS), LANES),
+        (witness, (test_witness, *PROOFS), WITNESS),
+        (measure, (test_measure,), MEASURE),
+    ],
+    ids=["prove", "lanes", "witness", "measure"],
+)
+def test_every_change_is_noticed(
+    module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...]
+) -> None:
+    alive = survivors(module, only, [check for test in tests for check in checks(test)])
+    assert not alive, "\n".join(["nothing noticed:", *alive])
+
+
+def test_code_that_is_put_in_place_unchanged_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails the checks above is the change, and not that the code was exchanged."""
+
+    def nothing(*_: object) -> str:
+        return "itself"
+
+    monkeypatch.setattr(mutator, "_mutate", nothing)
+    for module, tests, only in (
+        (prove, test_prove_parts, ("judge", "_crash", "TIMED_OUT")),
+        (lanes, test_lanes, ("hear", "_crossed", "LONG")),
+        (witness, test_witness, ("check_witness", "_record", "UNREAD")),
+        (measure, test_measure, ("outcome",)),
+    ):
+        assert module.__file__
+        due = [m.name for m in mutants(Path(module.__file__).read_text(), only)]
+        assert survivors(module, only, checks(tests)) == due
