@@ -219,6 +219,17 @@ def test_imported_tables_compare_as_published(run: Run) -> None:
     assert "single run has no interval" in run("compare").out
 
 
+def test_a_damaged_file_of_the_store_is_said_in_every_form(
+    run: Run, measured: Store, tmp_path: Path
+) -> None:
+    (measured.folder / "broken.sqlite").write_bytes(b"no database" * 100)
+    out = tmp_path / "report.html"
+    assert run("report", "-o", str(out)).code == 0
+    for words in ((), ("--brief",), ("--json",), ("--markdown",)):
+        assert "broken" in run("compare", *words).out
+    assert "broken.sqlite" in out.read_text(encoding="utf-8")
+
+
 # ------------------------------------------------------------------ report
 
 

@@ -29,6 +29,7 @@ from mpigraft.model import (
 from mpigraft.report import ReportData, html, labels
 from mpigraft.report.curves import curves, median_interval
 from mpigraft.report.html_tables import verdict_class
+from mpigraft.report.method import method
 from tests.unit.report_samples import BASELINE, campaign_data, olivia, small_data
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "col"}
@@ -222,6 +223,44 @@ def test_imported_tables_say_what_they_cannot_say() -> None:
     assert "these figures were imported" in page.words
     assert "Bands" not in page.words
     assert "Each round starts" not in page.words
+
+
+def with_rounds(*rounds: int) -> ReportData:
+    """Cells with these numbers of rounds in turn."""
+    data = small_data()
+    turns = itertools.cycle(rounds)
+    groups = tuple(
+        replace(g, cells=tuple(replace(c, rounds=next(turns)) for c in g.cells))
+        for g in data.comparison.groups
+    )
+    return replace(data, comparison=replace(data.comparison, groups=groups))
+
+
+def test_the_method_is_the_one_that_these_rounds_had() -> None:
+    said = {n: " ".join(method(with_rounds(*n))) for n in ((11,), (12,), (6, 20))}
+    assert "Student" in said[11,]
+    assert "order statistics" not in said[11,]
+    assert "order statistics" in said[12,]
+    assert "Student" not in said[12,]
+    assert "order statistics" in said[6, 20]
+    assert "Student" in said[6, 20]
+    assert not [text for text in said.values() if "bootstrap" in text]
+    data = with_rounds(6)
+    cells = tuple(replace(c, low=None) for c in data.comparison.groups[0].cells)
+    group = replace(data.comparison.groups[0], cells=cells)
+    none = replace(data, comparison=replace(data.comparison, groups=(group,)))
+    assert "none has an interval" in " ".join(method(none))
+
+
+def test_several_allocations_are_said_and_a_resumed_round_is_not_another() -> None:
+    data = with_rounds(6)
+    other = replace(data.allocations[0], id="a2")
+    late = tuple(r._replace(allocation="a2") if r.round > 2 else r for r in data.values)
+    two = replace(data, allocations=(*data.allocations, other), values=late)
+    assert "bootstrap over the 2 allocations" in " ".join(method(two))
+    split = tuple(r._replace(allocation="a2" if i % 2 else "a1") for i, r in enumerate(data.values))
+    one = replace(data, allocations=(*data.allocations, other), values=split)
+    assert "one allocation" in " ".join(method(one))
 
 
 def test_a_benchmark_without_sizes_has_one_chart() -> None:

@@ -5,7 +5,7 @@ Each form is a function from `ReportData` to text; the same input gives the same
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mpigraft.model import (
@@ -51,20 +51,25 @@ def load(
     configurations = tuple(store.configurations(campaign.id))
     allocations = tuple(store.allocations(campaign.id))
     values = tuple(store.values(campaign.id))
+    comparison = compare(
+        campaign,
+        configurations,
+        values,
+        baseline=baseline,
+        margin=margin,
+        allocations=allocations,
+    )
+    evidence = tuple(store.evidence(campaign.id))
+    launches = tuple(store.launches(campaign.id))
+    # Last: files are read as they are asked for, and what could not be read may be missing here.
+    findings = (*comparison.findings, *store.findings)
     return ReportData(
-        comparison=compare(
-            campaign,
-            configurations,
-            values,
-            baseline=baseline,
-            margin=margin,
-            allocations=allocations,
-        ),
+        comparison=replace(comparison, findings=findings),
         campaign=campaign,
         configurations=configurations,
-        evidence=tuple(store.evidence(campaign.id)),
+        evidence=evidence,
         allocations=allocations,
-        launches=tuple(store.launches(campaign.id)),
+        launches=launches,
         values=values,
         margin=margin,
     )

@@ -17,28 +17,9 @@ from mpigraft.report import ReportData, cost, html_evidence, html_provenance, ht
 from mpigraft.report.curves import curves, has_curve
 from mpigraft.report.headline import headline
 from mpigraft.report.markup import Html, el, foreign, join
+from mpigraft.report.method import method
 from mpigraft.report.sections import Section, sections
 from mpigraft.report.trouble import trouble
-
-METHOD = (
-    "Each round starts every configuration once and the baseline twice, in random order; the "
-    "number of rounds is fixed before the start. A launch gives one value per size, the median "
-    "of its iterations. A ratio divides a launch's value by the geometric mean of the baseline's "
-    "two launches of the same round; the ratio shown is the median over rounds.",
-    "Intervals are 95 %, by bootstrap over allocations, then rounds. Faster or slower: the "
-    "interval lies outside the margin, which is the one asked for (3 % unless said otherwise) or "
-    "what the baseline typically differs from itself, if that is more. Equivalent: the interval "
-    "lies inside the margin asked for. Everything else is inconclusive, and so is everything "
-    "with fewer than 6 rounds.",
-    "A whole curve is called by a joint test over its sizes (sign flips, largest |T|), because "
-    "sizes are correlated and wins clump. Times below 1 and bandwidths above 1 are better than "
-    "the baseline.",
-)
-IMPORTED = (
-    "These tables were measured elsewhere and imported. Runs that were not alternated cannot be "
-    "paired, and a single run has no interval: how much of a ratio is chance is unknown, so every "
-    "verdict is inconclusive. Times below 1 and bandwidths above 1 are better than the baseline.",
-)
 
 
 def render(data: ReportData) -> str:
@@ -159,7 +140,7 @@ def _main(data: ReportData) -> list[Html]:
         _part("noise", "How sure this is", html_tables.noise(data)),
         _part("evidence", "Evidence and provenance", html_evidence.evidence(data)),
         _part("machine", "Machine", html_provenance.machine(data)),
-        _part("method", "Method", *(el("p", text) for text in _method(data))),
+        _part("method", "Method", *(el("p", text) for text in method(data))),
     ]
     return parts
 
@@ -177,10 +158,6 @@ def _curves(data: ReportData) -> Html | None:
         return None
     items = (el("li", foreign(words.unbroken(line))) for line in lines)
     return el("details", el("summary", "Curve by curve"), el("ul", *items))
-
-
-def _method(data: ReportData) -> tuple[str, ...]:
-    return IMPORTED if data.comparison.origin is Origin.IMPORT else METHOD
 
 
 def _part(name: str, title: str, *content: object, class_: str | None = None) -> Html:

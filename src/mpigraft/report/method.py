@@ -1,0 +1,74 @@
+"""How the figures of one campaign were come by: what was done here, not what could have been.
+
+docs/method.md has the reasons; `stats` and `compare` do it.
+"""
+
+from __future__ import annotations
+
+from mpigraft.compare import MIN_ROUNDS
+from mpigraft.model import Origin
+from mpigraft.report import ReportData, words
+from mpigraft.report.sections import cells
+from mpigraft.stats import EXACT_FROM
+
+BETTER = "Times below 1 and bandwidths above 1 are better than the baseline."
+IMPORTED = (
+    "These tables were measured elsewhere and imported. Runs that were not alternated cannot be "
+    "paired, and a single run has no interval: how much of a ratio is chance is unknown, so every "
+    f"verdict is inconclusive. {BETTER}",
+)
+STUDENT = "Student's t on the logarithms of the ratios"
+ORDER = "order statistics of the median, which ask nothing of the distribution"
+
+
+def method(data: ReportData) -> tuple[str, ...]:
+    """Paragraphs: how it was measured, what the intervals are, how verdicts fall."""
+    if data.comparison.origin is Origin.IMPORT:
+        return IMPORTED
+    return (
+        "Each round starts every configuration once and the baseline twice, in random order; the "
+        "number of rounds is fixed before the start. A launch gives one value per size, the "
+        "median of its iterations. A ratio divides a launch's value by the geometric mean of the "
+        "baseline's launches of the same round; the ratio shown is the median over rounds.",
+        f"{_intervals(data)} Faster or slower: the interval lies outside the margin, which is "
+        f"{words.percent(data.margin)} or what the baseline typically differs from itself, if "
+        f"that is more. Equivalent: the interval lies within {words.percent(data.margin)}. "
+        "Everything else is inconclusive, and so is everything with fewer than "
+        f"{MIN_ROUNDS} rounds.",
+        "A whole curve is called by a joint test over its sizes (sign flips, largest |T|), "
+        f"because sizes are correlated and wins clump. {BETTER}",
+    )
+
+
+def _intervals(data: ReportData) -> str:
+    """Which interval the cells of this campaign have: that depends on their rounds."""
+    counts = {c.rounds for c in cells(data.comparison) if c.low is not None}
+    if not counts:
+        return "No ratio has two rounds, so none has an interval."
+    if max(counts) < EXACT_FROM:
+        said = f"Intervals are 95 %, by {STUDENT}, as there are fewer than {EXACT_FROM} rounds."
+    elif min(counts) >= EXACT_FROM:
+        said = f"Intervals are 95 %, by {ORDER}, as there are {EXACT_FROM} rounds or more."
+    else:
+        said = (
+            f"Intervals are 95 %: by {ORDER}, for cells with {EXACT_FROM} rounds or more; by "
+            f"{STUDENT} for those with fewer."
+        )
+    number = _allocations(data)
+    if number > 1:
+        return (
+            f"{said} Where the bootstrap over the {number} allocations, then over the rounds of "
+            "each, is wider, the interval reaches as far as that."
+        )
+    return f"{said} All rounds are of one allocation: other nodes are not accounted for."
+
+
+def _allocations(data: ReportData) -> int:
+    """Allocations that the rounds count for: one that was killed within a round and went on
+    on the same host shares that round with the next, which is how `blocks` numbers them."""
+    hosts = {a.id: a.host for a in data.allocations}
+    first: dict[tuple[str, int], str] = {}
+    for row in data.values:
+        place = (hosts.get(row.allocation, row.allocation), row.round)
+        first.setdefault(place, row.allocation)
+    return len(set(first.values()))
