@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mpigraft.wish import Wish
 
 Words = list[str] | None
+START_S = 2.0  # of a small launch on one node, from mpiexec to MPI_Finalize
 
 
 def command(
@@ -116,7 +117,7 @@ def _bench(
     else:
         planned = campaign.plan(wish, machine)
     if dry_run:
-        _show_plan(planned)
+        out("\n".join(plan_lines(planned)))
         return
     with Progress() as progress:
         identity = pipeline.bench(planned, machine, store, progress, identity)
@@ -147,23 +148,45 @@ def _refuse_login_node(machine: Machine, here: bool) -> None:
     )
 
 
-def _show_plan(planned: Campaign) -> None:
-    """What would be started: one line per configuration, then the order of the first round."""
+def plan_lines(planned: Campaign) -> list[str]:
+    """What would be started: one line per configuration, then the order of the first round.
+
+    Values of secrets are struck out: a configuration's id has its settings in it.
+    """
+    from mpigraft import env
     from mpigraft.campaign import schedule
 
     steps = schedule(planned)
     wish = planned.wish
-    out(f"{len(steps)} launches: {wish.rounds} rounds, seed {wish.seed}")
-    out(f"baseline: {planned.baseline.id}")
-    out("benchmarks: " + ", ".join(b.key for b in planned.benchmarks))
-    out(f"sizes: {wish.min_size} B to {wish.max_size} B, {wish.budget_ms:g} ms each")
+    lines = [
+        f"{len(steps)} launches: {wish.rounds} rounds, seed {wish.seed}",
+        _estimate(planned, len(steps)),
+        f"baseline: {planned.baseline.id}",
+        "benchmarks: " + ", ".join(b.key for b in planned.benchmarks),
+        f"sizes: {wish.min_size} B to {wish.max_size} B, {wish.budget_ms:g} ms each",
+    ]
     for configuration in planned.configurations:
-        out(f"configuration: {configuration.id}")
+        lines.append(f"configuration: {configuration.id}")
         transport = configuration.transport
         for row in transport.env if transport else ():
             value = "(dropped)" if row.value is None else row.value
-            out(f"    {row.scope}: {row.name}={value}  [{row.source}]")
-    for who, why in planned.skipped:
-        out(f"left out: {who}: {why}")
+            lines.append(f"    {row.scope}: {row.name}={value}  [{row.source}]")
+    lines += [f"left out: {who}: {why}" for who, why in planned.skipped]
     first = [s for s in steps if s.round == 0]
-    out("first round: " + ", ".join(f"{s.configuration.id} {s.layout.key}" for s in first))
+    lines.append("first round: " + ", ".join(f"{s.configuration.id} {s.layout.key}" for s in first))
+    return [env.redact(line) for line in lines]
+
+
+def _estimate(planned: Campaign, launches: int) -> str:
+    """About how long it takes. Each pair of configuration and layout is proved by one launch
+    more; validation and warm-up are off the budget's clock and add about half of it."""
+    wish = planned.wish
+    sizes = wish.max_size.bit_length() - wish.min_size.bit_length() + 1
+    budget_s = len(planned.benchmarks) * sizes * wish.budget_ms / 1000
+    launch_s = START_S + 1.5 * budget_s
+    all_s = launch_s * (launches + len(planned.configurations) * len(planned.layouts))
+    took = f"{all_s / 60:.0f} minutes" if all_s >= 90 else f"{all_s:.0f} seconds"
+    return (
+        f"estimate: about {took}, at {launch_s:.1f} s a launch; "
+        "slow transports and many ranks take longer"
+    )

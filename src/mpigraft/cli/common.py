@@ -48,3 +48,11 @@ def console(*, stderr: bool = False) -> Console:
 def out(text: str) -> None:
     """Print a document or a line to stdout as it is."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def tell(text: str) -> None:
+    """Print a line or a message to stderr. Values of secrets are struck out: what is told may
+    quote a setting, and a setting may repeat one."""
+    from mpigraft import env
+
+    print(env.redact(text), file=sys.stderr)

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from mpigraft import __version__
-from mpigraft.cli.common import Settings, default_store
+from mpigraft.cli.common import Settings, default_store, tell
 from mpigraft.errors import MpigraftError
 
 # What `mpigraft --help` says of each command.
@@ -82,9 +82,9 @@ def settings(
     Start with `mpigraft discover`, then `mpigraft bench --quick` and `mpigraft report`.
     """
     if verbose:
-        from mpigraft import env, run
+        from mpigraft import run
 
-        run.verbose = lambda line: print(f"+ {env.redact(line)}", file=sys.stderr)
+        run.verbose = lambda line: tell(f"+ {line}")
     del version  # _version has answered
     ctx.obj = Settings(store=store or default_store(), verbose=verbose)
 
@@ -102,14 +102,13 @@ def main(argv: list[str] | None = None) -> None:
         code = load(words)(words, standalone_mode=False) or 0
     except MpigraftError as error:
         code = error.code
-        print(f"mpigraft: {error}", file=sys.stderr)
+        tell(f"mpigraft: {error}")
     except typer.TyperException as error:  # typer has a click of its own: never import click
         code = 2
-        print(f"mpigraft: {error.format_message()}", file=sys.stderr)
-        print("what to do: mpigraft COMMAND --help", file=sys.stderr)
+        tell(f"mpigraft: {error.format_message()}\nwhat to do: mpigraft COMMAND --help")
     except (KeyboardInterrupt, typer.Abort):
         code = 130
-        print("mpigraft: interrupted; what was measured is stored", file=sys.stderr)
+        tell("mpigraft: interrupted; what was measured is stored")
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from types import TracebackType
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from mpigraft import env
 from mpigraft.campaign import Campaign, Step
 from mpigraft.cli.common import console
 from mpigraft.measure import Outcome
@@ -35,7 +34,7 @@ class Progress:
         self.launches = 0
         self.done = 0
         self.round = -1
-        self.started = time.monotonic()
+        self.spent_s = 0.0  # in launches: the time that transports were proved in says nothing
 
     def __enter__(self) -> Progress:
         self.bar.start()
@@ -65,6 +64,7 @@ class Progress:
 
     def launched(self, step: Step, outcome: Outcome, wall_s: float) -> None:
         self.done += 1
+        self.spent_s += wall_s
         if step.round != self.round:
             self.round = step.round
             self.started_round(step.round)
@@ -82,12 +82,9 @@ class Progress:
         """In a pipe a bar is noise: one line a round, with the time left."""
         if self.live:
             return
-        spent = time.monotonic() - self.started
-        left = spent / self.done * (self.launches - self.done)
-        print(
-            f"round {number + 1}/{self.rounds}, about {left / 60:.1f} minutes left",
-            file=sys.stderr,
-        )
+        left = self.spent_s / self.done * (self.launches - self.done)
+        self._say(f"round {number + 1}/{self.rounds}, about {left / 60:.1f} minutes left")
 
     def _say(self, line: str) -> None:
-        self.bar.console.print(line, soft_wrap=True)
+        """Values of secrets are struck out: a configuration's id has its settings in it."""
+        self.bar.console.print(env.redact(line), soft_wrap=True)
