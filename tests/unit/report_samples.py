@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 from mpigraft.model import (
@@ -228,6 +229,26 @@ def data_of(found: Comparison, rounds: int) -> ReportData:
         allocations=(AllocationRecord("a1", found.campaign, campaign.created, "node1", machine()),),
         launches=launches(names, rounds),
         values=tuple(row for row in values(rounds) if row.configuration[4:] in names),
+    )
+
+
+def single_data() -> ReportData:
+    """A campaign of the baseline alone: nothing is compared."""
+    data = small_data()
+    told = (f"only {BASELINE} has values: there is nothing to compare it with",)
+    return replace(
+        data,
+        comparison=replace(data.comparison, groups=(), findings=(), summary=told),
+        configurations=data.configurations[:1],
+        evidence=data.evidence[:1],
+        launches=tuple(x for x in data.launches if x.configuration == f"key:{BASELINE}"),
+        values=tuple(
+            row
+            for row in data.values
+            if row.configuration == f"key:{BASELINE}"
+            and row.benchmark in ("native:latency", "native:bw")
+            and row.size in (8, 1 << 10, 1 << 16, 1 << 22)
+        ),
     )
 
 

@@ -30,7 +30,7 @@ from mpigraft.report import ReportData, html, labels
 from mpigraft.report.curves import curves, median_interval
 from mpigraft.report.html_tables import verdict_class
 from mpigraft.report.method import method
-from tests.unit.report_samples import BASELINE, campaign_data, olivia, small_data
+from tests.unit.report_samples import BASELINE, campaign_data, olivia, single_data, small_data
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "col"}
 EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)>\"'&"
@@ -275,6 +275,15 @@ def test_a_benchmark_without_sizes_has_one_chart() -> None:
     page = Page(html.render(ReportData(replace(data.comparison, groups=groups, noise=()))))
     charts = [a["data-kind"] for a in page.all("div") if a.get("class") == "chart"]
     assert charts == ["ratio"]
+
+
+def test_a_single_configuration_shows_its_own_values() -> None:
+    text = body_of(single_data())
+    assert text.count('<table class="figures">') == 2
+    assert f"{BASELINE} at native:latency on 1x2: latency in us, lower is better" in text
+    assert "0 cells" not in text
+    assert '<table class="glance">' not in text
+    Page(html.render(single_data()))
 
 
 def test_nothing_at_all_is_still_a_page() -> None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 from hypothesis import given
@@ -27,8 +28,9 @@ from mpigraft.model import (
     Verdict,
 )
 from mpigraft.report import ReportData, cost, headline, markdown, terminal, trouble, words
+from mpigraft.report.alone import alone
 from mpigraft.report.sections import sections
-from tests.unit.report_samples import BASELINE, campaign_data, olivia, small_data
+from tests.unit.report_samples import BASELINE, campaign_data, olivia, single_data, small_data
 
 KEPT = Path(__file__).parents[1] / "data/report"
 
@@ -53,6 +55,8 @@ def shown(data: ReportData, *, brief: bool = False, encoding: str = "utf-8") -> 
         ("brief.txt", lambda: shown(small_data(), brief=True)),
         ("ascii.txt", lambda: shown(small_data(), brief=True, encoding="ascii")),
         ("imported.txt", lambda: shown(olivia(), brief=True)),
+        ("single.txt", lambda: shown(single_data())),
+        ("single.md", lambda: markdown.render(single_data())),
         ("campaign.md", lambda: markdown.render(small_data())),
     ],
 )
@@ -159,7 +163,31 @@ def test_nothing_compared_is_said_and_does_not_fail() -> None:
     empty = replace(data.comparison, groups=(), noise=(), summary=("only one has values",))
     text = shown(ReportData(empty))
     assert "only one has values" in text
-    assert "0 faster" in text
+    assert "0 faster" not in text
+    assert "0 cells" not in text
+    assert "6 rounds; nothing to compare" in text
+
+
+def test_a_single_configuration_shows_its_own_values() -> None:
+    data = single_data()
+    latency, bandwidth = alone(data)[1], alone(data)[0]
+    assert (latency.unit, bandwidth.unit) == ("us", "MB/s")
+    at_8 = [r.value for r in data.values if (r.benchmark, r.size) == ("native:latency", 8)]
+    figure = latency.figures[0]
+    assert (figure.size, figure.launches) == (8, 6)
+    assert figure.value == pytest.approx(median(at_8))
+    assert figure.interval == (min(at_8), max(at_8))
+    assert f"{words.number(figure.value)} at 8 B" in shown(data, brief=True)
+    assert alone(small_data()) == ()
+
+
+def test_a_line_break_in_a_finding_is_white_space() -> None:
+    data = small_data()
+    finding = Finding(Level.WARNING, "x", "two\n  lines", "why\tso\n\nmore", "do\r\nthis")
+    text = shown(replace(data, comparison=replace(data.comparison, findings=(finding,))))
+    assert "warning x: two lines\n" in text
+    assert "what to do: do this\n" in text
+    assert "\\x" not in text
 
 
 # ------------------------------------------------------------------ words

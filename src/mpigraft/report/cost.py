@@ -34,6 +34,8 @@ class Honesty:
     @property
     def line(self) -> str:
         """One sentence, most important limit first."""
+        if not self.cells:
+            return self._uncompared
         if self.single:
             return (
                 f"{rounds(self.rounds)}: a value without an interval, "
@@ -47,10 +49,25 @@ class Honesty:
             parts.append(
                 f"the A/A pair, where nothing differs, gave {self.false_verdicts}/{self.aa_cells}"
             )
-        if self.target_rounds is not None and self.target_rounds > self.rounds:
-            cost = f"±{words.percent(TARGET)} needs about {self.target_rounds} rounds"
-            parts.append(cost + _took(self.target_rounds, self.round_s))
+        return "; ".join([*parts, *self._cost])
+
+    @property
+    def _uncompared(self) -> str:
+        """What is known where only the baseline has values."""
+        parts = [f"{rounds(self.rounds)}; nothing to compare"]
+        if self.spread is not None:
+            known = words.percent(self.spread)
+            parts.append(f"what equals the baseline would be known to ±{known} of it")
+            parts += self._cost
         return "; ".join(parts)
+
+    @property
+    def _cost(self) -> list[str]:
+        """What the target would take, where it was missed."""
+        if self.target_rounds is None or self.target_rounds <= self.rounds:
+            return []
+        cost = f"±{words.percent(TARGET)} needs about {self.target_rounds} rounds"
+        return [cost + _took(self.target_rounds, self.round_s)]
 
 
 def honesty(data: ReportData) -> Honesty:

@@ -14,6 +14,7 @@ from importlib import resources
 import mpigraft
 from mpigraft.model import Origin
 from mpigraft.report import ReportData, cost, html_evidence, html_provenance, html_tables, words
+from mpigraft.report.alone import alone
 from mpigraft.report.curves import curves, has_curve
 from mpigraft.report.headline import headline
 from mpigraft.report.markup import Html, el, foreign, join
@@ -129,9 +130,8 @@ def _label(section: Section, data: ReportData) -> str:
 def _main(data: ReportData) -> list[Html]:
     found = sections(data.comparison)
     known = words.unbroken(cost.honesty(data).line) + "."
-    table = html_tables.glance(found, data.comparison.baseline, _absent(data))
     sure = el("p", known, class_="sub")
-    parts = [_part("glance", "At a glance", _legend(), table, sure, _curves(data))]
+    parts = [_part("glance", "At a glance", *_glance(data), sure, _curves(data))]
     problems = trouble(data)
     if problems:
         parts.append(_part("findings", "Findings", html_evidence.findings(problems)))
@@ -143,6 +143,17 @@ def _main(data: ReportData) -> list[Html]:
         _part("method", "Method", *(el("p", text) for text in method(data))),
     ]
     return parts
+
+
+def _glance(data: ReportData) -> list[Html]:
+    """The overview; of a single configuration its own values, since there is no ratio."""
+    baseline = data.comparison.baseline
+    found = sections(data.comparison)
+    overview = [_legend(), html_tables.glance(found, baseline, _absent(data))]
+    own = [html_tables.alone(one, baseline) for one in alone(data)]
+    if found or not own:
+        return overview
+    return [*own, *(overview[1:] if _absent(data) else [])]
 
 
 def _absent(data: ReportData) -> list[str]:

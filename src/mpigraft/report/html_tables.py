@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mpigraft.model import Cell, CellGroup, Verdict
 from mpigraft.report import ReportData, cost, words
+from mpigraft.report.alone import Alone
 from mpigraft.report.markup import Html, el, hidden, join, scrolling, table
 from mpigraft.report.sections import Section
 
@@ -135,6 +136,20 @@ def _figures_row(cell: Cell) -> Html:
         f"{words.VERDICTS[cell.verdict]} {cell.verdict}{needs}",
     )
     return el("tr", el("th", words.size(cell.size), scope="row"), *(el("td", c) for c in columns))
+
+
+def alone(one: Alone, baseline: str) -> Html:
+    """The baseline's own values on one benchmark, where there is nothing to compare."""
+    caption = (
+        f"{baseline} at {one.benchmark} on {one.place}: {one.metric} in {one.unit}, "
+        f"{words.better(one.better)}"
+    )
+    rows = []
+    for f in one.figures:
+        columns = (words.number(f.value), words.span(f.interval), f.launches)
+        head = el("th", words.size(f.size), scope="row")
+        rows.append(el("tr", head, *(el("td", c) for c in columns)))
+    return table(caption, ("size", "value", "95 % interval", "launches"), rows, class_="figures")
 
 
 def noise(data: ReportData) -> Html:

@@ -9,6 +9,7 @@ import re
 
 from mpigraft.model import CellGroup, Verdict
 from mpigraft.report import ReportData, cost, words
+from mpigraft.report.alone import Alone, alone
 from mpigraft.report.headline import headline
 from mpigraft.report.sections import Section, cells, count, sections
 from mpigraft.report.trouble import trouble
@@ -35,8 +36,11 @@ def render(data: ReportData) -> str:
         lines += [deciding + ".", ""]
     for section in sections(comparison):
         lines += _section(section, comparison.baseline)
-    totals = ", ".join(f"{n} {v}" for v, n in count(cells(comparison)).items())
-    lines += [f"{totals} cells.", ""]
+    for one in alone(data):
+        lines += _alone(one, comparison.baseline)
+    if comparison.groups:
+        totals = ", ".join(f"{n} {v}" for v, n in count(cells(comparison)).items())
+        lines += [f"{totals} cells.", ""]
     lines += _findings(data)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -74,6 +78,23 @@ def _section(section: Section, baseline: str) -> list[str]:
                 )
             )
     return [*lines, ""]
+
+
+def _alone(one: Alone, baseline: str) -> list[str]:
+    """The baseline's own values, where there is nothing else."""
+    head = f"## {escape(one.benchmark)} on {escape(one.place)}"
+    what = f"{escape(baseline)}: {one.metric} in {one.unit}, {words.better(one.better)}."
+    rows = [
+        _row(
+            words.size(f.size),
+            words.number(f.value),
+            escape(words.span(f.interval)),
+            str(f.launches),
+        )
+        for f in one.figures
+    ]
+    table = _table(("size", "value", "95 % interval", "launches"), "rrlr")
+    return [head, "", what, "", *table, *rows, ""]
 
 
 def _table(heads: tuple[str, ...], sides: str) -> list[str]:

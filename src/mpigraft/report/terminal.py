@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mpigraft.model import Cell, CellGroup, Comparison, Level, Origin, Verdict
 from mpigraft.report import ReportData, cost, words
+from mpigraft.report.alone import Alone, alone
 from mpigraft.report.headline import headline
 from mpigraft.report.sections import Section, cells, count, sections
 from mpigraft.report.trouble import left_out, trouble
@@ -46,6 +47,8 @@ def show(data: ReportData, console: Console, *, brief: bool = False) -> None:
                 _table(console, section, group, data.comparison.baseline, signs)
     for section in found:
         _overview(console, section, data.comparison.baseline, signs)
+    for one in alone(data):
+        _alone(console, one, data.comparison.baseline, brief=brief)
     _noise(console, data, signs, brief=brief)
     _findings(console, data)
     _summary(console, data.comparison, brief=brief)
@@ -115,6 +118,23 @@ def _table(
         _row(console, f"from {words.size(crossing.size)} {words.visible(crossing.ahead)} is ahead")
 
 
+def _alone(console: Console, one: Alone, baseline: str, *, brief: bool) -> None:
+    """The baseline's own values, where there is nothing else."""
+    console.print()
+    _say(console, _title(one), "bold")
+    if brief:
+        _say(console, _absolute({f.size: f.value for f in one.figures}, baseline))
+        return
+    _say(console, words.visible(baseline))
+    _row(console, (f"{'size':>8} {'value':>9}  {'95 % interval':<18} {'launches':>8}", "dim"))
+    for f in one.figures:
+        span = words.span(f.interval)
+        _row(
+            console,
+            f"{words.size(f.size):>8} {words.number(f.value):>9}  {span:<18} {f.launches:>8}",
+        )
+
+
 def _columns(size: str, baseline: str, value: str, ratio: str, interval: str, rounds: str) -> str:
     return f"{size:>8} {baseline:>9} {value:>9} {ratio:>6}  {interval:<14} {rounds:>10}"
 
@@ -127,7 +147,7 @@ def _rounds(cell: Cell) -> str:
     return f"{cell.rounds} ({needed if needed < 10_000 else '>9999'})"
 
 
-def _title(section: Section) -> str:
+def _title(section: Section | Alone) -> str:
     return (
         f"{words.visible(section.benchmark)}: {section.metric} in {section.unit}, "
         f"{words.better(section.better)}, {section.place}"
@@ -138,7 +158,7 @@ def _overview(console: Console, section: Section, baseline: str, signs: Signs) -
     """One row per configuration: a sign per size, and the ratio over the whole curve."""
     console.print()
     _say(console, _title(section), "bold")
-    _say(console, _absolute(section, baseline))
+    _say(console, _absolute(section.baseline, baseline))
     sizes = section.sizes
     wide = len(sizes) <= STRIP
     ruler = _ruler(sizes) if wide else ""
@@ -169,9 +189,8 @@ def _crossover(group: CellGroup, baseline: str, changes: tuple[words.Crossing, .
     return f"{words.visible(group.configuration)}: {steps}{more}"
 
 
-def _absolute(section: Section, baseline: str) -> str:
+def _absolute(values: Mapping[int, float], baseline: str) -> str:
     """The baseline's value at a few sizes, so that a ratio has something to stand on."""
-    values = section.baseline
     every = list(values)
     few = sorted({every[0], every[len(every) // 2], every[-1]}) if every else []
     parts = (words.number(values[s]) + (f" at {words.size(s)}" if s > 0 else "") for s in few)
@@ -216,6 +235,9 @@ def _counts(group: CellGroup, signs: Signs) -> Text:
 
 def _noise(console: Console, data: ReportData, signs: Signs, *, brief: bool) -> None:
     console.print()
+    if not data.comparison.groups:
+        _say(console, _plus_minus(cost.honesty(data).line, signs))
+        return
     legend = ", ".join(f"{signs[v]} {v}" for v in Verdict)
     counts = count(cells(data.comparison))
     _say(console, f"{legend}; one sign per size, the last for the curve", "dim")
@@ -237,7 +259,7 @@ def _findings(console: Console, data: ReportData) -> None:
         console.print()
     for (why, mend), alike in groupby(found, key=lambda f: (f.why, f.mend)):
         for finding in alike:
-            head = f"{finding.level} {words.visible(finding.code)}: {words.visible(finding.seen)}"
+            head = f"{finding.level} {words.visible(finding.code)}: {words.line(finding.seen)}"
             _say(console, head, LEVELS[finding.level])
         _reason(console, why, mend)
     if out:
@@ -248,9 +270,9 @@ def _findings(console: Console, data: ReportData) -> None:
 def _reason(console: Console, why: str, mend: str) -> None:
     """Why and what to do, once for all findings in a row that share them."""
     for place, line in enumerate(why.splitlines()):
-        _say(console, f"  {'why: ' if place == 0 else '     '}{words.visible(line)}", indent=4)
+        _say(console, f"  {'why: ' if place == 0 else '     '}{words.line(line)}", indent=4)
     if mend:
-        _say(console, f"  what to do: {words.visible(mend)}", indent=4)
+        _say(console, f"  what to do: {words.line(mend)}", indent=4)
 
 
 def _summary(console: Console, comparison: Comparison, *, brief: bool) -> None:
@@ -260,8 +282,8 @@ def _summary(console: Console, comparison: Comparison, *, brief: bool) -> None:
     if curves:
         console.print()
     for line in curves:
-        _say(console, words.visible(line))
+        _say(console, words.line(line))
     if answer:
         console.print()
     for place, line in enumerate(answer):
-        _say(console, words.visible(line), "" if place else "bold", indent=2 if place else 0)
+        _say(console, words.line(line), "" if place else "bold", indent=2 if place else 0)

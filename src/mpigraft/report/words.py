@@ -86,6 +86,11 @@ def interval(low: float | None, high: float | None) -> str:
     return "-" if low is None or high is None else f"[{ratio(low)}, {ratio(high)}]"
 
 
+def span(bounds: tuple[float, float] | None) -> str:
+    """An interval of values rather than ratios."""
+    return "-" if bounds is None else f"[{number(bounds[0])}, {number(bounds[1])}]"
+
+
 def percent(fraction: float) -> str:
     """A fraction as a percentage: 15 %, 2.4 %."""
     value = 100 * fraction
@@ -113,6 +118,11 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def line(text: str) -> str:
+    """The same for a sentence: its line breaks are only white space, what else is hidden shows."""
+    return visible(" ".join(text.split()))
 
 
 def better(direction: Better) -> str:
