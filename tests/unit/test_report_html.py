@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from mpigraft import prove
+from mpigraft.lanes import Heard
 from mpigraft.model import (
     AllocationRecord,
     ConfigurationRecord,
@@ -200,6 +202,37 @@ def test_a_contradiction_is_marked_and_told() -> None:
     assert '<td class="bad">✗ shm; ran: ob1</td>' in text
     assert "✗ contradicted" in text
     assert "transport-mismatch" in text
+
+
+def beside_data() -> ReportData:
+    """One-sided bytes took a lane of their own, told in the words of the proof."""
+    data = small_data()
+    record = data.evidence[0]
+    proof = Proof(Peer.ON_NODE, Kind.ONE_SIDED, Standing.PROVEN, "sm", "osc: selected sm")
+    told = prove._of_lanes("ofi-lnx", [Heard(proof=proof, beside=True)], (), ended=True)
+    found = replace(record.evidence, proof=(record.evidence.proof[0], proof), findings=tuple(told))
+    return replace(data, evidence=(replace(record, evidence=found), *data.evidence[1:]))
+
+
+def test_a_lane_that_nobody_asked_for_is_proven_but_not_green() -> None:
+    text = body_of(beside_data())
+    cell = '<td class="none"><span aria-hidden="true">✓</span> sm, beside the wish</td>'
+    assert text.count(cell) == 1
+    assert '<td class="none">✓ proven, beside the wish</td>' in text
+    assert "this MPI takes that lane whatever was asked" in text
+    assert "beside the wish" not in body_of(small_data())
+
+
+def test_a_mixed_curve_says_so_in_its_cell_and_in_the_legend() -> None:
+    data = small_data()
+    group = data.comparison.groups[0]
+    verdicts = (Verdict.FASTER, Verdict.FASTER, Verdict.SLOWER, Verdict.SLOWER)
+    cells = tuple(replace(c, verdict=v) for c, v in zip(group.cells, verdicts, strict=True))
+    group = replace(group, cells=cells, curve=Verdict.INCONCLUSIVE)
+    text = body_of(replace(data, comparison=replace(data.comparison, groups=(group,))))
+    assert "<small>mixed: faster up to 1 KiB, slower from 64 KiB</small></td>" in text
+    assert "mixed: faster at some sizes" in text
+    assert "mixed" not in body_of(data)
 
 
 def test_peers_that_nothing_was_sent_to_are_named_and_have_no_column(page: Page) -> None:

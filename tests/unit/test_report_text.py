@@ -261,6 +261,41 @@ def test_a_round_costs_its_launches_and_none_without_them() -> None:
     assert "(" not in cost.honesty(replace(small_data(), launches=())).line.split("rounds")[-1]
 
 
+# ------------------------------------------------------------------ mixed curves
+
+
+def with_verdicts(curve: Verdict, *verdicts: Verdict) -> ReportData:
+    """One configuration whose curve and cells were called so."""
+    data = small_data()
+    group = data.comparison.groups[0]
+    cells = tuple(replace(c, verdict=v) for c, v in zip(group.cells, verdicts, strict=True))
+    group = replace(group, cells=cells, curve=curve, crossovers=(1 << 16,))
+    return ReportData(replace(data.comparison, groups=(group,)))
+
+
+UP, DOWN, OPEN = Verdict.FASTER, Verdict.SLOWER, Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("curve", "verdicts", "said"),
+    [
+        (OPEN, (UP, OPEN, DOWN, DOWN), "mixed: faster up to 8 B, slower from 64 KiB"),
+        (OPEN, (DOWN, DOWN, OPEN, UP), "mixed: slower up to 1 KiB, faster from 4 MiB"),
+        (OPEN, (UP, DOWN, DOWN, UP), "mixed: faster at 2 sizes, slower at 2"),
+        (OPEN, (UP, UP, UP, OPEN), ""),
+        (OPEN, (OPEN, OPEN, OPEN, OPEN), ""),
+        (UP, (UP, UP, UP, DOWN), ""),
+    ],
+)
+def test_a_curve_of_both_directions_says_which_where(
+    curve: Verdict, verdicts: tuple[Verdict, ...], said: str
+) -> None:
+    data = with_verdicts(curve, *verdicts)
+    assert words.mixed(data.comparison.groups[0]) == said
+    for text in (" ".join(shown(data, brief=True).split()), markdown.render(data)):
+        assert (said in text) if said else ("mixed" not in text)
+
+
 # ------------------------------------------------------------------ headline
 
 

@@ -134,6 +134,21 @@ def test_show_says_asked_ran_proof_findings_and_provenance(run: Run, store: Stor
     assert bad["provenance"]["environment"] == [{"name": "A"}]
 
 
+def test_a_lane_beside_the_wish_is_marked(run: Run, store: Store) -> None:
+    proof = Proof(Peer.ON_NODE, Kind.ONE_SIDED, Standing.PROVEN, "sm", "osc: sm")
+    told = Finding(Level.WARNING, "lane-beside", "one-sided on-node went by sm, not by ob1-tcp")
+    other = replace(PROOF[0], standing=Standing.PROVEN, lane="tcp")
+    evidence = Evidence("ob1-tcp", "tcp", (other, proof), (told,), ())
+    with store.writer() as writer:
+        writer.add_evidence(EvidenceRecord(NIGHTLY.id, "k1", "2x1", evidence))
+    good, _ = document(run("results", "show", "--json"))["configurations"]
+    marked = [(p["layout"], p["kind"]) for p in good["proof"] if p["beside"]]
+    assert marked == [("2x1", "one-sided")]
+    text = run("results", "show")
+    assert "  proof     2x1 on-node one-sided: proven, sm, beside the wish\n" in text
+    assert text.count("beside the wish") == 1
+
+
 def test_show_reads_at_80_columns(run: Run, store: Store) -> None:
     text = run("results", "show")
     assert max(map(len, text.splitlines())) <= 80

@@ -137,6 +137,8 @@ def _configuration(
     *,
     baseline: bool,
 ) -> dict[str, Any]:
+    from mpigraft.report import words
+
     asked = {e.evidence.asked: None for e in evidence}
     ran = {e.evidence.ran: None for e in evidence}
     states = Counter(launch.state for launch in launches)
@@ -157,6 +159,7 @@ def _configuration(
                 "standing": proof.standing,
                 "lane": proof.lane,
                 "sign": proof.sign,
+                "beside": words.beside(e.evidence, proof),
             }
             for e in evidence
             for proof in e.evidence.proof
@@ -235,11 +238,13 @@ def _origin(provenance: Any) -> str:
 
 
 def _proof(proof: dict[str, Any]) -> list[str]:
+    from mpigraft.report import words
+
     what = f"{proof['layout']} {proof['peer']} {proof['kind']}: {proof['standing']}"
+    what += f", {proof['lane']}" if proof["lane"] else ""
+    what += f", {words.BESIDE}" if proof["beside"] else ""
     sign = " ".join(proof["sign"].split())
-    return _wrap("proof", what + (f", {proof['lane']}" if proof["lane"] else "")) + (
-        _wrap(" ", sign) if sign else []
-    )
+    return _wrap("proof", what) + (_wrap(" ", sign) if sign else [])
 
 
 def _wrap(head: str, body: str) -> list[str]:

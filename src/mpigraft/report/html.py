@@ -149,7 +149,7 @@ def _glance(data: ReportData) -> list[Html]:
     """The overview; of a single configuration its own values, since there is no ratio."""
     baseline = data.comparison.baseline
     found = sections(data.comparison)
-    overview = [_legend(), html_tables.glance(found, baseline, _absent(data))]
+    overview = [_legend(data), html_tables.glance(found, baseline, _absent(data))]
     own = [html_tables.alone(one, baseline) for one in alone(data)]
     if found or not own:
         return overview
@@ -182,12 +182,14 @@ def _part(name: str, title: str, *content: object, class_: str | None = None) ->
     )
 
 
-def _legend() -> Html:
+def _legend(data: ReportData) -> Html:
     keys = (
         el("span", el("i", words.VERDICTS[v], class_=html_tables.verdict_class(v, 2.0)), f" {v}")
         for v in words.VERDICTS
     )
-    return el("p", *keys, class_="legend")
+    mixed = "mixed: faster at some sizes and slower at others, so the curve has no verdict"
+    there = any(words.mixed(group) for group in data.comparison.groups)
+    return el("p", *keys, el("span", mixed) if there else None, class_="legend")
 
 
 def _benchmark(section: Section, index: int, data: ReportData) -> Html:

@@ -55,7 +55,7 @@ def _overview(data: ReportData) -> Html:
     rows = []
     for record in sorted(data.evidence, key=lambda r: (names.get(r.configuration, ""), r.layout)):
         proof = {(p.peer, p.kind): p for p in record.evidence.proof}
-        cells = (_proof_cell(proof.get(place)) for place in places)
+        cells = (_proof_cell(record.evidence, proof.get(place)) for place in places)
         name = names.get(record.configuration, record.configuration[:12])
         head = el("th", name, el("small", record.layout), scope="row")
         rows.append(el("tr", head, _asked_cell(record.evidence), *cells))
@@ -64,6 +64,9 @@ def _overview(data: ReportData) -> Html:
         "What carried the bytes: ",
         ", ".join(f"{words.STANDINGS[s]} {s}" for s in Standing),
     )
+    if any(words.beside(r.evidence, p) for r in data.evidence for p in r.evidence.proof):
+        told = f", {words.BESIDE}: this MPI takes that lane whatever was asked"
+        caption = join(caption, el("span", told, class_="none"))
     idle = [peer for peer in Peer if peer not in {peer for peer, _ in used}]
     if idle:
         caption = join(caption, f". No launch sent anything to these peers: {', '.join(idle)}.")
@@ -80,16 +83,23 @@ def _asked_cell(evidence: Evidence) -> Html:
     return el("td", "✗ ", foreign(f"{evidence.asked}; ran: {evidence.ran}"), class_="bad")
 
 
-def _proof_cell(proof: Proof | None) -> Html:
+def _proof_cell(evidence: Evidence, proof: Proof | None) -> Html:
     standing = proof.standing if proof else Standing.NO_EVIDENCE
     lane = foreign(proof.lane) if proof and proof.lane else hidden(standing)
+    if proof and words.beside(evidence, proof):
+        lane = join(lane, f", {words.BESIDE}")
     return el(
         "td",
         el("span", words.STANDINGS[standing], aria_hidden="true"),
         " ",
         lane,
-        class_=CLASSES[standing],
+        class_=_class(evidence, proof) if proof else CLASSES[standing],
     )
+
+
+def _class(evidence: Evidence, proof: Proof) -> str:
+    """A standing's colour; a lane that nobody asked for has that of what is not known."""
+    return "none" if words.beside(evidence, proof) else CLASSES[proof.standing]
 
 
 def _configuration(configuration: ConfigurationRecord, records: list[EvidenceRecord]) -> Html:
@@ -114,7 +124,7 @@ def _evidence(record: EvidenceRecord) -> Html:
         el(
             "tr",
             el("th", f"{p.peer}, {p.kind}", scope="row"),
-            el("td", f"{words.STANDINGS[p.standing]} {p.standing}", class_=CLASSES[p.standing]),
+            el("td", _standing(found, p), class_=_class(found, p)),
             el("td", foreign(p.lane)),
             el("td", el("code", foreign(p.sign)) if p.sign else None),
         )
@@ -135,6 +145,11 @@ def _evidence(record: EvidenceRecord) -> Html:
     if found.ranks:
         says.append(_ranks(record))
     return join(*says)
+
+
+def _standing(evidence: Evidence, proof: Proof) -> str:
+    said = f"{words.STANDINGS[proof.standing]} {proof.standing}"
+    return f"{said}, {words.BESIDE}" if words.beside(evidence, proof) else said
 
 
 def _ranks(record: EvidenceRecord) -> Html:

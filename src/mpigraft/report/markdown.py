@@ -54,7 +54,8 @@ def _section(section: Section, baseline: str) -> list[str]:
         lines.append(
             _row(
                 escape(group.configuration),
-                _verdict(group.curve),
+                _verdict(group.curve)
+                + (f" \\({mixed}\\)" if (mixed := words.mixed(group)) else ""),
                 words.ratio(group.pooled),
                 _interval(group.pooled_low, group.pooled_high),
                 _crossovers(group, section, baseline),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from itertools import groupby
 
-from mpigraft.model import Better, Cell, CellGroup, Standing, Verdict
+from mpigraft.model import Better, Cell, CellGroup, Evidence, Proof, Standing, Verdict
 
 UNITS = ((1 << 30, "GiB", "G"), (1 << 20, "MiB", "M"), (1 << 10, "KiB", "K"))
 UNIT = re.compile(r"(?<=\d) (?=(?:B|KiB|MiB|GiB|s|min|h|days|rounds)\b|%)")
@@ -29,6 +30,18 @@ STANDINGS = {
     Standing.NOT_EXERCISED: "○",
     Standing.NO_EVIDENCE: "?",
 }
+
+
+BESIDE = "beside the wish"  # proven, but of a lane that the transport did not ask for
+
+
+def beside(evidence: Evidence, proof: Proof) -> bool:
+    """Whether a proven lane is one that this MPI takes whatever the transport. The finding says
+    so rather than the proof, and stores of every age have it."""
+    what = f"{proof.kind} {proof.peer} "
+    return proof.standing is Standing.PROVEN and any(
+        f.code == "lane-beside" and f.seen.startswith(what) for f in evidence.findings
+    )
 
 
 def size(count: int) -> str:
@@ -145,6 +158,19 @@ def crossings(group: CellGroup, baseline: str, direction: Better) -> tuple[Cross
         for s in group.crossovers
         if s in at
     )
+
+
+def mixed(group: CellGroup) -> str:
+    """Of a curve without a verdict because its sizes have both: where it is which. Else empty."""
+    called = [c for c in group.cells if c.verdict in (Verdict.FASTER, Verdict.SLOWER)]
+    runs = [(verdict, list(run)) for verdict, run in groupby(called, key=lambda c: c.verdict)]
+    if group.curve is not Verdict.INCONCLUSIVE or len(runs) < 2:
+        return ""
+    if len(runs) == 2:
+        (first, low), (second, high) = runs
+        return f"mixed: {first} up to {size(low[-1].size)}, {second} from {size(high[0].size)}"
+    faster = sum(c.verdict is Verdict.FASTER for c in called)
+    return f"mixed: faster at {faster} sizes, slower at {len(called) - faster}"
 
 
 def ahead(cell: Cell, direction: Better) -> bool:
