@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from mpigraft.campaign import Campaign, schedule
+from mpigraft import configure
+from mpigraft.campaign import Campaign, plan, schedule
 from mpigraft.cli import bench, main
 from mpigraft.cli.progress import Progress
 from mpigraft.errors import MissingError
 from mpigraft.measure import Outcome
-from mpigraft.model import Benchmark, Evidence, LaunchState, Layout
+from mpigraft.model import Evidence, LaunchState
 from mpigraft.wish import Wish
-from tests.unit.builders import a_configuration, an_mpi
+from tests.unit.builders import a_machine, a_transport, an_mpi, an_offer
 
 SECRET = "planted-value-0"
 
 
 @pytest.fixture
-def planned() -> Campaign:
+def planned(monkeypatch: pytest.MonkeyPatch) -> Campaign:
     """Two configurations, one of which has a secret in its id."""
-    plain = a_configuration(an_mpi())
-    telling = replace(plain, key="other", id=f"{plain.id}+X={SECRET}")
-    wish = Wish(rounds=6, seed=3, budget_ms=8.0, limit_s=60.0, quick=True)
-    native = tuple(Benchmark.parse(f"native:{n}") for n in ("latency", "bibw", "allreduce"))
-    return Campaign(wish, (plain, telling), plain, (Layout(1, 2),), native, ((telling.id, "why"),))
+    monkeypatch.setattr(configure, "offers", lambda *_: (an_offer("ob1-sm"), an_offer("ucx")))
+    monkeypatch.setattr(configure, "resolve", lambda name, *_: a_transport(name))
+    quick = plan(Wish(quick=True, seed=3), a_machine(an_mpi()), lambda _: (("libmpi", "5"),))
+    plain, other = quick.configurations
+    telling = replace(other, id=f"{plain.id}+X={SECRET}")
+    return replace(quick, configurations=(plain, telling), skipped=((telling.id, "why"),))
 
 
 @pytest.fixture
@@ -102,3 +110,124 @@ def test_a_plan_says_about_how_long_it_takes(planned: Campaign) -> None:
     assert line.startswith("estimate: about 57 seconds, at 2.8 s a launch")
     longer = replace(planned, wish=replace(planned.wish, rounds=600))
     assert "about 85 minutes" in bench.plan_lines(longer)[1]
+
+
+# ------------------------------------------------------------------ streams
+
+
+def program(*words: str, **pipes: object) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "mpigraft.cli.main", *words]
+    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **pipes}
+    return subprocess.run(argv, text=True, timeout=60, **more)  # type: ignore[call-overload,no-any-return]
+
+
+def closed_pipe() -> int:
+    """The end to write to of a pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+# help comes from typer, the list from common.out, the comparison from Rich
+COMMANDS = {"--help": ("--help",), "list": ("results", "list"), "compare": ("compare",)}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with one campaign of two configurations."""
+    folder = tmp_path_factory.mktemp("store")
+    for name in ("one", "other"):
+        table = "# OSU MPI Latency Test v7.5\n# Size          Latency (us)\n1 1.5\n2 1.6\n"
+        (folder / name).write_text(table)
+        words = ("import", str(folder / name), "--configuration", name, "--nodes", "1")
+        done = program("--store", str(folder), *words, "--ranks-per-node", "2")
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(params=list(COMMANDS))
+def printing(request: pytest.FixtureRequest, store: Path) -> tuple[str, ...]:
+    """A command that prints."""
+    return ("--store", str(store), *COMMANDS[request.param])
+
+
+def test_a_reader_that_left_is_no_answer(printing: tuple[str, ...]) -> None:
+    writer = closed_pipe()
+    done = program(*printing, stdout=writer)
+    os.close(writer)
+    assert done.returncode == -signal.SIGPIPE
+    assert done.stderr == ""
+
+
+def test_a_full_disk_is_told_and_ends_with_3(printing: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = program(*printing, stdout=full)
+    assert done.returncode == 3
+    assert done.stderr.startswith(
+        "mpigraft: standard output cannot be written: No space left on device\nwhat to do: "
+    )
+
+
+def test_nobody_at_stderr_changes_nothing(printing: tuple[str, ...]) -> None:
+    plain = program(*printing)
+    assert plain.returncode == 0, plain.stderr
+    writer = closed_pipe()
+    done = program("-v", *printing, stderr=writer)
+    assert (done.returncode, done.stdout) == (0, plain.stdout)
+    wrong = program("results", "lost", stderr=writer)
+    os.close(writer)
+    assert wrong.returncode == 2
+
+
+def test_progress_goes_on_when_nobody_reads_it() -> None:
+    writer = closed_pipe()
+    done = program_code(
+        """
+        from mpigraft.cli import streams
+        streams.guard()
+        from mpigraft.cli.progress import Progress
+        with Progress() as progress:
+            for number in range(3):
+                progress._say("line")
+        print("stored")
+        """,
+        stderr=writer,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stdout) == (0, "stored\n")
+
+
+def test_streams_that_came_closed_are_no_files_of_ours() -> None:
+    done = program_code(
+        """
+        import os
+        from mpigraft.cli import streams
+        streams.guard()
+        opened = os.open("/", os.O_RDONLY)
+        print("nobody hears this", flush=True)
+        os.write(3, str(opened > 2).encode())
+        """,
+        before="import os; os.dup2(1, 3); os.close(1); os.close(0)",
+    )
+    assert (done.returncode, done.stdout) == (0, "True")
+
+
+def program_code(code: str, before: str = "", **pipes: object) -> subprocess.CompletedProcess[str]:
+    """Python code in a process of its own, which starts with the streams that `before` left."""
+    argv = [sys.executable, "-c", textwrap.dedent(code)]
+    if before:
+        argv = [sys.executable, "-c", f"{before}; os.execv({argv[0]!r}, {argv!r})"]
+    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **pipes}
+    return subprocess.run(argv, text=True, timeout=60, **more)  # type: ignore[call-overload,no-any-return]
+
+
+# ------------------------------------------------------------------ help
+
+
+@pytest.mark.parametrize("words", [(), ("results",)])
+def test_no_command_gives_plain_help(words: tuple[str, ...]) -> None:
+    done = program(*words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("Usage: ")
+    assert "what to do" not in done.stderr

@@ -14,8 +14,11 @@ from typing import Annotated
 import typer
 
 from mpigraft import __version__
+from mpigraft.cli import streams
 from mpigraft.cli.common import Settings, default_store, tell
-from mpigraft.errors import MpigraftError
+from mpigraft.errors import MissingError, MpigraftError, UsageError
+
+INTERRUPTED = 128 + signal.SIGINT
 
 # What `mpigraft --help` says of each command.
 COMMANDS = {
@@ -94,25 +97,46 @@ def _end(number: int, _: object) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run one command and end the process with its exit code."""
+    """Run one command and end the process with its exit code.
+
+    Without `argv` this is the program mpigraft itself, whose streams and signals it rules.
+    """
     words = sys.argv[1:] if argv is None else argv
+    if argv is None:
+        streams.guard()
     for number in (signal.SIGTERM, signal.SIGHUP):  # a time limit, a lost terminal: end in order
         signal.signal(number, _end)
     try:
+        code = run_command(words)
+        sys.stdout.flush()
+    except streams.OutputLost as lost:
+        streams.discard(sys.stdout.fileno())
+        if lost.reader_left:
+            streams.end_by_sigpipe()
+        tell(f"mpigraft: standard output cannot be written: {lost}")
+        tell("what to do: make room, or print to another place; what was measured is stored")
+        code = MissingError.code
+    sys.exit(code)
+
+
+def run_command(words: list[str]) -> int:
+    """The exit code of one command; says on stderr what went wrong."""
+    try:
         code = load(words)(words, standalone_mode=False) or 0
     except MpigraftError as error:
-        code = error.code
         tell(f"mpigraft: {error}")
+        return error.code
     except typer.TyperException as error:  # typer has a click of its own: never import click
-        code = 2
-        tell(f"mpigraft: {error.format_message()}\nwhat to do: mpigraft COMMAND --help")
+        if type(error).__name__ == "NoArgsIsHelpError":
+            tell(error.format_message())
+        else:
+            tell(f"mpigraft: {error.format_message()}\nwhat to do: mpigraft COMMAND --help")
+        return UsageError.code
     except (KeyboardInterrupt, typer.Abort):
-        code = 130
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # typer makes a code of most interrupts
         tell("mpigraft: interrupted; what was measured is stored")
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    sys.exit(code)
+    return int(code)
 
 
 if __name__ == "__main__":
