@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from mpigraft import __version__, configure
+from mpigraft.env import refuse_secrets
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import canonical
 from mpigraft.model import (
@@ -44,6 +45,7 @@ class Campaign:
     baseline: Configuration
     layouts: tuple[Layout, ...]
     benchmarks: tuple[Benchmark, ...]
+    cpu: str  # model and cores of the machine that it was planned for
     skipped: tuple[tuple[str, str], ...] = ()  # (configuration id, why it is not here)
 
     @property
@@ -56,6 +58,7 @@ class Campaign:
                 "baseline": self.baseline.key,
                 "layouts": [layout.key for layout in self.layouts],
                 "benchmarks": [b.key for b in self.benchmarks],
+                "cpu": self.cpu,
                 "skipped": self.skipped,
             }
         )
@@ -101,8 +104,10 @@ def plan(
     `contents` gives (soname, digest) of an MPI's libmpi and closure, for the keys. Raises
     UsageError for a wish that cannot be read, MissingError for one that cannot be met here.
     """
+    refuse_secrets(wish.name, *wish.set)
     layouts = configure.layouts(wish, machine)
     benchmarks = _benchmarks(wish)
+    _refuse_lonely(benchmarks, layouts)
     configurations, skipped = configure.configurations(wish, machine, layouts, contents)
     if not configurations:
         reasons = "; ".join(f"{name}: {why}" for name, why in skipped) or "no MPI was found"
@@ -110,14 +115,31 @@ def plan(
             f"no configuration can run here ({reasons})",
             mend="`mpigraft discover` shows what is here, `mpigraft get openmpi` fetches one",
         )
+    base = configure.baseline(configurations, wish.baseline)
+    if wish.baseline:  # it was named, so it has to run
+        named = replace(base, named=True)
+        configurations = tuple(named if c is base else c for c in configurations)
+        base = named
     return Campaign(
         wish=_complete(wish, len(benchmarks)),
         configurations=configurations,
-        baseline=configure.baseline(configurations, wish.baseline),
+        baseline=base,
         layouts=layouts,
         benchmarks=benchmarks,
+        cpu=f"{machine.cpu.model}, {machine.cpu.architecture}, {machine.cpu.cores} cores",
         skipped=skipped,
     )
+
+
+def _refuse_lonely(benchmarks: tuple[Benchmark, ...], layouts: tuple[Layout, ...]) -> None:
+    """One rank has nobody to send to; only starting up can be measured of it."""
+    social = [b.key for b in benchmarks if b.name not in ("init_time", "memory")]
+    for layout in layouts:
+        if layout.ranks < 2 and social:
+            raise UsageError(
+                f"layout {layout.key} is one rank, and {social[0]} needs two or more",
+                mend="use --layout 1x2, or --benchmark init_time,memory",
+            )
 
 
 def _benchmarks(wish: Wish) -> tuple[Benchmark, ...]:
@@ -193,10 +215,14 @@ def resumed(
     campaign = plan(wish_from(stored["wish"], "stored plan"), machine, contents)
     here = {c.key: c for c in campaign.configurations}
     lost = [c["id"] for c in stored["configurations"] if c["key"] not in here]
+    now_here = json.loads(campaign.plan)
+    lost += [
+        what for what in ("layouts", "benchmarks", "cpu") if stored.get(what) != now_here[what]
+    ]
     if lost:
         raise UsageError(
             f"cannot resume: {', '.join(lost)} is no longer what the campaign measured",
-            why="libraries or transport changed; old and new rounds would be mixed",
+            why="libraries, transport or cores changed; old and new rounds would be mixed",
             mend="start a new campaign",
         )
     return replace(

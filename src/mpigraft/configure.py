@@ -60,6 +60,14 @@ def _opened_later(libmpi: Path, mpi: MpiInstall) -> list[Path]:
     return [p for p in (*nets, *sorted(plugins)) if p.is_file()]
 
 
+def stamp(mpi: MpiInstall) -> tuple[tuple[int, ...], ...]:
+    """(device, inode, size, change time) of libmpi and of the network libraries: unlike digests
+    cheap enough to look at before every launch."""
+    paths = [mpi.libmpi, *(net.path for net in (mpi.libfabric, mpi.ucx) if net)]
+    seen = [path.stat() for path in paths if path and path.exists()]
+    return tuple((s.st_dev, s.st_ino, s.st_size, s.st_ctime_ns) for s in seen)
+
+
 def layouts(wish: Wish, machine: Machine) -> tuple[Layout, ...]:
     cores = machine.cpu.cores
     if wish.layout:
@@ -98,7 +106,9 @@ def configurations(
     on: Sequence[Layout],
     libraries_of: Contents,
 ) -> tuple[tuple[Configuration, ...], tuple[tuple[str, str], ...]]:
-    """Configurations that can run here, and those that cannot, with the reason."""
+    """Configurations that can run here, and those that cannot, with the reason. Raises
+    MissingError for buffers in GPU memory on a machine without a GPU of that vendor."""
+    _refuse_absent_gpu(wish, machine)
     facts = Facts.of(machine, nodes=max(layout.nodes for layout in on))
     found: list[Configuration] = []
     skipped: list[tuple[str, str]] = []
@@ -121,6 +131,15 @@ def configurations(
                 found.append(one)
     _refuse_unmet(wish, found, skipped)
     return tuple(found), tuple(skipped)
+
+
+def _refuse_absent_gpu(wish: Wish, machine: Machine) -> None:
+    vendor = {"cuda": "nvidia", "rocm": "amd"}.get(wish.buffers)
+    if vendor and not any(gpu.vendor == vendor for gpu in machine.gpus):
+        raise MissingError(
+            f"buffers in {wish.buffers} memory, but there is no {vendor} GPU here",
+            mend="`mpigraft discover` shows the GPUs; --buffers host needs none",
+        )
 
 
 def _refuse_unmet(
@@ -187,18 +206,19 @@ def select_mpis(specs: Sequence[str], mpis: Sequence[MpiInstall]) -> tuple[MpiIn
 
 def baseline(configurations: Sequence[Configuration], wish: str) -> Configuration:
     """--baseline (an id or its beginning), else Cray MPICH, else the first MPI in PATH, else
-    the first id. Raises UsageError for a wish that names none."""
+    the first MPI by id; of an MPI, the transport that its family lists first. Raises UsageError
+    for a wish that names none, or several."""
     if wish:
-        hits = [c for c in configurations if c.id == wish] or [
-            c for c in configurations if c.id.startswith(wish)
-        ]
-        if not hits:
-            known = ", ".join(c.id for c in configurations)
-            raise UsageError(f"baseline {wish!r} is none of the configurations: {known}")
-        return hits[0]
+        same = [c for c in configurations if c.id == wish]
+        hits = same or [c for c in configurations if c.id.startswith(wish)]
+        if len(hits) == 1:
+            return hits[0]
+        problem = "begins the names of several configurations" if hits else "is none of them"
+        known = ", ".join(c.id for c in hits or configurations)
+        raise UsageError(f"baseline {wish!r} {problem}", mend=f"name one of: {known}")
     cray = [c for c in configurations if c.mpi and c.mpi.family is Family.CRAY_MPICH]
     in_path = [c for c in configurations if c.mpi and c.mpi.source == "path"]
-    return (cray or in_path or sorted(configurations, key=lambda c: c.id))[0]
+    return (cray or in_path or sorted(configurations, key=lambda c: c.mpi.id if c.mpi else ""))[0]
 
 
 def provenance(configuration: Configuration, program: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
@@ -21,7 +22,7 @@ BASE = (
     "HOSTNAME", "XDG_RUNTIME_DIR", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
 )  # fmt: skip
-BASE_PREFIXES = ("SLURM_", "PBS_", "FLUX_", "PALS_", "PMI_", "PMIX_")
+BASE_PREFIXES = ("SLURM_", "PBS_", "FLUX_", "PALS_")  # no PMI: a launcher makes its own
 
 SHOWN_PREFIXES = (
     "OMPI_", "OPAL_", "PRTE_", "PMIX_MCA_", "MPIR_", "MPICH_", "MPIEXEC_", "I_MPI_", "FI_",
@@ -29,11 +30,13 @@ SHOWN_PREFIXES = (
 )  # fmt: skip
 SHOWN = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "CUDA_VISIBLE_DEVICES")
 SECRET_NAME = re.compile(
-    r"TOKEN|SECRET|PASS(WORD|WD|PHRASE)?|CREDENTIAL|COOKIE|AUTH|PRIVATE|JWT|BEARER|"
-    r"(API|ACCESS|SIGNING|SSH|DEPLOY)_?KEY|_(PAT|PWD)$",
+    r"TOKEN|SECRET|PASS(WORD|WD|PHRASE)?|CREDENTIAL|COOKIE|AUTH(?!OR)|PRIVATE|JWT|BEARER|"
+    r"(API|ACCESS|SIGNING|SSH|DEPLOY)_?KEY|_(PAT|PWD|KEY)$",
     re.IGNORECASE,
 )
 STRUCK = "[struck out]"
+# By its path: a wrapper of that name earlier in PATH could change what no key knows of.
+ENV = shutil.which("env", path="/usr/bin:/bin") or "/usr/bin/env"
 
 
 def base(environ: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -81,7 +84,7 @@ def rank_argv(rows: Iterable[EnvRow], program: tuple[str, ...]) -> tuple[str, ..
         )
     drops = [word for name, row in last.items() if row.value is None for word in ("-u", name)]
     sets = [f"{name}={row.value}" for name, row in last.items() if row.value is not None]
-    return ("env", *drops, *sets, *program)
+    return (ENV, *drops, *sets, *program)
 
 
 def shown(environment: Mapping[str, str]) -> dict[str, str]:
@@ -111,3 +114,15 @@ def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
 @lru_cache(maxsize=4096)  # text is redacted cell by cell, under the same names each time
 def _is_secret(name: str) -> bool:
     return bool(SECRET_NAME.search(name))
+
+
+def refuse_secrets(*texts: str) -> None:
+    """Raise UsageError if a text that names results holds the value of a secret variable: names
+    are stored and shown as they are, since striking words out of them would break them."""
+    for text in texts:
+        if redact(text) != text:
+            raise UsageError(
+                f"{redact(text)!r} holds the value of a secret-looking variable of the environment",
+                why="names and settings are stored with the results and published",
+                mend="choose another name, or unset the variable",
+            )

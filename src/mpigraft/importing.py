@@ -8,6 +8,7 @@ given twice, even by two processes, is there once.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import hashlib
 import json
@@ -22,6 +23,7 @@ from typing import NoReturn
 
 from mpigraft import __version__
 from mpigraft.campaign import now
+from mpigraft.env import refuse_secrets
 from mpigraft.errors import UsageError
 from mpigraft.jsonout import canonical, digest
 from mpigraft.model import (
@@ -171,6 +173,7 @@ def add(store: Store, tables: Sequence[Table], told: Told) -> tuple[CampaignReco
     Raises UsageError where they do not belong there (another machine, other buffers, a campaign
     that was run), MissingError where the store cannot be written.
     """
+    refuse_secrets(*(value for value in dataclasses.astuple(told) if isinstance(value, str)))
     with store.writer() as writer, _turn(store.folder):
         campaign = _campaign(store, tables, told)
         configuration = _configuration(campaign, tables[0].buffers, told)

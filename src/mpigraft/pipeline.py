@@ -6,16 +6,22 @@ what came back to `prove`, `measure` and the store. `watch` hears of each thing 
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import re
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from mpigraft import cache, campaign, configure, measure, prove
 from mpigraft.campaign import Campaign, Step
-from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch
+from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch, UsageError
 from mpigraft.jsonout import plain, revive
 from mpigraft.launch import prepare
 from mpigraft.lock import campaign_lock
@@ -35,6 +41,7 @@ from mpigraft.run import Completed, run
 from mpigraft.store import Store, Writer
 
 PROBE_LIMIT_S = 60.0
+SCRATCH = "mpigraft-"  # then the process id: folders of witness records
 GIVE_UP_AFTER = 2  # launches in a row without a value: the configuration is not started again
 
 Pair = tuple[str, str]  # keys of configuration and layout
@@ -58,7 +65,7 @@ def bench(asked: Campaign, machine: Machine, store: Store, watch: Watch, resume:
     """
     programs = {c.key: _natives(c, machine, asked) for c in asked.configurations}
     with campaign_lock(), store.writer() as writer, _starter(programs) as start:
-        identity = resume or _announce(asked, programs, writer)
+        identity = _announce(asked, programs, store, writer, resume)
         allocation = campaign.allocation(identity, machine)
         writer.add_allocation(allocation)
         done = {measure.place(launch) for launch in store.launches(identity)} if resume else set()
@@ -69,10 +76,12 @@ def bench(asked: Campaign, machine: Machine, store: Store, watch: Watch, resume:
         ready = set(_prove(asked, identity, refused, programs, start, writer, watch))
         failed: Counter[Pair] = Counter()
         trouble: list[MpigraftError] = []
+        stamps = {c.key: _stamp(c) for c in asked.configurations}
         for step in steps:
             pair = (step.configuration.key, step.layout.key)
             if pair not in ready or failed[pair] >= GIVE_UP_AFTER:
                 continue
+            _refuse_changed(step.configuration, stamps)
             words = measure.program(asked.wish, asked.benchmarks, programs[pair[0]])
             ran = start(step.configuration, step.layout, words, asked.wish.limit_s, False)
             outcome = measure.outcome(step.configuration, step.layout, asked.benchmarks, *ran)
@@ -95,21 +104,53 @@ def _natives(configuration: Configuration, machine: Machine, asked: Campaign) ->
     return natives(configuration.mpi, machine.cpu.architecture, asked.wish.native_build)
 
 
-def _announce(asked: Campaign, programs: dict[str, Natives], writer: Writer) -> str:
-    """Write the campaign and its configurations before anything is started."""
+def _announce(
+    asked: Campaign, programs: dict[str, Natives], store: Store, writer: Writer, resume: str
+) -> str:
+    """Write the configurations, then the campaign, before anything is started: a campaign that
+    is there has all of them, whenever it was killed. Raises UsageError when the programs that
+    would go on measuring are not those that began."""
     record = campaign.record(asked)
-    writer.add_campaign(record)
+    identity = resume or record.id
+    for old in store.configurations(resume) if resume else ():
+        began = json.loads(old.provenance).get("programs")
+        if old.key in programs and began != programs[old.key].digest:
+            raise UsageError(
+                f"cannot resume: {old.id} was measured with other benchmark programs",
+                why="old and new rounds would be mixed",
+                mend="start a new campaign",
+            )
     for configuration in asked.configurations:
         told = configure.provenance(configuration, programs[configuration.key].digest)
-        writer.add_configuration(configure.record(record.id, configuration, told))
-    return record.id
+        writer.add_configuration(configure.record(identity, configuration, told))
+    if not resume:
+        writer.add_campaign(record)
+    return identity
+
+
+def _stamp(configuration: Configuration) -> tuple[tuple[int, ...], ...]:
+    return configure.stamp(configuration.mpi) if configuration.mpi else ()
+
+
+def _refuse_changed(
+    configuration: Configuration, stamps: dict[str, tuple[tuple[int, ...], ...]]
+) -> None:
+    """Raise UsageError when libraries were replaced since the campaign looked at them."""
+    if _stamp(configuration) != stamps[configuration.key]:
+        raise UsageError(
+            f"the libraries of {configuration.id} were replaced during the campaign",
+            why="its rounds would be of two different MPIs under one name",
+            mend="start a new campaign",
+        )
 
 
 @contextmanager
 def _starter(programs: dict[str, Natives]) -> Iterator[Start]:
     """A function that starts a configuration's program, waits, and reads the witness."""
-    with tempfile.TemporaryDirectory(prefix="mpigraft-") as scratch:
+    _sweep()
+    with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as scratch:
         count = iter(range(1 << 30))
+        programs = {key: _preloadable(here, Path(scratch)) for key, here in programs.items()}
 
         def start(
             configuration: Configuration,
@@ -134,6 +175,24 @@ def _starter(programs: dict[str, Natives]) -> Iterator[Start]:
             return ended, prove.read_witness(witness)
 
         yield start
+
+
+def _preloadable(programs: Natives, scratch: Path) -> Natives:
+    """LD_PRELOAD takes no path with a blank or a colon in it: such a witness gets another one."""
+    if not re.search(r"[\s:]", str(programs.witness)):
+        return programs
+    copy = scratch / f"{programs.digest[:16]}.so"
+    shutil.copy(programs.witness, copy)
+    return replace(programs, witness=copy)
+
+
+def _sweep() -> None:
+    """Remove what campaigns of this user left that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}[0-9]*-*"):
+        pid = folder.name.removeprefix(SCRATCH).partition("-")[0]
+        with contextlib.suppress(OSError):
+            if folder.stat().st_uid == os.getuid() and not Path("/proc", pid).exists():
+                shutil.rmtree(folder)
 
 
 def _prove(
@@ -167,14 +226,16 @@ def _evidence(
     chance may have spoken against it."""
     key = prove.evidence_key(configuration, layout, programs)
     kept = cache.get("evidence", key)
-    if kept is not None:
-        return revive(Evidence, kept)  # type: ignore[no-any-return]
+    with contextlib.suppress(ValueError, TypeError, KeyError):  # kept by another version
+        if kept is not None:
+            return revive(Evidence, kept)  # type: ignore[no-any-return]
+    words = prove.probe_program(programs, configuration.buffers)
     for _ in range(2):
-        ran = start(configuration, layout, prove.probe_program(programs), PROBE_LIMIT_S, True)
+        ran = start(configuration, layout, words, PROBE_LIMIT_S, True)
         evidence = prove.judge(configuration, layout, *ran)
         if not prove.worth_repeating(evidence):
             break
-    if evidence.ok:
+    if evidence.ok and all(f.code != "wire-unclear" for f in evidence.findings):
         cache.put("evidence", key, plain(evidence))
     return evidence
 
@@ -196,4 +257,6 @@ def _error(kind: type[MpigraftError], what: str, findings: tuple[Finding, ...]) 
     worst = [f for f in findings if f.level is Level.ERROR] or [*findings]
     if not worst:
         return kind(what)
-    return kind(f"{what}: {worst[0].seen}", why=worst[0].why, mend=worst[0].mend)
+    asked = [f for f in findings if f.code == "setting-overrides"]
+    mend = "; ".join(f"{f.seen}: {f.mend}" for f in asked) or worst[0].mend
+    return kind(f"{what}: {worst[0].seen}", why=worst[0].why, mend=mend)

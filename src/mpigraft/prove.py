@@ -7,7 +7,7 @@ have to agree. Asked for LNX and got ob1 is an error with the mend; silence is n
 
 from __future__ import annotations
 
-import contextlib
+import os
 import re
 import signal
 from collections import Counter
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
-from mpigraft.cache import file_digest
+from mpigraft import __version__
 from mpigraft.env import redact
 from mpigraft.jsonout import digest
 from mpigraft.knowledge.loader import matching_issues
@@ -40,7 +40,6 @@ from mpigraft.model import (
     KnownIssue,
     Layout,
     Level,
-    MpiInstall,
     Peer,
     Proof,
     RankRecord,
@@ -49,6 +48,7 @@ from mpigraft.model import (
 )
 from mpigraft.natives import Natives
 from mpigraft.run import Completed, clean
+from mpigraft.steering import files_that_steer, network_namespace
 from mpigraft.witness import UNREAD, check_witness, read_witness
 
 __all__ = [
@@ -73,9 +73,9 @@ CRASHES = frozenset(
 )
 
 
-def probe_program(natives: Natives) -> tuple[str, ...]:
-    """The program of a probe launch."""
-    return (str(natives.bench), "--probe")
+def probe_program(natives: Natives, buffers: str = "host") -> tuple[str, ...]:
+    """The program of a probe launch: it moves memory of the kind that will be measured."""
+    return (str(natives.bench), "--probe", "--buffers", buffers)
 
 
 def evidence_key(
@@ -91,25 +91,14 @@ def evidence_key(
             "environment": transport.env if transport else (),
             "probe": transport.probe_env if transport else (),
             "signs": transport.signs if transport else (),
-            "parameters": _parameters(configuration.mpi),
+            "files": files_that_steer(configuration),
             "programs": natives.digest,
+            "tool": __version__,
+            "user": os.getuid(),
+            "network": network_namespace(),
             "boot": boot.read_text(encoding="ascii").strip() if boot.exists() else "",
         }
     )
-
-
-def _parameters(mpi: MpiInstall | None) -> tuple[tuple[str, str], ...]:
-    """(file, SHA-256) of the parameter files that Open MPI reads unasked: a site's and a user's.
-    They can turn a transport into another one as well as the environment can."""
-    if mpi is None:
-        return ()
-    home = Path("~").expanduser()
-    folders = (mpi.prefix / "etc", Path("/etc/openmpi"), home / ".openmpi")
-    found = []
-    for path in sorted(path for folder in folders for path in folder.glob("*.conf")):
-        with contextlib.suppress(OSError):  # what we cannot read, a rank cannot
-            found.append((path.name, file_digest(path)))
-    return tuple(found)
 
 
 def judge(
@@ -135,6 +124,7 @@ def judge(
         *_ending(completed, known),
         *check_witness(configuration, layout, ranks),
         *_unreachable(transport, heard),
+        *_overridden(configuration),
         *_of_lanes(asked, heard, known, ended=completed.ok),
         *_of_phases(told, good, ended=completed.ok),
     ]
@@ -295,6 +285,20 @@ def _of_lanes(
     if ended and not any(h.proof.standing is not Standing.NOT_EXERCISED for h in heard):
         seen = "no rank had another to send to, so nothing of the transport was exercised"
         found.append(Finding(Level.ERROR, "not-exercised", seen, "", "use two ranks or more"))
+    return found
+
+
+def _overridden(configuration: Configuration) -> list[Finding]:
+    """Settings of the user that take the place of what forces the transport."""
+    forced: dict[str, str | None] = {}
+    found = []
+    for row in configuration.transport.env if configuration.transport else ():
+        if row.source != "user":
+            forced[row.name] = row.value
+        elif row.name in forced and forced[row.name] != row.value:
+            seen = f"--set {row.name}={row.value} replaces {forced[row.name]}, which forces it"
+            mend = "leave it out, or ask for the transport that it selects"
+            found.append(Finding(Level.WARNING, "setting-overrides", seen, "", mend))
     return found
 
 

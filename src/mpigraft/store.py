@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from mpigraft import env, store_file
+from mpigraft import store_file
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import canonical, plain, revive
 from mpigraft.model import (
@@ -227,8 +227,7 @@ class Writer:
 
     def add_campaign(self, record: CampaignRecord) -> None:
         """Write it once: a resumed campaign may say it again in a file of its own."""
-        plan = store_file.redacted_json(record.plan)
-        row = {**plain(record), "name": env.redact(record.name), "plan": plan}
+        row = plain(record)
         with self._transaction():
             self._insert("campaign", row, "OR IGNORE")
 
@@ -239,7 +238,7 @@ class Writer:
 
     def add_configuration(self, record: ConfigurationRecord) -> None:
         provenance = store_file.redacted_json(record.provenance)
-        row = {**plain(record), "id": env.redact(record.id), "provenance": provenance}
+        row = {**plain(record), "provenance": provenance}
         with self._transaction():
             self._insert("configuration", row, "OR REPLACE")
 

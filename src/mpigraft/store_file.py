@@ -152,7 +152,7 @@ def redacted(value: Any) -> Any:
     if isinstance(value, list):
         return [redacted(v) for v in value]
     if isinstance(value, dict):
-        return {env.redact(k): redacted(v) for k, v in value.items()}
+        return {k: redacted(v) for k, v in value.items()}
     return value
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mpigraft import campaign, configure
 from mpigraft.campaign import Campaign, plan, resumed, schedule
 from mpigraft.errors import MissingError, UsageError
-from mpigraft.model import Family, MpiInstall, NetDevice, NetLibrary, TransportOffer
+from mpigraft.model import Family, Gpu, MpiInstall, NetDevice, NetLibrary, TransportOffer
 from mpigraft.wish import Wish
 from tests.unit.builders import a_machine, a_transport, an_mpi, an_offer
 
@@ -98,7 +98,9 @@ def test_no_network_address_is_stored() -> None:
 def test_the_key_follows_contents_transport_and_settings_and_no_label() -> None:
     def key(mpi: MpiInstall = MACHINE.mpis[1], **wish: object) -> str:
         asked = Wish(transport=("ucx",), **wish)  # type: ignore[arg-type]
-        return plan(asked, a_machine(mpi), contents).configurations[0].key
+        gpu = Gpu(0, "nvidia", "a GPU", 1024)
+        machine = replace(a_machine(mpi), gpus=(gpu,))
+        return plan(asked, machine, contents).configurations[0].key
 
     one = MACHINE.mpis[1]
     assert key() == key(replace(one, id="mpich@renamed", prefix=one.prefix / "elsewhere"))
@@ -139,13 +141,17 @@ def test_settings_reach_every_rank() -> None:
 
 
 def test_the_baseline_is_the_wish_else_cray_else_path_else_the_first_id() -> None:
-    assert planned(baseline="openmpi").baseline.id == "openmpi@5.0.11/ob1-sm"
+    asked = planned(baseline="openmpi@5.0.11/ofi")
+    assert (asked.baseline.id, asked.baseline.named) == ("openmpi@5.0.11/ofi-lnx", True)
+    assert asked.baseline in asked.configurations
+    with pytest.raises(UsageError, match="several"):
+        planned(baseline="openmpi")
     assert planned().baseline.id == "mpich@5.0.2/ofi-tcp"
     in_path = a_machine(MACHINE.mpis[1], replace(MACHINE.mpis[0], source="path"))
     assert plan(Wish(), in_path, contents).baseline.id == "openmpi@5.0.11/ob1-sm"
     cray = a_machine(*in_path.mpis, an_mpi("cray-mpich@9.1.0"))
     assert plan(Wish(), cray, contents).baseline.id == "cray-mpich@9.1.0/ofi-cxi"
-    with pytest.raises(UsageError, match="none of the configurations"):
+    with pytest.raises(UsageError, match="is none of them"):
         planned(baseline="nothing")
 
 
@@ -224,6 +230,15 @@ def test_benchmarks_may_be_listed_with_their_options() -> None:
 def test_a_benchmark_that_is_not_there_is_refused_before_anything_starts(text: str) -> None:
     with pytest.raises(UsageError, match=r"no benchmark|no option"):
         planned(benchmark=(text,))
+
+
+def test_one_rank_and_absent_gpus_are_refused_before_anything_starts() -> None:
+    with pytest.raises(UsageError, match="needs two or more"):
+        planned(layout=("1x1",))
+    assert planned(layout=("1x1",), benchmark=("init_time",)).layouts[0].ranks == 1
+    for buffers in ("cuda", "rocm"):
+        with pytest.raises(MissingError, match=r"no (nvidia|amd) GPU"):
+            planned(buffers=buffers)
 
 
 def test_sizes_and_suites_that_cannot_be_run_are_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -38,7 +39,7 @@ def test_base_is_an_allow_list_without_secrets() -> None:
         "LD_PRELOAD": "x.so", "LD_LIBRARY_PATH": "/l", "SLURM_JOB_ID": "1", "SLURM_JWT": "ey",
         "PMIX_RANK": "0", "SLURM_AUTH": "a",
     })  # fmt: skip
-    assert seen == {"HOME": "/h", "PATH": "/bin", "PMIX_RANK": "0", "SLURM_JOB_ID": "1"}
+    assert seen == {"HOME": "/h", "PATH": "/bin", "SLURM_JOB_ID": "1"}
 
 
 def test_base_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +72,7 @@ def test_no_rows_no_env() -> None:
 
 def test_the_last_row_of_a_name_wins() -> None:
     rows = [rank("A", "1"), rank("B", "2"), rank("A", None), rank("B", "3")]
-    assert env.rank_argv(rows, ("p",)) == ("env", "-u", "A", "B=3", "p")
+    assert env.rank_argv(rows, ("p",)) == (env.ENV, "-u", "A", "B=3", "p")
 
 
 NAMES = st.from_regex(re.compile(r"[A-Za-z_][A-Za-z0-9_.%()-]{0,20}"), fullmatch=True)
@@ -160,3 +161,26 @@ OTHER = st.characters(codec="utf-8", exclude_characters=env.STRUCK)
 def test_no_secret_survives(secret: str, around: str) -> None:
     if len(secret.strip()) >= 6:
         assert secret not in env.redact(around + secret + around, {"X_TOKEN": secret})
+
+
+def test_a_name_that_holds_a_secret_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "planted-1234")
+    env.refuse_secrets("quick", "FI_TCP_IFACE=lo")
+    with pytest.raises(UsageError, match="secret-looking") as caught:
+        env.refuse_secrets("quick", "X=planted-1234")
+    assert "planted" not in str(caught.value)
+
+
+def test_an_author_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "openmpi")
+    assert env.redact("openmpi@5.0.11") == "openmpi@5.0.11"
+
+
+def test_ranks_get_the_env_of_the_system_whatever_stands_in_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "env").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    row = EnvRow("A", "1", Scope.RANK, "user")
+    assert env.rank_argv([row], ("prog",))[0].startswith("/")
+    assert not env.rank_argv([row], ("prog",))[0].startswith(str(tmp_path))

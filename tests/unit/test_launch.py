@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mpigraft.env import ENV
 from mpigraft.errors import MissingError
 from mpigraft.launch import _own_cores, prepare
 from mpigraft.model import Configuration, EnvRow, Launch, Layout, Scope
@@ -27,6 +29,7 @@ def launch(asked: Configuration, layout: Layout | None = None, **changes: Any) -
         "root": False,
         "cores": 64,
         "environ": ENVIRON,
+        "parent": 7,
     }
     return prepare(asked, layout or Layout(), ("/n/bench", "--probe"), **{**options, **changes})
 
@@ -34,7 +37,7 @@ def launch(asked: Configuration, layout: Layout | None = None, **changes: Any) -
 def words_of(found: Launch) -> tuple[list[str], list[str], list[str]]:
     """(guard and launcher, env and its rows, program)"""
     argv = list(found.argv)
-    inner = argv.index("env")
+    inner = argv.index(ENV)
     program = argv.index("/n/bench")
     return argv[:inner], argv[inner:program], argv[program:]
 
@@ -44,12 +47,17 @@ LNX = configuration("openmpi@5.0.11", "ofi-lnx")
 
 def test_the_layers_stand_in_order() -> None:
     outer, inner, program = words_of(launch(LNX))
-    assert outer[:6] == ["/n/guard", "--limit", "30", "--grace", "2", "--"]
-    assert outer[6:] == [
+    assert outer[:8] == ["/n/guard", "--limit", "30", "--grace", "2", "--parent", "7", "--"]
+    assert outer[8:] == [
         "/opt/mpi/bin/mpirun", "-n", "2", "--map-by", "ppr:2:node", "--bind-to", "core",
     ]  # fmt: skip
-    assert inner[0] == "env"
+    assert inner[0] == ENV
     assert program == ["/n/bench", "--probe"]
+
+
+def test_the_guard_is_told_who_starts_it() -> None:
+    own = launch(LNX, parent=None).argv
+    assert own[own.index("--parent") + 1] == str(os.getpid())
 
 
 def test_rank_variables_go_in_innermost_and_nowhere_else() -> None:

@@ -23,7 +23,7 @@ from tests.unit.mutator import checks, mutants, survivors
 PROVE = (
     "TIMED_OUT", "judge", "worth_repeating", "_all_proven", "_hear_all", "_label", "ran",
     "_context", "_ending", "_crash", "_known", "_of_lanes", "_mismatches", "_unreachable",
-    "_of_phases", "evidence_key", "_parameters", "telling", "TAIL_LINES",
+    "_of_phases", "evidence_key", "telling", "TAIL_LINES",
 )  # fmt: skip
 LANES = (
     "CARRIED", "QUIET", "LONG", "SLACK", "phases", "_phase", "_part",

@@ -8,8 +8,28 @@ import pytest
 
 from mpigraft import prove
 from mpigraft.lanes import Heard, Wire
-from mpigraft.model import Evidence, Finding, Kind, KnownIssue, Level, Peer, Proof, Standing
-from tests.unit.probes import LAYOUT, configuration, errors, judged, recorded, records
+from mpigraft.model import (
+    EnvRow,
+    Evidence,
+    Finding,
+    Kind,
+    KnownIssue,
+    Level,
+    Peer,
+    Proof,
+    Scope,
+    Standing,
+)
+from tests.unit.probes import (
+    LAYOUT,
+    asked_for,
+    configuration,
+    errors,
+    judged,
+    recorded,
+    records,
+    with_transport,
+)
 
 LNX = "openmpi-5.0.11--ofi-lnx"
 P, N, C, X = Standing.PROVEN, Standing.NO_EVIDENCE, Standing.CONTRADICTED, Standing.NOT_EXERCISED
@@ -119,3 +139,18 @@ def test_a_malformed_phase_is_a_finding_and_no_crash(broken: str) -> None:
     done = log.edited(r'("kind":"p2p".*)}', rf"\1,{broken}}}")
     evidence = prove.judge(configuration(log.identity, "ofi-lnx"), LAYOUT, done, log.ranks)
     assert "probe-incomplete" in errors(evidence)
+
+
+def test_a_setting_that_replaces_what_forces_the_transport_is_named() -> None:
+    log = recorded(LNX)
+    asked = configuration(log.identity, "ofi-lnx")
+    for value, level in (("ob1", Level.WARNING), ("cm", None)):
+        rows = (
+            EnvRow("UCX_TLS", "tcp", Scope.RANK, "user"),
+            EnvRow("OMPI_MCA_pml", value, Scope.RANK, "user"),
+        )
+        mine = with_transport(asked, env=(*asked_for(asked).env, *rows))
+        found = prove.judge(mine, LAYOUT, log.completed, log.ranks).findings
+        told = [(f.level, f.seen) for f in found if f.code == "setting-overrides"]
+        seen = f"--set OMPI_MCA_pml={value} replaces cm, which forces it"
+        assert told == ([(level, seen)] if level else [])

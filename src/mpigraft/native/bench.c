@@ -204,7 +204,7 @@ static struct world start_world(int *argc, char ***argv)
     return world;
 }
 
-static void print_begin(const struct world *world)
+static void print_begin(const struct world *world, const struct options *options)
 {
     char library[MPI_MAX_LIBRARY_VERSION_STRING];
     int length;
@@ -212,7 +212,8 @@ static void print_begin(const struct world *world)
     library[strcspn(library, "\n")] = 0;
     printf("{\"mpigraft\":\"begin\",\"ranks\":%d,\"library\":", world->size);
     json_string(stdout, library);
-    printf(",\"clock_ns\":%.3g}\n", 1e9 * world->clock);
+    printf(",\"buffers\":\"%s\",\"clock_ns\":%.3g}\n", MEMORIES[options->buffers].name,
+           1e9 * world->clock);
     fflush(stdout);
 }
 
@@ -249,9 +250,9 @@ static void measure_or_probe(struct world *world, const struct options *options,
     bool json = options->format == FORMAT_JSON || options->probe;
     int phases = 0;
     if (world->rank == 0 && json)
-        print_begin(world);
+        print_begin(world, options);
     if (options->probe)
-        phases = run_probe(world->node);
+        phases = run_probe(world->node, options->buffers);
     else
         run_all(world, selections, count);
     if (world->rank == 0 && json)
