@@ -336,14 +336,15 @@ def test_it_prints_in_light_on_paper_and_comes_back(
         """window.addEventListener("beforeprint", () => {
              window.printed = [document.querySelector(".chart .main-svg").clientWidth,
                getComputedStyle(document.body).backgroundColor,
-               document.querySelectorAll(".configuration:not([open])").length];
+               document.querySelectorAll(".configuration[open]").length,
+               document.querySelectorAll(".benchmark > details:not([open])").length];
            })"""
     )
     found = browser.call("Page.printToPDF", printBackground=True)
     pdf = base64.b64decode(found["data"])
     (tmp_path / "report.pdf").write_bytes(pdf)
     assert pdf.startswith(b"%PDF")
-    assert browser.ask("window.printed") == [680, "rgb(255, 255, 255)", 0]
-    assert browser.ask("document.querySelectorAll('.configuration[open]').length") == 0
+    assert browser.ask("window.printed") == [680, "rgb(255, 255, 255)", 0, 0]
+    assert browser.ask("document.querySelectorAll('details[open]').length") == 0
     assert browser.ask("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
     assert browser.complaints() == []

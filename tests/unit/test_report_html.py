@@ -23,6 +23,7 @@ from mpigraft.model import (
     Finding,
     Kind,
     Level,
+    MappedLibrary,
     Peer,
     Proof,
     Standing,
@@ -256,6 +257,9 @@ def test_imported_tables_say_what_they_cannot_say() -> None:
     assert "these figures were imported" in page.words
     assert "Bands" not in page.words
     assert "Each round starts" not in page.words
+    data = olivia()
+    dated = replace(data, campaign=campaign_data().campaign)
+    assert "<dt>imported on</dt><dd>2026-01-02</dd>" in body_of(dated)
 
 
 def with_rounds(*rounds: int) -> ReportData:
@@ -396,6 +400,34 @@ def test_no_secret_gets_in(monkeypatch: pytest.MonkeyPatch) -> None:
     assert secret not in text
     assert "in the clear" not in text
     assert "[struck out]" in text
+
+
+def test_no_home_gets_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/cluster/h/ann")
+    data = small_data()
+    record, path = data.evidence[0], "/cluster/h/ann/mpi/lib/libmpi.so.40"
+    library = MappedLibrary(path, 1, 2)
+    ranks = tuple(replace(r, libraries=(library,)) for r in record.evidence.ranks)
+    group = replace(data.comparison.groups[0], configuration=f"mine@{path}")
+    text = html.render(
+        replace(
+            data,
+            comparison=replace(data.comparison, groups=(group,), summary=(path,)),
+            configurations=(ConfigurationRecord("c", "k", path, json.dumps({"libmpi": path})),),
+            evidence=(replace(record, evidence=replace(record.evidence, ranks=ranks)),),
+        )
+    )
+    assert "/cluster/h/ann" not in text
+    assert "~/mpi/lib/libmpi.so.40" in text
+
+
+def test_every_device_of_a_machine_has_its_line() -> None:
+    data = small_data()
+    nics = [{"name": f"eth{n}", "state": "up"} for n in range(2)]
+    seen = json.dumps({"hostname": "n1", "fabrics": nics, "gpus": []})
+    text = body_of(replace(data, allocations=(replace(data.allocations[0], machine=seen),)))
+    assert "<dt>network</dt><dd><div>eth0 up</div><div>eth1 up</div></dd>" in text
+    assert "<dt>GPUs</dt><dd><div>none</div></dd>" in text
 
 
 @pytest.mark.parametrize("broken", ["", "[]", "{", '"x"', "null"])

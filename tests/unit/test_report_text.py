@@ -209,6 +209,25 @@ def test_ratios_and_numbers_as_they_are_read() -> None:
     assert words.ratio(float("nan")) == "-"
 
 
+@pytest.mark.parametrize(
+    ("home", "text", "said"),
+    [
+        ("/root", "/root/mpi/lib:/root", "~/mpi/lib:~"),
+        ("/root", "/opt/root/lib /rooted /root-2", "/opt/root/lib /rooted /root-2"),
+        ("/cluster/h/ann", "-L/cluster/h/ann/lib", "-L~/lib"),
+        ("/cluster/h/ann", "/cluster/h/anna/lib", "/cluster/h/anna/lib"),
+        ("/root", "/home/ann/lib -I/home/ann file:///Users/bo.b/x", "~/lib -I~ file://~/x"),
+        ("/root", "https://a.org/home/page /opt/home/x", "https://a.org/home/page /opt/home/x"),
+        ("/", "/usr/lib", "/usr/lib"),
+    ],
+)
+def test_homes_are_not_named(
+    monkeypatch: pytest.MonkeyPatch, home: str, text: str, said: str
+) -> None:
+    monkeypatch.setenv("HOME", home)
+    assert words.homeless(text) == said
+
+
 def test_sizes_as_they_are_read() -> None:
     sizes = {0: "-", 8: "8 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 1 << 22: "4 MiB"}
     assert {s: words.size(s) for s in sizes} == sizes

@@ -149,6 +149,17 @@ def test_a_lane_beside_the_wish_is_marked(run: Run, store: Store) -> None:
     assert text.count("beside the wish") == 1
 
 
+def test_homes_are_not_named(run: Run, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/cluster/h/ann")
+    told = '{"libmpi":"/cluster/h/ann/mpi/lib/libmpi.so.40"}'
+    with store.writer() as writer:
+        writer.add_configuration(ConfigurationRecord(NIGHTLY.id, "k3", "mine", told))
+    for words in (("--json",), ()):
+        text = run("results", "show", *words)
+        assert "~/mpi/lib/libmpi.so.40" in text
+        assert "ann/" not in text
+
+
 def test_show_reads_at_80_columns(run: Run, store: Store) -> None:
     text = run("results", "show")
     assert max(map(len, text.splitlines())) <= 80

@@ -354,7 +354,8 @@
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
   window.addEventListener("beforeprint", () => {
     root.classList.add("print");
-    opened = [...document.querySelectorAll(".configuration:not([open])")];
+    // Every figure goes on paper; where a configuration comes from stays as the reader left it.
+    opened = [...document.querySelectorAll(".benchmark > details:not([open])")];
     for (const one of opened) one.open = true;
     draw(PRINT_WIDTH, true);
   });

@@ -29,12 +29,10 @@ def render(data: ReportData) -> str:
 
     library = _inline(get_plotlyjs())
     charts = _inline(_resource("charts.js"))
-    scripts = (
-        el("script", Html(curves(data)), type="application/json", id="curves"),
-        el("script", Html(library)),
-        el("script", Html(charts)),
-    )
-    body = el("body", _header(data), _nav(data), el("main", *_main(data)), _footer(data), *scripts)
+    figures = el("script", Html(curves(data)), type="application/json", id="curves")
+    parts = (_header(data), _nav(data), el("main", *_main(data)), _footer(data), figures)
+    told = (Html(words.homeless(part)) for part in parts)  # of escaped text: it only takes away
+    body = el("body", *told, el("script", Html(library)), el("script", Html(charts)))
     page = el("html", _head(data, library, charts), body, lang="en")
     return f"<!doctype html>\n{page}\n"
 
@@ -66,7 +64,7 @@ def _head(data: ReportData, library: str, charts: str) -> Html:
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
         el("meta", name="generator", content=f"mpigraft {mpigraft.__version__}"),
-        el("title", foreign(f"{_title(data)} ({_name(data)})")),
+        el("title", foreign(words.homeless(f"{_title(data)} ({_name(data)})"))),
         el("style", Html(_resource("page.css"))),
     )
 
@@ -86,13 +84,14 @@ def _title(data: ReportData) -> str:
 
 def _header(data: ReportData) -> Html:
     comparison, campaign = data.comparison, data.campaign
-    rounds = "imported" if comparison.origin is Origin.IMPORT else cost.rounds(comparison.rounds)
+    rounds = cost.rounds(comparison.rounds)
+    when = "imported on" if comparison.origin is Origin.IMPORT else "date"
     facts = [
         ("baseline", comparison.baseline),
         ("configurations", len({g.configuration for g in comparison.groups}) + 1),
         ("rounds", rounds),
         ("machine", _hosts(data)),
-        ("date", campaign.created[:10] if campaign else ""),
+        (when, campaign.created[:10] if campaign else ""),
     ]
     terms = (el("div", el("dt", k), el("dd", foreign(v))) for k, v in facts if v)
     said = headline(comparison) or comparison.summary or ("Nothing was compared.",)

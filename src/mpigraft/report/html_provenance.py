@@ -42,7 +42,8 @@ def _machine(seen: dict[str, Any]) -> list[Html]:
     for key, what in (("fabrics", "network"), ("single_copy", "single copy"), ("gpus", "GPUs")):
         listed = seen.get(key)
         if isinstance(listed, list):
-            rows.append(_term(what, [_device(d) for d in listed] or "none"))
+            devices = [_device(d) for d in listed] or ["none"]
+            rows.append(join(el("dt", what), el("dd", *_lines(devices))))
     return rows
 
 

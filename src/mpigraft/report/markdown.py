@@ -19,7 +19,7 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
 
 def escape(text: str) -> str:
     """Foreign text on one line, with all that Markdown reads as markup taken literally."""
-    return SPECIAL.sub(r"\\\1", words.visible(" ".join(text.splitlines())))
+    return SPECIAL.sub(r"\\\1", words.homeless(words.visible(" ".join(text.splitlines()))))
 
 
 def render(data: ReportData) -> str:

@@ -89,10 +89,13 @@ def _say(console: Console, text: str, style: str = "", indent: int = 2) -> None:
 def _headline(data: ReportData) -> str:
     comparison = data.comparison
     what = words.visible(data.campaign.name) if data.campaign else "campaign"
-    when = f", {data.campaign.created[:10]}" if data.campaign else ""
-    kind = "imported" if comparison.origin is Origin.IMPORT else cost.rounds(comparison.rounds)
+    date = data.campaign.created[:10] if data.campaign else ""
     baseline = words.visible(comparison.baseline)
-    return f"{what} {comparison.campaign[:8]}{when}, {kind}, against {baseline}"
+    if comparison.origin is Origin.IMPORT:  # when it was measured is not known
+        when = f"imported on {date}" if date else "imported"
+    else:
+        when = ", ".join(filter(None, (date, cost.rounds(comparison.rounds))))
+    return f"{what} {comparison.campaign[:8]}, {when}, against {baseline}"
 
 
 def _table(

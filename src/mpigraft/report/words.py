@@ -6,12 +6,14 @@ import math
 import re
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 
 from mpigraft.model import Better, Cell, CellGroup, Evidence, Proof, Standing, Verdict
 
 UNITS = ((1 << 30, "GiB", "G"), (1 << 20, "MiB", "M"), (1 << 10, "KiB", "K"))
 UNIT = re.compile(r"(?<=\d) (?=(?:B|KiB|MiB|GiB|s|min|h|days|rounds)\b|%)")
 STUCK = "\xa0"
+HOME = re.compile(r"(?:(?<![\w.])|(?<=-[A-Z]))/(?:home|Users)/\w[\w.@+-]*")
 VERDICTS = {
     Verdict.FASTER: "▲",
     Verdict.SLOWER: "▼",
@@ -136,6 +138,27 @@ def visible(text: str) -> str:
 def line(text: str) -> str:
     """The same for a sentence: its line breaks are only white space, what else is hidden shows."""
     return visible(" ".join(text.split()))
+
+
+def homeless(text: str) -> str:
+    """`text` with home folders as ~: this user's, and what is named like one, since a store may
+    come from another machine. A published report names nobody's home."""
+    for home in _homes():
+        # /root has to begin a path, or /opt/root would lose its end; longer ones name somebody
+        # wherever they stand: -L/home/me, file:///home/me.
+        before = "" if home.count("/") > 1 else r"(?<![\w./-])"
+        text = re.sub(rf"{before}{re.escape(home)}(?![\w.-])", "~", text)
+    return HOME.sub("~", text)
+
+
+def _homes() -> tuple[str, ...]:
+    """This user's home as it is called and as it is mounted, the longer one first."""
+    try:
+        home = Path.home()
+        names = {str(home), str(home.resolve())}
+    except (RuntimeError, OSError):  # no HOME, and no such user
+        return ()
+    return tuple(sorted((n for n in names if n != "/"), key=len, reverse=True))
 
 
 def better(direction: Better) -> str:
