@@ -33,11 +33,14 @@ def prepare(
     root: bool | None = None,
     cores: int | None = None,
     environ: Mapping[str, str] | None = None,
+    parent: int | None = None,
 ) -> Launch:
     """The launch of `program` in this configuration on this layout.
 
     `witness` is the folder into which every rank writes one record; `probe` adds what makes the
     library say what it uses. `root`, `cores` and `environ` default to this process's own.
+    `parent`, by default this process too, is the one that will start it: the guard does nothing
+    under another, since it has another only when that one died first.
     Raises MissingError for a configuration without an MPI, a transport or a known launcher.
     """
     mpi, transport, launcher = _parts(configuration)
@@ -53,7 +56,11 @@ def prepare(
         *(transport.probe_env if probe else ()),
     ]
     rows += _witness_rows(rows, natives, witness)
-    guard = (str(natives.guard), "--limit", f"{limit_s:g}", "--grace", f"{GRACE_S:g}", "--")
+    parent = os.getpid() if parent is None else parent
+    guard = (
+        str(natives.guard), "--limit", f"{limit_s:g}", "--grace", f"{GRACE_S:g}",
+        "--parent", str(parent), "--",
+    )  # fmt: skip
     words = kind.words(launcher, mpi, layout, crowded=crowded)
     environment = env.apply(env.base(environ), rows, Scope.LAUNCHER, Scope.DAEMON)
     return Launch(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -103,7 +104,9 @@ def test_programs_that_cannot_start(guard_program: Path, tmp_path: Path) -> None
 BAD = (
     (), ("--",), ("--limit",), ("--limit", "--", "true"), ("--limit", "x", "--", "true"),
     ("--limit", "-1", "--", "true"), ("--limit", "nan", "--", "true"), ("true",),
-    ("--grace", "1e10", "--", "true"), ("--other", "1", "--", "true"),
+    ("--grace", "1e10", "--", "true"), ("--other", "1", "--", "true"), ("--parent", "--", "true"),
+    ("--parent", "0", "--", "true"), ("--parent", "1x", "--", "true"),
+    ("--parent", "4294967297", "--", "true"),
 )  # fmt: skip
 
 
@@ -204,6 +207,33 @@ def test_the_parents_death_ends_all(guard_program: Path, tmp_path: Path) -> None
     parent.wait(WAIT_S)
     assert until(lambda: not alive(int(note.read_text())))
     assert until(lambda: not still_running(guard_program))
+
+
+def test_a_parent_that_died_before_the_guard_looked(guard_program: Path, tmp_path: Path) -> None:
+    """Between fork and exec nobody tells the guard: it would take whoever adopted it for its
+    parent, and run on to its limit."""
+    note = tmp_path / "ran"
+    gone = subprocess.Popen(["true"])
+    gone.wait(WAIT_S)
+    argv = [
+        str(guard_program),
+        "--limit",
+        "60",
+        "--parent",
+        str(gone.pid),
+        "--",
+        "touch",
+        str(note),
+    ]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_S)
+    assert done.returncode == 128 + signal.SIGTERM
+    assert f"{gone.pid} is not our parent" in done.stderr
+    assert not note.exists()
+
+
+def test_the_parent_that_is_there_may_be_named(guard_program: Path) -> None:
+    argv = [str(guard_program), "--parent", str(os.getpid()), "--", "sh", "-c", "sleep 0.5; exit 3"]
+    assert subprocess.run(argv, timeout=WAIT_S).returncode == 3
 
 
 def still_running(program: Path) -> list[int]:

@@ -1,4 +1,5 @@
-/* mpigraft-guard --limit S --grace S -- PROGRAM...: runs a program and leaves nothing behind.
+/* mpigraft-guard [--limit S] [--grace S] [--parent PID] -- PROGRAM...: runs a program and leaves
+ * nothing behind.
  *
  * Whatever the program starts stays below us, even after setsid and a double fork, because we
  * are a subreaper. All of it is ended: when the time limit passes, on SIGTERM, SIGINT, SIGHUP or
@@ -9,6 +10,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -218,6 +220,17 @@ static double seconds(const char *name, const char *text)
     return value;
 }
 
+static pid_t process_id(const char *name, const char *text)
+{
+    char *end = NULL;
+    long value = text ? strtol(text, &end, 10) : -1;
+    if (!text || end == text || *end || value < 1 || value > INT_MAX) {
+        fprintf(stderr, "mpigraft-guard: %s %s: want a process\n", name, text ? text : "");
+        exit(USAGE);
+    }
+    return (pid_t)value;
+}
+
 int main(int argc, char **argv)
 {
     struct guarded g = {.limit = 1e9, .grace = 2, .parent = getppid()};
@@ -227,11 +240,14 @@ int main(int argc, char **argv)
             g.limit = seconds(argv[i], argv[i + 1]);
         else if (!strcmp(argv[i], "--grace"))
             g.grace = seconds(argv[i], argv[i + 1]);
+        else if (!strcmp(argv[i], "--parent"))
+            g.parent = process_id(argv[i], argv[i + 1]);
         else
             break;
     }
     if (i + 1 >= argc || strcmp(argv[i], "--")) {
-        fputs("usage: mpigraft-guard --limit SECONDS --grace SECONDS -- PROGRAM [ARGUMENT...]\n",
+        fputs("usage: mpigraft-guard [--limit SECONDS] [--grace SECONDS] [--parent PID] -- PROGRAM"
+              " [ARGUMENT...]\n",
               stderr);
         return USAGE;
     }
@@ -246,6 +262,10 @@ int main(int argc, char **argv)
     signal(SIGCHLD, SIG_DFL); /* ignored by the parent, the child's status would be lost */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, parent_died);
+    if (getppid() != g.parent) { /* it died before we asked to be told of it */
+        fprintf(stderr, "mpigraft-guard: %d is not our parent\n", (int)g.parent);
+        return 128 + SIGTERM;
+    }
     start(&g, argv + i + 1, &before);
     return watch(&g, &watched, parent_died);
 }
