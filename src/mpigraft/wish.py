@@ -60,36 +60,113 @@ class Wish:
 
 FIELDS = {f.name: f for f in dataclasses.fields(Wish)}
 CHOICES = {"buffers": ("host", "cuda", "rocm"), "native_build": ("prebuilt", "mpicc")}
+# The largest that is meant: beyond it a plan takes all memory, or the store has no place for it.
+MOST = {
+    "rounds": 10_000,
+    "seed": 2**63 - 1,
+    "min_size": 1 << 30,
+    "max_size": 1 << 30,
+    "budget_ms": 1_000_000,
+    "limit_s": 1_000_000_000,
+}
+COMMAND_LINE = "command line"
+FLAGS = {  # whose names are not those of the keys
+    "min_size": "min",
+    "max_size": "max",
+    "budget_ms": "budget",
+    "limit_s": "limit",
+    "native_build": "native-build",
+}
+KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+EXAMPLES = {
+    "mpi": '["openmpi", "mpich@5.0.2"]',
+    "transport": '["ofi-lnx", "ob1-sm"]',
+    "benchmark": '["latency", "bibw"]',
+    "layout": '["1x2"]',
+    "set": '["FI_TCP_IFACE=lo"]',
+    "buffers": '"host"',
+    "native_build": '"prebuilt"',
+    "baseline": '"mpich@5.0.2/ucx"',
+    "name": '"night"',
+    "rounds": "10",
+    "seed": "7",
+    "min_size": "1",
+    "max_size": "4194304",
+    "budget_ms": "20",
+    "limit_s": "60",
+    "quick": "true",
+    "validate": "false",
+}
 
 
 def wish_from(table: Mapping[str, Any], source: str) -> Wish:
-    """A wish from a table whose keys are those of Wish; `source` names it in errors."""
+    """A wish from a table whose keys are those of Wish; `source` names it in errors.
+
+    0 stands for a default here, as in a stored plan; whoever asks for 0 is refused before.
+    """
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in FIELDS:
             known = ", ".join(sorted(FIELDS))
             raise UsageError(f"{source}: unknown key {key!r}", mend=f"known keys: {known}")
-        values[key] = _typed(key, value, source)
+        values[key] = _typed(key, value, _place(source, key))
     return Wish(**values)
 
 
-def _typed(key: str, value: Any, source: str) -> Any:
+def _typed(key: str, value: Any, place: str) -> Any:
     default = FIELDS[key].default
     if isinstance(default, tuple):
-        words = [value] if isinstance(value, str) else value
-        if key == "set" and isinstance(value, dict):
-            words = [f"{k}={v}" for k, v in value.items()]
-        if isinstance(words, (list, tuple)) and all(isinstance(w, str) for w in words):
-            return tuple(words)
-        raise UsageError(f"{source}: {key} must be a text or a list of texts, not {value!r}")
-    wanted = (int, float) if isinstance(default, float) else type(default)
+        return _words(key, value, place)
+    wanted: Any = (int, float) if isinstance(default, float) else type(default)
     if not isinstance(value, wanted) or isinstance(value, bool) is not isinstance(default, bool):
-        raise UsageError(f"{source}: {key} must be {type(default).__name__}, not {value!r}")
-    if isinstance(value, (int, float)) and value < 0:
-        raise UsageError(f"{source}: {key} is {value}; it cannot be negative")
+        raise _refused(f"{place} must be {KINDS[type(default)]}, not {_toml(value)}", key)
+    if key in MOST and not 0 <= value <= MOST[key]:  # also of nan, which is in no range
+        raise UsageError(
+            f"{place} is {_toml(value)}", mend=f"give a number above 0, at most {MOST[key]:,}"
+        )
     if key in CHOICES and value not in CHOICES[key]:
-        raise UsageError(f"{source}: {key} is {value!r}; it is one of {', '.join(CHOICES[key])}")
+        raise UsageError(f"{place} is {value!r}", mend=f"one of {', '.join(CHOICES[key])}")
     return value
+
+
+def _words(key: str, value: Any, place: str) -> tuple[str, ...]:
+    """A list of texts; one text is a list of one, and settings may be a table."""
+    if key == "set" and isinstance(value, dict):
+        for name, setting in value.items():
+            if isinstance(setting, bool) or not isinstance(setting, (str, int, float)):
+                raise UsageError(
+                    f"{place}.{name} must be a text or a number, not {_toml(setting)}",
+                    mend=f'write what the ranks shall see: {name} = "1"',
+                )
+        return tuple(f"{name}={setting}" for name, setting in value.items())
+    words = [value] if isinstance(value, str) else value
+    if isinstance(words, (list, tuple)) and all(isinstance(w, str) for w in words):
+        return tuple(words)
+    raise _refused(f"{place} must be a text or a list of texts, not {_toml(value)}", key)
+
+
+def _refused(seen: str, key: str) -> UsageError:
+    return UsageError(seen, mend=f"for example {key} = {EXAMPLES[key]}")
+
+
+def _toml(value: Any) -> str:
+    """A value as its file has it, the beginning if it is long."""
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def refuse_zeros(table: Mapping[str, Any], source: str) -> None:
+    """Raise UsageError for a 0 that somebody wrote where 0 is nothing that can be measured."""
+    for key, value in table.items():
+        if key in MOST and key != "seed" and type(value) in (int, float) and value == 0:
+            raise UsageError(
+                f"{_place(source, key)} is 0",
+                mend="give a number above 0, or leave it out for the default",
+            )
+
+
+def _place(source: str, key: str) -> str:
+    return f"--{FLAGS.get(key, key)}" if source == COMMAND_LINE else f"{source}: {key}"
 
 
 def read_wish(path: Path) -> Wish:
@@ -99,24 +176,37 @@ def read_wish(path: Path) -> Wish:
         table = tomllib.loads(text)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise UsageError(f"{path}: not a TOML file: {error}") from error
     for key, value in table.items():
-        wish_from({key: value}, f"{path}:{_line_of(key, text)}")
+        line = _line_of(key, text)
+        refuse_zeros({key: value}, f"{path}:{line}")
+        if key == "set" and isinstance(value, dict):
+            for name, setting in value.items():
+                below = _line_of(name, text, "set", line)
+                wish_from({"set": {name: setting}}, f"{path}:{below}")
+        wish_from({key: value}, f"{path}:{line}")
     return wish_from(table, str(path))
 
 
-def _line_of(key: str, text: str) -> int:
-    """The line, from 1, on which a top-level key of a TOML file stands: tomllib keeps none."""
-    pattern = re.compile(rf"""\s*\[*\s*["']?{re.escape(key)}["']?\s*[].=]""")
+def _line_of(key: str, text: str, table: str = "", after: int = 1) -> int:
+    """The line, from 1, on which a key of a TOML file stands, at the top or in a `table` that
+    begins on line `after`; that line where it is not found. tomllib keeps none."""
+    within = rf"(?:{re.escape(table)}\s*\.\s*)?" if table else ""
+    pattern = re.compile(rf"""\s*\[*\s*{within}["']?{re.escape(key)}["']?\s*[].=]""")
     lines = text.splitlines()
-    return next((n for n, line in enumerate(lines, 1) if pattern.match(line)), 1)
+    found = (n for n, line in enumerate(lines, 1) if n >= after and pattern.match(line))
+    return next(found, after)
+
+
+def given(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags that were given: None, and a list without a word, is not."""
+    return {name: value for name, value in flags.items() if value not in (None, [], ())}
 
 
 def merged(file: Wish, flags: Mapping[str, Any]) -> Wish:
     """A campaign file's wish with the flags that were given laid over it."""
-    given = {k: v for k, v in flags.items() if v not in (None, (), [], "", 0, 0.0, False)}
-    if flags.get("validate") is False:
-        given["validate"] = False
-    laid = wish_from(given, "command line")
-    return dataclasses.replace(file, **{k: getattr(laid, k) for k in given})
+    laid = given(flags)
+    refuse_zeros(laid, COMMAND_LINE)
+    wish = wish_from(laid, COMMAND_LINE)
+    return dataclasses.replace(file, **{name: getattr(wish, name) for name in laid})

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import configure
+from mpigraft import campaign, configure
 from mpigraft.campaign import Campaign, plan, schedule
 from mpigraft.cli import bench, main
 from mpigraft.cli.progress import Progress
 from mpigraft.errors import MissingError
 from mpigraft.measure import Outcome
 from mpigraft.model import Evidence, LaunchState
+from mpigraft.natives import BENCHMARKS
 from mpigraft.wish import Wish
 from tests.unit.builders import a_machine, a_transport, an_mpi, an_offer
 
@@ -231,3 +232,37 @@ def test_no_command_gives_plain_help(words: tuple[str, ...]) -> None:
     assert done.stdout == ""
     assert done.stderr.startswith("Usage: ")
     assert "what to do" not in done.stderr
+
+
+def test_the_help_of_bench_says_what_is_measured() -> None:
+    text = " ".join(program("bench", "--help", env={**os.environ, "COLUMNS": "80"}).stdout.split())
+    for word in ("--mpi NAME", "--layout NODESxRANKS", "--set NAME=VALUE", *BENCHMARKS):
+        assert word in text
+    names = [key.removeprefix("native:") for key in campaign.DEFAULT_BENCHMARKS]
+    assert f"By default {', '.join(names)}." in text
+    first = [key.removeprefix("native:") for key in campaign.QUICK_BENCHMARKS]
+    look = f"{campaign.QUICK_ROUNDS} rounds of {', '.join(first[:-1])} and {first[-1]}, "
+    assert f"{look}{campaign.QUICK_BUDGET_MS:g} ms a size" in text
+    assert f"{campaign.DEFAULT_ROUNDS}, with --quick {campaign.QUICK_ROUNDS}" in text
+    budgets = f"{campaign.DEFAULT_BUDGET_MS:g}, with --quick {campaign.QUICK_BUDGET_MS:g}"
+    assert budgets in text
+
+
+@pytest.mark.parametrize("flag", ["--min", "--max", "--rounds", "--budget", "--limit"])
+def test_a_flag_of_0_is_refused_and_not_ignored(
+    flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.main(["bench", flag, "0", "--dry-run"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(f"mpigraft: {flag} is 0\nwhat to do: ")
+
+
+@pytest.mark.parametrize("flags", [("--min", "1"), ("--validate",), ("--quick",)])
+def test_resume_takes_no_flag_even_one_that_says_the_default(
+    flags: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.main(["bench", "--resume", *flags])
+    assert ended.value.code == 2
+    assert "no other flags with it" in capsys.readouterr().err

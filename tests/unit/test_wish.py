@@ -47,10 +47,29 @@ def test_a_file_says_what_flags_can(tmp_path: Path) -> None:
         ("rounds = [", "end of document"),
         ("\n\nrounds = = 3", "line 3"),
         ("\nround = 6", "toml:2: unknown key 'round'"),
-        ("name = 'a'\n\nrounds = 'six'", "toml:3: rounds must be int"),
-        ("rounds = true", "rounds must be int"),
-        ("quick = 1", "quick must be bool"),
-        ("rounds = -6", "negative"),
+        ("name = 'a'\n\nrounds = 'six'", "toml:3: rounds must be a whole number, not 'six'"),
+        ("rounds = true", "rounds must be a whole number, not true"),
+        ("rounds = 6.0", "rounds must be a whole number"),
+        ("quick = 1", "quick must be true or false"),
+        ("rounds = -6", "rounds is -6"),
+        ("rounds = 10_001", "rounds is 10001\nwhat to do: .* at most 10,000"),
+        ("rounds = 99999999999", "rounds is 99999999999"),
+        ("seed = 9223372036854775808", "seed is 9223372036854775808"),
+        ("max_size = 1e6", "max_size must be a whole number"),
+        ("max_size = 2_000_000_000", "at most 1,073,741,824"),
+        ("min_size = " + 5000 * "9", "not a TOML file"),
+        ("x = " + 3000 * "[" + 3000 * "]", "not a TOML file"),
+        ("budget_ms = nan", "budget_ms is nan"),
+        ("budget_ms = inf", "budget_ms is inf"),
+        ("limit_s = inf", "limit_s is inf"),
+        ("\nlimit_s = -nan", "toml:2: limit_s is"),
+        ("\nlimit_s = 0", "toml:2: limit_s is 0"),
+        ("rounds = 0", "toml:1: rounds is 0"),
+        ("[set]\nA = 1\n'B' = true", "toml:3: set.B must be a text or a number, not true"),
+        ("B = 1\n[set]\nB = [1]", "toml:1: unknown key"),
+        ("[set]\nA = 1\n[set.B]\nC = 1", "toml:3: set.B must be a text or a number, not {"),
+        ("name = 'B'\nset = { A = 1, B = false }", "toml:2: set.B must be"),
+        ("set.A = 1\nset.B = 2026-01-01", "toml:2: set.B must be"),
         ("mpi = [1, 2]", "list of texts"),
         ("buffers = 'disk'", "one of host, cuda, rocm"),
     ],
@@ -62,6 +81,7 @@ def test_a_bad_file_is_refused_with_its_name_and_place(
     with pytest.raises(UsageError, match=seen) as caught:
         read_wish(path)
     assert str(path) in str(caught.value)
+    assert caught.value.mend or "not a TOML file" in str(caught.value)
 
 
 def test_a_file_that_is_not_text_or_not_there_is_refused(tmp_path: Path) -> None:
@@ -74,10 +94,41 @@ def test_a_file_that_is_not_text_or_not_there_is_refused(tmp_path: Path) -> None
 
 def test_flags_are_laid_over_the_file() -> None:
     file = Wish(rounds=10, mpi=("mpich",), validate=True)
-    wish = merged(file, {"rounds": 6, "mpi": None, "quick": False, "validate": False})
+    wish = merged(file, {"rounds": 6, "mpi": None, "name": "", "validate": False})
     assert wish.rounds == 6
+    assert not wish.name
     assert wish.mpi == ("mpich",)
     assert not wish.validate
+
+
+def test_flags_undo_what_a_file_says() -> None:
+    file = Wish(validate=False, quick=True, buffers="cuda", min_size=8)
+    back = {"validate": True, "quick": False, "buffers": "host", "min_size": 1}
+    assert merged(file, back) == Wish()
+    assert merged(file, dict.fromkeys(back)) == file
+    assert merged(file, {"mpi": [], "set": ()}) == file
+
+
+@pytest.mark.parametrize(
+    ("key", "flag"),
+    [
+        ("min_size", "--min"),
+        ("max_size", "--max"),
+        ("rounds", "--rounds"),
+        ("budget_ms", "--budget"),
+        ("limit_s", "--limit"),
+    ],
+)
+def test_a_flag_of_0_or_less_is_refused_by_its_name(key: str, flag: str) -> None:
+    for number in (0, 0.0, -1) if key in ("budget_ms", "limit_s") else (0, -1):
+        with pytest.raises(UsageError, match=f"^{flag} is {number:g}\n") as caught:
+            merged(Wish(), {key: number})
+        assert "command line" not in str(caught.value)
+
+
+def test_settings_of_a_table_are_texts_and_numbers(tmp_path: Path) -> None:
+    path = written(tmp_path, "[set]\nA = 'x'\nB = 2\nC = 0.5\n")
+    assert read_wish(path).settings == (("A", "x"), ("B", "2"), ("C", "0.5"))
 
 
 def test_settings_need_a_name_and_never_carry_a_secret() -> None:

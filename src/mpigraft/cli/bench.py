@@ -9,6 +9,7 @@ import typer
 
 from mpigraft.cli.common import console, out, settings
 from mpigraft.errors import UsageError
+from mpigraft.natives import BENCHMARKS
 
 if TYPE_CHECKING:
     from mpigraft.campaign import Campaign
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from mpigraft.wish import Wish
 
 Words = list[str] | None
+WHICH = (
+    "One or more of " + ", ".join(BENCHMARKS) + "; options follow: alltoallv,counts=sparse. "
+    "By default latency, bibw, allreduce, bw, bcast, alltoall."
+)
+QUICK = "A first look in minutes: 6 rounds of latency, bibw and allreduce, 8 ms a size."
 START_S = 2.0  # of a small launch on one node, from mpiexec to MPI_Finalize
 
 
@@ -25,40 +31,93 @@ def command(
     campaign: Annotated[
         str,
         typer.Argument(
-            help="A campaign file (TOML), under the flags; with --resume an id or a name."
+            metavar="[FILE]",
+            help="A campaign file (TOML), under the flags; with --resume an id or a name.",
+            show_default=False,
         ),
     ] = "",
     mpi: Annotated[
-        Words, typer.Option(help="An MPI: openmpi, mpich@5.0.2; may be given again.")
+        Words,
+        typer.Option(metavar="NAME", help="An MPI: openmpi, mpich@5.0.2; may be given again."),
     ] = None,
     transport: Annotated[
-        Words, typer.Option(help="A transport: ofi-lnx, ob1-sm, shm; may be given again.")
+        Words,
+        typer.Option(metavar="NAME", help="A transport: ofi-lnx, ob1-sm; may be given again."),
     ] = None,
-    benchmark: Annotated[
-        Words, typer.Option(help="latency, bibw, alltoallv,counts=sparse, ...")
+    benchmark: Annotated[Words, typer.Option(metavar="NAME", help=WHICH)] = None,
+    layout: Annotated[
+        Words, typer.Option(metavar="NODESxRANKS", help="For example 1x2: two ranks on one node.")
     ] = None,
-    layout: Annotated[Words, typer.Option(help="NODESxRANKS, for example 1x2.")] = None,
     set_: Annotated[
-        Words, typer.Option("--set", help="NAME=VALUE in every rank's environment.")
+        Words, typer.Option("--set", metavar="NAME=VALUE", help="In every rank's environment.")
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds; fewer than 6 decide nothing.")] = 0,
-    baseline: Annotated[str, typer.Option(help="What the others are held against.")] = "",
-    buffers: Annotated[str, typer.Option(help="host, cuda or rocm.")] = "",
-    min_size: Annotated[int, typer.Option("--min", help="Smallest message, bytes.")] = 0,
-    max_size: Annotated[int, typer.Option("--max", help="Largest message, bytes.")] = 0,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Fewer than 6 decide nothing.", show_default="10, with --quick 6"
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What the others are held against.")
+    ] = None,
+    buffers: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help="host, cuda or rocm.", show_default="host"),
+    ] = None,
+    min_size: Annotated[
+        int | None,
+        typer.Option("--min", metavar="BYTES", help="Smallest message.", show_default="1"),
+    ] = None,
+    max_size: Annotated[
+        int | None,
+        typer.Option("--max", metavar="BYTES", help="Largest message.", show_default="4194304"),
+    ] = None,
     budget_ms: Annotated[
-        float, typer.Option("--budget", help="Measured milliseconds per size.")
-    ] = 0.0,
-    limit_s: Annotated[float, typer.Option("--limit", help="Seconds before a launch is hung.")] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the order; 0 draws one.")] = 0,
-    name: Annotated[str, typer.Option(help="Name of the campaign in the store.")] = "",
+        float | None,
+        typer.Option(
+            "--budget",
+            metavar="MS",
+            help="Measured time per size.",
+            show_default="20, with --quick 8",
+        ),
+    ] = None,
+    limit_s: Annotated[
+        float | None,
+        typer.Option(
+            "--limit",
+            metavar="SECONDS",
+            help="After which a launch counts as hung.",
+            show_default="from sizes and budget",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Seed of the order.", show_default="drawn")
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of the campaign in the store.",
+            show_default="bench or quick",
+        ),
+    ] = None,
     native_build: Annotated[
-        str, typer.Option(help="prebuilt, or mpicc to build the benchmarks here.")
-    ] = "",
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="prebuilt, or mpicc to build the benchmarks here.",
+            show_default="prebuilt",
+        ),
+    ] = None,
     validate: Annotated[
-        bool, typer.Option("--validate/--no-validate", help="Check every received buffer.")
-    ] = True,
-    quick: Annotated[bool, typer.Option("--quick", help="A first look in minutes.")] = False,
+        bool | None,
+        typer.Option(
+            "--validate/--no-validate",
+            help="Check every received buffer.",
+            show_default="validate",
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help=QUICK)] = False,
     here: Annotated[
         bool, typer.Option("--here", help="Measure on this login node all the same.")
     ] = False,
@@ -81,18 +140,18 @@ def command(
       mpigraft bench campaign.toml --dry-run
       mpigraft bench --resume
     """
-    from mpigraft.wish import Wish, merged, read_wish
+    from mpigraft.wish import Wish, given, merged, read_wish
 
     flags = {
         "name": name, "mpi": mpi, "transport": transport, "benchmark": benchmark,
         "layout": layout, "set": set_, "rounds": rounds, "baseline": baseline,
         "buffers": buffers, "min_size": min_size, "max_size": max_size,
-        "budget_ms": budget_ms, "limit_s": limit_s, "seed": seed, "quick": quick,
+        "budget_ms": budget_ms, "limit_s": limit_s, "seed": seed, "quick": quick or None,
         "native_build": native_build, "validate": validate,
     }  # fmt: skip
     file = read_wish(Path(campaign)) if campaign and not resume else Wish()
     wish = merged(file, flags)
-    if resume and wish != Wish():
+    if resume and given(flags):
         raise UsageError("--resume takes the campaign as it was planned: no other flags with it")
     _bench(ctx, wish, here=here, dry_run=dry_run, resume=campaign if resume else None)
 
