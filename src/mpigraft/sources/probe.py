@@ -68,10 +68,13 @@ def ask(
 
 
 def tool(
-    argv: Sequence[Path | str], environment: Mapping[str, str], plugins: Path | None = None
+    argv: Sequence[Path | str],
+    environment: Mapping[str, str],
+    plugins: Path | None = None,
+    limit_s: float = LIMIT_S,
 ) -> str:
     """What a program says of itself (`--version`, `ompi_info`): kept by its content, and by the
-    names of the `plugins` that it lists."""
+    names of the `plugins` that it lists. One that hangs said that it gave no answer."""
     try:
         names = sorted(p.name for p in plugins.iterdir()) if plugins else []
         key = digest([argv, dict(environment), names, cache.file_digest(argv[0])])
@@ -79,7 +82,9 @@ def tool(
         return str(error)
     if isinstance(kept := cache.get("tool", key), str):
         return kept
-    done = run(argv, env=environment, limit_s=LIMIT_S, cwd=Path("/"))
+    done = run(argv, env=environment, limit_s=limit_s, cwd=Path("/"))
+    if done.timed_out:
+        return f"no answer in {limit_s:.0f} s"
     if done.ok:
         cache.put("tool", key, done.text())
     return done.text()

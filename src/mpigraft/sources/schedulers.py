@@ -14,7 +14,8 @@ from mpigraft.run import run
 from mpigraft.sources import look, probe
 from mpigraft.sources.candidate import Here
 
-LIMIT_S = 10.0
+CONTROLLER_LIMIT_S = 10.0  # a busy one is slow, and without its answer a login node is measured
+LAUNCHER_LIMIT_S = 5.0  # it speaks of itself only, and asks nobody
 NAMES = ("mpirun", "mpiexec", "prterun", "srun", "flux", "palsrun", "aprun", "jsrun")
 VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+[\w.-]*)")
 
@@ -26,7 +27,7 @@ def _which(here: Here, name: str) -> Path | None:
 
 def _version(tool: Path, here: Here, word: str = "--version") -> tuple[str, str]:
     """(version, reason): one of them is empty."""
-    said = probe.tool([tool, word], here.asking())
+    said = probe.tool([tool, word], here.asking(), limit_s=LAUNCHER_LIMIT_S)
     found = VERSION.search(said)
     if found:
         return found[1], ""
@@ -52,7 +53,9 @@ def _slurm(here: Here) -> Scheduler | None:
         look.exists(here.at(f)) for f in ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf")
     )
     if tool and not job and not configured:
-        configured = run([tool, "--noheader"], limit_s=LIMIT_S).ok  # configless: found by DNS
+        configured = run(
+            [tool, "--noheader"], limit_s=CONTROLLER_LIMIT_S
+        ).ok  # configless: found by DNS
     if not job and not configured:
         return None
     return Scheduler("slurm", _version(tool, here)[0] if tool else "", bool(job), job)
@@ -89,9 +92,11 @@ def _launcher(here: Here, name: str, path: Path) -> LauncherInfo:
     version, reason = _version(path, here, "version" if name == "flux" else "--version")
     offered: tuple[str, ...] = ()
     if name == "srun":
-        listed = run([path, "--mpi=list"], limit_s=LIMIT_S)
+        listed = run([path, "--mpi=list"], limit_s=LAUNCHER_LIMIT_S)
         offered = tuple(pmi_plugins(listed.text()))
-        if not offered:
+        if listed.timed_out:
+            reason = f"srun --mpi=list: no answer in {LAUNCHER_LIMIT_S:.0f} s"
+        elif not offered:
             reason = f"srun --mpi=list named none: {listed.text().strip()[:200]}"
     return LauncherInfo(name, path, version, offered, reason)
 
