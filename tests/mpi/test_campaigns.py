@@ -2,110 +2,35 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
+import shutil
 import subprocess
-import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mpigraft import campaign, discover, measure, pipeline
-from mpigraft.campaign import Campaign, Step
-from mpigraft.errors import LaunchFailed, MissingError, MpigraftError, TransportMismatch
-from mpigraft.model import Configuration, Evidence, LaunchState, Layout, Machine, MpiInstall
+from mpigraft import measure, pipeline, prove
+from mpigraft.campaign import Step
+from mpigraft.errors import (
+    LaunchFailed,
+    TransportMismatch,
+    UsageError,
+)
+from mpigraft.model import LaunchState, Machine, MpiInstall
 from mpigraft.natives import BENCHMARKS, Natives
 from mpigraft.natives import natives as real_natives
 from mpigraft.run import run
-from mpigraft.store import Store
-from mpigraft.wish import Wish
+from mpigraft.store import Store, Writer
+from tests.mpi.campaigns import (
+    Silent,
+    doctored,
+    ranks_left,
+    short,
+)
 
 pytestmark = pytest.mark.mpi
-
-SHORT = ("--benchmark", "latency", "--max", "64", "--budget", "1", "--seed", "3")
-MARK = "MPIGRAFT_WITNESS="
-
-
-class Silent:
-    """A watch that remembers."""
-
-    def __init__(self) -> None:
-        self.outcomes: list[measure.Outcome] = []
-        self.evidence: list[Evidence] = []
-
-    def began(self, campaign: Campaign, launches: int) -> None:
-        self.launches = launches
-
-    def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None:
-        self.evidence.append(evidence)
-
-    def launched(self, step: Step, outcome: measure.Outcome, wall_s: float) -> None:
-        self.outcomes.append(outcome)
-
-
-def mpigraft(*words: object, **more: object) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "mpigraft.cli.main", *map(str, words)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=300, **more)  # type: ignore[call-overload,no-any-return]
-
-
-@pytest.fixture(autouse=True)
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the campaigns of this test keep witness records, here and in children."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    return folder
-
-
-def ranks_left(scratch: Path) -> list[int]:
-    """Processes that carry the witness's variable: ranks, wherever their parents went."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                if f"{MARK}{scratch}".encode() in (folder / "environ").read_bytes():
-                    found.append(int(folder.name))
-            except OSError:
-                continue
-    return found
-
-
-@pytest.fixture
-def machine(fresh_home: Path) -> Machine:
-    """This machine with the fetched MPIs alone: others are here by chance."""
-    here = discover.machine()
-    return replace(here, mpis=tuple(m for m in here.mpis if m.source == "wheel"))
-
-
-def short(machine: Machine, **wish: object) -> Campaign:
-    values: dict[str, object] = {
-        "benchmark": ("latency",), "max_size": 64, "budget_ms": 1.0, "rounds": 6, "seed": 3,
-    }  # fmt: skip
-    return campaign.plan(Wish(**{**values, **wish}), machine)  # type: ignore[arg-type]
-
-
-def doctored(monkeypatch: pytest.MonkeyPatch, folder: Path, behaviour: str) -> None:
-    """Replace the benchmark, not the probe, by a shell script; $REAL is the benchmark."""
-
-    def made(mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Natives:
-        true = real_natives(mpi, architecture, build)
-        script = folder / f"bench-{mpi.abi}"
-        script.write_text(
-            f'#!/bin/sh\nREAL="{true.bench}"\n'
-            f'case "$*" in *--probe*) exec "$REAL" "$@";; esac\n{behaviour}\n'
-        )
-        script.chmod(0o755)
-        return replace(true, bench=script)
-
-    monkeypatch.setattr(pipeline, "natives", made)
-
 
 # ------------------------------------------------------------------ the whole flow
 
@@ -118,7 +43,7 @@ def test_every_mpi_over_every_transport_that_runs_here(
     identity = pipeline.bench(planned, machine, store, watch)
     ran = {c.id.partition("/")[2] for c in store.configurations(identity)}
     assert {"ob1-sm", "ob1-tcp", "ofi-tcp", "ofi-lnx", "ucx", "shm", "shm-ofi-tcp"} <= ran
-    assert [e.asked for e in watch.evidence if not e.ok] == []
+    assert [(e.asked, e.findings) for e in watch.evidence if not e.ok] == []
     states = Counter(launch.state for launch in store.launches(identity))
     assert states == {LaunchState.OK: len(planned.configurations) + 1}
     measured = {(v.configuration, v.size) for v in store.values(identity)}
@@ -209,144 +134,90 @@ def test_an_unnamed_configuration_that_fails_is_a_row(
         assert failed == (pipeline.GIVE_UP_AFTER if "openmpi" in configuration.id else 0)
 
 
-# ------------------------------------------------------------------ killed, full, shared
-
-
-@pytest.fixture
-def long_campaign(
-    fresh_home: Path, store_folder: Path, scratch: Path
-) -> Iterator[subprocess.Popen[bytes]]:
-    words = ("--store", store_folder, "bench", "--mpi", "openmpi@5", "--transport", "ob1-sm")
-    argv = [sys.executable, "-m", "mpigraft.cli.main", *map(str, (*words, *SHORT))]
-    child = subprocess.Popen(
-        [*argv, "--rounds", "8"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+def test_libraries_replaced_in_the_middle_end_the_campaign(
+    machine: Machine, store_folder: Path, tmp_path: Path
+) -> None:
+    mpi = next(m for m in machine.mpis if m.id.startswith("mpich"))
+    copy = tmp_path / "mpich"
+    shutil.copytree(mpi.prefix, copy)
+    there = str(mpi.prefix)
+    assert mpi.libmpi is not None
+    assert mpi.launcher is not None
+    moved = replace(
+        mpi,
+        prefix=copy,
+        libmpi=copy / mpi.libmpi.relative_to(mpi.prefix),
+        launcher=copy / mpi.launcher.relative_to(mpi.prefix),
+        environment=tuple(
+            replace(row, value=row.value and row.value.replace(there, str(copy)))
+            for row in mpi.environment
+        ),
     )
-    yield child
-    child.kill()
-    child.wait()
+    planned = short(replace(machine, mpis=(moved,)), transport=("shm-ofi-tcp",))
+
+    class Meddler(Silent):
+        def launched(self, step: Step, outcome: measure.Outcome, wall_s: float) -> None:
+            super().launched(step, outcome, wall_s)
+            assert moved.libmpi is not None
+            real = moved.libmpi.resolve()
+            other = real.with_suffix(".new")
+            shutil.copy(real, other)
+            other.replace(real)
+
+    watch, store = Meddler(), Store(store_folder)
+    with pytest.raises(UsageError, match="replaced during the campaign"):
+        pipeline.bench(planned, replace(machine, mpis=(moved,)), store, watch)
+    assert len(store.launches(store.campaign().id)) == 1
 
 
-def _wait_for_launches(store: Store, wanted: int) -> str:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            identity = store.campaign().id
-            if len(store.launches(identity)) >= wanted:
-                return identity
-        except MpigraftError:
-            pass
-        time.sleep(0.05)
-    pytest.fail("the campaign did not get going")
-
-
-def test_a_killed_campaign_leaves_no_rank_and_goes_on(
-    long_campaign: subprocess.Popen[bytes], store_folder: Path, scratch: Path
+def test_other_programs_do_not_go_on_with_a_campaign(
+    machine: Machine, store_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    planned = short(machine, mpi=("mpich",), transport=("ofi-tcp",), rounds=1)
     store = Store(store_folder)
-    identity = _wait_for_launches(store, 5)
-    long_campaign.send_signal(signal.SIGKILL)
-    long_campaign.wait()
-    deadline = time.monotonic() + 10
-    while ranks_left(scratch) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert ranks_left(scratch) == []
-    kept = len(store.launches(identity))
-    assert 5 <= kept < 16
-    ended = mpigraft("--store", store_folder, "bench", "--resume")
-    assert ended.returncode == 0, ended.stderr
-    launches = store.launches(identity)
-    assert len(launches) == 16
-    assert len({measure.place(launch) for launch in launches}) == 16
-    assert {launch.state for launch in launches} == {LaunchState.OK}
+    identity = pipeline.bench(planned, machine, store, Silent())
+
+    def rebuilt(mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Natives:
+        return replace(real_natives(mpi, architecture, build), digest="another")
+
+    monkeypatch.setattr(pipeline, "natives", rebuilt)
+    with pytest.raises(UsageError, match="other benchmark programs"):
+        pipeline.bench(planned, machine, store, Silent(), identity)
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_campaign_leaves_no_rank_and_no_scratch(
-    sent: signal.Signals,
-    code: int,
-    long_campaign: subprocess.Popen[bytes],
-    store_folder: Path,
-    scratch: Path,
+def test_a_campaign_is_stored_after_its_configurations(
+    machine: Machine, store_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _wait_for_launches(Store(store_folder), 2)
-    long_campaign.send_signal(sent)
-    assert long_campaign.wait(20) == code
-    assert ranks_left(scratch) == []
-    assert list(scratch.iterdir()) == []
+    """So that one which is there has all of them, whenever it was killed."""
 
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
 
-@pytest.mark.root
-def test_a_full_disk_ends_with_a_message_and_keeps_what_was_measured(
-    fresh_home: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=192k", "none", folder], check=True)
-    try:
-        words = ("--store", folder, "bench", "--mpi", "mpich@5", "--transport", "ofi-tcp")
-        ended = mpigraft(*words, *SHORT, "--rounds", "40")
-        assert ended.returncode == MissingError.code, ended.stderr
-        assert "full" in ended.stderr or "space" in ended.stderr
-        assert "Traceback" not in ended.stderr
-        store = Store(folder)
-        identity = store.campaign().id
-        launches = store.launches(identity)
-        assert launches
-        assert len(store.values(identity)) == 7 * len(launches)
-    finally:
-        subprocess.run(["umount", folder], check=True)
-
-
-@pytest.mark.root
-def test_a_read_only_store_is_refused_before_anything_starts(
-    fresh_home: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "fixed"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", folder], check=True)
-    try:
-        words = ("--store", folder, "bench", "--mpi", "mpich@5", "--transport", "ofi-tcp")
-        ended = mpigraft(*words, *SHORT)
-        assert ended.returncode == MissingError.code
-        assert str(folder) in ended.stderr
-        assert "what to do" in ended.stderr
-    finally:
-        subprocess.run(["umount", folder], check=True)
-
-
-def test_a_second_campaign_on_this_host_waits_its_turn(
-    long_campaign: subprocess.Popen[bytes], store_folder: Path, tmp_path: Path
-) -> None:
-    _wait_for_launches(Store(store_folder), 1)
-    ended = mpigraft("--store", tmp_path / "other", "bench", "--mpi", "mpich@5", *SHORT)
-    assert ended.returncode == MissingError.code
-    assert f"pid {long_campaign.pid}" in ended.stderr
-
-
-def test_no_secret_reaches_store_report_or_log(fresh_home: Path, store_folder: Path) -> None:
-    planted = "planted-7f3a9c"
-    environment = {
-        **os.environ,
-        "GITHUB_TOKEN": planted,
-        "OMPI_MCA_planted_password": planted,
-        "SLURM_JWT": planted,
-    }
-    words = ("bench", "--mpi", "openmpi@5", "--transport", "ob1-sm", *SHORT, "--rounds", "1")
-    ended = mpigraft("-v", "--store", store_folder, *words, env=environment)
-    assert ended.returncode == 0, ended.stderr
-    page = store_folder.parent / "report.html"
-    told = mpigraft("--store", store_folder, "report", "-o", page, env=environment)
-    shown = mpigraft("--store", store_folder, "results", "show", "--json", env=environment)
-    assert (told.returncode, shown.returncode) == (0, 0), told.stderr + shown.stderr
+    planned = short(machine, mpi=("mpich",))
+    monkeypatch.setattr(Writer, "add_campaign", killed)
     store = Store(store_folder)
-    identity = store.campaign().id
-    kept = [file.read_bytes() for file in store_folder.iterdir()]
-    for launch in store.launches(identity):
-        kept += [store.artefact(sha) for _, sha in launch.artefacts]
-    texts = [ended.stdout, ended.stderr, told.stderr, shown.stdout, page.read_text()]
-    assert not any(planted.encode() in data for data in kept)
-    assert not any(planted in text for text in texts)
-    json.loads(shown.stdout)
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.bench(planned, machine, store, Silent())
+    assert store.campaigns() == ()
+
+
+def test_what_steers_a_library_from_a_file_is_part_of_the_evidence(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    named = tmp_path / "mine.conf"
+    named.touch()
+    setting = f"OMPI_MCA_mca_base_param_files={named}"
+    planned = short(machine, mpi=("openmpi",), transport=("ob1-sm",), set=(setting,))
+    asked, layout = planned.configurations[0], planned.layouts[0]
+    assert asked.mpi is not None
+    programs = real_natives(asked.mpi, machine.cpu.architecture)
+    keys = [prove.evidence_key(asked, layout, programs)]
+    (tmp_path / "ucx.conf").write_text("UCX_TLS=tcp\n")
+    keys.append(prove.evidence_key(asked, layout, programs))
+    named.write_text("btl = self,tcp\n")
+    keys.append(prove.evidence_key(asked, layout, programs))
+    assert len(set(keys)) == 3
 
 
 def test_the_benchmarks_that_can_be_asked_for_are_those_of_the_program(machine: Machine) -> None:

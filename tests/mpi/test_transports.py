@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -188,6 +191,44 @@ def test_another_transport_under_the_name_is_caught(
     assert not evidence.ok, evidence.ran
     assert errors(evidence)
     assert standing(evidence, Kind.P2P) is not Standing.PROVEN
+
+
+@contextmanager
+def flooded() -> Iterator[None]:
+    """Another program's stream over the loopback, while this is entered."""
+    script = """if True:
+        import os, socket, sys, threading
+        server = socket.create_server(("127.0.0.1", 0))
+        out = socket.create_connection(server.getsockname())
+        into, _ = server.accept()
+        def drain():
+            while into.recv(1 << 16):
+                pass
+        threading.Thread(target=drain, daemon=True).start()
+        threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+        print("on", flush=True)
+        for _ in range(1 << 22):
+            out.sendall(bytes(1 << 14))
+    """
+    words = [sys.executable, "-c", script]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        assert other.stdout.readline() == b"on\n"
+        try:
+            yield
+        finally:
+            other.kill()
+
+
+def test_bytes_of_another_program_prove_no_network(machine: Machine) -> None:
+    """Intel MPI adds up 8 bytes in shared memory when left to it; others' bytes on the loopback
+    do not make these cross it."""
+    mpi = wheel(machine, Family.INTEL)
+    tcp = resolve("ofi-tcp", mpi, replace(facts(machine), interface="lo"))
+    with flooded():
+        evidence = probe(machine, mpi, doctored(tcp, I_MPI_COLL_INTRANODE="shm"))
+    assert not evidence.ok, evidence.findings
+    assert standing(evidence, Kind.COLLECTIVE) is not Standing.PROVEN
 
 
 def test_a_crash_is_reported(machine: Machine) -> None:

@@ -212,6 +212,20 @@ def test_changed_libraries_are_not_mixed_into_a_campaign() -> None:
         resumed(text, MACHINE, lambda mpi: (("libmpi", mpi.version + "+"),))
 
 
+def test_other_cores_are_not_mixed_into_a_campaign() -> None:
+    text = planned().plan
+    assert resumed(text, MACHINE, contents).layouts == planned().layouts
+    with pytest.raises(UsageError, match=r"layouts, cpu"):
+        resumed(text, a_machine(*MACHINE.mpis, cores=1), contents)
+
+
+def test_a_name_with_a_secret_in_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "planted-1234")
+    for wish in ({"name": "a planted-1234"}, {"set": ("UCX_LOG_FILE=planted-1234",)}):
+        with pytest.raises(UsageError, match="secret-looking"):
+            planned(**wish)
+
+
 def test_quick_is_shorter_and_both_say_what_they_do() -> None:
     quick, full = planned(quick=True).wish, planned().wish
     assert quick.rounds == campaign.QUICK_ROUNDS < full.rounds

@@ -1,0 +1,78 @@
+"""What tests of whole campaigns share: short wishes, a silent watch, doctored benchmarks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mpigraft import campaign, measure, pipeline
+from mpigraft.campaign import Campaign, Step
+from mpigraft.model import Configuration, Evidence, Layout, Machine, MpiInstall
+from mpigraft.natives import Natives
+from mpigraft.natives import natives as real_natives
+from mpigraft.wish import Wish
+
+SHORT = ("--benchmark", "latency", "--max", "64", "--budget", "1", "--seed", "3")
+MARK = "MPIGRAFT_WITNESS="
+
+
+class Silent:
+    """A watch that remembers."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[measure.Outcome] = []
+        self.evidence: list[Evidence] = []
+
+    def began(self, campaign: Campaign, launches: int) -> None:
+        self.launches = launches
+
+    def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None:
+        self.evidence.append(evidence)
+
+    def launched(self, step: Step, outcome: measure.Outcome, wall_s: float) -> None:
+        self.outcomes.append(outcome)
+
+
+def mpigraft(*words: object, **more: object) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "mpigraft.cli.main", *map(str, words)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=300, **more)  # type: ignore[call-overload,no-any-return]
+
+
+def ranks_left(scratch: Path) -> list[int]:
+    """Processes that carry the witness's variable: ranks, wherever their parents went."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                if f"{MARK}{scratch}".encode() in (folder / "environ").read_bytes():
+                    found.append(int(folder.name))
+            except OSError:
+                continue
+    return found
+
+
+def short(machine: Machine, **wish: object) -> Campaign:
+    values: dict[str, object] = {
+        "benchmark": ("latency",), "max_size": 64, "budget_ms": 1.0, "rounds": 6, "seed": 3,
+    }  # fmt: skip
+    return campaign.plan(Wish(**{**values, **wish}), machine)  # type: ignore[arg-type]
+
+
+def doctored(monkeypatch: pytest.MonkeyPatch, folder: Path, behaviour: str) -> None:
+    """Replace the benchmark, not the probe, by a shell script; $REAL is the benchmark."""
+
+    def made(mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Natives:
+        true = real_natives(mpi, architecture, build)
+        script = folder / f"bench-{mpi.abi}"
+        script.write_text(
+            f'#!/bin/sh\nREAL="{true.bench}"\n'
+            f'case "$*" in *--probe*) exec "$REAL" "$@";; esac\n{behaviour}\n'
+        )
+        script.chmod(0o755)
+        return replace(true, bench=script)
+
+    monkeypatch.setattr(pipeline, "natives", made)
