@@ -33,7 +33,7 @@ from mpigraft.model import (
 )
 from mpigraft.report import json as as_json
 from mpigraft.store import Store
-from tests.unit.report_samples import OLIVIA, small_data
+from tests.unit.report_samples import OLIVIA, single_data, small_data
 
 SCHEMA = json.loads((Path(mpigraft.__file__).parent / "schemas/compare.json").read_text())
 CAMPAIGN = CampaignRecord(
@@ -132,6 +132,10 @@ def test_json_is_what_other_tools_rely_on(run: Run, measured: Store) -> None:
 
 def test_json_of_every_kind_of_data_fits_the_schema() -> None:
     jsonschema.validate(json.loads(as_json.render(small_data())), SCHEMA)
+    document = json.loads(as_json.render(single_data()))
+    jsonschema.validate(document, SCHEMA)
+    figures = [len(one["figures"]) for one in document["alone"]]
+    assert (document["comparisons"], figures) == ([], [4, 4])
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"schema": 2}, SCHEMA)
 
