@@ -17,7 +17,7 @@ IMPORTED = (
     "paired, and a single run has no interval: how much of a ratio is chance is unknown, so every "
     f"verdict is inconclusive. {BETTER}",
 )
-STUDENT = "Student's t on the logarithms of the ratios"
+STUDENT = "Student's t on the logarithms of the ratios (and as far as their median)"
 ORDER = "order statistics of the median, which ask nothing of the distribution"
 
 
