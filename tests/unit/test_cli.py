@@ -266,3 +266,16 @@ def test_resume_takes_no_flag_even_one_that_says_the_default(
         main.main(["bench", "--resume", *flags])
     assert ended.value.code == 2
     assert "no other flags with it" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_told_and_ends_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def machine() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mpigraft.discover.machine", machine)
+    with pytest.raises(SystemExit) as ended:
+        main.main(["discover"])
+    assert ended.value.code == 130
+    assert "mpigraft: interrupted" in capsys.readouterr().err
