@@ -8,10 +8,12 @@ does not say otherwise. Silence is no evidence.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
@@ -20,9 +22,11 @@ from typing import Any
 from mpigraft.model import Kind, Peer, Proof, RankRecord, Sign, Standing
 
 PHASE = '{"mpigraft":"phase"'  # how each of the probe's lines begins
+IDLE = '{"mpigraft":"idle"'  # what crossed while the probe slept
 CARRIED = 0.5  # of the payload: from here on the kernel's interfaces carried it
 QUIET = 0.1  # of the payload: up to here they only carried what is always about
 LONG = 1 << 18  # bytes of payload in a part that other programs' traffic is not taken for
+BURST = 10  # times as much as they sent on average others may send in a part
 SLACK = 2048  # bytes that are always about, however small the payload
 
 
@@ -34,15 +38,27 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Messages of one size, or one collective at one size: these may have lanes of their own."""
+    """Messages of one size, or one collective at one size: these may have lanes of their own.
+    `noise`: bytes of other programs that are to be expected in `wire`, infinite where the probe
+    timed the part and did not tell what is always about."""
 
     what: str  # 8 B, allreduce 64 KiB
     bytes: int
     wire: tuple[tuple[str, int], ...]
+    noise: float = 0.0
 
     @property
     def sent(self) -> int:
         return sum(count for _, count in self.wire)
+
+    @property
+    def carried(self) -> bool:
+        return self.sent >= CARRIED * self.bytes
+
+    @property
+    def drowned(self) -> bool:
+        """Whether other programs may have sent what counts as the payload."""
+        return self.carried and self.sent - BURST * self.noise < CARRIED * self.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +99,34 @@ def phases(stdout: str) -> tuple[Phase, ...]:
     Libraries print without a newline before ours and launchers glue lines together, so a phase
     is looked for anywhere in a line.
     """
-    found = []
+    rate = _idle_rate(stdout)
+    found = (_phase(value, rate) for value in _records(stdout, PHASE))
+    return tuple(phase for phase in found if phase is not None)
+
+
+def _records(stdout: str, start: str) -> Iterator[dict[str, Any]]:
     decoder = json.JSONDecoder()
-    for match in re.finditer(re.escape(PHASE), stdout):
-        try:
-            value, _ = decoder.raw_decode(stdout, match.start())
-        except (ValueError, RecursionError):
-            continue
-        if (phase := _phase(value)) is not None:
-            found.append(phase)
-    return tuple(found)
+    for match in re.finditer(re.escape(start), stdout):
+        with contextlib.suppress(ValueError, RecursionError):
+            yield decoder.raw_decode(stdout, match.start())[0]
 
 
-def _phase(value: Mapping[str, Any]) -> Phase | None:
+def _idle_rate(stdout: str) -> float | None:
+    """Bytes per second that other programs send, None where the probe did not tell."""
+    rates = [
+        sum(count for _, count in _counts(idle["wire"])) / seconds
+        for idle in _records(stdout, IDLE)
+        if isinstance(idle.get("wire"), dict) and (seconds := _seconds(idle.get("seconds")))
+    ]
+    return max(rates, default=None)
+
+
+def _seconds(value: Any) -> float | None:
+    """A time that can be, or None; JSON of Python knows NaN and infinity."""
+    return value if type(value) in (int, float) and 0 <= value < math.inf else None
+
+
+def _phase(value: Mapping[str, Any], rate: float | None) -> Phase | None:
     kind, peer = value.get("kind"), value.get("peer")
     size, ok, wire = value.get("bytes"), value.get("ok"), value.get("wire")
     listed = value.get("parts", [])
@@ -105,17 +136,22 @@ def _phase(value: Mapping[str, Any]) -> Phase | None:
         return None
     if not isinstance(listed, list):
         return None
-    parts = tuple(filter(None, map(_part, listed)))
+    parts = tuple(filter(None, (_part(part, rate) for part in listed)))
     if len(parts) < len(listed):
         return None
     error = str(value.get("error", ""))
     return Phase(Kind(kind), Peer(peer), size, _counts(wire), ok, error, parts)
 
 
-def _part(value: Any) -> Part | None:
+def _part(value: Any, rate: float | None) -> Part | None:
     if not isinstance(value, dict) or type(value.get("bytes")) is not int:
         return None
-    return Part(str(value.get("what", "")), value["bytes"], _counts(value.get("wire")))
+    noise = 0.0
+    if "seconds" in value:
+        if (seconds := _seconds(value["seconds"])) is None:
+            return None
+        noise = math.inf if rate is None else rate * seconds
+    return Part(str(value.get("what", "")), value["bytes"], _counts(value.get("wire")), noise)
 
 
 def _counts(wire: Any) -> tuple[tuple[str, int], ...]:
@@ -181,6 +217,20 @@ def apart(phase: Phase) -> str:
     return ", ".join(f"{part.what} {part.sent} of {part.bytes} B" for part in parts)
 
 
+def drowned(phase: Phase, claims: Collection[str]) -> str:
+    """The parts that other programs' traffic drowned, where these decide; else empty. They do
+    for a network when all else crossed, for shared memory when a long one may have."""
+    lost = [part for part in _parts(phase) if part.drowned]
+    crossed = {_crossed(part) for part in _parts(phase) if not part.drowned}
+    if "bytes" not in claims:
+        lost = [part for part in lost if part.bytes >= LONG]
+    elif crossed - {Wire.CARRIED}:
+        return ""
+    return ", ".join(
+        f"{p.what} {p.sent} of {p.bytes} B crossed, {p.noise:.0f} B are always about" for p in lost
+    )
+
+
 def _parts(phase: Phase) -> tuple[Part, ...]:
     return phase.parts or (Part("all", phase.bytes, phase.wire),)
 
@@ -188,7 +238,9 @@ def _parts(phase: Phase) -> tuple[Part, ...]:
 def _crossed(part: Part) -> Wire:
     if not part.wire or part.bytes <= 0:
         return Wire.UNREAD
-    if part.sent >= CARRIED * part.bytes:
+    if part.drowned:
+        return Wire.UNCLEAR
+    if part.carried:
         return Wire.CARRIED
     return Wire.QUIET if part.sent <= max(QUIET * part.bytes, SLACK) else Wire.UNCLEAR
 
@@ -279,7 +331,7 @@ def hear(
     proof = Proof(peer, kind, Standing.PROVEN, named(seen), seen[0].line)
     beside = any(s.sign.beside for s in seen)
     heard = Heard(proof=proof, beside=beside, wire=wire or Wire.UNREAD)
-    return _with_wire(heard, {s.wire for s in due if s.wire}, wire, apart(phase))
+    return _with_wire(heard, {s.wire for s in due if s.wire}, wire, phase)
 
 
 def _all_seen(signs: Iterable[Sign], output: Sequence[Line]) -> list[Seen]:
@@ -299,14 +351,17 @@ def _missing(due: Sequence[Sign], seen: Sequence[Seen], ranks: int) -> str:
     return ""
 
 
-def _with_wire(heard: Heard, claims: set[str], wire: Wire | None, parts: str) -> Heard:
+def _with_wire(heard: Heard, claims: set[str], wire: Wire | None, phase: Phase) -> Heard:
     """A lane that signs prove, held against the kernel's counters."""
     if wire is None or not claims:
         return heard
     proof = heard.proof
+    silent = replace(proof, standing=Standing.NO_EVIDENCE, lane="", sign="")
     if wire is Wire.UNREAD:
-        silent = replace(proof, standing=Standing.NO_EVIDENCE, lane="", sign="")
         reason = "the bytes of the interfaces could not be counted"
+        return replace(heard, proof=silent, reason=reason)
+    if noise := drowned(phase, claims):
+        reason = f"other programs' traffic could be taken for the payload ({noise})"
         return replace(heard, proof=silent, reason=reason)
     if "bytes" in claims and wire is not Wire.CARRIED:
         lane = f"no network, so not {proof.lane}"
@@ -316,7 +371,7 @@ def _with_wire(heard: Heard, claims: set[str], wire: Wire | None, parts: str) ->
         reason = "the library names shared memory, but the payload crossed network interfaces"
     else:
         return heard
-    if parts:
+    if parts := apart(phase):
         lane, reason = f"{proof.lane} in part", f"{reason} ({parts} crossed)"
     other = replace(proof, standing=Standing.CONTRADICTED, lane=lane)
     return replace(heard, proof=other, reason=reason, by_wire=True)

@@ -217,6 +217,11 @@ def test_the_probe_has_every_kind(world: World, family: Family) -> None:
         assert sum(part["bytes"] for part in phase["parts"]) == phase["bytes"]
         assert sum(part["wire"]["lo"] for part in phase["parts"]) == phase["wire"]["lo"]
     assert all("lo" in p["wire"] for p in phases)
+    for phase in phases:
+        assert all(part["seconds"] > 0 for part in phase["parts"])
+    (idle,) = (r for r in records(done) if r["mpigraft"] == "idle")
+    assert idle["seconds"] >= 0.1
+    assert idle["wire"].keys() == phases[0]["wire"].keys()
     assert records(done)[-1] == {"mpigraft": "end", "values": 0, "phases": 3}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -87,6 +88,62 @@ def test_each_part_of_a_phase_is_held_against_its_own_payload(
     whole = replace(a_phase(sum(parts.values())), bytes=sum(parts), parts=told)
     assert wire_says(whole, frozenset({Peer.ON_NODE})) is says
     assert bool(apart(whole)) is (says in (Wire.SPLIT, Wire.UNCLEAR))
+
+
+@pytest.mark.parametrize(
+    ("sent", "noise", "says"),
+    [
+        (SHORT, 0, Wire.CARRIED),
+        (SHORT, 400, Wire.CARRIED),  # ten times that leave half of the payload
+        (SHORT, 401, Wire.UNCLEAR),
+        (80_000, 7_600, Wire.CARRIED),
+        (80_000, 7_601, Wire.UNCLEAR),
+        (80_000, math.inf, Wire.UNCLEAR),
+        (2048, math.inf, Wire.QUIET),  # whatever others send, this did not cross
+        (3000, math.inf, Wire.UNCLEAR),
+    ],
+)
+def test_what_others_may_have_sent_is_no_payload(sent: int, noise: float, says: Wire) -> None:
+    part = Part("8 B", SHORT, (("lo", sent),), noise)
+    phase = replace(a_phase(sent), bytes=SHORT, parts=(part,))
+    assert wire_says(phase, frozenset({Peer.ON_NODE})) is says
+    assert part.drowned is (says is Wire.UNCLEAR and sent > 3000)
+
+
+def loud(size: int, noise: float = math.inf, sent: int | None = None) -> Part:
+    return Part(f"{size} B", size, (("lo", size if sent is None else sent),), noise)
+
+
+ACROSS, SHY = loud(LONG, 0), loud(LONG, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("claim", "parts", "due"),
+    [
+        ("bytes", (loud(SHORT), ACROSS), Standing.NO_EVIDENCE),
+        ("bytes", (loud(SHORT), loud(LONG)), Standing.NO_EVIDENCE),
+        ("bytes", (loud(SHORT), SHY), Standing.CONTRADICTED),  # no noise hides that
+        ("bytes", (ACROSS,), Standing.PROVEN),
+        ("none", (loud(SHORT), SHY), Standing.PROVEN),
+        ("none", (loud((1 << 18) - 1), SHY), Standing.PROVEN),
+        ("none", (loud(1 << 18), SHY), Standing.NO_EVIDENCE),
+        ("none", (loud(LONG),), Standing.NO_EVIDENCE),
+        ("none", (loud(SHORT), ACROSS), Standing.CONTRADICTED),
+    ],
+)
+def test_a_part_that_others_drown_is_no_evidence(
+    claim: str, parts: tuple[Part, ...], due: Standing
+) -> None:
+    sign = Sign(Kind.P2P, Peer.ON_NODE, "lane: (?P<lane>x)", "x", proves=True, wire=claim)
+    phase = replace(a_phase(1), bytes=sum(p.bytes for p in parts), parts=parts)
+    wire = wire_says(phase, frozenset({Peer.ON_NODE}))
+    heard = hear(Kind.P2P, Peer.ON_NODE, [sign], lines("lane: x", ""), phase, ranks=2, wire=wire)
+    assert heard.proof.standing is due
+    assert ("other programs' traffic" in heard.reason) is (due is Standing.NO_EVIDENCE)
+    if due is Standing.NO_EVIDENCE:
+        assert not heard.by_wire
+        lost = next(p for p in parts if p.drowned)
+        assert f"({lost.what} {lost.bytes} of {lost.bytes} B crossed, inf B" in heard.reason
 
 
 def test_a_network_that_only_long_messages_take_is_not_proven() -> None:
@@ -196,6 +253,48 @@ def test_a_phase_is_read_with_its_parts() -> None:
     found = phases(written({**GOOD, "parts": parts}))
     assert found[0].parts == (Part("8 B", 3, (("lo", 4),)), Part("", 4, ()))
     assert phases(written({**GOOD, "bytes": 0}))[0].bytes == 0
+
+
+IDLE = {"mpigraft": "idle", "seconds": 0.5, "wire": {"lo": 3, "eth0": 1}}
+
+
+def noise(seconds: object, *idle: object) -> list[float]:
+    part = {"what": "8 B", "bytes": 7, "wire": {}, "seconds": seconds}
+    told = phases("".join(map(written, [{**GOOD, "parts": [part]}, *idle])))
+    return [part.noise for phase in told for part in phase.parts]
+
+
+def test_noise_is_what_is_always_about_in_the_time_of_a_part() -> None:
+    assert noise(2, IDLE) == [16]
+    assert noise(0.25, IDLE) == [2]
+    assert noise(0, IDLE) == [0]
+    assert noise(2, IDLE, {**IDLE, "seconds": 4}) == [16]  # of several, the busiest
+    assert noise(2, {**IDLE, "wire": {}}) == [0]
+    assert phases(written({**GOOD, "parts": [{"bytes": 7}]}) + written(IDLE))[0].parts[0].noise == 0
+
+
+@pytest.mark.parametrize(
+    "idle",
+    [
+        {"mpigraft": "other"},
+        {**IDLE, "seconds": 0},
+        {**IDLE, "seconds": -1},
+        {**IDLE, "seconds": True},
+        {**IDLE, "seconds": math.inf},
+        {**IDLE, "seconds": math.nan},
+        {**IDLE, "wire": 7},
+        {**IDLE, "wire": None},
+        {"mpigraft": "idle", "seconds": 1},
+    ],
+)
+def test_a_probe_that_timed_its_parts_and_did_not_listen_may_hear_anything(idle: object) -> None:
+    assert noise(2, idle) == [math.inf]
+    assert noise(2, idle, IDLE) == [16]
+
+
+@pytest.mark.parametrize("seconds", [-1, "1", None, True, math.nan, math.inf])
+def test_a_time_that_cannot_be_is_no_phase(seconds: object) -> None:
+    assert noise(seconds, IDLE) == []
 
 
 def test_a_phase_without_end_is_none() -> None:

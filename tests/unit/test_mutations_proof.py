@@ -26,7 +26,8 @@ PROVE = (
     "_of_phases", "evidence_key", "telling", "TAIL_LINES",
 )  # fmt: skip
 LANES = (
-    "CARRIED", "QUIET", "LONG", "SLACK", "phases", "_phase", "_part",
+    "CARRIED", "QUIET", "LONG", "SLACK", "BURST", "phases", "_phase", "_part", "_idle_rate",
+    "_seconds", "_records", "drowned", "Part.carried", "Part.drowned",
     "_counts", "exercised", "placed", "phase_of", "expected", "wire_says", "apart", "_crossed",
     "look", "named", "hear", "_all_seen", "_missing", "_with_wire",
 )  # fmt: skip

@@ -110,7 +110,8 @@ def test_wrong_data_is_an_error_that_names_benchmark_and_size() -> None:
 
 def test_the_probes_records_are_not_noise() -> None:
     phase = line({"mpigraft": "phase", "kind": "p2p", "bytes": 8, "ok": True})
-    assert codes(parse(line(BEGIN) + phase + end(0))) == []
+    idle = line({"mpigraft": "idle", "seconds": 0.1, "wire": {"lo": 0}})
+    assert codes(parse(line(BEGIN) + phase + idle + end(0))) == []
 
 
 @pytest.mark.parametrize(

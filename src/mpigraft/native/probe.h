@@ -11,9 +11,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "check.h"
 #include "json.h"
+#include "measure.h"
+#include "memory.h"
 #include "wires.h"
 
 enum { NOBODY = -1 };
@@ -26,7 +29,9 @@ struct probe {
     int neighbour; /* on this node, or NOBODY */
     int stranger;  /* on another node, or NOBODY */
     int phases;
+    const struct memory *memory;
     char *buffer;  /* 2 x LARGE, or 2 x size x MEDIUM for the collective */
+    char *exposed; /* of a window over memory of a GPU, else NULL */
     MPI_Win win;
 };
 
@@ -45,7 +50,7 @@ static int rank_at(const struct seat *seats, int size, struct seat wanted)
 }
 
 /* Partners: places 2k and 2k + 1 of a node, and the same place on nodes 2k and 2k + 1. */
-static struct probe seat_ranks(MPI_Comm node)
+static struct probe seat_ranks(MPI_Comm node, const struct memory *memory)
 {
     struct probe probe = {.nodes = 0};
     struct seat mine;
@@ -65,7 +70,8 @@ static struct probe seat_ranks(MPI_Comm node)
     probe.stranger = rank_at(seats, probe.size, (struct seat){mine.node ^ 1, mine.place});
     free(seats);
     size_t blocks = (size_t)probe.size * MEDIUM;
-    probe.buffer = need(2, blocks > LARGE ? blocks : LARGE);
+    probe.memory = memory;
+    probe.buffer = memory->allocate(2 * (blocks > LARGE ? blocks : LARGE));
     return probe;
 }
 
@@ -89,7 +95,13 @@ static int talk(struct probe *probe, int partner, int bytes, int times)
 static int expose_memory(struct probe *probe)
 {
     char *base;
-    TRY(MPI_Win_allocate(2 * LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &probe->win));
+    if (probe->memory->upload) { /* MPI allocates no memory of GPUs */
+        probe->exposed = probe->memory->allocate(2 * LARGE);
+        TRY(MPI_Win_create(probe->exposed, 2 * LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
+                           &probe->win));
+    } else {
+        TRY(MPI_Win_allocate(2 * LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &probe->win));
+    }
     return MPI_Win_set_errhandler(probe->win, MPI_ERRORS_RETURN);
 }
 
@@ -109,7 +121,10 @@ static int access_window(struct probe *probe, int partner, int bytes, int times)
 
 static int withdraw_memory(struct probe *probe)
 {
-    return MPI_Win_free(&probe->win);
+    TRY(MPI_Win_free(&probe->win));
+    if (probe->exposed)
+        probe->memory->release(probe->exposed);
+    return MPI_SUCCESS;
 }
 
 static int exchange(struct probe *probe, int partner, int bytes, int times)
@@ -197,19 +212,14 @@ static long long payload(const struct probe *probe, const struct part *part, int
     return all;
 }
 
-/* What the wires of all nodes sent since `before`, added up by name on rank 0. */
-static struct wires sent_since(const struct probe *probe, const struct wires *before)
+/* The wires of all nodes added up by name, on rank 0; `own` matters on leaders only. */
+static struct wires of_all_nodes(const struct probe *probe, const struct wires *own)
 {
-    struct wires total = {0}, after;
+    struct wires total = {0};
     if (probe->leaders == MPI_COMM_NULL)
         return total;
-    read_wires(&after);
-    for (int i = 0; i < after.count; i++)
-        for (int k = 0; k < before->count; k++)
-            if (!strcmp(after.wire[i].name, before->wire[k].name))
-                after.wire[i].sent -= before->wire[k].sent;
     struct wires *all = need((size_t)probe->nodes, sizeof *all);
-    OK(MPI_Gather(&after, sizeof after, MPI_BYTE, all, sizeof after, MPI_BYTE, 0, probe->leaders));
+    OK(MPI_Gather(own, sizeof *own, MPI_BYTE, all, sizeof *own, MPI_BYTE, 0, probe->leaders));
     for (int node = 0; node < probe->nodes && probe->rank == 0; node++)
         for (int i = 0; i < all[node].count; i++) {
             int k = 0;
@@ -227,19 +237,9 @@ static struct wires sent_since(const struct probe *probe, const struct wires *be
 struct counted {
     const char *what;
     long long bytes;
+    double seconds; /* while its wires were counted, on rank 0 */
     struct wires wires;
 };
-
-static void print_wires(const struct wires *wires)
-{
-    fputs("\"wire\":{", stdout);
-    for (int i = 0; i < wires->count; i++) {
-        fputs(i ? "," : "", stdout);
-        json_string(stdout, wires->wire[i].name);
-        printf(":%lld", wires->wire[i].sent);
-    }
-    putchar('}');
-}
 
 /* All parts of a phase as one: every part reads the same wires in the same order. */
 static struct counted added_up(const struct counted *parts, int count)
@@ -265,7 +265,8 @@ static void print_phase(const char *kind, const char *peer, const struct counted
     print_wires(&total.wires);
     fputs(",\"parts\":[", stdout);
     for (int i = 0; i < count; i++) {
-        printf("%s{\"what\":\"%s\",\"bytes\":%lld,", i ? "," : "", parts[i].what, parts[i].bytes);
+        printf("%s{\"what\":\"%s\",\"bytes\":%lld,\"seconds\":%.6f,", i ? "," : "", parts[i].what,
+               parts[i].bytes, parts[i].seconds);
         print_wires(&parts[i].wires);
         putchar('}');
     }
@@ -291,14 +292,56 @@ static bool failed_anywhere(const struct probe *probe, int code, char *error)
 static int run_part(struct probe *probe, const struct part *part, int partner,
                     struct counted *counted)
 {
-    struct wires before;
+    struct wires before, own;
+    double start = now();
     read_wires(&before);
     OK(MPI_Barrier(MPI_COMM_WORLD));
     int code = part->traffic(probe, partner, part->bytes, part->times);
     OK(MPI_Barrier(MPI_COMM_WORLD));
     counted->what = part->what;
-    counted->wires = sent_since(probe, &before);
+    own = wires_since(&before);
+    counted->seconds = now() - start;
+    counted->wires = of_all_nodes(probe, &own);
     return code;
+}
+
+/* ---- what is on the wires anyway ---- */
+
+#define SETTLE_S 0.05 /* for ranks that leave a barrier late, and output on its way to rank 0 */
+#define IDLE_S 0.1
+
+static void rest(double seconds)
+{
+    nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * seconds)}, NULL);
+}
+
+/* Other programs' bytes, counted while every rank sleeps: one that waited in MPI would send. */
+static struct counted count_idle(const struct probe *probe)
+{
+    struct counted idle = {.what = "idle"};
+    struct wires before;
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    rest(SETTLE_S);
+    double start = now();
+    read_wires(&before);
+    rest(IDLE_S);
+    struct wires own = wires_since(&before);
+    idle.seconds = now() - start;
+    rest(SETTLE_S);
+    idle.wires = of_all_nodes(probe, &own);
+    return idle;
+}
+
+/* The busier of two windows. */
+static void print_idle(const struct counted *one, const struct counted *other)
+{
+    double first = (double)all_sent(&one->wires) / one->seconds;
+    double last = (double)all_sent(&other->wires) / other->seconds;
+    const struct counted *idle = first > last ? one : other;
+    printf("{\"mpigraft\":\"idle\",\"seconds\":%.6f,", idle->seconds);
+    print_wires(&idle->wires);
+    puts("}");
+    fflush(stdout);
 }
 
 static void run_phase(struct probe *probe, const struct kind *kind, const char *peer, int partner)
@@ -325,17 +368,22 @@ static void run_phase(struct probe *probe, const struct kind *kind, const char *
     free(counted);
 }
 
-/* All phases that this world has peers for; returns their number. */
-static int run_probe(MPI_Comm node)
+/* All phases that this world has peers for, in buffers of the kind that will be measured: GPU
+ * memory may take other lanes. Returns their number. */
+static int run_probe(MPI_Comm node, int buffers)
 {
-    struct probe probe = seat_ranks(node);
+    struct probe probe = seat_ranks(node, &MEMORIES[buffers]);
     const struct kind *pairwise[] = {&P2P, &ONE_SIDED};
+    struct counted before = count_idle(&probe);
     for (int i = 0; i < 2; i++) {
         run_phase(&probe, pairwise[i], "on-node", probe.neighbour);
         run_phase(&probe, pairwise[i], "off-node", probe.stranger);
     }
     run_phase(&probe, &COLLECTIVE, probe.nodes > 1 ? "off-node" : "on-node", NOBODY);
-    free(probe.buffer);
+    struct counted after = count_idle(&probe);
+    if (probe.rank == 0)
+        print_idle(&before, &after);
+    probe.memory->release(probe.buffer);
     if (probe.leaders != MPI_COMM_NULL)
         OK(MPI_Comm_free(&probe.leaders));
     return probe.phases;

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "json.h"
+
 enum { MOST_WIRES = 64 };
 
 struct wire {
@@ -86,6 +88,37 @@ static void read_wires(struct wires *wires)
     memset(wires, 0, sizeof *wires);
     read_interfaces(wires);
     read_bypassing(wires);
+}
+
+/* What was sent since `before`; an interface that came meanwhile counts from its start. */
+static struct wires wires_since(const struct wires *before)
+{
+    struct wires after;
+    read_wires(&after);
+    for (int i = 0; i < after.count; i++)
+        for (int k = 0; k < before->count; k++)
+            if (!strcmp(after.wire[i].name, before->wire[k].name))
+                after.wire[i].sent -= before->wire[k].sent;
+    return after;
+}
+
+static long long all_sent(const struct wires *wires)
+{
+    long long sent = 0;
+    for (int i = 0; i < wires->count; i++)
+        sent += wires->wire[i].sent;
+    return sent;
+}
+
+static void print_wires(const struct wires *wires)
+{
+    fputs("\"wire\":{", stdout);
+    for (int i = 0; i < wires->count; i++) {
+        fputs(i ? "," : "", stdout);
+        json_string(stdout, wires->wire[i].name);
+        printf(":%lld", wires->wire[i].sent);
+    }
+    putchar('}');
 }
 
 #endif

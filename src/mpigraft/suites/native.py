@@ -20,7 +20,7 @@ from mpigraft.suites.base import MAX_SIZE, Parsed, Place, foreign, invalid
 MARK = b'{"mpigraft":'
 BENCHMARK = re.compile(r"[a-z][a-z0-9_]*(,[a-z_]+=[A-Za-z0-9._-]+)*")
 BUFFERS = ("host", "cuda", "rocm")
-OTHER_KINDS = ("phase",)  # records of --probe, which `prove` reads
+OTHER_KINDS = ("phase", "idle")  # records of --probe, which `prove` reads
 
 
 def parse(data: bytes, *, source: str) -> Parsed:
