@@ -33,11 +33,11 @@ def test_ratios_and_numbers_as_they_are_read() -> None:
 @pytest.mark.parametrize(
     ("home", "text", "said"),
     [
-        ("/root", "/root/mpi/lib:/root", "~/mpi/lib:~"),
-        ("/root", "/opt/root/lib /rooted /root-2", "/opt/root/lib /rooted /root-2"),
+        ("/srv/ann", "/srv/ann/mpi/lib:/srv/ann", "~/mpi/lib:~"),
+        ("/srv/ann", "/opt/srv/ann/lib /srv/anna /srv/ann-2", "/opt/srv/ann/lib /srv/anna /srv/ann-2"),
         ("/cluster/h/ann", "-L/cluster/h/ann/lib", "-L~/lib"),
         ("/cluster/h/ann", "/cluster/h/anna/lib", "/cluster/h/anna/lib"),
-        ("/root", "/home/ann/lib -I/home/ann file:///Users/bo.b/x", "~/lib -I~ file://~/x"),
+        ("/srv/ann", "/home/ann/lib -I/home/ann file:///Users/bo.b/x", "~/lib -I~ file://~/x"),
         ("/root", "https://a.org/home/page /opt/home/x", "https://a.org/home/page /opt/home/x"),
         ("/", "/usr/lib", "/usr/lib"),
     ],

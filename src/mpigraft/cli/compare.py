@@ -45,7 +45,7 @@ def command(
 ) -> None:
     """Compare the configurations of a campaign with its baseline.
 
-    Example: mpigraft compare --baseline mpich --fail-on slower
+    Example: mpigraft compare --baseline mpich@5.0.2/ucx --fail-on slower
     """
     from mpigraft.report import json as as_json
     from mpigraft.report import load, terminal
