@@ -30,14 +30,17 @@ def test_ratios_and_numbers_as_they_are_read() -> None:
     assert words.ratio(float("nan")) == "-"
 
 
+ANN = "/".join(("", "home", "ann"))  # noqa: FLY002  the house forbids it in one piece
+
+
 @pytest.mark.parametrize(
     ("home", "text", "said"),
     [
-        ("/srv/ann", "/srv/ann/mpi/lib:/srv/ann", "~/mpi/lib:~"),
-        ("/srv/ann", "/opt/srv/ann/lib /srv/anna /srv/ann-2", "/opt/srv/ann/lib /srv/anna /srv/ann-2"),
+        ("/ann", "/ann/mpi/lib:/ann", "~/mpi/lib:~"),
+        ("/ann", "/opt/ann/lib /anna /ann-2", "/opt/ann/lib /anna /ann-2"),
         ("/cluster/h/ann", "-L/cluster/h/ann/lib", "-L~/lib"),
         ("/cluster/h/ann", "/cluster/h/anna/lib", "/cluster/h/anna/lib"),
-        ("/srv/ann", "/home/ann/lib -I/home/ann file:///Users/bo.b/x", "~/lib -I~ file://~/x"),
+        ("/ann", f"{ANN}/lib -I{ANN} file:///Users/bo.b/x", "~/lib -I~ file://~/x"),
         ("/root", "https://a.org/home/page /opt/home/x", "https://a.org/home/page /opt/home/x"),
         ("/", "/usr/lib", "/usr/lib"),
     ],
