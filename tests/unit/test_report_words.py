@@ -30,7 +30,7 @@ def test_ratios_and_numbers_as_they_are_read() -> None:
     assert words.ratio(float("nan")) == "-"
 
 
-ANN = "/".join(("", "home", "ann"))  # noqa: FLY002  the house forbids it in one piece
+ANN = "/".join(("", "home", "ann"))
 
 
 @pytest.mark.parametrize(
