@@ -162,8 +162,8 @@ def test_no_secret_reaches_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert form.encode() not in everything
     assert dict(stored.artefacts)["stdout"]
     assert store.artefact(dict(stored.artefacts)["stdout"]).endswith(b"\xff\0")
-    told = store.configurations(CAMPAIGN.id)[0].provenance
-    assert json.loads(told)["env"]["X"] == "[struck out]"
+    provenance = json.loads(store.configurations(CAMPAIGN.id)[0].provenance)
+    assert provenance["env"]["X"] == "[struck out]"
 
 
 @given(st.binary(max_size=200))
