@@ -6,12 +6,24 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+# Options that several commands have, in one wording.
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="C",
+        help="Configuration to hold the others against: an id or its beginning.",
+        show_default="the campaign's",
+    ),
+]
+Margin = Annotated[str, typer.Option(metavar="P", help="What counts as equivalent: 3% or 0.03.")]
 
 
 @dataclass(frozen=True, slots=True)

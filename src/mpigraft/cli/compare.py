@@ -22,17 +22,8 @@ def command(
         str | None,
         typer.Argument(help="Id, its beginning, or name of a campaign.", show_default="the latest"),
     ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="C",
-            help="Configuration to hold the others against: an id or its beginning.",
-            show_default="the campaign's",
-        ),
-    ] = None,
-    margin: Annotated[
-        str, typer.Option(metavar="P", help="What counts as equivalent: 3% or 0.03.")
-    ] = "3%",
+    baseline: common.Baseline = None,
+    margin: common.Margin = "3%",
     json: Annotated[bool, typer.Option("--json", help="Print a JSON document.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
     brief: Annotated[

@@ -24,17 +24,8 @@ def command(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
     ] = Path("report.html"),
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="C",
-            help="Configuration to hold the others against: an id or its beginning.",
-            show_default="the campaign's",
-        ),
-    ] = None,
-    margin: Annotated[
-        str, typer.Option(metavar="P", help="What counts as equivalent: 3% or 0.03.")
-    ] = "3%",
+    baseline: common.Baseline = None,
+    margin: common.Margin = "3%",
 ) -> None:
     """Write a campaign as one HTML file: curves, verdicts, evidence and provenance.
 
