@@ -76,12 +76,12 @@ def outcome(
     witness = check_witness(configuration, layout, ranks)
     ended, state = _ending(configuration, completed)
     if _errors(witness):
-        return Outcome(state or LaunchState.MISMATCH, (), witness + ended)
+        return Outcome(state or LaunchState.MISMATCH, (), ended + witness)
     try:
         parsed = SUITES["native"].parse(completed.stdout, source=configuration.id)
     except UsageError as error:
         bad = _finding(configuration, completed, "bad-output", error.seen)
-        return Outcome(state or LaunchState.FAILED, (), (*witness, *ended, bad))
+        return Outcome(state or LaunchState.FAILED, (), (*ended, *witness, bad))
     findings = ended + parsed.findings + _missing(benchmarks, parsed.measurements)
     good = tuple(m for m in parsed.measurements if m.valid is not False)
     if state is None:

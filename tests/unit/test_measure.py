@@ -128,14 +128,14 @@ def test_a_wrong_world_that_had_to_be_ended_is_a_timeout(monkeypatch: pytest.Mon
     worlds = (Finding(Level.ERROR, "LCH-01", "two worlds of one"),)
     got = judged(ended(lines("latency"), late=True), monkeypatch, witness=worlds)
     assert (got.state, got.measurements) == (LaunchState.TIMEOUT, ())
-    assert [f.code for f in got.findings] == ["LCH-01", "timed-out"]
+    assert [f.code for f in got.findings] == ["timed-out", "LCH-01"]
 
 
 @pytest.mark.parametrize(
     ("code", "state", "codes"),
     [
         (0, LaunchState.FAILED, ["binding", "bad-output"]),
-        (124, LaunchState.TIMEOUT, ["binding", "timed-out", "bad-output"]),
+        (124, LaunchState.TIMEOUT, ["timed-out", "binding", "bad-output"]),
     ],
 )
 def test_output_that_is_not_the_programs_gives_nothing(
@@ -146,7 +146,8 @@ def test_output_that_is_not_the_programs_gives_nothing(
     got = judged(ended(bad, code=code), monkeypatch, witness=noted)
     assert (got.state, got.measurements) == (state, ())
     assert [f.code for f in got.findings] == codes
-    assert [f.level for f in got.findings[1:]] == [Level.ERROR] * (len(codes) - 1)
+    levels = [Level.WARNING if name == "binding" else Level.ERROR for name in codes]
+    assert [f.level for f in got.findings] == levels
 
 
 def test_a_failure_names_the_known_issue_and_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,6 +162,16 @@ def test_the_last_lines_of_a_failure_are_those_with_words(monkeypatch: pytest.Mo
     said = b"".join(b"line %d\n\n" % n for n in range(20))
     finding = judged(ended(code=1, stderr=said), monkeypatch).findings[0]
     assert finding.why.split("\n") == [f"line {n}" for n in range(8, 20)]
+
+
+def test_how_a_launch_ended_comes_before_what_the_witness_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A launcher that was killed writes no record: the signal is the news, not the record."""
+    missed = (Finding(Level.ERROR, "no-witness", "no rank wrote a record"),)
+    got = judged(ended(code=-9), monkeypatch, witness=missed)
+    assert [f.code for f in got.findings] == ["launch-failed", "no-witness"]
+    assert got.state is LaunchState.FAILED
 
 
 def test_a_failure_tells_what_was_said_last_without_secrets(
