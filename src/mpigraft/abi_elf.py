@@ -1,0 +1,57 @@
+"""A host library as the ELF facts that its copy in a graft will have.
+
+The loader is simulated over these, so that a machine's description is enough and its files need
+not be here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mpigraft.elf import Elf, Symbol, VersionNeed
+from mpigraft.model import AbiObject
+
+NARROW = frozenset({"i386", "arm", "ppc", "mips"})  # of 32 bits
+BIG = frozenset({"s390x", "ppc", "ppc64", "mips"})
+
+
+def as_elf(
+    library: AbiObject,
+    *,
+    rpath: str | None = None,
+    soname: str = "",
+    renamed: Mapping[str, str] | None = None,
+) -> Elf:
+    """The facts of `library`: as it is, or with another search path, soname, needed names."""
+    names = dict(renamed or {})
+    nodes = {node: library for library, node, _ in library.needs}
+    facts = Elf(
+        name=library.path,
+        machine=library.machine,
+        bits=32 if library.machine in NARROW else 64,
+        endian="big" if library.machine in BIG else "little",
+        type="dyn",
+        osabi=0,
+        dynamic=True,
+        soname=soname or library.soname,
+        needed=tuple(names.get(name, name) for name in library.needed),
+        rpath=library.rpath or None if rpath is None else rpath,
+        runpath=library.runpath or None if rpath is None else None,
+        needs=tuple(
+            VersionNeed(names.get(of, of), node, weak) for of, node, weak in library.needs
+        ),
+        version_defs=library.defines,
+    )
+    # Both are computed once from the file where there is one: here they are given.
+    imported = tuple(_symbol(text, nodes, names) for text in library.imported)
+    facts.__dict__["imported"] = imported
+    facts.__dict__["exported"] = tuple(_symbol(text, {}, names) for text in library.exported)
+    return facts
+
+
+def _symbol(text: str, nodes: Mapping[str, str], names: Mapping[str, str]) -> Symbol:
+    name, _, version = text.partition("@")
+    node = version.removeprefix("@") or None
+    of = nodes.get(node or "")
+    library = names.get(of, of) if of else None
+    return Symbol(name, node, library, version.startswith("@"), "func", False, 0)

