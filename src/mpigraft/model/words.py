@@ -82,3 +82,4 @@ class Finding:
     seen: str
     why: str = ""
     mend: str = ""
+    evidence: tuple[str, ...] = ()  # lines that show it: files, symbols, folders that were tried
