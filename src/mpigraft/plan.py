@@ -1,0 +1,137 @@
+"""The host's MPI under a guest as plain data, from what the simulated loader said.
+
+Everything that a launch needs is decided here: copies, binds, devices, environment. Engines only
+say it in their own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from mpigraft.cache import file_digest
+from mpigraft.injection import Injection
+from mpigraft.jsonout import digest, plain
+from mpigraft.model import (
+    Bind,
+    Copy,
+    EnvRow,
+    GraftPlan,
+    GuestLabel,
+    MpiAbi,
+    Part,
+    Scope,
+    Stamp,
+)
+from mpigraft.natives import Natives
+
+BENCH, WITNESS = "bin/mpigraft-bench", "lib/libmpigraft-witness.so"
+# Of the launcher's environment, what ranks need to find each other and what people set for them.
+PASSED = (
+    "PMIX_*", "PMI_*", "PMI2_*", "OMPI_*", "PRTE_*", "ORTE_*", "HYDRA_*", "HYDI_*", "MPIR_*",
+    "MPICH_*", "MPIEXEC_*", "I_MPI_*", "SLURM_*", "PALS_*", "PBS_*", "FLUX_*", "FI_*", "UCX_*",
+    "OMP_*", "MPIGRAFT_*", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+    "GPU_DEVICE_ORDINAL", "TMPDIR", "LANG", "LC_ALL", "TZ", "TERM",
+)  # fmt: skip
+# They lead to the host's files, and a launcher or a module may have set them for itself.
+DROPPED = (
+    "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "OPAL_PREFIX", "OPAL_LIBDIR", "OPAL_PKGLIBDIR",
+    "OPAL_DATADIR", "OPAL_PKGDATADIR", "OPAL_SYSCONFDIR", "PMIX_PREFIX", "PMIX_INSTALL_PREFIX",
+    "PMIX_PKGLIBDIR", "PRTE_PREFIX", "I_MPI_ROOT", "FI_PROVIDER_PATH", "UCX_MODULE_DIR",
+)  # fmt: skip
+
+
+def plan(
+    guest: GuestLabel,
+    abi: MpiAbi | None,
+    injection: Injection,
+    parts: Sequence[Part],
+    *,
+    engine: str,
+    natives: Natives,
+    devices: Sequence[Bind] = (),
+) -> GraftPlan:
+    """The plan for `engine`, whose ranks see the graft folder at `injection.place`.
+
+    `abi` None is a guest with its own MPI: only our programs go in.
+    """
+    copies = (*injection.copies, *_data(abi), *_programs(natives))
+    environment = _environment(injection, abi)
+    over = tuple(sorted(injection.binds, key=lambda bind: bind.target))
+    libmpi_copy = next(
+        (b.source.removeprefix("{graft}/") for b in over if b.target == injection.libmpi),
+        injection.libmpi.removeprefix(f"{injection.place}/") if abi else "",
+    )
+    made = {
+        "guest": [guest.digest, guest.source, guest.programs],
+        "replace": injection.replace,
+        "engine": engine,
+        "place": injection.place,
+        "copies": [[c.name, c.digest, c.edit, c.rpath, c.soname, c.renamed] for c in copies],
+        "binds": over,
+        "devices": devices,
+        "environment": environment,
+        "libmpi": [injection.libmpi, libmpi_copy],
+    }
+    return GraftPlan(
+        key=digest(plain(made)),
+        guest=guest,
+        mpi=abi.mpi.id if abi else "",
+        replace=injection.replace,
+        engine=engine,
+        place=injection.place,
+        copies=copies,
+        binds=over,
+        devices=tuple(devices),
+        environment=environment,
+        passed=PASSED,
+        libmpi=injection.libmpi,
+        libmpi_copy=libmpi_copy,
+        glibc=injection.glibc,
+        parts=tuple(parts),
+        inputs=stamps([guest.source, *injection.inputs]),
+    )
+
+
+def _data(abi: MpiAbi | None) -> tuple[Copy, ...]:
+    files = abi.data if abi else ()
+    return tuple(Copy(file.path, file.place, file.digest) for file in files)
+
+
+def _programs(natives: Natives) -> tuple[Copy, ...]:
+    both = ((natives.bench, BENCH), (natives.witness, WITNESS))
+    return tuple(Copy(str(path), name, file_digest(path)) for path, name in both)
+
+
+def _environment(injection: Injection, abi: MpiAbi | None) -> tuple[EnvRow, ...]:
+    """What leads to the host's files is dropped; then the graft's own rows."""
+    rows = [
+        EnvRow(
+            r.name,
+            r.value.replace("{graft}", injection.place) if r.value else r.value,
+            Scope.RANK,
+            r.source,
+        )
+        for r in ((*abi.environment, *injection.environment) if abi else injection.environment)
+    ]
+    named = {row.name for row in rows}
+    drops = [EnvRow(name, None, Scope.RANK, "plan") for name in DROPPED if name not in named]
+    return (*drops, *rows)
+
+
+def stamps(paths: Iterable[str]) -> tuple[Stamp, ...]:
+    """What tells cheaply that one of these changed, appeared or went away."""
+    return tuple(stamp(path) for path in sorted(set(paths)) if path.startswith("/"))
+
+
+def stamp(path: str) -> Stamp:
+    try:
+        seen = Path(path).stat()
+    except OSError:
+        return Stamp(path, 0, 0, 0, 0)
+    return Stamp(path, seen.st_dev, seen.st_ino, seen.st_size, seen.st_ctime_ns)
+
+
+def changed(made: GraftPlan) -> tuple[str, ...]:
+    """Paths of the plan's inputs that are not what they were."""
+    return tuple(one.path for one in made.inputs if stamp(one.path) != one)
