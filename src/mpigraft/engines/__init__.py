@@ -1,0 +1,102 @@
+"""Engines that start a guest: each a few functions from a plan to the words before the program.
+
+`words` changes nothing and starts nothing. It looks at this machine only for which optional
+sources are there, and bubblewrap's at the image's folders.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+from mpigraft.engines import bwrap, none
+from mpigraft.engines.parts import Part
+from mpigraft.errors import MissingError, UsageError
+from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Seat
+from mpigraft.run import run
+
+if TYPE_CHECKING:
+    from mpigraft.guest import Guest
+
+VERSION_LIMIT_S = 20.0
+
+
+class Engine(Protocol):
+    """What an engine's module gives."""
+
+    KINDS: tuple[GuestKind, ...]  # what it can start from
+    PROGRAMS: tuple[str, ...]  # names of its program; none: it has no program
+
+    def place(self, guest: Guest) -> str:
+        """Where the graft folder can appear in this guest. Raises UsageError when nowhere."""
+
+    def words(self, plan: GraftPlan, seat: Seat) -> tuple[str, ...]:
+        """The words in front of the program. Raises UsageError for what they cannot express."""
+
+    def rows(self, plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
+        """Environment of the engine itself: scopes launcher and daemon."""
+
+    def shares(self, plan: GraftPlan, seat: Seat) -> str:
+        """What the ranks of a node share, and what is lost where they do not."""
+
+    def options(self, plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> tuple[Part, ...]:
+        """`words` in parts, for these binds: a script decides later which of them are there."""
+
+
+ENGINES: Mapping[str, Engine] = MappingProxyType({"bwrap": bwrap, "none": none})
+# Of those that are there the first is taken. No engine costs nothing; Apptainer shares one user
+# namespace among ranks, bubblewrap starts the quickest.
+DEFAULTS: Mapping[GuestKind, tuple[str, ...]] = MappingProxyType(
+    {
+        GuestKind.PROGRAM: ("none", "bwrap"),
+        GuestKind.FOLDER: ("apptainer", "bwrap", "charliecloud", "podman"),
+        GuestKind.SIF: ("apptainer",),
+        GuestKind.OCI: ("podman",),
+        GuestKind.PODMAN: ("podman",),
+    }
+)
+
+
+def find(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    """(path of the engine's program, its version), by the PATH of `environ`.
+
+    The version is the program's own: "1.4.5", with "-ce" behind that of SingularityCE. Empty
+    both for `none`. Raises UsageError for a name that no engine has, MissingError when its
+    program is not here or does not say its version.
+    """
+    if name not in ENGINES:
+        raise UsageError(f"no engine is called {name!r}", mend=f"one of {', '.join(ENGINES)}")
+    programs = ENGINES[name].PROGRAMS
+    if not programs:
+        return "", ""
+    for program in programs:
+        if path := shutil.which(program, path=environ.get("PATH", "")):
+            return path, _version(path, environ)
+    raise MissingError(
+        f"{name} is not here: no {' and no '.join(programs)} in PATH",
+        mend="load its module or install it, or choose another with --engine",
+    )
+
+
+def choose(kind: GuestKind, environ: Mapping[str, str]) -> str:
+    """The engine for guests of a kind, where none was named. Raises MissingError."""
+    for name in DEFAULTS[kind]:
+        programs = ENGINES[name].PROGRAMS
+        if not programs or any(shutil.which(p, path=environ.get("PATH", "")) for p in programs):
+            return name
+    raise MissingError(
+        f"nothing here starts a guest that is a {kind}",
+        mend=f"install or load one of {', '.join(DEFAULTS[kind])}",
+    )
+
+
+def _version(path: str, environ: Mapping[str, str]) -> str:
+    said = run([path, "--version"], env=environ, limit_s=VERSION_LIMIT_S)
+    text = said.text()
+    match = re.search(r"\d+(?:\.\d+)+", text)
+    if not said.ok or not match:
+        raise MissingError(f"{path} does not say its version", why=text.strip()[:200])
+    return match.group() + ("-ce" if "singularity-ce" in text else "")

@@ -1,0 +1,47 @@
+"""No engine: a program of this machine, its libraries found through the environment alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mpigraft.engines.mounts import GRAFT
+from mpigraft.engines.parts import Part
+from mpigraft.errors import UsageError
+from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Seat
+
+KINDS: tuple[GuestKind, ...] = (GuestKind.PROGRAM,)
+PROGRAMS: tuple[str, ...] = ()
+
+
+def place(guest: object) -> str:
+    """The graft folder is seen where it is: `{graft}`, to be filled in with its path."""
+    del guest
+    return GRAFT
+
+
+def words(plan: GraftPlan, seat: Seat) -> tuple[str, ...]:
+    """None at all. Raises UsageError for a plan that binds: only a namespace can do that."""
+    options(plan, seat, ())
+    return ()
+
+
+def rows(plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
+    del plan, seat
+    return ()
+
+
+def shares(plan: GraftPlan, seat: Seat) -> str:
+    del plan, seat
+    return "no namespaces: single-copy shared memory (CMA) works"
+
+
+def options(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> tuple[Part, ...]:
+    del binds
+    if over := (*plan.binds, *seat.extra):
+        raise UsageError(
+            f"{over[0].target} is to be bound over, which needs an engine",
+            why="without one a library is only found where the program's own search path does "
+            "not come first (DT_RPATH)",
+            mend="use --engine bwrap",
+        )
+    return ()
