@@ -18,15 +18,16 @@ BIG = frozenset({"s390x", "ppc", "ppc64", "mips"})
 def as_elf(
     library: AbiObject,
     *,
+    name: str = "",
     rpath: str | None = None,
     soname: str = "",
     renamed: Mapping[str, str] | None = None,
 ) -> Elf:
-    """The facts of `library`: as it is, or with another search path, soname, needed names."""
+    """The facts of `library`: as it is, or with another name, search path, soname, needed names."""
     names = dict(renamed or {})
     nodes = {node: library for library, node, _ in library.needs}
     facts = Elf(
-        name=library.path,
+        name=name or library.path,
         machine=library.machine,
         bits=32 if library.machine in NARROW else 64,
         endian="big" if library.machine in BIG else "little",
@@ -34,7 +35,7 @@ def as_elf(
         osabi=0,
         dynamic=True,
         soname=soname or library.soname,
-        needed=tuple(names.get(name, name) for name in library.needed),
+        needed=tuple(names.get(needed, needed) for needed in library.needed),
         rpath=library.rpath or None if rpath is None else rpath,
         runpath=library.runpath or None if rpath is None else None,
         needs=tuple(

@@ -1,13 +1,4 @@
-"""Which files of a host MPI go under a guest, and where: the loader is simulated until it fits.
-
-Nothing is looked up in tables of known troubles: the guest's programs are loaded, on paper, over
-the guest with the graft laid over it, and what the loader would miss says what else has to go in.
-Network and MPI libraries are always the host's. Others stay the guest's as long as they have what
-the host's libraries need of them (version nodes and symbols); else the host's go over them where
-these have what the guest's programs need; else the host's libraries get private copies under
-other names. glibc stays the guest's unless it is too old: then all of the host's goes in, since
-its parts share private symbols.
-"""
+"""What an injection is: its values."""
 
 from __future__ import annotations
 

@@ -1,0 +1,208 @@
+"""Which files of a host MPI go under a guest, and where: the loader is simulated until it fits.
+
+Nothing is looked up in tables of known troubles: the guest's programs are loaded, on paper, over
+the guest with the graft laid over it, and what the loader would miss says what else has to go in.
+Network and MPI libraries are always the host's. Others stay the guest's as long as they have what
+the host's libraries need of them (version nodes and symbols); else the host's go over them where
+these have what the guest's programs need; else the host's libraries get private copies under
+other names. glibc stays the guest's unless it is too old: then all of the host's goes in, since
+its parts share private symbols.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+
+from mpigraft.abi import binding_of
+from mpigraft.guest import Guest
+from mpigraft.injection.growth import Growth, plain
+from mpigraft.injection.values import Choice, Collision, Injection, Simulated
+from mpigraft.injection.view import Loaded
+from mpigraft.linking import Unbound
+from mpigraft.model import Bind, Copy, EnvRow, MpiAbi, Replace, Role, Scope
+
+__all__ = ["Choice", "Collision", "Injection", "Simulated", "inject"]
+
+MPI_SYMBOL = re.compile(r"P?MPIX?_|p?mpix?_|ompi_|_ZN3MPI")  # C, Fortran, Open MPI's handles, C++
+MAX_STEPS = 1000
+
+
+def inject(
+    guest: Guest, abi: MpiAbi, *, replace: Replace, place: str, glibc: bool = True
+) -> Injection:
+    """What of `abi` goes under `guest`, whose ranks see the graft folder at `place`.
+
+    `glibc` False leaves the guest's glibc where it is, and what it lacks stays in `unmet`. The
+    answer is always a whole one: whether it is good is for `check` to say.
+    Raises ElfError or RootError for a program that cannot be read.
+    """
+    growth = Growth(guest, abi, replace, place)
+    growth.allow_glibc = glibc
+    before = tuple(growth.load(path, grafted=False) for path in growth.subjects)
+    growth.begin(before)
+    after = before
+    for _ in range(MAX_STEPS):
+        after = tuple(growth.load(path, grafted=True) for path in growth.subjects)
+        if not growth.improve(after):
+            break
+    programs = tuple(_simulated(growth, b, a) for b, a in zip(before, after, strict=True))
+    return Injection(
+        replace=replace,
+        place=place,
+        copies=_copies(growth),
+        binds=_binds(growth),
+        environment=_environment(growth),
+        glibc=growth.libc,
+        glibc_lacking=tuple(sorted(growth.lacking, key=_by_number)),
+        programs=programs,
+        collisions=tuple(_collisions(growth, after)),
+        absent=tuple(sorted(growth.absent.items())),
+        closed=tuple(sorted(set(_closed(growth, after)))),
+        libmpi=_libmpi(growth, after),
+        inputs=tuple(sorted(_inputs(growth, (*before, *after)))),
+    )
+
+
+def _by_number(node: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", node))
+
+
+# ------------------------------------------------------------------ what the loader would say
+
+
+def _simulated(growth: Growth, before: Loaded, after: Loaded) -> Simulated:
+    plugins = {growth.path_of(p) for p in growth.plugins}
+    known = {(u.by, u.library, u.node) for u in before.unmet()}
+    unmet = [u for u in after.unmet() if (u.by, u.library, u.node) not in known]
+    absent = {r.name for r in before.found if r.path is None}
+    return Simulated(
+        program=before.program,
+        before=before.found,
+        after=after.found,
+        unmet=tuple(u for u in unmet if u.by not in plugins),
+        unbound=tuple(u for u in _unbound(growth, before, after) if u.by not in plugins),
+        missing=tuple(
+            r
+            for r in after.found
+            if r.path is None
+            and str(r.needed_by) not in plugins
+            and (r.name not in absent or growth.is_mpi(r.name))
+        ),
+    )
+
+
+def _unbound(growth: Growth, before: Loaded, after: Loaded) -> Iterator[Unbound]:
+    known = set(before.unbound())
+    for loose in after.unbound():
+        if growth.ours(loose.by):
+            if plain(loose) in growth.homes:  # else nobody has it at home either
+                yield loose
+        elif loose not in known or MPI_SYMBOL.match(loose.symbol):
+            yield loose
+
+
+def _closed(growth: Growth, after: Sequence[Loaded]) -> Iterator[tuple[str, str]]:
+    """Plugins that could not be opened, each with the first reason."""
+    names = {growth.path_of(p): PurePosixPath(p.path).name for p in growth.plugins}
+    for one in after:
+        for r in one.found:
+            if r.path is None and str(r.needed_by) in names:
+                yield names[str(r.needed_by)], f"{r.name} is not found"
+        for lack in one.unmet():
+            if lack.by in names:
+                yield names[lack.by], f"{lack.library} lacks {lack.node}"
+
+
+def _collisions(growth: Growth, after: Sequence[Loaded]) -> Iterator[Collision]:
+    """Names that both sides bring, and whose the ranks load."""
+    seen = dict(growth.guests)
+    for one in after:
+        for r in one.found:
+            if r.path and not growth.ours(r.path) and str(r.path) not in growth.over:
+                seen.setdefault(r.name, str(r.path))
+    for name, path in sorted(seen.items()):
+        library = growth.inside.get(name) or growth.offered.get(name)
+        if library is None or library.role is Role.LIBC:
+            continue
+        choice = growth.choice.get(name)
+        if choice is None:
+            choice = Choice.HOST if name in growth.inside else Choice.GUEST
+        yield Collision(name, path, library.path, choice, _why(choice, library.role))
+
+
+def _why(choice: Choice, role: Role) -> str:
+    if choice is Choice.PRIVATE:
+        return "neither has all that the other side needs: the host's gets a name of its own"
+    if choice is Choice.GUEST:
+        return "it has all that the host's libraries need"
+    if role in (Role.MPI, Role.NET):
+        return "it is part of the MPI, or knows this machine's network"
+    return "the guest's lacks what the host's libraries need"
+
+
+def _libmpi(growth: Growth, after: Sequence[Loaded]) -> str:
+    """The path inside at which ranks map their libmpi; empty when none does."""
+    for one in after:
+        for r in one.found:
+            binding = binding_of(r.name)
+            if binding and binding.binding == "c" and r.path:
+                entry = growth.guest.root.find(str(r.path))
+                return entry.path if entry else str(r.path)
+    return ""
+
+
+# ------------------------------------------------------------------ what goes in
+
+
+def _copies(growth: Growth) -> tuple[Copy, ...]:
+    """Every file of the graft's `lib`, and of glibc where it goes in."""
+    found = {}
+    for name, library in growth.inside.items():
+        found[f"lib/{growth.file_name(name)}"] = library
+    for plugin in growth.plugins:
+        found[growth.name_of(plugin)] = plugin
+    for library in growth.over.values():
+        found.setdefault(growth.name_of(library), library)
+    return tuple(
+        Copy(
+            source=library.path,
+            name=name,
+            digest=library.digest,
+            edit=library.role is not Role.LIBC,
+            rpath="" if library.role is Role.LIBC else growth.lib,
+            soname=growth.soname(library) if growth.private(library.soname) else "",
+            renamed=growth.renamed(library),
+        )
+        for name, library in sorted(found.items())
+    )
+
+
+def _binds(growth: Growth) -> tuple[Bind, ...]:
+    return tuple(
+        Bind(
+            source=f"{{graft}}/{growth.name_of(library)}",
+            target=path,
+            why=f"the guest's loader takes {library.soname} from here",
+        )
+        for path, library in sorted(growth.over.items())
+    )
+
+
+def _environment(growth: Growth) -> tuple[EnvRow, ...]:
+    if not growth.search:
+        return ()
+    value = growth.environment()["LD_LIBRARY_PATH"]
+    return (EnvRow("LD_LIBRARY_PATH", value, Scope.RANK, "plan"),)
+
+
+def _inputs(growth: Growth, loaded: Sequence[Loaded]) -> Iterator[str]:
+    for library in growth.abi.objects:
+        yield library.path
+    for one in loaded:
+        paths = (one.program, *(str(r.path) for r in one.found if r.path))
+        for path in paths:
+            entry = growth.guest.root.find(path)
+            if entry and entry.source:
+                yield str(entry.source)

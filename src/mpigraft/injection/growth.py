@@ -1,0 +1,175 @@
+"""How a graft grows: from what the loader misses to the next library that goes in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import PurePosixPath
+
+from mpigraft.abi import binding_of
+from mpigraft.injection.values import Choice
+from mpigraft.injection.view import PRIVATE, Loaded, View, names_of
+from mpigraft.linking import Unbound
+from mpigraft.model import AbiObject, Replace, Role
+
+LADDER = {None: Choice.HOST, Choice.HOST: Choice.PRIVATE}  # of a library that does not satisfy
+
+
+class Growth(View):
+    """A view that mends itself. Every step adds something or climbs the ladder, so it ends."""
+
+    allow_glibc = True
+    libc = False  # the host's glibc is in
+
+    def begin(self, before: Sequence[Loaded]) -> None:
+        """What the guest asks for by name, and what of MPI and network that needs."""
+        self.lacking: set[str] = set()  # nodes of glibc
+        self.absent: dict[str, str] = {}
+        self.guests: dict[str, str] = {}  # name: path of the guest's own, where it has one
+        if self.replace is Replace.MPI:
+            self.add(self.abi.objects[0].soname)
+            for name, by in self.asked(before):
+                if (library := self.host_for(name)) is None:
+                    self.absent.setdefault(name, by)
+                else:
+                    self.add(library.soname)
+                    self.inside.setdefault(name, library)
+        else:
+            for library in self.offered.values():
+                if library.role is Role.NET:
+                    self.add(library.soname)
+        for plugin in self.plugins:
+            self.add_needs(plugin)
+        self.cover(before)
+
+    def asked(self, loaded: Sequence[Loaded]) -> Iterator[tuple[str, str]]:
+        """(MPI soname, who needs it) of files that are not MPI's own."""
+        for one in loaded:
+            for name, file in one.files:
+                if not self.is_mpi(name) and not self.is_mpi(file.soname or ""):
+                    yield from ((n, file.name) for n in file.needed if self.is_mpi(n))
+
+    def is_mpi(self, name: str) -> bool:
+        library = self.offered.get(name)
+        return binding_of(name) is not None or (library is not None and library.role is Role.MPI)
+
+    def host_for(self, name: str) -> AbiObject | None:
+        """The host's library of that name, or of another name of the same binding of the ABI."""
+        if name in self.offered:
+            return self.offered[name]
+        wanted = binding_of(name)
+        same = (o for o in self.offered.values() if wanted and binding_of(o.soname) == wanted)
+        return next(same, None)
+
+    def add(self, name: str) -> None:
+        library = self.offered.get(name)
+        if library is None or name in self.inside or library.role is Role.LIBC:
+            return
+        self.inside[name] = library
+        self.add_needs(library)
+
+    def add_needs(self, library: AbiObject) -> None:
+        """MPI and network libraries come along always; the others when they are missed."""
+        for needed in library.needed:
+            other = self.offered.get(needed)
+            if other and (other.role is Role.NET or other.role is library.role is Role.MPI):
+                self.add(needed)
+
+    # ------------------------------------------------------------------ one step
+
+    def improve(self, after: Sequence[Loaded]) -> bool:
+        """Mend one kind of trouble that the simulation shows; False when there is none to mend."""
+        return self.cover(after) or self.fill(after) or self.settle(after)
+
+    def cover(self, loaded: Sequence[Loaded]) -> bool:
+        """Lay the graft's libraries over the guest's files of the same name; where the guest has
+        none, let the loader look into the graft."""
+        size, search = len(self.over), self.search
+        for r in (r for one in loaded for r in one.found):
+            library = self.inside.get(r.name)
+            if library is None or self.private(r.name):
+                continue
+            if r.path is None:
+                self.search = True
+            elif not self.ours(r.path) and (entry := self.guest.root.find(str(r.path))):
+                self.over[entry.path] = library
+                self.guests.setdefault(r.name, entry.path)
+        return (len(self.over), self.search) != (size, search)
+
+    def fill(self, after: Sequence[Loaded]) -> bool:
+        """Put in what is not found and the host has."""
+        missing = {r.name for one in after for r in one.found if r.path is None}
+        size = len(self.inside)
+        for name in sorted(missing):
+            self.add(name)
+        return len(self.inside) > size
+
+    def settle(self, after: Sequence[Loaded]) -> bool:
+        """Choose again where one side's library lacks what the other side needs of it."""
+        wrong: set[str] = set()
+        for one in after:
+            for lack in one.unmet():
+                library = self.offered.get(lack.library.removeprefix(PRIVATE))
+                if library and library.role is Role.LIBC:
+                    self.lacking.add(lack.node)
+                elif library and library.role is Role.OTHER:
+                    wrong.add(library.soname)
+            wrong |= {name for loose in self.loose(one) for name in self.providers(loose)}
+        if self.lacking and self.allow_glibc and not self.libc:
+            self.take_glibc(after)
+            return True
+        chosen = [self.choose(name, after) for name in sorted(wrong)]  # all of them, not the first
+        return any(chosen)
+
+    def loose(self, one: Loaded) -> Iterator[Unbound]:
+        """Symbols that files of the host miss in the guest, and would not miss at home."""
+        for unbound in one.unbound():
+            if self.ours(unbound.by) and plain(unbound) in self.homes:
+                yield unbound
+
+    @cached_property
+    def homes(self) -> dict[str, set[str]]:
+        return names_of(self.abi.objects)
+
+    def providers(self, loose: Unbound) -> Iterator[str]:
+        for name in self.homes[plain(loose)]:
+            library = self.offered.get(name)
+            if library and library.role is Role.OTHER:
+                yield name
+
+    def choose(self, name: str, after: Sequence[Loaded]) -> bool:
+        """From the guest's to the host's, from the host's to both; never back."""
+        now = self.choice.get(name)
+        if now not in LADDER or (now is None and name in self.inside and name not in self.guests):
+            return False
+        self.choice[name] = LADDER[now]
+        for path in _paths(name, after):
+            if not self.ours(path):
+                self.guests.setdefault(name, path)
+        if self.private(name):
+            library = self.offered[name]
+            self.over = {path: o for path, o in self.over.items() if o is not library}
+        self.add(name)
+        return True
+
+    def take_glibc(self, after: Sequence[Loaded]) -> None:
+        """Lay the host's glibc over the guest's, file by file, the loader at PT_INTERP too."""
+        self.libc = True
+        libc = {o.soname: o for o in self.offered.values() if o.role is Role.LIBC}
+        folders = {PurePosixPath(path).parent for path in _paths("libc.so.6", after)}
+        loaders = {self.guest.root.elf(path).interpreter for path in self.subjects}
+        paths = [str(folder / name) for folder in folders for name in libc]
+        for path in (*paths, *filter(None, loaders)):
+            entry = self.guest.root.find(path)
+            library = libc.get(PurePosixPath(path).name)
+            if entry and entry.kind == "file" and library:
+                self.over[entry.path] = library
+
+
+def _paths(name: str, loaded: Iterable[Loaded]) -> set[str]:
+    return {str(r.path) for one in loaded for r in one.found if r.name == name and r.path}
+
+
+def plain(loose: Unbound) -> str:
+    """The symbol without its version."""
+    return loose.symbol.partition("@")[0]

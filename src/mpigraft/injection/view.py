@@ -1,0 +1,141 @@
+"""The guest with a graft laid over it, as the loader would see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath, PurePosixPath
+
+from mpigraft.abi_elf import as_elf
+from mpigraft.elf import Elf
+from mpigraft.guest import Guest
+from mpigraft.injection.values import Choice
+from mpigraft.linking import Unbound, Unmet, unbound, unmet
+from mpigraft.model import AbiObject, MpiAbi, Replace, Role
+from mpigraft.resolve import Resolved, closure
+from mpigraft.root import Over
+
+PRIVATE = "mpigraft-"  # before the name of a private copy
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """One program under the loader; `files` are it and its libraries, by the name asked for."""
+
+    program: str
+    main: Elf
+    found: tuple[Resolved, ...]
+
+    @property
+    def files(self) -> list[tuple[str, Elf]]:
+        first = (self.main.soname or self.program, self.main)
+        return [first, *((r.name, r.elf) for r in self.found if r.elf is not None)]
+
+    def unmet(self) -> tuple[Unmet, ...]:
+        names, files = zip(*self.files, strict=True)
+        return unmet(files, names)
+
+    def unbound(self) -> tuple[Unbound, ...]:
+        return unbound([file for _, file in self.files])
+
+
+class View:
+    """A graft as it grows. `inside` is what its `lib` holds, by the name that is asked for;
+    `over` is what lies over the guest's files, by their paths."""
+
+    def __init__(self, guest: Guest, abi: MpiAbi, replace: Replace, place: str) -> None:
+        self.guest, self.abi, self.replace, self.place = guest, abi, replace, place
+        self.lib = f"{place}/lib"
+        self.subjects = (*guest.label.programs, *guest.libraries)
+        self.offered = {o.soname: o for o in abi.objects if not o.opened}
+        self.plugins = tuple(
+            o for o in abi.objects if o.opened and (replace is Replace.MPI or o.role is Role.NET)
+        )
+        self.inside: dict[str, AbiObject] = {}
+        self.over: dict[str, AbiObject] = {}
+        self.choice: dict[str, Choice] = {}  # of names that both sides bring; GUEST is not in it
+        self.search = False  # ranks need LD_LIBRARY_PATH, for a name that the guest lacks
+        self._facts: dict[tuple[object, ...], Elf] = {}
+
+    def load(self, program: str, *, grafted: bool) -> Loaded:
+        """The program under the loader. Raises ElfError or RootError if it cannot be read."""
+        if not grafted:
+            environment = dict(self.guest.label.environment)
+            found = closure(program, environment=environment, root=self.guest.root)
+            return Loaded(program, self.guest.root.elf(program), found)
+        found = closure(
+            program,
+            environment=self.environment(),
+            root=Over(self.guest.root, self.files(), self.sources()),
+            opened={self.abi.objects[0].soname: [self.path_of(p) for p in self.plugins]},
+        )
+        return Loaded(program, self.guest.root.elf(program), found)
+
+    def environment(self) -> dict[str, str]:
+        """What ranks see, as far as the loader looks at it."""
+        environment = dict(self.guest.label.environment)
+        if self.search:
+            own = environment.get("LD_LIBRARY_PATH")
+            environment["LD_LIBRARY_PATH"] = f"{self.lib}:{own}" if own else self.lib
+        return environment
+
+    def files(self) -> dict[str, Elf]:
+        """What stands where; one file is one value, since the loader goes by inodes."""
+        files = {f"{self.lib}/{self.file_name(n)}": self.elf(o) for n, o in self.inside.items()}
+        files |= {self.path_of(p): self.elf(p) for p in self.plugins}
+        return files | {path: self.elf(library) for path, library in self.over.items()}
+
+    def sources(self) -> dict[str, Path]:
+        """Files whose bytes the simulated loader looks at, not only their facts: glibc's."""
+        found = {p: Path(o.path) for p, o in self.over.items() if o.role is Role.LIBC}
+        return {path: source for path, source in found.items() if source.is_file()}
+
+    def elf(self, library: AbiObject) -> Elf:
+        """The facts of the copy. Those of glibc go in as they are."""
+        soname, renamed = self.soname(library), self.renamed(library)
+        key = (library.path, soname, renamed)
+        if key not in self._facts:
+            libc = library.role is Role.LIBC
+            self._facts[key] = as_elf(
+                library,
+                name=f"{self.place}/{self.name_of(library)}",
+                rpath=None if libc else self.lib,
+                soname=soname,
+                renamed=dict(renamed),
+            )
+        return self._facts[key]
+
+    def name_of(self, library: AbiObject) -> str:
+        """Below the graft folder: lib/libmpi.so.40, lib/openmpi/mca_pml_ob1.so."""
+        if library.opened:
+            return str(PurePosixPath("lib", library.place, PurePosixPath(library.path).name))
+        folder = "glibc" if library.role is Role.LIBC else "lib"
+        return f"{folder}/{self.soname(library)}"
+
+    def path_of(self, plugin: AbiObject) -> str:
+        return f"{self.place}/{self.name_of(plugin)}"
+
+    def ours(self, path: PurePath | str) -> bool:
+        return str(path).startswith(f"{self.place}/")
+
+    def private(self, name: str) -> bool:
+        return self.choice.get(name) is Choice.PRIVATE
+
+    def file_name(self, name: str) -> str:
+        return f"{PRIVATE}{name}" if self.private(name) else name
+
+    def soname(self, library: AbiObject) -> str:
+        return self.file_name(library.soname)
+
+    def renamed(self, library: AbiObject) -> tuple[tuple[str, str], ...]:
+        """(old, new) of what it needs that has a private copy."""
+        return tuple((n, self.file_name(n)) for n in library.needed if self.private(n))
+
+
+def names_of(libraries: Sequence[AbiObject]) -> dict[str, set[str]]:
+    """{symbol without version: sonames that export it}."""
+    found: dict[str, set[str]] = {}
+    for library in libraries:
+        for symbol in library.exported:
+            found.setdefault(symbol.partition("@")[0], set()).add(library.soname)
+    return found
