@@ -39,7 +39,7 @@ from mpigraft.elf_tables import (
     symbol_form,
 )
 
-__all__ = ["Elf", "ElfError", "Symbol", "VersionNeed", "parse", "read"]
+__all__ = ["Elf", "ElfError", "Symbol", "VersionNeed", "parse", "parse_with", "read"]
 
 MAX_DYNAMIC = 1 << 20  # bytes: 65,536 entries
 MAX_VERSIONS = 1 << 15  # a version index has 15 bits
@@ -141,7 +141,7 @@ def read(path: Path | str) -> Elf:
             seen = os.fstat(handle)
             if not stat.S_ISREG(seen.st_mode):
                 raise ElfError(f"{name}: not a regular file")
-            return _parse(name, seen.st_size, lambda size, at: os.pread(handle, size, at))
+            return parse_with(name, seen.st_size, lambda size, at: os.pread(handle, size, at))
         finally:
             os.close(handle)
     except OSError as error:
@@ -154,10 +154,12 @@ def read(path: Path | str) -> Elf:
 
 def parse(data: bytes, name: str) -> Elf:
     """The facts of a file that is in memory, a member of an archive. Raises ElfError only."""
-    return _parse(name, len(data), lambda size, at: data[at : at + size])
+    return parse_with(name, len(data), lambda size, at: data[at : at + size])
 
 
-def _parse(name: str, size: int, pread: Callable[[int, int], bytes]) -> Elf:
+def parse_with(name: str, size: int, pread: Callable[[int, int], bytes]) -> Elf:
+    """The facts of a file of `size` bytes by `pread(size, offset)`, which may give fewer bytes at
+    the end. Raises ElfError, and what `pread` raises."""
     try:
         return _facts(name, Image(size, pread))
     except ElfError as error:

@@ -1,0 +1,257 @@
+"""What a guest's file system looks like from outside: values, and the walk that stays inside.
+
+A root is read, never run and never written. Its names and contents are not trusted: links are
+followed as `chroot` would, so that nothing outside can be reached, and everything is bounded.
+A root is taken to stand still: what was found once is remembered. One that changes meanwhile
+may give old answers, never answers from outside. Not for several threads at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from mpigraft import elf
+from mpigraft.elf import Elf, ElfError
+
+MAX_LINKS = 40  # of one path: Linux's MAXSYMLINKS
+MAX_PATH = 4096  # bytes: Linux's PATH_MAX
+MAX_NAMES = 1 << 22  # of a walk over a whole root; the largest images have some hundred thousand
+MAX_ELVES = 1024  # kept at once: their symbol tables take some hundred KiB each
+MAX_UNREAD = 1000  # paths that are told as unread
+KERNEL_FOLDERS = ("/proc", "/sys", "/dev")  # of a running system: no files, and without end
+
+
+Pread = Callable[[int, int], bytes]  # (size, offset): fewer bytes at the end of the file
+
+
+class RootError(ValueError):
+    """A root, or a file of one, that is broken, hostile or unreadable. Says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or folder of a root. Names are str with surrogateescape."""
+
+    path: str  # canonical inside the root: absolute, no links, no ".."
+    kind: str  # "file", "folder", "other"
+    size: int  # bytes
+    mode: int  # permission bits
+    identity: tuple[int, int]  # the same for all names of one file
+    source: Path | None = None  # where it lies on this host; None in an archive
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A symbolic link, not followed. `target` is as it is written."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImageConfig:
+    """What an image says of the process to be started in it."""
+
+    environment: tuple[tuple[str, str], ...] = ()
+    architecture: str = ""  # as `uname -m`; empty where it is not said
+    entrypoint: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()  # lines of its environment scripts that take a shell to read
+
+
+class Root(Protocol):
+    """A file system to read through. Paths are absolute inside; others count from the top."""
+
+    name: str  # for messages
+
+    def find(self, path: str) -> Entry | None:
+        """What is at `path`, links followed inside the root; None: nothing, a loop, a dangling
+        link, or a folder on the way that this user may not enter."""
+
+    def look(self, folder: str, name: str) -> Entry | Link | None:
+        """What stands under one name in a canonical folder; no link is followed."""
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """Sorted names in a folder; () when it is none or may not be read."""
+
+    def read(self, path: str, limit: int) -> bytes:
+        """At most `limit` bytes from the start. RootError when it is no readable regular file."""
+
+    def elf(self, path: str) -> Elf:
+        """Its facts, parsed once per file. ElfError, whose cause is an OSError where the file
+        could not be opened."""
+
+    def files(self, folder: str = "/") -> Iterator[Entry]:
+        """Regular files below `folder`, each once, no links followed; none of /proc, /sys, /dev.
+        RootError when there are more than MAX_NAMES names."""
+
+    def unread(self) -> tuple[str, ...]:
+        """Paths that were met and could not be read (permissions), sorted."""
+
+    def config(self) -> ImageConfig:
+        """What the image says of its process; empty values where it says nothing."""
+
+
+class Walked(ABC):
+    """A root by what its kind knows: what stands under one name, and how a file is opened."""
+
+    name = ""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Entry | None] = {}
+        self._elves: OrderedDict[tuple[int, int], Elf | ElfError] = OrderedDict()
+        self._unread: set[str] = set()
+
+    @abstractmethod
+    def look(self, folder: str, name: str) -> Entry | Link | None:
+        """As Root.look."""
+
+    @abstractmethod
+    def _list(self, folder: str) -> list[str]:
+        """Names in a canonical folder, in any order."""
+
+    @abstractmethod
+    def _opened(self, entry: Entry) -> AbstractContextManager[Pread]:
+        """A regular file's bytes. OSError or RootError."""
+
+    def config(self) -> ImageConfig:
+        return ImageConfig()
+
+    def unread(self) -> tuple[str, ...]:
+        return tuple(sorted(self._unread))
+
+    def find(self, path: str) -> Entry | None:
+        if path not in self._found:
+            self._found[path] = self._follow(path)
+        return self._found[path]
+
+    def _follow(self, path: str) -> Entry | None:
+        """As Linux's path_lookupat, with this root as the root of the process."""
+        if len(path) > MAX_PATH or "\0" in path:
+            return None
+        folder, _, name = path.rpartition("/")
+        if not folder or name in ("", ".", ".."):
+            return self._walk("/", path.split("/"))
+        if folder not in self._found:  # remembered, too: most paths share a few folders
+            self._found[folder] = self._walk("/", folder.split("/"))
+        start = self._found[folder]
+        return self._walk(start.path, [name]) if start and start.kind == "folder" else None
+
+    def _walk(self, here: str, parts: list[str]) -> Entry | None:
+        rest = parts[::-1]
+        links = 0
+        while rest:
+            name = rest.pop()
+            if name == "..":
+                here = here.rpartition("/")[0] or "/"  # above the top is the top
+            if name in ("", ".", ".."):
+                continue
+            seen = self.look(here, name)
+            if isinstance(seen, Link):
+                links += 1
+                if links > MAX_LINKS or not seen.target or len(seen.target) > MAX_PATH:
+                    return None
+                here = "/" if seen.target.startswith("/") else here
+                rest += seen.target.split("/")[::-1]
+            elif seen is None or seen.kind != "folder":
+                return None if rest else seen  # "file/" and "file/.." are nothing
+            else:
+                here = seen.path
+        return self._folder(here)
+
+    def _folder(self, path: str) -> Entry | None:
+        """The entry of a canonical folder."""
+        if path == "/":
+            return Entry("/", "folder", 0, 0o755, (-1, 0))
+        folder, _, name = path.rpartition("/")
+        seen = self.look(folder or "/", name)
+        return seen if isinstance(seen, Entry) else None
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        seen = self.find(folder)
+        if seen is None or seen.kind != "folder":
+            return ()
+        return tuple(sorted(self._list(seen.path)))
+
+    def read(self, path: str, limit: int) -> bytes:
+        entry = self._regular(path)
+        try:
+            with self._opened(entry) as pread:
+                data = b""
+                while len(data) < limit and (more := pread(limit - len(data), len(data))):
+                    data += more
+                return data
+        except OSError as error:
+            self._could_not(entry.path)
+            raise RootError(f"{self.name}: {path}: {error.strerror}") from error
+
+    def _regular(self, path: str) -> Entry:
+        entry = self.find(path)
+        if entry is None:
+            raise RootError(f"{self.name}: {path}: nothing is there")
+        if entry.kind != "file":
+            raise RootError(f"{self.name}: {path}: not a regular file")
+        return entry
+
+    def elf(self, path: str) -> Elf:
+        try:
+            entry = self._regular(path)
+        except RootError as error:
+            raise ElfError(str(error)) from FileNotFoundError(path)
+        known = self._elves.pop(entry.identity, None)
+        if known is None:
+            known = self._parsed(entry)
+        self._elves[entry.identity] = known  # at the end: the eldest is the first to go
+        if len(self._elves) > MAX_ELVES:
+            self._elves.popitem(last=False)
+        if isinstance(known, ElfError):
+            raise known
+        return known
+
+    def _parsed(self, entry: Entry) -> Elf | ElfError:
+        try:
+            with self._opened(entry) as pread:
+                return elf.parse_with(entry.path, entry.size, pread)
+        except ElfError as error:
+            return error
+        except (OSError, RootError) as error:
+            self._could_not(entry.path)
+            failed = ElfError(f"{entry.path}: {error}")
+            failed.__cause__ = error
+            return failed
+
+    def files(self, folder: str = "/") -> Iterator[Entry]:
+        top = self.find(folder)
+        rest = [top.path] if top and top.kind == "folder" else []
+        seen: set[tuple[int, int]] = set()
+        count = 0
+        while rest:
+            here = rest.pop()
+            below = []
+            for name in sorted(self._list(here)):
+                count += 1
+                if count > MAX_NAMES:
+                    raise RootError(f"{self.name}: more than {MAX_NAMES} names")
+                entry = self.look(here, name)
+                if not isinstance(entry, Entry) or entry.identity in seen:
+                    continue
+                if entry.kind == "folder" and entry.path not in KERNEL_FOLDERS:
+                    seen.add(entry.identity)  # a folder may be mounted below itself
+                    below.append(entry.path)
+                elif entry.kind == "file":
+                    seen.add(entry.identity)
+                    yield entry
+            rest += below[::-1]
+
+    def _could_not(self, path: str) -> None:
+        if len(self._unread) < MAX_UNREAD:
+            self._unread.add(path)
+
+
+def join(folder: str, name: str) -> str:
+    """The path of a name in a canonical folder."""
+    return f"{folder}/{name}" if folder != "/" else f"/{name}"

@@ -1,0 +1,124 @@
+"""A folder as a root: this host itself ("/"), an unpacked image, a software stack.
+
+Each component is opened by itself and without following links, so that neither a link nor
+someone who changes the folder meanwhile leads outside; `openat2(RESOLVE_IN_ROOT)` would do it
+in one call, but Python does not have it and Linux 4.18 (RHEL 8) neither.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mpigraft.roots import MAX_PATH, Entry, Link, Pread, RootError, Walked, join
+
+MAX_HANDLES = 64  # folders kept open at once
+FOLDER = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class FolderRoot(Walked):
+    """A folder of this host. RootError when it is none or may not be entered."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.name = os.fspath(folder)
+        try:
+            self.folder = folder.resolve(strict=True)
+            self._handles = OrderedDict({"/": os.open(self.folder, FOLDER)})
+        except (OSError, RuntimeError, ValueError) as error:  # a loop of links; a NUL
+            self._handles = OrderedDict()
+            raise RootError(f"{self.name}: {getattr(error, 'strerror', error)}") from error
+        self._top = os.fspath(self.folder).rstrip("/")
+
+    def __del__(self) -> None:
+        for handle in self._handles.values():
+            os.close(handle)
+
+    def look(self, folder: str, name: str) -> Entry | Link | None:
+        path = join(folder, name)
+        if "/" in name or name in ("", ".", "..") or len(path) > MAX_PATH:
+            return None
+        try:
+            handle = self._handle(folder)
+            seen = os.stat(name, dir_fd=handle, follow_symlinks=False)
+            if stat.S_ISLNK(seen.st_mode):
+                return Link(os.readlink(name, dir_fd=handle))
+        except PermissionError:
+            self._could_not(path)
+            return None
+        except (OSError, ValueError):  # gone, too long; a NUL
+            return None
+        return Entry(
+            path,
+            _kind(seen.st_mode),
+            seen.st_size,
+            stat.S_IMODE(seen.st_mode),
+            (seen.st_dev, seen.st_ino),
+            Path(self._top + path),
+        )
+
+    def _handle(self, folder: str) -> int:
+        """A canonical folder, opened for looking at what it holds. OSError."""
+        known = self._handles.get(folder)
+        if known is not None:
+            self._handles.move_to_end(folder)
+            return known
+        upper, missing = folder, []
+        while upper not in self._handles:
+            upper, _, name = upper.rpartition("/")
+            upper = upper or "/"
+            missing.append(name)
+        for name in reversed(missing):
+            opened = os.open(name, FOLDER, dir_fd=self._handles[upper])
+            upper = join(upper, name)
+            self._keep(upper, opened)
+        return self._handles[folder]
+
+    def _keep(self, folder: str, handle: int) -> None:
+        self._handles[folder] = handle
+        self._handles.move_to_end("/")  # never the eldest
+        if len(self._handles) > MAX_HANDLES:
+            os.close(self._handles.popitem(last=False)[1])
+
+    def _list(self, folder: str) -> list[str]:
+        try:
+            # A handle of O_PATH cannot be listed; "." of it is the same folder.
+            handle = os.open(".", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._handle(folder))
+        except OSError:
+            self._could_not(folder)
+            return []
+        try:
+            with os.scandir(handle) as entries:
+                return [entry.name for entry in entries]
+        except OSError:
+            self._could_not(folder)
+            return []
+        finally:
+            os.close(handle)
+
+    @contextmanager
+    def _opened(self, entry: Entry) -> Iterator[Pread]:
+        """First as O_PATH, which has no effect on a device and waits for no fifo."""
+        folder, _, name = entry.path.rpartition("/")
+        flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+        handle = os.open(name, flags, dir_fd=self._handle(folder or "/"))
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise RootError(f"{self.name}: {entry.path}: not a regular file any more")
+            file = os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        finally:
+            os.close(handle)
+        try:
+            yield lambda size, at: os.pread(file, size, at)
+        finally:
+            os.close(file)
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISREG(mode):
+        return "file"
+    return "folder" if stat.S_ISDIR(mode) else "other"

@@ -1,0 +1,101 @@
+"""A root with other files laid over it: the graft's view of a guest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from mpigraft.elf import Elf, ElfError
+from mpigraft.roots import Entry, ImageConfig, Link, Pread, Root, RootError, Walked, join
+
+
+class Over(Walked):
+    """`base` with files bound over it: {path inside: what stands there then}.
+
+    A target is followed through `base` as a bind mount would be; where nothing is in `base`,
+    file and folders appear. `sources` are host files whose bytes `read` gives for a target;
+    without one only its ELF facts are known. A target within another one is a RootError.
+    """
+
+    def __init__(
+        self, base: Root, targets: Mapping[str, Elf], sources: Mapping[str, Path] | None = None
+    ) -> None:
+        super().__init__()
+        self.base = base
+        self.name = base.name
+        self._over: dict[str, Elf] = {}
+        self._bytes: dict[str, Path] = {}
+        self._made: dict[str, set[str]] = {}  # names that appear in a folder
+        for target, facts in targets.items():
+            path = self._place(target)
+            self._over[path] = facts
+            if sources and target in sources:
+                self._bytes[path] = sources[target]
+        # The same file under two targets is one file for the loader.
+        self._numbers = {id(facts): n for n, facts in enumerate(self._over.values())}
+
+    def _place(self, target: str) -> str:
+        """The canonical path of a target. What is not in `base` is noted as made."""
+        here, rest = "/", [p for p in target.split("/") if p not in ("", ".")]
+        if ".." in rest or not rest:
+            raise RootError(f"{target!r}: not a file to lay something over")
+        while rest:
+            found = self.base.find(join(here, rest[0]))
+            if found is None:
+                break
+            here = found.path
+            rest.pop(0)
+            if rest and found.kind != "folder":
+                raise RootError(f"{target}: {here} is not a folder")
+            if found.kind == "folder" and not rest:
+                raise RootError(f"{target}: a folder, no file to lay something over")
+        for name in rest:
+            if here in self._over:
+                raise RootError(f"{target}: {here} is not a folder")
+            self._made.setdefault(here, set()).add(name)
+            here = join(here, name)
+        if here in self._made:
+            raise RootError(f"{target}: something is laid below it")
+        return here
+
+    def look(self, folder: str, name: str) -> Entry | Link | None:
+        path = join(folder, name)
+        if path in self._over:
+            facts = self._over[path]
+            source = self._bytes.get(path)
+            size = source.stat().st_size if source else 0
+            return Entry(path, "file", size, 0o755, (-2, self._numbers[id(facts)]), source)
+        if name in self._made.get(folder, ()):
+            return Entry(path, "folder", 0, 0o755, (-3, hash(path)))
+        return self.base.look(folder, name)
+
+    def _list(self, folder: str) -> list[str]:
+        return list({*self.base.names(folder), *self._made.get(folder, ())})
+
+    def elf(self, path: str) -> Elf:
+        entry = self.find(path)
+        if entry is None or entry.kind != "file":
+            raise ElfError(f"{path}: no file is there") from FileNotFoundError(path)
+        return self._over[entry.path] if entry.path in self._over else self.base.elf(entry.path)
+
+    def read(self, path: str, limit: int) -> bytes:
+        entry = self.find(path)
+        if entry is not None and entry.path not in self._over:
+            return self.base.read(entry.path, limit)
+        return super().read(path, limit)
+
+    @contextmanager
+    def _opened(self, entry: Entry) -> Iterator[Pread]:
+        """Of a file that was laid over; all others `base` reads."""
+        if entry.source is None:
+            raise RootError(f"{self.name}: {entry.path}: only its ELF facts are known")
+        with entry.source.open("rb", buffering=0) as file:
+            yield lambda size, at: os.pread(file.fileno(), size, at)
+
+    def unread(self) -> tuple[str, ...]:
+        return self.base.unread()
+
+    def config(self) -> ImageConfig:
+        return self.base.config()
