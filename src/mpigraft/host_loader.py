@@ -44,7 +44,7 @@ def loader_of(main: Elf, environment: Mapping[str, str]) -> Loader:
     """The loader that would load `main`: its own interpreter, else the host's for its machine."""
     path = main.interpreter or INTERPRETERS.get(main.machine, "")
     settings = tuple((k, environment[k]) for k in LOADER_VARIABLES if k in environment)
-    return _ask(path, settings) or _guess(path, main)
+    return _ask(path, settings) or guess(path, main)
 
 
 @lru_cache(maxsize=16)
@@ -80,7 +80,7 @@ def _ask(path: str, settings: tuple[tuple[str, str], ...]) -> Loader | None:
     )
 
 
-def _guess(path: str, main: Elf) -> Loader:
+def guess(path: str, main: Elf) -> Loader:
     """For a loader that cannot be asked (another machine's, not glibc): the usual folders."""
     lib = "lib64" if main.bits == 64 else "lib"
     triplet = f"{main.machine}-linux-gnu"

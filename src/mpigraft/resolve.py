@@ -1,28 +1,30 @@
-"""What the loader of this host would pick for a file, by which rule, and what it tried.
+"""What a loader would pick for a file, by which rule, and what it tried: this host's, a guest's.
 
 The search order stands in `_search`, top to bottom, as in glibc's `_dl_map_object`
 (elf/dl-load.c); objects are taken breadth first, as in `_dl_map_object_deps` (elf/dl-deps.c).
-What differs between hosts (default folders, hwcaps, $LIB, $PLATFORM) `host_loader` asks.
-Not followed: DT_FILTER, DT_AUXILIARY, LD_AUDIT, /etc/ld.so.preload, and what dlopen opens later.
+What differs between loaders (default folders, hwcaps, $LIB, $PLATFORM) `host_loader` asks of this
+host's, and `guest_loader` reads in the bytes of a guest's.
+Not followed: DT_FILTER, DT_AUXILIARY, LD_AUDIT, /etc/ld.so.preload.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
-from mpigraft import cache, elf, ld_cache
+from mpigraft import cache, elf, library_files
 from mpigraft.elf import Elf, ElfError
-from mpigraft.host_loader import loader_of
+from mpigraft.library_files import Files
+from mpigraft.roots import Root
 
 DF_1_NODEFLIB = 0x800
+NOTHING_OPENED: Mapping[str, Sequence[str]] = MappingProxyType({})
 OSABIS = (0, 3)  # System V and GNU: the loader refuses others
-MAX_LD_CACHE = 1 << 26  # bytes
 MAX_OBJECTS = 4096  # of a closure
 
 
@@ -37,6 +39,7 @@ class Rule(StrEnum):
     LD_CACHE = "ld.so.cache"
     DEFAULT = "default folders"
     INTERPRETER = "interpreter"
+    OPENED = "opened by"  # dlopen
     NONE = "not found"
 
 
@@ -87,14 +90,28 @@ class AbiFacts:
     closure: tuple[Library, ...]  # libmpi first
 
 
-def closure(path: Path | str, *, environment: Mapping[str, str]) -> tuple[Resolved, ...]:
+def closure(
+    path: Path | str,
+    *,
+    environment: Mapping[str, str],
+    root: Root | None = None,
+    opened: Mapping[str, Sequence[str]] = NOTHING_OPENED,
+) -> tuple[Resolved, ...]:
     """Every object that the loader maps for `path` (without it), in the loader's order.
 
-    `environment` is that of the process to be. For a program its own interpreter is asked, that
-    is started, with a harmless task: trust it as you would trust the program.
-    Raises ElfError when `path` itself cannot be read.
+    `environment` is that of the process to be. With a `root`, `path` and all that is found are
+    paths inside of it, as the loader spells them (links are not resolved), and nothing is run.
+    Without one a program's own interpreter is asked, that is started, with a harmless task: trust
+    it as you would trust the program.
+    `opened`: names that an object opens at run time, by that object's soname. They come last, each
+    with what it needs. Of one that dlopen would refuse, its row has no `elf` and says why, and
+    rows of what it lacks follow; nothing of it stays mapped.
+    Raises ElfError when `path` itself cannot be read, ForeignLoader when its loader is not glibc's.
     """
-    return tuple(_Walk(os.fspath(path), environment).objects())
+    files = library_files.of_root(root) if root is not None else library_files.HostFiles()
+    walk = _Walk(os.fspath(path), environment, files)
+    found = list(walk.objects())
+    return (*found, *walk.plugins(opened)) if opened else tuple(found)
 
 
 def libraries(libmpi: Path, environment: Mapping[str, str]) -> tuple[Library, ...]:
@@ -145,48 +162,6 @@ def _digest(path: Path | None) -> str:
         return ""
 
 
-# ------------------------------------------------------------------ files of the host
-
-
-class _Files:
-    """All that resolution reads of the host's files goes through here, once each."""
-
-    def __init__(self) -> None:
-        self._elves: dict[str, Elf] = {}
-
-    def identity(self, path: str) -> tuple[int, int] | None:
-        """What makes two paths one file; None when there is nothing to open."""
-        try:
-            seen = Path(path).stat()
-        except (OSError, ValueError):
-            return None
-        return seen.st_dev, seen.st_ino
-
-    def elf(self, path: str) -> Elf:
-        if path not in self._elves:
-            self._elves[path] = elf.read(path)
-        return self._elves[path]
-
-    def real(self, path: str) -> str:
-        return str(Path(path).resolve())
-
-    def absolute(self, path: str) -> str:
-        return str(Path(path).absolute())  # "x/.." stays: x may be a link, and the loader keeps it
-
-    def ld_cache(self, path: str) -> ld_cache.LdCache:
-        try:
-            seen = Path(path).stat()
-            return _ld_cache(path, seen.st_ino, seen.st_size, seen.st_mtime_ns)
-        except OSError:
-            return ld_cache.LdCache({})
-
-
-@lru_cache(maxsize=4)
-def _ld_cache(path: str, *_identity: int) -> ld_cache.LdCache:
-    with Path(path).open("rb") as file:
-        return ld_cache.parse(file.read(MAX_LD_CACHE))
-
-
 # ------------------------------------------------------------------ the walk
 
 
@@ -201,9 +176,12 @@ class _Map:
     path: str
     origin: str
     elf: Elf
-    loader: _Map | None  # whose DT_NEEDED loaded it
-    names: set[str]
+    loader: _Map | None  # whose DT_NEEDED or dlopen loaded it
     identity: tuple[int, int] | None
+
+    @property
+    def soname(self) -> str:
+        return self.elf.soname or self.path.rpartition("/")[2]
 
     @property
     def rpath(self) -> str:
@@ -214,38 +192,81 @@ class _Map:
 class _Walk:
     """One run of the loader over one file: breadth first, each object once."""
 
-    def __init__(self, path: str, environment: Mapping[str, str]) -> None:
-        self.files = _Files()
+    def __init__(self, path: str, environment: Mapping[str, str], files: Files) -> None:
+        self.files = files
         self.environment = environment
-        main = self.files.elf(path)
+        main = files.elf(path)
         # The kernel gives a program's $ORIGIN with links resolved, the loader a library's without.
-        place = self.files.real(path) if main.interpreter else self.files.absolute(path)
-        names = {path, main.soname or path}
-        self.main = _Map(
-            place, str(Path(place).parent), main, None, names, self.files.identity(path)
-        )
-        self.loader = loader_of(main, environment)
+        place = files.real(path) if main.interpreter else files.absolute(path)
+        self.main = _Map(place, _folder(place), main, None, files.identity(path))
+        self.loader = files.loader(main, environment)
         self.loader_soname = self._loader_soname()
-        self.maps = [self.main]
+        self.maps: list[_Map] = []
+        self.names: dict[str, _Map] = {}  # of what is loaded; its sonames too
+        self.files_loaded: dict[tuple[int, int] | None, _Map] = {}
         self.missing: set[str] = set()
         self.tried: list[str] = []  # of the search that is going on
+        self._add(self.main, path, main.soname or path)
 
     def objects(self) -> Iterator[Resolved]:
         """Preloaded objects first, then what each object needs, nearest first."""
         for name in re.split(r"[ :]+", self.environment.get("LD_PRELOAD", "")):
             if name and (found := self._load(name, self.main)):
                 yield found if not found.path else replace(found, rule=Rule.PRELOAD, where=name)
-        for parent in self.maps:  # grows while it is walked
+        yield from self._needed(0)
+
+    def plugins(self, opened: Mapping[str, Sequence[str]]) -> Iterator[Resolved]:
+        """What dlopen adds, in the order of the objects that call it."""
+        for opener in self.maps:  # grows: a plugin may open others
+            for name in opened.get(opener.soname, ()):
+                yield from self._open(name, opener)
+
+    def _needed(self, start: int) -> Iterator[Resolved]:
+        """What the objects from `start` on need."""
+        for parent in _from(self.maps, start):  # grows while it is walked
             for name in parent.elf.needed:
                 if found := self._load(name, parent):
                     yield found
             if len(self.maps) > MAX_OBJECTS:
                 raise ElfError(f"{self.main.path}: needs more than {MAX_OBJECTS} objects")
 
+    def _open(self, name: str, opener: _Map) -> Iterator[Resolved]:
+        """dlopen: all of it, or nothing."""
+        self.missing.clear()  # what another failed to find may be found along this one's path
+        start = len(self.maps)
+        plugin = self._load(name, opener)
+        if plugin is None:  # loaded already
+            return
+        if plugin.path is None:
+            yield replace(plugin, rule=Rule.OPENED, where=opener.soname)
+            return
+        found = list(self._needed(start))
+        lacking = [r for r in found if r.path is None]
+        plugin = replace(plugin, rule=Rule.OPENED, where=opener.soname)
+        if lacking:
+            self._unload(start)
+            why = f"needs {', '.join(r.name for r in lacking)}, not found"
+            plugin, found = replace(plugin, elf=None, problem=why), lacking
+        yield plugin
+        yield from found
+
+    def _add(self, new: _Map, *names: str) -> None:
+        self.maps.append(new)
+        self.files_loaded[new.identity] = new
+        for name in (*names, new.elf.soname):
+            if name:
+                self.names.setdefault(name, new)
+
+    def _unload(self, start: int) -> None:
+        gone = set(map(id, self.maps[start:]))
+        del self.maps[start:]
+        self.names = {k: v for k, v in self.names.items() if id(v) not in gone}
+        self.files_loaded = {k: v for k, v in self.files_loaded.items() if id(v) not in gone}
+
     def _load(self, wanted: str, parent: _Map) -> Resolved | None:
         """The object when it is new, found or missing."""
         name = self._expand(wanted, parent)
-        if name in self.missing or any(name in m.names or name == m.elf.soname for m in self.maps):
+        if name in self.missing or name in self.names:
             return None
         self.tried = []
         needed_by = Path(parent.path)
@@ -259,13 +280,11 @@ class _Walk:
             return Resolved(name, None, Rule.NONE, "", needed_by, tried=tuple(self.tried))
         rule, where, path = hit
         identity = self.files.identity(path)
-        for known in self.maps:
-            if identity == known.identity:  # another name for a file that is loaded
-                known.names.add(name)
-                return None
+        if known := self.files_loaded.get(identity):  # another name for a file that is loaded
+            self.names[name] = known
+            return None
         place, facts = self.files.absolute(path), self.files.elf(path)
-        origin = str(Path(place).parent)
-        self.maps.append(_Map(place, origin, facts, parent, {name, path}, identity))
+        self._add(_Map(place, _folder(place), facts, parent, identity), name, path)
         return Resolved(name, Path(place), rule, where, needed_by, elf=facts)
 
     def _search(self, name: str, parent: _Map) -> Iterator[tuple[Rule, str, str]]:
@@ -351,3 +370,14 @@ class _Walk:
     def _plain_defaults(self) -> str:
         subs = tuple(f"/{s}" for s in self.loader.subfolders)
         return ":".join(d for d in self.loader.defaults if not (subs and d.endswith(subs)))
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def _from(maps: list[_Map], start: int) -> Iterator[_Map]:
+    """Those from `start` on, and those that are added meanwhile."""
+    while start < len(maps):
+        yield maps[start]
+        start += 1

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import elf, host_loader, ld_cache, resolve, run
+from mpigraft import elf, host_loader, ld_cache, library_files, resolve, run
 from mpigraft.elf import ElfError
 from mpigraft.resolve import Rule
 from tests.elf.elf_builders import DT_RPATH, DT_RUNPATH, compiled, program
@@ -288,9 +288,9 @@ def test_default_folders_serve_without_a_cache(
 ) -> None:
     path = program(tmp_path / "p", flags=["-lm"])
     monkeypatch.setattr(ld_cache, "parse", lambda _: ld_cache.LdCache({}))
-    resolve._ld_cache.cache_clear()
+    library_files._ld_cache.cache_clear()
     found = {r.name: r for r in resolve.closure(path, environment={})}
-    resolve._ld_cache.cache_clear()
+    library_files._ld_cache.cache_clear()
     assert found["libm.so.6"].rule is Rule.DEFAULT
     assert found["libm.so.6"].path
     assert found["libm.so.6"].path.samefile(traced(path, {})[0])

@@ -1,0 +1,175 @@
+"""What a guest's dynamic loader would search, read from its bytes: it is never run.
+
+Its default folders, the path of its cache and the word for $LIB are constants of its read-only
+data. Which hwcaps folders it takes depends on the CPU too: that of this machine, when it is of
+the guest's architecture; else none, as nothing is known of the one that will run it.
+
+Sources: glibc elf/dl-load.c (system_dirs), elf/dl-hwcaps.c of 2.31 and of 2.33 to 2.36,
+sysdeps/x86_64/dl-hwcaps_subdirs.c, sysdeps/x86/cpu-features.c; LD_DEBUG=libs of 2.31, 2.36, 2.41.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+
+from mpigraft.elf import Elf, ElfError
+from mpigraft.host_loader import INTERPRETERS, Loader, guess
+from mpigraft.roots import Root
+
+MAX_LOADER = 1 << 23  # bytes; with debug information a loader has two million
+MAX_LIBC = 1 << 24
+MAX_FOLDERS = 64
+LIBC_FOLDERS = (
+    *(f"{top}/lib/{machine}-linux-gnu" for machine in INTERPRETERS for top in ("", "/usr")),
+    *("/lib64", "/usr/lib64", "/lib", "/usr/lib"),
+)
+CACHE = "/etc/ld.so.cache"
+
+# glibc-hwcaps: folder, and the flags of /proc/cpuinfo that it asks for beside those of the last
+X86_LEVELS = (
+    ("x86-64-v2", frozenset(["cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"])),
+    ("x86-64-v3", frozenset(["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"])),
+    ("x86-64-v4", frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])),
+)
+HASWELL = frozenset(["avx2", "bmi1", "bmi2", "abm", "movbe", "popcnt", "fma"])
+AVX512_1 = frozenset(["avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"])
+XEON_PHI = frozenset(["avx512f", "avx512cd", "avx512er", "avx512pf"])
+
+
+class ForeignLoader(ElfError):
+    """The program's loader is not glibc's: its rules are others."""
+
+
+def loader_of(main: Elf, root: Root) -> Loader:
+    """The loader inside `root` that would load `main`: its own interpreter, else the usual one.
+
+    Raises ForeignLoader for musl's.
+    """
+    path = main.interpreter or INTERPRETERS.get(main.machine, "")
+    entry = root.find(path) if path.startswith("/") else None
+    if entry is None or entry.kind != "file":
+        return guess(path, main)
+    return loader_in(root.read(path, MAX_LOADER), path, main, cpu_flags(main.machine))
+
+
+def loader_in(data: bytes, path: str, main: Elf, flags: frozenset[str]) -> Loader:
+    """The loader whose file holds `data`, on a CPU with these flags of /proc/cpuinfo."""
+    if "ld-musl" in path or b"musl libc" in data:
+        raise ForeignLoader(
+            f"{main.name}: its loader {path} is musl's; libraries built for glibc cannot be "
+            "loaded by it"
+        )
+    strings = data.split(b"\0")
+    folders = _system_folders(strings)
+    if not folders:
+        return guess(path, main)
+    known = frozenset(strings)
+    word = _platform(known, main.machine, flags)
+    subfolders = (*_levels(data, main.machine, flags), *_legacy(known, main.machine, word, flags))
+    under = tuple(f"{f}/{sub}" if sub else f for f in folders for sub in (*subfolders, ""))
+    return Loader(path, _lib(folders, known), word, subfolders, under, _cache(strings))
+
+
+def glibc_version(root: Root) -> str:
+    """ "2.36", by the words in libc.so.6 itself; "" where there is no glibc."""
+    for folder in LIBC_FOLDERS:
+        entry = root.find(f"{folder}/libc.so.6")
+        if entry is not None and entry.kind == "file":
+            said = re.search(
+                rb"GNU C Library [ -~]{0,200}?version (\d+\.\d+)", root.read(entry.path, MAX_LIBC)
+            )
+            if said:
+                return said[1].decode()
+    return ""
+
+
+@lru_cache(maxsize=4)
+def cpu_flags(machine: str) -> frozenset[str]:
+    """Of this machine's CPU, with its vendor; none for another architecture."""
+    if platform.machine() != machine:
+        return frozenset()
+    try:
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
+    except OSError:
+        return frozenset()
+    rows = re.findall(r"^(?:flags|Features|vendor_id)\s*:(.*)$", text.partition("\n\n")[0], re.M)
+    return frozenset(word for row in rows for word in row.split())
+
+
+# ------------------------------------------------------------------ from the read-only data
+
+
+def _system_folders(strings: Sequence[bytes]) -> tuple[str, ...]:
+    """SYSTEM_DIRS: one after another, each with a slash at both ends. The longest such row."""
+    best: list[bytes] = []
+    for is_folder, row in groupby(strings, _is_folder):
+        found = list(row)[:MAX_FOLDERS] if is_folder else []
+        if len(found) > len(best):
+            best = found
+    return tuple(folder.decode().rstrip("/") for folder in best)
+
+
+def _is_folder(text: bytes) -> bool:
+    return (
+        2 < len(text) < 4096
+        and text[:1] == b"/" == text[-1:]
+        and text[1:2] != b"/"
+        and text.isascii()
+        and text.decode().isprintable()
+    )
+
+
+def _lib(folders: Sequence[str], known: frozenset[bytes]) -> str:
+    """$LIB is the tail of a default folder, and stands by itself too: lib64, lib/TRIPLET."""
+    first = folders[0].strip("/").removeprefix("usr/")
+    tails = [first, first.rpartition("/")[2]]
+    return next((t for t in tails if t.encode() in known), tails[not first.startswith("lib")])
+
+
+def _cache(strings: Sequence[bytes]) -> str:
+    found = (s for s in strings if s[:1] == b"/" and s.endswith(b"/ld.so.cache") and s.isascii())
+    return next(found, CACHE.encode()).decode()
+
+
+def _platform(known: frozenset[bytes], machine: str, flags: frozenset[str]) -> str:
+    """AT_PLATFORM, which is the architecture's name unless the loader knows better."""
+    if machine == "x86_64":
+        if b"xeon_phi" in known and flags >= XEON_PHI:
+            return "xeon_phi"
+        if b"haswell" in known and flags >= HASWELL:
+            return "haswell"
+    return machine
+
+
+def _levels(data: bytes, machine: str, flags: frozenset[str]) -> Iterator[str]:
+    """glibc-hwcaps folders, since 2.33, best first."""
+    if machine != "x86_64" or b"glibc-hwcaps" not in data:
+        return
+    usable: list[str] = []
+    for name, wanted in X86_LEVELS:
+        if not flags >= wanted:
+            break
+        usable.append(f"glibc-hwcaps/{name}")
+    yield from reversed(usable)
+
+
+def _legacy(
+    known: frozenset[bytes], machine: str, word: str, flags: frozenset[str]
+) -> Iterator[str]:
+    """All subsets of tls, platform and capabilities, until 2.36; fewest left out first."""
+    if b"tls" not in known:
+        return
+    parts = ["tls", word]
+    if machine == "x86_64" and b"avx512_1" in known:
+        parts += ["avx512_1"] if flags >= AVX512_1 else []
+        parts += ["x86_64"]
+    if machine == "aarch64" and b"atomics" in known and "atomics" in flags:
+        parts += ["atomics"]
+    for bits in range((1 << len(parts)) - 1, 0, -1):
+        chosen = (p for n, p in enumerate(reversed(parts)) if bits >> n & 1)
+        yield "/".join(reversed(list(chosen)))

@@ -1,0 +1,141 @@
+"""The files that resolution looks at: this host's, whose loader is asked, or a guest's.
+
+A guest is read through its Root alone, and its loader is not run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+from mpigraft import elf, guest_loader, host_loader, ld_cache
+from mpigraft.elf import Elf, ElfError
+from mpigraft.host_loader import Loader
+from mpigraft.roots import Entry, Root
+
+MAX_LD_CACHE = 1 << 26  # bytes
+NO_LD_CACHE = ld_cache.LdCache({})
+
+
+class Files(Protocol):
+    """All that resolution reads goes through here."""
+
+    def identity(self, path: str) -> tuple[int, int] | None:
+        """What makes two paths one file; None when there is nothing to open."""
+
+    def elf(self, path: str) -> Elf:
+        """Raises ElfError; its cause is an OSError where the file may not be read."""
+
+    def real(self, path: str) -> str:
+        """Absolute, links followed."""
+
+    def absolute(self, path: str) -> str:
+        """Absolute as the loader keeps it: "x/.." stays, as x may be a link."""
+
+    def ld_cache(self, path: str) -> ld_cache.LdCache: ...
+
+    def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader: ...
+
+
+class HostFiles:
+    """This machine's."""
+
+    def __init__(self) -> None:
+        self._elves: dict[str, Elf] = {}
+
+    def identity(self, path: str) -> tuple[int, int] | None:
+        try:
+            seen = Path(path).stat()
+        except (OSError, ValueError):
+            return None
+        return seen.st_dev, seen.st_ino
+
+    def elf(self, path: str) -> Elf:
+        if path not in self._elves:
+            self._elves[path] = elf.read(path)
+        return self._elves[path]
+
+    def real(self, path: str) -> str:
+        return str(Path(path).resolve())
+
+    def absolute(self, path: str) -> str:
+        return str(Path(path).absolute())
+
+    def ld_cache(self, path: str) -> ld_cache.LdCache:
+        try:
+            seen = Path(path).stat()
+            return _ld_cache(path, seen.st_ino, seen.st_size, seen.st_mtime_ns)
+        except OSError:
+            return NO_LD_CACHE
+
+    def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader:
+        return host_loader.loader_of(main, environment)
+
+
+@lru_cache(maxsize=4)
+def _ld_cache(path: str, *_identity: int) -> ld_cache.LdCache:
+    with Path(path).open("rb") as file:
+        return ld_cache.parse(file.read(MAX_LD_CACHE))
+
+
+class RootFiles:
+    """A guest's, which its root remembers; loader and cache are read once for all its programs.
+
+    Nothing is known of the folder that a program will be started in, so relative paths lead to
+    nothing.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self._caches: dict[str, ld_cache.LdCache] = {}
+        self._loaders: dict[tuple[str | None, str], Loader] = {}
+
+    def _find(self, path: str) -> Entry | None:
+        return self.root.find(path) if path.startswith("/") else None
+
+    def identity(self, path: str) -> tuple[int, int] | None:
+        entry = self._find(path)
+        return entry.identity if entry else None
+
+    def elf(self, path: str) -> Elf:
+        entry = self._find(path)
+        if entry is None or entry.kind != "file":
+            raise ElfError(f"{path}: not a regular file")
+        return self.root.elf(entry.path)
+
+    def real(self, path: str) -> str:
+        entry = self._find(path)
+        return entry.path if entry else path
+
+    def absolute(self, path: str) -> str:
+        return path if path.startswith("/") else f"/{path}"
+
+    def ld_cache(self, path: str) -> ld_cache.LdCache:
+        if path not in self._caches:
+            entry = self._find(path)
+            self._caches[path] = NO_LD_CACHE
+            if entry and entry.kind == "file":
+                self._caches[path] = ld_cache.parse(self.root.read(entry.path, MAX_LD_CACHE))
+        return self._caches[path]
+
+    def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader:
+        del environment  # settings that mask capabilities of the CPU are not followed
+        key = main.interpreter, main.machine
+        if key not in self._loaders:
+            self._loaders[key] = guest_loader.loader_of(main, self.root)
+        return self._loaders[key]
+
+
+_ROOTS: deque[RootFiles] = deque(maxlen=8)  # a guest and its grafts; others are forgotten
+
+
+def of_root(root: Root) -> RootFiles:
+    """The files of a root, the same ones for each of its programs."""
+    for files in _ROOTS:
+        if files.root is root:
+            return files
+    _ROOTS.append(RootFiles(root))
+    return _ROOTS[-1]

@@ -1,0 +1,152 @@
+"""What the loader would refuse of a set of objects, and which symbols it would not find.
+
+Versions: glibc elf/dl-version.c. Symbols: elf/dl-lookup.c, do_lookup_x and check_match.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mpigraft.elf import Elf, Symbol
+
+MAX_KEPT = 1024  # objects whose names are kept as sets
+
+Reference = tuple[str, str | None]  # name, version
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A version node that a library has not: the loader ends before the program starts."""
+
+    by: str  # file that needs it
+    library: str  # soname that is to define it
+    node: str
+    found: str  # file that got that name
+
+
+@dataclass(frozen=True, slots=True)
+class Unbound:
+    """A symbol that no object provides: the program ends when it is bound or first called."""
+
+    by: str
+    library: str  # that was to define it; empty where the reference does not say
+    symbol: str  # name, or name@NODE
+
+
+def unmet(objects: Sequence[Elf], names: Sequence[str]) -> tuple[Unmet, ...]:
+    """Version nodes that are needed and not defined by the object that got that name.
+
+    `names`: the name under which each object was found, which counts beside its soname. Weak
+    needs do not count, nor needs of an object without any definitions: the loader warns of both.
+    A library that is not there at all is no question of versions.
+    """
+    named: dict[str, Elf] = {}
+    for file, name in zip(objects, names, strict=True):
+        named.setdefault(name, file)
+        named.setdefault(file.soname or name, file)
+    found: dict[Unmet, None] = {}
+    for file in objects:
+        for need in file.needs:
+            other = named.get(need.library)
+            if need.weak or other is None or not other.version_defs:
+                continue
+            # The base definition, left out of `version_defs`, bears the soname.
+            if need.node not in other.version_defs and need.node != other.soname:
+                found[Unmet(file.name, need.library, need.node, other.name)] = None
+    return tuple(found)
+
+
+def unbound(objects: Sequence[Elf], of: Sequence[Elf] | None = None) -> tuple[Unbound, ...]:
+    """Strong undefined symbols that no object provides, in the order of the objects.
+
+    `objects`: one scope, as a program's closure is. `of`: whose references are looked at, when
+    not all: those of a plugin, whose own objects stand in the scope too. Raises ElfError for an
+    object whose symbols cannot be read.
+    """
+    scope = [_links(file) for file in objects]
+    found: list[Unbound] = []
+    for links in scope if of is None else map(_links, of):
+        left = links.wanted
+        for other in scope:
+            left -= other.provided
+            if not left:
+                break
+        if left:
+            found.extend(links.describe(r) for r in sorted(left, key=_order) if not _met(r, scope))
+        found.extend(
+            links.describe(r)
+            for r in sorted(links.copied, key=_order)
+            if not _met(r, [other for other in scope if other is not links])
+        )
+    return tuple(found)
+
+
+def _met(reference: Reference, scope: Sequence[_Links]) -> bool:
+    return any(other.provides(reference) for other in scope)
+
+
+def _order(reference: Reference) -> tuple[str, str]:
+    return reference[0], reference[1] or ""
+
+
+class _Links:
+    """One object's references and definitions, as sets."""
+
+    def __init__(self, file: Elf) -> None:
+        self.file = file
+        self.wanted: frozenset[Reference] = frozenset(
+            (s.name, s.version) for s in file.imported if not s.weak
+        )
+        # A program's copy of a library's variable is a definition for all, and a reference too.
+        self.copied: frozenset[Reference] = frozenset(
+            (s.name, s.version) for s in file.exported if s.library and not s.weak
+        )
+
+    @cached_property
+    def provided(self) -> frozenset[Reference]:
+        """References that are met at the first look: by the same name and version, or by a
+        name without version, or, where they have no version, by the default one."""
+        return frozenset(self._provided())
+
+    def _provided(self) -> Iterator[Reference]:
+        for symbol in self.file.exported:
+            yield symbol.name, symbol.version
+            if self._unversioned(symbol):
+                yield symbol.name, None
+
+    @cached_property
+    def plain(self) -> frozenset[str]:
+        """Names that are defined without a version: they meet references with any version."""
+        return frozenset(s.name for s in self.file.exported if s.version is None and s.default)
+
+    def _unversioned(self, symbol: Symbol) -> bool:
+        """Whether a reference without version binds: to the default, or to the first node ever,
+        which is what a program linked before the library had versions means."""
+        first = self.file.version_defs[:1]
+        return symbol.default or symbol.version is None or (symbol.version,) == first
+
+    def provides(self, reference: Reference) -> bool:
+        return reference in self.provided or reference[0] in self.plain
+
+    def describe(self, reference: Reference) -> Unbound:
+        name, version = reference
+        rows = (*self.file.imported, *self.file.exported)
+        symbol = next(s for s in rows if (s.name, s.version) == reference)
+        text = f"{name}@{version}" if version else name
+        return Unbound(self.file.name, symbol.library or "", text)
+
+
+_KEPT: OrderedDict[int, _Links] = OrderedDict()  # by id(): hashing an Elf costs more than linking
+
+
+def _links(file: Elf) -> _Links:
+    links = _KEPT.pop(id(file), None)
+    if links is None or links.file is not file:
+        links = _Links(file)
+    _KEPT[id(file)] = links
+    if len(_KEPT) > MAX_KEPT:
+        _KEPT.popitem(last=False)
+    return links
