@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mpigraft import campaign, discover, pipeline, run
+from mpigraft import campaign, discover, pipeline, run, starter
 from mpigraft.cli.progress import Progress
 from mpigraft.store import Store
 from mpigraft.wish import Wish
@@ -36,7 +36,7 @@ def main() -> None:
     machine = discover.machine()
     discovered = time.monotonic() - begun
     planned = campaign.plan(Wish(quick=True, rounds=given.rounds), machine)
-    pipeline.run = timed  # type: ignore[attr-defined]
+    starter.run = timed  # type: ignore[attr-defined]
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, Progress() as progress:
         pipeline.bench(planned, machine, Store(Path(folder)), progress)

@@ -33,12 +33,15 @@ def prepare(
     root: bool | None = None,
     cores: int | None = None,
     environ: Mapping[str, str] | None = None,
+    inherited: Mapping[str, str] | None = None,
+    grace_s: float = GRACE_S,
     parent: int | None = None,
 ) -> Launch:
     """The launch of `program` in this configuration on this layout.
 
     `witness` is the folder into which every rank writes one record; `probe` adds what makes the
     library say what it uses. `root`, `cores` and `environ` default to this process's own.
+    `inherited` is an environment to start from as it is, instead of what of `environ` is allowed.
     `parent`, by default this process too, is the one that will start it: the guard does nothing
     under another, since it has another only when that one died first.
     Raises MissingError for a configuration without an MPI, a transport or a known launcher.
@@ -58,11 +61,12 @@ def prepare(
     rows += _witness_rows(rows, natives, witness)
     parent = os.getpid() if parent is None else parent
     guard = (
-        str(natives.guard), "--limit", f"{limit_s:g}", "--grace", f"{GRACE_S:g}",
+        str(natives.guard), "--limit", f"{limit_s:g}", "--grace", f"{grace_s:g}",
         "--parent", str(parent), "--",
     )  # fmt: skip
     words = kind.words(launcher, mpi, layout, crowded=crowded)
-    environment = env.apply(env.base(environ), rows, Scope.LAUNCHER, Scope.DAEMON)
+    start = env.base(environ) if inherited is None else inherited
+    environment = env.apply(start, rows, Scope.LAUNCHER, Scope.DAEMON)
     return Launch(
         argv=(*guard, *words, *env.rank_argv(rows, program)),
         env=tuple(sorted(environment.items())),

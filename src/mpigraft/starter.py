@@ -1,0 +1,116 @@
+"""Starts what `launch` made, and proves it: the effects that campaigns and single jobs share."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from mpigraft import cache, prove
+from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch
+from mpigraft.jsonout import plain, revive
+from mpigraft.launch import prepare
+from mpigraft.model import Configuration, Evidence, Finding, Layout, Level, RankRecord
+from mpigraft.natives import Natives
+from mpigraft.run import Completed, run
+
+PROBE_LIMIT_S = 60.0
+SCRATCH = "mpigraft-"  # then the process id: folders of witness records
+
+Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], "Ran"]
+Ran = tuple[Completed, tuple[RankRecord, ...]]
+
+
+@contextmanager
+def starter(programs: dict[str, Natives]) -> Iterator[Start]:
+    """A function that starts a configuration's program, waits, and reads the witness."""
+    _sweep()
+    with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as scratch:
+        count = iter(range(1 << 30))
+        programs = {key: _preloadable(here, Path(scratch)) for key, here in programs.items()}
+
+        def start(
+            configuration: Configuration,
+            layout: Layout,
+            words: tuple[str, ...],
+            limit_s: float,
+            probe: bool,
+        ) -> Ran:
+            witness = Path(scratch) / f"witness-{next(count)}"
+            witness.mkdir()
+            launch = prepare(
+                configuration,
+                layout,
+                words,
+                natives=programs[configuration.key],
+                witness=witness,
+                limit_s=limit_s,
+                cwd=Path(scratch),
+                probe=probe,
+            )
+            ended = run(launch.argv, env=dict(launch.env), cwd=launch.cwd, limit_s=limit_s + 15)
+            return ended, prove.read_witness(witness)
+
+        yield start
+
+
+def _preloadable(programs: Natives, scratch: Path) -> Natives:
+    """LD_PRELOAD takes no path with a blank or a colon in it: such a witness gets another one."""
+    if not re.search(r"[\s:]", str(programs.witness)):
+        return programs
+    copy = scratch / f"{programs.digest[:16]}.so"
+    shutil.copy(programs.witness, copy)
+    return replace(programs, witness=copy)
+
+
+def _sweep() -> None:
+    """Remove what campaigns of this user left that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}[0-9]*-*"):
+        pid = folder.name.removeprefix(SCRATCH).partition("-")[0]
+        with contextlib.suppress(OSError):
+            if folder.stat().st_uid == os.getuid() and not Path("/proc", pid).exists():
+                shutil.rmtree(folder)
+
+
+def evidence_of(
+    configuration: Configuration, layout: Layout, programs: Natives, start: Start
+) -> Evidence:
+    """The evidence of an earlier probe, else of one that is started now, and once more where
+    chance may have spoken against it."""
+    key = prove.evidence_key(configuration, layout, programs)
+    kept = cache.get("evidence", key)
+    with contextlib.suppress(ValueError, TypeError, KeyError):  # kept by another version
+        if kept is not None:
+            return revive(Evidence, kept)  # type: ignore[no-any-return]
+    words = prove.probe_program(programs, configuration.buffers)
+    for _ in range(2):
+        ran = start(configuration, layout, words, PROBE_LIMIT_S, True)
+        evidence = prove.judge(configuration, layout, *ran)
+        if not prove.worth_repeating(evidence):
+            break
+    if evidence.ok and all(f.code != "wire-unclear" for f in evidence.findings):
+        cache.put("evidence", key, plain(evidence))
+    return evidence
+
+
+def refusal(configuration: Configuration, evidence: Evidence) -> MpigraftError:
+    """The error for a named configuration whose probe failed: 5 when something else ran than
+    was asked for, 4 when nothing ran."""
+    kind = TransportMismatch if evidence.ran else LaunchFailed
+    return error_of(kind, f"{configuration.id}: {evidence.ran or 'nothing'} ran", evidence.findings)
+
+
+def error_of(kind: type[MpigraftError], what: str, findings: tuple[Finding, ...]) -> MpigraftError:
+    """An error that tells the worst of what was found, with the settings that may be to blame."""
+    worst = [f for f in findings if f.level is Level.ERROR] or [*findings]
+    if not worst:
+        return kind(what)
+    asked = [f for f in findings if f.code == "setting-overrides"]
+    mend = "; ".join(f"{f.seen}: {f.mend}" for f in asked) or worst[0].mend
+    return kind(f"{what}: {worst[0].seen}", why=worst[0].why, mend=mend)
