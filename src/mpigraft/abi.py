@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -217,12 +217,15 @@ class _Found:
             if row.plugins.place or (elf_facts.soname or path.name) not in self.libraries:
                 self._keep(path, elf_facts, row.plugins.place)
                 self._closure(path)
+        pairs = dict(row.env)
         for files in row.data:
-            for path in _first(files, facts):
+            hits = _first(files, facts)
+            for path in hits:
                 place = f"{files.place}/{path.name}"
                 file = DataFile(str(path), place, cache.file_digest(path))
                 self.data.setdefault(place, file)
-        self._say(row, names)
+            pairs |= files.env if hits else ()
+        self._say(row, {**pairs, **row.list_of(names)})
 
     def _facts(self, opener: AbiObject) -> Mapping[str, tuple[str, ...]]:
         """What folders of the table may name, as they are here."""
@@ -234,14 +237,7 @@ class _Found:
             "system": tuple(str(Path(p).parent) for p in libc),
         }
 
-    def _say(self, row: Opened, names: Sequence[str]) -> None:
-        pairs = dict(row.env)
-        for name, template in row.listed:
-            words = [
-                template.replace("{stem}", n.rpartition("-")[0]).replace("{name}", n) for n in names
-            ]
-            if words:
-                pairs[name] = ":".join(words)
+    def _say(self, row: Opened, pairs: Mapping[str, str]) -> None:
         for name, value in pairs.items():
             source = f"opened.toml, {row.id}"
             self.environment.setdefault(name, EnvRow(name, value, Scope.RANK, source))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
 from mpigraft.knowledge.table import Document, Table, document
@@ -21,6 +21,7 @@ class Files:
     folders: tuple[str, ...]  # templates over FOLDERS
     names: re.Pattern[str]
     place: str
+    env: tuple[tuple[str, str], ...] = ()  # set only where there are such files
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,17 @@ class Opened:
         """Whether a library of this name, in an MPI of this family, opens these files."""
         fits = not self.families or family in self.families
         return fits and self.by.fullmatch(soname) is not None
+
+    def list_of(self, names: Sequence[str]) -> dict[str, str]:
+        """`listed`, filled in for the plugins that are there; nothing where there are none."""
+        return {
+            variable: ":".join(
+                template.replace("{stem}", name.rpartition("-")[0]).replace("{name}", name)
+                for name in names
+            )
+            for variable, template in self.listed
+            if names
+        }
 
 
 def read(data: Document, file: str = "opened.toml") -> tuple[Opened, ...]:
@@ -89,7 +101,7 @@ def _files(table: Table) -> Files:
 
 
 def _data(table: Table) -> Files:
-    files = _files(table)
+    files = replace(_files(table), env=_templates(table, "env", ("graft",)))
     table.done()
     return files
 
