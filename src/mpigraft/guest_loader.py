@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mpigraft.elf import Elf, ElfError
 from mpigraft.host_loader import INTERPRETERS, Loader, guess
-from mpigraft.roots import Root
+from mpigraft.roots import Root, RootError
 
 MAX_LOADER = 1 << 23  # bytes; with debug information a loader has two million
 MAX_LIBC = 1 << 24
@@ -36,8 +36,9 @@ X86_LEVELS = (
     ("x86-64-v3", frozenset(["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"])),
     ("x86-64-v4", frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])),
 )
+INTEL = "GenuineIntel"
 HASWELL = frozenset(["avx2", "bmi1", "bmi2", "abm", "movbe", "popcnt", "fma"])
-AVX512_1 = frozenset(["avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"])
+AVX512_1 = frozenset([INTEL, "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"])
 XEON_PHI = frozenset(["avx512f", "avx512cd", "avx512er", "avx512pf"])
 
 
@@ -51,10 +52,11 @@ def loader_of(main: Elf, root: Root) -> Loader:
     Raises ForeignLoader for musl's.
     """
     path = main.interpreter or INTERPRETERS.get(main.machine, "")
-    entry = root.find(path) if path.startswith("/") else None
-    if entry is None or entry.kind != "file":
-        return guess(path, main)
-    return loader_in(root.read(path, MAX_LOADER), path, main, cpu_flags(main.machine))
+    try:
+        data = root.read(path, MAX_LOADER) if path.startswith("/") else b""
+    except RootError:  # not there, or not readable
+        data = b""
+    return loader_in(data, path, main, cpu_flags(main.machine))
 
 
 def loader_in(data: bytes, path: str, main: Elf, flags: frozenset[str]) -> Loader:
@@ -78,13 +80,12 @@ def loader_in(data: bytes, path: str, main: Elf, flags: frozenset[str]) -> Loade
 def glibc_version(root: Root) -> str:
     """ "2.36", by the words in libc.so.6 itself; "" where there is no glibc."""
     for folder in LIBC_FOLDERS:
-        entry = root.find(f"{folder}/libc.so.6")
-        if entry is not None and entry.kind == "file":
-            said = re.search(
-                rb"GNU C Library [ -~]{0,200}?version (\d+\.\d+)", root.read(entry.path, MAX_LIBC)
-            )
-            if said:
-                return said[1].decode()
+        try:
+            data = root.read(f"{folder}/libc.so.6", MAX_LIBC)
+        except RootError:
+            continue
+        if said := re.search(rb"GNU C Library [ -~]{0,200}?version (\d+\.\d+)", data):
+            return said[1].decode()
     return ""
 
 
@@ -138,7 +139,7 @@ def _cache(strings: Sequence[bytes]) -> str:
 
 def _platform(known: frozenset[bytes], machine: str, flags: frozenset[str]) -> str:
     """AT_PLATFORM, which is the architecture's name unless the loader knows better."""
-    if machine == "x86_64":
+    if machine == "x86_64" and INTEL in flags:  # on other CPUs with the same flags: no
         if b"xeon_phi" in known and flags >= XEON_PHI:
             return "xeon_phi"
         if b"haswell" in known and flags >= HASWELL:
@@ -166,7 +167,7 @@ def _legacy(
         return
     parts = ["tls", word]
     if machine == "x86_64" and b"avx512_1" in known:
-        parts += ["avx512_1"] if flags >= AVX512_1 else []
+        parts += ["avx512_1"] if flags >= AVX512_1 and not flags >= XEON_PHI else []
         parts += ["x86_64"]
     if machine == "aarch64" and b"atomics" in known and "atomics" in flags:
         parts += ["atomics"]

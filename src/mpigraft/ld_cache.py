@@ -1,4 +1,5 @@
-"""glibc's ld.so.cache, the format of glibc 2.2 and later, with the extension of 2.33.
+"""glibc's ld.so.cache: the format of glibc 2.2 and later, with the extension of 2.33, and the
+old one, which `ldconfig -c old` still writes and the loader still takes.
 
 A file that makes no sense is an empty cache, as it is for the loader itself.
 Source: glibc sysdeps/generic/dl-cache.h (the layout) and elf/dl-cache.c (the choice).
@@ -63,17 +64,26 @@ class LdCache:
 def parse(data: bytes) -> LdCache:
     """The cache in `data`; an empty one when it is malformed. Raises nothing."""
     try:
-        return LdCache(_entries(data[_start(data) :]))
+        if not data.startswith(OLD_MAGIC):
+            return LdCache(_entries(data))
+        (count,) = struct.unpack_from("=I", data, OLD_HEADER - 4)
+        end = OLD_HEADER + int(count) * OLD_ENTRY
+        new = data[end + 7 & ~7 :]
+        # Where both are in one file the loader looks at the new one alone.
+        return LdCache(_entries(new) if new.startswith(MAGIC) else _old_entries(data, end))
     except (struct.error, ValueError):
         return LdCache({})
 
 
-def _start(data: bytes) -> int:
-    if not data.startswith(OLD_MAGIC):
-        return 0
-    (count,) = struct.unpack_from("=I", data, OLD_HEADER - 4)
-    end = OLD_HEADER + int(count) * OLD_ENTRY
-    return end + 7 & ~7
+def _old_entries(data: bytes, end: int) -> dict[str, list[Entry]]:
+    """Offsets count from `end`, the end of the table."""
+    if end > len(data) or end > OLD_HEADER + MAX_ENTRIES * OLD_ENTRY:
+        raise ValueError("more entries than the file can hold")
+    entries: dict[str, list[Entry]] = {}
+    for flags, key, value in struct.iter_unpack("=iII", data[OLD_HEADER:end]):
+        entry = Entry(_string(data, end + value), flags, 0, "")
+        entries.setdefault(_string(data, end + key), []).append(entry)
+    return entries
 
 
 def _entries(data: bytes) -> dict[str, list[Entry]]:

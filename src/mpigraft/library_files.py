@@ -14,7 +14,7 @@ from typing import Protocol
 from mpigraft import elf, guest_loader, host_loader, ld_cache
 from mpigraft.elf import Elf, ElfError
 from mpigraft.host_loader import Loader
-from mpigraft.roots import Entry, Root
+from mpigraft.roots import Entry, Root, RootError
 
 MAX_LD_CACHE = 1 << 26  # bytes
 NO_LD_CACHE = ld_cache.LdCache({})
@@ -115,10 +115,10 @@ class RootFiles:
 
     def ld_cache(self, path: str) -> ld_cache.LdCache:
         if path not in self._caches:
-            entry = self._find(path)
-            self._caches[path] = NO_LD_CACHE
-            if entry and entry.kind == "file":
-                self._caches[path] = ld_cache.parse(self.root.read(entry.path, MAX_LD_CACHE))
+            try:
+                self._caches[path] = ld_cache.parse(self.root.read(path, MAX_LD_CACHE))
+            except RootError:  # many images have none
+                self._caches[path] = NO_LD_CACHE
         return self._caches[path]
 
     def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader:

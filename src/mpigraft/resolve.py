@@ -238,7 +238,7 @@ class _Walk:
         if plugin is None:  # loaded already
             return
         if plugin.path is None:
-            yield replace(plugin, rule=Rule.OPENED, where=opener.soname)
+            yield plugin
             return
         found = list(self._needed(start))
         lacking = [r for r in found if r.path is None]
