@@ -62,8 +62,9 @@ def apply(environment: Mapping[str, str], rows: Iterable[EnvRow], *scopes: Scope
     return changed
 
 
-def rank_argv(rows: Iterable[EnvRow], program: tuple[str, ...]) -> tuple[str, ...]:
+def rank_argv(rows: Iterable[EnvRow], program: tuple[str, ...], tool: str = ENV) -> tuple[str, ...]:
     """`program` inside an `env` that applies the rows of scope RANK; the last of a name wins.
+    `tool` is that env, by its path where the program runs.
 
     Raises UsageError for what `env` would take for something else: a variable's name with "="
     or a leading "-", a program with "=" in its path.
@@ -84,7 +85,7 @@ def rank_argv(rows: Iterable[EnvRow], program: tuple[str, ...]) -> tuple[str, ..
         )
     drops = [word for name, row in last.items() if row.value is None for word in ("-u", name)]
     sets = [f"{name}={row.value}" for name, row in last.items() if row.value is not None]
-    return (ENV, *drops, *sets, *program)
+    return (tool, *drops, *sets, *program)
 
 
 def shown(environment: Mapping[str, str]) -> dict[str, str]:

@@ -13,13 +13,15 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpigraft import cache
 from mpigraft.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.jsonout import document, revive
-from mpigraft.model import Copy, GraftPlan
+from mpigraft.model import Copy, EnvRow, GraftPlan
+from mpigraft.natives import Natives
+from mpigraft.plan import ANYWHERE, BENCH, WITNESS
 from mpigraft.run import run
 
 PLAN = "plan.json"
@@ -46,6 +48,30 @@ def folder(plan: GraftPlan) -> Path:
     return home() / plan.key[:32]
 
 
+def place(plan: GraftPlan) -> str:
+    """Where ranks see the graft folder."""
+    return plan.place.replace(ANYWHERE, str(folder(plan)))
+
+
+def inside(plan: GraftPlan, path: Path) -> Path:
+    """A path below the graft folder as ranks see it."""
+    return Path(place(plan)) / path.relative_to(folder(plan))
+
+
+def environment(plan: GraftPlan) -> tuple[EnvRow, ...]:
+    """The rows of ranks, places filled in."""
+    return tuple(
+        replace(row, value=row.value and row.value.replace(ANYWHERE, str(folder(plan))))
+        for row in plan.environment
+    )
+
+
+def seen(plan: GraftPlan, natives: Natives) -> Natives:
+    """Our programs as ranks see them; the guard stays outside."""
+    here = Path(place(plan))
+    return replace(natives, bench=here / BENCH, witness=here / WITNESS)
+
+
 def make(plan: GraftPlan) -> Path:
     """The graft folder of `plan`, made unless it is there.
 
@@ -59,7 +85,8 @@ def make(plan: GraftPlan) -> Path:
     with tempfile.TemporaryDirectory(prefix=".new-", dir=home()) as scratch:
         new = Path(scratch) / "graft"
         (new / RANKS).mkdir(parents=True)
-        _fill(new, plan.copies)
+        copies = tuple(replace(c, rpath=c.rpath.replace(ANYWHERE, str(made))) for c in plan.copies)
+        _fill(new, copies)
         (new / PLAN).write_text(document(plan=plan), encoding="utf-8")
         try:
             new.rename(made)

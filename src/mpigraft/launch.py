@@ -1,7 +1,8 @@
 """One launch as plain data.
 
-Layers, outermost first: guard, launcher, binding, environment, program. Each layer adds words or
-environment rows; nothing is started here, so `--dry-run` prints what would be.
+Layers, outermost first: guard, launcher, binding, engine, environment, program. Each layer adds
+words or environment rows; nothing is started here, so `--dry-run` prints what would be. A guest
+with its own MPI brings its own launcher: then the engine stands outside of it.
 """
 
 from __future__ import annotations
@@ -10,13 +11,25 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mpigraft import env
+from mpigraft import engines, env, grafts
 from mpigraft.errors import MissingError
 from mpigraft.launchers import LAUNCHERS
-from mpigraft.model import Configuration, EnvRow, Launch, Layout, MpiInstall, Scope, Transport
+from mpigraft.model import (
+    Configuration,
+    EnvRow,
+    GraftPlan,
+    Launch,
+    Layout,
+    MpiInstall,
+    Replace,
+    Scope,
+    Seat,
+    Transport,
+)
 from mpigraft.natives import Natives
 
 CPUS = Path("/sys/devices/system/cpu")
+LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 GRACE_S = 2.0  # between the guard's SIGTERM and SIGKILL
 
 
@@ -51,28 +64,72 @@ def prepare(
     cores = _own_cores() if cores is None else cores
     crowded = layout.ranks_per_node * layout.threads > cores
     kind = LAUNCHERS[mpi.launcher_kind]
+    plan = configuration.graft
     rows = [
-        *mpi.environment,
+        *(r for r in mpi.environment if plan is None or r.scope is not Scope.RANK),
         *kind.rows(mpi, layout, crowded=crowded, root=root),
         EnvRow("OMP_NUM_THREADS", str(layout.threads), Scope.RANK, "layout"),
+        *(grafts.environment(plan) if plan else ()),
         *transport.env,
         *(transport.probe_env if probe else ()),
     ]
-    rows += _witness_rows(rows, natives, witness)
+    rows += _witness_rows(rows, natives, grafts.inside(plan, witness) if plan else witness)
     parent = os.getpid() if parent is None else parent
     guard = (
         str(natives.guard), "--limit", f"{limit_s:g}", "--grace", f"{grace_s:g}",
         "--parent", str(parent), "--",
     )  # fmt: skip
-    words = kind.words(launcher, mpi, layout, crowded=crowded)
+    words = tuple(kind.words(launcher, mpi, layout, crowded=crowded))
     start = env.base(environ) if inherited is None else inherited
+    seat = _seat(plan, layout, cwd, root, start) if plan else None
+    if plan and seat:
+        rows += engines.ENGINES[plan.engine].rows(plan, seat)
     environment = env.apply(start, rows, Scope.LAUNCHER, Scope.DAEMON)
     return Launch(
-        argv=(*guard, *words, *env.rank_argv(rows, program)),
+        argv=(*guard, *_layers(words, plan, seat, rows, environment, program)),
         env=tuple(sorted(environment.items())),
         cwd=cwd,
         limit_s=limit_s,
         witness=witness,
+    )
+
+
+def _layers(
+    launcher: tuple[str, ...],
+    plan: GraftPlan | None,
+    seat: Seat | None,
+    rows: list[EnvRow],
+    environment: Mapping[str, str],
+    program: tuple[str, ...],
+) -> tuple[str, ...]:
+    """Launcher, engine and environment around the program, in the order that the plan needs."""
+    if plan is None or seat is None:
+        return (*launcher, *env.rank_argv(rows, program))
+    inner = env.rank_argv(rows, program, plan.guest.env_program or env.ENV)
+    engine = engines.ENGINES[plan.engine].words(plan, seat)
+    # A launcher's own libraries are no libraries for the engine's program.
+    loose = [word for name in LOADER if name in environment for word in ("-u", name)]
+    if plan.replace is not Replace.NOTHING:
+        return (*launcher, *((env.ENV, *loose) if loose and engine else ()), *engine, *inner)
+    outer = [
+        EnvRow(r.name, r.value, Scope.RANK, r.source) for r in rows if r.scope is not Scope.RANK
+    ]
+    start = env.rank_argv(outer, (*launcher, *inner), plan.guest.env_program or env.ENV)
+    return (*engine, *start)
+
+
+def _seat(
+    plan: GraftPlan, layout: Layout, cwd: Path, root: bool, environ: Mapping[str, str]
+) -> Seat:
+    program, version = engines.find(plan.engine, environ)
+    return Seat(
+        program=program,
+        version=version,
+        root=root,
+        cwd=str(cwd),
+        ranks_per_node=1 if plan.replace is Replace.NOTHING else layout.ranks_per_node,
+        graft=str(grafts.folder(plan)),
+        environment=tuple(sorted(environ.items())),
     )
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Protocol
 
-from mpigraft import campaign, configure, measure
+from mpigraft import campaign, configure, grafts, measure
 from mpigraft.campaign import Campaign, Step
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch, UsageError
 from mpigraft.lock import campaign_lock
@@ -84,7 +84,8 @@ def bench(asked: Campaign, machine: Machine, store: Store, watch: Watch, resume:
 
 def _natives(configuration: Configuration, machine: Machine, asked: Campaign) -> Natives:
     assert configuration.mpi is not None
-    return natives(configuration.mpi, machine.cpu.architecture, asked.wish.native_build)
+    found = natives(configuration.mpi, machine.cpu.architecture, asked.wish.native_build)
+    return grafts.seen(configuration.graft, found) if configuration.graft else found
 
 
 def _announce(

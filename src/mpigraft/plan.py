@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpigraft.cache import file_digest
-from mpigraft.injection import Injection
 from mpigraft.jsonout import digest, plain
 from mpigraft.model import (
     Bind,
@@ -25,6 +25,10 @@ from mpigraft.model import (
 )
 from mpigraft.natives import Natives
 
+if TYPE_CHECKING:
+    from mpigraft.injection import Injection
+
+ANYWHERE = "/{graft}"  # a place that is wherever the graft folder is: no engine moves it
 BENCH, WITNESS = "bin/mpigraft-bench", "lib/libmpigraft-witness.so"
 # Of the launcher's environment, what ranks need to find each other and what people set for them.
 PASSED = (

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft import cache, prove
+from mpigraft import cache, grafts, prove
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch
 from mpigraft.jsonout import plain, revive
 from mpigraft.launch import prepare
@@ -29,7 +29,10 @@ Ran = tuple[Completed, tuple[RankRecord, ...]]
 
 @contextmanager
 def starter(programs: dict[str, Natives]) -> Iterator[Start]:
-    """A function that starts a configuration's program, waits, and reads the witness."""
+    """A function that starts a configuration's program, waits, and reads the witness.
+
+    `programs` are ours by the configuration's key, as its ranks see them.
+    """
     _sweep()
     with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as scratch:
         count = iter(range(1 << 30))
@@ -42,7 +45,9 @@ def starter(programs: dict[str, Natives]) -> Iterator[Start]:
             limit_s: float,
             probe: bool,
         ) -> Ran:
-            witness = Path(scratch) / f"witness-{next(count)}"
+            plan = configuration.graft
+            home = grafts.make(plan) / grafts.RANKS if plan else Path(scratch)
+            witness = home / f"{SCRATCH}{os.getpid()}-{next(count)}"
             witness.mkdir()
             launch = prepare(
                 configuration,
@@ -54,8 +59,11 @@ def starter(programs: dict[str, Natives]) -> Iterator[Start]:
                 cwd=Path(scratch),
                 probe=probe,
             )
-            ended = run(launch.argv, env=dict(launch.env), cwd=launch.cwd, limit_s=limit_s + 15)
-            return ended, prove.read_witness(witness)
+            try:
+                ended = run(launch.argv, env=dict(launch.env), cwd=launch.cwd, limit_s=limit_s + 15)
+                return ended, prove.read_witness(witness)
+            finally:
+                shutil.rmtree(witness, ignore_errors=True)
 
         yield start
 

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from mpigraft import grafts
 from mpigraft.model import (
     Configuration,
     Finding,
     Layout,
     Level,
     MappedLibrary,
-    MpiInstall,
     RankRecord,
 )
 
@@ -103,7 +103,7 @@ def check_witness(
         )
         return tuple(found)
     found += _world(layout, good) or _hosts(layout, good)
-    found += _library(configuration.mpi, good)
+    found += _library(configuration, good)
     found += _binding(layout, good)
     return tuple(found)
 
@@ -166,9 +166,8 @@ def _file_name(path: str) -> str:
     return path.removesuffix(" (deleted)").rpartition("/")[2]
 
 
-def _library(mpi: MpiInstall | None, ranks: Sequence[RankRecord]) -> list[Finding]:
-    """Exactly one libmpi in every rank, and the one of the configuration, by device and inode:
-    a path can be a link, a bind mount or replaced."""
+def _library(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[Finding]:
+    """Exactly one libmpi in every rank, and the one of the configuration."""
     without = [rank.rank for rank in ranks if not libmpis([rank])]
     if without:
         return [_error("libmpi-none", f"rank {without[0]} has no MPI library mapped")]
@@ -177,22 +176,42 @@ def _library(mpi: MpiInstall | None, ranks: Sequence[RankRecord]) -> list[Findin
         paths = ", ".join(sorted(lib.path for lib in mapped))
         why = "two MPI libraries in one job corrupt each other or split the world"
         return [_error("libmpi-several", f"several MPI libraries are mapped: {paths}", why=why)]
-    if mpi is None or mpi.libmpi is None:
-        return [_error("libmpi-unknown", f"{mapped[0].path} ran; which one was due is not known")]
-    try:
-        due = mpi.libmpi.stat()  # follows links
-    except OSError as error:
-        return [_error("libmpi-unknown", f"{mpi.libmpi} cannot be looked at: {error.strerror}")]
-    if (due.st_dev, due.st_ino) != (mapped[0].device, mapped[0].inode):
+    due = _due(configuration)
+    if isinstance(due, str):
+        return [_error("libmpi-unknown", f"{mapped[0].path} ran; {due}")]
+    if not _is(due, mapped[0]):
         return [
             _error(
                 "libmpi-other",
-                f"asked for {mpi.libmpi}, {mapped[0].path} ran",
+                f"asked for {due.path}, {mapped[0].path} ran",
                 why="values of another library would carry this configuration's name",
                 mend="look for an RPATH in the program, and at LD_LIBRARY_PATH",
             )
         ]
     return []
+
+
+def _due(configuration: Configuration) -> MappedLibrary | str:
+    """The libmpi that ranks must map, or why it is not known. Inode 0: only its path is, since a
+    file of an image has the numbers of whatever file system the engine makes of it."""
+    plan, mpi = configuration.graft, configuration.mpi
+    if plan and not plan.libmpi_copy:
+        return MappedLibrary(plan.libmpi, 0, 0)
+    path = grafts.folder(plan) / plan.libmpi_copy if plan else mpi and mpi.libmpi
+    if not path:
+        return "which one was due is not known"
+    try:
+        seen = path.stat()  # follows links
+    except OSError as error:
+        return f"{path}, which was due, cannot be looked at: {error.strerror}"
+    return MappedLibrary(str(path), seen.st_dev, seen.st_ino)
+
+
+def _is(due: MappedLibrary, mapped: MappedLibrary) -> bool:
+    """By device and inode: a path can be a link, a bind mount or replaced."""
+    if not due.inode:
+        return due.path == mapped.path
+    return (due.device, due.inode) == (mapped.device, mapped.inode)
 
 
 def _binding(layout: Layout, ranks: Sequence[RankRecord]) -> list[Finding]:

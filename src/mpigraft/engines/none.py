@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpigraft.engines.mounts import GRAFT
 from mpigraft.engines.parts import Part
 from mpigraft.errors import UsageError
 from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Seat
+from mpigraft.plan import ANYWHERE
 
 KINDS: tuple[GuestKind, ...] = (GuestKind.PROGRAM,)
 PROGRAMS: tuple[str, ...] = ()
 
 
 def place(guest: object) -> str:
-    """The graft folder is seen where it is: `{graft}`, to be filled in with its path."""
+    """The graft folder is seen where it is."""
     del guest
-    return GRAFT
+    return ANYWHERE
 
 
 def words(plan: GraftPlan, seat: Seat) -> tuple[str, ...]:

@@ -14,14 +14,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from mpigraft.abi import binding_of
-from mpigraft.guest import Guest
 from mpigraft.injection.growth import Growth, plain
 from mpigraft.injection.values import Choice, Collision, Injection, Simulated
 from mpigraft.injection.view import Loaded
 from mpigraft.linking import Unbound
 from mpigraft.model import Bind, Copy, EnvRow, MpiAbi, Replace, Role, Scope
+
+if TYPE_CHECKING:
+    from mpigraft.guest import Guest
 
 __all__ = ["Choice", "Collision", "Injection", "Simulated", "inject"]
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
+from typing import TYPE_CHECKING
 
 from mpigraft.abi_elf import as_elf
 from mpigraft.elf import Elf
-from mpigraft.guest import Guest
 from mpigraft.injection.values import Choice
 from mpigraft.linking import Unbound, Unmet, unbound, unmet
 from mpigraft.model import AbiObject, MpiAbi, Replace, Role
 from mpigraft.resolve import Resolved, closure
 from mpigraft.root import Over
+
+if TYPE_CHECKING:
+    from mpigraft.guest import Guest
 
 PRIVATE = "mpigraft-"  # before the name of a private copy
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from mpigraft.model.graft import GraftPlan
 from mpigraft.model.here import MpiInstall
 from mpigraft.model.words import EnvRow, Kind, Peer
 
@@ -84,6 +85,7 @@ class Configuration:
     settings: tuple[tuple[str, str], ...] = ()  # --set K=V
     named: bool = False  # asked for by name: a failure ends the command
     libraries: tuple[tuple[str, str], ...] = ()  # soname, content digest: libmpi and closure
+    graft: GraftPlan | None = None  # None: the program of this machine, on this machine
 
 
 class Better(StrEnum):
