@@ -35,7 +35,7 @@ PASSED = (
     "PMIX_*", "PMI_*", "PMI2_*", "OMPI_*", "PRTE_*", "ORTE_*", "HYDRA_*", "HYDI_*", "MPIR_*",
     "MPICH_*", "MPIEXEC_*", "I_MPI_*", "SLURM_*", "PALS_*", "PBS_*", "FLUX_*", "FI_*", "UCX_*",
     "OMP_*", "MPIGRAFT_*", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-    "GPU_DEVICE_ORDINAL", "TMPDIR", "LANG", "LC_ALL", "TZ", "TERM",
+    "GPU_DEVICE_ORDINAL", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "LC_ALL", "TZ", "TERM",
 )  # fmt: skip
 # They lead to the host's files, and a launcher or a module may have set them for itself.
 DROPPED = (
