@@ -26,6 +26,7 @@ from mpigraft.model import (
     Scope,
     Transport,
 )
+from mpigraft.resolve import closure
 from mpigraft.resolve import contents as resolve_libraries
 from mpigraft.wish import Wish
 
@@ -58,6 +59,15 @@ def _opened_later(libmpi: Path, mpi: MpiInstall) -> list[Path]:
     places = dict.fromkeys(path.resolve().parent for path in (libmpi, *nets))
     plugins = {p for place in places for pattern in PLUGINS for p in place.glob(pattern)}
     return [p for p in (*nets, *sorted(plugins)) if p.is_file()]
+
+
+def files(mpi: MpiInstall) -> tuple[Path, ...]:
+    """The files of `contents`, as they lie here."""
+    if mpi.libmpi is None:
+        return ()
+    environment = env.apply(env.base(), mpi.environment, Scope.RANK)
+    mapped = [found.path for found in closure(mpi.libmpi, environment=environment) if found.path]
+    return (mpi.libmpi, *mapped, *_opened_later(mpi.libmpi, mpi))
 
 
 def stamp(mpi: MpiInstall) -> tuple[tuple[int, ...], ...]:

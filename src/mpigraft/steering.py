@@ -26,6 +26,23 @@ def network_namespace() -> str:
         return ""
 
 
+def places_that_steer(configuration: Configuration) -> tuple[tuple[str, str, str], ...]:
+    """(folder, beginning, end) of the names of those files that are looked for by a pattern, here
+    or not: one that appears later steers too."""
+    roots: list[tuple[Path, tuple[str, ...]]] = [(Path("/etc"), OF_A_SITE)]
+    if configuration.mpi is not None:
+        roots.append((configuration.mpi.prefix, OF_A_PREFIX))
+    with contextlib.suppress(RuntimeError):
+        roots.append((Path("~").expanduser(), OF_A_USER))
+    found = []
+    for root, patterns in roots:
+        for pattern in patterns:
+            place = root / pattern
+            begin, _, end = place.name.partition("*")
+            found.append((str(place.parent), begin, end))
+    return tuple(dict.fromkeys(found))
+
+
 def files_that_steer(configuration: Configuration) -> tuple[tuple[str, str], ...]:
     """(file, SHA-256) of what an MPI, libfabric or UCX read unasked, a site's and a user's, and of
     what settings name. They can turn a transport into another as well as the environment can."""

@@ -176,7 +176,7 @@ def _library(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[
         paths = ", ".join(sorted(lib.path for lib in mapped))
         why = "two MPI libraries in one job corrupt each other or split the world"
         return [_error("libmpi-several", f"several MPI libraries are mapped: {paths}", why=why)]
-    due = _due(configuration)
+    due = due_library(configuration)
     if isinstance(due, str):
         return [_error("libmpi-unknown", f"{mapped[0].path} ran; {due}")]
     if not _is(due, mapped[0]):
@@ -191,7 +191,7 @@ def _library(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[
     return []
 
 
-def _due(configuration: Configuration) -> MappedLibrary | str:
+def due_library(configuration: Configuration) -> MappedLibrary | str:
     """The libmpi that ranks must map, or why it is not known. Inode 0: only its path is, since a
     file of an image has the numbers of whatever file system the engine makes of it."""
     plan, mpi = configuration.graft, configuration.mpi

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import measure, pipeline, prove
+from mpigraft import measure, pipeline, prove, starter
 from mpigraft.campaign import Step
 from mpigraft.errors import (
     LaunchFailed,
@@ -65,7 +65,7 @@ def test_evidence_is_kept_for_the_next_campaign(machine: Machine, store_folder: 
         return plain(argv, **words)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "run", counted)
+        patch.setattr(starter, "run", counted)
         pipeline.bench(planned, machine, Store(store_folder), second)
     assert len(launched) == 2  # the baseline twice, no probe
     assert second.evidence == first.evidence

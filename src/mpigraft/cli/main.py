@@ -24,6 +24,7 @@ INTERRUPTED = 128 + signal.SIGINT
 COMMANDS = {
     "discover": "Show every MPI here, how it was found, what it can run over.",
     "get": "Fetch an MPI that runs without being installed.",
+    "run": "Start a program on this machine's MPI, with proof of the world that ran.",
     "bench": "Measure MPIs and transports side by side, with proof.",
     "compare": "Compare the configurations of a campaign with its baseline.",
     "report": "Write a campaign as one HTML file that opens offline.",
@@ -53,7 +54,8 @@ def load(words: Iterable[str]) -> typer.Typer:
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name, short_help=summary)
         else:
-            app.command(name, short_help=summary)(module.command)
+            context = getattr(module, "CONTEXT", None)
+            app.command(name, short_help=summary, context_settings=context)(module.command)
     return app
 
 

@@ -1,0 +1,33 @@
+"""The console script: `run` of a job that was started before goes the short way, past Typer and
+everything else that takes time to import; all other commands go to `main`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def _judge(key: str, folder: str) -> bool:
+    from mpigraft.cli.run import judge
+
+    return judge(key, folder)
+
+
+def main() -> None:
+    """Run the command of this process's arguments and end with its exit code."""
+    if sys.argv[1:2] == ["run"]:
+        from mpigraft import fast
+
+        try:
+            code = fast.attempt(sys.argv[2:], os.environ, _judge)
+        except KeyboardInterrupt:
+            code = 130
+        if code is not None:
+            sys.exit(code)
+    from mpigraft.cli import main as commands
+
+    commands.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""`mpigraft run`: start a program on this machine's MPI, with proof of what ran."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpigraft.cli.common import console, out, tell
+from mpigraft.errors import MissingError, UsageError
+
+if TYPE_CHECKING:
+    from mpigraft.job import Ask, Job
+
+Words = list[str] | None
+# Options end at the program: what follows is its own.
+CONTEXT = {"allow_interspersed_args": False}
+MOST_RANKS = 1_000_000
+
+
+def command(
+    program: Annotated[
+        list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]...", show_default=False)
+    ],
+    mpi: Annotated[str, typer.Option(metavar="NAME", help="An MPI: openmpi, mpich@5.0.2.")] = "",
+    transport: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="A transport: ofi-lnx, ob1-sm; it is forced, and proved before the first run.",
+            show_default="the MPI's own choice",
+        ),
+    ] = "",
+    ranks: Annotated[
+        int | None,
+        typer.Option("-n", metavar="N", help="Ranks.", show_default="one per core"),
+    ] = None,
+    set_: Annotated[
+        Words, typer.Option("--set", metavar="NAME=VALUE", help="In every rank's environment.")
+    ] = None,
+    proof: Annotated[
+        bool,
+        typer.Option(
+            "--proof/--no-proof",
+            help="Whether ranks must tell what they run on; not for what never calls MPI_Init.",
+        ),
+    ] = True,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what was decided and by whom, then start it.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be started, start nothing.")
+    ] = False,
+) -> int:
+    """Start a program on this machine's MPI, with proof of the world that ran.
+
+    Its output, its exit code and signals pass through unchanged. Code 5 is for a world, a libmpi
+    or a transport that was not the one asked for.
+
+    \b
+    Examples:
+      mpigraft run -n 4 -- ./app input.dat
+      mpigraft run --mpi openmpi@5 --transport ob1-sm -n 2 -- ./app
+      mpigraft run -n 2 --explain --dry-run -- ./app
+    """
+    from mpigraft.job import Ask
+
+    if ranks is not None and not 1 <= ranks <= MOST_RANKS:
+        raise UsageError(f"-n {ranks}", mend="give a number of ranks, 1 or more")
+    flags = {"mpi": mpi, "transport": transport, "ranks": ranks, "settings": set_}
+    ask = Ask(
+        program=tuple(program),
+        mpi=mpi,
+        transport=transport,
+        ranks=ranks or 0,
+        settings=tuple(set_ or ()),
+        proof=proof,
+        sources=tuple((name, "command line") for name, value in flags.items() if value),
+    )
+    return _run(ask, explain=explain, dry_run=dry_run)
+
+
+def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
+    from mpigraft import discover, fast, job
+
+    environ = dict(os.environ)
+    with console(stderr=True).status("looking at this machine"):
+        planned = job.plan(ask, discover.machine(), environ)
+    if explain:
+        for line in explained(planned):
+            tell(line)
+    if dry_run:
+        out("\n".join(rendered(planned)))
+        return 0
+    with console(stderr=True).status("proving the transport"):
+        job.prove(planned)
+    key = fast.key(_own_words(), environ)
+    document = job.document(planned, key, environ)
+    if not explain and job.may_be_kept(planned):
+        fast.keep(document, environ)
+    code = fast.start(document, environ, judge)
+    if code is None:
+        raise MissingError(
+            f"no folder can be made in {document['home']}",
+            why="ranks write there what they run on",
+            mend="set TMPDIR to a folder that may be written",
+        )
+    return code
+
+
+def _own_words() -> list[str]:
+    """What stood behind `run` on this process's command line: what `fast` looks it up by."""
+    return sys.argv[2:]
+
+
+def explained(planned: Job) -> list[str]:
+    """One line per decision: what, which, and by whom."""
+    return [f"mpigraft: {one.what}: {one.value}  [{one.source}]" for one in planned.lines]
+
+
+def rendered(planned: Job) -> list[str]:
+    """The command line that would be started, and what of the environment is changed for it."""
+    from mpigraft import fast, job
+
+    made = job.prepare(planned, Path(job.records_home(os.environ)) / fast.RECORDS)
+    given = dict(made.env)
+    changed = [f"unset {name}" for name in sorted(os.environ.keys() - given.keys())]
+    changed += [
+        f"export {name}={shlex.quote(value)}"
+        for name, value in made.env
+        if os.environ.get(name) != value
+    ]
+    return [*changed, shlex.join(made.argv)]
+
+
+def judge(key: str, folder: str) -> bool:
+    """Whether the world of the job kept under `key` was wrong, by the records in `folder`; says
+    on stderr what and why."""
+    from mpigraft import job
+
+    found = job.findings(key, Path(folder))
+    for one in found:
+        parts = [f"mpigraft: {one.seen}"]
+        parts += [f"why it matters: {one.why}"] if one.why else []
+        parts += [f"what to do: {one.mend}"] if one.mend else []
+        tell("\n".join(parts))
+    return bool(found)

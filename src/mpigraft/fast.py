@@ -1,0 +1,256 @@
+"""The second start of a job: what the first one decided, read back and started.
+
+Standard library only, and little of it: nothing else of mpigraft is imported unless something is
+wrong. A document in the cache, found by the words of the command, the folder, the user and what
+of the environment decides, holds the finished command line and what tells cheaply that all it was
+made from is still the same. Any doubt is no document, and the slow way is taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from mpigraft import __version__, attached
+
+FORMAT = 1
+RECORDS = "mpigraft-0-records"  # stands in documents for the name of one job's folder of records
+MAX_DOCUMENT = 16 * 1024 * 1024  # bytes
+MAX_RECORD = 4 * 1024 * 1024
+SEARCH = "LD_LIBRARY_PATH"
+# Variables that decide how a job is started; what else a user has only passes through.
+DECIDES = (
+    "PATH", "HOME", "XDG_", "TMPDIR", "LD_", "MPIGRAFT_", "OMP_NUM_THREADS", "MODULEPATH",
+    "LOADEDMODULES", "LMOD_", "_LMFILES_", "CRAY", "PE_", "SPACK_", "EB", "CUDA_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES", "SLURM_JOB_ID", "PBS_JOBID", "FLUX_URI",
+    "OMPI_", "OPAL_", "PRTE_", "PMI", "MPI", "I_MPI_", "FI_", "UCX_", "HYD",
+    "APPTAINER", "SINGULARITY", "PODMAN", "CONTAINER", "CH_",
+)  # fmt: skip
+BOOT, NETWORK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/net"
+
+Document = dict[str, Any]
+Judge = Callable[[str, str], bool]  # key of the document, folder of records: is the world wrong?
+
+
+def key(words: Sequence[str], environ: Mapping[str, str]) -> str:
+    """SHA-256, hex, of all that decides about a job and is in no file."""
+    asked = {
+        "format": FORMAT,
+        "tool": __version__,
+        "words": list(words),
+        "cwd": os.getcwd(),  # noqa: PTH109
+        "user": [os.geteuid(), os.getegid()],
+        "cores": sorted(os.sched_getaffinity(0)),
+        "boot": _text(BOOT),
+        "network": _link(NETWORK),
+        "environment": sorted((n, v) for n, v in environ.items() if n.startswith(DECIDES)),
+    }
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+
+
+def _text(path: str) -> str:
+    with contextlib.suppress(OSError), open(path, encoding="ascii") as file:  # noqa: PTH123
+        return file.read().strip()
+    return ""
+
+
+def _link(path: str) -> str:
+    with contextlib.suppress(OSError):
+        return os.readlink(path)  # noqa: PTH115  pathlib takes as long to import as all of this
+    return ""
+
+
+# ------------------------------------------------------------------ documents
+
+
+def folder(environ: Mapping[str, str]) -> str:
+    """Where the documents lie: cache.folders().cache / "run"; empty where there is none."""
+    if home := environ.get("MPIGRAFT_HOME"):
+        return os.path.join(os.path.abspath(home), "cache", "run")  # noqa: PTH100, PTH118
+    base = environ.get("XDG_CACHE_HOME", "")
+    if not base.startswith("/"):
+        home = os.path.expanduser("~")  # noqa: PTH111
+        base = f"{home}/.cache" if home.startswith("/") else ""
+    return f"{base}/mpigraft/run" if base else ""
+
+
+def kept(name: str, environ: Mapping[str, str]) -> Document | None:
+    """The document of that key, if all it was made from is as it was.
+
+    It says what is executed: one that another user wrote, or could write, is none.
+    """
+    document = _read(f"{folder(environ)}/{name}.json", MAX_DOCUMENT)
+    if not isinstance(document, dict) or document.get("key") != name:
+        return None
+    try:
+        same = all(stamp(path) == [*rest] for path, *rest in document["stamps"])
+        same = same and all(listed(*ask) == names for *ask, names in document["listed"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    return document if same else None
+
+
+def keep(document: Document, environ: Mapping[str, str]) -> None:
+    """Remember a document, whole or not at all. A cache is a convenience: nobody is told when it
+    cannot be written."""
+    place = folder(environ)
+    scratch = f"{place}/.{document['key']}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        os.makedirs(place, mode=0o700, exist_ok=True)  # noqa: PTH103
+        handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            json.dump(document, file)
+        os.rename(scratch, f"{place}/{document['key']}.json")  # noqa: PTH104
+
+
+def _read(path: str, most: int) -> Any:
+    """The JSON in a regular file of this user that nobody else may write; None: there is none."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            seen = os.fstat(handle)
+            mine = seen.st_uid == os.geteuid() and not seen.st_mode & 0o022
+            if not stat.S_ISREG(seen.st_mode) or not mine or seen.st_size > most:
+                return None
+            return json.loads(file.read())
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def stamp(path: str) -> list[int]:
+    """[device, inode, size, ctime in ns] of a file, links followed; zeros where there is none."""
+    try:
+        seen = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return [0, 0, 0, 0]
+    return [seen.st_dev, seen.st_ino, seen.st_size, seen.st_ctime_ns]
+
+
+def listed(place: str, begin: str, end: str) -> list[str]:
+    """Names in a folder that begin and end so: files that are looked for by a pattern."""
+    try:
+        names = os.listdir(place)  # noqa: PTH208
+    except OSError:
+        return []
+    return sorted(n for n in names if n.startswith(begin) and n.endswith(end))
+
+
+# ------------------------------------------------------------------ starting
+
+
+def attempt(words: Sequence[str], environ: Mapping[str, str], judge: Judge) -> int | None:
+    """Start the job of an earlier run of the same words; its exit code, or None: there is no
+    such document and nothing was started."""
+    try:
+        document = kept(key(words, environ), environ)
+    except OSError:  # the folder that we stand in is gone
+        return None
+    return None if document is None else start(document, environ, judge)
+
+
+def start(document: Document, environ: Mapping[str, str], judge: Judge) -> int | None:
+    """Start what a document says and watch its world; the exit code for the shell.
+
+    The program's own code, if it is not 0; else 5 for a world that is not the one asked for.
+    `judge` is asked whether it is, and tells why not, when the quick look leaves any doubt.
+    None where records of ranks cannot be written, and nothing was started.
+    """
+    name = _scratch(document["home"])
+    if not name:
+        return None
+    watch = World(document, f"{document['home']}/{name}")
+    try:
+        argv = [word.replace(RECORDS, name) for word in document["argv"]]
+        argv[document["parent"]] = str(os.getpid())
+        given = {n: v for n, v in environ.items() if n not in document["drop"]}
+        code = attached.attached(argv, given | document["set"], watch.look)
+        if not document["proof"] or watch.whole() or (code and not watch.records):
+            return code
+        wrong = judge(document["key"], watch.folder)
+        return (5 if watch.ended or not code else code) if wrong else code
+    finally:
+        watch.remove()
+
+
+def _scratch(home: str) -> str:
+    """Name of a new folder for the records of one job's ranks; empty: it cannot be made. The
+    process id in it lets a later command sweep up after one that was killed."""
+    for number in range(100):
+        name = f"mpigraft-{os.getpid()}-run{number}"
+        try:
+            os.mkdir(f"{home}/{name}", 0o700)  # noqa: PTH102
+        except FileExistsError:
+            continue
+        except OSError:
+            return ""
+        return name
+    return ""
+
+
+class World:
+    """The ranks that have told of themselves so far, read record by record as they come.
+
+    It passes only what the full judgement (witness.check_witness) would pass, and leaves the
+    rest to that.
+    """
+
+    def __init__(self, document: Document, place: str) -> None:
+        self.folder = place
+        self.ranks: int = document["ranks"]
+        self.libmpi: list[Any] = document["libmpi"]  # path, device, inode
+        self.name = re.compile(document["libmpi_name"])
+        self.judged: bool = document["proof"]
+        self.records: dict[str, Any] = {}
+        self.ended = False
+
+    def look(self) -> int:
+        """For `attached`: whether this world can still become the one that was asked for."""
+        if not self.judged:
+            return attached.SEEN
+        if self.whole():
+            return attached.SEEN
+        self.ended = any(isinstance(r, dict) and not self._fits(r) for r in self.records.values())
+        return attached.END if self.ended else attached.GO_ON
+
+    def whole(self) -> bool:
+        """Whether every rank of the world asked for has told, and all is right."""
+        for name in listed(self.folder, "", ".json"):
+            if name not in self.records:
+                self.records[name] = _read(f"{self.folder}/{name}", MAX_RECORD)
+        good = [r for r in self.records.values() if isinstance(r, dict) and self._fits(r)]
+        one_host = len({r["host"] for r in good}) == 1
+        numbers = sorted(r["rank"] for r in good)
+        return one_host and numbers == list(range(self.ranks)) and len(good) == len(self.records)
+
+    def _fits(self, record: Document) -> bool:
+        """Whether a record can be one of that world: its size, and the one libmpi."""
+        try:
+            found = {
+                (device, inode): path
+                for path, device, inode in record["libraries"]
+                if self.name.fullmatch(path.removesuffix(" (deleted)").rpartition("/")[2])
+            }
+            path, *number = self.libmpi
+            right = [*found] == [(*number,)] if number[1] else [*found.values()] == [path]
+            whole = type(record["rank"]) is int and isinstance(record["host"], str)
+            return right and whole and record["size"] == self.ranks
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return False
+
+    def remove(self) -> None:
+        """Remove the records and their folder."""
+        _unlink(f"{self.folder}/{name}" for name in listed(self.folder, "", ""))
+        with contextlib.suppress(OSError):
+            os.rmdir(self.folder)  # noqa: PTH106
+
+
+def _unlink(paths: Iterable[str]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            os.unlink(path)  # noqa: PTH108
