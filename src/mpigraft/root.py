@@ -7,7 +7,9 @@ from pathlib import Path
 from mpigraft.errors import UsageError
 from mpigraft.roots import Entry, ImageConfig, Link, Root, RootError
 from mpigraft.roots.folder import FolderRoot
+from mpigraft.roots.oci import open_image
 from mpigraft.roots.over import Over
+from mpigraft.roots.streams import File
 
 __all__ = [
     "Entry",
@@ -21,11 +23,26 @@ __all__ = [
 ]
 
 
-def open_root(path: Path) -> Root:
-    """A folder.
+def open_root(path: Path, architecture: str = "") -> Root:
+    """A folder, or an archive as podman and docker save it (OCI or theirs).
 
-    UsageError where there is nothing that can be one; RootError when it is broken.
+    What it is decides its content, not its name. Of an archive with images for several machines
+    `architecture` (as `uname -m`) is taken, else this machine's.
+    UsageError where there is nothing that can be a root; RootError when it is broken or hostile;
+    MissingError when something that is needed to read it is not here.
     """
-    if not path.exists():
-        raise UsageError(f"{path}: nothing is there", mend="give the path of a folder or an image")
-    return FolderRoot(path)
+    if path.is_dir():
+        return FolderRoot(path)
+    try:
+        head = File.open(path).pread(512, 0)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{path}: {getattr(error, 'strerror', error)}",
+            mend="give the path of a folder or of an image file",
+        ) from error
+    if head[257:262] == b"ustar" or head.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
+        return open_image(path, architecture)
+    raise UsageError(
+        f"{path}: neither a folder nor an image: a SIF, or an archive of podman or docker save",
+        mend="unpack it and give the folder",
+    )
