@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from mpigraft.engines import bwrap, none
+from mpigraft.engines import apptainer, bwrap, charliecloud, none, podman
 from mpigraft.engines.parts import Part
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Seat
@@ -29,6 +29,7 @@ class Engine(Protocol):
 
     KINDS: tuple[GuestKind, ...]  # what it can start from
     PROGRAMS: tuple[str, ...]  # names of its program; none: it has no program
+    KEEPS_FILES: bool  # open files of the launcher's reach ranks: hydra's PMI_FD is one
 
     def place(self, guest: Guest) -> str:
         """Where the graft folder can appear in this guest. Raises UsageError when nowhere."""
@@ -46,7 +47,15 @@ class Engine(Protocol):
         """`words` in parts, for these binds: a script decides later which of them are there."""
 
 
-ENGINES: Mapping[str, Engine] = MappingProxyType({"bwrap": bwrap, "none": none})
+ENGINES: Mapping[str, Engine] = MappingProxyType(
+    {
+        "apptainer": apptainer,
+        "podman": podman,
+        "charliecloud": charliecloud,
+        "bwrap": bwrap,
+        "none": none,
+    }
+)
 # Of those that are there the first is taken. No engine costs nothing; Apptainer shares one user
 # namespace among ranks, bubblewrap starts the quickest.
 DEFAULTS: Mapping[GuestKind, tuple[str, ...]] = MappingProxyType(
@@ -94,7 +103,8 @@ def choose(kind: GuestKind, environ: Mapping[str, str]) -> str:
 
 
 def _version(path: str, environ: Mapping[str, str]) -> str:
-    said = run([path, "--version"], env=environ, limit_s=VERSION_LIMIT_S)
+    # ch-run says nothing at all where USER is not set.
+    said = run([path, "--version"], env={"USER": "", **environ}, limit_s=VERSION_LIMIT_S)
     text = said.text()
     match = re.search(r"\d+(?:\.\d+)+", text)
     if not said.ok or not match:

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from mpigraft.errors import UsageError
-from mpigraft.model import Bind, BindKind, GraftPlan, GuestKind, Seat
+from mpigraft.model import Bind, BindKind, EnvRow, GraftPlan, GuestKind, Scope, Seat
+from mpigraft.roots import Root
 
 GRAFT = "{graft}"
 RANKS = "ranks"
-TMP = "/tmp"  # noqa: S108 - where launchers keep their session folders
-
-# Of the host's libraries, and poison to those of another machine: a launcher exports them for its
-# own sake (Open MPI's mpirun does OPAL_PREFIX), and an inherited one beats what a guest has.
-NEVER = (
-    "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "LD_DEBUG", "LD_BIND_NOW", "GLIBC_TUNABLES",
-    "OPAL_PREFIX", "OPAL_LIBDIR", "OPAL_PKGLIBDIR", "OPAL_DATADIR", "PMIX_INSTALL_PREFIX",
-    "PRTE_PREFIX", "FI_PROVIDER_PATH", "UCX_MODULE_DIR", "PYTHONHOME", "PYTHONPATH",
-)  # fmt: skip
+TMP = "/tmp"  # noqa: S108  where launchers keep their session folders
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+OWNER = ("HOME", "USER", "LOGNAME")  # who runs it is not the guest's to say
 
 
 def mounts(plan: GraftPlan, seat: Seat) -> tuple[Bind, ...]:
     """Every bind of a rank, sources filled in, each target once, outer folders before inner ones.
 
-    Where two want one target, files of the graft go before the user's, and the user's before
-    devices and folders that are bound in any case. Raises UsageError for a path that is not
-    absolute or holds a NUL, and for a working folder that would hide the guest's own files.
+    Where two want one target, the graft goes before the user, and the user before devices and
+    folders that are bound in any case. Raises UsageError for a path that is not absolute, and for
+    a working folder that would hide the guest's own files.
     """
     host = plan.guest.kind is GuestKind.PROGRAM  # its root is the host's: all is there already
     wanted = [
         *(() if host else (*_sessions(seat), *_cwd(plan, seat), *plan.devices)),
         *seat.extra,
-        Bind(seat.graft, plan.place, BindKind.FOLDER, why="the graft"),
+        Bind(seat.graft, plan.place, BindKind.FOLDER),
         Bind(f"{seat.graft}/{RANKS}", f"{plan.place}/{RANKS}", BindKind.FOLDER, writable=True),
         *plan.binds,
     ]
@@ -53,14 +49,19 @@ def mounts(plan: GraftPlan, seat: Seat) -> tuple[Bind, ...]:
 
 def present(binds: Iterable[Bind]) -> tuple[Bind, ...]:
     """Those that are required, and those whose source is on this machine."""
-    return tuple(b for b in binds if b.required or Path(b.source).exists())
+    return tuple(b for b in binds if b.required or os.access(b.source, os.F_OK))
+
+
+def is_device(bind: Bind) -> bool:
+    """Whether it may hold device files, which a bind without leave for them makes useless."""
+    return bind.kind is BindKind.DEVICE or PurePosixPath(bind.source).is_relative_to("/dev")
 
 
 def _sessions(seat: Seat) -> Iterable[Bind]:
     """Launchers keep sockets and shared memory below TMPDIR, else below /tmp."""
     own = dict(seat.environment).get("TMPDIR", "")
     for folder in dict.fromkeys((TMP, str(PurePosixPath(own)) if own.startswith("/") else TMP)):
-        yield Bind(folder, folder, BindKind.FOLDER, writable=True, why="the launcher's session")
+        yield Bind(folder, folder, BindKind.FOLDER, writable=True)
 
 
 def _cwd(plan: GraftPlan, seat: Seat) -> Iterable[Bind]:
@@ -72,17 +73,44 @@ def _cwd(plan: GraftPlan, seat: Seat) -> Iterable[Bind]:
         raise UsageError(
             f"the working folder {seat.cwd} would hide the guest's {hidden[0]}",
             why="ranks see the working folder of the host at its own path",
-            mend="start from another folder, or under another one of the guest",
+            mend="start from another folder",
         )
-    yield Bind(seat.cwd, seat.cwd, BindKind.FOLDER, writable=True, why="the working folder")
+    yield Bind(seat.cwd, seat.cwd, BindKind.FOLDER, writable=True)
 
 
 def dropped(plan: GraftPlan, seat: Seat) -> tuple[str, ...]:
-    """Names that an engine which hands its environment on has to drop: NEVER, whatever a pattern
-    says, and what this process has and `plan.passed` does not name."""
-    own = (name for name, _ in seat.environment if not is_passed(plan, name))
-    return tuple(dict.fromkeys((*NEVER, *own)))
+    """Names that an engine which hands its environment on has to keep from ranks: what the plan
+    drops, whoever sets it meanwhile, and what this process has and `plan.passed` does not name.
+
+    The innermost `env` drops the plan's too, but by then a preloaded library of the host would
+    have been loaded into that very `env`.
+    """
+    gone = [row.name for row in plan.environment if row.value is None]
+    own = [name for name, _ in seat.environment if name not in OWNER]
+    stray = [n for n in own if not any(fnmatchcase(n, pattern) for pattern in plan.passed)]
+    return tuple(dict.fromkeys((*gone, *stray)))
 
 
-def is_passed(plan: GraftPlan, name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in plan.passed)
+def given(plan: GraftPlan) -> dict[str, str]:
+    """What the image sets for its processes, where the engine does not read that itself."""
+    return {"PATH": PATH, **dict(plan.guest.environment)}
+
+
+def kept(seat: Seat, *names: str) -> tuple[EnvRow, ...]:
+    """Variables of the engine's own that are set for this process and that a launch would not
+    hand on: where it keeps images, its configuration."""
+    own = dict(seat.environment)
+    return tuple(EnvRow(n, own[n], Scope.LAUNCHER, "engine") for n in names if n in own)
+
+
+def inside(root: Root, path: str) -> tuple[str, bool]:
+    """A path of the guest without links in it, and whether there is something.
+
+    Engines resolve links of a mount point against their own root, not against the guest's.
+    """
+    pure = PurePosixPath(path)
+    for parent in (pure, *pure.parents):
+        if seen := root.find(str(parent)):
+            rest = pure.relative_to(parent)
+            return str(PurePosixPath(seen.path) / rest), rest == PurePosixPath()
+    return str(pure), False

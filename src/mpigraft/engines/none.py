@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mpigraft.engines.parts import Part
 from mpigraft.errors import UsageError
 from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Seat
 from mpigraft.plan import ANYWHERE
 
+if TYPE_CHECKING:
+    from mpigraft.guest import Guest
+
 KINDS: tuple[GuestKind, ...] = (GuestKind.PROGRAM,)
 PROGRAMS: tuple[str, ...] = ()
+KEEPS_FILES = True
 
 
-def place(guest: object) -> str:
+def place(guest: Guest) -> str:
     """The graft folder is seen where it is."""
     del guest
     return ANYWHERE
@@ -40,8 +45,8 @@ def options(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> tuple[Part, .
     if over := (*plan.binds, *seat.extra):
         raise UsageError(
             f"{over[0].target} is to be bound over, which needs an engine",
-            why="without one a library is only found where the program's own search path does "
-            "not come first (DT_RPATH)",
+            why="without one a library is found only where no search path of the program's own "
+            "(DT_RPATH) comes before LD_LIBRARY_PATH",
             mend="use --engine bwrap",
         )
     return ()

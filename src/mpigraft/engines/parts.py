@@ -1,4 +1,4 @@
-"""An engine's words, some of which stand for something that a machine may not have."""
+"""An engine's words: some are only for some machines, some have a syntax of their own."""
 
 from __future__ import annotations
 
@@ -20,13 +20,27 @@ def flat(parts: Iterable[Part]) -> tuple[str, ...]:
     return tuple(word for part in parts for word in part.words)
 
 
-def plain(engine: str, path: str, forbidden: str) -> str:
-    """`path`, unless it holds a character that the engine's syntax gives a meaning and cannot
-    escape. Raises UsageError."""
-    if bad := next((c for c in path if c in forbidden), ""):
+def fields(*values: str) -> str:
+    """One record of comma-separated values (RFC 4180), as `--mount` of Apptainer and podman is
+    read: by Go's encoding/csv, which takes any text in quotes but a carriage return before a
+    newline. Raises UsageError for that."""
+    if bad := next((v for v in values if "\r\n" in v), None):
+        raise UsageError(f"{bad!r} cannot be bound", why="the engine drops its carriage return")
+    odd = set(',"\r\n')
+    quoted = (
+        '"' + v.replace('"', '""') + '"' if odd.intersection(v) or v[:1].isspace() else v
+        for v in values
+    )
+    return ",".join(quoted)
+
+
+def plain(engine: str, value: str, forbidden: str) -> str:
+    """`value`, unless it holds a character that the engine gives a meaning and cannot escape:
+    then UsageError."""
+    if bad := next((c for c in value if c in forbidden), ""):
         raise UsageError(
-            f"{engine} cannot bind {path!r}",
-            why=f"it takes {bad!r} for a separator and has no way to write it otherwise",
-            mend="go through a symbolic link without it, or use --engine bwrap",
+            f"{engine} cannot take {value!r}",
+            why=f"it gives {bad!r} a meaning and has no way to write it otherwise",
+            mend="go through a symbolic link without it, or choose another with --engine",
         )
-    return path
+    return value

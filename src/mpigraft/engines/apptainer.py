@@ -1,0 +1,88 @@
+"""Apptainer and SingularityCE: a folder or a SIF. They make missing mount points themselves.
+
+Everything of the environment but what the image sets is handed on, since --cleanenv would take
+the launcher's variables too; what ranks may not get is dropped in front of the engine. Binds are
+--mount, not --bind: the latter has no way to write a colon or a comma (seen with 1.4.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from mpigraft.engines.mounts import OWNER, dropped, kept, mounts, present
+from mpigraft.engines.parts import Part, fields, flat
+from mpigraft.env import ENV
+from mpigraft.knowledge.table import version
+from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Seat
+
+if TYPE_CHECKING:
+    from mpigraft.guest import Guest
+
+KINDS: tuple[GuestKind, ...] = (GuestKind.FOLDER, GuestKind.SIF)
+PROGRAMS: tuple[str, ...] = ("apptainer", "singularity")
+KEEPS_FILES = True
+PLACE = "/.mpigraft"
+# The engine's own needs, which the container gets its own values of.
+NEEDED = (*OWNER, "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+SETTINGS = ("CONFIGDIR", "CACHEDIR", "TMPDIR")
+
+
+def place(guest: Guest) -> str:
+    """Anywhere: a missing mount point is made in a layer over the image."""
+    del guest
+    return PLACE
+
+
+def words(plan: GraftPlan, seat: Seat) -> tuple[str, ...]:
+    return flat(options(plan, seat, present(mounts(plan, seat))))
+
+
+def rows(plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
+    del plan
+    return kept(seat, *(f"{p}_{s}" for p in ("APPTAINER", "SINGULARITY") for s in SETTINGS))
+
+
+def shares(plan: GraftPlan, seat: Seat) -> str:
+    del plan
+    if seat.root:
+        return "no user namespaces: single-copy shared memory (CMA) works"
+    if _shares(seat):
+        return "one container for the ranks of a node: single-copy shared memory (CMA) works"
+    if seat.ranks_per_node == 1:
+        return "a container for the one rank of a node"
+    return (
+        "each rank has a container of its own: unless the engine is setuid, single-copy shared "
+        "memory (CMA) is lost; Apptainer 1.3 and later keep it (--sharens)"
+    )
+
+
+def _shares(seat: Seat) -> bool:
+    """--sharens came with Apptainer 1.3; SingularityCE and Singularity 2 and 3 do not have it."""
+    return seat.ranks_per_node != 1 and _is_apptainer(seat) and version(seat.version) >= (1, 3)
+
+
+def _is_apptainer(seat: Seat) -> bool:
+    return not seat.version.endswith("-ce") and version(seat.version) < (2,)
+
+
+def options(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> tuple[Part, ...]:
+    """The words for these binds. Raises UsageError for a path that cannot be written."""
+    drops = [("-u", name) for name in dropped(plan, seat) if name not in NEEDED]
+    # --cwd came with Apptainer 1.2 and SingularityCE 4; --pwd is its older name.
+    new = version(seat.version) >= ((1, 2) if _is_apptainer(seat) else (4,))
+    return (
+        *((Part((ENV, *(word for drop in drops for word in drop))),) if drops else ()),
+        Part((seat.program, "--quiet", "exec", "--no-mount", "home,cwd")),
+        *((Part(("--sharens",)),) if _shares(seat) else ()),
+        *_bound(binds),
+        Part(("--cwd" if new else "--pwd", seat.cwd)),
+        Part((plan.guest.source,)),
+    )
+
+
+def _bound(binds: Sequence[Bind]) -> Iterator[Part]:
+    for bind in binds:
+        mode = () if bind.writable else ("ro",)
+        mount = fields("type=bind", f"source={bind.source}", f"destination={bind.target}", *mode)
+        yield Part(("--mount", mount), "" if bind.required else bind.source)
