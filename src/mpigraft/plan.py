@@ -7,11 +7,14 @@ say it in their own words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpigraft import elf
 from mpigraft.cache import file_digest
 from mpigraft.jsonout import digest, plain
+from mpigraft.knowledge.sonames import binding_of
 from mpigraft.model import (
     Bind,
     Copy,
@@ -20,6 +23,7 @@ from mpigraft.model import (
     GuestLabel,
     MpiAbi,
     Part,
+    Replace,
     Scope,
     Stamp,
 )
@@ -54,12 +58,14 @@ def plan(
     engine: str,
     natives: Natives,
     devices: Sequence[Bind] = (),
+    soname: str = "",
 ) -> GraftPlan:
     """The plan for `engine`, whose ranks see the graft folder at `injection.place`.
 
-    `abi` None is a guest with its own MPI: only our programs go in.
+    `abi` None is a guest with its own MPI: only our programs go in. `soname` is that of the
+    guest's own libmpi where it stays.
     """
-    copies = (*injection.copies, *_data(abi), *_programs(natives))
+    copies = (*injection.copies, *_data(abi), *_programs(natives, injection, soname))
     environment = _environment(injection, abi)
     over = tuple(sorted(injection.binds, key=lambda bind: bind.target))
     libmpi_copy = next(
@@ -102,9 +108,17 @@ def _data(abi: MpiAbi | None) -> tuple[Copy, ...]:
     return tuple(Copy(file.path, file.place, file.digest) for file in files)
 
 
-def _programs(natives: Natives) -> tuple[Copy, ...]:
-    both = ((natives.bench, BENCH), (natives.witness, WITNESS))
-    return tuple(Copy(str(path), name, file_digest(path)) for path, name in both)
+def _programs(natives: Natives, injection: Injection, libmpi: str) -> tuple[Copy, ...]:
+    """The benchmarks look for MPI in the graft, else under the name that the guest's own has
+    (Debian's libmpich.so.12); the witness needs nothing."""
+    bench = Copy(str(natives.bench), BENCH, file_digest(natives.bench), edit=True)
+    if injection.replace is Replace.MPI:
+        bench = replace(bench, rpath=f"{injection.place}/lib")
+    else:
+        needed = [n for n in elf.read(natives.bench).needed if binding_of(n)]
+        renamed = tuple((name, libmpi) for name in needed if libmpi and name != libmpi)
+        bench = replace(bench, renamed=renamed, edit=bool(renamed))
+    return bench, Copy(str(natives.witness), WITNESS, file_digest(natives.witness))
 
 
 def _environment(injection: Injection, abi: MpiAbi | None) -> tuple[EnvRow, ...]:

@@ -12,8 +12,8 @@ its parts share private symbols.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from mpigraft.abi import binding_of
@@ -33,15 +33,22 @@ MAX_STEPS = 1000
 
 
 def inject(
-    guest: Guest, abi: MpiAbi, *, replace: Replace, place: str, glibc: bool = True
+    guest: Guest,
+    abi: MpiAbi,
+    *,
+    replace: Replace,
+    place: str,
+    glibc: bool = True,
+    ours: Mapping[str, Path] | None = None,
 ) -> Injection:
     """What of `abi` goes under `guest`, whose ranks see the graft folder at `place`.
 
     `glibc` False leaves the guest's glibc where it is, and what it lacks stays in `unmet`. The
-    answer is always a whole one: whether it is good is for `check` to say.
+    answer is always a whole one: whether it is good is for `check` to say. `ours` are programs of
+    ours that go in too, {name below the graft folder: file}, and are to run as the guest's do.
     Raises ElfError or RootError for a program that cannot be read.
     """
-    growth = Growth(guest, abi, replace, place)
+    growth = Growth(guest, abi, replace, place, ours)
     growth.allow_glibc = glibc
     before = tuple(growth.load(path, grafted=False) for path in growth.subjects)
     growth.begin(before)
@@ -99,7 +106,7 @@ def _simulated(growth: Growth, before: Loaded, after: Loaded) -> Simulated:
 def _unbound(growth: Growth, before: Loaded, after: Loaded) -> Iterator[Unbound]:
     known = set(before.unbound())
     for loose in after.unbound():
-        if growth.ours(loose.by):
+        if growth.grafted(loose.by):
             if plain(loose) in growth.homes:  # else nobody has it at home either
                 yield loose
         elif loose not in known or MPI_SYMBOL.match(loose.symbol):
@@ -123,7 +130,7 @@ def _collisions(growth: Growth, after: Sequence[Loaded]) -> Iterator[Collision]:
     seen = dict(growth.guests)
     for one in after:
         for r in one.found:
-            if r.path and not growth.ours(r.path) and str(r.path) not in growth.over:
+            if r.path and not growth.grafted(r.path) and str(r.path) not in growth.over:
                 seen.setdefault(r.name, str(r.path))
     for name, path in sorted(seen.items()):
         library = growth.inside.get(name) or growth.offered.get(name)
@@ -150,7 +157,7 @@ def _libmpi(growth: Growth, after: Sequence[Loaded]) -> str:
     for one in after:
         for r in one.found:
             binding = binding_of(r.name)
-            if binding and binding.binding == "c" and r.path:
+            if binding and binding.language == "c" and r.path:
                 entry = growth.guest.root.find(str(r.path))
                 return entry.path if entry else str(r.path)
     return ""

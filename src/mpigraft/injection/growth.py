@@ -91,7 +91,7 @@ class Growth(View):
                 continue
             if r.path is None:
                 self.search = True
-            elif not self.ours(r.path) and (entry := self.guest.root.find(str(r.path))):
+            elif not self.grafted(r.path) and (entry := self.guest.root.find(str(r.path))):
                 self.over[entry.path] = library
                 self.guests.setdefault(r.name, entry.path)
         return (len(self.over), self.search) != (size, search)
@@ -124,7 +124,7 @@ class Growth(View):
     def loose(self, one: Loaded) -> Iterator[Unbound]:
         """Symbols that files of the host miss in the guest, and would not miss at home."""
         for unbound in one.unbound():
-            if self.ours(unbound.by) and plain(unbound) in self.homes:
+            if self.grafted(unbound.by) and plain(unbound) in self.homes:
                 yield unbound
 
     @cached_property
@@ -144,7 +144,7 @@ class Growth(View):
             return False
         self.choice[name] = LADDER[now]
         for path in _paths(name, after):
-            if not self.ours(path):
+            if not self.grafted(path):
                 self.guests.setdefault(name, path)
         if self.private(name):
             library = self.offered[name]

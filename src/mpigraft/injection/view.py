@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
+from mpigraft import elf
 from mpigraft.abi_elf import as_elf
 from mpigraft.elf import Elf
 from mpigraft.injection.values import Choice
@@ -46,10 +48,18 @@ class View:
     """A graft as it grows. `inside` is what its `lib` holds, by the name that is asked for;
     `over` is what lies over the guest's files, by their paths."""
 
-    def __init__(self, guest: Guest, abi: MpiAbi, replace: Replace, place: str) -> None:
+    def __init__(
+        self,
+        guest: Guest,
+        abi: MpiAbi,
+        replace: Replace,
+        place: str,
+        ours: Mapping[str, Path] | None = None,
+    ) -> None:
         self.guest, self.abi, self.replace, self.place = guest, abi, replace, place
         self.lib = f"{place}/lib"
-        self.subjects = (*guest.label.programs, *guest.libraries)
+        self.ours = {f"{place}/{name}": self._own(path) for name, path in (ours or {}).items()}
+        self.subjects = (*guest.label.programs, *guest.libraries, *self.ours)
         self.offered = {o.soname: o for o in abi.objects if not o.opened}
         self.plugins = tuple(
             o for o in abi.objects if o.opened and (replace is Replace.MPI or o.role is Role.NET)
@@ -62,6 +72,8 @@ class View:
 
     def load(self, program: str, *, grafted: bool) -> Loaded:
         """The program under the loader. Raises ElfError or RootError if it cannot be read."""
+        if program in self.ours and not grafted:
+            return Loaded(program, self.ours[program], ())
         if not grafted:
             environment = dict(self.guest.label.environment)
             found = closure(program, environment=environment, root=self.guest.root)
@@ -72,7 +84,8 @@ class View:
             root=Over(self.guest.root, self.files(), self.sources()),
             opened={self.abi.objects[0].soname: [self.path_of(p) for p in self.plugins]},
         )
-        return Loaded(program, self.guest.root.elf(program), found)
+        main = self.ours.get(program) or self.guest.root.elf(program)
+        return Loaded(program, main, found)
 
     def environment(self) -> dict[str, str]:
         """What ranks see, as far as the loader looks at it."""
@@ -86,6 +99,7 @@ class View:
         """What stands where; one file is one value, since the loader goes by inodes."""
         files = {f"{self.lib}/{self.file_name(n)}": self.elf(o) for n, o in self.inside.items()}
         files |= {self.path_of(p): self.elf(p) for p in self.plugins}
+        files |= self.ours
         return files | {path: self.elf(library) for path, library in self.over.items()}
 
     def sources(self) -> dict[str, Path]:
@@ -115,10 +129,14 @@ class View:
         folder = "glibc" if library.role is Role.LIBC else "lib"
         return f"{folder}/{self.soname(library)}"
 
+    def _own(self, path: Path) -> Elf:
+        """A program of ours: its copy looks into the graft first."""
+        return replace_fields(elf.read(path), rpath=self.lib, runpath=None)
+
     def path_of(self, plugin: AbiObject) -> str:
         return f"{self.place}/{self.name_of(plugin)}"
 
-    def ours(self, path: PurePath | str) -> bool:
+    def grafted(self, path: PurePath | str) -> bool:
         return str(path).startswith(f"{self.place}/")
 
     def private(self, name: str) -> bool:
