@@ -1,0 +1,285 @@
+"""A guest's own MPI, by its bytes: nothing of a guest is run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from mpigraft.elf import ElfError
+from mpigraft.knowledge import opened
+from mpigraft.knowledge.opened import Files
+from mpigraft.knowledge.sonames import binding_of
+from mpigraft.model import Family
+from mpigraft.resolve import Resolved, closure
+from mpigraft.roots import Root, RootError
+
+MAX_LIBRARY = 1 << 27  # bytes read of a library for its version; Debian's libmpich has 40 MiB
+MAX_PLUGINS = 4096
+DATE = rb"[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} [\d:]{8} \w{1,8} \d{4}"
+NUMBER = rb"(\d{1,4}\.\d{1,4}[\w.]{0,24})"
+
+# What stands in a libmpi, most particular first: an MPI built on MPICH has MPICH's words too.
+SIGNS: tuple[tuple[Family, bytes, tuple[bytes, ...]], ...] = (
+    (
+        Family.CRAY_MPICH,
+        b"CRAY MPICH",
+        (rb"CRAY MPICH version (\d+(?:\.\d+){0,2})",),
+    ),
+    (
+        Family.INTEL,
+        b"Intel(R) MPI Library",
+        (rb"\0(20\d\d(?:\.\d{1,3}){1,3})\0",),
+    ),
+    (
+        Family.MVAPICH,
+        b"MVAPICH",
+        (rb"\0(?=[234])" + NUMBER + rb"\0+" + DATE, DATE + rb"\0+(?=[234])" + NUMBER + rb"\0"),
+    ),
+    (
+        Family.OPENMPI,
+        b"Open MPI v%d.%d.%d",
+        (
+            rb"\0v?" + NUMBER + rb"\0+Open MPI\0+%s:version:repo\0",
+            rb"Open MPI [\w ]{1,60} component version ?" + NUMBER + rb"\0",
+        ),
+    ),
+    (
+        Family.MPICH,
+        b"MPICH Version:",
+        (DATE + rb"\0+" + NUMBER + rb"\0", rb"\0" + NUMBER + rb"\0+" + DATE + rb"\0"),
+    ),
+)
+LAUNCHERS = {
+    Family.OPENMPI: ("mpirun.openmpi", "mpirun", "mpiexec.openmpi", "mpiexec", "orterun"),
+    Family.MPICH: ("mpiexec.hydra", "mpiexec.mpich", "mpiexec", "mpirun.mpich", "mpirun"),
+    Family.INTEL: ("mpiexec.hydra", "mpiexec", "mpirun"),
+    Family.MVAPICH: ("mpiexec.hydra", "mpiexec", "mpirun_rsh"),
+    Family.CRAY_MPICH: ("mpiexec",),
+}
+LIBRARY_FOLDER = re.compile(r"(.*?)/(?:lib|lib64)(?:/[\w.+-]+)*?$")
+PMIX = re.compile(rb"OpenPMIx (\d{1,3}\.\d{1,3}\.\d{1,3}\w{0,8})")
+PMIX_COMPONENTS = {  # Open MPI before 5: what its component `pmix` can speak
+    re.compile(r"mca_pmix_(?:pmix|ext)(\d)x\.so"): "pmix",
+    re.compile(r"mca_pmix_ext(\d)?\.so"): "pmix",
+    re.compile(r"mca_pmix_(s1)\.so"): "pmi1",
+    re.compile(r"mca_pmix_(s2|cray)\.so"): "pmi2",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GuestMpi:
+    """The MPI that a guest's programs would run on if nothing were grafted."""
+
+    family: Family | None  # None: its bytes say nothing that is known
+    version: str  # empty: not found in its bytes
+    soname: str
+    libmpi: str  # path inside, as the loader spells it
+    launcher: str  # path inside; empty: none was found
+    pmi: tuple[str, ...]  # what it can speak: pmix, pmi2, pmi1
+    pmix: str = ""  # version of its libpmix, where it says so
+    plugins: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (opener's soname, paths inside)
+
+
+def find(root: Root, subjects: Sequence[str], environment: Mapping[str, str]) -> GuestMpi | None:
+    """The first libmpi that the loader would take for one of these files. Raises ElfError."""
+    for subject in subjects:
+        found = closure(subject, environment=environment, root=root)
+        libmpi = next((r for r in found if r.path is not None and _is_libmpi(r)), None)
+        if libmpi is not None:
+            return _describe(root, libmpi, found)
+    return None
+
+
+def needs(root: Root, program: str) -> bool:
+    """Whether a program needs an MPI library by name, found or not. Raises ElfError."""
+    found = closure(program, environment={}, root=root)
+    return any(binding_of(r.name) or binding_of(r.soname) for r in found)
+
+
+def _is_libmpi(one: Resolved) -> bool:
+    binding = binding_of(one.soname) or binding_of(one.name)
+    return binding is not None and binding.language == "c"
+
+
+def _describe(root: Root, libmpi: Resolved, found: Sequence[Resolved]) -> GuestMpi:
+    path = str(libmpi.path)
+    data = _bytes(root, path)
+    family, version = identify(data)
+    plugins = opened_in(root, found, family)
+    names = [PurePosixPath(p).name for paths in plugins.values() for p in paths]
+    pmix = next((r for r in _all(root, found, plugins) if r[0].startswith("libpmix.so")), None)
+    return GuestMpi(
+        family=family,
+        version=version,
+        soname=libmpi.soname,
+        libmpi=path,
+        launcher=_launcher(root, path, family),
+        pmi=_pmi(family, data, names, _imports(libmpi), has_pmix=pmix is not None),
+        pmix=_pmix_version(root, pmix[1]) if pmix else "",
+        plugins=tuple(plugins.items()),
+    )
+
+
+def identify(data: bytes) -> tuple[Family | None, str]:
+    """Family and version by the bytes of a libmpi; an empty version where they do not say."""
+    for family, sign, patterns in SIGNS:
+        if sign in data:
+            for pattern in patterns:
+                if hit := re.search(pattern, data):
+                    return family, _released(hit[1].decode("ascii"), data)
+            return family, ""
+    return None, ""
+
+
+def _released(version: str, data: bytes) -> str:
+    """Open MPI's 5.0.11 says v5.0.11rc1 of its sources, and 5.0.11 of itself."""
+    plain = re.match(r"\d+(\.\d+)*", version)
+    if plain and plain[0] != version and b"\0" + plain[0].encode() + b"\0" in data:
+        return plain[0]
+    return version
+
+
+def _bytes(root: Root, path: str) -> bytes:
+    try:
+        return root.read(path, MAX_LIBRARY)
+    except RootError:
+        return b""
+
+
+# ------------------------------------------------------------------ what it opens by name
+
+
+def opened_in(
+    root: Root, found: Sequence[Resolved], family: Family | None
+) -> dict[str, tuple[str, ...]]:
+    """{opener's soname: paths inside} of what the libraries of a closure open by name, by the
+    same knowledge as for a host's MPI. What plugins open in their turn is there too."""
+    places = {r.soname: str(r.path) for r in found if r.path is not None}
+    libmpi = next((str(r.path) for r in found if r.path is not None and _is_libmpi(r)), "")
+    fixed = {
+        "prefix": _prefixes(root, libmpi),
+        "system": tuple(_folder(p) for n, p in places.items() if n.startswith("libc.so.")),
+    }
+    openers = list(places.items())
+    done: set[str] = set()
+    plugins: dict[str, tuple[str, ...]] = {}
+    for soname, path in openers:  # grows while it is walked
+        for row in opened.concerning(soname, family):
+            if row.id in done:
+                continue
+            done.add(row.id)
+            facts = {**fixed, "dir": _folders(root, path)}
+            hits = tuple(_first(root, row.plugins, facts))[:MAX_PLUGINS]
+            if hits:
+                plugins[soname] = tuple(dict.fromkeys((*plugins.get(soname, ()), *hits)))
+            for hit in hits:
+                openers += _new(root, hit, places)
+    return plugins
+
+
+def _new(root: Root, plugin: str, places: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """What a plugin brings that is not there yet, and itself."""
+    try:
+        below = closure(plugin, environment={}, root=root)
+    except (ElfError, RootError):
+        return
+    yield PurePosixPath(plugin).name, plugin
+    for r in below:
+        if r.path is not None and r.soname not in places:
+            places[r.soname] = str(r.path)
+            yield r.soname, str(r.path)
+
+
+def _first(root: Root, files: Files, facts: Mapping[str, tuple[str, ...]]) -> list[str]:
+    for template in files.folders:
+        for folder in opened.expanded(template, facts):
+            hits = [f"{folder}/{n}" for n in root.names(folder) if files.names.fullmatch(n)]
+            if hits:
+                return hits
+    return []
+
+
+def _folders(root: Root, path: str) -> tuple[str, ...]:
+    """The folder of a library, as it is spelled and with links resolved."""
+    entry = root.find(path)
+    real = (_folder(entry.path),) if entry else ()
+    return tuple(dict.fromkeys((_folder(path), *real)))
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def _prefixes(root: Root, libmpi: str) -> tuple[str, ...]:
+    """Where an MPI seems to be installed: above the `lib` that its libmpi lies in."""
+    if not libmpi:
+        return ()
+    folders = _folders(root, libmpi)[::-1]  # /lib is /usr/lib as a rule, and the latter is meant
+    hits = (LIBRARY_FOLDER.fullmatch(folder) for folder in folders)
+    return tuple(dict.fromkeys(hit[1] or "/" for hit in hits if hit))
+
+
+# ------------------------------------------------------------------ how it is started
+
+
+def _launcher(root: Root, libmpi: str, family: Family | None) -> str:
+    names = LAUNCHERS[family] if family else ()
+    for prefix in (*_prefixes(root, libmpi), "/usr"):
+        for name in names:
+            entry = root.find(f"{prefix.rstrip('/')}/bin/{name}")
+            if entry is not None and entry.kind == "file" and entry.mode & 0o111:
+                return f"{prefix.rstrip('/')}/bin/{name}"
+    return ""
+
+
+def _all(
+    root: Root, found: Sequence[Resolved], plugins: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, str]]:
+    """(soname, path) of the closure, then of what its plugins need."""
+    places = {r.soname: str(r.path) for r in found if r.path is not None}
+    yield from tuple(places.items())
+    for paths in plugins.values():
+        for path in paths:
+            if "pmix" in path:
+                yield from _new(root, path, places)
+
+
+def _imports(libmpi: Resolved) -> frozenset[str]:
+    try:
+        return frozenset(s.name for s in libmpi.elf.imported) if libmpi.elf else frozenset()
+    except ElfError:
+        return frozenset()
+
+
+def _pmi(
+    family: Family | None,
+    data: bytes,
+    plugins: Sequence[str],
+    imports: frozenset[str],
+    *,
+    has_pmix: bool,
+) -> tuple[str, ...]:
+    """What an MPI can speak with whatever starts it, best first.
+
+    Open MPI: its PMIx, built in or as components. MPICH and its kin: the words of the protocols
+    themselves (`initack` of PMI-1, `fullinit` of PMI-2), or functions asked of another library.
+    """
+    found = set()
+    if family is Family.OPENMPI:
+        names = [kind for p, kind in PMIX_COMPONENTS.items() if any(map(p.fullmatch, plugins))]
+        found = {*names, *(["pmix"] if has_pmix or b"PMIx_Init" in data else [])}
+    else:
+        spoken = {
+            "pmix": "PMIx_Init" in imports or has_pmix,
+            "pmi2": "PMI2_Init" in imports or b"fullinit" in data,
+            "pmi1": "PMI_Init" in imports or b"initack" in data,
+        }
+        found = {kind for kind, yes in spoken.items() if yes}
+    return tuple(kind for kind in ("pmix", "pmi2", "pmi1") if kind in found)
+
+
+def _pmix_version(root: Root, path: str) -> str:
+    said = PMIX.search(_bytes(root, path))
+    return said[1].decode("ascii") if said else ""
