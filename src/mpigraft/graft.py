@@ -1,0 +1,185 @@
+"""From a guest and a host MPI to a plan: examine, inject, judge, decide. Nothing is started.
+
+This is what `check`, `plan`, `run` and `bench` share, so that what one of them says of a pair the
+others say too.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from dataclasses import replace as with_fields
+from pathlib import Path
+
+from mpigraft import abi as abis
+from mpigraft import check, engines, guest
+from mpigraft.engines.devices import devices
+from mpigraft.errors import AnswerIsNo, MissingError, UsageError
+from mpigraft.guest import Guest
+from mpigraft.injection import Injection, inject
+from mpigraft.model import Family, Fit, GraftPlan, Level, Machine, MpiAbi, MpiInstall, Replace
+from mpigraft.natives import Natives, natives
+from mpigraft.plan import BENCH, plan
+from mpigraft.sources.install import abi_of
+
+PLACE = "/.mpigraft"  # of a check, which is for no engine
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked of a graft."""
+
+    replace: Replace = Replace.MPI
+    engine: str = ""  # empty: the first that is here and can start such a guest
+    glibc: bool = True  # False: the guest's glibc stays, whatever it lacks
+    force: bool = False  # plan what the check refuses
+    native_build: str = "prebuilt"
+
+
+def fit(on: Guest, abi: MpiAbi, machine: Machine | None, wanted: Wanted) -> Fit:
+    """The verdict on `abi` under a guest, for ranks on `machine` where that is known."""
+    return _judged(on, abi, machine, wanted, PLACE, None)[0]
+
+
+def _judged(
+    on: Guest,
+    abi: MpiAbi,
+    machine: Machine | None,
+    wanted: Wanted,
+    place: str,
+    programs: Natives | None,
+) -> tuple[Fit, Injection]:
+    ours = {BENCH: programs.bench} if programs and wanted.replace is Replace.MPI else None
+    found = inject(on, abi, replace=wanted.replace, place=place, glibc=wanted.glibc, ours=ours)
+    return check.judge(on, abi, found, own=guest.mpi_of(on), machine=machine), found
+
+
+def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> GraftPlan:
+    """The plan for `mpi` under a guest on this machine.
+
+    Raises AnswerIsNo for a pair that the check refuses, unless it is forced; UsageError for an
+    engine that cannot start such a guest; MissingError when no engine is here.
+    """
+    engine = chosen(on, wanted.engine)
+    abi = abis.of(mpi)
+    served = mpi if wanted.replace is Replace.MPI else installed(on)
+    programs = natives(served, on.label.architecture, wanted.native_build)
+    place = engines.ENGINES[engine].place(on)
+    verdict, found = _judged(on, abi, machine, wanted, place, programs)
+    if not verdict.ok and not wanted.force:
+        raise refused(verdict)
+    return plan(
+        on.label,
+        abi,
+        found,
+        verdict.parts,
+        engine=engine,
+        natives=programs,
+        devices=devices(machine),
+        soname=served.soname,
+    )
+
+
+def own(on: Guest, machine: Machine, wanted: Wanted) -> tuple[MpiInstall, GraftPlan]:
+    """The guest with its own MPI and its own launcher, and the plan that puts only our programs
+    in. Raises MissingError when it has none."""
+    engine = chosen(on, wanted.engine)
+    mpi = installed(on)
+    nothing = Injection(
+        replace=Replace.NOTHING,
+        place=engines.ENGINES[engine].place(on),
+        copies=(),
+        binds=(),
+        environment=(),
+        glibc=False,
+        glibc_lacking=(),
+        programs=(),
+        collisions=(),
+        absent=(),
+        closed=(),
+        libmpi=str(mpi.libmpi),
+        inputs=(),
+    )
+    made = plan(
+        on.label,
+        None,
+        nothing,
+        (),
+        engine=engine,
+        natives=natives(mpi, on.label.architecture, wanted.native_build),
+        devices=devices(machine),
+        soname=mpi.soname,
+    )
+    return mpi, with_fields(made, mpi=mpi.id)
+
+
+def installed(on: Guest) -> MpiInstall:
+    """The guest's own MPI as an install; its paths are those inside. Raises MissingError where
+    there is none, or none that is known and has a launcher."""
+    found = guest.mpi_of(on)
+    if found is None or found.family is None or not found.version:
+        raise MissingError(
+            f"{on.label.name} has no MPI of its own that is known",
+            why="its programs find no libmpi, or one that does not say what it is",
+        )
+    if not found.launcher:
+        raise MissingError(f"{on.label.name} has no launcher for its {found.family}")
+    entry = on.root.find(found.libmpi)
+    libmpi = Path(entry.path if entry else found.libmpi)
+    return MpiInstall(
+        id=f"{found.family}@{found.version}",
+        family=found.family,
+        version=found.version,
+        abi=abi_of(found.family, found.soname),
+        soname=found.soname,
+        prefix=libmpi.parent,
+        libmpi=libmpi,
+        launcher=Path(found.launcher),
+        launcher_kind=_launcher_kind(found.family, found.version),
+        launcher_version=found.version,
+        wrappers=(),
+        library_version="",
+        libfabric=None,
+        ucx=None,
+        device="",
+        components=(),
+        environment=(),
+        source="guest",
+        found=(f"in {on.label.name}",),
+        usable=True,
+    )
+
+
+def _launcher_kind(family: Family, version: str) -> str:
+    if family is not Family.OPENMPI:
+        return "hydra"
+    return "prrte" if int(version.partition(".")[0]) >= 5 else "orte"
+
+
+def refused(verdict: Fit) -> AnswerIsNo:
+    """The error for a pair that does not fit: the worst finding, and how many more there are."""
+    wrong = [f for f in verdict.findings if f.level is Level.ERROR]
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    name = verdict.guest.name
+    return AnswerIsNo(
+        f"{verdict.mpi} does not fit under {name}: {wrong[0].seen}{more}",
+        why=wrong[0].why,
+        mend=wrong[0].mend or f"`mpigraft check {name} --mpi {verdict.mpi}` says all",
+    )
+
+
+def chosen(on: Guest, wish: str) -> str:
+    """The engine that was wished for, else the first that is here and can start such a guest.
+    Raises UsageError, MissingError."""
+    if not wish:
+        return engines.choose(on.label.kind, os.environ)
+    engine = engines.ENGINES.get(wish)
+    if engine is None:
+        raise UsageError(f"no engine {wish!r}", mend=f"one of {', '.join(engines.ENGINES)}")
+    if on.label.kind not in engine.KINDS:
+        able = [name for name, e in engines.ENGINES.items() if on.label.kind in e.KINDS]
+        raise UsageError(
+            f"{wish} does not start a guest that is a {on.label.kind}",
+            mend=f"use one of {', '.join(able)}, or unpack it into a folder",
+        )
+    return wish
