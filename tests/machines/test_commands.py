@@ -45,8 +45,9 @@ def test_the_document_is_all_that_stdout_has(tmp_path: Path) -> None:
     jsonschema.validate(told, json.loads(SCHEMA.read_text()))
     (mpi,) = (m for m in told["mpis"] if m["prefix"] == str(sound))
     assert (mpi["id"], mpi["launcher_version"]) == ("mpich@4.2.2", "4.2.2")
-    assert "MPI_Get_library_version" in mpi["abi_facts"]["exported"]
-    assert mpi["abi_facts"]["closure"][0]["soname"] == "libmpi.so.12"
+    libmpi = mpi["abi_facts"]["objects"][0]
+    assert "MPI_Get_library_version" in libmpi["exported"]
+    assert (libmpi["soname"], libmpi["role"]) == ("libmpi.so.12", "mpi")
     (broken,) = (m for m in told["mpis"] if m["prefix"] == str(crash))
     assert not broken["usable"]
     assert "signal 6" in broken["reason"]

@@ -22,7 +22,7 @@ INTERNAL = ("ofi_hook_", "off_coll", "ofi_mrail", "ofi_rxd")  # providers that n
 def command(
     as_json: Annotated[bool, typer.Option("--json", help="A document for other tools.")] = False,
     abi: Annotated[
-        bool, typer.Option("--abi", help="With --json: symbols, versions and digests of each MPI.")
+        bool, typer.Option("--abi", help="With --json: all that `check --machine` needs of each MPI.")
     ] = False,
 ) -> None:
     """Show every MPI here, how it was found, and what it can run over.
@@ -63,19 +63,16 @@ def as_document(machine: Machine, *, abi: bool = False) -> dict[str, Any]:
 
 
 def _abi_facts(mpi: MpiInstall) -> dict[str, Any] | None:
-    from mpigraft import env
-    from mpigraft.elf import ElfError
+    """What `check --machine` reads elsewhere; None for an MPI that is not usable, or that went
+    away since it was probed."""
+    from mpigraft import abi
+    from mpigraft.errors import MissingError
     from mpigraft.jsonout import plain
-    from mpigraft.model import Scope
-    from mpigraft.resolve import abi_facts
 
-    if mpi.libmpi is None or not mpi.usable:
-        return None
-    environment = env.apply(env.base(), mpi.environment, Scope.RANK)
     try:
-        facts: dict[str, Any] = plain(abi_facts(mpi.libmpi, environment))
-    except (OSError, ElfError):
-        return None  # it went away, or is being replaced, since it was probed
+        facts: dict[str, Any] = plain(abi.of(mpi))
+    except MissingError:
+        return None
     return facts
 
 
