@@ -7,20 +7,21 @@ whom, whether a network is reached at all. So `check` and `plan` cannot disagree
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpigraft.check import beside, here, interface, languages, linkage
 from mpigraft.check.case import Case, Judge, unseen
-from mpigraft.model import Fit, Level, Machine, MpiAbi, Part
+from mpigraft.model import Fit, Level, Machine, MpiAbi
 
 if TYPE_CHECKING:
     from mpigraft.guest import Guest, GuestMpi
-    from mpigraft.injection import Injection
+    from mpigraft.injection import Injection, Simulated
 
-# In this order; where one of GATES says no, the parts behind it would only repeat it.
-PARTS: dict[str, Judge] = {
-    "architecture": interface.architecture,
-    "abi": interface.abi,
+# In this order. Programs that fail at FIRST are left out of REST, which would only repeat it.
+FIRST: dict[str, Judge] = {"architecture": interface.architecture, "abi": interface.abi}
+REST: dict[str, Judge] = {
     "sonames": interface.sonames,
     "symbols": linkage.symbols,
     "versions": linkage.versions,
@@ -32,7 +33,6 @@ PARTS: dict[str, Judge] = {
     "devices": here.devices,
     "gpu": here.gpu,
 }
-GATES = {"architecture": "another architecture", "abi": "another ABI"}
 
 
 def judge(
@@ -50,10 +50,36 @@ def judge(
     be read.
     """
     case = Case(guest, own, abi, injection, machine)
-    parts: list[Part] = []
-    shut = ""
-    for name, look in PARTS.items():
-        parts.append(unseen(name, shut) if shut else look(case))
-        if name in GATES and parts[-1].level is Level.ERROR:
-            shut = GATES[name]
+    parts = [look(case) for look in FIRST.values()]
+    left = [one for one in injection.programs if interface.comparable(case, one)]
+    if left:
+        case = Case(guest, own, abi, _only(injection, left), machine)
+        parts += [look(case) for look in REST.values()]
+    else:
+        bad = [part.name for part in parts if part.level is Level.ERROR] or ["program"]
+        parts += [unseen(name, f"see {bad[0]}") for name in REST]
     return Fit(guest.label, abi.mpi.id, injection.replace, tuple(parts))
+
+
+def fitting(
+    guest: Guest,
+    abi: MpiAbi,
+    injection: Injection,
+    *,
+    own: GuestMpi | None = None,
+    machine: Machine | None = None,
+) -> tuple[str, ...]:
+    """Programs that fit when they are looked at one by one: what is wrong with one of an image's
+    is nothing to another. As `judge`, whose arguments and errors it has."""
+    return tuple(
+        one.program
+        for one in injection.programs
+        if judge(guest, abi, _only(injection, [one]), own=own, machine=machine).ok
+    )
+
+
+def _only(injection: Injection, programs: Sequence[Simulated]) -> Injection:
+    """What an injection for many programs says of some of them."""
+    asked = {r.name for one in programs for r in one.before}
+    absent = tuple((name, by) for name, by in injection.absent if name in asked)
+    return replace(injection, programs=tuple(programs), absent=absent)

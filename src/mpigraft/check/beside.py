@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpigraft.check.case import Case, base, count, mapped, part, some
-from mpigraft.knowledge.sonames import role_of
-from mpigraft.model import Finding, Level, Part, Role
+from mpigraft.check.case import Case, base, count, part, some
+from mpigraft.model import Finding, Level, Part
 
 SAID = {
-    "host": ("the host's is put over the guest's", "host-over-guest"),
-    "guest": ("the guest's serves the host's libraries too", "guest-serves"),
-    "private": ("the host's libraries get a copy of their own", "private-copy"),
+    "host": ("the host's is taken", "host-over-guest"),
+    "guest": ("the guest's serves both", "guest-serves"),
+    "private": ("each side has its own", "private-copy"),
 }
 
 
 def collisions(case: Case) -> Part:
-    both = count(len(case.injection.collisions), "library", "libraries")
-    fine = f"{both} on both sides, each settled" if case.injection.collisions else "none"
+    found = case.injection.collisions
+    counts = [
+        (sum(c.choice.value == choice for c in found), said) for choice, (said, _) in SAID.items()
+    ]
+    told = ", ".join(f"of {number} {said}" for number, said in counts if number)
+    fine = f"{count(len(found), 'library', 'libraries')} on both sides: {told}" if found else "none"
     return part("collisions", fine, (*_mixed(case), *_settled(case)))
 
 
@@ -35,24 +38,20 @@ def _settled(case: Case) -> Iterator[Finding]:
 
 
 def _mixed(case: Case) -> Iterator[Finding]:
-    """Parts of the guest's own MPI that would be loaded beside the host's."""
-    if not case.whole:
+    """Two MPIs in one process. Where the host lacks a binding, that is the news, not this."""
+    if not case.whole or case.injection.absent:
         return
-    mixed: dict[str, list[str]] = {}
-    for one in case.injection.programs:
-        for r in mapped(one.after):
-            kept = r.path is not None and not (r.elf is not None and case.ours(r.elf.name))
-            if kept and role_of(r.soname) is Role.MPI:
-                mixed.setdefault(r.soname, []).append(f"{r.path}, needed by {r.needed_by}")
-    if mixed:
+    kept = [r for one in case.injection.programs for r in case.kept(one)]
+    if kept:
         yield Finding(
             Level.ERROR,
             "two-mpis",
-            f"parts of the guest's own MPI would be loaded beside the host's: {some(mixed)}",
+            "parts of the guest's own MPI would be loaded beside the host's: "
+            + some(r.soname for r in kept),
             "symbols of one would be bound to the other: crashes, or a world of one",
             "take a host MPI that has all the bindings that the program needs, or leave the "
             "guest's MPI and replace what it runs over: --replace libfabric",
-            tuple(dict.fromkeys(line for lines in mixed.values() for line in lines)),
+            tuple(dict.fromkeys(f"{r.path}, needed by {r.needed_by}" for r in kept)),
         )
 
 

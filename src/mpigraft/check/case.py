@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from mpigraft.elf import Elf, ElfError
-from mpigraft.knowledge.sonames import Binding, binding_of
-from mpigraft.model import Finding, Level, Machine, MpiAbi, Part, Replace
+from mpigraft.knowledge.sonames import Binding, binding_of, role_of
+from mpigraft.model import Finding, Level, Machine, MpiAbi, Part, Replace, Role
 from mpigraft.resolve import Resolved, Rule
 from mpigraft.root import RootError
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mpigraft.injection import Injection, Simulated
 
 ORDER = (Level.INFO, Level.WARNING, Level.ERROR)
-NAMED = 8  # lines of evidence that a person is shown of one finding; JSON has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +34,13 @@ class Case:
     @property
     def mpi(self) -> str:
         return self.abi.mpi.id
+
+    @property
+    def own_name(self) -> str:
+        """The guest's own MPI, as people say it."""
+        if self.own is None:
+            return "its own MPI"
+        return f"{self.own.family or 'unknown MPI'} {self.own.version}".strip()
 
     @property
     def whole(self) -> bool:
@@ -59,6 +65,13 @@ class Case:
         for r in mapped(one.before):
             if r.elf is not None and not self.of_mpi(r.name) and not self.of_mpi(r.soname):
                 yield r.elf
+
+    def kept(self, one: Simulated) -> Iterator[Resolved]:
+        """Parts of the guest's own MPI that would be loaded beside the host's."""
+        for r in mapped(one.after):
+            theirs = r.elf is not None and not self.ours(r.elf.name)
+            if theirs and role_of(r.soname) is Role.MPI:
+                yield r
 
     def of_mpi(self, name: str) -> bool:
         return binding_of(name) is not None
@@ -100,6 +113,11 @@ def some(names: Iterable[str], most: int = 3) -> str:
     all_of_them = list(dict.fromkeys(names))
     more = len(all_of_them) - most
     return ", ".join(all_of_them[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def verb(many: Iterable[object], one: str, several: str) -> str:
+    """needs, need."""
+    return one if len(set(many)) == 1 else several
 
 
 def base(path: object) -> str:

@@ -17,47 +17,43 @@ UCX_NETWORK = ("rc", "dc", "ud", "mlx5", "verbs", "gga", "srd")  # transports th
 def pmi(case: Case) -> Part:
     """The launcher that starts ranks, and whether these find each other under it."""
     mpi = case.abi.mpi
-    if case.whole:
-        family, release, spoken = mpi.family.value, mpi.version, ()
-    elif case.own is not None:
-        family, release, spoken = str(case.own.family), case.own.version, case.own.pmi
-    else:
-        return unseen("pmi", "the guest has no MPI of its own")
     launcher = mpi.launcher_kind
-    if not launcher or mpi.launcher is None:
-        return part("pmi", "", [_no_launcher(case)])
+    if mpi.launcher is None:
+        return part("pmi", "the scheduler's launcher starts the ranks", [_no_launcher(case)])
     if case.whole:  # an MPI and its own launcher
         return part("pmi", f"{mpi.id}'s own {launcher} starts its ranks", ())
-    known = fit.world(launcher, family, release, spoken)
-    ranks = f"{family} {release}"
+    if case.own is None:
+        return unseen("pmi", "the guest has no MPI of its own")
+    known = fit.world(launcher, str(case.own.family), case.own.version, case.own.pmi)
     if known is None:
-        return part("pmi", "", [_untried(case, ranks, spoken)])
+        return part("pmi", "", [_untried(case, case.own.pmi)])
     if known.alone:
-        return part("pmi", "", [_alone(case, ranks)])
-    return part("pmi", f"{mpi.id}'s {launcher} starts the guest's {ranks}", ())
+        return part("pmi", "", [_alone(case)])
+    return part("pmi", f"{mpi.id}'s {launcher} starts the guest's {case.own_name}", ())
 
 
-def _alone(case: Case, ranks: str) -> Finding:
+def _alone(case: Case) -> Finding:
+    mpi, ranks = case.abi.mpi, f"the guest's {case.own_name}"
     own = case.own.launcher if case.own else ""
-    there = f" (the guest's own is {own})" if own else ""
+    there = f" (its own is {own})" if own else ""
     return Finding(
         Level.ERROR,
         "world-of-one",
-        f"under {case.mpi}'s {case.abi.mpi.launcher_kind} each rank of the guest's {ranks} would "
-        "be 0 of 1",
+        f"under {mpi.id}'s {mpi.launcher_kind} each rank of {ranks} would be 0 of 1",
         "the two speak different PMI: every rank runs the whole job alone, with exit code 0 and "
         "no message",
-        f"--replace mpi puts {case.mpi} under the program; or name a host MPI whose launcher "
-        f"starts {ranks}{there}; under Slurm: srun --mpi=pmix for Open MPI, --mpi=pmi2 for MPICH",
+        f"--replace mpi puts {mpi.id} under the program; or name a host MPI whose launcher starts "
+        f"{ranks}{there}; under Slurm: srun --mpi=pmix for Open MPI, --mpi=pmi2 for MPICH",
     )
 
 
-def _untried(case: Case, ranks: str, spoken: tuple[str, ...]) -> Finding:
+def _untried(case: Case, spoken: tuple[str, ...]) -> Finding:
+    mpi = case.abi.mpi
     speaks = f" It speaks {', '.join(spoken)}." if spoken else ""
     return Finding(
         Level.WARNING,
         "pmi-unknown",
-        f"whether {case.mpi}'s {case.abi.mpi.launcher_kind} starts ranks of {ranks} is not known",
+        f"whether {mpi.id}'s {mpi.launcher_kind} starts ranks of {case.own_name} is not known",
         f"ranks that do not find each other are each 0 of 1, with exit code 0.{speaks}",
         "`mpigraft run` counts the ranks, and ends with exit 5 when they are not one world",
     )

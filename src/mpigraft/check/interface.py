@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mpigraft.check.case import Case, base, mapped, part, some
 from mpigraft.knowledge import fit
-from mpigraft.knowledge.sonames import Binding, binding_of
+from mpigraft.knowledge.sonames import binding_of
 from mpigraft.knowledge.table import version
 from mpigraft.model import Abi, Finding, Level, Part, Replace, Role
 
@@ -65,21 +65,18 @@ def _oci(machine: str) -> str:
 def abi(case: Case) -> Part:
     """Family and ABI: what programs were built for, and what the host MPI offers."""
     if case.injection.replace is Replace.MPI:
-        wanted = sorted({b.abi for one in case.injection.programs for b in _c(case, one)})
+        wanted = sorted(
+            {b.abi for one in case.injection.programs for b in case.bindings(one).values()}
+        )
         fine = f"{', '.join(wanted)}: {some(NAMES.get(name, name) for name in wanted)}"
         return part("abi", fine, _abi(case))
-    own = f"{case.own.family} {case.own.version}".strip() if case.own else "its own MPI"
-    return part("abi", f"the guest keeps {own}", _kept(case))
-
-
-def _c(case: Case, one: Simulated) -> list[Binding]:
-    return list(case.bindings(one).values())
+    return part("abi", f"the guest keeps {case.own_name}", _kept(case))
 
 
 def _abi(case: Case) -> Iterator[Finding]:
     if not case.injection.programs:
         yield _no_program(case)
-    offered = {b.abi for o in case.abi.objects if (b := binding_of(o.soname))}
+    offered = _offered(case)
     differing: dict[str, list[str]] = {}
     for one in case.injection.programs:
         wanted = {b.abi: name for name, b in reversed(case.bindings(one).items())}
@@ -161,7 +158,7 @@ def _promise(case: Case) -> Iterator[Finding]:
         yield Finding(
             Level.WARNING,
             "abi-unpromised",
-            f"the guest has Open MPI {case.own.version}, {case.mpi} is to run its programs",
+            f"the guest has {case.own_name}, and {case.mpi} is to run its programs",
             "Open MPI promises its ABI to programs of the same and of the last major release only",
             "symbols and versions were compared; what constants and structures mean was not: try "
             "the program's own tests, or take a host MPI of the guest's release",
@@ -189,6 +186,20 @@ def _kept(case: Case) -> Iterator[Finding]:
             "--replace mpi puts the host's whole MPI in",
             tuple(sorted(network)),
         )
+
+
+def comparable(case: Case, one: Simulated) -> bool:
+    """Whether a program has the host's architecture and an ABI that the host MPI offers."""
+    facts = case.elf(one.program)
+    machine = facts.machine if facts else case.guest.label.architecture
+    if machine != case.abi.objects[0].machine:
+        return False
+    wanted = {binding.abi for binding in case.bindings(one).values()}
+    return not case.whole or len(wanted) == 1 and wanted <= _offered(case)
+
+
+def _offered(case: Case) -> set[str]:
+    return {b.abi for o in case.abi.objects if (b := binding_of(o.soname))}
 
 
 # ------------------------------------------------------------------ library names

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mpigraft.check.case import Case, base, count, part, some
+from mpigraft.check.case import Case, base, count, part, some, verb
 from mpigraft.knowledge import fit
 from mpigraft.knowledge.sonames import binding_of
 from mpigraft.model import AbiObject, Finding, Level, Part
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 # MPI::Comm in C++, and what Open MPI's C++ binding needs of its libmpi.
 CXX = re.compile(r"_ZNK?3MPI|_ZT[VIS]N3MPI|ompi_(mpi_cxx_|op_set_cxx_|mpi_errors_throw_)")
+HAVE_CXX = {
+    "ompi": "Open MPI 4.1 configured with --enable-mpi-cxx",
+    "mpich": "Intel MPI, or MPICH configured with --enable-cxx",
+    "mpi-abi": "none of this ABI has",
+}
 FORTRAN = re.compile(r"p?mpix?_\w*_*$|P?MPIX?_[A-Z0-9_]+$|__mpi\w*_MOD_|mpi\w*_mp_|_QMmpi")
 MODERN = re.compile(r"p?mpix?_\w+_f08(ts)?_|\w*mpi_f08", re.IGNORECASE)
 # Fortran's constants are addresses: of common blocks that a program and its MPI share by name.
@@ -64,11 +69,12 @@ def _fortran(case: Case, users: list[Elf]) -> Iterator[Finding]:
 
 def _absent(case: Case, absent: list[tuple[str, str]]) -> Finding:
     names = some(name for name, _ in absent)
+    users = [base(by) for _, by in absent]
+    who = f"{some(users)} {verb(users, 'needs', 'need')}"
     return Finding(
         Level.ERROR,
         "fortran-absent",
-        f"{some(base(by) for _, by in absent)} needs {names}, and {case.mpi} was built without "
-        "Fortran",
+        f"{who} {names}, and {case.mpi} has no such Fortran bindings",
         "the guest's own bindings over another libmpi reach into structures that differ",
         "take a host MPI of the same family with Fortran bindings for the program's compiler: "
         "`mpigraft discover` lists what is here",
@@ -126,9 +132,9 @@ def _other_family(case: Case, modern: list[Elf]) -> Iterator[Finding]:
 
     Source: wiki.mpich.org, ABI Compatibility Initiative.
     """
-    if case.own is None or case.own.family == case.abi.mpi.family:
+    if case.own is None or case.own.family in (None, case.abi.mpi.family):
         return
-    both = f"built with {case.own.family} {case.own.version}, and {case.mpi} is of another family"
+    both = f"built with {case.own_name}, and {case.mpi} is of another family"
     if modern:
         yield Finding(
             Level.ERROR,
@@ -164,7 +170,7 @@ def _unbound(case: Case, lost: list[Unbound], code: str, language: str) -> Findi
         "the program ends at its start, or where it first calls one: undefined symbol",
         f"take a host MPI that has them: `mpigraft check {case.guest.label.source}` without --mpi "
         "tries every one of this machine",
-        (*names, *(f"needed by {by}" for by in users)),
+        (f"missing: {' '.join(names)}", *(f"needed by {by}" for by in users)),
     )
 
 
@@ -213,12 +219,13 @@ def _gone(case: Case, absent: list[tuple[str, str]], lost: list[Unbound]) -> Fin
     return Finding(
         Level.ERROR,
         "cxx-bindings",
-        f"{some(map(base, users))} needs {absent[0][0]}, MPI's C++ bindings, and {case.mpi} has "
-        "none",
+        f"{some(map(base, users))} {verb(users, 'needs', 'need')} {absent[0][0]}, MPI's C++ "
+        f"bindings, and {case.mpi} has none",
         "MPI-3.0 removed them in 2012, Open MPI 5 has none; the guest's own library needs parts "
         "of a libmpi that are gone: undefined symbol, exit 127",
-        "build the program anew with -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX and without "
-        f"-l{absent[0][0].removeprefix('lib').partition('.so')[0]} (no MPI:: in the sources is "
-        "needed for most), or take a host MPI that has them: Open MPI 4.1 with --enable-mpi-cxx",
+        "most programs are linked to them and do not use them: build anew with "
+        "-DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX and without "
+        f"-l{absent[0][0].removeprefix('lib').partition('.so')[0]}; or take a host MPI that has "
+        f"them: {HAVE_CXX[str(case.abi.mpi.abi)]}",
         lines,
     )

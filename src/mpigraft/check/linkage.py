@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from mpigraft.check.case import Case, base, count, part, some
+from mpigraft.check.case import Case, base, count, part, some, verb
 from mpigraft.check.languages import CXX, FORTRAN
 from mpigraft.model import Finding, Level, Part, Replace
 
@@ -48,8 +48,11 @@ def _symbols(case: Case) -> Iterator[Finding]:
     """One finding per set of symbols that are missing together."""
     sets: dict[tuple[bool, tuple[str, ...]], list[tuple[Simulated, Unbound]]] = {}
     for one in case.injection.programs:
+        # What the guest's own MPI misses beside the host's is no news: the two do not mix.
+        mixed = {r.elf.name for r in case.kept(one) if r.elf} if case.whole else set()
+        left = [u for u in one.unbound if u.by not in mixed and not _of_a_part(u.symbol)]
         for ours in (False, True):
-            lost = [u for u in one.unbound if case.ours(u.by) is ours and not _of_a_part(u.symbol)]
+            lost = [u for u in left if case.ours(u.by) is ours]
             if lost:
                 key = ours, tuple(sorted({u.symbol for u in lost}))
                 sets.setdefault(key, []).extend((one, u) for u in lost)
@@ -73,7 +76,7 @@ def _theirs(case: Case, names: tuple[str, ...], hits: list[tuple[Simulated, Unbo
         "the program ends at its start" if at_once else
         "the program starts, runs, and ends where it first calls one: undefined symbol, exit 127",
         _mend_symbols(case, names),
-        (*names, *(f"needed by {by}" for by in users)),
+        (f"missing: {' '.join(names)}", *(f"needed by {by}" for by in users)),
     )  # fmt: skip
 
 
@@ -103,7 +106,7 @@ def _ours(names: tuple[str, ...], hits: list[tuple[Simulated, Unbound]]) -> Find
         f"{some(names)}",
         "a library of the guest stands in the place of the one that has them",
         "take another host MPI, or an image whose libraries are as new as the host's",
-        (*names, *(f"needed by the host's {name}" for name in by)),
+        (f"missing: {' '.join(names)}", *(f"needed by the host's {name}" for name in by)),
     )
 
 
@@ -157,12 +160,13 @@ def _lines(found: Iterable[Unmet]) -> tuple[str, ...]:
 
 def _glibc(case: Case, found: set[Unmet]) -> Finding:
     node = max((u.node for u in found), key=_number)
-    who = some(sorted({base(u.by) for u in found}))
+    users = sorted({base(u.by) for u in found})
+    who, need = some(users), verb(users, "needs", "need")
     if not _number(node):  # GLIBC_PRIVATE: what parts of one glibc have among themselves
         return Finding(
             Level.ERROR,
             "glibc-mixed",
-            f"{who} needs {node} of another glibc than the one that would be loaded",
+            f"{who} {need} {node} of another glibc than the one that would be loaded",
             "parts of two glibcs do not work together: the loader ends before the program starts",
             "build the image on a base whose glibc is as new as the host's, "
             f"{case.abi.glibc or 'whose version is unknown'}",
@@ -173,7 +177,7 @@ def _glibc(case: Case, found: set[Unmet]) -> Finding:
     return Finding(
         Level.ERROR,
         "glibc-old",
-        f"{who} needs {node}; the guest has glibc {case.guest.label.glibc}",
+        f"{who} {need} {node}; the guest has glibc {case.guest.label.glibc}",
         f"the loader ends before the program starts: version `{node}' not found",
         ("without --no-glibc the host's glibc goes in with it; or " if kept else "")
         + f"build the image on a base with glibc {release} or newer, or take a host MPI that needs "
@@ -184,13 +188,14 @@ def _glibc(case: Case, found: set[Unmet]) -> Finding:
 
 def _unmet(case: Case, library: str, kind: str, found: set[Unmet]) -> Finding:
     node = max((u.node for u in found), key=_number)
-    who = some(sorted({base(u.by) for u in found}))
+    users = sorted({base(u.by) for u in found})
+    who, need = some(users), verb(users, "needs", "need")
     ours = any(case.ours(u.found) for u in found)
     side = f"{case.mpi}'s" if ours else "the guest's"
     return Finding(
         Level.ERROR,
         "version-unmet",
-        f"{who} needs {node} of {library}, and {side} has it not",
+        f"{who} {need} {node} of {library}, which {side} lacks",
         f"the loader ends before the program starts: version `{node}' not found",
         _mend_version(case, library, kind, ours=ours),
         _lines(found),

@@ -1,0 +1,286 @@
+"""`mpigraft check`: whether a host MPI fits under a guest, decided before anything starts."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpigraft.cli.common import console, out
+from mpigraft.errors import AnswerIsNo, MissingError, UsageError
+
+if TYPE_CHECKING:
+    from mpigraft.guest import Guest, GuestMpi
+    from mpigraft.model import Finding, Fit, GuestLabel, Machine, MpiAbi, MpiInstall, Part
+
+WIDTH = 80
+PLACE = "/.mpigraft"  # of the graft in a guest, where an engine can make it
+SHOWN, LONG = 8, 400  # lines of evidence of one finding, their length; --json has all
+WORDS = {"error": "NO", "warning": "warning", "info": "ok"}
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A verdict, and the programs that would fit if they were alone."""
+
+    fit: Fit
+    fitting: tuple[str, ...]
+
+
+def command(
+    guest: Annotated[
+        str,
+        typer.Argument(help="A program, a root folder, SIF, OCI archive, or podman:IMAGE."),
+    ],
+    mpi: Annotated[
+        str,
+        typer.Option(
+            metavar="SPEC", help="The host MPI: openmpi, mpich@5.0.2.", show_default="all"
+        ),
+    ] = "",
+    program: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="A program inside the guest.", show_default="all"),
+    ] = None,
+    replace: Annotated[
+        str, typer.Option(metavar="WHAT", help="mpi: the whole MPI; libfabric: that or UCX only.")
+    ] = "mpi",
+    machine: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Another machine, by its `discover --abi --json`."),
+    ] = None,
+    no_glibc: Annotated[
+        bool, typer.Option("--no-glibc", help="Refuse where the host's glibc would have to go in.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A document for other tools.")] = False,
+) -> int:
+    """Say whether a host MPI fits under a guest, and if not why and what to do.
+
+    Nothing is run and nothing written. Without --mpi every MPI of the machine is tried. Exit 1
+    when the answer is no.
+
+    \b
+    Examples:
+      mpigraft check app.sif --mpi openmpi@5
+      mpigraft check ./app --machine machine.json --mpi mpich --json
+    """
+    from mpigraft import guest as guests
+    from mpigraft.jsonout import document
+
+    if replace not in ("mpi", "libfabric"):
+        raise UsageError(f"--replace {replace!r} is unknown", mend="mpi or libfabric")
+    with console(stderr=True).status("reading the guest"):
+        examined = guests.examine(guest, tuple(program or ()))
+        own = guests.mpi_of(examined)
+    with console(stderr=True).status("looking at the machine"):
+        here = _machine(machine)
+    tried, unread = _try(examined, own, here, machine, mpi, replace, glibc=not no_glibc)
+    if as_json:
+        out(document(**as_document(examined.label, tried)))
+    elif mpi:
+        out("\n".join(lines(tried[0], own)))
+    else:
+        out("\n".join(table(examined.label, tried, unread)))
+    return 0 if any(one.fit.ok for one in tried) else AnswerIsNo.code
+
+
+def _machine(path: Path | None) -> Machine:
+    from mpigraft import discover
+    from mpigraft.check import saved
+
+    return saved.machine(path) if path else discover.machine()
+
+
+def _try(
+    examined: Guest,
+    own: GuestMpi | None,
+    here: Machine,
+    path: Path | None,
+    spec: str,
+    replace: str,
+    *,
+    glibc: bool,
+) -> tuple[list[Tried], list[str]]:
+    """The verdicts, and the MPIs that could not be read."""
+    from mpigraft import check
+    from mpigraft.elf import ElfError
+    from mpigraft.injection import inject
+    from mpigraft.model import Replace
+    from mpigraft.root import RootError
+
+    tried: list[Tried] = []
+    unread: list[str] = []
+    for one in _chosen(spec, here):
+        try:
+            abi = _abi(one.id, path, here)
+        except (MissingError, UsageError) as error:
+            if spec:
+                raise
+            unread.append(error.seen)
+            continue
+        try:
+            found = inject(examined, abi, replace=Replace(replace), place=PLACE, glibc=glibc)
+            fit = check.judge(examined, abi, found, own=own, machine=here)
+            single = () if fit.ok else check.fitting(examined, abi, found, own=own, machine=here)
+            tried.append(Tried(fit, fit.guest.programs if fit.ok else single))
+        except (ElfError, RootError) as error:
+            raise UsageError(
+                str(error),
+                why="a program or library of the guest cannot be read",
+                mend="name the programs that matter: --program PATH",
+            ) from error
+    if not tried:
+        raise MissingError("no MPI here can be checked", mend="`mpigraft get openmpi` fetches one")
+    return tried, unread
+
+
+def _chosen(spec: str, here: Machine) -> Sequence[MpiInstall]:
+    """The MPI that was named, or all. Of several that a family names, the first that works."""
+    from mpigraft.configure import select_mpis
+
+    if not spec:
+        return select_mpis([], here.mpis)
+    hits = select_mpis([spec], here.mpis)
+    return [next((m for m in hits if m.usable), hits[0])]
+
+
+def _abi(identity: str, path: Path | None, here: Machine) -> MpiAbi:
+    from mpigraft import abi
+
+    if path:
+        return abi.from_machine(path, identity)
+    return abi.of(next(m for m in here.mpis if m.id == identity))
+
+
+# ------------------------------------------------------------------ for other tools
+
+
+def as_document(guest: GuestLabel, tried: Sequence[Tried]) -> dict[str, Any]:
+    """What schemas/check.json describes."""
+    from mpigraft.jsonout import plain
+
+    label = plain(guest)
+    del label["environment"]  # an image's may hold secrets, and it decides nothing here
+    return {
+        "ok": any(one.fit.ok for one in tried),
+        "guest": label,
+        "checks": [
+            {
+                "mpi": one.fit.mpi,
+                "replace": one.fit.replace,
+                "ok": one.fit.ok,
+                "fitting": one.fitting,
+                "parts": one.fit.parts,
+            }
+            for one in tried
+        ],
+    }
+
+
+# ------------------------------------------------------------------ for a person
+
+
+def lines(tried: Tried, own: GuestMpi | None = None) -> Iterator[str]:
+    """One verdict in full, the worst part first."""
+    fit = tried.fit
+    yield f"fits: {'yes' if fit.ok else 'no'}"
+    yield ""
+    yield from _row("guest", _guest(fit.guest))
+    yield from _row("host MPI", _place(fit, own))
+    yield from _row("programs", _names(fit.guest.programs))
+    if tried.fitting and not fit.ok:
+        yield from _row("", f"of these would fit alone: {_names(tried.fitting)}")
+    order = list(WORDS)
+    parts = sorted(fit.parts, key=lambda part: order.index(part.level))
+    for part in parts:
+        if part.level != "info":
+            yield from _part(part)
+    yield ""
+    for part in parts:
+        if part.level == "info":
+            yield from _row(WORDS[part.level], f"{part.name:13}{part.said}", 23)
+
+
+def _guest(guest: GuestLabel) -> str:
+    facts = (guest.os, guest.architecture, f"glibc {guest.glibc}" if guest.glibc else "no glibc")
+    return f"{guest.name} ({guest.kind}): {', '.join(filter(None, facts))}"
+
+
+def _place(fit: Fit, own: GuestMpi | None) -> str:
+    name = f"{own.family} {own.version}" if own else ""
+    if fit.replace == "mpi":
+        return f"{fit.mpi}, in place of the guest's own {name}" if name else fit.mpi
+    return f"{fit.mpi}: its libfabric or UCX under the guest's own {name or 'MPI'}"
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - 4
+    return ", ".join(names[:4]) + (f" and {more} more" if more > 0 else "")
+
+
+def _part(part: Part) -> Iterator[str]:
+    yield ""
+    yield f"{WORDS[part.level]:10}{part.name}"
+    for finding in part.findings:
+        yield from _finding(finding)
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    if finding.level == "info":
+        return  # true and harmless; --json has it
+    yield from _row("  seen", finding.seen)
+    for line in finding.evidence[:SHOWN]:
+        cut = line if len(line) <= LONG else f"{line[:LONG].rpartition(' ')[0]} ..."
+        yield from _wrapped(cut, " " * 12, " " * 14)
+    if len(finding.evidence) > SHOWN:
+        yield f"{'':12}and {len(finding.evidence) - SHOWN} more: --json"
+    if finding.why:
+        yield from _row("  why", finding.why)
+    if finding.mend:
+        yield from _row("  mend", finding.mend)
+
+
+def _row(label: str, text: str, indent: int = 10) -> list[str]:
+    return _wrapped(text, f"{label:10}", " " * indent) or [label]
+
+
+def _wrapped(text: str, first: str, other: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=other,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def table(guest: GuestLabel, tried: Sequence[Tried], unread: Sequence[str]) -> Iterator[str]:
+    """Every MPI in a line: yes, or the first thing in the way."""
+    yield f"fits: {sum(one.fit.ok for one in tried)} of {len(tried)} MPIs"
+    yield ""
+    yield from _row("guest", _guest(guest))
+    yield from _row("programs", _names(guest.programs))
+    yield ""
+    width = max(len(one.fit.mpi) for one in tried) + 2
+    for one in sorted(tried, key=lambda one: (not one.fit.ok, -len(one.fitting))):
+        said = f"{one.fit.mpi:{width}}{_reason(one)}"
+        yield from _row("yes" if one.fit.ok else "NO", said, 10 + width)
+    for line in unread:
+        yield from _row("left out", line)
+    yield ""
+    yield "--mpi SPEC says more of one of them"
+
+
+def _reason(one: Tried) -> str:
+    parts = one.fit.parts
+    bad = [part for part in parts if part.level == "error"]
+    warned = [part.name for part in parts if part.level == "warning"]
+    if not bad:
+        return f"with warnings: {', '.join(warned)}" if warned else "without a warning"
+    alone = f"; of {len(one.fit.guest.programs)} programs {len(one.fitting)} would fit"
+    return f"{bad[0].name}: {bad[0].said}" + (alone if one.fitting else "")
