@@ -6,26 +6,31 @@ name: then the command ends, since measuring something else would answer another
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mpigraft import env
 from mpigraft.cache import file_digest
+from mpigraft.contained import Places
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import canonical, digest
 from mpigraft.knowledge.loader import Facts, offers, resolve
+from mpigraft.knowledge.loader import names as transport_names
 from mpigraft.model import (
     Configuration,
     ConfigurationRecord,
     EnvRow,
     Family,
+    GraftPlan,
     Layout,
     Machine,
     MpiInstall,
+    Replace,
     Scope,
     Transport,
 )
+from mpigraft.plan import stamps
 from mpigraft.resolve import closure
 from mpigraft.resolve import contents as resolve_libraries
 from mpigraft.wish import Wish
@@ -70,9 +75,15 @@ def files(mpi: MpiInstall) -> tuple[Path, ...]:
     return (mpi.libmpi, *mapped, *_opened_later(mpi.libmpi, mpi))
 
 
-def stamp(mpi: MpiInstall) -> tuple[tuple[int, ...], ...]:
-    """(device, inode, size, change time) of libmpi and of the network libraries: unlike digests
-    cheap enough to look at before every launch."""
+def stamp(configuration: Configuration) -> tuple[tuple[int, ...], ...]:
+    """(device, inode, size, change time) of libmpi and of the network libraries, or of all that
+    a graft was made from: unlike digests cheap enough to look at before every launch."""
+    mpi, plan = configuration.mpi, configuration.graft
+    if plan:
+        now = stamps(one.path for one in plan.inputs)
+        return tuple((s.device, s.inode, s.size, s.changed_ns) for s in now)
+    if mpi is None:
+        return ()
     paths = [mpi.libmpi, *(net.path for net in (mpi.libfabric, mpi.ucx) if net)]
     seen = [path.stat() for path in paths if path and path.exists()]
     return tuple((s.st_dev, s.st_ino, s.st_size, s.st_ctime_ns) for s in seen)
@@ -120,27 +131,64 @@ def configurations(
     MissingError for buffers in GPU memory on a machine without a GPU of that vendor."""
     _refuse_absent_gpu(wish, machine)
     facts = Facts.of(machine, nodes=max(layout.nodes for layout in on))
+    places = Places(wish, machine)
     found: list[Configuration] = []
     skipped: list[tuple[str, str]] = []
     for mpi in select_mpis(wish.mpi, machine.mpis):
         if not mpi.usable or mpi.launcher is None:
             skipped.append((mpi.id, mpi.reason or f"no {mpi.launcher_kind} to start it with"))
             continue
-        offered = {offer.name: offer for offer in offers(mpi, facts)}
         libraries = libraries_of(mpi)
-        for name in wish.transport or offered:
-            offer = offered.get(name)
-            if offer is None or not offer.usable:
-                why = offer.reason if offer else f"{mpi.family} has no transport of this name"
-                skipped.append((f"{mpi.id}/{name}", why))
-                continue
-            one = _configuration(wish, mpi, resolve(name, mpi, facts), libraries)
-            if one.key in {c.key for c in found}:
-                skipped.append((one.id, "the same libraries were found under another name"))
-            else:
-                found.append(one)
+        transports = _transports(wish, mpi, facts, skipped)
+        for plan in places.of(mpi, skipped):
+            made = (_configuration(wish, mpi, t, libraries, plan) for t in transports)
+            _add(found, skipped, made)
+    if own := places.own(skipped):
+        mpi, plan = own
+        names = {c.transport.name for c in found if c.transport and c.mpi}
+        made = (_configuration(wish, mpi, t, (), plan) for t in _own_transports(mpi, names, facts))
+        _add(found, skipped, made)
     _refuse_unmet(wish, found, skipped)
     return tuple(found), tuple(skipped)
+
+
+def _transports(
+    wish: Wish, mpi: MpiInstall, facts: Facts, skipped: list[tuple[str, str]]
+) -> list[Transport]:
+    """Those that were named, else all that can run here; the others are left out."""
+    offered = {offer.name: offer for offer in offers(mpi, facts)}
+    found = []
+    for name in wish.transport or offered:
+        offer = offered.get(name)
+        if offer is None or not offer.usable:
+            why = offer.reason if offer else f"{mpi.family} has no transport of this name"
+            skipped.append((f"{mpi.id}/{name}", why))
+        else:
+            found.append(resolve(name, mpi, facts))
+    return found
+
+
+def _own_transports(mpi: MpiInstall, names: set[str], facts: Facts) -> Iterator[Transport]:
+    """For a guest's own MPI, of which nothing was asked: those that the others run over, else
+    the first that its family has. The probe tells whether it can."""
+    candidates = [name for name in transport_names(mpi.family) if name in names]
+    for name in candidates or transport_names(mpi.family):
+        try:
+            yield resolve(name, mpi, facts)
+        except MissingError:
+            continue
+        if not candidates:
+            return
+
+
+def _add(
+    found: list[Configuration], skipped: list[tuple[str, str]], made: Iterable[Configuration]
+) -> None:
+    for one in made:
+        if one.key in {c.key for c in found}:
+            skipped.append((one.id, "the same libraries were found under another name"))
+        else:
+            found.append(one)
 
 
 def _refuse_absent_gpu(wish: Wish, machine: Machine) -> None:
@@ -172,6 +220,7 @@ def _configuration(
     mpi: MpiInstall,
     transport: Transport,
     libraries: tuple[tuple[str, str], ...],
+    plan: GraftPlan | None = None,
 ) -> Configuration:
     rows = tuple(EnvRow(k, v, Scope.RANK, "user") for k, v in wish.settings)
     key = digest(
@@ -180,21 +229,43 @@ def _configuration(
             "transport": [transport.row, transport.template],
             "settings": wish.settings,
             "buffers": wish.buffers,
-            "guest": None,
+            "guest": _guest_key(plan),
         }
     )
     tail = "".join(f"+{k}={v}" for k, v in wish.settings)
     tail += "" if wish.buffers == "host" else f"[{wish.buffers}]"
     return Configuration(
         key=key,
-        id=f"{mpi.id}/{transport.name}{tail}",
+        id=f"{_label(mpi, transport, plan)}{tail}",
         mpi=mpi,
         transport=replace(transport, env=transport.env + rows),
         buffers=wish.buffers,
         settings=wish.settings,
         named=bool(wish.transport),
         libraries=libraries,
+        graft=plan,
     )
+
+
+def _label(mpi: MpiInstall, transport: Transport, plan: GraftPlan | None) -> str:
+    """`openmpi@5.0.11/ob1-sm@app.sif` in a guest; `app.sif:openmpi@4.1.4/ob1-sm` its own."""
+    label = f"{mpi.id}/{transport.name}"
+    if plan is None:
+        return label
+    name = plan.guest.name
+    return f"{name}:{label}" if plan.replace is Replace.NOTHING else f"{label}@{name}"
+
+
+def _guest_key(plan: GraftPlan | None) -> list[object] | None:
+    """The guest, the engine and what went in, by content."""
+    if plan is None:
+        return None
+    return [
+        plan.guest.digest,
+        plan.replace,
+        plan.engine,
+        sorted((copy.name, copy.digest) for copy in plan.copies),
+    ]
 
 
 def select_mpis(specs: Sequence[str], mpis: Sequence[MpiInstall]) -> tuple[MpiInstall, ...]:
@@ -260,9 +331,27 @@ def provenance(configuration: Configuration, program: str) -> str:
                 if r.name in visible
             ],
             "libraries": configuration.libraries,
+            "guest": _guest_told(configuration.graft),
             "programs": program,
         }
     )
+
+
+def _guest_told(plan: GraftPlan | None) -> dict[str, object] | None:
+    if plan is None:
+        return None
+    guest = plan.guest
+    return {
+        "name": guest.name,
+        "kind": guest.kind,
+        "digest": guest.digest,
+        "os": guest.os,
+        "glibc": guest.glibc,
+        "host_glibc": plan.glibc,
+        "replace": plan.replace,
+        "engine": plan.engine,
+        "plan": plan.key,
+    }
 
 
 def record(campaign: str, configuration: Configuration, told: str) -> ConfigurationRecord:

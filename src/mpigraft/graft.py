@@ -13,7 +13,6 @@ from pathlib import Path
 
 from mpigraft import abi as abis
 from mpigraft import check, engines, guest
-from mpigraft.engines.devices import devices
 from mpigraft.errors import AnswerIsNo, MissingError, UsageError
 from mpigraft.guest import Guest
 from mpigraft.injection import Injection, inject
@@ -75,7 +74,7 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
         verdict.parts,
         engine=engine,
         natives=programs,
-        devices=devices(machine),
+        devices=(),
         soname=served.soname,
     )
 
@@ -107,7 +106,7 @@ def own(on: Guest, machine: Machine, wanted: Wanted) -> tuple[MpiInstall, GraftP
         (),
         engine=engine,
         natives=natives(mpi, on.label.architecture, wanted.native_build),
-        devices=devices(machine),
+        devices=(),
         soname=mpi.soname,
     )
     return mpi, with_fields(made, mpi=mpi.id)

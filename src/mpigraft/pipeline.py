@@ -59,7 +59,7 @@ def bench(asked: Campaign, machine: Machine, store: Store, watch: Watch, resume:
         ready = set(_prove(asked, identity, refused, programs, start, writer, watch))
         failed: Counter[Pair] = Counter()
         trouble: list[MpigraftError] = []
-        stamps = {c.key: _stamp(c) for c in asked.configurations}
+        stamps = {c.key: configure.stamp(c) for c in asked.configurations}
         for step in steps:
             pair = (step.configuration.key, step.layout.key)
             if pair not in ready or failed[pair] >= GIVE_UP_AFTER:
@@ -112,15 +112,11 @@ def _announce(
     return identity
 
 
-def _stamp(configuration: Configuration) -> tuple[tuple[int, ...], ...]:
-    return configure.stamp(configuration.mpi) if configuration.mpi else ()
-
-
 def _refuse_changed(
     configuration: Configuration, stamps: dict[str, tuple[tuple[int, ...], ...]]
 ) -> None:
     """Raise UsageError when libraries were replaced since the campaign looked at them."""
-    if _stamp(configuration) != stamps[configuration.key]:
+    if configure.stamp(configuration) != stamps[configuration.key]:
         raise UsageError(
             f"the libraries of {configuration.id} were replaced during the campaign",
             why="its rounds would be of two different MPIs under one name",

@@ -39,6 +39,9 @@ class Wish:
     quick: bool = False
     validate: bool = True
     native_build: str = "prebuilt"
+    image: str = ""  # a guest in which the benchmarks run too
+    engine: str = ""
+    guest: tuple[str, ...] = ()  # native, grafted, own: where; all three with an image
 
     @property
     def settings(self) -> tuple[tuple[str, str], ...]:
@@ -69,6 +72,7 @@ MOST = {
     "budget_ms": 1_000_000,
     "limit_s": 1_000_000_000,
 }
+WHERE = ("native", "grafted", "own")  # on this machine, in the guest, on the guest's own MPI
 COMMAND_LINE = "command line"
 FLAGS = {  # whose names are not those of the keys
     "min_size": "min",
@@ -79,6 +83,9 @@ FLAGS = {  # whose names are not those of the keys
 }
 KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 EXAMPLES = {
+    "image": '"app.sif"',
+    "engine": '"apptainer"',
+    "guest": '["native", "grafted"]',
     "mpi": '["openmpi", "mpich@5.0.2"]',
     "transport": '["ofi-lnx", "ob1-sm"]',
     "benchmark": '["latency", "bibw"]',
@@ -141,6 +148,8 @@ def _words(key: str, value: Any, place: str) -> tuple[str, ...]:
         return tuple(f"{name}={setting}" for name, setting in value.items())
     words = [value] if isinstance(value, str) else value
     if isinstance(words, (list, tuple)) and all(isinstance(w, str) for w in words):
+        if key == "guest" and (wrong := [w for w in words if w not in WHERE]):
+            raise UsageError(f"{place} is {wrong[0]!r}", mend=f"one of {', '.join(WHERE)}")
         return tuple(words)
     raise _refused(f"{place} must be a text or a list of texts, not {_toml(value)}", key)
 
@@ -179,17 +188,17 @@ def read_wish(path: Path) -> Wish:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise UsageError(f"{path}: not a TOML file: {error}") from error
     for key, value in table.items():
-        line = _line_of(key, text)
+        line = line_of(key, text)
         refuse_zeros({key: value}, f"{path}:{line}")
         if key == "set" and isinstance(value, dict):
             for name, setting in value.items():
-                below = _line_of(name, text, "set", line)
+                below = line_of(name, text, "set", line)
                 wish_from({"set": {name: setting}}, f"{path}:{below}")
         wish_from({key: value}, f"{path}:{line}")
     return wish_from(table, str(path))
 
 
-def _line_of(key: str, text: str, table: str = "", after: int = 1) -> int:
+def line_of(key: str, text: str, table: str = "", after: int = 1) -> int:
     """The line, from 1, on which a key of a TOML file stands, at the top or in a `table` that
     begins on line `after`; that line where it is not found. tomllib keeps none."""
     within = rf"(?:{re.escape(table)}\s*\.\s*)?" if table else ""

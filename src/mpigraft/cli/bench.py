@@ -51,6 +51,22 @@ def command(
     set_: Annotated[
         Words, typer.Option("--set", metavar="NAME=VALUE", help="In every rank's environment.")
     ] = None,
+    image: Annotated[
+        str | None,
+        typer.Option(metavar="GUEST", help="A container: measure in it too, as it is and grafted."),
+    ] = None,
+    guest: Annotated[
+        Words,
+        typer.Option(
+            metavar="WHERE",
+            help="native, grafted, own (the image's MPI); may be given again.",
+            show_default="all three with --image",
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="That starts the container.", show_default="found"),
+    ] = None,
     rounds: Annotated[
         int | None,
         typer.Option(
@@ -137,6 +153,7 @@ def command(
     Examples:
       mpigraft bench --quick
       mpigraft bench --mpi openmpi --transport ofi-lnx --transport ob1-sm --rounds 20
+      mpigraft bench --image app.sif --mpi openmpi --transport ob1-sm
       mpigraft bench campaign.toml --dry-run
       mpigraft bench --resume
     """
@@ -147,7 +164,8 @@ def command(
         "layout": layout, "set": set_, "rounds": rounds, "baseline": baseline,
         "buffers": buffers, "min_size": min_size, "max_size": max_size,
         "budget_ms": budget_ms, "limit_s": limit_s, "seed": seed, "quick": quick or None,
-        "native_build": native_build, "validate": validate,
+        "native_build": native_build, "validate": validate, "image": image, "guest": guest,
+        "engine": engine,
     }  # fmt: skip
     file = read_wish(Path(campaign)) if campaign and not resume else Wish()
     wish = merged(file, flags)

@@ -89,6 +89,7 @@ def _simulated(growth: Growth, before: Loaded, after: Loaded) -> Simulated:
     absent = {r.name for r in before.found if r.path is None}
     return Simulated(
         program=before.program,
+        main=before.main,
         before=before.found,
         after=after.found,
         unmet=tuple(u for u in unmet if u.by not in plugins),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from mpigraft.elf import Elf
 from mpigraft.model import Bind, Copy, EnvRow, Replace
 from mpigraft.resolve import Resolved
 
@@ -37,6 +38,7 @@ class Simulated:
     """One program of the guest under the loader, as it is and with the graft."""
 
     program: str
+    main: Elf = field(repr=False, compare=False)
     before: tuple[Resolved, ...]
     after: tuple[Resolved, ...]  # plugins last
     unmet: tuple[Unmet, ...]  # version nodes missing after and not before

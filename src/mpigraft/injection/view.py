@@ -72,12 +72,12 @@ class View:
 
     def load(self, program: str, *, grafted: bool) -> Loaded:
         """The program under the loader. Raises ElfError or RootError if it cannot be read."""
-        if program in self.ours and not grafted:
-            return Loaded(program, self.ours[program], ())
         if not grafted:
             environment = dict(self.guest.label.environment)
-            found = closure(program, environment=environment, root=self.guest.root)
-            return Loaded(program, self.guest.root.elf(program), found)
+            own = program in self.ours
+            root = Over(self.guest.root, self.ours) if own else self.guest.root
+            found = closure(program, environment=environment, root=root)
+            return Loaded(program, root.elf(program), found)
         found = closure(
             program,
             environment=self.environment(),
