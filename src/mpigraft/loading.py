@@ -85,7 +85,7 @@ class _Map:
 
     path: str
     elf: Elf
-    loader: _Map | None  # whose DT_NEEDED or dlopen loaded it
+    loader: _Map | None  # whose DT_NEEDED loaded it; None: the program, or opened by dlopen
     identity: tuple[int, int] | None
     rpath: Sequence[_Place] = ()
     runpath: Sequence[_Place] = ()
@@ -144,10 +144,11 @@ class Loading:
                 raise ElfError(f"{self.main.path}: needs more than {MAX_OBJECTS} objects")
 
     def _open(self, name: str, opener: _Map) -> Iterator[Resolved]:
-        """dlopen: all of it, or nothing."""
+        """dlopen: all of it, or nothing. The opener's RPATH serves to find the plugin, not to find
+        what that needs."""
         self.missing.clear()  # what another failed to find may be found along this one's path
         start = len(self.maps)
-        plugin = self._load(name, opener)
+        plugin = self._load(name, opener, opened=True)
         if plugin is None:  # loaded already
             return
         if plugin.path is None:
@@ -180,7 +181,7 @@ class Loading:
         self.names = {k: v for k, v in self.names.items() if id(v) not in gone}
         self.files_loaded = {k: v for k, v in self.files_loaded.items() if id(v) not in gone}
 
-    def _load(self, wanted: str, parent: _Map) -> Resolved | None:
+    def _load(self, wanted: str, parent: _Map, *, opened: bool = False) -> Resolved | None:
         """The object when it is new, found or missing."""
         name = self._expand(wanted, parent)
         if name in self.missing or name in self.names:
@@ -201,7 +202,7 @@ class Loading:
             self.names[name] = known
             return None
         place, facts = self.files.absolute(path), self.files.elf(path)
-        self._add(_Map(place, facts, parent, identity), name, path)
+        self._add(_Map(place, facts, None if opened else parent, identity), name, path)
         return Resolved(name, Path(place), rule, where, needed_by, elf=facts)
 
     def _search(self, name: str, parent: _Map) -> Iterator[tuple[Rule, str, str]]:
@@ -212,10 +213,13 @@ class Loading:
             yield from self._at(Rule.PATH, "", name)
             return
         if parent.elf.runpath is None:  # else no RPATH counts, not even an ancestor's
+            last = parent
             ancestor: _Map | None = parent
             while ancestor:
                 yield from self._along(Rule.RPATH, name, ancestor.rpath)
-                ancestor = ancestor.loader
+                last, ancestor = ancestor, ancestor.loader
+            if last is not self.main:  # below what was opened by dlopen
+                yield from self._along(Rule.RPATH, name, self.main.rpath)
         yield from self._along(Rule.LD_LIBRARY_PATH, name, self.variable)
         yield from self._along(Rule.RUNPATH, name, parent.runpath)
         no_defaults = bool(parent.elf.flags_1 & DF_1_NODEFLIB)
