@@ -9,6 +9,7 @@ from mpigraft.roots import Entry, ImageConfig, Link, Root, RootError
 from mpigraft.roots.folder import FolderRoot
 from mpigraft.roots.oci import open_image
 from mpigraft.roots.over import Over
+from mpigraft.roots.sif import is_sif, open_sif
 from mpigraft.roots.streams import File
 
 __all__ = [
@@ -24,7 +25,7 @@ __all__ = [
 
 
 def open_root(path: Path, architecture: str = "") -> Root:
-    """A folder, or an archive as podman and docker save it (OCI or theirs).
+    """A folder, a SIF, or an archive as podman and docker save it (OCI's form or their own).
 
     What it is decides its content, not its name. Of an archive with images for several machines
     `architecture` (as `uname -m`) is taken, else this machine's.
@@ -40,6 +41,8 @@ def open_root(path: Path, architecture: str = "") -> Root:
             f"{path}: {getattr(error, 'strerror', error)}",
             mend="give the path of a folder or of an image file",
         ) from error
+    if is_sif(head):
+        return open_sif(path)
     if head[257:262] == b"ustar" or head.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
         return open_image(path, architecture)
     raise UsageError(

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mpigraft.roots import MAX_PATH, Entry, Link, Pread, RootError, Walked, join
+from mpigraft.roots import MAX_PATH, Entry, ImageConfig, Link, Pread, RootError, Walked, join
+from mpigraft.roots.singularity import config_of
 
 MAX_HANDLES = 64  # folders kept open at once
 FOLDER = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
@@ -60,6 +61,10 @@ class FolderRoot(Walked):
             (seen.st_dev, seen.st_ino),
             Path(self._top + path),
         )
+
+    def config(self) -> ImageConfig:
+        """Of an image that Apptainer unpacked; other folders say nothing."""
+        return config_of(self)
 
     def _handle(self, folder: str) -> int:
         """A canonical folder, opened for looking at what it holds. OSError."""

@@ -14,17 +14,20 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from mpigraft.errors import MissingError
+from mpigraft.errors import MissingError, UsageError
 from mpigraft.roots import RootError
 
 STEP = 1 << 18  # bytes read, and unpacked, at once
 FREE = 2 << 30  # bytes that any blob may unpack to
 RATIO = 100  # and this times its size on top: a layer's usual ratio is 2 to 4
+MAX_XZ = 1 << 28  # bytes of memory
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 FLAWS = (zlib.error, EOFError, ValueError)
 
@@ -223,3 +226,37 @@ def _zstd() -> ModuleType:
             why="this image is packed with zstd",
             mend="install mpigraft with its requirements",
         ) from error
+
+
+def unpacker(method: str, name: str) -> Callable[[bytes, int], bytes]:
+    """A function of (packed block, most bytes) for "gzip", "xz" or "zstd". `name`: for messages.
+
+    It raises RootError for a block that is broken or unpacks to more. UsageError for others.
+    """
+    make: Callable[[], Any]
+    if method == "gzip":
+        make = zlib.decompressobj
+    elif method == "xz":
+        import lzma
+
+        make = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=MAX_XZ)
+    elif method == "zstd":
+        make = _zstd().ZstdDecompressor
+    else:
+        raise UsageError(
+            f"{name}: packed with {method}",
+            why="mpigraft reads images that are packed with gzip, xz or zstd",
+            mend="pack it with one of these, or give the unpacked folder",
+        )
+
+    def unpack(packed: bytes, most: int) -> bytes:
+        engine = make()
+        try:
+            data: bytes = engine.decompress(packed, most + 1)
+        except Exception as error:  # each method has an error class of its own
+            raise RootError(f"{name}: a block cannot be unpacked: {error}") from error
+        if len(data) > most or not engine.eof:
+            raise RootError(f"{name}: a block is cut off, or unpacks to more than {most} bytes")
+        return data
+
+    return unpack
