@@ -5,11 +5,12 @@ A guest is read through its Root alone, and its loader is not run.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from mpigraft import elf, guest_loader, host_loader, ld_cache
 from mpigraft.elf import Elf, ElfError
@@ -81,8 +82,19 @@ def _ld_cache(path: str, *_identity: int) -> ld_cache.LdCache:
         return ld_cache.parse(file.read(MAX_LD_CACHE))
 
 
+@dataclass(eq=False, slots=True)
+class _Known:
+    """What was read once for all programs of a root."""
+
+    caches: dict[str, ld_cache.LdCache] = field(default_factory=dict)
+    loaders: dict[tuple[str | None, str], Loader] = field(default_factory=dict)
+
+
+_KNOWN: WeakKeyDictionary[Root, _Known] = WeakKeyDictionary()
+
+
 class RootFiles:
-    """A guest's, which its root remembers; loader and cache are read once for all its programs.
+    """A guest's; its root remembers what was found and parsed.
 
     Nothing is known of the folder that a program will be started in, so relative paths lead to
     nothing.
@@ -90,8 +102,7 @@ class RootFiles:
 
     def __init__(self, root: Root) -> None:
         self.root = root
-        self._caches: dict[str, ld_cache.LdCache] = {}
-        self._loaders: dict[tuple[str | None, str], Loader] = {}
+        self._known = _KNOWN.setdefault(root, _Known())
 
     def _find(self, path: str) -> Entry | None:
         return self.root.find(path) if path.startswith("/") else None
@@ -114,28 +125,16 @@ class RootFiles:
         return path if path.startswith("/") else f"/{path}"
 
     def ld_cache(self, path: str) -> ld_cache.LdCache:
-        if path not in self._caches:
+        if path not in self._known.caches:
             try:
-                self._caches[path] = ld_cache.parse(self.root.read(path, MAX_LD_CACHE))
+                self._known.caches[path] = ld_cache.parse(self.root.read(path, MAX_LD_CACHE))
             except RootError:  # many images have none
-                self._caches[path] = NO_LD_CACHE
-        return self._caches[path]
+                self._known.caches[path] = NO_LD_CACHE
+        return self._known.caches[path]
 
     def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader:
         del environment  # settings that mask capabilities of the CPU are not followed
         key = main.interpreter, main.machine
-        if key not in self._loaders:
-            self._loaders[key] = guest_loader.loader_of(main, self.root)
-        return self._loaders[key]
-
-
-_ROOTS: deque[RootFiles] = deque(maxlen=8)  # a guest and its grafts; others are forgotten
-
-
-def of_root(root: Root) -> RootFiles:
-    """The files of a root, the same ones for each of its programs."""
-    for files in _ROOTS:
-        if files.root is root:
-            return files
-    _ROOTS.append(RootFiles(root))
-    return _ROOTS[-1]
+        if key not in self._known.loaders:
+            self._known.loaders[key] = guest_loader.loader_of(main, self.root)
+        return self._known.loaders[key]

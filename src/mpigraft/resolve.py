@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from mpigraft import cache, elf, library_files
+from mpigraft import cache, elf
+from mpigraft.library_files import HostFiles, RootFiles
 from mpigraft.loading import Loading, Resolved, Rule
 from mpigraft.roots import Root
 
@@ -69,7 +70,7 @@ def closure(
     rows of what it lacks follow; nothing of it stays mapped.
     Raises ElfError when `path` itself cannot be read, ForeignLoader when its loader is not glibc's.
     """
-    files = library_files.of_root(root) if root is not None else library_files.HostFiles()
+    files = RootFiles(root) if root is not None else HostFiles()
     loading = Loading(os.fspath(path), environment, files)
     found = list(loading.objects())
     return (*found, *loading.plugins(opened)) if opened else tuple(found)
