@@ -286,9 +286,9 @@ def select_mpis(specs: Sequence[str], mpis: Sequence[MpiInstall]) -> tuple[MpiIn
 
 
 def baseline(configurations: Sequence[Configuration], wish: str) -> Configuration:
-    """--baseline (an id or its beginning), else Cray MPICH, else the first MPI in PATH, else
-    the first MPI by id; of an MPI, the transport that its family lists first. Raises UsageError
-    for a wish that names none, or several."""
+    """--baseline (an id or its beginning), else of those outside of guests Cray MPICH, else the
+    first MPI in PATH, else the first MPI by id; of an MPI, the transport that its family lists
+    first. Raises UsageError for a wish that names none, or several."""
     if wish:
         same = [c for c in configurations if c.id == wish]
         hits = same or [c for c in configurations if c.id.startswith(wish)]
@@ -297,9 +297,10 @@ def baseline(configurations: Sequence[Configuration], wish: str) -> Configuratio
         problem = "begins the names of several configurations" if hits else "is none of them"
         known = ", ".join(c.id for c in hits or configurations)
         raise UsageError(f"baseline {wish!r} {problem}", mend=f"name one of: {known}")
-    cray = [c for c in configurations if c.mpi and c.mpi.family is Family.CRAY_MPICH]
-    in_path = [c for c in configurations if c.mpi and c.mpi.source == "path"]
-    return (cray or in_path or sorted(configurations, key=lambda c: c.mpi.id if c.mpi else ""))[0]
+    here = [c for c in configurations if c.graft is None] or configurations
+    cray = [c for c in here if c.mpi and c.mpi.family is Family.CRAY_MPICH]
+    in_path = [c for c in here if c.mpi and c.mpi.source == "path"]
+    return (cray or in_path or sorted(here, key=lambda c: c.mpi.id if c.mpi else ""))[0]
 
 
 def provenance(configuration: Configuration, program: str) -> str:

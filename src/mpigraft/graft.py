@@ -16,12 +16,10 @@ from mpigraft import check, engines, guest
 from mpigraft.errors import AnswerIsNo, MissingError, UsageError
 from mpigraft.guest import Guest
 from mpigraft.injection import Injection, inject
-from mpigraft.model import Family, Fit, GraftPlan, Level, Machine, MpiAbi, MpiInstall, Replace
-from mpigraft.natives import Natives, natives
+from mpigraft.model import Family, Fit, GraftPlan, Level, Machine, MpiInstall, Replace
+from mpigraft.natives import natives
 from mpigraft.plan import BENCH, plan
 from mpigraft.sources.install import abi_of
-
-PLACE = "/.mpigraft"  # of a check, which is for no engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +33,6 @@ class Wanted:
     native_build: str = "prebuilt"
 
 
-def fit(on: Guest, abi: MpiAbi, machine: Machine | None, wanted: Wanted) -> Fit:
-    """The verdict on `abi` under a guest, for ranks on `machine` where that is known."""
-    return _judged(on, abi, machine, wanted, PLACE, None)[0]
-
-
-def _judged(
-    on: Guest,
-    abi: MpiAbi,
-    machine: Machine | None,
-    wanted: Wanted,
-    place: str,
-    programs: Natives | None,
-) -> tuple[Fit, Injection]:
-    ours = {BENCH: programs.bench} if programs and wanted.replace is Replace.MPI else None
-    found = inject(on, abi, replace=wanted.replace, place=place, glibc=wanted.glibc, ours=ours)
-    return check.judge(on, abi, found, own=guest.mpi_of(on), machine=machine), found
-
-
 def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> GraftPlan:
     """The plan for `mpi` under a guest on this machine.
 
@@ -63,8 +43,15 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
     abi = abis.of(mpi)
     served = mpi if wanted.replace is Replace.MPI else installed(on)
     programs = natives(served, on.label.architecture, wanted.native_build)
-    place = engines.ENGINES[engine].place(on)
-    verdict, found = _judged(on, abi, machine, wanted, place, programs)
+    found = inject(
+        on,
+        abi,
+        replace=wanted.replace,
+        place=engines.ENGINES[engine].place(on),
+        glibc=wanted.glibc,
+        ours={BENCH: programs.bench} if wanted.replace is Replace.MPI else None,
+    )
+    verdict = check.judge(on, abi, found, own=guest.mpi_of(on), machine=machine)
     if not verdict.ok and not wanted.force:
         raise refused(verdict)
     return plan(

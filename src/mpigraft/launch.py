@@ -81,7 +81,8 @@ def prepare(
     )  # fmt: skip
     words = tuple(kind.words(launcher, mpi, layout, crowded=crowded))
     start = env.base(environ) if inherited is None else inherited
-    seat = _seat(plan, layout, cwd, root, start) if plan else None
+    per_node = layout.ranks_per_node
+    seat = seat_of(plan, per_node, cwd, root=root, environ=start) if plan else None
     if plan and seat:
         rows += engines.ENGINES[plan.engine].rows(plan, seat)
     environment = env.apply(start, rows, Scope.LAUNCHER, Scope.DAEMON)
@@ -118,18 +119,26 @@ def _layers(
     return (*engine, *start)
 
 
-def _seat(
-    plan: GraftPlan, layout: Layout, cwd: Path, root: bool, environ: Mapping[str, str]
+def seat_of(
+    plan: GraftPlan,
+    ranks_per_node: int,
+    cwd: Path,
+    *,
+    root: bool | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Seat:
-    program, version = engines.find(plan.engine, environ)
+    """Where an engine of this machine starts a rank. `root` and `environ` default to this
+    process's own. Raises MissingError where the engine is not here."""
+    own = env.base() if environ is None else dict(environ)
+    program, version = engines.find(plan.engine, own)
     return Seat(
         program=program,
         version=version,
-        root=root,
+        root=os.geteuid() == 0 if root is None else root,
         cwd=str(cwd),
-        ranks_per_node=1 if plan.replace is Replace.NOTHING else layout.ranks_per_node,
+        ranks_per_node=1 if plan.replace is Replace.NOTHING else ranks_per_node,
         graft=str(grafts.folder(plan)),
-        environment=tuple(sorted(environ.items())),
+        environment=tuple(sorted(own.items())),
     )
 
 

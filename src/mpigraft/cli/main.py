@@ -24,6 +24,7 @@ INTERRUPTED = 128 + signal.SIGINT
 COMMANDS = {
     "discover": "Show every MPI here, how it was found, what it can run over.",
     "check": "Say whether a host MPI fits under a guest, before anything starts.",
+    "plan": "Put a host MPI under a guest, as plain data, a command or a script.",
     "get": "Fetch an MPI that runs without being installed.",
     "run": "Start a program on this machine's MPI, with proof of the world that ran.",
     "bench": "Measure MPIs and transports side by side, with proof.",

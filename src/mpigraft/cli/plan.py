@@ -1,0 +1,222 @@
+"""`mpigraft plan`: the host's MPI under a guest as plain data, and as commands."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpigraft.cli.common import console, out, tell
+from mpigraft.errors import UsageError
+
+if TYPE_CHECKING:
+    from mpigraft.model import EnvRow, GraftPlan, Seat
+
+FORMS = ("text", "json", "command", "shell", "cdi")
+MIB = 1 << 20
+
+
+def command(
+    guest: Annotated[
+        str, typer.Argument(help="A program, a root folder, SIF, OCI archive, or podman:IMAGE.")
+    ] = "",
+    mpi: Annotated[
+        str, typer.Option(metavar="SPEC", help="The host MPI: openmpi, mpich@5.0.2.")
+    ] = "",
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="apptainer, podman, charliecloud, bwrap or none.",
+            show_default="the first that is here",
+        ),
+    ] = "",
+    program: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="A program inside the guest.", show_default="all"),
+    ] = None,
+    replace: Annotated[
+        str, typer.Option(metavar="WHAT", help="mpi: the whole MPI; libfabric: that or UCX only.")
+    ] = "mpi",
+    no_glibc: Annotated[
+        bool, typer.Option("--no-glibc", help="Refuse where the host's glibc would have to go in.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Plan what the check refuses, to see it fail.")
+    ] = False,
+    ranks: Annotated[
+        int, typer.Option("--ranks-per-node", metavar="N", help="For what ranks share.")
+    ] = 2,
+    form: Annotated[
+        str, typer.Option("--as", metavar="FORM", help="text, json, command, shell or cdi.")
+    ] = "text",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of printing.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="The plans that are kept here.")] = False,
+    remove: Annotated[
+        str, typer.Option("--remove", metavar="KEY", help="Remove a plan and its files.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --as json.")] = False,
+) -> None:
+    """Put a host MPI under a guest, once, as plain data that any launch can use.
+
+    The guest and the host's libraries are never written to: what goes in is copied into a folder
+    of this user, and bound over the files that the guest's loader would have taken.
+
+    \b
+    Examples:
+      mpigraft plan app.sif --mpi openmpi@5
+      mpigraft plan app.sif --mpi openmpi@5 --as shell -o app.sh
+      mpigraft plan --list
+    """
+    form = "json" if as_json else form
+    if form not in FORMS:
+        raise UsageError(f"--as {form!r} is unknown", mend=f"one of {', '.join(FORMS)}")
+    if list_ or remove:
+        out("\n".join(_listed(form) if list_ else _removed(remove)))
+        return
+    if not guest or not mpi:
+        raise UsageError(
+            "a plan is of a guest and a host MPI",
+            mend="mpigraft plan GUEST --mpi SPEC; `mpigraft discover` lists the MPIs",
+        )
+    plan = _planned(guest, tuple(program or ()), mpi, engine, replace, not no_glibc, force)
+    text = _as(form, plan, ranks)
+    if output:
+        _write(output, text, executable=form == "shell")
+        tell(f"written: {output}")
+    else:
+        out(text)
+
+
+def _planned(
+    guest: str,
+    programs: tuple[str, ...],
+    spec: str,
+    engine: str,
+    replace: str,
+    glibc: bool,
+    force: bool,
+) -> GraftPlan:
+    from mpigraft import discover, graft, grafts
+    from mpigraft.configure import select_mpis
+    from mpigraft.guest import examine
+    from mpigraft.model import Replace
+
+    if replace not in ("mpi", "libfabric"):
+        raise UsageError(f"--replace {replace!r} is unknown", mend="mpi or libfabric")
+    with console(stderr=True).status("reading the guest"):
+        examined = examine(guest, programs)
+    with console(stderr=True).status("looking at the machine"):
+        here = discover.machine()
+    hits = select_mpis([spec], here.mpis)
+    mpi = next((m for m in hits if m.usable), hits[0])
+    wanted = graft.Wanted(Replace(replace), engine, glibc=glibc, force=force)
+    with console(stderr=True).status("putting it together"):
+        plan = graft.planned(examined, mpi, here, wanted)
+        grafts.make(plan)
+    return plan
+
+
+def _as(form: str, plan: GraftPlan, ranks: int) -> str:
+    from mpigraft import engines, grafts
+    from mpigraft.jsonout import document
+    from mpigraft.launch import seat_of
+
+    folder = grafts.folder(plan)
+    if form == "json":
+        return document(plan=plan, folder=str(folder))
+    if form == "cdi":
+        import json
+
+        from mpigraft.engines import cdi
+
+        return json.dumps(cdi.document(plan, folder), indent=2)
+    seat = seat_of(plan, ranks, Path.cwd())
+    if form == "shell":
+        from mpigraft.engines import wrapper
+
+        return wrapper.script(plan, seat)
+    engine = engines.ENGINES[plan.engine]
+    if form == "command":
+        return shlex.join(engine.words(plan, seat))
+    return "\n".join(lines(plan, seat, engine.shares(plan, seat)))
+
+
+def lines(plan: GraftPlan, seat: Seat, shares: str) -> Iterator[str]:
+    """The plan for a person: what goes where, and why."""
+    from mpigraft import grafts
+
+    guest = plan.guest
+    size = sum(f.stat().st_size for f in Path(seat.graft).rglob("*") if f.is_file()) / MIB
+    what = "libfabric and UCX of " if plan.replace == "libfabric" else ""
+    yield f"{what}{plan.mpi} under {guest.name} ({guest.os or guest.kind}), by {plan.engine}"
+    yield f"plan {plan.key[:12]}: {len(plan.copies)} files, {size:.0f} MiB, in {seat.graft}"
+    yield f"ranks see them at {grafts.place(plan)}"
+    if plan.glibc:
+        yield (
+            f"the guest's glibc {guest.glibc} is too old: the host's whole glibc goes in with it"
+        )
+    yield ""
+    if plan.binds:
+        yield "over the guest's files, for these are what its loader takes:"
+    for bind in plan.binds:
+        yield f"  {bind.target}"
+        yield f"    <- {bind.source.removeprefix('{graft}/')}"
+    yield from _environment(grafts.environment(plan))
+    for bind in plan.devices:
+        need = "needed" if bind.required else "where it is there"
+        yield f"device  {bind.source} ({need}){': ' + bind.why if bind.why else ''}"
+    yield from textwrap.wrap(f"ranks of a node: {shares}", 80, subsequent_indent="  ")
+    for part in plan.parts:
+        if part.level != "info":
+            yield from textwrap.wrap(
+                f"{part.level} {part.name}: {part.said}", 80, subsequent_indent="  "
+            )
+
+
+def _environment(rows: tuple[EnvRow, ...]) -> Iterator[str]:
+    yield from (f"set     {row.name}={row.value}" for row in rows if row.value is not None)
+    drops = ", ".join(row.name for row in rows if row.value is None)
+    yield from textwrap.wrap(f"dropped {drops}", 80, subsequent_indent="        ")
+
+
+def _listed(form: str) -> Iterator[str]:
+    from mpigraft import grafts
+    from mpigraft.jsonout import document
+
+    kept = list(grafts.kept())
+    if form == "json":
+        yield document(plans=kept)
+        return
+    if not kept:
+        yield "no plans are kept here"
+    for one in kept:
+        size = f"{one.size / MIB:.0f} MiB"
+        if one.plan is None:
+            yield f"{one.key[:12]}  {size:>8}  of another version of mpigraft"
+        else:
+            plan = one.plan
+            yield f"{one.key[:12]}  {size:>8}  {plan.mpi} under {plan.guest.name}, {plan.engine}"
+
+
+def _removed(key: str) -> Iterator[str]:
+    from mpigraft import grafts
+
+    yield f"removed {grafts.remove(key).folder}"
+
+
+def _write(path: Path, text: str, *, executable: bool) -> None:
+    """Whole or not at all."""
+    new = path.with_name(f".{path.name}.new")
+    try:
+        new.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
+        new.chmod(0o755 if executable else 0o644)
+        new.rename(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
