@@ -10,6 +10,7 @@ from mpigraft.roots.folder import FolderRoot
 from mpigraft.roots.oci import open_image
 from mpigraft.roots.over import Over
 from mpigraft.roots.sif import is_sif, open_sif
+from mpigraft.roots.squashfs import SQUASHFS, open_squashfs
 from mpigraft.roots.streams import File
 
 __all__ = [
@@ -25,7 +26,7 @@ __all__ = [
 
 
 def open_root(path: Path, architecture: str = "") -> Root:
-    """A folder, a SIF, or an archive as podman and docker save it (OCI's form or their own).
+    """A folder, a SIF, a squashfs file, or an archive of podman or docker save (OCI's form or theirs).
 
     What it is decides its content, not its name. Of an archive with images for several machines
     `architecture` (as `uname -m`) is taken, else this machine's.
@@ -43,9 +44,11 @@ def open_root(path: Path, architecture: str = "") -> Root:
         ) from error
     if is_sif(head):
         return open_sif(path)
+    if head.startswith(SQUASHFS):
+        return open_squashfs(path)
     if head[257:262] == b"ustar" or head.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
         return open_image(path, architecture)
     raise UsageError(
-        f"{path}: neither a folder nor an image: a SIF, or an archive of podman or docker save",
+        f"{path}: neither a folder nor an image (SIF, squashfs, OCI archive, docker save)",
         mend="unpack it and give the folder",
     )

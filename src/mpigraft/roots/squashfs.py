@@ -15,13 +15,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from mpigraft.roots import MAX_NAMES, MAX_PATH, Entry, Link, Pread, RootError, Walked, join
-from mpigraft.roots.streams import Blob, unpacker
+from mpigraft.roots.streams import Blob, File, unpacker
 
-SUPER = struct.Struct("<5I6H8Q")  # squashfs_super_block
-MAGIC = 0x73717368
+SUPER = struct.Struct("<4s4I6H8Q")  # squashfs_super_block
+SQUASHFS = b"hsqs"
 METADATA = 8192  # bytes of a metadata block, unpacked
 METADATA_PLAIN, DATA_PLAIN = 1 << 15, 1 << 24  # set in a block's length: it is not packed
 DATA_LENGTH = DATA_PLAIN - 1
@@ -71,7 +72,7 @@ class SquashRoot(Walked):
         self._top: int = fields[11]
         used = fields[12]
         self._inodes, self._lists, self._fragment_table = fields[15:18]
-        if fields[0] != MAGIC or fields[9:11] != (4, 0):
+        if fields[0] != SQUASHFS or fields[9:11] != (4, 0):
             raise RootError(f"{self.name}: not a squashfs of version 4.0")
         if self.block not in (1 << n for n in range(12, 21)):
             raise RootError(f"{self.name}: blocks of {self.block} bytes")
@@ -80,7 +81,7 @@ class SquashRoot(Walked):
         self._unpack = unpacker(COMPRESSIONS.get(fields[5], f"method {fields[5]}"), self.name)
         self._metadata = _Kept(METADATA_KEPT, self._metadata_block)
         self._data = _Kept(DATA_KEPT, self._data_block)
-        self._folders = {"/": self._top}  # canonical folder: reference of its inode
+        self._folders: dict[str, int] = {"/": self._top}  # canonical folder: reference of its inode
         self._listed: dict[int, dict[str, int]] = {}  # by inode: references by name
         self._held = 0
 
@@ -219,6 +220,12 @@ class SquashRoot(Walked):
         if len(data) != size:
             raise RootError(f"{self.name}: bytes {place} to {place + size} are not there")
         return data
+
+
+def open_squashfs(path: Path) -> SquashRoot:
+    """A file that is a squashfs and nothing else. As SquashRoot; OSError."""
+    file = File.open(path)
+    return SquashRoot(Blob(file, 0, os.fstat(file.handle).st_size, str(path)))
 
 
 class _Cursor:
