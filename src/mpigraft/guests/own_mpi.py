@@ -16,7 +16,7 @@ from mpigraft.resolve import Resolved, closure
 from mpigraft.roots import Root, RootError
 
 MAX_LIBRARY = 1 << 27  # bytes read of a library for its version; Debian's libmpich has 40 MiB
-MAX_PLUGINS = 4096
+MAX_PLUGINS = 512  # of one opener; Open MPI has some hundred components
 DATE = rb"[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} [\d:]{8} \w{1,8} \d{4}"
 NUMBER = rb"(\d{1,4}\.\d{1,4}[\w.]{0,24})"
 

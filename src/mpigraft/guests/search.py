@@ -18,9 +18,10 @@ from mpigraft.roots import Entry, Root
 
 # An MPI's own tools need it too, and nobody grafts them.
 TOOLS = re.compile(
-    r"ompi[_-]\w+|oshmem_info|shmem_info|orte[-_]?\w*|orterun|o(mpi|rte|pal)_wrapper|opal_wrapper|"
-    r"mpirun\S*|mpiexec\S*|mpichversion\S*|mpivars\S*|hydra_\S+|parkill|impi_(info|cpuinfo)|"
-    r"mpitune\w*|fi_(info|pingpong|strerror)|ucx_(info|perftest)\w*|pmix_info|prte\w*|prun|pterm"
+    r"ompi_info|ompi-(clean|dvm|info|ps|server|submit|top)|(ompi|oshmem|orte|opal)_wrapper|"
+    r"oshmem_info|shmem_info|orterun|orted|orte-(clean|dvm|info|ps|server|submit|top)|"
+    r"mpi(run|exec)(\.(openmpi|mpich|hydra|gforker|remshell))?|mpichversion(\.mpich)?|mpivars|"
+    r"hydra_(pmi_proxy|nameserver|persist)|parkill|impi_(info|cpuinfo)|mpitune(_fast)?"
 )
 EXECUTABLE = 0o111
 
