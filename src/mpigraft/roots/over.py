@@ -35,6 +35,8 @@ class Over(Walked):
                 self._bytes[path] = sources[target]
         # The same file under two targets is one file for the loader.
         self._numbers = {id(facts): n for n, facts in enumerate(self._over.values())}
+        # Of one that lies over another, too, no two files may be the same one.
+        self._device: int = base._device - 2 if isinstance(base, Over) else -2
 
     def _place(self, target: str) -> str:
         """The canonical path of a target. What is not in `base` is noted as made."""
@@ -66,9 +68,9 @@ class Over(Walked):
             facts = self._over[path]
             source = self._bytes.get(path)
             size = source.stat().st_size if source else 0
-            return Entry(path, "file", size, 0o755, (-2, self._numbers[id(facts)]), source)
+            return Entry(path, "file", size, 0o755, (self._device, self._numbers[id(facts)]), source)
         if name in self._made.get(folder, ()):
-            return Entry(path, "folder", 0, 0o755, (-3, hash(path)))
+            return Entry(path, "folder", 0, 0o755, (self._device - 1, hash(path)))
         return self.base.look(folder, name)
 
     def _list(self, folder: str) -> list[str]:
