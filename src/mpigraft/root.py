@@ -26,7 +26,7 @@ __all__ = [
 
 
 def open_root(path: Path, architecture: str = "") -> Root:
-    """A folder, a SIF, a squashfs file, or an archive of podman or docker save (OCI's form or theirs).
+    """A folder, a SIF, a squashfs file, or what podman and docker save (OCI's form or theirs).
 
     What it is decides its content, not its name. Of an archive with images for several machines
     `architecture` (as `uname -m`) is taken, else this machine's.
