@@ -40,7 +40,7 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
     engine that cannot start such a guest; MissingError when no engine is here.
     """
     engine = chosen(on, wanted.engine)
-    abi = abis.of(mpi)
+    abi, theirs = abis.of(mpi), guest.mpi_of(on)
     served = mpi if wanted.replace is Replace.MPI else installed(on)
     programs = natives(served, on.label.architecture, wanted.native_build)
     found = inject(
@@ -50,8 +50,9 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
         place=engines.ENGINES[engine].place(on),
         glibc=wanted.glibc,
         ours={BENCH: programs.bench} if wanted.replace is Replace.MPI else None,
+        opened=dict(theirs.plugins) if theirs else None,
     )
-    verdict = check.judge(on, abi, found, own=guest.mpi_of(on), machine=machine)
+    verdict = check.judge(on, abi, found, own=theirs, machine=machine)
     if not verdict.ok and not wanted.force:
         raise refused(verdict)
     return plan(

@@ -21,7 +21,6 @@ from mpigraft.model import (
     Launch,
     Layout,
     MpiInstall,
-    Replace,
     Scope,
     Seat,
     Transport,
@@ -29,6 +28,7 @@ from mpigraft.model import (
 from mpigraft.natives import Natives
 
 CPUS = Path("/sys/devices/system/cpu")
+IN_GUEST = "guest"  # source of an MpiInstall that lies in one
 LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 GRACE_S = 2.0  # between the guard's SIGTERM and SIGKILL
 
@@ -81,13 +81,14 @@ def prepare(
     )  # fmt: skip
     words = tuple(kind.words(launcher, mpi, layout, crowded=crowded))
     start = env.base(environ) if inherited is None else inherited
-    per_node = layout.ranks_per_node
+    inside = mpi.source == IN_GUEST  # it has a launcher of its own, which nothing outside can run
+    per_node = 1 if inside else layout.ranks_per_node
     seat = seat_of(plan, per_node, cwd, root=root, environ=start) if plan else None
     if plan and seat:
         rows += engines.ENGINES[plan.engine].rows(plan, seat)
     environment = env.apply(start, rows, Scope.LAUNCHER, Scope.DAEMON)
     return Launch(
-        argv=(*guard, *_layers(words, plan, seat, rows, environment, program)),
+        argv=(*guard, *_layers(words, plan, seat, rows, environment, program, inside=inside)),
         env=tuple(sorted(environment.items())),
         cwd=cwd,
         limit_s=limit_s,
@@ -102,15 +103,17 @@ def _layers(
     rows: list[EnvRow],
     environment: Mapping[str, str],
     program: tuple[str, ...],
+    *,
+    inside: bool,
 ) -> tuple[str, ...]:
-    """Launcher, engine and environment around the program, in the order that the plan needs."""
+    """Launcher, engine and environment around the program; `inside`: the engine around all."""
     if plan is None or seat is None:
         return (*launcher, *env.rank_argv(rows, program))
     inner = env.rank_argv(rows, program, plan.guest.env_program or env.ENV)
     engine = engines.ENGINES[plan.engine].words(plan, seat)
     # A launcher's own libraries are no libraries for the engine's program.
     loose = [word for name in LOADER if name in environment for word in ("-u", name)]
-    if plan.replace is not Replace.NOTHING:
+    if not inside:
         return (*launcher, *((env.ENV, *loose) if loose and engine else ()), *engine, *inner)
     outer = [
         EnvRow(r.name, r.value, Scope.RANK, r.source) for r in rows if r.scope is not Scope.RANK
@@ -136,7 +139,7 @@ def seat_of(
         version=version,
         root=os.geteuid() == 0 if root is None else root,
         cwd=str(cwd),
-        ranks_per_node=1 if plan.replace is Replace.NOTHING else ranks_per_node,
+        ranks_per_node=ranks_per_node,
         graft=str(grafts.folder(plan)),
         environment=tuple(sorted(own.items())),
     )

@@ -41,6 +41,7 @@ PASSED = (
     "OMP_*", "MPIGRAFT_*", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
     "GPU_DEVICE_ORDINAL", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "LC_ALL", "TZ", "TERM",
 )  # fmt: skip
+NETWORK = ("FI_", "UCX_", "IBV_", "RDMAV_")  # rows that are about libfabric, UCX and verbs
 # They lead to the host's files, and a launcher or a module may have set them for itself.
 DROPPED = (
     "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "OPAL_PREFIX", "OPAL_LIBDIR", "OPAL_PKGLIBDIR",
@@ -65,12 +66,13 @@ def plan(
     `abi` None is a guest with its own MPI: only our programs go in. `soname` is that of the
     guest's own libmpi where it stays.
     """
-    copies = (*injection.copies, *_data(abi), *_programs(natives, injection, soname))
+    copies = (*injection.copies, *_data(abi, injection), *_programs(natives, injection, soname))
     environment = _environment(injection, abi)
     over = tuple(sorted(injection.binds, key=lambda bind: bind.target))
+    graft_own = injection.libmpi.startswith(f"{injection.place}/")
     libmpi_copy = next(
         (b.source.removeprefix("{graft}/") for b in over if b.target == injection.libmpi),
-        injection.libmpi.removeprefix(f"{injection.place}/") if abi else "",
+        injection.libmpi.removeprefix(f"{injection.place}/") if graft_own else "",
     )
     made = {
         "guest": [guest.digest, guest.source, guest.programs],
@@ -103,8 +105,8 @@ def plan(
     )
 
 
-def _data(abi: MpiAbi | None) -> tuple[Copy, ...]:
-    files = abi.data if abi else ()
+def _data(abi: MpiAbi | None, injection: Injection) -> tuple[Copy, ...]:
+    files = abi.data if abi and injection.replace is Replace.MPI else ()
     return tuple(Copy(file.path, file.place, file.digest) for file in files)
 
 
@@ -123,14 +125,12 @@ def _programs(natives: Natives, injection: Injection, libmpi: str) -> tuple[Copy
 
 def _environment(injection: Injection, abi: MpiAbi | None) -> tuple[EnvRow, ...]:
     """What leads to the host's files is dropped; then the graft's own rows."""
+    given = abi.environment if abi else ()
+    if injection.replace is not Replace.MPI:  # the guest's own MPI keeps its own prefix
+        given = tuple(r for r in given if r.name.startswith(NETWORK) and injection.copies)
     rows = [
-        EnvRow(
-            r.name,
-            r.value.replace("{graft}", injection.place) if r.value else r.value,
-            Scope.RANK,
-            r.source,
-        )
-        for r in ((*abi.environment, *injection.environment) if abi else injection.environment)
+        replace(row, value=row.value and row.value.replace("{graft}", injection.place))
+        for row in (*given, *injection.environment)
     ]
     named = {row.name for row in rows}
     drops = [EnvRow(name, None, Scope.RANK, "plan") for name in DROPPED if name not in named]

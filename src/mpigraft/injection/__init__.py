@@ -40,15 +40,17 @@ def inject(
     place: str,
     glibc: bool = True,
     ours: Mapping[str, Path] | None = None,
+    opened: Mapping[str, Sequence[str]] | None = None,
 ) -> Injection:
     """What of `abi` goes under `guest`, whose ranks see the graft folder at `place`.
 
     `glibc` False leaves the guest's glibc where it is, and what it lacks stays in `unmet`. The
     answer is always a whole one: whether it is good is for `check` to say. `ours` are programs of
     ours that go in too, {name below the graft folder: file}, and are to run as the guest's do.
+    `opened` is what the guest's own MPI opens by name, where that stays: {opener: paths inside}.
     Raises ElfError or RootError for a program that cannot be read.
     """
-    growth = Growth(guest, abi, replace, place, ours)
+    growth = Growth(guest, abi, replace, place, ours, opened)
     growth.allow_glibc = glibc
     before = tuple(growth.load(path, grafted=False) for path in growth.subjects)
     growth.begin(before)

@@ -34,7 +34,7 @@ class Growth(View):
                 else:
                     self.add(library.soname)
                     self.inside.setdefault(name, library)
-        else:
+        elif self.replace is Replace.LIBFABRIC:
             for library in self.offered.values():
                 if library.role is Role.NET:
                     self.add(library.soname)

@@ -55,15 +55,16 @@ class View:
         replace: Replace,
         place: str,
         ours: Mapping[str, Path] | None = None,
+        opened: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.guest, self.abi, self.replace, self.place = guest, abi, replace, place
         self.lib = f"{place}/lib"
         self.ours = {f"{place}/{name}": self._own(path) for name, path in (ours or {}).items()}
         self.subjects = (*guest.label.programs, *guest.libraries, *self.ours)
         self.offered = {o.soname: o for o in abi.objects if not o.opened}
-        self.plugins = tuple(
-            o for o in abi.objects if o.opened and (replace is Replace.MPI or o.role is Role.NET)
-        )
+        wanted = {Replace.MPI: tuple(Role), Replace.LIBFABRIC: (Role.NET,), Replace.NOTHING: ()}
+        self.plugins = tuple(o for o in abi.objects if o.opened and o.role in wanted[replace])
+        self.opened = {} if replace is Replace.MPI else dict(opened or {})
         self.inside: dict[str, AbiObject] = {}
         self.over: dict[str, AbiObject] = {}
         self.choice: dict[str, Choice] = {}  # of names that both sides bring; GUEST is not in it
@@ -76,16 +77,24 @@ class View:
             environment = dict(self.guest.label.environment)
             own = program in self.ours
             root = Over(self.guest.root, self.ours) if own else self.guest.root
-            found = closure(program, environment=environment, root=root)
+            found = closure(program, environment=environment, root=root, opened=self.opened)
             return Loaded(program, root.elf(program), found)
         found = closure(
             program,
             environment=self.environment(),
             root=Over(self.guest.root, self.files(), self.sources()),
-            opened={self.abi.objects[0].soname: [self.path_of(p) for p in self.plugins]},
+            opened=self._opened(),
         )
         main = self.ours.get(program) or self.guest.root.elf(program)
         return Loaded(program, main, found)
+
+    def _opened(self) -> dict[str, Sequence[str]]:
+        """What is opened by name: by the host's libraries their own, by the guest's theirs."""
+        found = {name: paths for name, paths in self.opened.items() if name not in self.inside}
+        if paths := [self.path_of(p) for p in self.plugins]:
+            whole = self.replace is Replace.MPI
+            found[self.abi.objects[0].soname if whole else "libfabric.so.1"] = paths
+        return found
 
     def environment(self) -> dict[str, str]:
         """What ranks see, as far as the loader looks at it."""
