@@ -48,10 +48,9 @@ class LdCache:
         masks say the same, but have to be known for each CPU and version.
         """
         found = [e for e in self.entries.get(soname, ()) if e.flags == ABI.get(machine)]
-        ranks = {sub: rank for rank, sub in enumerate(subfolders)}
-        named = [e for e in found if e.name and f"glibc-hwcaps/{e.name}" in ranks]
+        named = [e for e in found if e.name and f"glibc-hwcaps/{e.name}" in subfolders]
         if named:
-            return min(named, key=lambda e: ranks[f"glibc-hwcaps/{e.name}"]).path
+            return min(named, key=lambda e: subfolders.index(f"glibc-hwcaps/{e.name}")).path
         for entry in found:
             folder = entry.path.rpartition("/")[0]
             if entry.hwcap == 0 or (

@@ -6,11 +6,10 @@ Versions: glibc elf/dl-version.c. Symbols: elf/dl-lookup.c, do_lookup_x and chec
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-from mpigraft.elf import Elf, Symbol
+from mpigraft.elf import Elf
 
 MAX_KEPT = 1024  # objects whose names are kept as sets
 
@@ -98,35 +97,26 @@ class _Links:
     def __init__(self, file: Elf) -> None:
         self.file = file
         self.wanted: frozenset[Reference] = frozenset(
-            (s.name, s.version) for s in file.imported if not s.weak
+            (name, version) for name, version, _, _, _, weak, _ in file.imported if not weak
         )
+        # Met at the first look: by the same name and version, and without a version by the default
+        # one, or by the first node ever, which is what a program means that was linked before the
+        # library had versions.
+        self.provided: set[Reference] = set()
+        # Defined without a version: met is a reference with any version.
+        self.plain: set[str] = set()
         # A program's copy of a library's variable is a definition for all, and a reference too.
-        self.copied: frozenset[Reference] = frozenset(
-            (s.name, s.version) for s in file.exported if s.library and not s.weak
-        )
-
-    @cached_property
-    def provided(self) -> frozenset[Reference]:
-        """References that are met at the first look: by the same name and version, or by a
-        name without version, or, where they have no version, by the default one."""
-        return frozenset(self._provided())
-
-    def _provided(self) -> Iterator[Reference]:
-        for symbol in self.file.exported:
-            yield symbol.name, symbol.version
-            if self._unversioned(symbol):
-                yield symbol.name, None
-
-    @cached_property
-    def plain(self) -> frozenset[str]:
-        """Names that are defined without a version: they meet references with any version."""
-        return frozenset(s.name for s in self.file.exported if s.version is None and s.default)
-
-    def _unversioned(self, symbol: Symbol) -> bool:
-        """Whether a reference without version binds: to the default, or to the first node ever,
-        which is what a program linked before the library had versions means."""
-        first = self.file.version_defs[:1]
-        return symbol.default or symbol.version is None or (symbol.version,) == first
+        self.copied: set[Reference] = set()
+        first = next(iter(file.version_defs), None)
+        for name, version, library, default, _, weak, _ in file.exported:
+            self.provided.add((name, version))
+            if version is None:
+                if default:
+                    self.plain.add(name)
+            elif default or version == first:
+                self.provided.add((name, None))
+            if library and not weak:
+                self.copied.add((name, version))
 
     def provides(self, reference: Reference) -> bool:
         return reference in self.provided or reference[0] in self.plain
