@@ -29,6 +29,7 @@ __all__ = ["Binding", "binding_of", "from_machine", "of", "role_of"]
 MAX_MACHINE = 1 << 28  # bytes of a saved description
 MAX_LIBC = 1 << 24  # bytes read of libc for its version
 SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")  # where many packages' libraries lie
+SYSTEM = ("/usr/", "/lib")  # below them what is installed has its configuration in /etc
 GLIBC = re.compile(rb"GNU C Library [^\n]*? version (\d+\.\d+)")
 
 
@@ -136,6 +137,7 @@ class _Found:
         self.data: dict[str, DataFile] = {}
         self.environment: dict[str, EnvRow] = {}
         self.machine = ""
+        self._openers: list[AbiObject] = []
         self._seen_rows: set[str] = set()
 
     def gather(self, libmpi: Path) -> None:
@@ -147,12 +149,9 @@ class _Found:
         for path, _ in ((libmpi, first), *bindings):
             self._closure(path)
         self._libc()
-        done = 0
-        while done < len(openers := [*self.libraries.values(), *self.plugins]):
-            for opener in openers[done:]:  # plugins open others in their turn
-                for row in opened.concerning(opener.soname, self.mpi.family):
-                    self._row(row, opener)
-            done = len(openers)
+        for opener in self._openers:  # grows while it is walked: plugins open others in their turn
+            for row in opened.concerning(opener.soname, self.mpi.family):
+                self._row(row, opener)
 
     def glibc(self) -> str:
         """Version of the libc that this MPI uses: 2.36."""
@@ -167,8 +166,11 @@ class _Found:
         one = _object(path, facts, place)
         if place:
             self.plugins.append(one)
+        elif one.soname in self.libraries:
+            return
         else:
-            self.libraries.setdefault(one.soname, one)
+            self.libraries[one.soname] = one
+        self._openers.append(one)
 
     def _closure(self, path: Path) -> None:
         """What `path` needs and is not here yet.
@@ -235,6 +237,7 @@ class _Found:
             "dir": tuple(dict.fromkeys((str(path.parent), str(path.resolve().parent)))),
             "prefix": (str(self.mpi.prefix),),
             "system": tuple(str(Path(p).parent) for p in libc),
+            "etc": ("/etc",) if str(path.resolve()).startswith(SYSTEM) else (),
         }
 
     def _say(self, row: Opened, pairs: Mapping[str, str]) -> None:

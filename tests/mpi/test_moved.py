@@ -110,6 +110,7 @@ def test_an_mpi_runs_from_another_folder(machine: Machine, family: Family, tmp_p
             for path in mapped
             if not path.is_relative_to(tmp_path) and ".so" in path.name and path.name not in libc
         }
+        foreign = {p for p in foreign if p.name.split(".so")[0] != "libnuma"}  # Intel: the host's
         ours = {path for path in foreign if "mpigraft" in path.name}
         assert foreign == ours, (mpi.id, offer.name)
         assert sum(path.name == mpi.soname for path in mapped) == 1

@@ -160,6 +160,7 @@ def opened_in(
     libmpi = next((str(r.path) for r in found if r.path is not None and _is_libmpi(r)), "")
     fixed = {
         "prefix": _prefixes(root, libmpi),
+        "etc": (),
         "system": tuple(_folder(p) for n, p in places.items() if n.startswith("libc.so.")),
     }
     openers = list(places.items())

@@ -10,7 +10,7 @@ from functools import cache
 from mpigraft.knowledge.table import Document, Table, document
 from mpigraft.model import Family
 
-FOLDERS = ("dir", "prefix", "system")  # what folders may name
+FOLDERS = ("dir", "prefix", "system", "etc")  # what folders may name
 SAMPLE = dict.fromkeys((*FOLDERS, "graft", "name", "stem"), "x")
 
 

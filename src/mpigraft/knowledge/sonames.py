@@ -57,8 +57,9 @@ def read(data: Document, file: str = "sonames.toml") -> Names:
 
 def _pattern(table: Table) -> re.Pattern[str]:
     words = table.texts("soname")
-    if not table.texts("sources"):
-        raise table.wrong("sources", "empty")
+    for key in ("soname", "sources"):
+        if not table.texts(key):
+            raise table.wrong(key, "empty")
     table.done()
     try:
         return re.compile("|".join(f"(?:{word})" for word in words))
