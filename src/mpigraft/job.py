@@ -57,6 +57,7 @@ class Ask:
     ranks: int = 0
     settings: tuple[str, ...] = ()  # NAME=VALUE
     proof: bool = True
+    site: Path | None = None  # the profile that was asked, there or not
     sources: tuple[tuple[str, str], ...] = ()  # (what, who asked): ("mpi", "site.toml:3")
 
     def source(self, what: str) -> str:
@@ -335,7 +336,7 @@ def _inputs(job: Job) -> list[Path]:
     mpi = job.configuration.mpi
     assert mpi is not None
     found = [job.natives.witness, job.natives.guard, job.natives.bench, Path(__file__)]
-    found += [mpi.launcher] if mpi.launcher else []
+    found += [path for path in (mpi.launcher, job.ask.site) if path]
     found += configure.files(mpi)
     if job.program is not None:
         found.append(job.program)

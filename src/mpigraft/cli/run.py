@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,15 +26,17 @@ def command(
     program: Annotated[
         list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]...", show_default=False)
     ],
-    mpi: Annotated[str, typer.Option(metavar="NAME", help="An MPI: openmpi, mpich@5.0.2.")] = "",
+    mpi: Annotated[
+        str | None, typer.Option(metavar="NAME", help="An MPI: openmpi, mpich@5.0.2.")
+    ] = None,
     transport: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME",
             help="A transport: ofi-lnx, ob1-sm; it is forced, and proved before the first run.",
             show_default="the MPI's own choice",
         ),
-    ] = "",
+    ] = None,
     ranks: Annotated[
         int | None,
         typer.Option("-n", metavar="N", help="Ranks.", show_default="one per core"),
@@ -43,12 +45,13 @@ def command(
         Words, typer.Option("--set", metavar="NAME=VALUE", help="In every rank's environment.")
     ] = None,
     proof: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--proof/--no-proof",
             help="Whether ranks must tell what they run on; not for what never calls MPI_Init.",
+            show_default="proof",
         ),
-    ] = True,
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what was decided and by whom, then start it.")
     ] = False,
@@ -67,21 +70,31 @@ def command(
       mpigraft run --mpi openmpi@5 --transport ob1-sm -n 2 -- ./app
       mpigraft run -n 2 --explain --dry-run -- ./app
     """
-    from mpigraft.job import Ask
-
     if ranks is not None and not 1 <= ranks <= MOST_RANKS:
         raise UsageError(f"-n {ranks}", mend="give a number of ranks, 1 or more")
-    flags = {"mpi": mpi, "transport": transport, "ranks": ranks, "settings": set_}
-    ask = Ask(
+    flags = {
+        "mpi": mpi, "transport": transport, "ranks": ranks, "set": set_, "proof": proof,
+    }  # fmt: skip
+    return _run(asked(program, flags), explain=explain, dry_run=dry_run)
+
+
+def asked(program: list[str], flags: dict[str, Any]) -> Ask:
+    """What is asked of a job: flags that were given, over the site's profile."""
+    from mpigraft import site
+    from mpigraft.job import Ask
+
+    profile = site.read(os.environ)
+    values, sources = profile.merged(flags)
+    return Ask(
         program=tuple(program),
-        mpi=mpi,
-        transport=transport,
-        ranks=ranks or 0,
-        settings=tuple(set_ or ()),
-        proof=proof,
-        sources=tuple((name, "command line") for name, value in flags.items() if value),
+        mpi=values.get("mpi", ""),
+        transport=values.get("transport", ""),
+        ranks=values.get("ranks", 0),
+        settings=tuple(values.get("set", ())),
+        proof=values.get("proof", True),
+        site=profile.path,
+        sources=tuple(sources.items()),
     )
-    return _run(ask, explain=explain, dry_run=dry_run)
 
 
 def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:

@@ -1,0 +1,195 @@
+"""A site's profile: which MPI, transport, engine and binds a plain `mpigraft run` takes, and what
+of that its users may change.
+
+    [run]
+    mpi = "openmpi@5"
+    transport = "ofi-lnx"
+    bind = ["/scratch"]
+    set = { FI_LOG_LEVEL = "warn" }
+
+    [policy]
+    fixed = ["mpi", "transport"]
+
+A profile guides; it is no lock: whoever may start programs can also start mpirun by hand.
+"""
+
+from __future__ import annotations
+
+import stat
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mpigraft.errors import UsageError
+from mpigraft.wish import Wish, line_of
+
+PLACE = Path("/etc/mpigraft/site.toml")
+VARIABLE = "MPIGRAFT_SITE"
+# Keys of [run] with the type of their value; `set` is a table of texts or a list of NAME=VALUE.
+KEYS: Mapping[str, type] = {
+    "mpi": str,
+    "transport": str,
+    "ranks": int,
+    "engine": str,
+    "replace": str,
+    "bind": list,
+    "set": list,
+    "proof": bool,
+}
+FLAGS = {"ranks": "-n", "proof": "--no-proof"}  # where the flag is not --KEY
+KINDS = {str: "a text", int: "a whole number above 0", bool: "true or false"}
+EXAMPLES = {
+    "mpi": '"openmpi@5"', "transport": '"ob1-sm"', "ranks": "4", "engine": '"apptainer"',
+    "replace": '"mpi"', "bind": '["/scratch"]', "set": '{ FI_LOG_LEVEL = "warn" }',
+    "proof": "true",
+}  # fmt: skip
+MAX_FILE = 1024 * 1024  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What a profile says: values of [run] by key, and where each stands ("site.toml:3")."""
+
+    path: Path
+    values: tuple[tuple[str, Any], ...] = ()
+    lines: tuple[tuple[str, str], ...] = ()
+    fixed: tuple[str, ...] = ()
+
+    def merged(self, flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+        """The values of a job and who asked for each: flags that were given (those that are not
+        None) over the site's. Lists are the site's, then the user's; of two settings of one name
+        the later counts. Raises UsageError for a flag that the policy does not leave to users.
+        """
+        values = dict(self.values)
+        sources = dict(self.lines)
+        for key, value in flags.items():
+            if value is None or value == []:
+                continue
+            if key in self.fixed and value != values.get(key):
+                self._refuse(key)
+            both = isinstance(value, list) and values.get(key)
+            values[key] = [*values[key], *value] if both else value
+            sources[key] = f"{sources[key]}, command line" if both else "command line"
+        return values, sources
+
+    def _refuse(self, key: str) -> None:
+        where = dict(self.lines).get(key, str(self.path))
+        own = dict(self.values).get(key)
+        raise UsageError(
+            f"{FLAGS.get(key, '--' + key)} is not left to users here",
+            why=f"{where} fixes it" + (f" to {own}" if own not in (None, []) else ""),
+            mend="leave it out, or ask those who keep the site's profile",
+        )
+
+
+def find(environ: Mapping[str, str]) -> Path:
+    """The file that counts, there or not: $MPIGRAFT_SITE, else the one in /etc."""
+    named = environ.get(VARIABLE, "")
+    return Path(named).absolute() if named else PLACE
+
+
+def read(environ: Mapping[str, str]) -> Site:
+    """The site's profile; an empty one where there is none. Raises UsageError, with file and
+    line, for a file that cannot be read, that others than root and this user may write, or that
+    holds what is not known."""
+    path = find(environ)
+    try:
+        with path.open("rb") as file:
+            seen = path.stat()
+            data = file.read(MAX_FILE + 1)
+    except FileNotFoundError as error:
+        if path == PLACE:
+            return Site(path)
+        raise UsageError(f"{VARIABLE}: {path}: {error.strerror}") from error
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    if not stat.S_ISREG(seen.st_mode) or seen.st_mode & stat.S_IWOTH or len(data) > MAX_FILE:
+        raise UsageError(
+            f"{path} is no file that one can rely on",
+            why="it decides what users start; it is not a regular file, or anybody may write it",
+            mend=f"chmod o-w {path}",
+        )
+    try:
+        text = data.decode("utf-8")
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise UsageError(f"{path}: not a TOML file: {error}") from error
+    return _site(path, table, text)
+
+
+def _site(path: Path, table: Mapping[str, Any], text: str) -> Site:
+    begins: dict[str, int] = {}
+    for name, part in table.items():
+        begins[name] = _heading(name, text)
+        if name not in ("run", "policy") or not isinstance(part, dict):
+            line = begins[name] if isinstance(part, dict) else line_of(name, text)
+            raise UsageError(
+                f"{path}:{line}: unknown key {name!r}", mend="known tables: [run], [policy]"
+            )
+    values: dict[str, Any] = {}
+    lines: dict[str, str] = {}
+    for key, value in table.get("run", {}).items():
+        where = f"{path}:{line_of(key, text, 'run', begins['run'])}"
+        values[key] = _value(key, value, where)
+        lines[key] = where
+    fixed: tuple[str, ...] = ()
+    for key, value in table.get("policy", {}).items():
+        fixed = _fixed(key, value, f"{path}:{line_of(key, text, 'policy', begins['policy'])}")
+    return Site(path, tuple(values.items()), tuple(lines.items()), fixed)
+
+
+def _heading(name: str, text: str) -> int:
+    """The line on which a table begins; 1 where it has no line of its own."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip().replace(" ", "").startswith(f"[{name}]"):
+            return number
+    return 1
+
+
+def _value(key: str, value: Any, where: str) -> Any:
+    if key not in KEYS:
+        raise UsageError(
+            f"{where}: unknown key {key!r} in [run]", mend=f"known keys: {', '.join(KEYS)}"
+        )
+    kind = KEYS[key]
+    if key == "set" and isinstance(value, dict):
+        value = [f"{name}={setting}" for name, setting in value.items()]
+    if kind is list:
+        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+            raise _unfit(f"{where}: {key} must be a list of texts", key)
+        if key == "set":
+            _check_settings(value, where)
+        return value
+    if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
+        raise _unfit(f"{where}: {key} must be {KINDS[kind]}, not {value!r:.40}", key)
+    if isinstance(value, int) and kind is int and not 1 <= value <= 1_000_000:
+        raise _unfit(f"{where}: {key} must be {KINDS[int]}", key)
+    return value
+
+
+def _check_settings(words: list[str], where: str) -> None:
+    try:
+        Wish(set=tuple(words)).settings  # noqa: B018  raises for what is not NAME=VALUE
+    except UsageError as error:
+        raise UsageError(f"{where}: {error.seen}", why=error.why, mend=error.mend) from error
+
+
+def _unfit(seen: str, key: str) -> UsageError:
+    return UsageError(seen, mend=f"for example {key} = {EXAMPLES[key]}")
+
+
+def _fixed(key: str, value: Any, where: str) -> tuple[str, ...]:
+    if key != "fixed":
+        raise UsageError(f"{where}: unknown key {key!r} in [policy]", mend="known keys: fixed")
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise UsageError(
+            f"{where}: fixed must be a list of texts", mend='for example fixed = ["mpi"]'
+        )
+    if unknown := [word for word in value if word not in KEYS]:
+        raise UsageError(
+            f"{where}: fixed names {unknown[0]!r}, which is no key of [run]",
+            mend=f"known keys: {', '.join(KEYS)}",
+        )
+    return tuple(value)
