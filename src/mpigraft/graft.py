@@ -41,7 +41,7 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
     """
     engine = chosen(on, wanted.engine)
     abi, theirs = abis.of(mpi), guest.mpi_of(on)
-    served = mpi if wanted.replace is Replace.MPI else installed(on)
+    served = serves(on, mpi, wanted.replace)
     programs = natives(served, on.label.architecture, wanted.native_build)
     found = inject(
         on,
@@ -65,6 +65,17 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
         devices=(),
         soname=served.soname,
     )
+
+
+def serves(on: Guest, mpi: MpiInstall, what: Replace) -> MpiInstall:
+    """The MPI that ranks would run on: the host's, or the guest's with what is replaced of it.
+    Raises MissingError where the guest has none that is known."""
+    if what is Replace.MPI:
+        return mpi
+    theirs = installed(on)
+    if what is Replace.NOTHING:
+        return theirs
+    return with_fields(theirs, libfabric=mpi.libfabric, ucx=mpi.ucx)
 
 
 def own(on: Guest, machine: Machine, wanted: Wanted) -> tuple[MpiInstall, GraftPlan]:
