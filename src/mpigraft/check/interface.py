@@ -195,7 +195,7 @@ def comparable(case: Case, one: Simulated) -> bool:
     if machine != case.abi.objects[0].machine:
         return False
     wanted = {binding.abi for binding in case.bindings(one).values()}
-    return not case.whole or len(wanted) == 1 and wanted <= _offered(case)
+    return not case.whole or (len(wanted) == 1 and wanted <= _offered(case))
 
 
 def _offered(case: Case) -> set[str]:

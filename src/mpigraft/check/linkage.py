@@ -67,17 +67,24 @@ def _of_a_part(symbol: str) -> bool:
 def _theirs(case: Case, names: tuple[str, ...], hits: list[tuple[Simulated, Unbound]]) -> Finding:
     """Symbols that the guest's files need."""
     users = list(dict.fromkeys(u.by for _, u in hits))
+    number, of_mpi = count(len(names), "symbol"), any(map(MPI.match, names))
     at_once = any(_binds_now(case, one, u.by) for one, u in hits)
     return Finding(
         Level.ERROR,
-        "mpi-symbols" if any(map(MPI.match, names)) else "symbols",
-        f"{some(map(base, users))}: {count(len(names), 'symbol')} missing in {case.mpi}: "
-        f"{some(names)}",
-        "the program ends at its start" if at_once else
-        "the program starts, runs, and ends where it first calls one: undefined symbol, exit 127",
-        _mend_symbols(case, names),
+        "mpi-symbols" if of_mpi else "symbols",
+        f"{some(map(base, users))}: {number} missing in {case.mpi}: {some(names)}"
+        if of_mpi
+        else f"{some(map(base, users))}: {number} missing with the host's libraries: {some(names)}",
+        "the program ends at its start"
+        if at_once
+        else "the program starts, runs, and ends where it first calls one: undefined symbol, "
+        "exit 127",
+        _mend_symbols(case, names)
+        if of_mpi
+        else "the host's copy of a library that both sides have lacks them: take another host "
+        "MPI, or build the image on a base as new as the host",
         (f"missing: {' '.join(names)}", *(f"needed by {by}" for by in users)),
-    )  # fmt: skip
+    )
 
 
 def _mend_symbols(case: Case, names: Iterable[str]) -> str:

@@ -1,0 +1,347 @@
+"""What check knows that the loader cannot see: languages, two MPIs, launchers, devices, GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import replace as changed_to
+from pathlib import Path
+
+import pytest
+
+from mpigraft.guest import Guest, GuestMpi
+from mpigraft.model import (
+    AbiObject,
+    Family,
+    Fit,
+    Gpu,
+    LauncherInfo,
+    Level,
+    MpiAbi,
+    NetDevice,
+    NetLibrary,
+    Replace,
+)
+from tests.unit.builders import a_machine, an_mpi
+from tests.unit.checked import (
+    APP,
+    C_SYMBOLS,
+    a_guest,
+    a_program,
+    an_abi,
+    codes,
+    finding,
+    library,
+    own,
+    part,
+    verdict,
+)
+
+OPENMPI = library("libmpi.so.40", exported=C_SYMBOLS, needed=("libc.so.6",))
+MPICH = library("libmpi.so.12", exported=C_SYMBOLS, needed=("libc.so.6",))
+GFORTRAN = library("libgfortran.so.5", exported=("_gfortran_st_write",))
+F77 = ("mpi_init_", "mpi_send_")
+F08 = ("mpi_init_f08_", "mpi_send_f08ts_")
+TYPES = {"gfortran": "__mpi_f08_types_MOD_x", "ifort": "mpi_f08_types_mp_x_"}
+COMMON = ("mpifcmb5_", "mpipriv1_")
+
+
+def bindings(*exported: str, runtime: str = "") -> AbiObject:
+    needed = ("libmpi.so.12", *([runtime] if runtime else []))
+    return library("libmpifort.so.12", needed=needed, exported=exported)
+
+
+def fortran_guest(
+    *imported: str, runtime: AbiObject = GFORTRAN, common: tuple[str, ...] = COMMON
+) -> Guest:
+    """A Fortran program on MPICH, which has copies of MPICH's common blocks."""
+    needed = ["libmpifort.so.12", "libmpi.so.12", runtime.soname]
+    program = a_program(needed, imported=imported or F77, exported=common)
+    return a_guest(program, MPICH, runtime, bindings(*F77, *F08, *COMMON))
+
+
+def host(*exported: str, mpi: str = "mpich@5.0.2", runtime: str = "") -> MpiAbi:
+    runtimes = [library(runtime)] if runtime else []
+    return an_abi(mpi, bindings(*exported, runtime=runtime), *runtimes)
+
+
+# ------------------------------------------------------------------ Fortran
+
+
+def test_fortran_of_one_compiler_on_both_sides() -> None:
+    abi = host(*F77, *COMMON, runtime="libgfortran.so.5")
+    fit = verdict(fortran_guest(), abi, own=own(Family.MPICH, "4.0.2"))
+    assert fit.ok
+    assert "gfortran" in part(fit, "fortran").said
+    assert "fortran-compiler-unknown" not in codes(fit)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "name"),
+    [
+        ("libifcore.so.5", "Intel Fortran"),
+        ("libflang_rt.runtime.so", "Flang"),
+        ("libnvf.so", "NVIDIA Fortran"),
+        ("libf.so.1", "Cray Fortran"),
+    ],
+)
+def test_fortran_of_another_compiler_family(runtime: str, name: str) -> None:
+    abi = host(*F77, *COMMON, runtime=runtime)
+    found = finding(verdict(fortran_guest(), abi, own=own(Family.MPICH)), "fortran-compiler")
+    assert found.level is Level.ERROR
+    assert f"built with gfortran; mpich@5.0.2's bindings were built with {name}" in found.seen
+    assert found.evidence == (f"{APP} needs libgfortran.so.5",)
+
+
+def test_a_binding_that_serves_two_compilers() -> None:
+    """Intel's has module procedures under the names of both."""
+    both = ("__mpi_sizeofs_MOD_x", "mpi_sizeofs_mp_x_")
+    abi = host(*F77, *COMMON, *both, mpi="intel@2021.18.1")
+    fit = verdict(fortran_guest(), abi, own=own(Family.MPICH, "4.0.2"))
+    assert fit.ok
+    assert "fortran-relative" in codes(fit)
+
+
+def test_mpi_f08_is_for_one_compiler_and_one_family() -> None:
+    both = ("__mpi_sizeofs_MOD_x", TYPES["ifort"])
+    abi = host(*F08, *COMMON, *both, mpi="intel@2021.18.1")
+    fit = verdict(fortran_guest(*F08), abi, own=own(Family.MPICH, "4.0.2"))
+    assert codes(fit) >= {"fortran-compiler", "fortran-family"}
+    assert "module mpi_f08 was built with Intel Fortran" in finding(fit, "fortran-compiler").seen
+    same = host(*F08, *COMMON, TYPES["gfortran"])
+    assert verdict(fortran_guest(*F08), same, own=own(Family.MPICH, "4.0.2")).ok
+
+
+def test_a_compiler_that_left_no_trace_is_told_and_not_guessed() -> None:
+    fit = verdict(fortran_guest(), host(*F77, *COMMON), own=own(Family.MPICH))
+    assert fit.ok
+    assert "mpich@5.0.2" in finding(fit, "fortran-compiler-unknown").seen
+
+
+def test_a_host_mpi_without_fortran() -> None:
+    fit = verdict(fortran_guest(), an_abi("mpich@5.0.2"), own=own(Family.MPICH))
+    assert {f.code for f in fit.findings if f.level is Level.ERROR} == {"fortran-absent"}
+    assert f"{APP} needs libmpifort.so.12" in finding(fit, "fortran-absent").evidence
+
+
+def test_a_c_program_asks_nothing_of_fortran() -> None:
+    """Though the guest's own MPI brings its Fortran bindings."""
+    guest = a_guest(a_program(["libmpi.so.12"]), MPICH, bindings(*F77))
+    assert verdict(guest, an_abi("mpich@5.0.2"), own=own(Family.MPICH)).ok
+
+
+def test_common_blocks_that_the_host_does_not_know() -> None:
+    """MPI_IN_PLACE is the address of one: the host would send from it."""
+    abi = host(*F77, *COMMON, runtime="libgfortran.so.5")
+    fit = verdict(fortran_guest(common=(*COMMON, "mpifcmba_")), abi, own=own(Family.MPICH))
+    found = finding(fit, "fortran-constants")
+    assert found.evidence == ("mpifcmba_",)
+    assert "MPI_IN_PLACE" in found.seen
+
+
+def test_a_fortran_procedure_that_the_host_lacks() -> None:
+    abi = host(*F77, *COMMON, runtime="libgfortran.so.5")
+    fit = verdict(fortran_guest(*F77, "mpi_session_init_"), abi, own=own(Family.MPICH))
+    assert finding(fit, "fortran-symbols").evidence[0] == "missing: mpi_session_init_"
+    assert "symbols" not in codes(fit)
+
+
+# ------------------------------------------------------------------ C++
+
+
+def cxx_guest(*imported: str) -> Guest:
+    program = a_program(["libmpi_cxx.so.40", "libmpi.so.40"], imported=(*C_SYMBOLS, *imported))
+    old = library("libmpi.so.40", exported=(*C_SYMBOLS, "ompi_op_set_cxx_callback"))
+    cxx = library(
+        "libmpi_cxx.so.40", needed=("libmpi.so.40", "libopen-pal.so.40"),
+        exported=("_ZN3MPI4InitEv",), imported=("ompi_op_set_cxx_callback",),
+    )  # fmt: skip
+    return a_guest(program, old, cxx, library("libopen-pal.so.40"))
+
+
+def test_cxx_bindings_against_open_mpi_5() -> None:
+    fit = verdict(cxx_guest("_ZN3MPI4InitEv"), an_abi("openmpi@5.0.11"), own=own())
+    assert {f.code for f in fit.findings if f.level is Level.ERROR} == {"cxx-bindings"}
+    found = finding(fit, "cxx-bindings")
+    assert "-DOMPI_SKIP_MPICXX" in found.mend
+    assert "without -lmpi_cxx;" in found.mend
+    assert any("would miss ompi_op_set_cxx_callback" in line for line in found.evidence)
+
+
+def test_cxx_bindings_that_the_host_has() -> None:
+    cxx = library("libmpi_cxx.so.40", needed=("libmpi.so.40",), exported=("_ZN3MPI4InitEv",))
+    abi = an_abi("openmpi@4.1.8", cxx, exported=(*C_SYMBOLS, "ompi_op_set_cxx_callback"))
+    assert verdict(cxx_guest("_ZN3MPI4InitEv"), abi, own=own()).ok
+
+
+def test_a_cxx_procedure_that_the_host_lacks() -> None:
+    cxx = library("libmpi_cxx.so.40", needed=("libmpi.so.40",), exported=("_ZN3MPI4InitEv",))
+    fit = verdict(cxx_guest("_ZN3MPI4Comm3FooEv"), an_abi("openmpi@4.1.8", cxx), own=own())
+    assert "cxx-symbols" in codes(fit)
+
+
+# ------------------------------------------------------------------ two MPIs in one process
+
+
+def test_a_library_that_needs_the_guests_own_mpi_from_below() -> None:
+    """A profiler linked to libopen-pal would bring the guest's Open MPI 4 beside the host's 5."""
+    profiler = library("libprof.so.1", needed=("libopen-pal.so.40",))
+    program = a_program(["libprof.so.1", "libmpi.so.40"])
+    guest = a_guest(program, profiler, OPENMPI, library("libopen-pal.so.40"))
+    fit = verdict(guest, an_abi("openmpi@5.0.11"), own=own())
+    found = finding(fit, "two-mpis")
+    assert found.level is Level.ERROR
+    assert "libopen-pal.so.40" in found.seen
+    same = an_abi("openmpi@4.1.8", library("libopen-pal.so.40"))
+    assert verdict(guest, same, own=own()).ok
+
+
+# ------------------------------------------------------------------ launcher
+
+
+def kept(mpi: GuestMpi, launched_by: str, kind: str) -> Fit:
+    """The guest's own MPI over the host's libfabric, under the host's launcher."""
+    uses = library("libmpi.so.40", exported=C_SYMBOLS, needed=("libfabric.so.1", "libc.so.6"))
+    guest = a_guest(a_program(), uses, library("libfabric.so.1"))
+    install = an_mpi(launched_by, launcher_kind=kind)
+    abi = an_abi(install, library("libfabric.so.1"))
+    return verdict(guest, abi, own=mpi, replace=Replace.LIBFABRIC)
+
+
+@pytest.mark.parametrize(
+    ("version", "launched_by", "kind", "code"),
+    [
+        ("4.1.4", "openmpi@5.0.11", "prrte", "world-of-one"),
+        ("5.0.7", "openmpi@5.0.11", "prrte", ""),
+        ("4.1.4", "openmpi@4.1.8", "orte", ""),
+        ("5.0.7", "openmpi@4.1.8", "orte", ""),
+        ("5.0.7", "mpich@5.0.2", "hydra", "world-of-one"),
+        ("3.1.6", "openmpi@4.1.8", "orte", "pmi-unknown"),
+    ],
+)
+def test_who_starts_the_guests_own_open_mpi(
+    version: str, launched_by: str, kind: str, code: str
+) -> None:
+    fit = kept(own(version=version), launched_by, kind)
+    assert {f.code for f in part(fit, "pmi").findings} == ({code} if code else set())
+    assert fit.ok is (code != "world-of-one")
+    if code == "world-of-one":
+        assert "0 of 1" in finding(fit, code).seen
+        assert "--replace mpi" in finding(fit, code).mend
+
+
+def test_mpich_under_open_mpis_launcher_speaks_pmix_or_is_alone() -> None:
+    deaf = kept(own(Family.MPICH, "4.0.2", pmi=("pmi1",)), "openmpi@5.0.11", "prrte")
+    assert "world-of-one" in codes(deaf)
+    speaks = kept(own(Family.MPICH, "4.2.0", pmi=("pmi1", "pmix")), "openmpi@5.0.11", "prrte")
+    assert "world-of-one" not in codes(speaks)
+
+
+def test_an_mpi_without_a_launcher_is_started_by_the_schedulers() -> None:
+    srun = LauncherInfo("srun", Path("/usr/bin/srun"), "22.05", ("pmi2", "pmix"))
+    machine = changed_to(a_machine(), launchers=(srun,))
+    abi = an_abi(an_mpi("cray-mpich@8.1.29", launcher=None, launcher_kind=""))
+    guest = a_guest(a_program(["libmpi.so.12"]), MPICH)
+    found = finding(verdict(guest, abi, machine=machine), "launcher-none")
+    assert found.level is Level.INFO
+    assert "srun (pmi2, pmix)" in found.why
+
+
+# ------------------------------------------------------------------ libfabric alone
+
+
+def test_nothing_to_replace_where_the_guests_mpi_has_no_libfabric() -> None:
+    abi = an_abi("openmpi@5.0.11", library("libfabric.so.1"))
+    fit = verdict(a_guest(a_program(), OPENMPI), abi, own=own(), replace=Replace.LIBFABRIC)
+    assert "nothing-replaced" in codes(fit)
+    bare = verdict(a_guest(a_program()), abi, replace=Replace.LIBFABRIC)
+    assert "no-own-mpi" in codes(bare)
+
+
+# ------------------------------------------------------------------ plugins
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_plugin_that_cannot_be_opened_is_a_warning(there: bool) -> None:
+    cxi = library(
+        "libcxi-fi.so", needed=("libjson-c.so.5",), opened=True, place="libfabric",
+        path="/opt/libfabric/libcxi-fi.so",
+    )  # fmt: skip
+    fabric = library("libfabric.so.1")
+    libraries = [fabric, cxi, *([library("libjson-c.so.5")] if there else [])]
+    abi = an_abi("openmpi@5.0.11", *libraries, needed=("libfabric.so.1", "libc.so.6"))
+    fit = verdict(a_guest(a_program(), OPENMPI), abi, own=own())
+    assert fit.ok
+    assert ("plugins-closed" in codes(fit)) is not there
+    if not there:
+        assert finding(fit, "plugins-closed").level is Level.WARNING
+        assert any("libjson-c.so.5" in e for e in finding(fit, "plugins-closed").evidence)
+
+
+# ------------------------------------------------------------------ network
+
+
+SLINGSHOT = changed_to(
+    a_machine(), fabrics=(NetDevice("cxi0", "cxi", "up"), NetDevice("eth0", "ethernet", "up"))
+)
+INFINIBAND = changed_to(a_machine(), fabrics=(NetDevice("mlx5_0", "infiniband", "up"),))
+TCP = NetLibrary("libfabric", "2.5.1", None, ("tcp", "shm"))
+CXI = NetLibrary("libfabric", "2.1.0", None, ("cxi", "tcp", "shm"))
+UCX = NetLibrary("ucx", "1.20", None, ("rc_mlx5", "tcp"))
+
+
+@pytest.mark.parametrize(
+    ("machine", "libfabric", "ucx", "reached"),
+    [
+        (SLINGSHOT, TCP, None, False),
+        (SLINGSHOT, CXI, None, True),
+        (SLINGSHOT, TCP, UCX, False),
+        (INFINIBAND, TCP, None, False),
+        (INFINIBAND, TCP, UCX, True),
+        (INFINIBAND, None, None, False),
+        (a_machine(), TCP, None, True),
+    ],
+)
+def test_a_network_that_the_host_mpi_does_not_reach(
+    machine, libfabric: NetLibrary | None, ucx: NetLibrary | None, reached: bool
+) -> None:
+    abi = an_abi(an_mpi("openmpi@5.0.11", libfabric=libfabric, ucx=ucx))
+    fit = verdict(a_guest(a_program(), OPENMPI), abi, own=own(), machine=machine)
+    assert fit.ok
+    assert ("network-unreached" in codes(fit)) is not reached
+
+
+# ------------------------------------------------------------------ GPUs
+
+
+def gpu_guest(*libraries: AbiObject) -> Guest:
+    program = a_program(["libmpi.so.40", "libcudart.so.12", "libcuda.so.1"])
+    return a_guest(program, OPENMPI, library("libcudart.so.12"), *libraries)
+
+
+def test_a_cuda_program_on_a_login_node_without_a_gpu() -> None:
+    """A warning: compute nodes may have one, and engines bring the driver."""
+    abi = an_abi("openmpi@5.0.11")
+    fit = verdict(gpu_guest(), abi, own=own(), machine=a_machine())
+    assert fit.ok
+    assert codes(fit) >= {"gpu-none", "gpu-driver", "gpu-unaware"}
+    assert "library-missing" not in codes(fit)
+    assert "--nv" in finding(fit, "gpu-driver").mend
+
+
+def test_a_cuda_program_where_everything_is_there() -> None:
+    gpus = (Gpu(0, "nvidia", "H200", 141_000),)
+    gtl = library("libmpi_gtl_cuda.so", opened=True, place="", path="/opt/lib/libmpi_gtl_cuda.so")
+    fit = verdict(
+        gpu_guest(library("libcuda.so.1")), an_abi("openmpi@5.0.11", gtl), own=own(),
+        machine=changed_to(a_machine(), gpus=gpus),
+    )  # fmt: skip
+    assert part(fit, "gpu").findings == ()
+    assert part(fit, "gpu").said == "for nvidia GPUs"
+
+
+def test_a_rocm_program_over_an_mpi_for_cuda() -> None:
+    program = a_program(["libmpi.so.40", "libamdhip64.so.6"])
+    guest = a_guest(program, OPENMPI, library("libamdhip64.so.6"))
+    cuda = an_mpi("openmpi@5.0.11", components=(("accelerator", ("cuda", "null")),))
+    assert "gpu-unaware" in codes(verdict(guest, an_abi(cuda), own=own()))
+    rocm = an_mpi("openmpi@5.0.11", components=(("accelerator", ("rocm", "null")),))
+    assert "gpu-unaware" not in codes(verdict(guest, an_abi(rocm), own=own()))
