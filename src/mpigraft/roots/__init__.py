@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from mpigraft import elf
 from mpigraft.elf import Elf, ElfError
@@ -27,6 +27,7 @@ MAX_UNREAD = 1000  # paths that are told as unread
 KERNEL_FOLDERS = ("/proc", "/sys", "/dev")  # of a running system: no files, and without end
 
 
+_T = TypeVar("_T")
 Pread = Callable[[int, int], bytes]  # (size, offset): fewer bytes at the end of the file
 
 
@@ -103,7 +104,9 @@ class Walked(ABC):
 
     def __init__(self) -> None:
         self._found: dict[str, Entry | None] = {}
-        self._elves: OrderedDict[tuple[int, int], Elf | ElfError] = OrderedDict()
+        self._elves: OrderedDict[tuple[int, int], Elf] = OrderedDict()
+        # By themselves: most files are no ELF files, and would push out those that are.
+        self._others: OrderedDict[tuple[int, int], ElfError] = OrderedDict()
         self._unread: set[str] = set()
 
     @abstractmethod
@@ -202,14 +205,12 @@ class Walked(ABC):
             entry = self._regular(path)
         except RootError as error:
             raise ElfError(str(error)) from FileNotFoundError(path)
-        known = self._elves.pop(entry.identity, None)
-        if known is None:
-            known = self._parsed(entry)
-        self._elves[entry.identity] = known  # at the end: the eldest is the first to go
-        if len(self._elves) > MAX_ELVES:
-            self._elves.popitem(last=False)
+        key = entry.identity
+        known = self._elves.pop(key, None) or self._others.pop(key, None) or self._parsed(entry)
         if isinstance(known, ElfError):
+            _keep(self._others, key, known)
             raise known
+        _keep(self._elves, key, known)
         return known
 
     def _parsed(self, entry: Entry) -> Elf | ElfError:
@@ -250,6 +251,13 @@ class Walked(ABC):
     def _could_not(self, path: str) -> None:
         if len(self._unread) < MAX_UNREAD:
             self._unread.add(path)
+
+
+def _keep(kept: OrderedDict[tuple[int, int], _T], key: tuple[int, int], value: _T) -> None:
+    """At the end: the eldest is the first to go."""
+    kept[key] = value
+    if len(kept) > MAX_ELVES:
+        kept.popitem(last=False)
 
 
 def join(folder: str, name: str) -> str:
