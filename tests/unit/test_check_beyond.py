@@ -15,6 +15,7 @@ from mpigraft.model import (
     Gpu,
     LauncherInfo,
     Level,
+    Machine,
     MpiAbi,
     NetDevice,
     NetLibrary,
@@ -301,7 +302,7 @@ UCX = NetLibrary("ucx", "1.20", None, ("rc_mlx5", "tcp"))
     ],
 )
 def test_a_network_that_the_host_mpi_does_not_reach(
-    machine, libfabric: NetLibrary | None, ucx: NetLibrary | None, reached: bool
+    machine: Machine, libfabric: NetLibrary | None, ucx: NetLibrary | None, reached: bool
 ) -> None:
     abi = an_abi(an_mpi("openmpi@5.0.11", libfabric=libfabric, ucx=ucx))
     fit = verdict(a_guest(a_program(), OPENMPI), abi, own=own(), machine=machine)

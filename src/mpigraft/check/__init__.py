@@ -49,9 +49,11 @@ def judge(
     nothing is said of its devices. Raises ElfError for a file of the guest whose symbols cannot
     be read.
     """
-    case = Case(guest, own, abi, injection, machine)
+    # Programs of our own go in too, and are no part of the question.
+    theirs = [p for p in injection.programs if not p.program.startswith(f"{injection.place}/")]
+    case = Case(guest, own, abi, _only(injection, theirs), machine)
     parts = [look(case) for look in FIRST.values()]
-    left = [one for one in injection.programs if interface.comparable(case, one)]
+    left = [one for one in theirs if interface.comparable(case, one)]
     if left:
         case = Case(guest, own, abi, _only(injection, left), machine)
         parts += [look(case) for look in REST.values()]
@@ -74,7 +76,8 @@ def fitting(
     return tuple(
         one.program
         for one in injection.programs
-        if judge(guest, abi, _only(injection, [one]), own=own, machine=machine).ok
+        if one.program in guest.label.programs
+        and judge(guest, abi, _only(injection, [one]), own=own, machine=machine).ok
     )
 
 

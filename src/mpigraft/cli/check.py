@@ -123,7 +123,14 @@ def _try(
             unread.append(error.seen)
             continue
         try:
-            found = inject(examined, abi, replace=Replace(replace), place=PLACE, glibc=glibc)
+            found = inject(
+                examined,
+                abi,
+                replace=Replace(replace),
+                place=PLACE,
+                glibc=glibc,
+                opened=dict(own.plugins) if own else None,
+            )
             fit = check.judge(examined, abi, found, own=own, machine=here)
             single = () if fit.ok else check.fitting(examined, abi, found, own=own, machine=here)
             tried.append(Tried(fit, fit.guest.programs if fit.ok else single))
