@@ -58,19 +58,32 @@ def make(suite: str, cache: Path, as_root: tuple[str, ...]) -> Path:
     made = cache / f"rootfs-{suite}.tar"
     if made.exists():
         return made
+    new = made.with_suffix(".new.tar")
+    bootstrap(suite, new, INCLUDE, as_root)
+    new.rename(made)
+    return made
+
+
+def bootstrap(
+    suite: str, to: Path, include: str, as_root: tuple[str, ...], *options: str, variant: str = ""
+) -> None:
+    """Make a root of `suite` with the packages `include` as the tar `to`."""
+    argv: list[str | Path] = [
+        *as_root, "mmdebstrap", "--quiet", "--mode=root", "--format=tar",
+        f"--variant={variant or 'minbase'}", f"--include={include}",
+        "--aptopt=Acquire::Languages \"none\"", *options, suite, to, *archives(suite),
+    ]  # fmt: skip
+    done = run(argv, limit_s=600)
+    assert done.ok, done.text()
+
+
+def archives(suite: str) -> list[str]:
+    """Lines of a sources.list for `suite`, from where this machine has its own packages."""
     form = "$(REPO_URI) $(RELEASE) $(COMPONENT)"
     targets = run(["apt-get", "indextargets", "--format", form, "Created-By: Packages"])
     lines = apt_lines(targets.text(), own_suite(), suite)
     assert lines, f"this machine's apt names no Debian archive: {targets.text()}"
-    new = made.with_suffix(".new.tar")
-    argv: list[str | Path] = [
-        *as_root, "mmdebstrap", "--quiet", "--mode=root", "--variant=minbase",
-        f"--include={INCLUDE}", "--aptopt=Acquire::Languages \"none\"", suite, new, *lines,
-    ]  # fmt: skip
-    done = run(argv, limit_s=600)
-    assert done.ok, done.text()
-    new.rename(made)
-    return made
+    return lines
 
 
 def settings(environ: Mapping[str, str] = os.environ) -> dict[str, str]:

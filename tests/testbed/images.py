@@ -1,0 +1,233 @@
+"""Application images: small Debian roots with MPI programs in /opt/app, as folder, SIF and OCI.
+
+A root is made once and kept as a tar; so are its SIF and its OCI archive. What is unpacked lies
+in a folder of the session that an ordinary user can reach, which a cache in root's home is not.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpigraft.model import Family
+from mpigraft.run import run
+from tests.testbed import oci, rootfs
+from tests.testbed.kept import kept, recipe
+
+PROGRAMS = rootfs.HERE / "programs"
+ZIG_CACHE = rootfs.PROJECT / "build" / "zig"  # where the build of the C programs has its own
+SMALL = (
+    *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "info", "locale", "man")),
+    '--aptopt=APT::Install-Recommends "false"',
+    "--dpkgopt=force-unsafe-io",  # a machine that goes down meanwhile starts anew anyway
+)
+# The copy is the image's own MPI at a place that only a search path in a program leads to.
+PRIVATE_MPI = 'mkdir -p "$1/opt/mpi/lib"; cp -L "$1"/usr/lib/*/lib{name} "$1/opt/mpi/lib"'
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What is installed, and which programs lie where: (folder inside, the MPI they are built on).
+
+    `architecture` is empty for this machine's own; another's is unpacked and nothing in it is run.
+    """
+
+    suite: str
+    packages: tuple[str, ...]
+    programs: tuple[tuple[str, str], ...] = (("opt/app", "openmpi"),)
+    libmpi: str = "mpi.so.40"  # of which a private copy is made; none if empty
+    architecture: str = ""
+
+
+IMAGES: Mapping[str, Image] = {
+    "bookworm": Image("bookworm", ("openmpi-bin", "libopenmpi3", "libgfortran5")),
+    "bookworm-bare": Image(
+        "bookworm",
+        ("libgfortran5", "libstdc++6"),
+        (("opt/app", "openmpi"), ("opt/app-mpich", "mpich")),
+        libmpi="",
+    ),
+    "bookworm-mpich": Image(
+        "bookworm",
+        ("mpich", "libmpich12", "libgfortran5"),
+        (("opt/app", "mpich"),),
+        libmpi="mpich.so.12",
+    ),
+    "trixie": Image("trixie", ("openmpi-bin", "libopenmpi40", "libgfortran5")),
+    "bullseye": Image("bullseye", ("openmpi-bin", "libopenmpi3", "libgfortran5")),
+    "arm64": Image(
+        "bookworm", ("libopenmpi3", "libgfortran5"), libmpi="", architecture="arm64"
+    ),
+}  # fmt: skip
+COMPILED = {  # where programs are compiled: with which MPIs
+    "bookworm": ("openmpi", "mpich"),
+    "trixie": ("openmpi",),
+    "bullseye": ("openmpi",),
+}
+
+
+class Images:
+    """The images of a test session. `close` removes what was unpacked; the cache stays.
+
+    `mpis` are the prefixes of the wheels, `apptainer` the words that start it.
+    """
+
+    def __init__(
+        self, cache: Path, as_root: tuple[str, ...], mpis: Mapping[Family, Path]
+    ) -> None:  # fmt: skip
+        self.cache, self.as_root, self.mpis = cache, as_root, mpis
+        self.stage = Path(tempfile.mkdtemp(prefix="mpigraft-images-"))
+        self.stage.chmod(0o755)
+
+    def tar(self, name: str) -> Path:
+        """The root as a tar, owners and all."""
+        image = IMAGES[name]
+        programs = None if image.architecture else self._programs(image.suite)
+        made_by = recipe(repr(image), repr(SMALL), *self._sources(), Path(__file__))
+        made = self.cache / f"image-{name}.tar"
+        return kept(made, made_by, lambda new: self._make(image, programs, new))
+
+    def folder(self, name: str) -> Path:
+        """The root unpacked, once a session and owned by root: not to be written to."""
+        to = self.stage / name
+        if not to.exists():
+            tar = self.tar(name)
+            new = self.stage / f"new-{name}"
+            new.mkdir()
+            self._do("tar", "--extract", "--numeric-owner", "--file", tar, "--directory", new)
+            self._do("chmod", "755", new)
+            self._do("mv", new, to)
+        return to
+
+    def oci(self, name: str) -> Path:
+        """An OCI archive of two layers; oci.py says what the second takes away."""
+        tar = self.tar(name)
+        architecture = IMAGES[name].architecture or native()
+        made_by = recipe(_of(tar), Path(oci.__file__))
+        made = kept(
+            self.cache / f"image-{name}-oci.tar",
+            made_by,
+            lambda new: oci.write(tar, architecture, new),
+        )
+        return self._reachable(made)
+
+    def sif(self, name: str, apptainer: Path) -> Path:
+        """A SIF, squashed by gzip as Apptainer does it, though in a hurry: its strongest costs
+        ten times the time and saves a tenth of the size."""
+        folder = self.folder(name)
+        hurry = "-comp gzip -Xcompression-level 1"
+        made_by = recipe(_of(self.tar(name)), hurry)
+
+        def make(new: Path) -> None:
+            squash = f"--mksquashfs-args={hurry}"
+            self._do(apptainer, "-s", "build", squash, new, folder)
+
+        return self._reachable(kept(self.cache / f"image-{name}.sif", made_by, make))
+
+    def close(self) -> None:
+        self._do("rm", "--recursive", "--force", "--one-file-system", self.stage)
+
+    def _do(self, *argv: str | Path) -> None:
+        done = run([*self.as_root, *argv], limit_s=300)
+        assert done.ok, f"{argv}: {done.text()}"
+
+    def _reachable(self, made: Path) -> Path:
+        """A copy where an ordinary user can read it."""
+        copy = self.stage / made.name
+        if not copy.exists():
+            shutil.copyfile(made, copy)
+            copy.chmod(0o644)
+        return copy
+
+    def _sources(self) -> list[str | Path]:
+        names = sorted(path for path in PROGRAMS.iterdir() if path.is_file())
+        return [*names, *(prefix.name for prefix in self.mpis.values())]
+
+    def _programs(self, suite: str) -> Path:
+        """A tar with a folder of programs for each MPI of `suite`.
+
+        The root with the compilers is not kept: three of them are 2 GB, and are wanted again
+        only when a program changes.
+        """
+        made_by = recipe(suite, repr(COMPILED), *self._sources(), Path(__file__))
+        made = self.cache / f"programs-{suite}.tar"
+        return kept(made, made_by, lambda new: self._compile(suite, new))
+
+    def _compile(self, suite: str, to: Path) -> None:
+        packages = [f"lib{mpi}-dev" for mpi in COMPILED[suite]]
+        include = ",".join(["gcc", "g++", "gfortran", "libc6-dev", *packages])
+        with tempfile.TemporaryDirectory(dir=self.stage) as scratch:
+            tar = Path(scratch) / "root.tar"
+            rootfs.bootstrap(suite, tar, include, self.as_root, *SMALL)
+            root = rootfs.Root(tar, Path(scratch) / "root", Path(scratch) / "cache", self.as_root)
+            try:
+                self._do("cp", "-R", PROGRAMS, root.folder / "programs")
+                for mpi in COMPILED[suite]:
+                    wheel = ""
+                    if mpi == "mpich":
+                        wheel = "/wheel"
+                        self._do("cp", "-RL", self.mpis[Family.MPICH], root.folder / "wheel")
+                    done = root.enter(f"/programs/compile {mpi} /out/{mpi} {wheel}")
+                    assert done.ok, done.text()
+                out = root.folder / "out"
+                self._do("tar", "--create", "--file", to, "--directory", out, *COMPILED[suite])
+            finally:
+                root.close()
+
+    def _make(self, image: Image, programs: Path | None, new: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=self.stage) as scratch:
+            if programs:
+                self._do("tar", "--extract", "--file", programs, "--directory", scratch)
+                options = [f"--customize-hook={line}" for line in _hooks(image, Path(scratch))]
+                rootfs.bootstrap(
+                    image.suite, new, ",".join(image.packages), self.as_root, *SMALL, *options
+                )
+            else:
+                self._make_foreign(image, new)
+
+    def _make_foreign(self, image: Image, new: Path) -> None:
+        """Packages of another architecture, extracted: their scripts would have to run there.
+
+        The one program is compiled by zig, on the packages' library and the wheel's headers:
+        Open MPI 4 and 5 have one ABI, and Debian's headers would bring a hundred packages.
+        """
+        zig = [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-gnu.2.17", "-O1"]
+        where = [f"ZIG_GLOBAL_CACHE_DIR={ZIG_CACHE}", f"ZIG_LOCAL_CACHE_DIR={ZIG_CACHE}"]
+        words = shlex.join(
+            ["env", *where, *zig, f"-I{self.mpis[Family.OPENMPI] / 'include'}",
+             str(PROGRAMS / "hello.c"), "-Wl,--allow-shlib-undefined"]
+        )  # fmt: skip
+        hook = 'mkdir -p "$1/opt/app"; ' + words
+        hook += ' "$1"/usr/lib/*/libmpi.so.40 -o "$1/opt/app/hello"'
+        rootfs.bootstrap(
+            image.suite, new, ",".join([*image.packages, "libc6", "base-files"]), self.as_root,
+            f"--architectures={image.architecture}", *SMALL,
+            "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr", f"--extract-hook={hook}",
+            variant="extract",
+        )  # fmt: skip
+
+
+def native() -> str:
+    """This machine's architecture as Debian calls it: amd64, arm64."""
+    return run(["dpkg", "--print-architecture"]).text().strip()
+
+
+def _hooks(image: Image, programs: Path) -> list[str]:
+    """Lines of shell that mmdebstrap runs outside the new root, whose folder is $1."""
+    lines = []
+    for folder, mpi in image.programs:
+        built = shlex.quote(str(programs / mpi))
+        lines.append(f'mkdir -p "$1/{folder}"; cp {built}/* "$1/{folder}"')
+    if image.libmpi:
+        lines.append(PRIVATE_MPI.format(name=image.libmpi))
+    return [f"set -e; {line}" for line in lines]
+
+
+def _of(tar: Path) -> str:
+    """What a tar is, told by its note: reading all of it again takes longer."""
+    return tar.with_name(f"{tar.name}.made").read_text(encoding="utf-8")
