@@ -65,7 +65,10 @@ class ImageConfig:
 
 
 class Root(Protocol):
-    """A file system to read through. Paths are absolute inside; others count from the top."""
+    """A file system to read through. Paths are absolute inside; others count from the top.
+
+    All of it raises RootError where the image itself is broken.
+    """
 
     name: str  # for messages
 
@@ -209,7 +212,7 @@ class Walked(ABC):
         known = self._elves.pop(key, None) or self._others.pop(key, None) or self._parsed(entry)
         if isinstance(known, ElfError):
             _keep(self._others, key, known)
-            raise known
+            raise known.with_traceback(None)
         _keep(self._elves, key, known)
         return known
 
@@ -218,11 +221,11 @@ class Walked(ABC):
             with self._opened(entry) as pread:
                 return elf.parse_with(entry.path, entry.size, pread)
         except ElfError as error:
-            return error
+            return ElfError(str(error))  # without the frames that the other one holds
         except (OSError, RootError) as error:
             self._could_not(entry.path)
-            failed = ElfError(f"{entry.path}: {error}")
-            failed.__cause__ = error
+            failed = ElfError(f"{entry.path}: {getattr(error, 'strerror', None) or error}")
+            failed.__cause__ = error.with_traceback(None)
             return failed
 
     def files(self, folder: str = "/") -> Iterator[Entry]:

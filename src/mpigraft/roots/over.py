@@ -68,7 +68,9 @@ class Over(Walked):
             facts = self._over[path]
             source = self._bytes.get(path)
             size = source.stat().st_size if source else 0
-            return Entry(path, "file", size, 0o755, (self._device, self._numbers[id(facts)]), source)
+            return Entry(
+                path, "file", size, 0o755, (self._device, self._numbers[id(facts)]), source
+            )
         if name in self._made.get(folder, ()):
             return Entry(path, "folder", 0, 0o755, (self._device - 1, hash(path)))
         return self.base.look(folder, name)
