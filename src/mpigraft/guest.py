@@ -20,8 +20,8 @@ from mpigraft.guests.own_mpi import GuestMpi
 from mpigraft.guests.search import Searched, search
 from mpigraft.jsonout import digest
 from mpigraft.model import GuestKind, GuestLabel
-from mpigraft.resolve import closure
 from mpigraft.root import FolderRoot, Over, Root, RootError, open_root
+from mpigraft.roots.squashfs import SquashRoot
 
 __all__ = ["Guest", "GuestMpi", "examine", "mpi_of"]
 
@@ -29,7 +29,6 @@ PODMAN = "podman:"
 MAX_PROGRAMS = 1000  # each is loaded on paper, with and without the graft
 MAX_OS_RELEASE = 1 << 16  # bytes
 MAX_FILE = 1 << 30  # bytes of one file of an image that has no file on this host
-SIF_MAGIC = (32, b"SIF_MAGIC")
 ENV_PROGRAMS = ("/usr/bin/env", "/bin/env")
 NOTHING = Searched((), (), ())
 
@@ -64,7 +63,7 @@ def examine(spec: str, programs: Sequence[str] = ()) -> Guest:
 
 
 def mpi_of(guest: Guest) -> GuestMpi | None:
-    """The guest's own MPI; None where its programs find none. Raises ElfError, RootError."""
+    """The guest's own MPI; None where its programs find none."""
     subjects = (*guest.label.programs, *guest.libraries)
     return own_mpi.find(guest.root, subjects, dict(guest.label.environment))
 
@@ -79,23 +78,23 @@ def _examine(spec: str, programs: Sequence[str]) -> Guest:
         source = str(path.resolve())
         name = Path(source).name or "/"
         return _image(GuestKind.FOLDER, name, source, open_root(path), programs, "")
-    if _starts_with(path, 0, b"\x7fELF"):
+    if _is_elf(path):
         return _program(path, programs)
-    kind = GuestKind.SIF if _starts_with(path, *SIF_MAGIC) else GuestKind.OCI
     root = open_root(path)
+    kind = GuestKind.SIF if isinstance(root, SquashRoot) else GuestKind.OCI
     found = cache.file_digest(path)
     return _image(kind, path.name, str(path.absolute()), root, programs, found)
 
 
-def _starts_with(path: Path, at: int, sign: bytes) -> bool:
-    if not path.is_file():
-        return False
+def _is_elf(path: Path) -> bool:
+    """Looked at before it is opened: a fifo would wait."""
     try:
+        if not path.is_file():
+            return False
         with path.open("rb") as file:
-            file.seek(at)
-            return file.read(len(sign)) == sign
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
+            return file.read(4) == b"\x7fELF"
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {getattr(error, 'strerror', error)}") from error
 
 
 # ------------------------------------------------------------------ the kinds
@@ -224,7 +223,7 @@ def _digest(root: Root, subjects: Sequence[str], environment: tuple[tuple[str, s
     """Over the paths and contents of the files that decide on what is loaded."""
     paths = set(subjects)
     for subject in subjects:
-        found = closure(subject, environment=dict(environment), root=root)
+        found = own_mpi.loaded(root, subject, dict(environment))
         paths |= {str(r.path) for r in found if r.path is not None}
     rows = [(path, _content(root, path)) for path in sorted(paths)]
     return digest([rows, environment])

@@ -83,9 +83,9 @@ class GuestMpi:
 
 
 def find(root: Root, subjects: Sequence[str], environment: Mapping[str, str]) -> GuestMpi | None:
-    """The first libmpi that the loader would take for one of these files. Raises ElfError."""
+    """The first libmpi that the loader would take for one of these files."""
     for subject in subjects:
-        found = closure(subject, environment=environment, root=root)
+        found = loaded(root, subject, environment)
         libmpi = next((r for r in found if r.path is not None and _is_libmpi(r)), None)
         if libmpi is not None:
             return _describe(root, libmpi, found)
@@ -93,9 +93,17 @@ def find(root: Root, subjects: Sequence[str], environment: Mapping[str, str]) ->
 
 
 def needs(root: Root, program: str) -> bool:
-    """Whether a program needs an MPI library by name, found or not. Raises ElfError."""
-    found = closure(program, environment={}, root=root)
-    return any(binding_of(r.name) or binding_of(r.soname) for r in found)
+    """Whether a program needs an MPI library by name, found or not."""
+    return any(binding_of(r.name) or binding_of(r.soname) for r in loaded(root, program, {}))
+
+
+def loaded(root: Root, path: str, environment: Mapping[str, str]) -> tuple[Resolved, ...]:
+    """What the loader would map; nothing for a file that it would refuse, which is for a check to
+    say (musl's programs)."""
+    try:
+        return closure(path, environment=environment, root=root)
+    except (ElfError, RootError):
+        return ()
 
 
 def _is_libmpi(one: Resolved) -> bool:
@@ -182,12 +190,8 @@ def opened_in(
 
 def _new(root: Root, plugin: str, places: dict[str, str]) -> Iterator[tuple[str, str]]:
     """What a plugin brings that is not there yet, and itself."""
-    try:
-        below = closure(plugin, environment={}, root=root)
-    except (ElfError, RootError):
-        return
     yield PurePosixPath(plugin).name, plugin
-    for r in below:
+    for r in loaded(root, plugin, {}):
         if r.path is not None and r.soname not in places:
             places[r.soname] = str(r.path)
             yield r.soname, str(r.path)
