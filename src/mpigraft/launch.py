@@ -15,6 +15,7 @@ from mpigraft import engines, env, grafts
 from mpigraft.errors import MissingError
 from mpigraft.launchers import LAUNCHERS
 from mpigraft.model import (
+    Bind,
     Configuration,
     EnvRow,
     GraftPlan,
@@ -48,6 +49,7 @@ def prepare(
     environ: Mapping[str, str] | None = None,
     inherited: Mapping[str, str] | None = None,
     grace_s: float = GRACE_S,
+    extra: tuple[Bind, ...] = (),
     parent: int | None = None,
 ) -> Launch:
     """The launch of `program` in this configuration on this layout.
@@ -55,6 +57,7 @@ def prepare(
     `witness` is the folder into which every rank writes one record; `probe` adds what makes the
     library say what it uses. `root`, `cores` and `environ` default to this process's own.
     `inherited` is an environment to start from as it is, instead of what of `environ` is allowed.
+    `extra` binds are those that a user or a site wants in a guest.
     `parent`, by default this process too, is the one that will start it: the guard does nothing
     under another, since it has another only when that one died first.
     Raises MissingError for a configuration without an MPI, a transport or a known launcher.
@@ -83,7 +86,7 @@ def prepare(
     start = env.base(environ) if inherited is None else inherited
     inside = mpi.source == IN_GUEST  # it has a launcher of its own, which nothing outside can run
     per_node = 1 if inside else layout.ranks_per_node
-    seat = seat_of(plan, per_node, cwd, root=root, environ=start) if plan else None
+    seat = seat_of(plan, per_node, cwd, root=root, environ=start, extra=extra) if plan else None
     if plan and seat:
         rows += engines.ENGINES[plan.engine].rows(plan, seat)
     environment = env.apply(start, rows, Scope.LAUNCHER, Scope.DAEMON)
@@ -129,6 +132,7 @@ def seat_of(
     *,
     root: bool | None = None,
     environ: Mapping[str, str] | None = None,
+    extra: tuple[Bind, ...] = (),
 ) -> Seat:
     """Where an engine of this machine starts a rank. `root` and `environ` default to this
     process's own. Raises MissingError where the engine is not here."""
@@ -141,6 +145,7 @@ def seat_of(
         cwd=str(cwd),
         ranks_per_node=ranks_per_node,
         graft=str(grafts.folder(plan)),
+        extra=extra,
         environment=tuple(sorted(own.items())),
     )
 
