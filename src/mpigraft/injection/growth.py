@@ -157,7 +157,7 @@ class Growth(View):
         self.libc = True
         libc = {o.soname: o for o in self.offered.values() if o.role is Role.LIBC}
         folders = {PurePosixPath(path).parent for path in _paths("libc.so.6", after)}
-        loaders = {self.guest.root.elf(path).interpreter for path in self.subjects}
+        loaders = {one.main.interpreter for one in after}
         paths = [str(folder / name) for folder in folders for name in libc]
         for path in (*paths, *filter(None, loaders)):
             entry = self.guest.root.find(path)
