@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mpigraft.engines.mounts import dropped, given, inside, is_device, mounts, present
 from mpigraft.engines.parts import Part, flat
 from mpigraft.errors import UsageError
-from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Seat
+from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Scope, Seat
 from mpigraft.root import open_root
 from mpigraft.roots import Link, Root
 
@@ -31,6 +31,11 @@ MOST_ENTRIES = 4096  # words have to fit into one command line
 # Over the guest's, where it has such a file: names of hosts and users are this machine's.
 NAMES = ("/etc/hosts", "/etc/resolv.conf", "/etc/passwd", "/etc/group")
 OWN = ("/proc", "/sys", "/dev")
+ALONE = (
+    ("UCX_POSIX_USE_PROC_LINK", "n"),
+    ("UCX_TLS", "^cma"),
+    ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
+)
 KERNEL = (
     Part(("--bind", "/proc", "/proc")),  # the host's: ranks read each other's memory by pid
     Part(("--ro-bind", "/sys", "/sys")),
@@ -50,8 +55,12 @@ def words(plan: GraftPlan, seat: Seat) -> tuple[str, ...]:
 
 
 def rows(plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
-    del plan, seat
-    return ()
+    """Ranks that do not share a user namespace must not try single copies: UCX 1.13 dies of it in
+    the first large message, and Open MPI 4 warns (both seen). UCX 1.16 finds out by itself."""
+    del plan
+    if seat.root or seat.ranks_per_node == 1:
+        return ()
+    return tuple(EnvRow(name, value, Scope.RANK, "engine") for name, value in ALONE)
 
 
 def shares(plan: GraftPlan, seat: Seat) -> str:
