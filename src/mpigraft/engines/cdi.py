@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from mpigraft.engines.mounts import GRAFT, RANKS, present
+from mpigraft.errors import UsageError
 from mpigraft.model import Bind, BindKind, GraftPlan
+from mpigraft.plan import ANYWHERE
 
 VERSION = "0.5.0"
 KIND = "mpigraft/graft"
@@ -25,7 +27,10 @@ def name(plan: GraftPlan) -> str:
 
 def document(plan: GraftPlan, folder: Path) -> dict[str, Any]:
     """A CDI specification with one device; `folder` is the graft folder on this host. Optional
-    devices are in it when they are on this machine."""
+    devices are in it when they are on this machine. Raises UsageError for a plan of no engine,
+    whose libraries look for each other on the host."""
+    if plan.place == ANYWHERE:
+        raise UsageError("a plan without an engine is no device", mend="plan with --engine podman")
     graft = str(folder)
     binds = (
         Bind(graft, plan.place, BindKind.FOLDER),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mpigraft import engines
+from mpigraft import engines, grafts
 from mpigraft.engines.mounts import mounts
 from mpigraft.engines.parts import Part, flat
 from mpigraft.env import ENV, rank_argv
@@ -66,7 +66,7 @@ def quoted(word: str) -> str:
 
 def _rank(plan: GraftPlan, rows: Iterable[EnvRow]) -> tuple[str, ...]:
     """The environment of ranks: what the engine needs of them, then the plan's own."""
-    return rank_argv((*rows, *plan.environment), (), plan.guest.env_program or ENV)
+    return rank_argv((*rows, *grafts.environment(plan)), (), plan.guest.env_program or ENV)
 
 
 def _exports(rows: Iterable[EnvRow]) -> list[str]:

@@ -55,6 +55,9 @@ class Table:
         """True, False, or None where the key is absent."""
         return bool(self._take(key, bool, False)) if key in self.data else None
 
+    def number(self, key: str, default: int) -> int:
+        return int(self._take(key, int, default))
+
     def label(self, key: str) -> bool | str:
         """True or a name; False where the key is absent."""
         self.taken.add(key)
