@@ -247,6 +247,15 @@ def _configuration(
     )
 
 
+def chosen(
+    wish: Wish, mpi: MpiInstall, machine: Machine, plan: GraftPlan | None = None
+) -> Configuration:
+    """The configuration of the one transport that `wish` names, on an MPI that was chosen.
+    Raises UsageError or MissingError as `knowledge.loader.resolve` does."""
+    transport = resolve(wish.transport[0], mpi, Facts.of(machine))
+    return _configuration(wish, mpi, transport, contents(mpi), plan)
+
+
 def _label(mpi: MpiInstall, transport: Transport, plan: GraftPlan | None) -> str:
     """`openmpi@5.0.11/ob1-sm@app.sif` in a guest; `app.sif:openmpi@4.1.4/ob1-sm` its own."""
     label = f"{mpi.id}/{transport.name}"

@@ -10,39 +10,45 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mpigraft import cache, configure, env, fast, launch, starter
+from mpigraft import cache, configure, engines, fast, grafts, launch, starter
 from mpigraft.elf import ElfError
-from mpigraft.errors import AnswerIsNo, MissingError, UsageError
+from mpigraft.errors import UsageError
+from mpigraft.graft import Wanted
+from mpigraft.guest import examine
 from mpigraft.jsonout import digest, plain, revive
 from mpigraft.model import (
+    Bind,
+    BindKind,
     Configuration,
     EnvRow,
     Evidence,
-    Family,
     Finding,
+    GuestKind,
     Launch,
     Layout,
     Level,
     Machine,
     MappedLibrary,
-    MpiInstall,
+    Replace,
     Scope,
     Transport,
 )
 from mpigraft.natives import Natives, natives
 from mpigraft.passing import Passed, sort_out
-from mpigraft.resolve import Resolved, closure
+from mpigraft.resolve import closure
 from mpigraft.steering import places_that_steer
+from mpigraft.which_mpi import Choice, for_guest, for_program
 from mpigraft.wish import Wish
 from mpigraft.witness import LIBMPI, check_witness, due_library, read_witness
 
 NO_LIMIT_S = 1e9  # what the guard takes at most: 31 years
 GRACE_S = 30.0  # for a job that is asked to end: as long as Slurm gives one by default
+NOTHING_FORCED = "the MPI's own choice; nothing is forced, and nothing of it proven"
 OWN_CHOICE = Transport("", "", (), (), (), (), (), (), ())  # nothing is forced
 KIND = "job"  # of documents that say what a kept job was to be
 
@@ -52,16 +58,21 @@ class Ask:
     """What a person and a site ask of a job. Empty: nobody said, and a default is taken."""
 
     program: tuple[str, ...]
+    image: str = ""
     mpi: str = ""
     transport: str = ""
+    engine: str = ""
+    replace: str = ""
+    binds: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()  # of these, what a site binds where it is
     ranks: int = 0
     settings: tuple[str, ...] = ()  # NAME=VALUE
     proof: bool = True
     site: Path | None = None  # the profile that was asked, there or not
     sources: tuple[tuple[str, str], ...] = ()  # (what, who asked): ("mpi", "site.toml:3")
 
-    def source(self, what: str) -> str:
-        return dict(self.sources).get(what, "default")
+    def source(self, what: str, *, default: str = "default") -> str:
+        return dict(self.sources).get(what, default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +93,8 @@ class Job:
     layout: Layout
     natives: Natives
     passed: Passed
-    program: Path | None  # as a file of this machine; None: it is found by the ranks
+    program: Path | None  # as a file of this machine; None: it is in a guest
+    binds: tuple[Bind, ...]
     lines: tuple[Line, ...]
 
 
@@ -90,30 +102,77 @@ class Job:
 
 
 def plan(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Job:
-    """Decide all of a job. Raises MissingError for an MPI or a transport that is not here,
-    AnswerIsNo for a program that would not run on the chosen MPI, UsageError for bad words."""
-    program = _program(ask.program[0], environ)
+    """Decide all of a job; for a guest its graft folder is made. Raises MissingError for an MPI,
+    a transport or an engine that is not here, AnswerIsNo for a pair that would not run,
+    UsageError for bad words."""
     passed = sort_out(environ)
-    mpi, why, rows = _mpi(ask, machine, program, passed)
+    binds = tuple(bind for word in ask.binds for bind in _bind(word, ask.optional))
+    program = None
+    if ask.image:
+        passed = passed.for_guest()
+        wanted = Wanted(_replaced(ask.replace), ask.engine)
+        choice = for_guest(ask.mpi, machine, examine(ask.image, ask.program[:1]), wanted)
+    else:
+        program = _program(ask.program[0], environ)
+        choice = for_program(ask.mpi, machine, program, passed)
     layout = _layout(ask, machine, environ)
-    configuration = _configuration(ask, machine, mpi, layout, passed)
-    assert configuration.transport is not None
-    transport = replace(configuration.transport, env=(*rows, *configuration.transport.env))
-    configuration = replace(configuration, transport=transport)
-    asked_for = transport.name or "the MPI's own choice; nothing is forced or proven of it"
-    ranks = f"{layout.ranks}, bound to {layout.bind}" + (
-        f", {layout.threads} threads each" if layout.threads > 1 else ""
+    configuration = _configuration(ask, machine, choice, passed)
+    programs = natives(choice.mpi, machine.cpu.architecture)
+    if choice.plan:
+        grafts.make(choice.plan)
+        programs = grafts.seen(choice.plan, programs)
+    job = Job(ask, configuration, layout, programs, passed, program, binds, ())
+    return replace(job, lines=tuple(_lines(job, choice)))
+
+
+def _lines(job: Job, choice: Choice) -> Iterator[Line]:
+    """What was decided, and by whom."""
+    ask, layout, graft = job.ask, job.layout, choice.plan
+    transport = job.configuration.transport
+    name = transport.name if transport else ""
+    threads = f", {layout.threads} threads each" if layout.threads > 1 else ""
+    yield Line("program", str(job.program or ask.program[0]), "command line")
+    yield Line(
+        "mpi", f"{choice.mpi.id} ({choice.mpi.libmpi})", ask.source("mpi", default=choice.why)
     )
-    lines = [
-        Line("program", str(program or ask.program[0]), "command line"),
-        Line("mpi", f"{mpi.id} ({mpi.libmpi})", why),
-        Line("transport", asked_for, ask.source("transport")),
-        Line("ranks", ranks, ask.source("ranks")),
-        *(Line("dropped", name, reason) for name, reason in passed.dropped),
-        *(Line("passed on", word, "environment") for word in passed.settings),
-    ]
-    programs = natives(mpi, machine.cpu.architecture)
-    return Job(ask, configuration, layout, programs, passed, program, tuple(lines))
+    yield Line("transport", name or NOTHING_FORCED, ask.source("transport"))
+    yield Line("ranks", f"{layout.ranks}, bound to {layout.bind}{threads}", ask.source("ranks"))
+    if graft:
+        yield Line("image", f"{graft.guest.source} ({graft.guest.os})", ask.source("image"))
+        yield Line("engine", graft.engine, ask.source("engine"))
+        yield Line("replaced", graft.replace, ask.source("replace"))
+        yield Line("graft", str(grafts.folder(graft)), "plan")
+    yield from (Line("bind", word, ask.source("bind")) for word in ask.binds)
+    yield from (Line("set", word, ask.source("set")) for word in ask.settings)
+    yield from (Line("dropped", variable, why) for variable, why in job.passed.dropped)
+    yield from (Line("passed on", word, "environment") for word in job.passed.settings)
+
+
+def _replaced(word: str) -> Replace:
+    try:
+        return Replace(word or Replace.MPI)
+    except ValueError:
+        known = ", ".join(Replace)
+        raise UsageError(f"--replace {word!r} is unknown", mend=f"one of {known}") from None
+
+
+def _bind(word: str, optional: Sequence[str]) -> Iterator[Bind]:
+    """`/scratch`, `/scratch:/data` or `/scratch:/data:ro`. What a site's profile binds need not
+    be on every one of its machines."""
+    source, *rest = word.split(":")
+    target = rest[0] if rest and rest[0] else source
+    mode = rest[1] if len(rest) > 1 else "rw"
+    if len(rest) > 2 or mode not in ("ro", "rw") or not (source[:1] == target[:1] == "/"):
+        raise UsageError(
+            f"--bind {word!r} is not SOURCE[:TARGET[:ro]]",
+            mend="give absolute paths: /scratch:/data",
+        )
+    path = Path(source)
+    if path.exists():
+        kind = BindKind.FOLDER if path.is_dir() else BindKind.FILE
+        yield Bind(source, target, kind, writable=mode == "rw", why="asked for")
+    elif word not in optional:
+        raise UsageError(f"--bind {word!r}: {source} is not here")
 
 
 def _program(word: str, environ: Mapping[str, str]) -> Path:
@@ -136,114 +195,27 @@ def _layout(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Layout:
     return Layout(ranks_per_node=ranks, threads=threads, bind=bind)
 
 
-def _configuration(
-    ask: Ask, machine: Machine, mpi: MpiInstall, layout: Layout, passed: Passed
-) -> Configuration:
-    """With a transport as `bench` would have it; what the user's environment says is set first,
-    so that --set wins."""
+def _configuration(ask: Ask, machine: Machine, choice: Choice, passed: Passed) -> Configuration:
+    """With a transport as `bench` would have it, or with none forced. What the user's environment
+    says is set first, so that --set wins."""
     wish = Wish(
         transport=(ask.transport,) if ask.transport else (),
         set=(*passed.settings, *ask.settings),
     )
     if ask.transport:
-        here = replace(machine, mpis=(mpi,))
-        found, skipped = configure.configurations(wish, here, (layout,), configure.contents)
-        if not found:
-            raise MissingError("; ".join(f"{who}: {why}" for who, why in skipped))
-        return found[0]
-    rows = tuple(EnvRow(name, value, Scope.RANK, "user") for name, value in wish.settings)
-    return Configuration(
-        key=digest({"mpi": mpi.id, "libmpi": mpi.libmpi, "settings": wish.settings}),
-        id=mpi.id,
-        mpi=mpi,
-        transport=replace(OWN_CHOICE, env=rows),
-        settings=wish.settings,
-    )
-
-
-# ------------------------------------------------------------------ which MPI
-
-
-def _mpi(
-    ask: Ask, machine: Machine, program: Path, passed: Passed
-) -> tuple[MpiInstall, str, tuple[EnvRow, ...]]:
-    """The MPI, why that one, and what its ranks need to find it. Of several that the program can
-    run on: the one that it finds by itself, else Cray's, else the first in PATH, else by id."""
-    wanted = (ask.mpi,) if ask.mpi else ()
-    chosen = configure.select_mpis(wanted, machine.mpis)
-    usable = [m for m in chosen if m.usable and m.launcher]
-    if not usable:
-        reasons = "; ".join(f"{m.id}: {m.reason or 'it has no launcher'}" for m in chosen)
-        raise MissingError(
-            f"no MPI to start it with ({reasons or 'none was found'})",
-            mend="`mpigraft discover` shows what is here, `mpigraft get openmpi` fetches one",
+        one = configure.chosen(wish, choice.mpi, machine, choice.plan)
+    else:
+        rows = tuple(EnvRow(name, value, Scope.RANK, "user") for name, value in wish.settings)
+        one = Configuration(
+            key=digest({"mpi": choice.mpi.libmpi, "settings": wish.settings}),
+            id=choice.mpi.id,
+            mpi=choice.mpi,
+            transport=replace(OWN_CHOICE, env=rows),
+            settings=wish.settings,
+            graft=choice.plan,
         )
-    own = _libmpis(program, dict(passed.environment) | {r.name: r.value or "" for r in passed.rows})
-    mine = [m for m in usable if own and _same(own[0].path, m.libmpi)]
-    ranked = sorted(usable, key=lambda m: (m.family is not Family.CRAY_MPICH, m.source != "path"))
-    refused: list[str] = []
-    for mpi in dict.fromkeys((*mine, *ranked)):
-        for rows in _ways(mpi, passed):
-            problem = _problem(mpi, program, passed, rows)
-            if not problem:
-                return mpi, _why(ask, mpi, mine, own), rows
-        refused.append(f"{mpi.id}: {problem}")
-    raise AnswerIsNo(
-        f"{program} does not run on {ask.mpi or 'any MPI that is here'}",
-        why="; ".join(refused),
-        mend="name another MPI with --mpi, or build the program with this one's mpicc",
-    )
-
-
-def _why(ask: Ask, mpi: MpiInstall, mine: Sequence[MpiInstall], own: Sequence[Resolved]) -> str:
-    if ask.mpi:
-        return ask.source("mpi")
-    if mpi in mine:
-        return f"the program finds it by itself: {own[0].how}"
-    return "default: Cray MPICH, the first in PATH, the first by id"
-
-
-def _ways(mpi: MpiInstall, passed: Passed) -> list[tuple[EnvRow, ...]]:
-    """Rows for the ranks: the MPI's own search path before the user's, then also the folder of
-    its libmpi before both."""
-    own = [r.value for r in mpi.environment if r.name == fast.SEARCH and r.scope is Scope.RANK]
-    user = [r.value for r in passed.rows if r.name == fast.SEARCH]
-    other = tuple(row for row in passed.rows if row.name != fast.SEARCH)
-    usual = [*own[-1:], *user]
-    found = []
-    for folders in (usual, [str(mpi.libmpi.parent if mpi.libmpi else ""), *usual]):
-        value = ":".join(filter(None, folders))
-        row = [EnvRow(fast.SEARCH, value, Scope.RANK, "mpi, user")] if value else []
-        found.append((*row, *other))
-    return found
-
-
-def _problem(mpi: MpiInstall, program: Path, passed: Passed, rows: Sequence[EnvRow]) -> str:
-    """Why the program's ranks would not run on this libmpi; empty where they do, and for what is
-    no program that says which libraries it needs: a script, or one that opens MPI later."""
-    start = env.apply(dict(passed.environment), mpi.environment, Scope.LAUNCHER, Scope.RANK)
-    found = _libmpis(program, env.apply(start, rows, Scope.RANK))
-    for one in found:
-        if one.path is None:
-            return f"{one.name} is not found: {one.how}"
-        if not _same(one.path, mpi.libmpi):
-            return f"it would take {one.path} ({one.how}) instead of {mpi.libmpi}"
-    return ""
-
-
-def _libmpis(program: Path, environment: Mapping[str, str]) -> list[Resolved]:
-    try:
-        found = closure(program, environment=environment)
-    except ElfError:
-        return []
-    return [one for one in found if LIBMPI.fullmatch(one.name.rpartition("/")[2])]
-
-
-def _same(one: Path | None, other: Path | None) -> bool:
-    try:
-        return one is not None and other is not None and one.samefile(other)
-    except OSError:
-        return False
+    assert one.transport is not None
+    return replace(one, transport=replace(one.transport, env=(*choice.rows, *one.transport.env)))
 
 
 # ------------------------------------------------------------------ proving
@@ -292,17 +264,21 @@ def prepare(job: Job, witness: Path) -> Launch:
         grace_s=GRACE_S,
         cwd=Path.cwd(),
         inherited=dict(job.passed.environment),
+        extra=job.binds,
     )
 
 
-def records_home(environ: Mapping[str, str]) -> str:
-    """Where the folder of a job's records is made: a local disk, as a rule."""
+def records_home(job: Job, environ: Mapping[str, str]) -> str:
+    """Where the folder of a job's records is made: in the graft's own, which ranks in a guest
+    can write, else on a local disk, as a rule."""
+    if job.configuration.graft:
+        return str(grafts.folder(job.configuration.graft) / grafts.RANKS)
     return environ.get("TMPDIR") or tempfile.gettempdir()
 
 
 def document(job: Job, key: str, environ: Mapping[str, str]) -> dict[str, Any]:
     """The job as `fast` keeps and starts it; what it was to be is kept beside it."""
-    home = records_home(environ)
+    home = records_home(job, environ)
     made = prepare(job, Path(home) / fast.RECORDS)
     given = dict(made.env)
     due = due_library(job.configuration)
@@ -320,7 +296,7 @@ def document(job: Job, key: str, environ: Mapping[str, str]) -> dict[str, Any]:
         else ["", 0, 0],
         "libmpi_name": LIBMPI.pattern,
         "proof": job.ask.proof,
-        "stamps": [[str(path), *fast.stamp(str(path))] for path in _inputs(job)],
+        "stamps": [[path, *fast.stamp(path)] for path in _inputs(job)],
         "listed": [[*place, fast.listed(*place)] for place in places_that_steer(job.configuration)],
     }
 
@@ -331,23 +307,35 @@ def may_be_kept(job: Job) -> bool:
     return not re.search(r"[\s:]", str(job.natives.witness))
 
 
-def _inputs(job: Job) -> list[Path]:
+def _inputs(job: Job) -> list[str]:
     """Files that the decisions were made from."""
-    mpi = job.configuration.mpi
+    mpi, graft = job.configuration.mpi, job.configuration.graft
     assert mpi is not None
-    found = [job.natives.witness, job.natives.guard, job.natives.bench, Path(__file__)]
-    found += [path for path in (mpi.launcher, job.ask.site) if path]
-    found += configure.files(mpi)
+    found = [job.natives.guard, Path(__file__), job.ask.site]
+    if graft:
+        folder = grafts.folder(graft)
+        found += [folder / copy.name for copy in graft.copies] + [folder / grafts.PLAN]
+        found += [Path(one.path) for one in graft.inputs]
+        found += _storage() if graft.guest.kind is GuestKind.PODMAN else []
+        found += [Path(engines.find(graft.engine, os.environ)[0])]
+    if mpi.source != launch.IN_GUEST:
+        found += [mpi.launcher, *configure.files(mpi)]
     if job.program is not None:
-        found.append(job.program)
-        environment = dict(job.passed.environment)
-        with_libraries = _closure_paths(job.program, environment)
-        found += with_libraries
-    return list(dict.fromkeys(found))
+        found += [job.natives.witness, job.program, *_mapped(job)]
+    return sorted({str(path) for path in found if path and path != Path()})
 
 
-def _closure_paths(program: Path, environment: Mapping[str, str]) -> list[Path]:
+def _storage() -> list[Path]:
+    """Files that podman writes whenever the image of a name changes."""
+    names = ("overlay-images/images.json", "vfs-images/images.json")
+    homes = (Path("/var/lib/containers/storage"), Path("~/.local/share/containers/storage"))
+    return [home.expanduser() / name for home in homes for name in names]
+
+
+def _mapped(job: Job) -> list[Path]:
+    assert job.program is not None
     try:
-        return [one.path for one in closure(program, environment=environment) if one.path]
+        found = closure(job.program, environment=dict(job.passed.environment))
     except ElfError:
         return []
+    return [one.path for one in found if one.path]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpigraft.env import SECRET_NAME
 from mpigraft.knowledge.loader import rows
@@ -41,6 +41,11 @@ class Passed:
     settings: tuple[str, ...]  # NAME=VALUE: what tunes an MPI and decides no lane
     rows: tuple[EnvRow, ...]  # for ranks alone
     dropped: tuple[tuple[str, str], ...]  # (name, why)
+
+    def for_guest(self) -> Passed:
+        """The same for ranks in a guest, where paths of this machine lead nowhere."""
+        lost = tuple((row.name, "its paths are this machine's") for row in self.rows)
+        return replace(self, rows=(), dropped=(*self.dropped, *lost))
 
 
 def sort_out(environ: Mapping[str, str]) -> Passed:

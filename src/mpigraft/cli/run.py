@@ -26,6 +26,13 @@ def command(
     program: Annotated[
         list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]...", show_default=False)
     ],
+    image: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GUEST",
+            help="Put the MPI under a program, root folder, SIF, OCI archive, or podman:IMAGE.",
+        ),
+    ] = None,
     mpi: Annotated[
         str | None, typer.Option(metavar="NAME", help="An MPI: openmpi, mpich@5.0.2.")
     ] = None,
@@ -40,6 +47,26 @@ def command(
     ranks: Annotated[
         int | None,
         typer.Option("-n", metavar="N", help="Ranks.", show_default="one per core"),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="apptainer, podman, charliecloud, bwrap or none.",
+            show_default="the first that is here",
+        ),
+    ] = None,
+    replace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="mpi; libfabric: that or UCX only; nothing: the guest as it is.",
+            show_default="mpi",
+        ),
+    ] = None,
+    bind: Annotated[
+        Words,
+        typer.Option(metavar="A[:B[:ro]]", help="What the guest sees of this machine besides."),
     ] = None,
     set_: Annotated[
         Words, typer.Option("--set", metavar="NAME=VALUE", help="In every rank's environment.")
@@ -68,12 +95,14 @@ def command(
     Examples:
       mpigraft run -n 4 -- ./app input.dat
       mpigraft run --mpi openmpi@5 --transport ob1-sm -n 2 -- ./app
+      mpigraft run --image app.sif -n 4 -- /opt/app/solver input.dat
       mpigraft run -n 2 --explain --dry-run -- ./app
     """
     if ranks is not None and not 1 <= ranks <= MOST_RANKS:
         raise UsageError(f"-n {ranks}", mend="give a number of ranks, 1 or more")
     flags = {
-        "mpi": mpi, "transport": transport, "ranks": ranks, "set": set_, "proof": proof,
+        "image": image, "mpi": mpi, "transport": transport, "ranks": ranks, "engine": engine,
+        "replace": replace, "bind": bind, "set": set_, "proof": proof,
     }  # fmt: skip
     return _run(asked(program, flags), explain=explain, dry_run=dry_run)
 
@@ -87,6 +116,11 @@ def asked(program: list[str], flags: dict[str, Any]) -> Ask:
     values, sources = profile.merged(flags)
     return Ask(
         program=tuple(program),
+        image=values.get("image", ""),
+        engine=values.get("engine", ""),
+        replace=values.get("replace", ""),
+        binds=tuple(values.get("bind", ())),
+        optional=tuple(dict(profile.values).get("bind", ())),
         mpi=values.get("mpi", ""),
         transport=values.get("transport", ""),
         ranks=values.get("ranks", 0),
@@ -139,7 +173,7 @@ def rendered(planned: Job) -> list[str]:
     """The command line that would be started, and what of the environment is changed for it."""
     from mpigraft import fast, job
 
-    made = job.prepare(planned, Path(job.records_home(os.environ)) / fast.RECORDS)
+    made = job.prepare(planned, Path(job.records_home(planned, os.environ)) / fast.RECORDS)
     given = dict(made.env)
     changed = [f"unset {name}" for name in sorted(os.environ.keys() - given.keys())]
     changed += [

