@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mpigraft.guest import Guest, GuestMpi
     from mpigraft.injection import Injection, Simulated
 
+UNSEEN = "not looked at"  # begins what a part says that could not be judged
 ORDER = (Level.INFO, Level.WARNING, Level.ERROR)
 
 
@@ -103,7 +104,7 @@ def part(name: str, fine: str, findings: Iterable[Finding]) -> Part:
 
 def unseen(name: str, why: str) -> Part:
     """A part that could not be looked at."""
-    return Part(name, Level.INFO, f"not looked at: {why}")
+    return Part(name, Level.INFO, f"{UNSEEN}: {why}")
 
 
 def count(number: int, word: str, many: str = "") -> str:

@@ -80,7 +80,7 @@ def command(
         here = _machine(machine)
     tried, unread = _try(examined, own, here, machine, mpi, replace, glibc=not no_glibc)
     if as_json:
-        out(document(**as_document(examined.label, tried)))
+        out(document(**as_document(examined.label, tried, unread)))
     elif mpi:
         out("\n".join(lines(tried[0], own)))
     else:
@@ -166,7 +166,9 @@ def _abi(identity: str, path: Path | None, here: Machine) -> MpiAbi:
 # ------------------------------------------------------------------ for other tools
 
 
-def as_document(guest: GuestLabel, tried: Sequence[Tried]) -> dict[str, Any]:
+def as_document(
+    guest: GuestLabel, tried: Sequence[Tried], unread: Sequence[str] = ()
+) -> dict[str, Any]:
     """What schemas/check.json describes."""
     from mpigraft.jsonout import plain
 
@@ -185,6 +187,7 @@ def as_document(guest: GuestLabel, tried: Sequence[Tried]) -> dict[str, Any]:
             }
             for one in tried
         ],
+        "unread": list(unread),
     }
 
 
@@ -193,6 +196,8 @@ def as_document(guest: GuestLabel, tried: Sequence[Tried]) -> dict[str, Any]:
 
 def lines(tried: Tried, own: GuestMpi | None = None) -> Iterator[str]:
     """One verdict in full, the worst part first."""
+    from mpigraft.check.case import UNSEEN
+
     fit = tried.fit
     yield f"fits: {'yes' if fit.ok else 'no'}"
     yield ""
@@ -209,7 +214,8 @@ def lines(tried: Tried, own: GuestMpi | None = None) -> Iterator[str]:
     yield ""
     for part in parts:
         if part.level == "info":
-            yield from _row(WORDS[part.level], f"{part.name:13}{part.said}", 23)
+            word = "" if part.said.startswith(UNSEEN) else WORDS[part.level]
+            yield from _row(word, f"{part.name:13}{part.said}", 23)
 
 
 def _guest(guest: GuestLabel) -> str:
@@ -257,13 +263,19 @@ def _row(label: str, text: str, indent: int = 10) -> list[str]:
 
 def _wrapped(text: str, first: str, other: str) -> list[str]:
     return textwrap.wrap(
-        text,
+        visible(text),
         WIDTH,
         initial_indent=first,
         subsequent_indent=other,
         break_on_hyphens=False,
         break_long_words=False,
     )
+
+
+def visible(text: str) -> str:
+    """What a terminal takes for a command, or cannot show, by its escape: a guest's file names
+    are chosen by whoever made it."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def table(guest: GuestLabel, tried: Sequence[Tried], unread: Sequence[str]) -> Iterator[str]:
