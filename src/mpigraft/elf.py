@@ -33,6 +33,7 @@ from mpigraft.elf_tables import (
     Symbol,
     SymbolTable,
     Version,
+    copies_of,
     count_of_gnu_hash,
     count_of_hash,
     count_of_relocations,
@@ -50,6 +51,7 @@ DT_NEEDED, DT_PLTRELSZ, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ = 1, 2
 DT_STRSZ, DT_SYMENT, DT_SONAME, DT_RPATH, DT_REL, DT_RELSZ = 10, 11, 14, 15, 17, 18
 DT_PLTREL, DT_JMPREL, DT_RUNPATH, DT_FLAGS = 20, 23, 29, 30
 DT_GNU_HASH, DT_VERSYM, DT_FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFB
+DT_RELACOUNT, DT_RELCOUNT = 0x6FFFFFF9, 0x6FFFFFFA
 DT_VERDEF, DT_VERNEED = 0x6FFFFFFC, 0x6FFFFFFE
 NT_GNU_BUILD_ID = 3
 VER_FLG_BASE, VER_FLG_WEAK = 1, 2
@@ -62,6 +64,8 @@ MACHINES = {  # named as `uname -m` does
     (62, "little"): "x86_64", (183, "little"): "aarch64", (243, "little"): "riscv64",
     (258, "little"): "loongarch64",
 }  # fmt: skip
+
+COPY = {3: 5, 20: 19, 21: 19, 22: 9, 40: 20, 62: 5, 183: 1024, 243: 4, 258: 4}  # R_*_COPY
 
 
 Dynamic = dict[int, list[int]]  # tag: values in the order of the file
@@ -79,7 +83,7 @@ class VersionNeed(NamedTuple):
 class Elf:
     """What the loader reads of a file. Raw strings: $ORIGIN and colons are as they stand.
 
-    `imported` and `exported` are decoded when asked for, and only they may then raise ElfError.
+    Symbols are decoded when asked for, and only then may ElfError be raised for them.
     """
 
     name: str  # path, or what the caller called it
@@ -118,6 +122,13 @@ class Elf:
     def exported(self) -> tuple[Symbol, ...]:
         """Defined symbols that other files can bind to, without those that only name a version."""
         return tuple(self._decoded[1])
+
+    @cached_property
+    def copied(self) -> tuple[Symbol, ...]:
+        """Exported symbols of a program that stand for a library's variable, which must be there
+        too: the loader copies its value (R_COPY)."""
+        names = self._symbols.names(self._symbols.copies) if self._symbols else ()
+        return tuple(s for s in self.exported if s.name in names) if names else ()
 
     @cached_property
     def _decoded(self) -> tuple[list[Symbol], list[Symbol]]:
@@ -347,7 +358,21 @@ def _symbol_table(
         versions = image.words(dynamic[DT_VERSYM][-1], count, "H")
     defined = frozenset(node for node, library in nodes.values() if library is None)
     symbols = image.mapped(dynamic[DT_SYMTAB][-1], count * form.size) if count else b""
-    return SymbolTable(symbols, versions, strings, nodes, defined, form, image.bits == 64)
+    copies = frozenset(_copies(image, dynamic, machine))
+    return SymbolTable(symbols, versions, strings, nodes, defined, form, image.bits == 64, copies)
+
+
+def _copies(image: Image, dynamic: Dynamic, machine: int) -> Iterator[int]:
+    """Numbers of the symbols that relocations copy. Only programs have such; of their
+    relocations, those that only add the load address stand first and are counted."""
+    if any(segment.kind == PT_INTERP for segment in image.segments):
+        for where, size, relative, addend in (
+            (DT_RELA, DT_RELASZ, DT_RELACOUNT, True),
+            (DT_REL, DT_RELSZ, DT_RELCOUNT, False),
+        ):
+            if where in dynamic and _one(dynamic, size):
+                table = (dynamic[where][-1], _one(dynamic, size), addend)
+                yield from copies_of(image, table, _one(dynamic, relative), COPY.get(machine, -1))
 
 
 def _symbol_count(image: Image, dynamic: Dynamic, machine: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -155,6 +155,14 @@ class SymbolTable:
     definitions: frozenset[str]
     form: struct.Struct  # name, info, other, section, size; name, size, info, ... for 32 bits
     wide: bool
+    copies: frozenset[int] = frozenset()  # numbers of those that relocations copy
+
+    def names(self, numbers: Iterable[int]) -> frozenset[str]:
+        """Their names. ElfError for a malformed one or a number that no symbol has."""
+        if any(number >= self.count for number in numbers):
+            raise ElfError("a relocation names a symbol that is not there")
+        starts = (self.form.unpack_from(self.symbols, n * self.form.size)[0] for n in numbers)
+        return frozenset(map(self.strings.at, starts))
 
     def decode(self) -> tuple[list[Symbol], list[Symbol]]:
         """(imported, exported), in the order of the table. ElfError for a malformed name."""
@@ -231,13 +239,24 @@ def count_of_relocations(image: Image, tables: Iterable[tuple[int, int, bool]]) 
     their relocations. The distance to the next table would do for fresh files, but patchelf
     moves tables and leaves filler behind.
     """
-    highest = -1
-    for address, size, addend in tables:
-        if image.bits == 64:
-            step, shift, code = (24 if addend else 16), 32, "Q"
-        else:
-            step, shift, code = (12 if addend else 8), 8, "I"
-        words = image.words(address, size // step * step * 8 // image.bits, code)
-        infos = words[1 :: step * 8 // image.bits]
-        highest = max(highest, max(infos, default=0) >> shift)
-    return highest + 1
+    shift = 32 if image.bits == 64 else 8
+    return 1 + max((max(_infos(image, table), default=0) >> shift for table in tables), default=-1)
+
+
+def copies_of(
+    image: Image, table: tuple[int, int, bool], relative: int, kind: int
+) -> Iterator[int]:
+    """Symbols of the relocations of one kind, after the first `relative` ones."""
+    shift = 32 if image.bits == 64 else 8
+    for info in _infos(image, table, relative):
+        if info & (1 << shift) - 1 == kind:
+            yield info >> shift
+
+
+def _infos(image: Image, table: tuple[int, int, bool], start: int = 0) -> array[int]:
+    """r_info of a table (address, bytes, with addend), from relocation `start` on."""
+    address, size, addend = table
+    words, code = (3 if addend else 2), ("Q" if image.bits == 64 else "I")
+    step = words * image.bits // 8
+    count = size // step - start
+    return image.words(address + start * step, max(0, count) * words, code)[1::words]

@@ -106,17 +106,17 @@ class _Links:
         # Defined without a version: met is a reference with any version.
         self.plain: set[str] = set()
         # A program's copy of a library's variable is a definition for all, and a reference too.
-        self.copied: set[Reference] = set()
+        self.copied: frozenset[Reference] = frozenset(
+            (s.name, s.version) for s in file.copied if not s.weak
+        )
         first = next(iter(file.version_defs), None)
-        for name, version, library, default, _, weak, _ in file.exported:
+        for name, version, _, default, _, _, _ in file.exported:
             self.provided.add((name, version))
             if version is None:
                 if default:
                     self.plain.add(name)
             elif default or version == first:
                 self.provided.add((name, None))
-            if library and not weak:
-                self.copied.add((name, version))
 
     def provides(self, reference: Reference) -> bool:
         return reference in self.provided or reference[0] in self.plain

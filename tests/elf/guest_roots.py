@@ -6,17 +6,20 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from mpigraft import linking, resolve, run
 from mpigraft.host_loader import INTERPRETERS
 from mpigraft.resolve import Resolved
-from mpigraft.root import FolderRoot
+from mpigraft.root import FolderRoot, Root
 
 LOADER = INTERPRETERS.get(platform.machine(), "")
 CHROOT = shutil.which("chroot", path="/usr/sbin:/sbin:/usr/bin:/bin") or ""
 ENV = "/usr/bin/env"
+NOTHING: Mapping[str, str] = MappingProxyType({})
 TOLD = re.compile(r"\t(?:(.*) => )?(.*) (?:\(0x[0-9a-f]+\)|=> not found)")
 
 
@@ -62,54 +65,72 @@ def asked(folder: Path, program: str, environment: Mapping[str, str]) -> str:
     return run.run([*space, ENV, *words, program], env={"PATH": os.defpath}, limit_s=30).text()
 
 
-def traced_in(folder: Path, program: str, environment: Mapping[str, str]) -> list[str]:
-    """What the guest's own loader maps, in its order: paths, and names that it does not find."""
-    found = []
-    for line in asked(folder, program, environment).splitlines():
+@dataclass(frozen=True)
+class Told:
+    """What a loader maps, in its order: paths, and names that it does not find; what it misses."""
+
+    maps: list[str]
+    symbols: set[str]
+    nodes: set[str]
+
+
+def told_in(folder: Path, program: str, environment: Mapping[str, str] = NOTHING) -> Told:
+    """By the guest's own loader."""
+    return _told(asked(folder, program, environment))
+
+
+def told_of_all(folder: Path, programs: Sequence[str]) -> dict[str, Told]:
+    """By the loader of a guest that has a shell, of many programs at once."""
+    wish = "LD_TRACE_LOADED_OBJECTS=1 LD_WARN=yes LD_BIND_NOW=yes"
+    script = f'for p; do echo "== $p"; {wish} "$p"; done 2>&1'
+    space = ["unshare", "--pid", "--fork", f"--mount-proc={folder}/proc", CHROOT, str(folder)]
+    argv = [*space, "/bin/sh", "-c", script, "sh", *programs]
+    text = run.run(argv, env={"PATH": os.defpath}, limit_s=300).text()
+    parts = [part.partition("\n") for part in text.removeprefix("== ").split("\n== ")]
+    return {path: _told(said) for path, _, said in parts}
+
+
+def _told(text: str) -> Told:
+    maps = []
+    for line in text.splitlines():
         if (match := TOLD.fullmatch(line)) and "vdso" not in match[0]:
-            found.append(match[2] if match[2].startswith("/") else match[1] or match[2])
-    return list(dict.fromkeys(os.path.normpath(f) if "/" in f else f for f in found))
-
-
-def lacking_in(folder: Path, program: str) -> tuple[set[str], set[str]]:
-    """(symbols, version nodes) that the guest's own loader misses."""
-    text = asked(folder, program, {})
+            maps.append(match[2] if match[2].startswith("/") else match[1] or match[2])
     rows = re.findall(r"undefined symbol: (\S+?)(?:, version (\S+))?\t\(", text)
     nodes = re.findall(r": version [`'](.*)' not found \(required by", text)
-    return {f"{name}@{version}" if version else name for name, version in rows}, set(nodes)
+    return Told(
+        list(dict.fromkeys(os.path.normpath(m) if "/" in m else m for m in maps)),
+        {f"{name}@{version}" if version else name for name, version in rows},
+        set(nodes),
+    )
 
 
-def resolved_in(
-    root: FolderRoot, program: str, environment: Mapping[str, str]
-) -> tuple[Resolved, ...]:
-    return resolve.closure(program, environment=environment, root=root)
+def found_in(root: Root, program: str, environment: Mapping[str, str] = NOTHING) -> Told:
+    """By our own reckoning."""
+    rows = resolve.closure(program, environment=environment, root=root)
+    maps = [os.path.normpath(r.path) if r.path else r.name for r in rows]
+    loaded = [(r.name, r.elf) for r in rows if r.elf]
+    objects = [root.elf(program), *(facts for _, facts in loaded)]
+    unmet = linking.unmet(objects, [program, *(name for name, _ in loaded)])
+    symbols = {x.symbol for x in linking.unbound(objects)}
+    return Told(maps, symbols, {x.node for x in unmet})
 
 
-def names_of(rows: tuple[Resolved, ...]) -> list[str]:
-    return [os.path.normpath(r.path) if r.path else r.name for r in rows]
-
-
-def linked_in(root: FolderRoot, program: str) -> tuple[set[str], set[str]]:
-    """(symbols, version nodes) that are missing by our own reckoning."""
-    rows = [r for r in resolve.closure(program, environment={}, root=root) if r.elf]
-    objects = [root.elf(program), *(r.elf for r in rows if r.elf)]
-    unmet = linking.unmet(objects, [program, *(r.name for r in rows)])
-    return {x.symbol for x in linking.unbound(objects)}, {x.node for x in unmet}
-
-
-def without_loader(names: list[str], loader: str = LOADER) -> list[str]:
-    """The loader's own name is told in its own way: by the program's interpreter."""
-    return [name for name in names if name != loader]
+def agree(root: Root, program: str, told: Told, environment: Mapping[str, str] = NOTHING) -> None:
+    """Our reckoning is what the loader told."""
+    # It tells its own name in its own way: by the program's interpreter.
+    loader = root.elf(program).interpreter or LOADER
+    found = found_in(root, program, environment)
+    assert [m for m in found.maps if m != loader] == [m for m in told.maps if m != loader], program
+    assert (found.symbols, found.nodes) == (told.symbols, told.nodes), program
 
 
 def agree_in(
-    folder: Path, program: str, environment: Mapping[str, str] | None = None
+    folder: Path, program: str, environment: Mapping[str, str] = NOTHING
 ) -> dict[str, Resolved]:
     """The guest's loader and resolution map the same. Returns what was resolved, by name."""
-    environment = environment or {}
-    rows = resolved_in(FolderRoot(folder), program, environment)
-    expected = traced_in(folder, program, environment)
-    assert expected, asked(folder, program, environment)
-    loader = FolderRoot(folder).elf(program).interpreter or LOADER
-    assert without_loader(names_of(rows), loader) == without_loader(expected, loader)
+    root = FolderRoot(folder)
+    told = told_in(folder, program, environment)
+    assert told.maps, asked(folder, program, environment)
+    agree(root, program, told, environment)
+    rows = resolve.closure(program, environment=environment, root=root)
     return {r.name: r for r in rows}

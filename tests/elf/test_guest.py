@@ -17,7 +17,7 @@ from mpigraft.guest_loader import ForeignLoader
 from mpigraft.resolve import Rule
 from mpigraft.root import FolderRoot
 from tests.elf.elf_builders import compiled, program
-from tests.elf.guest_roots import LOADER, agree_in, libraries_of, patched, small_root, traced_in
+from tests.elf.guest_roots import LOADER, agree_in, libraries_of, patched, small_root
 from tests.elf.loader_oracle import library, rpath, runpath
 
 needs_loader = pytest.mark.skipif(not Path(LOADER).exists(), reason="needs glibc's loader")
@@ -301,7 +301,3 @@ def test_things_that_are_no_libraries(tmp_path: Path) -> None:
     program(tmp_path / "p", needs=[a], flags=runpath("/", "/good"))
     (row,) = resolve.closure("/p", environment={}, root=FolderRoot(tmp_path))
     assert re.search("not a regular file", row.problem)
-
-
-def test_traced_in_is_no_oracle_of_nothing(guest: Path) -> None:
-    assert traced_in(guest, "/absent", {}) == []

@@ -1,0 +1,78 @@
+"""Whole images: the loaders of three releases of glibc, each asked about every program it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mpigraft import guest_loader, run
+from mpigraft.elf import ElfError
+from mpigraft.root import FolderRoot
+from tests.elf.elf_builders import program
+from tests.elf.guest_roots import CHROOT, agree, agree_in, found_in, small_root, told_of_all
+from tests.elf.loader_oracle import library
+from tests.testbed.images import Images
+
+pytestmark = [pytest.mark.testbed, pytest.mark.root, pytest.mark.mpi]
+
+GLIBC = {"bullseye": "2.31", "bookworm": "2.36", "trixie": "2.41"}
+
+
+def programs(root: FolderRoot) -> Iterator[str]:
+    """Those that may be started to be traced: not set-user-ID, dynamic."""
+    for entry in root.files():
+        try:
+            facts = root.elf(entry.path)
+        except ElfError:
+            continue
+        if facts.interpreter and facts.dynamic and entry.mode & 0o6111 in (0o111, 0o110, 0o100):
+            yield entry.path
+
+
+@pytest.mark.parametrize(
+    "name", ["bookworm", "bookworm-bare", "bookworm-mpich", "trixie", "bullseye"]
+)
+def test_every_program_of_an_image(name: str, images: Images) -> None:
+    folder = images.folder(name)
+    root = FolderRoot(folder)
+    told = told_of_all(folder, list(programs(root)))
+    assert len(told) > 200
+    assert all(said.maps for said in told.values())
+    for path, said in told.items():
+        agree(root, path, said)
+
+
+@pytest.mark.parametrize("name", GLIBC)
+def test_the_version_of_glibc(name: str, images: Images) -> None:
+    folder = images.folder(name)
+    told = run.run([CHROOT, folder, "/usr/bin/getconf", "GNU_LIBC_VERSION"]).text()
+    assert guest_loader.glibc_version(FolderRoot(folder)) == GLIBC[name]
+    assert told.strip() == f"glibc {GLIBC[name]}"
+
+
+@pytest.mark.parametrize("name", GLIBC)
+def test_every_hwcaps_folder_in_its_turn(name: str, images: Images, tmp_path: Path) -> None:
+    """glibc-hwcaps in 2.41, the older folders in 2.31, both in 2.36."""
+    guest = small_root(tmp_path / "guest", images.folder(name))
+    path = program(guest / "p", needs=[library(guest / "opt/a.so")])
+    loader = guest_loader.loader_of(FolderRoot(guest).elf(f"/{path.name}"), FolderRoot(guest))
+    kinds = {sub.partition("/")[0] for sub in loader.subfolders}
+    assert ("glibc-hwcaps" in kinds) == (name != "bullseye")
+    assert ("tls" in kinds) == (name != "trixie")
+    for sub in reversed(("", *loader.subfolders)):
+        library(guest / "opt" / sub / "a.so")
+        agree_in(guest, "/p", {"LD_LIBRARY_PATH": "/opt"})
+
+
+def test_an_image_of_another_architecture(images: Images) -> None:
+    """Nothing of it can be asked here; a whole image lacks nothing."""
+    root = FolderRoot(images.folder("arm64"))
+    (path,) = (p for p in programs(root) if p.startswith("/opt/app/"))
+    found = found_in(root, path)
+    assert any(m.endswith("/libmpi.so.40") for m in found.maps)
+    assert all(m.startswith("/") for m in found.maps)
+    assert (found.symbols, found.nodes) == (set(), set())
+    assert guest_loader.glibc_version(root) == "2.36"
+    assert guest_loader.loader_of(root.elf(path), root).lib == "lib/aarch64-linux-gnu"
