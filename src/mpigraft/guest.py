@@ -129,7 +129,7 @@ def _image(
 ) -> Guest:
     """A whole file system. `number` is its digest, empty where that of its files is to be taken."""
     named, root = _named(root, name, programs)
-    found = NOTHING if named and _need_mpi(root, named) else search(root)
+    found = NOTHING if named and _need_mpi(root, named) else search(root, number)
     chosen = named or found.programs
     if len(chosen) > MAX_PROGRAMS:
         raise UsageError(

@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 import mpigraft
+from mpigraft import abi
 from mpigraft.model import Family
 from tests.machines.trees import VERSIONS, launcher, library
 
@@ -48,6 +49,9 @@ def test_the_document_is_all_that_stdout_has(tmp_path: Path) -> None:
     libmpi = mpi["abi_facts"]["objects"][0]
     assert "MPI_Get_library_version" in libmpi["exported"]
     assert (libmpi["soname"], libmpi["role"]) == ("libmpi.so.12", "mpi")
+    saved = tmp_path / "machine.json"
+    saved.write_text(done.stdout)
+    assert abi.from_machine(saved, "mpich@4.2.2").objects[0].digest == libmpi["digest"]
     (broken,) = (m for m in told["mpis"] if m["prefix"] == str(crash))
     assert not broken["usable"]
     assert "signal 6" in broken["reason"]

@@ -160,6 +160,20 @@ def test_an_archive_and_its_environment(image: Path, tmp_path: Path) -> None:
     assert len(found.label.digest) == 64
 
 
+def test_a_second_look_at_an_archive_walks_no_more(
+    image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [file("opt/app/direct", (image / "opt/app/direct").read_bytes(), 0o755)]
+    path = oci(tmp_path / "app.tar", [items])
+    first = guest.examine(str(path))
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "_search", lambda _: pytest.fail("walked"))
+        again = guest.examine(str(path))
+    assert (again.label, again.libraries) == (first.label, first.libraries)
+    oci(path, [[*items, file("opt/app/second", items[0][1], 0o755)]])
+    assert guest.examine(str(path)).label.programs == ("/opt/app/direct", "/opt/app/second")
+
+
 @pytest.mark.parametrize("name", ["nothing", "text", "fifo", "\0"])
 def test_what_is_no_guest(tmp_path: Path, name: str) -> None:
     (tmp_path / "text").write_text("hello")

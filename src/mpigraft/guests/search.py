@@ -6,13 +6,16 @@ this needs in turn, has the name of an MPI library. What the loader makes of it 
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from mpigraft import cache
 from mpigraft.elf import Elf, ElfError
-from mpigraft.knowledge.sonames import binding_of, role_of
+from mpigraft.jsonout import digest, plain, revive
+from mpigraft.knowledge.sonames import binding_of, names, role_of
 from mpigraft.model import Role
 from mpigraft.roots import Entry, Root
 
@@ -24,6 +27,7 @@ TOOLS = re.compile(
     r"hydra_(pmi_proxy|nameserver|persist)|parkill|impi_(info|cpuinfo)|mpitune(_fast)?"
 )
 EXECUTABLE = 0o111
+KIND = "searched-1"  # in the cache; the number is that of these rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +35,7 @@ class Searched:
     """What a walk found. Paths are canonical, inside the root, sorted."""
 
     programs: tuple[str, ...]  # executables that need MPI, directly or through libraries
-    libraries: tuple[
-        str, ...
-    ]  # that need MPI themselves and that no file names: opened at run time
+    libraries: tuple[str, ...]  # need MPI themselves, and no file names them: opened at run time
     machines: tuple[str, ...]  # architectures of its executables, most frequent first
 
 
@@ -45,11 +47,26 @@ class _Seen:
     program: bool
 
 
-def search(root: Root, folder: str = "/") -> Searched:
-    """The MPI programs below a folder. Raises RootError for a root without end."""
+def search(root: Root, number: str = "") -> Searched:
+    """The MPI programs of a root. Raises RootError for one without end.
+
+    With the digest of its content the answer is remembered: a walk through a SIF takes seconds.
+    """
+    key = f"{number} {digest([p.pattern for p, _ in (*names().bindings, *names().roles)])}"
+    if number and (known := cache.get(KIND, key)) is not None:
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            found: Searched = revive(Searched, known)
+            return found
+    found = _search(root)
+    if number:
+        cache.put(KIND, key, plain(found))
+    return found
+
+
+def _search(root: Root) -> Searched:
     machines: dict[str, int] = {}
     seen: list[_Seen] = []
-    for entry in root.files(folder):
+    for entry in root.files():
         facts = _facts(root, entry)
         if facts is None:
             continue
