@@ -101,6 +101,20 @@ def test_a_binding_that_serves_two_compilers() -> None:
     assert "fortran-relative" in codes(fit)
 
 
+def test_only_the_programs_with_mpi_f08_are_told_of_its_compiler() -> None:
+    both = ("__mpi_sizeofs_MOD_x", TYPES["ifort"])
+    abi = host(*F77, *F08, *COMMON, *both, mpi="intel@2021.18.1")
+    needed = ["libmpifort.so.12", "libmpi.so.12", "libgfortran.so.5"]
+    programs = {
+        "/opt/f77": a_program(needed, imported=F77),
+        "/opt/f08": a_program(needed, imported=F08),
+    }
+    guest = a_guest(programs, MPICH, GFORTRAN, bindings(*F77, *F08))
+    fit = verdict(guest, abi, own=own(Family.MPICH, "4.0.2"))
+    evidence = finding(fit, "fortran-compiler").evidence
+    assert evidence == ("/opt/f08 needs libgfortran.so.5",)
+
+
 def test_mpi_f08_is_for_one_compiler_and_one_family() -> None:
     both = ("__mpi_sizeofs_MOD_x", TYPES["ifort"])
     abi = host(*F08, *COMMON, *both, mpi="intel@2021.18.1")
@@ -260,21 +274,39 @@ def test_nothing_to_replace_where_the_guests_mpi_has_no_libfabric() -> None:
 # ------------------------------------------------------------------ plugins
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_a_plugin_that_cannot_be_opened_is_a_warning(there: bool) -> None:
-    cxi = library(
-        "libcxi-fi.so", needed=("libjson-c.so.5",), opened=True, place="libfabric",
-        path="/opt/libfabric/libcxi-fi.so",
-    )  # fmt: skip
-    fabric = library("libfabric.so.1")
-    libraries = [fabric, cxi, *([library("libjson-c.so.5")] if there else [])]
-    abi = an_abi("openmpi@5.0.11", *libraries, needed=("libfabric.so.1", "libc.so.6"))
+def cxi(needs: str) -> AbiObject:
+    path = "/opt/libfabric/libcxi-fi.so"
+    return library("libcxi-fi.so", needed=(needs,), opened=True, place="libfabric", path=path)
+
+
+def provided(*libraries: AbiObject) -> MpiAbi:
+    needed = ("libfabric.so.1", "libc.so.6")
+    return an_abi("openmpi@5.0.11", library("libfabric.so.1"), *libraries, needed=needed)
+
+
+def test_a_plugin_whose_library_goes_in_with_it() -> None:
+    abi = provided(cxi("libjson-c.so.5"), library("libjson-c.so.5"))
+    fit = verdict(a_guest(a_program(), OPENMPI), abi, own=own())
+    assert part(fit, "plugins").findings == ()
+    assert part(fit, "plugins").said == "all 1 plugin of the host's can be opened"
+
+
+def test_a_plugin_that_cannot_be_opened_in_the_guest_is_a_warning() -> None:
+    """The host's libjson-c needs what the host's own loader finds and the guest's does not."""
+    abi = provided(cxi("libjson-c.so.5"), library("libjson-c.so.5", needed=("libgone.so.1",)))
     fit = verdict(a_guest(a_program(), OPENMPI), abi, own=own())
     assert fit.ok
-    assert ("plugins-closed" in codes(fit)) is not there
-    if not there:
-        assert finding(fit, "plugins-closed").level is Level.WARNING
-        assert any("libjson-c.so.5" in e for e in finding(fit, "plugins-closed").evidence)
+    found = finding(fit, "plugins-closed")
+    assert found.level is Level.WARNING
+    assert any(line.startswith("libcxi-fi.so: ") for line in found.evidence)
+
+
+def test_a_plugin_that_the_host_cannot_open_either_is_no_news() -> None:
+    fit = verdict(a_guest(a_program(), OPENMPI), provided(cxi("libze_loader.so.1")), own=own())
+    assert part(fit, "plugins").level is Level.INFO
+    assert finding(fit, "plugins-closed-at-home").evidence == (
+        "libcxi-fi.so needs libze_loader.so.1",
+    )
 
 
 # ------------------------------------------------------------------ network

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpigraft.check.case import Case, base, count, part, some
-from mpigraft.model import Finding, Level, Part
+from mpigraft.model import AbiObject, Finding, Level, Part
+from mpigraft.resolve import Rule
 
 SAID = {
     "host": ("the host's is taken", "host-over-guest"),
@@ -59,23 +60,51 @@ def _mixed(case: Case) -> Iterator[Finding]:
 
 
 def plugins(case: Case) -> Part:
-    opened = [o for o in case.abi.objects if o.opened]
-    if case.injection.closed:
-        return part("plugins", "", [_closed(case, len(opened))])
-    fine = f"all {count(len(opened), 'plugin')} can be opened" if opened else "none to be opened"
-    return part("plugins", fine, ())
+    opened = {base(o.path): o for o in case.abi.objects if o.opened}
+    at_home = {name for name, plugin in opened.items() if _lacking(case, plugin)}
+    here = {name: why for name, why in _shut(case).items() if name not in at_home}
+    findings = [_closed(here, len(opened))] if here else []
+    if at_home:
+        findings.append(_closed_at_home(case, opened, at_home))
+    fine = f"all {count(len(opened) - len(at_home), 'plugin')} of the host's can be opened"
+    return part("plugins", fine if opened else "none to be opened", findings)
 
 
-def _closed(case: Case, number: int) -> Finding:
-    names = dict(case.injection.closed)
+def _shut(case: Case) -> dict[str, str]:
+    """{plugin: why the loader could not open it}, what its libraries need included."""
+    found = {base(name): why for name, why in case.injection.closed}
+    for one in case.injection.programs:
+        for r in one.after:
+            if r.rule is Rule.OPENED and r.problem and case.ours(r.name):
+                found.setdefault(base(r.name), r.problem)
+    return found
+
+
+def _lacking(case: Case, plugin: AbiObject) -> list[str]:
+    """What a plugin needs that the host has not either."""
+    offered = {o.soname for o in case.abi.objects}
+    return [name for name in plugin.needed if name not in offered]
+
+
+def _closed_at_home(case: Case, opened: dict[str, AbiObject], names: set[str]) -> Finding:
+    return Finding(
+        Level.INFO,
+        "plugins-closed-at-home",
+        f"{some(sorted(names))} cannot be opened on the host either",
+        "what these are for is not installed there",
+        evidence=tuple(f"{n} needs {some(_lacking(case, opened[n]))}" for n in sorted(names)),
+    )
+
+
+def _closed(names: dict[str, str], number: int) -> Finding:
     return Finding(
         Level.WARNING,
         "plugins-closed",
-        f"{len(names)} of {count(number, 'plugin')} could not be opened in this guest: "
-        f"{some(map(base, names))}",
+        f"{len(names)} of {count(number, 'plugin')} cannot be opened in this guest, and can on the "
+        f"host: {some(names)}",
         "they are opened while the program runs; without one its MPI takes another way, mostly "
         "without a word",
-        "if the transport needs one of these, install what it lacks on the host or in the image; "
-        "`mpigraft run` proves which transport ran",
-        tuple(f"{base(name)}: {why}" for name, why in names.items()),
+        "if the transport needs one of these, put what it lacks into the image; `mpigraft run "
+        "--transport` proves which one ran",
+        tuple(f"{name}: {why}" for name, why in names.items()),
     )

@@ -61,7 +61,8 @@ def _fortran(case: Case, users: list[Elf]) -> Iterator[Finding]:
         yield _absent(case, absent)
         return
     modern = [u for u in users if any(MODERN.match(s.name) for s in u.imported)]
-    yield from _compiler(case, users, ours, modern)
+    yield from _compiler(case, [u for u in users if u not in modern], ours, "mpi")
+    yield from _compiler(case, modern, ours, "mpi_f08")
     yield from _other_family(case, modern)
     yield from _lost(case)
     yield from _constants(case, users, ours)
@@ -83,14 +84,15 @@ def _absent(case: Case, absent: list[tuple[str, str]]) -> Finding:
 
 
 def _compiler(
-    case: Case, users: list[Elf], ours: list[AbiObject], modern: list[Elf]
+    case: Case, users: list[Elf], ours: list[AbiObject], module: str
 ) -> Iterator[Finding]:
-    """The same compiler family on both sides: argument lists, logicals and modules differ."""
+    """The same compiler family on both sides: argument lists, logicals, modules and the layout
+    of array descriptors (CFI_cdesc_t) differ."""
     theirs = set().union(*(_compilers(u) for u in users))
-    exported = [s for o in ours for s in o.exported]
-    module = "mpi_f08" if modern else "mpi"
-    host = fit.compilers_of_symbols(exported, module)
+    host = fit.compilers_of_symbols((s for o in ours for s in o.exported), module)
     host |= fit.compilers_of_libraries(n for o in ours for n in o.needed)
+    if not users or (theirs and theirs <= host):
+        return
     if not theirs or not host:
         side = "the program" if not theirs else case.mpi
         yield Finding(
@@ -99,19 +101,19 @@ def _compiler(
             f"with which Fortran compiler {side} was built could not be seen",
             "bindings fit only where both sides were built by one family of compilers",
         )
-    elif not theirs <= host:
-        binding = "module mpi_f08 was" if modern else "bindings were"
-        yield Finding(
-            Level.ERROR,
-            "fortran-compiler",
-            f"built with {some(sorted(theirs))}; {case.mpi}'s {binding} built with "
-            f"{some(sorted(host))}",
-            "compilers pass strings and array descriptors in their own ways, name modules in "
-            "their own ways, and differ in what is true: wrong values, not only missing symbols",
-            f"take a host MPI built with {some(sorted(theirs))} (on a Cray: the cray-mpich of "
-            "that PrgEnv), or build the program with " + some(sorted(host)),
-            tuple(f"{u.name} needs {some(_seen(u))}" for u in users),
-        )
+        return
+    binding = "module mpi_f08 was" if module == "mpi_f08" else "bindings were"
+    yield Finding(
+        Level.ERROR,
+        "fortran-compiler",
+        f"built with {some(sorted(theirs))}; {case.mpi}'s {binding} built with "
+        f"{some(sorted(host))}",
+        "compilers pass strings and array descriptors in their own ways, name modules in "
+        "their own ways, and differ in what is true: wrong values, not only missing symbols",
+        f"take a host MPI built with {some(sorted(theirs))} (on a Cray: the cray-mpich of "
+        "that PrgEnv), or build the program with " + some(sorted(host)),
+        tuple(f"{u.name} needs {some(_seen(u))}" for u in users),
+    )
 
 
 def _compilers(file: Elf) -> set[str]:
