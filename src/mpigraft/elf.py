@@ -127,15 +127,15 @@ class Elf:
     def copied(self) -> tuple[Symbol, ...]:
         """Exported symbols of a program that stand for a library's variable, which must be there
         too: the loader copies its value (R_COPY)."""
-        names = self._symbols.names(self._symbols.copies) if self._symbols else ()
+        names = self._decoded[2]
         return tuple(s for s in self.exported if s.name in names) if names else ()
 
     @cached_property
-    def _decoded(self) -> tuple[list[Symbol], list[Symbol]]:
+    def _decoded(self) -> tuple[list[Symbol], list[Symbol], frozenset[str]]:
         if self._symbols is None:
-            return [], []
+            return [], [], frozenset()
         try:
-            return self._symbols.decode()
+            return *self._symbols.decode(), self._symbols.names(self._symbols.copies)
         except ElfError as error:
             raise ElfError(f"{self.name}: {error}") from error
 

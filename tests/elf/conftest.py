@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.elf.elf_builders import NODES, VERSIONED, compiled
+from tests.elf.elf_builders import NODES, VERSIONED, compiled, program
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +21,14 @@ def versioned(tmp_path_factory: pytest.TempPathFactory) -> Path:
         soname="libversioned.so.3",
         flags=(f"-Wl,--version-script={script}", "-Wl,--build-id=0xabcd"),
     )
+
+
+@pytest.fixture(scope="session")
+def copying(versioned: Path) -> Path:
+    """A program that copies a library's variable."""
+    source = "extern int data[7]; int own = 3; int use(void) { return data[0] + own; }"
+    flags = ("-no-pie", "-fno-pie", "-rdynamic")
+    return program(versioned.with_name("copying"), source, needs=[versioned], flags=flags)
 
 
 @pytest.fixture(autouse=True)

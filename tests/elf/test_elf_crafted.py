@@ -166,7 +166,7 @@ def survives(data: bytes) -> None:
     """The facts of any bytes are facts or an ElfError, now and when symbols are asked for."""
     with contextlib.suppress(ElfError):
         facts = elf.parse(data, "fuzz")
-        _ = facts.imported, facts.exported, facts.version_needs
+        _ = facts.imported, facts.exported, facts.copied, facts.version_needs
 
 
 MAX = (1 << 64) - 1
@@ -175,8 +175,10 @@ EXTREME = st.sampled_from([0, 1, 0x7F, 0x80, 0xFF])
 
 @settings(max_examples=400)
 @given(data=st.data())
-def test_any_mutation_is_facts_or_an_elf_error(versioned: Path, data: st.DataObject) -> None:
-    original = versioned.read_bytes()
+def test_any_mutation_is_facts_or_an_elf_error(
+    versioned: Path, copying: Path, data: st.DataObject
+) -> None:
+    original = data.draw(st.sampled_from([versioned, copying])).read_bytes()
     used = 0x1200  # headers and the tables that precede the text
     changed = bytearray(original)
     places = st.one_of(
@@ -190,9 +192,11 @@ def test_any_mutation_is_facts_or_an_elf_error(versioned: Path, data: st.DataObj
 
 @settings(max_examples=150)
 @given(data=st.data())
-def test_any_dynamic_value_is_facts_or_an_elf_error(versioned: Path, data: st.DataObject) -> None:
+def test_any_dynamic_value_is_facts_or_an_elf_error(
+    versioned: Path, copying: Path, data: st.DataObject
+) -> None:
     """Aimed at the values that tables are found by, which blind mutation seldom hits."""
-    changed = bytearray(versioned.read_bytes())
+    changed = bytearray(data.draw(st.sampled_from([versioned, copying])).read_bytes())
     (phoff,) = struct.unpack_from("<Q", changed, 32)
     (phnum,) = struct.unpack_from("<H", changed, 56)
     rows = [struct.unpack_from("<IIQQQQ", changed, phoff + 56 * n) for n in range(phnum)]
