@@ -38,9 +38,7 @@ def as_elf(
         needed=tuple(names.get(needed, needed) for needed in library.needed),
         rpath=library.rpath or None if rpath is None else rpath,
         runpath=library.runpath or None if rpath is None else None,
-        needs=tuple(
-            VersionNeed(names.get(of, of), node, weak) for of, node, weak in library.needs
-        ),
+        needs=tuple(VersionNeed(names.get(of, of), node, weak) for of, node, weak in library.needs),
         version_defs=library.defines,
     )
     # Both are computed once from the file where there is one: here they are given.
@@ -55,4 +53,5 @@ def _symbol(text: str, nodes: Mapping[str, str], names: Mapping[str, str]) -> Sy
     node = version.removeprefix("@") or None
     of = nodes.get(node or "")
     library = names.get(of, of) if of else None
-    return Symbol(name, node, library, version.startswith("@"), "func", False, 0)
+    # A definition without a version serves every reference, as a default one does.
+    return Symbol(name, node, library, not node or version.startswith("@"), "func", False, 0)

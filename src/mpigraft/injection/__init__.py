@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 from mpigraft.abi import binding_of
 from mpigraft.injection.growth import Growth, plain
 from mpigraft.injection.values import Choice, Collision, Injection, Simulated
-from mpigraft.injection.view import Loaded
+from mpigraft.injection.view import Loaded, name_of
 from mpigraft.linking import Unbound
 from mpigraft.model import Bind, Copy, EnvRow, MpiAbi, Replace, Role, Scope
+from mpigraft.resolve import Rule
 
 if TYPE_CHECKING:
     from mpigraft.guest import Guest
@@ -71,7 +72,7 @@ def inject(
         programs=programs,
         collisions=tuple(_collisions(growth, after)),
         absent=tuple(sorted(growth.absent.items())),
-        closed=tuple(sorted(set(_closed(growth, after)))),
+        closed=tuple(sorted(_closed(growth, after).items())),
         libmpi=_libmpi(growth, after),
         inputs=tuple(sorted(_inputs(growth, (*before, *after)))),
     )
@@ -85,7 +86,7 @@ def _by_number(node: str) -> tuple[int, ...]:
 
 
 def _simulated(growth: Growth, before: Loaded, after: Loaded) -> Simulated:
-    plugins = {growth.path_of(p) for p in growth.plugins}
+    brought = _brought(growth, after)
     known = {(u.by, u.library, u.node) for u in before.unmet()}
     unmet = [u for u in after.unmet() if (u.by, u.library, u.node) not in known]
     absent = {r.name for r in before.found if r.path is None}
@@ -94,16 +95,31 @@ def _simulated(growth: Growth, before: Loaded, after: Loaded) -> Simulated:
         main=before.main,
         before=before.found,
         after=after.found,
-        unmet=tuple(u for u in unmet if u.by not in plugins),
-        unbound=tuple(u for u in _unbound(growth, before, after) if u.by not in plugins),
+        unmet=tuple(u for u in unmet if u.by not in brought),
+        unbound=tuple(u for u in _unbound(growth, before, after) if u.by not in brought),
         missing=tuple(
             r
             for r in after.found
             if r.path is None
-            and str(r.needed_by) not in plugins
+            and str(r.needed_by) not in brought
             and (r.name not in absent or growth.is_mpi(r.name))
         ),
     )
+
+
+def _brought(growth: Growth, after: Loaded) -> dict[str, str]:
+    """{file, by its path and by its name: name of the plugin that it came with}. What dlopen
+    brings stands last, each plugin before what it needs; without that the program runs."""
+    names = {growth.path_of(p): PurePosixPath(p.path).name for p in growth.plugins}
+    found: dict[str, str] = {}
+    plugin = ""
+    for r in after.found:
+        plugin = names.get(str(r.path), "") if r.rule is Rule.OPENED else plugin
+        if plugin and r.path:
+            found |= dict.fromkeys((str(r.path), r.elf.name if r.elf else ""), plugin)
+        elif plugin:
+            found[str(r.needed_by)] = plugin
+    return found
 
 
 def _unbound(growth: Growth, before: Loaded, after: Loaded) -> Iterator[Unbound]:
@@ -116,16 +132,18 @@ def _unbound(growth: Growth, before: Loaded, after: Loaded) -> Iterator[Unbound]
             yield loose
 
 
-def _closed(growth: Growth, after: Sequence[Loaded]) -> Iterator[tuple[str, str]]:
+def _closed(growth: Growth, after: Sequence[Loaded]) -> dict[str, str]:
     """Plugins that could not be opened, each with the first reason."""
-    names = {growth.path_of(p): PurePosixPath(p.path).name for p in growth.plugins}
+    found: dict[str, str] = {}
     for one in after:
+        brought = _brought(growth, one)
         for r in one.found:
-            if r.path is None and str(r.needed_by) in names:
-                yield names[str(r.needed_by)], f"{r.name} is not found"
+            if r.rule is Rule.OPENED and r.problem and str(r.path) in brought:
+                found.setdefault(brought[str(r.path)], r.problem)
         for lack in one.unmet():
-            if lack.by in names:
-                yield names[lack.by], f"{lack.library} lacks {lack.node}"
+            if lack.by in brought:
+                found.setdefault(brought[lack.by], f"{lack.library} lacks {lack.node}")
+    return found
 
 
 def _collisions(growth: Growth, after: Sequence[Loaded]) -> Iterator[Collision]:
@@ -134,7 +152,7 @@ def _collisions(growth: Growth, after: Sequence[Loaded]) -> Iterator[Collision]:
     for one in after:
         for r in one.found:
             if r.path and not growth.grafted(r.path) and str(r.path) not in growth.over:
-                seen.setdefault(r.name, str(r.path))
+                seen.setdefault(name_of(r), str(r.path))
     for name, path in sorted(seen.items()):
         library = growth.inside.get(name) or growth.offered.get(name)
         if library is None or library.role is Role.LIBC:
@@ -159,7 +177,7 @@ def _libmpi(growth: Growth, after: Sequence[Loaded]) -> str:
     """The path inside at which ranks map their libmpi; empty when none does."""
     for one in after:
         for r in one.found:
-            binding = binding_of(r.name)
+            binding = binding_of(name_of(r))
             if binding and binding.language == "c" and r.path:
                 entry = growth.guest.root.find(str(r.path))
                 return entry.path if entry else str(r.path)

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from mpigraft.abi import binding_of
 from mpigraft.injection.values import Choice
-from mpigraft.injection.view import PRIVATE, Loaded, View, names_of
+from mpigraft.injection.view import PRIVATE, Loaded, View, name_of, names_of
 from mpigraft.linking import Unbound
 from mpigraft.model import AbiObject, Replace, Role
 
@@ -26,6 +26,9 @@ class Growth(View):
         self.lacking: set[str] = set()  # nodes of glibc
         self.absent: dict[str, str] = {}
         self.guests: dict[str, str] = {}  # name: path of the guest's own, where it has one
+        self.own = {name_of(r): str(r.path) for one in before for r in one.found if r.path}
+        self.unmet = {(u.by, u.library, u.node) for one in before for u in one.unmet()}
+        self.unbound = {u for one in before for u in one.unbound()}
         if self.replace is Replace.MPI:
             self.add(self.abi.objects[0].soname)
             for name, by in self.asked(before):
@@ -45,9 +48,11 @@ class Growth(View):
     def asked(self, loaded: Sequence[Loaded]) -> Iterator[tuple[str, str]]:
         """(MPI soname, who needs it) of files that are not MPI's own."""
         for one in loaded:
+            known = {r.name: name_of(r) for r in one.found}
             for name, file in one.files:
                 if not self.is_mpi(name) and not self.is_mpi(file.soname or ""):
-                    yield from ((n, file.name) for n in file.needed if self.is_mpi(n))
+                    needed = (known.get(n, n) for n in file.needed)
+                    yield from ((n, file.name) for n in needed if self.is_mpi(n))
 
     def is_mpi(self, name: str) -> bool:
         library = self.offered.get(name)
@@ -86,14 +91,15 @@ class Growth(View):
         none, let the loader look into the graft."""
         size, search = len(self.over), self.search
         for r in (r for one in loaded for r in one.found):
-            library = self.inside.get(r.name)
-            if library is None or self.private(r.name):
+            name = name_of(r)
+            library = self.inside.get(name)
+            if library is None or self.private(name):
                 continue
             if r.path is None:
                 self.search = True
             elif not self.grafted(r.path) and (entry := self.guest.root.find(str(r.path))):
-                self.over[entry.path] = library
-                self.guests.setdefault(r.name, entry.path)
+                self.over.setdefault(entry.path, library)
+                self.guests.setdefault(name, entry.path)
         return (len(self.over), self.search) != (size, search)
 
     def fill(self, after: Sequence[Loaded]) -> bool:
@@ -109,12 +115,15 @@ class Growth(View):
         wrong: set[str] = set()
         for one in after:
             for lack in one.unmet():
+                if (lack.by, lack.library, lack.node) in self.unmet:
+                    continue  # the guest's own trouble
                 library = self.offered.get(lack.library.removeprefix(PRIVATE))
                 if library and library.role is Role.LIBC:
                     self.lacking.add(lack.node)
                 elif library and library.role is Role.OTHER:
                     wrong.add(library.soname)
             wrong |= {name for loose in self.loose(one) for name in self.providers(loose)}
+            wrong |= set(self.robbed(one))
         if self.lacking and self.allow_glibc and not self.libc:
             self.take_glibc(after)
             return True
@@ -126,6 +135,19 @@ class Growth(View):
         for unbound in one.unbound():
             if self.grafted(unbound.by) and plain(unbound) in self.homes:
                 yield unbound
+
+    def robbed(self, one: Loaded) -> Iterator[str]:
+        """Libraries of which the guest's own had a symbol that a file of the guest misses now."""
+        for unbound in one.unbound():
+            if self.grafted(unbound.by) or unbound in self.unbound:
+                continue
+            for name, path in self.guests.items():
+                library = self.offered.get(name)
+                if library and library.role is Role.OTHER and plain(unbound) in self.exported(path):
+                    yield name
+
+    def exported(self, path: str) -> set[str]:
+        return {symbol.name for symbol in self.guest.root.elf(path).exported}
 
     @cached_property
     def homes(self) -> dict[str, set[str]]:
@@ -140,12 +162,13 @@ class Growth(View):
     def choose(self, name: str, after: Sequence[Loaded]) -> bool:
         """From the guest's to the host's, from the host's to both; never back."""
         now = self.choice.get(name)
-        if now not in LADDER or (now is None and name in self.inside and name not in self.guests):
+        theirs = [path for path in _paths(name, after) if not self.grafted(path)]
+        theirs += [self.own[name]] if name in self.own else []
+        if now not in LADDER or (now is None and name in self.inside and not theirs):
             return False
         self.choice[name] = LADDER[now]
-        for path in _paths(name, after):
-            if not self.grafted(path):
-                self.guests.setdefault(name, path)
+        if theirs:
+            self.guests.setdefault(name, theirs[0])
         if self.private(name):
             library = self.offered[name]
             self.over = {path: o for path, o in self.over.items() if o is not library}
@@ -167,7 +190,7 @@ class Growth(View):
 
 
 def _paths(name: str, loaded: Iterable[Loaded]) -> set[str]:
-    return {str(r.path) for one in loaded for r in one.found if r.name == name and r.path}
+    return {str(r.path) for one in loaded for r in one.found if name_of(r) == name and r.path}
 
 
 def plain(loose: Unbound) -> str:

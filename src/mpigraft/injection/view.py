@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
@@ -9,6 +10,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
 from mpigraft import elf
+from mpigraft.abi import binding_of
 from mpigraft.abi_elf import as_elf
 from mpigraft.elf import Elf
 from mpigraft.injection.values import Choice
@@ -93,7 +95,8 @@ class View:
         found = {name: paths for name, paths in self.opened.items() if name not in self.inside}
         if paths := [self.path_of(p) for p in self.plugins]:
             whole = self.replace is Replace.MPI
-            found[self.abi.objects[0].soname if whole else "libfabric.so.1"] = paths
+            mpis = [n for n in self.offered if (b := binding_of(n)) and b.language == "c"]
+            found |= dict.fromkeys(mpis if whole else ["libfabric.so.1"], paths)
         return found
 
     def environment(self) -> dict[str, str]:
@@ -146,7 +149,7 @@ class View:
         return f"{self.place}/{self.name_of(plugin)}"
 
     def grafted(self, path: PurePath | str) -> bool:
-        return str(path).startswith(f"{self.place}/")
+        return posixpath.normpath(path).startswith(f"{self.place}/")
 
     def private(self, name: str) -> bool:
         return self.choice.get(name) is Choice.PRIVATE
@@ -160,6 +163,12 @@ class View:
     def renamed(self, library: AbiObject) -> tuple[tuple[str, str], ...]:
         """(old, new) of what it needs that has a private copy."""
         return tuple((n, self.file_name(n)) for n in library.needed if self.private(n))
+
+
+def name_of(row: Resolved) -> str:
+    """The name that counts of what was asked for: a library may be asked for by its path."""
+    own = row.elf.soname if row.elf else None
+    return (own or PurePosixPath(row.name).name) if "/" in row.name else row.name
 
 
 def names_of(libraries: Sequence[AbiObject]) -> dict[str, set[str]]:
