@@ -20,8 +20,11 @@ def images(
     cache_folder: Path, as_root: tuple[str, ...], mpis: Mapping[Family, Path]
 ) -> Iterator[Images]:
     images = Images(cache_folder, as_root, mpis)
-    yield images
-    images.close()
+    try:
+        images.make_all()
+        yield images
+    finally:
+        images.close()
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,8 +27,17 @@ SMALL = (
     '--aptopt=APT::Install-Recommends "false"',
     "--dpkgopt=force-unsafe-io",  # a machine that goes down meanwhile starts anew anyway
 )
+# Lines of shell that run outside a new root, whose folder is $1. Most images have these two
+# files, and engines that may not make them want them: bubblewrap, podman for a user.
+USUAL = 'ln -sf ../proc/self/mounts "$1/etc/mtab"; touch "$1/etc/hosts"'
+PROGRAMS_OF = 'mkdir -p "$1/{folder}"; cp {built}/* "$1/{folder}"'
 # The copy is the image's own MPI at a place that only a search path in a program leads to.
 PRIVATE_MPI = 'mkdir -p "$1/opt/mpi/lib"; cp -L "$1"/usr/lib/*/lib{name} "$1/opt/mpi/lib"'
+HELLO_BY_ZIG = (
+    'mkdir -p "$1/opt/app"; {zig} -O1 -Wl,--allow-shlib-undefined {sources}'
+    ' "$1"/usr/lib/*/libmpi.so.40 -o "$1/opt/app/hello"'
+)
+RECIPE = (SMALL, USUAL, PROGRAMS_OF, PRIVATE_MPI, HELLO_BY_ZIG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,7 @@ IMAGES: Mapping[str, Image] = {
         "bookworm", ("libopenmpi3", "libgfortran5"), libmpi="", architecture="arm64"
     ),
 }  # fmt: skip
+COMPILERS = "gcc,g++,gfortran,libc6-dev"
 COMPILED = {  # where programs are compiled: with which MPIs
     "bookworm": ("openmpi", "mpich"),
     "trixie": ("openmpi",),
@@ -84,11 +95,16 @@ class Images:
         self.stage = Path(tempfile.mkdtemp(prefix="mpigraft-images-"))
         self.stage.chmod(0o755)
 
+    def make_all(self) -> None:
+        """Make what the cache lacks, two at a time: each keeps one core busy."""
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(self.tar, IMAGES))
+
     def tar(self, name: str) -> Path:
         """The root as a tar, owners and all."""
         image = IMAGES[name]
         programs = None if image.architecture else self._programs(image.suite)
-        made_by = recipe(repr(image), repr(SMALL), *self._sources(), Path(__file__))
+        made_by = recipe(repr(image), repr(RECIPE), *self._sources())
         made = self.cache / f"image-{name}.tar"
         return kept(made, made_by, lambda new: self._make(image, programs, new))
 
@@ -154,13 +170,13 @@ class Images:
         The root with the compilers is not kept: three of them are 2 GB, and are wanted again
         only when a program changes.
         """
-        made_by = recipe(suite, repr(COMPILED), *self._sources(), Path(__file__))
+        made_by = recipe(suite, COMPILERS, *COMPILED[suite], *self._sources())
         made = self.cache / f"programs-{suite}.tar"
         return kept(made, made_by, lambda new: self._compile(suite, new))
 
     def _compile(self, suite: str, to: Path) -> None:
         packages = [f"lib{mpi}-dev" for mpi in COMPILED[suite]]
-        include = ",".join(["gcc", "g++", "gfortran", "libc6-dev", *packages])
+        include = ",".join([COMPILERS, *packages])
         with tempfile.TemporaryDirectory(dir=self.stage) as scratch:
             tar = Path(scratch) / "root.tar"
             rootfs.bootstrap(suite, tar, include, self.as_root, *SMALL)
@@ -196,14 +212,13 @@ class Images:
         The one program is compiled by zig, on the packages' library and the wheel's headers:
         Open MPI 4 and 5 have one ABI, and Debian's headers would bring a hundred packages.
         """
-        zig = [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-gnu.2.17", "-O1"]
+        zig = [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-gnu.2.17"]
         where = [f"ZIG_GLOBAL_CACHE_DIR={ZIG_CACHE}", f"ZIG_LOCAL_CACHE_DIR={ZIG_CACHE}"]
-        words = shlex.join(
-            ["env", *where, *zig, f"-I{self.mpis[Family.OPENMPI] / 'include'}",
-             str(PROGRAMS / "hello.c"), "-Wl,--allow-shlib-undefined"]
-        )  # fmt: skip
-        hook = 'mkdir -p "$1/opt/app"; ' + words
-        hook += ' "$1"/usr/lib/*/libmpi.so.40 -o "$1/opt/app/hello"'
+        headers = f"-I{self.mpis[Family.OPENMPI] / 'include'}"
+        hook = HELLO_BY_ZIG.format(
+            zig=shlex.join(["env", *where, *zig]),
+            sources=shlex.join([headers, str(PROGRAMS / "hello.c")]),
+        )
         rootfs.bootstrap(
             image.suite, new, ",".join([*image.packages, "libc6", "base-files"]), self.as_root,
             f"--architectures={image.architecture}", *SMALL,
@@ -218,11 +233,9 @@ def native() -> str:
 
 
 def _hooks(image: Image, programs: Path) -> list[str]:
-    """Lines of shell that mmdebstrap runs outside the new root, whose folder is $1."""
-    lines = []
+    lines = [USUAL]
     for folder, mpi in image.programs:
-        built = shlex.quote(str(programs / mpi))
-        lines.append(f'mkdir -p "$1/{folder}"; cp {built}/* "$1/{folder}"')
+        lines.append(PROGRAMS_OF.format(folder=folder, built=shlex.quote(str(programs / mpi))))
     if image.libmpi:
         lines.append(PRIVATE_MPI.format(name=image.libmpi))
     return [f"set -e; {line}" for line in lines]
