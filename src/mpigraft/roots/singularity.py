@@ -25,7 +25,8 @@ DEFAULTS = {  # where the engine starts from; it clears all else
 }
 OPENERS, CLOSERS = {"if", "case", "for", "while", "until"}, {"fi", "esac", "done"}
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-PLAIN = re.compile(r"[^\s\"'\\$`;&|<>()*?\[\]{}~#!]+|(?<=\S)[~#!{}\[\]]")
+PLAIN = re.compile(r"[^\s\"'\\$`;&|<>()*?\[\]{}~#!]+|(?<=\S)[#!]")
+FOLD = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")  # a line that goes on in the next
 QUOTED = re.compile(r"[^\"\\$`]+")
 
 
@@ -67,7 +68,8 @@ class _Shell:
 
     def source(self, name: str, text: str) -> None:
         depth = 0
-        for line in text.replace("\\\n", "").split("\n"):
+        for folded in FOLD.sub("\\1\0", text).split("\n"):
+            line = folded.replace("\0", "")
             words = re.split(r"[\s;]+", line.strip())
             was = depth
             depth += sum(w in OPENERS for w in words) + words[-1].endswith("{")
@@ -77,7 +79,9 @@ class _Shell:
             try:
                 if depth or was:
                     raise _NotPlain  # perhaps never reached
-                self._assign(line.strip())
+                if line != folded and ("#" in line or "'" in line):
+                    raise _NotPlain  # neither in a comment nor in quotes does it go on
+                self._assign(line.lstrip())
             except _NotPlain:
                 self.tell(f"{name}: {line.strip()}")
 
