@@ -111,7 +111,9 @@ def plan(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Job:
     if ask.image:
         passed = passed.for_guest()
         wanted = Wanted(_replaced(ask.replace), ask.engine)
-        choice = for_guest(ask.mpi, machine, examine(ask.image, ask.program[:1]), wanted)
+        itself = _same_file(ask.image, shutil.which(ask.program[0], path=environ.get("PATH")))
+        guest = examine(ask.image, () if itself else ask.program[:1])
+        choice = for_guest(ask.mpi, machine, guest, wanted)
     else:
         program = _program(ask.program[0], environ)
         choice = for_program(ask.mpi, machine, program, passed)
@@ -173,6 +175,11 @@ def _bind(word: str, optional: Sequence[str]) -> Iterator[Bind]:
         yield Bind(source, target, kind, writable=mode == "rw", why="asked for")
     elif word not in optional:
         raise UsageError(f"--bind {word!r}: {source} is not here")
+
+
+def _same_file(one: str, other: str | None) -> bool:
+    """Whether the guest is the program itself."""
+    return other is not None and Path(one).exists() and Path(one).samefile(other)
 
 
 def _program(word: str, environ: Mapping[str, str]) -> Path:

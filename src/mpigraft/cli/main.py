@@ -109,7 +109,8 @@ def main(argv: list[str] | None = None) -> None:
     if argv is None:
         streams.guard()
     for number in (signal.SIGTERM, signal.SIGHUP):  # a time limit, a lost terminal: end in order
-        signal.signal(number, _end)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup wants the latter ignored
+            signal.signal(number, _end)
     try:
         code = run_command(words)
         sys.stdout.flush()

@@ -145,9 +145,9 @@ def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
         return 0
     with console(stderr=True).status("proving the transport"):
         job.prove(planned)
-    key = fast.key(_own_words(), environ)
+    key = fast.key(sys.argv[2:], environ)  # what `entry` looks it up by
     document = job.document(planned, key, environ)
-    if not explain and job.may_be_kept(planned):
+    if sys.argv[1:2] == ["run"] and not explain and job.may_be_kept(planned):
         fast.keep(document, environ)
     code = fast.start(document, environ, judge)
     if code is None:
@@ -157,11 +157,6 @@ def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
             mend="set TMPDIR to a folder that may be written",
         )
     return code
-
-
-def _own_words() -> list[str]:
-    """What stood behind `run` on this process's command line: what `fast` looks it up by."""
-    return sys.argv[2:]
 
 
 def explained(planned: Job) -> list[str]:

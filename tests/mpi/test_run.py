@@ -1,0 +1,299 @@
+"""`mpigraft run` with real MPIs: what ran is what was asked for, or it is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from mpigraft.model import Family
+from tests.native.native_world import compile_c
+
+pytestmark = pytest.mark.mpi
+
+ENTRY = (sys.executable, "-m", "mpigraft.cli.entry", "run")
+OPENMPI = ("--mpi", "openmpi@5", "-n", "2")
+MPICH = ("--mpi", "mpich@5", "-n", "2")
+
+
+def compiled(prefix: Path, folder: Path) -> Path:
+    source = Path(__file__).parent / "ranks.c"
+    library = next(p for p in (prefix / "lib").glob("libmpi.so.*") if p.name.count(".") == 2)
+    return compile_c(source, folder / "ranks", "-isystem", prefix / "include", library)
+
+
+@pytest.fixture(scope="module")
+def programs(
+    mpis: Mapping[Family, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[Family, Path]:
+    families = (Family.OPENMPI, Family.MPICH)
+    return {f: compiled(mpis[f], tmp_path_factory.mktemp(f.value)) for f in families}
+
+
+@pytest.fixture
+def ompi(programs: Mapping[Family, Path], fresh_home: Path) -> Path:
+    return programs[Family.OPENMPI]
+
+
+@pytest.fixture
+def mpich(programs: Mapping[Family, Path], fresh_home: Path) -> Path:
+    return programs[Family.MPICH]
+
+
+def started(*words: object, **more: object) -> subprocess.Popen[str]:
+    argv = [*ENTRY, *map(str, words)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True, **more)  # type: ignore[call-overload,no-any-return]
+
+
+def run(*words: object, **more: object) -> subprocess.CompletedProcess[str]:
+    argv = [*ENTRY, *map(str, words)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, **more)  # type: ignore[call-overload,no-any-return]
+
+
+def kept(home: Path) -> list[Path]:
+    return list((home / "cache/run").glob("*.json"))
+
+
+def ranks_of(ended: subprocess.CompletedProcess[str]) -> list[str]:
+    return sorted(line for line in ended.stdout.splitlines() if line.startswith("rank "))
+
+
+# ------------------------------------------------------------------ what runs
+
+
+def test_a_program_runs_twice_and_the_second_time_from_what_was_kept(
+    ompi: Path, fresh_home: Path
+) -> None:
+    first = run(*OPENMPI, "--transport", "ob1-sm", "--", ompi)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert ranks_of(first) == ["rank 0 of 2", "rank 1 of 2"]
+    (document,) = kept(fresh_home)
+    seen = document.stat().st_ino
+    trace = {**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}
+    second = run(*OPENMPI, "--transport", "ob1-sm", "--", ompi, env=trace)
+    assert second.returncode == 0
+    assert ranks_of(second) == ranks_of(first)
+    imported = set(re.findall(r"\| +(mpigraft\S*|typer|dataclasses|subprocess)", second.stderr))
+    assert imported <= {"mpigraft", "mpigraft.cli", "mpigraft.fast", "mpigraft.attached"}
+    assert document.stat().st_ino == seen
+
+
+def test_the_mpi_that_the_program_finds_by_itself_is_taken(
+    ompi: Path, mpis: Mapping[Family, Path]
+) -> None:
+    search = {**os.environ, "LD_LIBRARY_PATH": str(mpis[Family.OPENMPI] / "lib")}
+    ended = run("-n", 2, "--explain", "--", ompi, env=search)
+    assert ended.returncode == 0, ended.stderr
+    assert "openmpi@5" in ended.stderr
+    assert "the program finds it by itself: LD_LIBRARY_PATH" in ended.stderr
+
+
+def test_a_program_of_another_abi_is_refused_before_it_starts(ompi: Path) -> None:
+    ended = run(*MPICH, "--", ompi)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "libmpi.so.40" in ended.stderr
+    assert "what to do" in ended.stderr
+
+
+def test_a_changed_input_is_noticed(ompi: Path, fresh_home: Path, tmp_path: Path) -> None:
+    program = tmp_path / "mine"
+    program.write_bytes(ompi.read_bytes())
+    program.chmod(0o755)
+    assert run(*OPENMPI, "--", program).returncode == 0
+    (document,) = kept(fresh_home)
+    made = document.stat().st_ino
+    program.write_bytes(b"#!/bin/sh\nexit 9\n")
+    assert run(*OPENMPI, "--", program).returncode == 9
+    assert document.stat().st_ino != made
+
+
+def test_what_would_be_started_is_shown_and_nothing_is(ompi: Path, fresh_home: Path) -> None:
+    ended = run(*OPENMPI, "--dry-run", "--set", "GREETING=two words", "--", ompi, "a b")
+    assert ended.returncode == 0
+    assert ended.stdout.rstrip().endswith(f"{ompi} 'a b'")
+    assert "'GREETING=two words'" in ended.stdout
+    assert kept(fresh_home) == []
+
+
+# ------------------------------------------------------------------ what passes through
+
+
+@pytest.mark.parametrize("code", [1, 7, 42])
+def test_the_exit_code_is_the_programs_own(mpich: Path, code: int) -> None:
+    for _ in range(2):
+        assert run(*MPICH, "--", mpich, "code", code).returncode == code
+
+
+def test_a_million_lines_come_through_unchanged(mpich: Path) -> None:
+    ended = run("--mpi", "mpich@5", "-n", 1, "--", mpich, "lines", 1_000_000)
+    assert ended.returncode == 0, ended.stderr
+    lines = ended.stdout.splitlines()
+    assert lines == [*(f"line {i}" for i in range(1_000_000)), "rank 0 of 1"]
+
+
+def test_standard_input_reaches_rank_0(mpich: Path) -> None:
+    ended = run(*MPICH, "--", mpich, "read", 3, input="one\ntwo\nthree\nfour\n")
+    assert ended.stdout.startswith("one\ntwo\nthree\n")
+    assert ended.returncode == 0
+
+
+def test_a_users_variables_reach_the_program_and_steering_ones_do_not(ompi: Path) -> None:
+    given = {**os.environ, "MY_OWN": "thing", "FI_PROVIDER": "none-such", "PMI_RANK": "7"}
+    own = run(*OPENMPI, "--", ompi, "env", "MY_OWN", env=given)
+    assert own.stdout.count("MY_OWN=thing") == 2
+    told = run(*OPENMPI, "--explain", "--", ompi, "env", "PMI_RANK", env=given)
+    assert told.stdout.count("PMI_RANK=(none)") == 2
+    assert "dropped: PMI_RANK  [it belongs to another launch around this one]" in told.stderr
+    assert "dropped: FI_PROVIDER" in told.stderr
+    user = run(*OPENMPI, "--set", "MY_OWN=else", "--", ompi, "env", "MY_OWN", env=given)
+    assert user.stdout.count("MY_OWN=else") == 2
+
+
+def test_what_a_user_preloads_comes_after_the_witness(ompi: Path, tmp_path: Path) -> None:
+    source = tmp_path / "loud.c"
+    source.write_text(
+        "#include <stdio.h>\n__attribute__((constructor)) static void here(void)\n"
+        '{ fputs("preloaded\\n", stderr); }\n'
+    )
+    loud = compile_c(source, tmp_path / "loud.so", "-shared", "-fPIC")
+    ended = run(*OPENMPI, "--", ompi, env={**os.environ, "LD_PRELOAD": str(loud)})
+    assert ended.returncode == 0, ended.stderr
+    assert "preloaded" in ended.stderr
+    assert ranks_of(ended) == ["rank 0 of 2", "rank 1 of 2"]
+
+
+def test_a_program_that_executes_another_is_proved_by_that(ompi: Path, tmp_path: Path) -> None:
+    script = tmp_path / "start"
+    script.write_text(f'#!/bin/sh\nexec {ompi} "$@"\n')
+    script.chmod(0o755)
+    for _ in range(2):
+        ended = run(*OPENMPI, "--", script, "code", "0")
+        assert (ended.returncode, ended.stderr) == (0, "")
+
+
+# ------------------------------------------------------------------ what ends
+
+
+@pytest.fixture
+def long_job(mpich: Path, scratch: Path) -> Iterator[subprocess.Popen[str]]:
+    child = started(*MPICH, "--", mpich, "sleep", 60)
+    assert child.stdout is not None
+    assert child.stdout.readline().startswith("ready")
+    yield child
+    child.kill()
+    child.communicate()
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_job_and_leaves_nothing(
+    long_job: subprocess.Popen[str], scratch: Path, sent: signal.Signals
+) -> None:
+    long_job.send_signal(sent)
+    assert long_job.wait(40) != 0
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_killed_run_takes_its_ranks_along(long_job: subprocess.Popen[str]) -> None:
+    """The fixture `guard` looks for what is left."""
+    long_job.kill()
+    assert long_job.wait(10) == -signal.SIGKILL
+
+
+def test_a_killed_rank_ends_the_job(mpich: Path) -> None:
+    assert run(*MPICH, "--", mpich, "die", 1).returncode not in (0, 5)
+
+
+def test_nohup_is_left_alone(mpich: Path, scratch: Path) -> None:
+    def deaf() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    child = started(*MPICH, "--", mpich, "sleep", 2, preexec_fn=deaf, process_group=0)
+    assert child.stdout is not None
+    assert child.stdout.readline().startswith("ready")
+    os.killpg(child.pid, signal.SIGHUP)
+    out, _ = child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert "rank 1 of 2" in out
+
+
+# ------------------------------------------------------------------ what is not as asked
+
+
+def test_two_worlds_of_one_end_at_once_with_code_5(
+    ompi: Path, mpis: Mapping[Family, Path], tmp_path: Path, fresh_home: Path
+) -> None:
+    """An Open MPI program under MPICH's launcher: each rank is alone, and all would end well."""
+    script = tmp_path / "start"
+    libraries = mpis[Family.OPENMPI] / "lib"
+    script.write_text(f"#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {ompi} sleep 50\n")
+    script.chmod(0o755)
+    for _ in range(2):
+        begun = time.monotonic()
+        ended = run(*MPICH, "--", script)
+        assert ended.returncode == 5
+        assert "worlds of one rank instead of one world of 2" in ended.stderr
+        assert time.monotonic() - begun < 50  # it slept, and was not waited for
+
+
+def test_a_program_without_mpi_is_no_proof(ompi: Path) -> None:
+    for _ in range(2):
+        ended = run(*OPENMPI, "--", ompi, "never", "0")
+        assert ended.returncode == 5
+        assert "no rank wrote a record" in ended.stderr
+    assert run(*OPENMPI, "--no-proof", "--", ompi, "never", "0").returncode == 0
+    assert run(*OPENMPI, "--", ompi, "never", "3").returncode == 3
+
+
+def test_a_transport_that_cannot_be_is_refused(ompi: Path) -> None:
+    ended = run(*OPENMPI, "--transport", "ofi-cxi", "--", ompi)
+    assert ended.returncode in (2, 3)
+    assert ended.stdout == ""
+
+
+def test_the_transport_is_proved_before_the_first_run(ompi: Path, fresh_home: Path) -> None:
+    words = (*OPENMPI, "--transport", "ob1-sm", "--set", "OMPI_MCA_btl=self,tcp")
+    ended = run(*words, "--", ompi)
+    assert ended.returncode in (4, 5)
+    assert ranks_of(ended) == []
+    assert kept(fresh_home) == []
+
+
+# ------------------------------------------------------------------ a site
+
+
+def test_a_site_decides_what_users_do_not_say(ompi: Path, tmp_path: Path) -> None:
+    profile = tmp_path / "site.toml"
+    profile.write_text(
+        '[run]\nmpi = "openmpi@5"\nranks = 2\nset = { OF_THE_SITE = "yes" }\n'
+        '[policy]\nfixed = ["mpi"]\n'
+    )
+    given = {**os.environ, "MPIGRAFT_SITE": str(profile)}
+    ended = run("--explain", "--", ompi, "env", "OF_THE_SITE", env=given)
+    assert ended.stdout.count("OF_THE_SITE=yes") == 2
+    assert f"[{profile}:2]" in ended.stderr
+    refused = run("--mpi", "mpich@5", "--", ompi, env=given)
+    assert refused.returncode == 2
+    assert f"{profile}:2 fixes it" in refused.stderr
+    assert run("--", ompi, env=given).returncode == 0
+    profile.write_text('[run]\nmpi = "openmpi@5"\nranks = 1\n')
+    assert ranks_of(run("--", ompi, env=given)) == ["rank 0 of 1"]
+
+
+def test_kept_documents_are_of_this_user_alone(ompi: Path, fresh_home: Path) -> None:
+    assert run(*OPENMPI, "--", ompi).returncode == 0
+    (document,) = kept(fresh_home)
+    assert document.stat().st_mode & 0o077 == 0
+    content = json.loads(document.read_text())
+    content["argv"] = ["/bin/false"]
+    document.write_text(json.dumps(content))
+    document.chmod(0o666)  # anybody may have written it
+    assert run(*OPENMPI, "--", ompi).returncode == 0
