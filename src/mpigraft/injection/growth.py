@@ -68,7 +68,9 @@ class Growth(View):
 
     def add(self, name: str) -> None:
         library = self.offered.get(name)
-        if library is None or name in self.inside or library.role is Role.LIBC:
+        if library is None or name in self.inside:
+            return
+        if library.role is Role.LIBC and not self.libc:  # its parts share private symbols
             return
         self.inside[name] = library
         self.add_needs(library)
@@ -179,7 +181,8 @@ class Growth(View):
         """Lay the host's glibc over the guest's, file by file, the loader at PT_INTERP too."""
         self.libc = True
         libc = {o.soname: o for o in self.offered.values() if o.role is Role.LIBC}
-        folders = {PurePosixPath(path).parent for path in _paths("libc.so.6", after)}
+        loaded = [path for name in libc for path in _paths(name, after)]
+        folders = {PurePosixPath(path).parent for path in loaded if not self.grafted(path)}
         loaders = {one.main.interpreter for one in after}
         paths = [str(folder / name) for folder in folders for name in libc]
         for path in (*paths, *filter(None, loaders)):
