@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -234,3 +236,33 @@ def test_open_root_refuses(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(UsageError):
         open_root(tmp_path / "loop")
+
+
+SWAPPER = """
+import os, sys
+os.chdir(sys.argv[1])
+while True:
+    for name in ("real", "link"):
+        os.rename(name, "place")
+        os.rename("place", name)
+"""
+
+
+def test_nobody_escapes_while_it_is_changed(top: Path, tmp_path: Path) -> None:
+    """What is a folder, a link to the outside, and nothing, in turn and all the while."""
+    (tmp_path / "f").write_text("outside")
+    (top / "real").mkdir()
+    (top / "real/f").write_text("inside")
+    (top / "link").symlink_to(tmp_path)
+    swapper = subprocess.Popen([sys.executable, "-c", SWAPPER, top])
+    seen = set()
+    try:
+        for _ in range(4000):
+            root = FolderRoot(top)
+            with contextlib.suppress(RootError):
+                seen.add(root.read("/place/f", 99))
+            seen |= {entry.path.encode() for entry in root.files("/place")}
+    finally:
+        swapper.kill()
+        swapper.wait()
+    assert seen <= {b"inside", b"/place/f"}

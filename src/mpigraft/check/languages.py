@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mpigraft.check.case import Case, base, count, part, some, verb
 from mpigraft.knowledge import fit
 from mpigraft.knowledge.sonames import binding_of
+from mpigraft.knowledge.table import version
 from mpigraft.model import AbiObject, Finding, Level, Part
 
 if TYPE_CHECKING:
@@ -71,16 +72,43 @@ def _fortran(case: Case, users: list[Elf]) -> Iterator[Finding]:
 def _absent(case: Case, absent: list[tuple[str, str]]) -> Finding:
     names = some(name for name, _ in absent)
     users = [base(by) for _, by in absent]
-    who = f"{some(users)} {verb(users, 'needs', 'need')}"
+    needed = f"{some(users)} {verb(users, 'needs', 'need')} {names}"
+    lines = tuple(f"{by} needs {name}" for name, by in absent)
+    if _own_will_do(case):
+        return Finding(
+            Level.WARNING,
+            "fortran-own",
+            f"{needed}, which {case.mpi} has not: the guest's own of {case.own_name} are kept",
+            "bindings and libmpi are of one release series and every symbol is there, but nobody "
+            "promises that they work together",
+            "try the program's own tests; or take a host MPI with Fortran bindings",
+            lines,
+        )
     return Finding(
         Level.ERROR,
         "fortran-absent",
-        f"{who} {names}, and {case.mpi} has no such Fortran bindings",
+        f"{needed}, and {case.mpi} has no such Fortran bindings",
         "the guest's own bindings over another libmpi reach into structures that differ",
         "take a host MPI of the same family with Fortran bindings for the program's compiler: "
         "`mpigraft discover` lists what is here",
-        tuple(f"{by} needs {name}" for name, by in absent),
+        lines,
     )
+
+
+def _own_will_do(case: Case) -> bool:
+    """Whether the guest's bindings may stay over the host's libmpi: of one release series, with
+    nothing else of the guest's MPI beside the host's, and no symbol lost."""
+    host = case.abi.mpi
+    if case.own is None or case.own.family != host.family:
+        return False
+    if version(case.own.version)[:2] != version(host.version)[:2]:
+        return False
+    for one in case.injection.programs:
+        kept = list(case.kept(one))
+        files = {r.elf.name for r in kept if r.elf}
+        if not all(_is_fortran(r.soname) for r in kept) or any(u.by in files for u in one.unbound):
+            return False
+    return True
 
 
 def _compiler(
