@@ -40,6 +40,8 @@ INTEL = "GenuineIntel"
 HASWELL = frozenset(["avx2", "bmi1", "bmi2", "abm", "movbe", "popcnt", "fma"])
 AVX512_1 = frozenset([INTEL, "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"])
 XEON_PHI = frozenset(["avx512f", "avx512cd", "avx512er", "avx512pf"])
+LEVELS = b"x86-64-v4:x86-64-v3:x86-64-v2"  # as the loader has them
+WORDS = frozenset([b"tls", b"haswell", b"xeon_phi", b"avx512_1", b"atomics", LEVELS])
 
 
 class ForeignLoader(ElfError):
@@ -66,19 +68,17 @@ def loader_in(data: bytes, path: str, main: Elf, flags: frozenset[str]) -> Loade
             f"{main.name}: its loader {path} is musl's; libraries built for glibc cannot be "
             "loaded by it"
         )
-    strings = data.split(b"\0")
-    folders = _system_folders(strings)
+    folders, cache, lib, known = _constants(data)
     if not folders:
         return guess(path, main)
-    known = frozenset(strings)
     word = _platform(known, main.machine, flags)
-    subfolders = (*_levels(data, main.machine, flags), *_legacy(known, main.machine, word, flags))
+    subfolders = (*_levels(known, main.machine, flags), *_legacy(known, main.machine, word, flags))
     under = tuple(f"{f}/{sub}" if sub else f for f in folders for sub in (*subfolders, ""))
-    return Loader(path, _lib(folders, known), word, subfolders, under, _cache(strings))
+    return Loader(path, lib, word, subfolders, under, cache)
 
 
 def glibc_version(root: Root) -> str:
-    """ "2.36", by the words in libc.so.6 itself; "" where there is no glibc."""
+    """The release, 2.36, by the words in libc.so.6 itself; empty where there is no glibc."""
     for folder in LIBC_FOLDERS:
         try:
             data = root.read(f"{folder}/libc.so.6", MAX_LIBC)
@@ -103,6 +103,19 @@ def cpu_flags(machine: str) -> frozenset[str]:
 
 
 # ------------------------------------------------------------------ from the read-only data
+
+
+@lru_cache(maxsize=4)
+def _constants(data: bytes) -> tuple[tuple[str, ...], str, str, frozenset[bytes]]:
+    """(default folders, cache, $LIB, those of WORDS that stand there) of a loader's file.
+
+    By content: a guest and each graft over it are roots of their own, with the same loader.
+    """
+    strings = data.split(b"\0")
+    folders = _system_folders(strings)
+    everything = frozenset(strings)
+    lib = _lib(folders, everything) if folders else ""
+    return folders, _cache(strings), lib, everything & WORDS
 
 
 def _system_folders(strings: Sequence[bytes]) -> tuple[str, ...]:
@@ -147,9 +160,9 @@ def _platform(known: frozenset[bytes], machine: str, flags: frozenset[str]) -> s
     return machine
 
 
-def _levels(data: bytes, machine: str, flags: frozenset[str]) -> Iterator[str]:
+def _levels(known: frozenset[bytes], machine: str, flags: frozenset[str]) -> Iterator[str]:
     """glibc-hwcaps folders, since 2.33, best first."""
-    if machine != "x86_64" or b"glibc-hwcaps" not in data:
+    if machine != "x86_64" or LEVELS not in known:
         return
     usable: list[str] = []
     for name, wanted in X86_LEVELS:

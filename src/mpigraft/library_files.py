@@ -17,7 +17,7 @@ from mpigraft.elf import Elf, ElfError
 from mpigraft.host_loader import Loader
 from mpigraft.roots import Entry, Root, RootError
 
-MAX_LD_CACHE = 1 << 26  # bytes
+MAX_LD_CACHE = 1 << 24  # bytes; ten thousand libraries take two million
 NO_LD_CACHE = ld_cache.LdCache({})
 
 
@@ -82,6 +82,12 @@ def _ld_cache(path: str, *_identity: int) -> ld_cache.LdCache:
         return ld_cache.parse(file.read(MAX_LD_CACHE))
 
 
+@lru_cache(maxsize=4)
+def _of_bytes(data: bytes) -> ld_cache.LdCache:
+    """By content: each graft over a guest is a root of its own, with the same cache."""
+    return ld_cache.parse(data)
+
+
 @dataclass(eq=False, slots=True)
 class _Known:
     """What was read once for all programs of a root."""
@@ -127,7 +133,8 @@ class RootFiles:
     def ld_cache(self, path: str) -> ld_cache.LdCache:
         if path not in self._known.caches:
             try:
-                self._known.caches[path] = ld_cache.parse(self.root.read(path, MAX_LD_CACHE))
+                data = self.root.read(path, MAX_LD_CACHE)
+                self._known.caches[path] = _of_bytes(data)
             except RootError:  # many images have none
                 self._known.caches[path] = NO_LD_CACHE
         return self._known.caches[path]

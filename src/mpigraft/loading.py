@@ -155,7 +155,8 @@ class Loading:
             yield plugin
             return
         found = list(self._needed(start))
-        lacking = [r for r in found if r.path is None]
+        by = Path(self.maps[start].path)
+        lacking = [replace(r, needed_by=by) for r in found if r.path is None]
         plugin = replace(plugin, rule=Rule.OPENED, where=opener.soname)
         if lacking:
             self._unload(start)
@@ -211,6 +212,7 @@ class Loading:
             yield from self._at(Rule.INTERPRETER, "", self.loader.path)  # it is loaded already
         if "/" in name:
             yield from self._at(Rule.PATH, "", name)
+            self.tried.append(f"{Rule.PATH} {name}")
             return
         if parent.elf.runpath is None:  # else no RPATH counts, not even an ancestor's
             last = parent

@@ -67,7 +67,7 @@ def closure(
     it as you would trust the program.
     `opened`: names that an object opens at run time, by that object's soname. They come last, each
     with what it needs. Of one that dlopen would refuse, its row has no `elf` and says why, and
-    rows of what it lacks follow; nothing of it stays mapped.
+    rows of what it and its needs lack follow, as needed by it; nothing of it stays mapped.
     Raises ElfError when `path` itself cannot be read, ForeignLoader when its loader is not glibc's.
     """
     files = RootFiles(root) if root is not None else HostFiles()

@@ -10,12 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mpigraft import elf, guest_loader, resolve, run
-from mpigraft.elf import ElfError
+from mpigraft.elf import Elf, ElfError
 from mpigraft.guest_loader import ForeignLoader
 from mpigraft.resolve import Rule
-from mpigraft.root import FolderRoot
+from mpigraft.root import FolderRoot, Over
 from tests.elf.elf_builders import compiled, program
 from tests.elf.guest_roots import LOADER, agree_in, libraries_of, patched, small_root
 from tests.elf.loader_oracle import library, rpath, runpath
@@ -226,7 +228,8 @@ def test_what_is_opened_comes_after(
     assert refused["broken.so"] == "needs gone.so, not found"
     assert ("main.so" in refused) == (main is runpath)
     assert {r.how for r in rows if r.name == "own.so"} == {"opened by opener.so"}
-    assert [r.name for r in rows if not r.path][:1] == ["gone.so"]
+    lost = next(r for r in rows if not r.path)
+    assert (lost.name, lost.needed_by) == ("gone.so", tmp_path / "plugins/broken.so")
 
 
 # ------------------------------------------------------------------ without asking
@@ -280,6 +283,53 @@ def test_interpreters_that_are_none(interpreter: str, tmp_path: Path) -> None:
     program(tmp_path / "p", needs=[a], flags=[f"-Wl,--dynamic-linker={interpreter}"])
     (row,) = resolve.closure("/p", environment={}, root=FolderRoot(tmp_path))
     assert row.path == Path("/usr/lib/a.so")
+
+
+NAMES = ["a.so", "b.so", "c.so", "d.so"]
+FOLDERS = ["/x", "/y", "$ORIGIN", "$ORIGIN/../y", "", "/x/../y/", "relative", "${LIB}"]
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> dict[str, Elf]:
+    """Libraries that need one another in any way, some of them broken for the loader."""
+    paths = [f"{folder}/{name}" for folder in ("/x", "/y") for name in NAMES]
+    found = {}
+    for path in ["/p", *draw(st.lists(st.sampled_from(paths), unique=True))]:
+        search = st.none() | st.lists(st.sampled_from(FOLDERS), max_size=4).map(":".join)
+        found[path] = Elf(
+            name=path,
+            machine=draw(st.sampled_from(["x86_64"] * 9 + ["i386"])),
+            bits=64,
+            endian="little",
+            type="dyn",
+            osabi=draw(st.sampled_from([0] * 9 + [9])),
+            soname=draw(st.none() | st.sampled_from(NAMES)),
+            needed=tuple(draw(st.lists(st.sampled_from([*NAMES, "/y/a.so"]), max_size=4))),
+            rpath=draw(search),
+            runpath=draw(search),
+        )
+    return found
+
+
+@given(tree=trees(), plugins=st.lists(st.sampled_from([*NAMES, "/x/d.so"]), max_size=3))
+def test_any_tree_ends_and_maps_each_file_once(
+    empty: FolderRoot, tree: dict[str, Elf], plugins: list[str]
+) -> None:
+    root = Over(empty, tree)
+    opened = dict.fromkeys(NAMES, plugins)
+    rows = resolve.closure("/p", environment={"LD_LIBRARY_PATH": "/y"}, root=root, opened=opened)
+    files = [found.identity for r in rows if r.elf and (found := root.find(str(r.path)))]
+    assert len(files) == len(set(files)) == sum(r.elf is not None for r in rows)
+    assert all(r.elf or r.problem or r.tried for r in rows)
+    mapped = {"/p", *(os.path.normpath(r.path) for r in rows if r.path)}
+    assert {os.path.normpath(r.needed_by) for r in rows} <= mapped
+    plain = resolve.closure("/p", environment={"LD_LIBRARY_PATH": "/y"}, root=root)
+    assert rows[: len(plain)] == plain
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> FolderRoot:
+    return FolderRoot(tmp_path_factory.mktemp("empty"))
 
 
 def test_search_paths_without_end(tmp_path: Path) -> None:
