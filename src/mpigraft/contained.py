@@ -50,7 +50,7 @@ class Places:
         if "own" not in self.where:
             return None
         try:
-            return graft.own(self.guest, self.machine, self.wanted)
+            return graft.own(self.guest, self.wanted)
         except MissingError as error:
             skipped.append((f"{self.guest.label.name}'s own MPI", error.seen))
             return None

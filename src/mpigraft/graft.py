@@ -16,6 +16,7 @@ from mpigraft import check, engines, guest
 from mpigraft.errors import AnswerIsNo, MissingError, UsageError
 from mpigraft.guest import Guest
 from mpigraft.injection import Injection, inject
+from mpigraft.knowledge import devices
 from mpigraft.model import Family, Fit, GraftPlan, Level, Machine, MpiInstall, Replace
 from mpigraft.natives import natives
 from mpigraft.plan import BENCH, plan
@@ -62,7 +63,7 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
         verdict.parts,
         engine=engine,
         natives=programs,
-        devices=(),
+        devices=devices.binds(),
         soname=served.soname,
     )
 
@@ -78,7 +79,7 @@ def serves(on: Guest, mpi: MpiInstall, what: Replace) -> MpiInstall:
     return with_fields(theirs, libfabric=mpi.libfabric, ucx=mpi.ucx)
 
 
-def own(on: Guest, machine: Machine, wanted: Wanted) -> tuple[MpiInstall, GraftPlan]:
+def own(on: Guest, wanted: Wanted) -> tuple[MpiInstall, GraftPlan]:
     """The guest with its own MPI and its own launcher, and the plan that puts only our programs
     in. Raises MissingError when it has none."""
     engine = chosen(on, wanted.engine)
@@ -105,7 +106,7 @@ def own(on: Guest, machine: Machine, wanted: Wanted) -> tuple[MpiInstall, GraftP
         (),
         engine=engine,
         natives=natives(mpi, on.label.architecture, wanted.native_build),
-        devices=(),
+        devices=devices.binds(),
         soname=mpi.soname,
     )
     return mpi, with_fields(made, mpi=mpi.id)
