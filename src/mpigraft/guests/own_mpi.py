@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -117,6 +118,7 @@ def _describe(root: Root, libmpi: Resolved, found: Sequence[Resolved]) -> GuestM
     family, version = identify(data)
     plugins = opened_in(root, found, family)
     names = [PurePosixPath(p).name for paths in plugins.values() for p in paths]
+    names += _built_in(found)
     pmix = next((r for r in _all(root, found, plugins) if r[0].startswith("libpmix.so")), None)
     return GuestMpi(
         family=family,
@@ -128,6 +130,15 @@ def _describe(root: Root, libmpi: Resolved, found: Sequence[Resolved]) -> GuestM
         pmix=_pmix_version(root, pmix[1]) if pmix else "",
         plugins=tuple(plugins.items()),
     )
+
+
+def _built_in(found: Sequence[Resolved]) -> Iterator[str]:
+    """Open MPI's components inside its libraries, by the names that their files would have."""
+    for r in found:
+        if r.elf is not None and r.soname.startswith("libopen-pal.so"):
+            with contextlib.suppress(ElfError):
+                names = [s.name for s in r.elf.exported if s.name.startswith("mca_")]
+                yield from (f"{name.removesuffix('_component')}.so" for name in names)
 
 
 def identify(data: bytes) -> tuple[Family | None, str]:
