@@ -21,7 +21,7 @@ from mpigraft.elf import Elf, ElfError
 
 MAX_LINKS = 40  # of one path: Linux's MAXSYMLINKS
 MAX_PATH = 4096  # bytes: Linux's PATH_MAX
-MAX_NAMES = 1 << 22  # of a walk over a whole root; the largest images have some hundred thousand
+MAX_NAMES = 1 << 21  # of a whole root; the largest images have a million or so
 MAX_ELVES = 1024  # kept at once: their symbol tables take some hundred KiB each
 MAX_UNREAD = 1000  # paths that are told as unread
 KERNEL_FOLDERS = ("/proc", "/sys", "/dev")  # of a running system: no files, and without end
@@ -150,7 +150,7 @@ class Walked(ABC):
     def _walk(self, here: str, parts: list[str]) -> Entry | None:
         rest = parts[::-1]
         links = 0
-        while rest:
+        while rest and len(here) <= MAX_PATH:
             name = rest.pop()
             if name == "..":
                 here = here.rpartition("/")[0] or "/"  # above the top is the top
@@ -167,7 +167,7 @@ class Walked(ABC):
                 return None if rest else seen  # "file/" and "file/.." are nothing
             else:
                 here = seen.path
-        return self._folder(here)
+        return self._folder(here) if not rest else None
 
     def _folder(self, path: str) -> Entry | None:
         """The entry of a canonical folder."""
@@ -240,6 +240,9 @@ class Walked(ABC):
                 count += 1
                 if count > MAX_NAMES:
                     raise RootError(f"{self.name}: more than {MAX_NAMES} names")
+                if len(here) + len(name) >= MAX_PATH:
+                    self._could_not(here)
+                    continue
                 entry = self.look(here, name)
                 if not isinstance(entry, Entry) or entry.identity in seen:
                     continue

@@ -12,9 +12,20 @@ import stat
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
-from mpigraft.roots import MAX_PATH, Entry, ImageConfig, Link, Pread, RootError, Walked, join
+from mpigraft.roots import (
+    MAX_NAMES,
+    MAX_PATH,
+    Entry,
+    ImageConfig,
+    Link,
+    Pread,
+    RootError,
+    Walked,
+    join,
+)
 from mpigraft.roots.singularity import config_of
 
 MAX_HANDLES = 64  # folders kept open at once
@@ -98,7 +109,7 @@ class FolderRoot(Walked):
             return []
         try:
             with os.scandir(handle) as entries:
-                return [entry.name for entry in entries]
+                return [entry.name for entry in islice(entries, MAX_NAMES + 1)]
         except OSError:
             self._could_not(folder)
             return []

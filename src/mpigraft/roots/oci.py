@@ -25,6 +25,7 @@ from mpigraft.roots.tar import members
 from mpigraft.roots.tree import TreeRoot
 
 MAX_JSON = 1 << 23  # bytes of a manifest or a configuration
+MAX_BLOBS = 1 << 16
 MAX_LAYERS = 256  # engines refuse more than 127 or so
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64", "386": "i386", "loong64": "loongarch64"}
 
@@ -68,6 +69,8 @@ def archive(path: Path) -> Archive:
     links: dict[str, str] = {}
     for member in members(Plain(whole), str(path)):
         name = posixpath.normpath(member.name)
+        if len(blobs) + len(links) == MAX_BLOBS:
+            raise RootError(f"{path}: more than {MAX_BLOBS} files, where an image has a few")
         if member.kind == "file":
             blobs[name] = Blob(file, member.at, member.size, f"{path}: {name}")
         elif member.kind in ("link", "hard"):  # docker save had one for a layer that comes twice

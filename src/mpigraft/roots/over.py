@@ -27,12 +27,14 @@ class Over(Walked):
         self.name = base.name
         self._over: dict[str, Elf] = {}
         self._bytes: dict[str, Path] = {}
+        self._sizes: dict[str, int] = {}
         self._made: dict[str, set[str]] = {}  # names that appear in a folder
         for target, facts in targets.items():
             path = self._place(target)
             self._over[path] = facts
             if sources and target in sources:
                 self._bytes[path] = sources[target]
+                self._sizes[path] = _size(sources[target])
         # The same file under two targets is one file for the loader.
         self._numbers = {id(facts): n for n, facts in enumerate(self._over.values())}
         # Of one that lies over another, too, no two files may be the same one.
@@ -66,8 +68,7 @@ class Over(Walked):
         path = join(folder, name)
         if path in self._over:
             facts = self._over[path]
-            source = self._bytes.get(path)
-            size = source.stat().st_size if source else 0
+            source, size = self._bytes.get(path), self._sizes.get(path, 0)
             return Entry(
                 path, "file", size, 0o755, (self._device, self._numbers[id(facts)]), source
             )
@@ -103,3 +104,10 @@ class Over(Walked):
 
     def config(self) -> ImageConfig:
         return self.base.config()
+
+
+def _size(source: Path) -> int:
+    try:
+        return source.stat().st_size
+    except OSError as error:
+        raise RootError(f"{source}: {error.strerror}") from error

@@ -7,7 +7,6 @@ Source: Apptainer's internal/pkg/runtime/engine/apptainer/action_scripts, "sylog
 
 from __future__ import annotations
 
-import os
 import re
 
 from mpigraft.roots import ImageConfig, Root, RootError
@@ -43,7 +42,7 @@ def config_of(root: Root, architecture: str = "", told: tuple[str, ...] = ()) ->
             if len(data) > MAX_SCRIPT or b"\0" in data:
                 shell.tell(f"{name}: no script that can be read")
             else:
-                shell.source(name, os.fsdecode(data))
+                shell.source(name, data.decode("utf-8", "surrogateescape"))
     return ImageConfig(shell.environment(), architecture, (), (*told, *shell.told))
 
 

@@ -142,7 +142,9 @@ class SquashRoot(Walked):
             (size,) = LINK.unpack(cursor.take(LINK.size))
             if size > MAX_PATH:
                 raise RootError(f"{self.name}: a link of {size} bytes")
-            return Inode("link", mode, size, target=os.fsdecode(cursor.take(size)))
+            return Inode(
+                "link", mode, size, target=cursor.take(size).decode("utf-8", "surrogateescape")
+            )
         if not 4 <= kind <= 14:
             raise RootError(f"{self.name}: an inode of type {kind}")
         return Inode("other", mode, 0)
@@ -174,7 +176,7 @@ class SquashRoot(Walked):
                 name = cursor.take(length + 1)
                 left -= LIST_ENTRY.size + len(name)
                 if name not in (b".", b"..") and not {0, 47} & set(name):
-                    found[os.fsdecode(name)] = start << 16 | offset
+                    found[name.decode("utf-8", "surrogateescape")] = start << 16 | offset
         self._held += len(found)
         if self._held > MAX_NAMES:
             raise RootError(f"{self.name}: more than {MAX_NAMES} names")

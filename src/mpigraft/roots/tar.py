@@ -8,7 +8,6 @@ Sources: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Extended Header";
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -86,8 +85,8 @@ def _sound(head: bytes) -> bool:
     except ValueError:
         return False
     counted = head[:148] + b" " * 8 + head[156:]
-    signed = sum(counted) - 256 * sum(byte > 127 for byte in counted)
-    return said in (sum(counted), signed)
+    total = sum(counted)
+    return said == total or said == total - 256 * sum(byte > 127 for byte in counted)
 
 
 def _number(field: bytes) -> int:
@@ -105,7 +104,7 @@ def _number(field: bytes) -> int:
 
 
 def _text(field: bytes) -> str:
-    return os.fsdecode(field.split(b"\0")[0])
+    return field.split(b"\0")[0].decode("utf-8", "surrogateescape")
 
 
 def _extended(kind: bytes, source: Source, size: int) -> dict[str, str]:
@@ -132,7 +131,8 @@ def _records(data: bytes) -> dict[str, str]:
         key, equals, value = record[length.end() : -1].partition(b"=")
         if len(record) != int(length[1]) or not equals or not record.endswith(b"\n"):
             raise ValueError("an extended header that makes no sense")
-        found[os.fsdecode(key)] = os.fsdecode(value)
+        text = value.decode("utf-8", "surrogateescape")
+        found[key.decode("utf-8", "surrogateescape")] = text
         at += len(record)
     return found
 
