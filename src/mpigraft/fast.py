@@ -15,9 +15,15 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from mpigraft import __version__, attached
+
+TYPE_CHECKING = False  # typing itself takes five milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    Document = dict[str, Any]
+    Judge = Callable[[str, str], bool]  # key of the document, folder of records: is it wrong?
 
 FORMAT = 1
 RECORDS = "mpigraft-0-records"  # stands in documents for the name of one job's folder of records
@@ -33,9 +39,6 @@ DECIDES = (
     "APPTAINER", "SINGULARITY", "PODMAN", "CONTAINER", "CH_",
 )  # fmt: skip
 BOOT, NETWORK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/net"
-
-Document = dict[str, Any]
-Judge = Callable[[str, str], bool]  # key of the document, folder of records: is the world wrong?
 
 
 def key(words: Sequence[str], environ: Mapping[str, str]) -> str:
@@ -149,9 +152,9 @@ def attempt(words: Sequence[str], environ: Mapping[str, str], judge: Judge) -> i
     such document and nothing was started."""
     try:
         document = kept(key(words, environ), environ)
-    except OSError:  # the folder that we stand in is gone
+        return None if document is None else start(document, environ, judge)
+    except OSError:  # the folder that we stand in is gone, or there is no room for a process
         return None
-    return None if document is None else start(document, environ, judge)
 
 
 def start(document: Document, environ: Mapping[str, str], judge: Judge) -> int | None:
@@ -159,7 +162,8 @@ def start(document: Document, environ: Mapping[str, str], judge: Judge) -> int |
 
     The program's own code, if it is not 0; else 5 for a world that is not the one asked for.
     `judge` is asked whether it is, and tells why not, when the quick look leaves any doubt.
-    None where records of ranks cannot be written, and nothing was started.
+    None where records of ranks cannot be written, and nothing was started. Raises OSError when
+    no process can be started.
     """
     name = _scratch(document["home"])
     if not name:

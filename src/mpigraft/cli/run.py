@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mpigraft.cli.common import console, out, tell
-from mpigraft.errors import MissingError, UsageError
+from mpigraft.errors import LaunchFailed, MissingError, UsageError
 
 if TYPE_CHECKING:
     from mpigraft.job import Ask, Job
@@ -149,7 +149,10 @@ def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
     document = job.document(planned, key, environ)
     if sys.argv[1:2] == ["run"] and not explain and job.may_be_kept(planned):
         fast.keep(document, environ)
-    code = fast.start(document, environ, judge)
+    try:
+        code = fast.start(document, environ, judge)
+    except OSError as error:
+        raise LaunchFailed(f"{document['argv'][0]}: {error.strerror}") from error
     if code is None:
         raise MissingError(
             f"no folder can be made in {document['home']}",

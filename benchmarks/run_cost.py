@@ -1,0 +1,156 @@
+"""What `mpigraft run` costs over the same command line written by hand.
+
+    .venv/bin/python benchmarks/run_cost.py [--starts 21] [--image GUEST] -- PROGRAM [ARGUMENT]...
+
+The line by hand is what `--dry-run` prints, without the witness: launcher, engine, environment,
+program. Starts alternate, in an order drawn anew each time, and medians count. Files opened and
+bytes read are those of one rank, seen by strace, from its start to its end; the parent's are told
+apart. With e4s-cl (PyPI) in PATH, the same program is started by it too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+BOUND_S = 0.1
+MPIGRAFT = str(Path(sys.executable).parent / "mpigraft")
+OURS = re.compile(r"(LD_PRELOAD|MPIGRAFT_WITNESS)=")
+OPENED = re.compile(r'open(?:at)?\(.*"[^"]+".*\)\s+= \d+')
+READ = re.compile(r"(?:read|pread64)\(\d+, .*\)\s+= (\d+)$")
+
+
+def by_hand(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """The command line and environment that `--dry-run` shows, without guard and witness."""
+    shown = subprocess.run(
+        [MPIGRAFT, "run", "--dry-run", *words], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    environ = dict(os.environ)
+    for line in shown[:-1]:
+        word, _, rest = line.partition(" ")
+        name, _, value = rest.partition("=")
+        if word == "unset":
+            environ.pop(name, None)
+        else:
+            environ[name] = shlex.split(value)[0] if value else ""
+    argv = shlex.split(shown[-1])
+    argv = argv[argv.index("--") + 1 :]
+    return [word for word in argv if not OURS.match(word)], environ
+
+
+def start(argv: Sequence[str], environ: Mapping[str, str]) -> float:
+    """Seconds of one start."""
+    began = time.perf_counter()
+    subprocess.run(argv, check=True, capture_output=True, env=environ, stdin=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+def times(lines: Mapping[str, tuple[Sequence[str], Mapping[str, str]]], starts: int) -> None:
+    """Start each line in turn and print medians, least times and the cost over the first."""
+    for argv, environ in lines.values():
+        start(argv, environ)  # the plan, the proof, and warm pages
+        start(argv, environ)
+    taken: dict[str, list[float]] = defaultdict(list)
+    order = list(lines)
+    for _ in range(starts):
+        random.shuffle(order)
+        for name in order:
+            taken[name].append(start(*lines[name]))
+    hand = next(iter(lines))
+    for name in lines:
+        extra = [a - b for a, b in zip(taken[name], taken[hand], strict=True)]
+        more = "" if name == hand else f"  costs {1000 * statistics.median(extra):+6.0f} ms"
+        print(
+            f"{name:20} median {1000 * statistics.median(taken[name]):6.0f} ms"
+            f"  least {1000 * min(taken[name]):6.0f} ms{more}"
+        )
+        if name == "mpigraft run":
+            kept = statistics.median(extra) <= BOUND_S
+            print(f"{'':20} bound {1000 * BOUND_S:.0f} ms: {'kept' if kept else 'BROKEN'}")
+
+
+def traced(argv: Sequence[str], environ: Mapping[str, str], program: str) -> None:
+    """Print, for rank 0's process and for all that is not a rank, files opened and bytes read."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace = ["strace", "-ff", "-qq", "-s", "0", "-o", f"{folder}/t"]
+        calls = "trace=openat,open,read,pread64,execve"
+        subprocess.run([*trace, "-e", calls, *argv], check=True, capture_output=True, env=environ)
+        ranks, others = [], [0, 0]
+        for file in sorted(Path(folder).iterdir()):
+            opened, read, is_rank = counted(file.read_text(errors="replace"), program)
+            if is_rank:
+                ranks.append((opened, read))
+            else:
+                others = [others[0] + opened, others[1] + read]
+    for number, (opened, read) in enumerate(ranks):
+        print(f"    rank process {number}: {opened} files opened, {read / 1024:.0f} KiB read")
+    print(f"    all others: {others[0]} files opened, {others[1] / 1024:.0f} KiB read")
+
+
+def counted(text: str, program: str) -> tuple[int, int, bool]:
+    """(files opened, bytes read, whether the process became the program) of one strace file,
+    from the first execve of a rank's own words on: what launchers do before is theirs."""
+    lines = text.splitlines()
+    mine = [n for n, line in enumerate(lines) if line.startswith("execve") and " = 0" in line]
+    last = [n for n in mine if program in lines[n]]
+    rank = bool(last)
+    begin = mine[0] if rank else 0
+    opened = sum(1 for line in lines[begin:] if OPENED.search(line))
+    read = sum(int(m[1]) for line in lines[begin:] if (m := READ.search(line)))
+    return opened, read, rank
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--starts", type=int, default=21)
+    parser.add_argument("--image")
+    parser.add_argument("--mpi", default="openmpi@5")
+    parser.add_argument("--transport", default="ob1-sm")
+    parser.add_argument("-n", default="2")
+    parser.add_argument("program", nargs="+")
+    given = parser.parse_args()
+    image = ["--image", given.image] if given.image else []
+    words = [*image, "--mpi", given.mpi, "--transport", given.transport, "-n", given.n, "--"]
+    words += given.program
+    environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([MPIGRAFT, "run", *words], check=True, capture_output=True, env=environ)
+    argv, plain = by_hand(words)
+    print(shlex.join(argv))
+    lines: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {
+        "by hand": (argv, plain),
+        "mpigraft run": ([MPIGRAFT, "run", *words], environ),
+    }
+    if peer := shutil.which("e4s-cl"):
+        lines["e4s-cl"] = (peer_line(peer, argv, given.image, given.program), plain)
+    times(lines, given.starts)
+    if shutil.which("strace"):
+        name = Path(given.program[0]).name
+        for label in ("by hand", "mpigraft run"):
+            print(f"{label}, by strace:")
+            traced(*lines[label], name)
+    return 0
+
+
+def peer_line(
+    peer: str, argv: Sequence[str], image: str | None, program: Sequence[str]
+) -> list[str]:
+    """The same job by e4s-cl: the launcher's words go before its `--`, the program after it."""
+    launcher = argv[: next(n for n, word in enumerate(argv) if word.endswith("/env"))]
+    backend = ["apptainer", "--image", image] if image else ["containerless"]
+    return [peer, "launch", "--backend", *backend, *launcher, "--", *program]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""A site's profile: what it says, who may change it, and what is wrong with it, with the line."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft import site
+from mpigraft.errors import UsageError
+
+
+def read(folder: Path, text: str) -> site.Site:
+    path = folder / "site.toml"
+    path.write_text(text)
+    return site.read({"MPIGRAFT_SITE": str(path)})
+
+
+def test_no_profile_says_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(site, "PLACE", tmp_path / "none.toml")
+    found = site.read({})
+    assert found == site.Site(tmp_path / "none.toml")
+    assert found.merged({"mpi": "intel", "ranks": None}) == (
+        {"mpi": "intel"},
+        {"mpi": "command line"},
+    )
+
+
+def test_one_that_was_named_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="MPIGRAFT_SITE"):
+        site.read({"MPIGRAFT_SITE": str(tmp_path / "none.toml")})
+
+
+def test_every_value_has_its_line(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        '# ours\n[run]\nmpi = "openmpi@5"\n\nranks = 4\nbind = ["/scratch"]\nproof = true\n'
+        'set = { A_B = "1", C = 2 }\n[policy]\nfixed = ["mpi"]\n',
+    )
+    where = str(tmp_path / "site.toml")
+    assert dict(found.values) == {
+        "mpi": "openmpi@5", "ranks": 4, "bind": ["/scratch"], "proof": True,
+        "set": ["A_B=1", "C=2"],
+    }  # fmt: skip
+    assert dict(found.lines) == {
+        "mpi": f"{where}:3", "ranks": f"{where}:5", "bind": f"{where}:6", "proof": f"{where}:7",
+        "set": f"{where}:8",
+    }  # fmt: skip
+    assert found.fixed == ("mpi",)
+
+
+def test_flags_go_over_the_sites_values_and_lists_are_added(tmp_path: Path) -> None:
+    found = read(tmp_path, '[run]\nmpi = "openmpi"\nbind = ["/a"]\nset = ["X=1"]\n')
+    values, sources = found.merged({"mpi": "mpich", "bind": ["/b"], "set": None, "ranks": 2})
+    assert values == {"mpi": "mpich", "bind": ["/a", "/b"], "set": ["X=1"], "ranks": 2}
+    assert sources["mpi"] == sources["ranks"] == "command line"
+    assert sources["bind"].endswith("site.toml:3, command line")
+    assert sources["set"].endswith("site.toml:4")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("mpi", "mpich"), ("bind", ["/b"]), ("proof", False), ("ranks", 3)]
+)
+def test_what_is_fixed_is_not_changed(tmp_path: Path, key: str, value: Any) -> None:
+    found = read(tmp_path, f'[run]\nmpi = "openmpi"\nranks = 2\n[policy]\nfixed = ["{key}"]\n')
+    with pytest.raises(UsageError, match="not left to users"):
+        found.merged({key: value})
+    same = dict(found.values).get(key)
+    assert found.merged({key: same})[0].get(key) == same
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[run]\nmpi = "x"\nmpu = "y"\n', ":3: unknown key 'mpu'"),
+        ('[run]\n\nranks = "4"\n', ":3: ranks must be a whole number"),
+        ("[run]\nranks = 0\n", ":2: ranks must be"),
+        ("[run]\nranks = true\n", ":2: ranks must be"),
+        ("[run]\nproof = 1\n", ":2: proof must be true or false"),
+        ('[run]\nbind = "/scratch"\n', ":2: bind must be a list of texts"),
+        ("[run]\nmpi = 5\n", ":2: mpi must be a text"),
+        ('[run]\nset = ["NOVALUE"]\n', ":2: --set 'NOVALUE' is not NAME=VALUE"),
+        ('[run]\nset = { MY_TOKEN = "1" }\n', ":2: --set MY_TOKEN: the name looks like a secret"),
+        ('# a\n\n[rum]\nmpi = "x"\n', ":3: unknown key 'rum'"),
+        ('\nrun = "x"\n', ":2: unknown key 'run'"),
+        ("[policy]\nfree = []\n", ":2: unknown key 'free'"),
+        ('[policy]\nfixed = ["mpu"]\n', ":2: fixed names 'mpu'"),
+        ('[policy]\nfixed = "mpi"\n', ":2: fixed must be a list"),
+        ("[run\n", "not a TOML file"),
+        ("a = \x01\n", "not a TOML file"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(tmp_path, text)
+    assert str(tmp_path / "site.toml") in caught.value.seen
+    assert said in caught.value.seen
+
+
+def test_a_file_that_anybody_may_write_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text("[run]\n")
+    path.chmod(0o666)
+    with pytest.raises(UsageError, match="no file that one can rely on"):
+        site.read({"MPIGRAFT_SITE": str(path)})
+
+
+@pytest.mark.parametrize("make", ["folder", "huge"])
+def test_what_is_no_small_file_is_refused(tmp_path: Path, make: str) -> None:
+    path = tmp_path / "site.toml"
+    if make == "folder":
+        path.mkdir()
+    else:
+        with path.open("wb") as file:
+            file.truncate(10 * 1024**3)
+    with pytest.raises(UsageError):
+        site.read({"MPIGRAFT_SITE": str(path)})
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_profile_or_is_refused(tmp_path_factory: Any, text: str) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    path = folder / "any.toml"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with contextlib.suppress(UsageError):  # nothing else may come out
+        found = site.read({"MPIGRAFT_SITE": str(path)})
+        assert {key for key, _ in found.values} <= set(site.KEYS)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["mpi", "transport", "engine", "replace"]),
+        st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=12),
+    )
+)
+def test_texts_come_back_as_they_were_written(
+    tmp_path_factory: Any, values: dict[str, str]
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    lines = [f"{k} = '''{v}'''" for k, v in values.items() if "'" not in v]
+    path = folder / "texts.toml"
+    path.write_text("\n".join(["[run]", *lines, ""]))
+    found = site.read({"MPIGRAFT_SITE": str(path)})
+    assert dict(found.values) == {k: v for k, v in values.items() if "'" not in v}
