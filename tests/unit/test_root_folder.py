@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -100,6 +101,11 @@ def test_odd_names(top: Path) -> None:
 
 def test_neither_fifo_nor_socket_nor_device_is_opened(top: Path) -> None:
     os.mkfifo(top / "usr/lib/libfifo.so")
+    with contextlib.suppress(OSError):  # only root may make one
+        os.mknod(top / "usr/lib/libdevice.so", stat.S_IFCHR | 0o600, os.makedev(1, 1))
+        found = FolderRoot(top).find("/lib/libdevice.so")
+        assert found is not None
+        assert found.kind == "other"
     (top / "opt/null").symlink_to("/dev/null")
     root = FolderRoot(top)
     found = root.find("/lib/libfifo.so")
