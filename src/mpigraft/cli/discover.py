@@ -22,7 +22,8 @@ INTERNAL = ("ofi_hook_", "off_coll", "ofi_mrail", "ofi_rxd")  # providers that n
 def command(
     as_json: Annotated[bool, typer.Option("--json", help="A document for other tools.")] = False,
     abi: Annotated[
-        bool, typer.Option("--abi", help="With --json: all that `check --machine` needs of each MPI.")
+        bool,
+        typer.Option("--abi", help="With --json: all that `check --machine` needs of each MPI."),
     ] = False,
 ) -> None:
     """Show every MPI here, how it was found, and what it can run over.
