@@ -72,7 +72,7 @@ def for_guest(wish: str, machine: Machine, guest: Guest, wanted: graft.Wanted) -
     """Under a guest: the first MPI that fits, those of its own family before others. Raises
     AnswerIsNo when none does, MissingError or UsageError as `graft.planned` does."""
     if wanted.replace is Replace.NOTHING:
-        mpi, plan = graft.own(guest, machine, wanted)
+        mpi, plan = graft.own(guest, wanted)
         return Choice(mpi, "the guest's own", plan=plan)
     own = mpi_of(guest)
     family = own.family if own else None
