@@ -6,7 +6,7 @@ Versions: glibc elf/dl-version.c. Symbols: elf/dl-lookup.c, do_lookup_x and chec
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mpigraft.elf import Elf
@@ -66,29 +66,24 @@ def unbound(objects: Sequence[Elf], of: Sequence[Elf] | None = None) -> tuple[Un
     object whose symbols cannot be read.
     """
     scope = [_links(file) for file in objects]
+    # The order does not matter for what is found, and most is found in the largest.
+    largest = sorted(scope, key=lambda links: -len(links.provided))
     found: list[Unbound] = []
     for links in scope if of is None else map(_links, of):
         left = links.wanted
-        for other in scope:
+        for other in largest:
             left -= other.provided
             if not left:
                 break
-        if left:
-            found.extend(links.describe(r) for r in sorted(left, key=_order) if not _met(r, scope))
-        found.extend(
-            links.describe(r)
-            for r in sorted(links.copied, key=_order)
-            if not _met(r, [other for other in scope if other is not links])
-        )
+        lacking = [r for r in left if not _met(r, scope)]
+        others = [other for other in scope if other is not links] if links.copied else []
+        lacking += [r for r in links.copied if not _met(r, others)]
+        found.extend(links.describe(lacking))
     return tuple(found)
 
 
 def _met(reference: Reference, scope: Sequence[_Links]) -> bool:
     return any(other.provides(reference) for other in scope)
-
-
-def _order(reference: Reference) -> tuple[str, str]:
-    return reference[0], reference[1] or ""
 
 
 class _Links:
@@ -121,12 +116,16 @@ class _Links:
     def provides(self, reference: Reference) -> bool:
         return reference in self.provided or reference[0] in self.plain
 
-    def describe(self, reference: Reference) -> Unbound:
-        name, version = reference
-        rows = (*self.file.imported, *self.file.exported)
-        symbol = next(s for s in rows if (s.name, s.version) == reference)
-        text = f"{name}@{version}" if version else name
-        return Unbound(self.file.name, symbol.library or "", text)
+    def describe(self, references: Sequence[Reference]) -> Iterator[Unbound]:
+        """In the order of their names."""
+        if not references:
+            return
+        libraries = {
+            (s.name, s.version): s.library for s in (*self.file.imported, *self.file.copied)
+        }
+        for name, version in sorted(references, key=lambda r: (r[0], r[1] or "")):
+            text = f"{name}@{version}" if version else name
+            yield Unbound(self.file.name, libraries.get((name, version)) or "", text)
 
 
 _KEPT: OrderedDict[int, _Links] = OrderedDict()  # by id(): hashing an Elf costs more than linking
