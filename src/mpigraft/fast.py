@@ -34,10 +34,12 @@ SEARCH = "LD_LIBRARY_PATH"
 DECIDES = (
     "PATH", "HOME", "XDG_", "TMPDIR", "LD_", "MPIGRAFT_", "OMP_NUM_THREADS", "MODULEPATH",
     "LOADEDMODULES", "LMOD_", "_LMFILES_", "CRAY", "PE_", "SPACK_", "EB", "CUDA_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES", "SLURM_JOB_ID", "PBS_JOBID", "FLUX_URI",
+    "ROCR_VISIBLE_DEVICES",
     "OMPI_", "OPAL_", "PRTE_", "PMI", "MPI", "I_MPI_", "FI_", "UCX_", "HYD",
     "APPTAINER", "SINGULARITY", "PODMAN", "CONTAINER", "CH_",
 )  # fmt: skip
+# Of others the name decides, since engines are told what passes; but not of these.
+COME_AND_GO = ("SLURM", "PBS_", "FLUX_", "PALS_", "SSH_", "OLDPWD", "SHLVL", "_", "TERM", "COLUMNS")
 BOOT, NETWORK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/net"
 
 
@@ -53,6 +55,7 @@ def key(words: Sequence[str], environ: Mapping[str, str]) -> str:
         "boot": _text(BOOT),
         "network": _link(NETWORK),
         "environment": sorted((n, v) for n, v in environ.items() if n.startswith(DECIDES)),
+        "names": sorted(n for n in environ if not n.startswith(COME_AND_GO)),
     }
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 

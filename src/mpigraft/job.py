@@ -123,6 +123,9 @@ def plan(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Job:
     if choice.plan:
         grafts.make(choice.plan)
         programs = grafts.seen(choice.plan, programs)
+        own = passed.reaching(name for name, _ in choice.plan.guest.environment)
+        told = replace(choice.plan, passed=(*choice.plan.passed, *own))
+        configuration = replace(configuration, graft=told)
     job = Job(ask, configuration, layout, programs, passed, program, binds, ())
     return replace(job, lines=tuple(_lines(job, choice)))
 

@@ -8,7 +8,7 @@ goes through the configuration's settings, so that what is proved is what then r
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from mpigraft.env import SECRET_NAME
@@ -30,6 +30,10 @@ LANE = re.compile(  # beside the names that rows of knowledge set
     r"|MPICH_OFI_(USE_PROVIDER|NIC_POLICY)"
 )
 STEERS = re.compile(r"OMPI_MCA_|OPAL_MCA_|PMIX_MCA_|MPIR_|MPICH_|I_MPI_|FI_|UCX_")
+HOSTS_OWN = re.compile(  # says where things lie on this machine, or belongs to a shell here
+    r"\w*PATH$|PYTHONHOME$|LD_|LMOD_|_LMFILES_|LOADEDMODULES$|MODULE|__MODULES|BASH|SPACK_|EB|CONDA"
+    r"|VIRTUAL_ENV|HOME$|SHELL$|PWD$|OLDPWD$|SHLVL$|_$|HOSTNAME$|PS[0-9]$|XDG_|DBUS_|SSH_|DISPLAY$"
+)
 LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")  # for ranks; a launcher takes its own MPI's
 
 
@@ -46,6 +50,12 @@ class Passed:
         """The same for ranks in a guest, where paths of this machine lead nowhere."""
         lost = tuple((row.name, "its paths are this machine's") for row in self.rows)
         return replace(self, rows=(), dropped=(*self.dropped, *lost))
+
+    def reaching(self, image: Iterable[str]) -> tuple[str, ...]:
+        """Names of a user's own variables that a guest shall see too: not those that `image` sets
+        for itself, nor what says where things lie on this machine."""
+        own = {n for n, _ in self.environment if n.isidentifier() and not HOSTS_OWN.match(n)}
+        return tuple(sorted(own - set(image)))
 
 
 def sort_out(environ: Mapping[str, str]) -> Passed:

@@ -65,6 +65,12 @@ def test_search_path_and_preloads_are_for_ranks_alone() -> None:
     assert {name for name, _ in guest.dropped} == {"LD_LIBRARY_PATH", "LD_PRELOAD"}
 
 
+def test_a_users_own_variables_reach_a_guest_and_this_machines_do_not() -> None:
+    environ = {"MY_DATA": "/d", "PATH": "/b", "PYTHONPATH": "/p", "LANG": "C", "HOME": "/h",
+               "BASH_FUNC_ml%%": "()", "LMOD_DIR": "/l", "N": "1", "LD_PRELOAD": "/x"}  # fmt: skip
+    assert sort_out(environ).for_guest().reaching(["LANG"]) == ("MY_DATA", "N")
+
+
 def test_a_secret_is_passed_but_never_a_setting() -> None:
     found = sort_out({"UCX_AUTH_TOKEN": "s", "MY_TOKEN": "t"})
     assert dict(found.environment) == {"UCX_AUTH_TOKEN": "s", "MY_TOKEN": "t"}

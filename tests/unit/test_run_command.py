@@ -62,13 +62,17 @@ def test_the_folder_is_the_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     [
         ("PATH", True), ("LD_LIBRARY_PATH", True), ("OMPI_MCA_pml", True), ("TMPDIR", True),
         ("MPIGRAFT_SITE", True), ("FI_PROVIDER", True), ("OMP_NUM_THREADS", True),
-        ("PMI_RANK", True), ("MY_DATA", False), ("OLDPWD", False), ("SSH_CLIENT", False),
+        ("PMI_RANK", True), ("OLDPWD", False), ("SSH_CLIENT", False), ("SLURM_JOB_ID", False),
     ],
 )  # fmt: skip
 def test_what_decides_is_in_the_key(name: str, counts: bool) -> None:
     words = ["--", "./app"]
     assert (fast.key(words, {}) != fast.key(words, {name: "x"})) is counts
-    assert fast.key(words, {name: "x"}) == fast.key(words, {name: "x"})
+    assert (fast.key(words, {name: "x"}) != fast.key(words, {name: "y"})) is counts
+
+
+def test_of_a_users_own_variable_the_name_decides_and_the_value_passes() -> None:
+    assert fast.key([], {"MY_DATA": "x"}) == fast.key([], {"MY_DATA": "y"}) != fast.key([], {})
 
 
 @given(st.lists(st.text(max_size=4), max_size=4), st.lists(st.text(max_size=4), max_size=4))
