@@ -5,17 +5,23 @@ Each case runs the simulated loader over a guest and a host MPI made by hand.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from mpigraft.check import FIRST, REST
+from mpigraft.abi_elf import as_elf
+from mpigraft.check import FIRST, REST, fitting, judge
 from mpigraft.guest import Guest
-from mpigraft.model import Family, Level, MpiAbi, Replace
+from mpigraft.injection import inject
+from mpigraft.model import AbiObject, Family, Level, MpiAbi, Replace
+from mpigraft.root import Over
 from tests.unit.checked import (
     APP,
     C_SYMBOLS,
     LIB,
     LIBC_NEEDS,
     NEW,
+    PLACE,
     a_guest,
     a_program,
     an_abi,
@@ -97,8 +103,49 @@ def test_only_the_program_of_the_other_abi_is_left_out_of_the_rest() -> None:
 )
 def test_programs_that_nothing_fits(needed: tuple[str, ...], code: str) -> None:
     fit = verdict(a_guest(a_program(needed)), an_abi("openmpi@5.0.11"))
-    assert code in codes(fit)
+    assert finding(fit, code).level is Level.ERROR
     assert not fit.ok
+
+
+def test_a_guest_without_a_program() -> None:
+    guest = a_guest(a_program(), OPENMPI)
+    bare = replace(guest, label=replace(guest.label, programs=()))
+    fit = verdict(bare, an_abi("openmpi@5.0.11"), own=own())
+    assert finding(fit, "no-program").level is Level.ERROR
+    assert part(fit, "gpu").said == "not looked at: see abi"
+
+
+def test_an_interpreter_is_no_mpi_program_and_its_extension_is() -> None:
+    """python3 with mpi4py: both are loaded on paper, and only the extension needs MPI."""
+    extension = library("MPI.so", path="/opt/MPI.so", needed=("libmpi.so.40",), imported=C_SYMBOLS)
+    guest = replace(a_guest(a_program(()), OPENMPI, extension), libraries=("/opt/MPI.so",))
+    assert verdict(guest, an_abi("openmpi@5.0.11"), own=own()).ok
+    lacking = verdict(guest, an_abi("openmpi@5.0.11", exported=("MPI_Init",)), own=own())
+    assert "needed by /opt/MPI.so" in finding(lacking, "mpi-symbols").evidence
+
+
+def test_programs_of_our_own_are_no_part_of_the_question() -> None:
+    guest, abi = a_guest(a_program(), OPENMPI), an_abi("openmpi@5.0.11")
+    found = inject(guest, abi, replace=Replace.MPI, place=PLACE)
+    bench = replace(found.programs[0], program=f"{PLACE}/bin/mpigraft-bench", before=())
+    both = replace(found, programs=(*found.programs, bench))
+    assert judge(guest, abi, both, own=own()) == judge(guest, abi, found, own=own())
+    assert fitting(guest, abi, both, own=own()) == (APP,)
+
+
+def test_what_is_wrong_with_one_program_is_nothing_to_another() -> None:
+    programs = {
+        "/opt/good": a_program(),
+        "/opt/new": a_program(imported=("MPI_Comm_attach_buffer",)),
+        "/opt/java": a_program(["libmpi_java.so.40", "libmpi.so.40"]),
+    }
+    guest, abi = a_guest(programs, OPENMPI, library("libmpi_java.so.40")), an_abi("openmpi@5.0.11")
+    found = inject(guest, abi, replace=Replace.MPI, place=PLACE)
+    assert fitting(guest, abi, found, own=own()) == ("/opt/good",)
+    fit = judge(guest, abi, found, own=own())
+    absent = finding(fit, "soname-absent")
+    assert absent.level is Level.ERROR
+    assert absent.seen.startswith("java needs libmpi_java.so.40, and openmpi@5.0.11 has no")
 
 
 def test_an_mpi_that_is_linked_into_the_program() -> None:
@@ -141,6 +188,16 @@ def test_a_dependency_that_the_host_has_goes_in() -> None:
     nl = library("libnl-3.so.200")
     abi = an_abi("openmpi@5.0.7", fabric, nl, needed=("libfabric.so.1", "libc.so.6"))
     assert verdict(a_guest(a_program(), OPENMPI), abi, own=own()).ok
+
+
+def test_a_file_that_the_loader_does_not_take() -> None:
+    broken = changed(as_elf(library("libhdf5.so.103"), name=f"{LIB}/libhdf5.so.103"), osabi=9)
+    guest = a_guest(a_program(["libmpi.so.40", "libhdf5.so.103"]), OPENMPI)
+    root = Over(guest.root, {f"{LIB}/libhdf5.so.103": broken})
+    fit = verdict(replace(guest, root=root), an_abi("openmpi@5.0.11"), own=own())
+    found = finding(fit, "library-refused")
+    assert found.level is Level.ERROR
+    assert any("not a shared object" in line for line in found.evidence)
 
 
 def test_a_library_that_the_guest_lacks_without_any_graft() -> None:
@@ -187,7 +244,36 @@ def test_mpich_5_has_26_symbols_that_intel_has_not() -> None:
     assert verdict(mpich_guest(), intel, own=own(Family.MPICH, "5.0.2")).ok
 
 
+def test_host_symbols_that_the_guests_glibc_lacks() -> None:
+    """Without a version node nothing but the lookup itself tells."""
+    abi = an_abi("openmpi@5.0.7", libc_with("strlcpy"), imported=("strlcpy",))
+    fit = verdict(a_guest(a_program(), OPENMPI, libc()), abi, own=own())
+    found = finding(fit, "host-symbols")
+    assert found.level is Level.ERROR
+    assert found.seen.startswith("the host's libmpi.so.40 would miss 1 symbol in this guest: strl")
+    same = verdict(a_guest(a_program(), OPENMPI, libc_with("strlcpy")), abi, own=own())
+    assert same.ok
+
+
+def test_symbols_of_a_library_that_the_hosts_copy_has_no_more() -> None:
+    """The host's libjson-c goes over the guest's, whose program needs what only that had."""
+    host = library("libjson-c.so.5", exported=("json_new",), defines=("JSON_2",))
+    theirs = library("libjson-c.so.5", exported=("json_old",), defines=("JSON_1",))
+    needs = (("libjson-c.so.5", "JSON_2", False),)
+    fabric = library("libfabric.so.1", needed=("libjson-c.so.5",), needs=needs)
+    abi = an_abi("openmpi@5.0.7", fabric, host, needed=("libfabric.so.1", "libc.so.6"))
+    program = a_program(["libmpi.so.40", "libjson-c.so.5"], imported=("MPI_Init", "json_old"))
+    fit = verdict(a_guest(program, OPENMPI, theirs), abi, own=own())
+    assert fit.ok is ("symbols" not in codes(fit))
+    if not fit.ok:  # else each side has its own
+        assert "with the host's libraries: json_old" in finding(fit, "symbols").seen
+
+
 # ------------------------------------------------------------------ versions
+
+
+def libc_with(*exported: str) -> AbiObject:
+    return replace(libc(), exported=exported)
 
 
 def needing(node: str) -> MpiAbi:
@@ -219,7 +305,7 @@ def test_nothing_of_glibc_goes_in_where_the_guests_is_new_enough() -> None:
 
 def test_private_symbols_of_another_glibc_are_no_question_of_age() -> None:
     fit = verdict(a_guest(a_program(), OPENMPI), needing("GLIBC_PRIVATE"), own=own(), glibc=False)
-    assert "glibc-mixed" in codes(fit)
+    assert finding(fit, "glibc-mixed").level is Level.ERROR
 
 
 def fabric_guest(node: str) -> Guest:

@@ -84,11 +84,14 @@ def _absent(case: Case, absent: list[tuple[str, str]]) -> Finding:
             "try the program's own tests; or take a host MPI with Fortran bindings",
             lines,
         )
+    gone = {r.name for one in case.injection.programs for r in one.missing}
     return Finding(
         Level.ERROR,
         "fortran-absent",
         f"{needed}, and {case.mpi} has no such Fortran bindings",
-        "the guest's own bindings over another libmpi reach into structures that differ",
+        "the guest has none either: cannot open shared object file"
+        if gone & {name for name, _ in absent}
+        else "the guest's own bindings over another libmpi reach into structures that differ",
         "take a host MPI of the same family with Fortran bindings for the program's compiler: "
         "`mpigraft discover` lists what is here",
         lines,
