@@ -62,11 +62,8 @@ def timed(folder: str, workers: int) -> tuple[float, float, tuple[int, ...]]:
         shares = range(workers)
         found = list(pool.map(check, [folder] * workers, shares, [workers] * workers))
         wall = time.perf_counter() - begun
-    return (
-        max(row[0] for row in found),
-        wall,
-        tuple(sum(row[n] for row in found) for n in (1, 2, 3)),
-    )
+    seconds, files, programs, lacking = zip(*found, strict=True)
+    return max(seconds), wall, (sum(files), sum(programs), sum(lacking))
 
 
 def main() -> None:
