@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from mpigraft.roots import Root, streams
+
 LOADER = Path("/lib64/ld-linux-x86-64.so.2").read_bytes()  # an ELF file that is everywhere
 
 Item = tuple[tarfile.TarInfo, bytes]
@@ -61,6 +63,29 @@ CONFIG = {
     "architecture": "amd64",
     "config": {"Env": ["PATH=/bin", "A=b=c", "broken"], "Entrypoint": ["/bin/sh", "-c"]},
 }
+
+
+def zstd(data: bytes) -> bytes:
+    return bytes(streams._zstd().compress(data))
+
+
+def paths(root: Root) -> set[str]:
+    return {entry.path for entry in root.files()}
+
+
+BASE = [
+    folder("./"),
+    folder("usr/lib"),
+    link("lib", "usr/lib"),
+    file("usr/lib/libx.so.1", LOADER, 0o755),
+    link("usr/lib/libx.so", "libx.so.1"),
+    file("/etc/ld.so.conf", b"include x\n"),
+    file("etc/os-release", b"ID=x\n"),
+    file("opt/gone/one", b"1"),
+    file("opt/gone/two", b"2"),
+    file("opt/one", b"1"),
+    file("opt/text", b"never asked for"),
+]
 
 
 class Blobs:

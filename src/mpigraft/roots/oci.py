@@ -130,7 +130,8 @@ def _oci(names: Archive, architecture: str) -> Image:
 def _manifests(names: Archive) -> list[tuple[str, dict[str, Any]]]:
     """(architecture, manifest) of all images, those of indexes within the index too, each once."""
     index = names.json("index.json")
-    rest = list(_get(index, "manifests") or ())
+    listed = _get(index, "manifests")
+    rest = list(listed) if isinstance(listed, list) else []
     seen: set[str] = set()  # an index may name itself
     found: list[tuple[str, dict[str, Any]]] = []
     for descriptor in rest:  # grows while it is walked
