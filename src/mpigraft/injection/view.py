@@ -63,7 +63,8 @@ class View:
         self.lib = f"{place}/lib"
         self.ours = {f"{place}/{name}": self._own(path) for name, path in (ours or {}).items()}
         self.subjects = (*guest.label.programs, *guest.libraries, *self.ours)
-        self.offered = {o.soname: o for o in abi.objects if not o.opened}
+        # Intel MPI opens its libfabric by name, and that lies where a linked one would.
+        self.offered = {o.soname: o for o in abi.objects if not (o.opened and o.place)}
         wanted = {Replace.MPI: tuple(Role), Replace.LIBFABRIC: (Role.NET,), Replace.NOTHING: ()}
         self.plugins = tuple(o for o in abi.objects if o.opened and o.role in wanted[replace])
         self.opened = {} if replace is Replace.MPI else dict(opened or {})
