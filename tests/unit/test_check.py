@@ -244,6 +244,17 @@ def test_mpich_5_has_26_symbols_that_intel_has_not() -> None:
     assert verdict(mpich_guest(), intel, own=own(Family.MPICH, "5.0.2")).ok
 
 
+def test_what_a_guest_lacks_is_told_within_bounds() -> None:
+    """A crafted file may import a million names, or one of a hundred megabytes."""
+    long = verdict(mpich_guest("MPI_" + "x" * 1_000_000), an_abi("mpich@5.0.2"))
+    found = finding(long, "mpi-symbols")
+    assert len(found.seen) < 10_000
+    assert sum(map(len, found.evidence)) < 100_000
+    programs = {f"/opt/{n}": a_program(machine="aarch64") for n in range(1500)}
+    many = finding(verdict(a_guest(programs), an_abi("openmpi@5.0.11")), "architecture")
+    assert many.evidence[-1] == "and 500 more"
+
+
 def test_host_symbols_that_the_guests_glibc_lacks() -> None:
     """Without a version node nothing but the lookup itself tells."""
     abi = an_abi("openmpi@5.0.7", libc_with("strlcpy"), imported=("strlcpy",))

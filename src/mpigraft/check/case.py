@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mpigraft.injection import Injection, Simulated
 
 UNSEEN = "not looked at"  # begins what a part says that could not be judged
+MOST_LINES, LONGEST, LONGEST_SEEN = 1000, 1 << 16, 2000  # of a finding: lines, characters
 ORDER = (Level.INFO, Level.WARNING, Level.ERROR)
 
 
@@ -93,13 +94,21 @@ def mapped(found: Iterable[Resolved]) -> Iterator[Resolved]:
 
 def part(name: str, fine: str, findings: Iterable[Finding]) -> Part:
     """A part as bad as its worst finding, which it says in one line; `fine` where none is bad."""
-    found = tuple(sorted(findings, key=lambda f: -ORDER.index(f.level)))
+    found = tuple(map(_bounded, sorted(findings, key=lambda f: -ORDER.index(f.level))))
     worst = found[0].level if found else Level.INFO
     if worst is Level.INFO:
         return Part(name, worst, fine, found)
     bad = [f for f in found if f.level is worst]
     more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
     return Part(name, worst, bad[0].seen + more, found)
+
+
+def _bounded(finding: Finding) -> Finding:
+    """A guest chooses how many symbols it lacks, and how long their names are."""
+    lines = tuple(line[:LONGEST] for line in finding.evidence[:MOST_LINES])
+    if (more := len(finding.evidence) - MOST_LINES) > 0:
+        lines = (*lines, f"and {more} more")
+    return replace(finding, seen=finding.seen[:LONGEST_SEEN], evidence=lines)
 
 
 def unseen(name: str, why: str) -> Part:
