@@ -90,9 +90,13 @@ def make(plan: GraftPlan) -> Path:
         (new / PLAN).write_text(document(plan=plan), encoding="utf-8")
         try:
             new.rename(made)
-        except OSError:  # somebody else was quicker, with the same contents
+        except OSError as error:  # somebody else was quicker, with the same contents
             if not (made / PLAN).exists():
-                raise
+                raise LaunchFailed(
+                    f"{made}: {error.strerror}",
+                    why="the graft's folder belongs there, and something else lies there",
+                    mend="move it away",
+                ) from error
     return made
 
 
@@ -166,8 +170,13 @@ def kept() -> Iterator[Kept]:
     for made in sorted(home().glob("*")):
         if not (made / PLAN).exists():
             continue
-        size = sum(f.stat().st_size for f in made.rglob("*") if f.is_file() and not f.is_symlink())
-        yield Kept(made.name, made, read(made), size)
+        yield Kept(made.name, made, read(made), size(made))
+
+
+def size(made: Path) -> int:
+    """Bytes of a graft folder. Files with two names count once."""
+    found = [f.lstat() for f in made.rglob("*") if not f.is_dir()]
+    return sum({(f.st_dev, f.st_ino): f.st_size for f in found}.values())
 
 
 def read(made: Path) -> GraftPlan | None:
@@ -175,16 +184,21 @@ def read(made: Path) -> GraftPlan | None:
     path = made / PLAN if made.is_dir() else made
     try:
         plan = revive(GraftPlan, json.loads(path.read_bytes())["plan"])
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return plan if isinstance(plan, GraftPlan) else None
 
 
 def remove(wish: str) -> Kept:
-    """Remove the graft folder whose key begins with `wish`. Raises UsageError."""
+    """Remove the graft folder whose key begins with `wish`: at once, so that what is interrupted
+    leaves no half of one under its name. Raises UsageError."""
     hits = [one for one in kept() if one.key.startswith(wish)] if wish else []
     if len(hits) != 1:
         what = "is of several grafts" if hits else "is of no graft here"
         raise UsageError(f"{wish!r} {what}", mend="`mpigraft plan --list` shows their keys")
-    shutil.rmtree(hits[0].folder)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".old-", dir=home()) as scratch:
+            hits[0].folder.rename(Path(scratch) / "graft")
+    except OSError as error:
+        raise UsageError(f"{hits[0].folder}: {error.strerror}") from error
     return hits[0]

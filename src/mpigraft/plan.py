@@ -42,9 +42,10 @@ PASSED = (
     "GPU_DEVICE_ORDINAL", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "LC_ALL", "TZ", "TERM",
 )  # fmt: skip
 NETWORK = ("FI_", "UCX_", "IBV_", "RDMAV_")  # rows that are about libfabric, UCX and verbs
+LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT")
 # They lead to the host's files, and a launcher or a module may have set them for itself.
 DROPPED = (
-    "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "OPAL_PREFIX", "OPAL_LIBDIR", "OPAL_PKGLIBDIR",
+    *LOADER, "OPAL_PREFIX", "OPAL_LIBDIR", "OPAL_PKGLIBDIR",
     "OPAL_DATADIR", "OPAL_PKGDATADIR", "OPAL_SYSCONFDIR", "PMIX_PREFIX", "PMIX_INSTALL_PREFIX",
     "PMIX_PKGLIBDIR", "PRTE_PREFIX", "I_MPI_ROOT", "FI_PROVIDER_PATH", "UCX_MODULE_DIR",
 )  # fmt: skip
@@ -67,7 +68,7 @@ def plan(
     guest's own libmpi where it stays.
     """
     copies = (*injection.copies, *_data(abi, injection), *_programs(natives, injection, soname))
-    environment = _environment(injection, abi)
+    environment = _environment(injection, abi, guest)
     over = tuple(sorted(injection.binds, key=lambda bind: bind.target))
     graft_own = injection.libmpi.startswith(f"{injection.place}/")
     libmpi_copy = next(
@@ -75,7 +76,7 @@ def plan(
         injection.libmpi.removeprefix(f"{injection.place}/") if graft_own else "",
     )
     made = {
-        "guest": [guest.digest, guest.source, guest.programs],
+        "guest": [guest.digest, guest.programs],  # wherever it lies
         "replace": injection.replace,
         "engine": engine,
         "place": injection.place,
@@ -123,8 +124,9 @@ def _programs(natives: Natives, injection: Injection, libmpi: str) -> tuple[Copy
     return bench, Copy(str(natives.witness), WITNESS, file_digest(natives.witness))
 
 
-def _environment(injection: Injection, abi: MpiAbi | None) -> tuple[EnvRow, ...]:
-    """What leads to the host's files is dropped; then the graft's own rows."""
+def _environment(injection: Injection, abi: MpiAbi | None, guest: GuestLabel) -> tuple[EnvRow, ...]:
+    """What leads to the host's files is dropped, or is what the image itself sets; then the
+    graft's own rows."""
     given = abi.environment if abi else ()
     if injection.replace is not Replace.MPI:  # the guest's own MPI keeps its own prefix
         given = tuple(r for r in given if r.name.startswith(NETWORK) and injection.copies)
@@ -133,7 +135,13 @@ def _environment(injection: Injection, abi: MpiAbi | None) -> tuple[EnvRow, ...]
         for row in (*given, *injection.environment)
     ]
     named = {row.name for row in rows}
-    drops = [EnvRow(name, None, Scope.RANK, "plan") for name in DROPPED if name not in named]
+    whole = injection.replace is Replace.MPI  # then what is about the guest's MPI is void
+    own = {n: v for n, v in guest.environment if n in LOADER or not whole}
+    drops = [
+        EnvRow(name, own.get(name), Scope.RANK, "guest" if name in own else "plan")
+        for name in DROPPED
+        if name not in named
+    ]
     return (*drops, *rows)
 
 

@@ -153,7 +153,7 @@ def lines(plan: GraftPlan, seat: Seat, shares: str) -> Iterator[str]:
     from mpigraft import grafts
 
     guest = plan.guest
-    size = sum(f.stat().st_size for f in Path(seat.graft).rglob("*") if f.is_file()) / MIB
+    size = grafts.size(Path(seat.graft)) / MIB
     what = "libfabric and UCX of " if plan.replace == "libfabric" else ""
     yield f"{what}{plan.mpi} under {guest.name} ({guest.os or guest.kind}), by {plan.engine}"
     yield f"plan {plan.key[:12]}: {len(plan.copies)} files, {size:.0f} MiB, in {seat.graft}"

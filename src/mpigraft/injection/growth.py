@@ -72,6 +72,8 @@ class Growth(View):
             return
         if library.role is Role.LIBC and not self.libc:  # its parts share private symbols
             return
+        if library.role is Role.MPI and self.replace is not Replace.MPI:
+            return
         self.inside[name] = library
         self.add_needs(library)
 
@@ -107,6 +109,8 @@ class Growth(View):
     def fill(self, after: Sequence[Loaded]) -> bool:
         """Put in what is not found and the host has."""
         missing = {r.name for one in after for r in one.found if r.path is None}
+        if self.replace is not Replace.MPI:  # then it is not for us to serve the guest's programs
+            missing &= {n for o in (*self.inside.values(), *self.plugins) for n in o.needed}
         size = len(self.inside)
         for name in sorted(missing):
             self.add(name)
