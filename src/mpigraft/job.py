@@ -19,7 +19,8 @@ from mpigraft import cache, configure, engines, fast, grafts, launch, starter
 from mpigraft.elf import ElfError
 from mpigraft.errors import UsageError
 from mpigraft.graft import Wanted
-from mpigraft.guest import examine
+from mpigraft.guest import Guest, examine
+from mpigraft.guests import own_mpi
 from mpigraft.jsonout import digest, plain, revive
 from mpigraft.model import (
     Bind,
@@ -59,6 +60,7 @@ class Ask:
 
     program: tuple[str, ...]
     image: str = ""
+    programs: tuple[str, ...] = ()  # in it, that need MPI: what a script starts
     mpi: str = ""
     transport: str = ""
     engine: str = ""
@@ -111,9 +113,7 @@ def plan(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Job:
     if ask.image:
         passed = passed.for_guest()
         wanted = Wanted(_replaced(ask.replace), ask.engine)
-        itself = _same_file(ask.image, shutil.which(ask.program[0], path=environ.get("PATH")))
-        guest = examine(ask.image, () if itself else ask.program[:1])
-        choice = for_guest(ask.mpi, machine, guest, wanted)
+        choice = for_guest(ask.mpi, machine, _guest(ask, environ), wanted)
     else:
         program = _program(ask.program[0], environ)
         choice = for_program(ask.mpi, machine, program, passed)
@@ -180,9 +180,23 @@ def _bind(word: str, optional: Sequence[str]) -> Iterator[Bind]:
         raise UsageError(f"--bind {word!r}: {source} is not here")
 
 
-def _same_file(one: str, other: str | None) -> bool:
-    """Whether the guest is the program itself."""
-    return other is not None and Path(one).exists() and Path(one).samefile(other)
+def _guest(ask: Ask, environ: Mapping[str, str]) -> Guest:
+    """The guest as far as this program is concerned. Of a script, a shell or an interpreter that
+    starts something else, all that needs MPI in the image is meant."""
+    itself = shutil.which(ask.program[0], path=environ.get("PATH"))
+    if itself and Path(ask.image).is_file() and Path(ask.image).samefile(itself):
+        return examine(ask.image)
+    if ask.programs:
+        return examine(ask.image, ask.programs)
+    try:
+        named = examine(ask.image, ask.program[:1])
+    except UsageError as error:
+        if not isinstance(error.__cause__, ElfError):
+            raise
+    else:
+        if all(own_mpi.needs(named.root, program) for program in named.label.programs):
+            return named
+    return examine(ask.image)
 
 
 def _program(word: str, environ: Mapping[str, str]) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from dataclasses import replace as with_fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +32,15 @@ def command(
         typer.Option(
             metavar="GUEST",
             help="Put the MPI under a program, root folder, SIF, OCI archive, or podman:IMAGE.",
+        ),
+    ] = None,
+    programs: Annotated[
+        Words,
+        typer.Option(
+            "--program",
+            metavar="PATH",
+            help="What in the guest needs MPI, where PROGRAM is a script; may be given again.",
+            show_default="PROGRAM, or all that do",
         ),
     ] = None,
     mpi: Annotated[
@@ -104,7 +114,8 @@ def command(
         "image": image, "mpi": mpi, "transport": transport, "ranks": ranks, "engine": engine,
         "replace": replace, "bind": bind, "set": set_, "proof": proof,
     }  # fmt: skip
-    return _run(asked(program, flags), explain=explain, dry_run=dry_run)
+    ask = asked(program, flags)
+    return _run(with_fields(ask, programs=tuple(programs or ())), explain=explain, dry_run=dry_run)
 
 
 def asked(program: list[str], flags: dict[str, Any]) -> Ask:
