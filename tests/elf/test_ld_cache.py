@@ -166,3 +166,18 @@ def test_any_damage_is_a_cache_and_never_an_exception(cut: int, changes: dict[in
 @given(data=st.binary(max_size=200), magic=st.sampled_from([b"", MAGIC, OLD_MAGIC]))
 def test_any_bytes_are_a_cache(data: bytes, magic: bytes) -> None:
     assert isinstance(ld_cache.parse(magic + data), LdCache)
+
+
+def test_the_old_format_counts_from_the_end_of_its_table() -> None:
+    strings = b"libold.so.1\0/opt/libold.so.1\0"
+    table = struct.pack("=iII", X86, 0, 12) + struct.pack("=iII", ABI["i386"], 0, 12)
+    data = (OLD_MAGIC + b"\0" + struct.pack("=I", 2)).ljust(16, b"\0") + table + strings
+    found = ld_cache.parse(data)
+    assert found.find("libold.so.1", "x86_64", ()) == "/opt/libold.so.1"
+    assert found.find("libold.so.1", "aarch64", ()) is None
+    assert ld_cache.parse(data[:30]) == LdCache({})
+
+
+@given(st.binary(max_size=120))
+def test_any_bytes_after_the_old_magic(data: bytes) -> None:
+    assert isinstance(ld_cache.parse(OLD_MAGIC + data), LdCache)
