@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpigraft.check.case import Case, base, count, part, some
-from mpigraft.model import AbiObject, Finding, Level, Part
+from mpigraft.model import AbiObject, Finding, Level, Part, Role
 from mpigraft.resolve import Rule
 
 SAID = {
@@ -60,7 +60,8 @@ def _mixed(case: Case) -> Iterator[Finding]:
 
 
 def plugins(case: Case) -> Part:
-    opened = {base(o.path): o for o in case.abi.objects if o.opened}
+    goes = {Role.MPI, Role.NET, Role.OTHER} if case.whole else {Role.NET}
+    opened = {base(o.path): o for o in case.abi.objects if o.opened and o.role in goes}
     at_home = {name for name, plugin in opened.items() if _lacking(case, plugin)}
     here = {name: why for name, why in _shut(case).items() if name not in at_home}
     findings = [_closed(here, len(opened))] if here else []
