@@ -207,6 +207,15 @@ def test_ranks_that_share_nothing_are_kept_from_single_copies(image: Image) -> N
         assert bwrap.rows(made, fine) == ()
 
 
+def test_who_says_that_single_copies_are_lost_keeps_ranks_from_them(image: Image) -> None:
+    for engine in ENGINES.values():
+        for where in (seat(), seat(root=True), seat(ranks_per_node=0), seat(ranks_per_node=1)):
+            made = plan(image.label, "x")
+            rows = [row for row in engine.rows(made, where) if row.scope is Scope.RANK]
+            lost = "lost" in engine.shares(made, where) and where.ranks_per_node != 1
+            assert bool(rows) is lost
+
+
 @pytest.mark.parametrize(
     ("version", "ranks", "shares", "folder"),
     [
@@ -341,5 +350,11 @@ def test_every_default_can_start_that_kind() -> None:
 def test_an_engine_keeps_its_own_settings(image: Image) -> None:
     own = seat(environment=(("CONTAINERS_CONF", "/c"), ("APPTAINER_TMPDIR", "/t")))
     made = plan(image.label, "podman")
-    assert podman.rows(made, own) == (EnvRow("CONTAINERS_CONF", "/c", Scope.LAUNCHER, "engine"),)
+    assert EnvRow("CONTAINERS_CONF", "/c", Scope.LAUNCHER, "engine") in podman.rows(made, own)
     assert [r.name for r in ENGINES["apptainer"].rows(made, own)] == ["APPTAINER_TMPDIR"]
+
+
+def test_podman_keeps_who_ranks_are(image: Image) -> None:
+    assert pairs(words(image, "podman", root=True), "--user")[0][0] == "0:0"
+    mine = podman.options(plan(label("name", GuestKind.PODMAN), "podman"), seat(), ())
+    assert ("--userns", "keep-id") in [part.words for part in mine]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mpigraft.engines.mounts import OWNER, dropped, kept, mounts, present
+from mpigraft.engines.mounts import OWNER, apart, dropped, kept, mounts, present
 from mpigraft.engines.parts import Part, fields, flat
 from mpigraft.env import ENV
 from mpigraft.knowledge.table import version
@@ -40,7 +40,8 @@ def words(plan: GraftPlan, seat: Seat) -> tuple[str, ...]:
 
 def rows(plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
     del plan
-    return kept(seat, *(f"{p}_{s}" for p in ("APPTAINER", "SINGULARITY") for s in SETTINGS))
+    own = kept(seat, *(f"{p}_{s}" for p in ("APPTAINER", "SINGULARITY") for s in SETTINGS))
+    return own if seat.root or _shares(seat) else (*own, *apart(seat))
 
 
 def shares(plan: GraftPlan, seat: Seat) -> str:
@@ -58,8 +59,13 @@ def shares(plan: GraftPlan, seat: Seat) -> str:
 
 
 def _shares(seat: Seat) -> bool:
-    """--sharens came with Apptainer 1.3; SingularityCE and Singularity 2 and 3 do not have it."""
-    return seat.ranks_per_node != 1 and _is_apptainer(seat) and version(seat.version) >= (1, 3)
+    """--sharens came with Apptainer 1.3; SingularityCE and Singularity 2 and 3 do not have it.
+
+    Root needs none. Ranks have to live until all have joined, as MPI_Init sees to: 1.4.5 fails
+    the late ones where the first has ended.
+    """
+    new = _is_apptainer(seat) and version(seat.version) >= (1, 3)
+    return new and seat.ranks_per_node != 1 and not seat.root
 
 
 def _is_apptainer(seat: Seat) -> bool:

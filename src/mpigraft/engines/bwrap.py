@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from mpigraft.engines.mounts import dropped, given, inside, is_device, mounts, present
+from mpigraft.engines.mounts import APART, apart, dropped, given, inside, is_device, mounts, present
 from mpigraft.engines.parts import Part, flat
 from mpigraft.errors import UsageError
-from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Scope, Seat
+from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Seat
 from mpigraft.root import open_root
 from mpigraft.roots import Link, Root
 
@@ -31,11 +31,6 @@ MOST_ENTRIES = 4096  # words have to fit into one command line
 # Over the guest's, where it has such a file: names of hosts and users are this machine's.
 NAMES = ("/etc/hosts", "/etc/resolv.conf", "/etc/passwd", "/etc/group")
 OWN = ("/proc", "/sys", "/dev")
-ALONE = (
-    ("UCX_POSIX_USE_PROC_LINK", "n"),
-    ("UCX_TLS", "^cma"),
-    ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
-)
 KERNEL = (
     Part(("--bind", "/proc", "/proc")),  # the host's: ranks read each other's memory by pid
     Part(("--ro-bind", "/sys", "/sys")),
@@ -55,22 +50,15 @@ def words(plan: GraftPlan, seat: Seat) -> tuple[str, ...]:
 
 
 def rows(plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
-    """Ranks that do not share a user namespace must not try single copies: UCX 1.13 dies of it in
-    the first large message, and Open MPI 4 warns (both seen). UCX 1.16 finds out by itself."""
     del plan
-    if seat.root or seat.ranks_per_node == 1:
-        return ()
-    return tuple(EnvRow(name, value, Scope.RANK, "engine") for name, value in ALONE)
+    return () if seat.root else apart(seat)
 
 
 def shares(plan: GraftPlan, seat: Seat) -> str:
     del plan
     if seat.root:
         return "no user namespaces: single-copy shared memory (CMA) works"
-    return (
-        "each rank has a user namespace of its own: single-copy shared memory (CMA) is lost, "
-        "messages within a node are copied twice"
-    )
+    return APART
 
 
 def options(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> tuple[Part, ...]:

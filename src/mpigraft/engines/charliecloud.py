@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from mpigraft.engines.mounts import OWNER, TMP, given, inside, kept, mounts, present
+from mpigraft.engines.mounts import APART, OWNER, TMP, apart, given, inside, kept, mounts, present
 from mpigraft.engines.parts import Part, flat, plain
 from mpigraft.errors import UsageError
 from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Scope, Seat
@@ -51,7 +51,8 @@ def rows(plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
     """ch-run refuses to start without USER, which some batch systems do not set."""
     del plan
     user = () if dict(seat.environment).get("USER") else (_user(),)
-    return (*user, *kept(seat, "CH_IMAGE_STORAGE"))
+    alone = () if seat.ranks_per_node > 1 else apart(seat)
+    return (*user, *kept(seat, "CH_IMAGE_STORAGE"), *alone)
 
 
 def _user() -> EnvRow:
@@ -68,10 +69,7 @@ def shares(plan: GraftPlan, seat: Seat) -> str:
         return "one container for the ranks of a node: single-copy shared memory (CMA) works"
     if seat.ranks_per_node == 1:
         return "a container for the one rank of a node"
-    return (
-        "each rank has a user namespace of its own, since how many of them share a node is not "
-        "known: single-copy shared memory (CMA) is lost"
-    )
+    return f"how many ranks share a node is not known, so {APART}"
 
 
 def options(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> tuple[Part, ...]:

@@ -18,6 +18,25 @@ TMP = "/tmp"  # noqa: S108  where launchers keep their session folders
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 OWNER = ("HOME", "USER", "LOGNAME")  # who runs it is not the guest's to say
 
+# Ranks that do not share a user namespace must not try single copies: UCX 1.13 does, and dies in
+# the first large message; Open MPI 4 warns (both seen). UCX 1.16 finds out by itself.
+ALONE = (
+    ("UCX_POSIX_USE_PROC_LINK", "n"),
+    ("UCX_TLS", "^cma"),
+    ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
+)
+APART = (
+    "each rank has a user namespace of its own: single-copy shared memory (CMA) is lost, messages "
+    "within a node are copied twice"
+)
+
+
+def apart(seat: Seat) -> tuple[EnvRow, ...]:
+    """What ranks need that each have a user namespace of their own."""
+    if seat.ranks_per_node == 1:
+        return ()
+    return tuple(EnvRow(name, value, Scope.RANK, "engine") for name, value in ALONE)
+
 
 def mounts(plan: GraftPlan, seat: Seat) -> tuple[Bind, ...]:
     """Every bind of a rank, sources filled in, each target once, outer folders before inner ones.

@@ -1,8 +1,9 @@
 """podman: a folder, an image of its storage, or an archive, under the namespaces of the host.
 
-Ranks are root inside, which as an ordinary user is that user outside: then all containers of the
-user share one user namespace (seen with 4.3.1), and ranks read each other's memory. `keep-id`,
-which keeps the user's name inside, was rejected: it gives each container one of its own.
+Ranks are who they are outside: PMIx refuses a client of another user, and its launcher then waits
+for ever. For ordinary users that is --userns keep-id, a user namespace for each container. One for
+all of a user's, with ranks that are root inside, would keep single-copy shared memory (both seen
+with 4.3.1); a launch that starts goes first.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from mpigraft.engines.mounts import is_device, kept, mounts, present
+from mpigraft.engines.mounts import APART, apart, is_device, kept, mounts, present
 from mpigraft.engines.parts import Part, fields, flat, plain
 from mpigraft.env import ENV
 from mpigraft.errors import UsageError
@@ -48,14 +49,14 @@ def words(plan: GraftPlan, seat: Seat) -> tuple[str, ...]:
 
 def rows(plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
     del plan
-    return kept(seat, *SETTINGS)
+    return (*kept(seat, *SETTINGS), *(() if seat.root else apart(seat)))
 
 
 def shares(plan: GraftPlan, seat: Seat) -> str:
     del plan
     if seat.root:
         return "no user namespaces: single-copy shared memory (CMA) works"
-    return "one user namespace for all containers of a user: single-copy shared memory (CMA) works"
+    return APART
 
 
 def options(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> tuple[Part, ...]:
@@ -68,7 +69,9 @@ def options(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> tuple[Part, .
         *((Part((ENV, *(w for name in drops for w in ("-u", name)))),) if drops else ()),
         Part((seat.program, "run", "--rm", "--interactive", "--quiet", "--pull", "missing")),
         Part(("--network", "host", "--pid", "host", *(("--ipc", "host") if ipc else ()))),
-        Part(("--user", "0:0", "--security-opt", "label=disable", "--log-driver", "none")),
+        # Whoever an image wants to be; its /etc/passwd is left alone.
+        Part(("--user", "0:0") if seat.root else ("--userns", "keep-id")),
+        Part(("--passwd=false", "--security-opt", "label=disable", "--log-driver", "none")),
         Part(("--systemd", "false", "--http-proxy=false", "--entrypoint", "")),
         *(Part(("--env", _pattern(pattern))) for pattern in plan.passed),
         *(_bound(bind) for bind in binds if not (ipc and bind.target == SHM)),
