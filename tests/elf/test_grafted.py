@@ -1,0 +1,262 @@
+"""Grafts under a real loader: each side calls its own libraries, and each is mapped once.
+
+The MPI is a small library of that name: it is the loader that is looked at here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from mpigraft import abi, elf, engines, env, grafts
+from mpigraft.guest import examine
+from mpigraft.injection import Choice, Injection, inject
+from mpigraft.launch import seat_of
+from mpigraft.model import MpiAbi, Replace
+from mpigraft.natives import Natives
+from mpigraft.plan import plan
+from mpigraft.run import run
+from tests.elf.elf_builders import compiled, program
+from tests.elf.guest_roots import libraries_of, small_root
+from tests.unit.builders import an_mpi
+from tests.unit.worlds import PLACE, choices
+
+PROGRAM = r"""
+#include <stdio.h>
+#include <string.h>
+int user(void); int MPI_Init(int *, char ***);
+int main(void) {
+    char line[4096];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    printf("user %d\nmpi %d\n", user(), MPI_Init(0, 0));
+    while (maps && fgets(line, sizeof line, maps))
+        if (strstr(line, "/lib")) printf("map %s", line);
+    return 0;
+}
+"""
+DEP = "int {name}(void) {{ return {value}; }}"
+CALLS = "int {dep}(void); int {name}(void) {{ return {dep}(); }}"
+
+
+@cache
+def _bwrap() -> str:
+    found = shutil.which("bwrap")
+    if not found:
+        return "bubblewrap is not installed"
+    done = run([found, "--ro-bind", "/", "/", "/bin/true"], limit_s=20)
+    return "" if done.ok else f"bubblewrap does not work here: {done.text().strip()}"
+
+
+@pytest.fixture(autouse=True)
+def bwrap() -> None:
+    if reason := _bwrap():
+        if "MPIGRAFT_TEST_ALL" in os.environ and reason.endswith("installed"):
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+
+
+@dataclass(frozen=True)
+class World:
+    """A guest's root and the host's libraries, both real."""
+
+    root: Path
+    host: Path
+
+    @property
+    def lib(self) -> Path:
+        return libraries_of(self.root)
+
+    def guest(self, name: str, source: str, *, at: str = "", **options: object) -> Path:
+        folder = self.root / at.lstrip("/") if at else self.lib
+        return _library(folder, name, source, **options)
+
+    def ours(self, name: str, source: str, **options: object) -> Path:
+        return _library(self.host, name, source, **options)
+
+    def app(self, *needs: Path, flags: Sequence[str] = (), source: str = PROGRAM) -> None:
+        (self.root / "opt").mkdir(exist_ok=True)
+        argv = ["gcc", "-x", "c", "-", "-x", "none", "-Wl,--allow-shlib-undefined"]
+        argv += ["-Wl,--no-as-needed", *flags, "-o", str(self.root / "opt/app")]
+        done = run([*argv, *map(str, needs)], stdin=source.encode(), limit_s=60)
+        assert done.ok, done.text()
+
+
+def _library(
+    folder: Path, name: str, source: str, *, nodes: str = "", needs: Sequence[Path] = ()
+) -> Path:
+    flags: tuple[str, ...] = ()
+    if nodes:
+        folder.mkdir(parents=True, exist_ok=True)
+        script = folder / f"{name}.map"
+        script.write_text(nodes)
+        flags = (f"-Wl,--version-script={script}",)
+    return compiled(folder / name, source, soname=name, needs=needs, flags=flags)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    root = small_root(tmp_path / "root")
+    (root / "proc").mkdir(exist_ok=True)
+    return World(root, tmp_path / "host")
+
+
+def mpi_of(world: World, libmpi: Path) -> MpiAbi:
+    """That library and all beside it, as `abi.of` would have them."""
+    files = [libmpi, *(f for f in sorted(world.host.glob("*.so.*")) if f != libmpi)]
+    objects = tuple(abi._object(f, elf.read(f), None) for f in files if f.suffix != ".map")
+    identity = "mpich@5.0.2" if libmpi.name.endswith("12") else "openmpi@5.0.11"
+    return MpiAbi(an_mpi(identity), objects)
+
+
+@dataclass(frozen=True)
+class Ran:
+    user: int
+    mpi: int
+    maps: Mapping[str, str]  # {path: device and inode}
+
+
+def grafted(world: World, libmpi: Path) -> tuple[Injection, Ran]:
+    """What was decided, and what the program then does in bubblewrap."""
+    guest = examine(str(world.root), ["/opt/app"])
+    facts = mpi_of(world, libmpi)
+    found = inject(guest, facts, replace=Replace.MPI, place=PLACE)
+    bench = program(world.host / "bench", needs=[libmpi])
+    witness = compiled(world.host / "witness.so")
+    made = plan(
+        guest.label, facts, found, (), engine="bwrap", natives=Natives(bench, witness, bench, "")
+    )
+    grafts.make(made)
+    seat = seat_of(made, 1, world.host)
+    words = engines.ENGINES["bwrap"].words(made, seat)
+    inner = env.rank_argv(list(grafts.environment(made)), ("/opt/app",), made.guest.env_program)
+    done = run([*words, *inner], limit_s=60)
+    assert done.ok, done.text()
+    text = done.text()
+    maps = {m[2]: m[1] for m in re.finditer(r"map \S+ \S+ \S+ (\S+ \d+) +(\S+)", text)}
+    user, mpi = re.search(r"user (\d+)", text), re.search(r"mpi (\d+)", text)
+    assert user
+    assert mpi
+    return found, Ran(int(user[1]), int(mpi[1]), maps)
+
+
+def named(ran: Ran, name: str) -> list[str]:
+    return sorted(path for path in ran.maps if path.endswith(name))
+
+
+GUEST_ONLY = "D_1 { global: dep; local: *; };"
+HOST_ONLY = "D_2 { global: dep; local: *; };"
+BOTH = "D_1 { }; D_2 { global: dep; local: *; } D_1;"
+OLD_AND_NEW = (
+    '__asm__(".symver dep_old, dep@D_1"); __asm__(".symver dep_new, dep@@D_2");'
+    "int dep_old(void) { return 2; } int dep_new(void) { return 2; }"
+)
+
+
+def a_stack(world: World, host_dep: str, host_nodes: str, guest_dep: str, guest_nodes: str) -> Path:
+    """A program whose library, and an MPI whose libmpi, need one libdep.so.1 each. Returns the
+    host's libmpi."""
+    theirs = world.guest("libdep.so.1", guest_dep, nodes=guest_nodes)
+    user = world.guest("libuser.so.1", CALLS.format(dep="dep", name="user"), needs=[theirs])
+    own = world.guest("libmpi.so.40", DEP.format(name="MPI_Init", value=0))
+    world.app(own, user)
+    ours = world.ours("libdep.so.1", host_dep, nodes=host_nodes)
+    return world.ours("libmpi.so.40", CALLS.format(dep="dep", name="MPI_Init"), needs=[ours])
+
+
+def test_a_private_copy_is_really_separate(world: World) -> None:
+    dep = DEP.format(name="dep", value=1), GUEST_ONLY
+    libmpi = a_stack(world, DEP.format(name="dep", value=2), HOST_ONLY, *dep)
+    found, ran = grafted(world, libmpi)
+    assert choices(found)["libdep.so.1"] is Choice.PRIVATE
+    assert (ran.user, ran.mpi) == (1, 2)
+    assert named(ran, "libdep.so.1") == sorted(
+        [f"{PLACE}/lib/mpigraft-libdep.so.1", f"/{world.lib.relative_to(world.root)}/libdep.so.1"]
+    )
+
+
+def test_the_hosts_serves_both_where_it_can(world: World) -> None:
+    libmpi = a_stack(world, OLD_AND_NEW, BOTH, DEP.format(name="dep", value=1), GUEST_ONLY)
+    found, ran = grafted(world, libmpi)
+    assert choices(found)["libdep.so.1"] is Choice.HOST
+    assert (ran.user, ran.mpi) == (2, 2)
+    assert len(named(ran, "libdep.so.1")) == 1
+
+
+def test_the_guests_serves_both_where_it_can(world: World) -> None:
+    libmpi = a_stack(
+        world, DEP.format(name="dep", value=2), GUEST_ONLY,
+        DEP.format(name="dep", value=1), GUEST_ONLY,
+    )  # fmt: skip
+    found, ran = grafted(world, libmpi)
+    assert choices(found)["libdep.so.1"] is Choice.GUEST
+    assert (ran.user, ran.mpi) == (1, 1)
+    assert len(named(ran, "libdep.so.1")) == 1
+
+
+@pytest.mark.parametrize("flags", ["-Wl,--disable-new-dtags", "-Wl,--enable-new-dtags"])
+def test_a_program_with_a_search_path_has_the_copy_and_the_copy_its_own(
+    world: World, flags: str
+) -> None:
+    own = world.guest("libmpi.so.40", DEP.format(name="MPI_Init", value=0), at="/opt/mpi/lib")
+    user = world.guest("libuser.so.1", DEP.format(name="user", value=1))
+    world.app(own, user, flags=[flags, "-Wl,-rpath,/opt/mpi/lib"])
+    pal = world.ours("libopen-pal.so.80", DEP.format(name="pal", value=3))
+    libmpi = world.ours("libmpi.so.40", CALLS.format(dep="pal", name="MPI_Init"), needs=[pal])
+    found, ran = grafted(world, libmpi)
+    assert found.libmpi == "/opt/mpi/lib/libmpi.so.40"
+    assert ran.mpi == 3
+    assert named(ran, "libmpi.so.40") == [found.libmpi]
+    assert named(ran, "libopen-pal.so.80") == [f"{PLACE}/lib/libopen-pal.so.80"]
+
+
+def test_two_names_of_one_library_are_one_mapping(world: World) -> None:
+    """A program of Debian's MPICH asks for libmpich.so.12, the host's Fortran for libmpi.so.12."""
+    own = world.guest("libmpich.so.12", DEP.format(name="MPI_Init", value=0))
+    fortran = world.guest("libmpichfort.so.12", DEP.format(name="user", value=0))
+    world.app(own, fortran)
+    counted = "static int calls; int MPI_Init(void) { return ++calls; }"
+    libmpi = world.ours("libmpi.so.12", counted)
+    world.ours("libmpifort.so.12", CALLS.format(dep="MPI_Init", name="user"), needs=[libmpi])
+    found, ran = grafted(world, libmpi)
+    assert sorted((ran.user, ran.mpi)) == [1, 2]  # both call one library's, whichever first
+    mapped = {number for path, number in ran.maps.items() if re.search(r"libmpi(ch)?\.so", path)}
+    assert len(mapped) == 1
+    assert not found.absent
+
+
+def test_a_guest_without_an_mpi_finds_it_in_the_graft(world: World) -> None:
+    user = world.guest("libuser.so.1", DEP.format(name="user", value=1))
+    libmpi = world.ours("libmpi.so.40", DEP.format(name="MPI_Init", value=5))
+    world.app(user, libmpi)
+    found, ran = grafted(world, libmpi)
+    assert not found.binds
+    assert (ran.user, ran.mpi) == (1, 5)
+    assert named(ran, "libmpi.so.40") == [f"{PLACE}/lib/libmpi.so.40"]
+
+
+def test_neither_the_guest_nor_the_hosts_libraries_are_written_to(world: World) -> None:
+    dep = DEP.format(name="dep", value=1), GUEST_ONLY
+    libmpi = a_stack(world, DEP.format(name="dep", value=2), HOST_ONLY, *dep)
+    program(world.host / "bench", needs=[libmpi])
+
+    def state(folder: Path) -> dict[str, tuple[object, ...]]:
+        rows = {}
+        for file in sorted(folder.rglob("*")):
+            seen = file.lstat()
+            data = file.read_bytes() if file.is_file() and not file.is_symlink() else b""
+            rows[str(file)] = (seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino, seen.st_mode, data)
+        return rows
+
+    before = state(world.root)
+    libraries = {p: s for p, s in state(world.host).items() if ".so." in p}
+    _, ran = grafted(world, libmpi)
+    assert ran.mpi == 2
+    assert state(world.root) == before
+    assert {p: s for p, s in state(world.host).items() if ".so." in p} == libraries
