@@ -76,8 +76,8 @@ def seat(**changes: Any) -> Seat:
         "root": False,
         "cwd": "/tmp/work",
         "ranks_per_node": 2,
-        "graft": "/home/u/grafts/k",
-        "environment": (("HOME", "/home/u"), ("SITE", "x"), ("USER", "u")),
+        "graft": "/data/grafts/k",
+        "environment": (("HOME", "/u"), ("SITE", "x"), ("USER", "u")),
     }
     return Seat(**{**values, **changes})
 

