@@ -123,6 +123,7 @@ def main() -> int:
     parser.add_argument("--mpi", default="openmpi@5")
     parser.add_argument("--transport", default="ob1-sm")
     parser.add_argument("-n", default="2")
+    parser.add_argument("--peer-profile", help="of e4s-cl, made by `e4s-cl init`")
     parser.add_argument("program", nargs="+")
     given = parser.parse_args()
     image = ["--image", given.image] if given.image else []
@@ -136,8 +137,8 @@ def main() -> int:
         "by hand": (argv, plain),
         "mpigraft run": ([MPIGRAFT, "run", *words], environ),
     }
-    if peer := shutil.which("e4s-cl"):
-        lines["e4s-cl"] = (peer_line(peer, argv, given.image, given.program), plain)
+    if given.peer_profile and (peer := shutil.which("e4s-cl")):
+        lines["e4s-cl"] = (peer_line(peer, argv, given.peer_profile, given.program), plain)
     times(lines, given.starts)
     if shutil.which("strace"):
         name = Path(given.program[0]).name
@@ -147,13 +148,10 @@ def main() -> int:
     return 0
 
 
-def peer_line(
-    peer: str, argv: Sequence[str], image: str | None, program: Sequence[str]
-) -> list[str]:
+def peer_line(peer: str, argv: Sequence[str], profile: str, program: Sequence[str]) -> list[str]:
     """The same job by e4s-cl: the launcher's words go before its `--`, the program after it."""
     launcher = argv[: next(n for n, word in enumerate(argv) if word.endswith("/env"))]
-    backend = ["apptainer", "--image", image] if image else ["containerless"]
-    return [peer, "launch", "--backend", *backend, *launcher, "--", *program]
+    return [peer, "launch", "--profile", profile, *launcher, "--", *program]
 
 
 if __name__ == "__main__":

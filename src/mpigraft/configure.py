@@ -253,7 +253,8 @@ def chosen(
     """The configuration of the one transport that `wish` names, on an MPI that was chosen.
     Raises UsageError or MissingError as `knowledge.loader.resolve` does."""
     transport = resolve(wish.transport[0], mpi, Facts.of(machine))
-    return _configuration(wish, mpi, transport, contents(mpi), plan)
+    libraries = () if plan and plan.replace is Replace.NOTHING else contents(mpi)
+    return _configuration(wish, mpi, transport, libraries, plan)
 
 
 def _label(mpi: MpiInstall, transport: Transport, plan: GraftPlan | None) -> str:

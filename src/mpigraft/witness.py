@@ -171,12 +171,13 @@ def _library(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[
     without = [rank.rank for rank in ranks if not libmpis([rank])]
     if without:
         return [_error("libmpi-none", f"rank {without[0]} has no MPI library mapped")]
-    mapped = libmpis(ranks)
+    due, mapped = due_library(configuration), libmpis(ranks)
+    if isinstance(due, MappedLibrary) and not due.inode:  # each rank has a mount of its own
+        mapped = tuple({lib.path: lib for lib in mapped}.values())
     if len(mapped) > 1:
         paths = ", ".join(sorted(lib.path for lib in mapped))
         why = "two MPI libraries in one job corrupt each other or split the world"
         return [_error("libmpi-several", f"several MPI libraries are mapped: {paths}", why=why)]
-    due = due_library(configuration)
     if isinstance(due, str):
         return [_error("libmpi-unknown", f"{mapped[0].path} ran; {due}")]
     if not _is(due, mapped[0]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -265,6 +266,38 @@ def test_the_transport_is_proved_before_the_first_run(ompi: Path, fresh_home: Pa
     ended = run(*words, "--", ompi)
     assert ended.returncode in (4, 5)
     assert ranks_of(ended) == []
+    assert kept(fresh_home) == []
+
+
+# ------------------------------------------------------------------ a guest
+
+
+def test_another_mpi_goes_under_a_program_of_this_machine(
+    mpich: Path, fresh_home: Path, tmp_path: Path
+) -> None:
+    """Built on MPICH, run on Intel MPI: one ABI. The second time from what was kept, until the
+    graft is removed."""
+    words = ("--image", mpich, "--mpi", "intel", "-n", "2", "--set", "FI_PROVIDER=tcp")
+    first = run(*words, "--explain", "--", mpich)
+    assert first.returncode == 0, first.stderr
+    assert "mpigraft: engine: none" in first.stderr
+    for _ in range(2):
+        ended = run(*words, "--", mpich)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert ranks_of(ended) == ["rank 0 of 2", "rank 1 of 2"]
+    (document,) = kept(fresh_home)
+    made = document.stat().st_ino
+    (graft,) = (fresh_home / "grafts").iterdir()
+    assert list((graft / "ranks").iterdir()) == []
+    shutil.rmtree(graft)
+    assert run(*words, "--", mpich).returncode == 0
+    assert document.stat().st_ino != made
+
+
+def test_a_guest_of_another_abi_is_refused(mpich: Path, fresh_home: Path) -> None:
+    ended = run("--image", mpich, *OPENMPI, "--", mpich)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "does not fit" in ended.stderr
     assert kept(fresh_home) == []
 
 
