@@ -89,6 +89,7 @@ def make(plan: GraftPlan) -> Path:
         copies = tuple(replace(c, rpath=c.rpath.replace(ANYWHERE, str(made))) for c in plan.copies)
         _fill(new, copies)
         (new / PLAN).write_text(document(plan=plan), encoding="utf-8")
+        (new / PLAN).chmod(0o600)  # an image's environment may hold secrets
         try:
             new.rename(made)
         except OSError as error:  # somebody else was quicker, with the same contents

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,11 +74,11 @@ class World:
     def lib(self) -> Path:
         return libraries_of(self.root)
 
-    def guest(self, name: str, source: str, *, at: str = "", **options: object) -> Path:
+    def guest(self, name: str, source: str, *, at: str = "", **options: Any) -> Path:
         folder = self.root / at.lstrip("/") if at else self.lib
         return _library(folder, name, source, **options)
 
-    def ours(self, name: str, source: str, **options: object) -> Path:
+    def ours(self, name: str, source: str, **options: Any) -> Path:
         return _library(self.host, name, source, **options)
 
     def app(self, *needs: Path, flags: Sequence[str] = (), source: str = PROGRAM) -> None:
@@ -247,7 +248,7 @@ def test_neither_the_guest_nor_the_hosts_libraries_are_written_to(world: World) 
     program(world.host / "bench", needs=[libmpi])
 
     def state(folder: Path) -> dict[str, tuple[object, ...]]:
-        rows = {}
+        rows: dict[str, tuple[object, ...]] = {}
         for file in sorted(folder.rglob("*")):
             seen = file.lstat()
             data = file.read_bytes() if file.is_file() and not file.is_symlink() else b""

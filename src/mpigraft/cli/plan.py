@@ -90,8 +90,10 @@ def command(
     if output:
         _write(output, text, executable=form == "shell")
         tell(f"written: {output}")
-    else:
+    elif text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text):
         out(text)
+    else:
+        raise UsageError("a path of this plan is no text", mend="write it to a file: -o FILE")
 
 
 def _planned(
@@ -155,7 +157,9 @@ def lines(plan: GraftPlan, seat: Seat, shares: str) -> Iterator[str]:
     guest = plan.guest
     size = grafts.size(Path(seat.graft)) / MIB
     what = "libfabric and UCX of " if plan.replace == "libfabric" else ""
-    yield f"{what}{plan.mpi} under {guest.name} ({guest.os or guest.kind}), by {plan.engine}"
+    yield from _wrapped(
+        f"{what}{plan.mpi} under {guest.name} ({guest.os or guest.kind}), by {plan.engine}"
+    )
     yield f"plan {plan.key[:12]}: {len(plan.copies)} files, {size:.0f} MiB, in {seat.graft}"
     yield f"ranks see them at {grafts.place(plan)}"
     if plan.glibc:
@@ -166,24 +170,36 @@ def lines(plan: GraftPlan, seat: Seat, shares: str) -> Iterator[str]:
     if plan.binds:
         yield "over the guest's files, for these are what its loader takes:"
     for bind in plan.binds:
-        yield f"  {bind.target}"
-        yield f"    <- {bind.source.removeprefix('{graft}/')}"
+        yield f"  {_shown(bind.target)}"
+        yield f"    <- {_shown(bind.source.removeprefix('{graft}/'))}"
     yield from _environment(grafts.environment(plan))
     for bind in plan.devices:
         need = "needed" if bind.required else "where it is there"
-        yield f"device  {bind.source} ({need}){': ' + bind.why if bind.why else ''}"
-    yield from textwrap.wrap(f"ranks of a node: {shares}", 80, subsequent_indent="  ")
+        why = f": {bind.why}" if bind.why else ""
+        yield from _wrapped(f"device  {bind.source} ({need}){why}", 8)
+    yield from _wrapped(f"ranks of a node: {shares}")
     for part in plan.parts:
         if part.level != "info":
-            yield from textwrap.wrap(
-                f"{part.level} {part.name}: {part.said}", 80, subsequent_indent="  "
-            )
+            yield from _wrapped(f"{part.level} {part.name}: {part.said}")
 
 
 def _environment(rows: tuple[EnvRow, ...]) -> Iterator[str]:
-    yield from (f"set     {row.name}={row.value}" for row in rows if row.value is not None)
-    drops = ", ".join(row.name for row in rows if row.value is None)
-    yield from textwrap.wrap(f"dropped {drops}", 80, subsequent_indent="        ")
+    yield from (_shown(f"set     {r.name}={r.value}") for r in rows if r.value is not None)
+    if drops := ", ".join(row.name for row in rows if row.value is None):
+        yield from _wrapped(f"dropped {drops}", 8)
+
+
+def _wrapped(text: str, indent: int = 2) -> list[str]:
+    """Lines of 80 columns; a path is never broken."""
+    return textwrap.wrap(
+        _shown(text), 80, subsequent_indent=" " * indent,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _shown(text: str) -> str:
+    """Without what a terminal would take for a command: names of a guest are not trusted."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _listed(form: str) -> Iterator[str]:
@@ -202,7 +218,8 @@ def _listed(form: str) -> Iterator[str]:
             yield f"{one.key[:12]}  {size:>8}  of another version of mpigraft"
         else:
             plan = one.plan
-            yield f"{one.key[:12]}  {size:>8}  {plan.mpi} under {plan.guest.name}, {plan.engine}"
+            where = _shown(f"{plan.mpi} under {plan.guest.name}, {plan.engine}")
+            yield f"{one.key[:12]}  {size:>8}  {where}"
 
 
 def _removed(key: str) -> Iterator[str]:
@@ -215,8 +232,9 @@ def _write(path: Path, text: str, *, executable: bool) -> None:
     """Whole or not at all."""
     new = path.with_name(f".{path.name}.new")
     try:
-        new.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
+        new.write_bytes(f"{text.rstrip(chr(10))}\n".encode("utf-8", "surrogateescape"))
         new.chmod(0o755 if executable else 0o644)
         new.rename(path)
     except OSError as error:
+        new.unlink(missing_ok=True)
         raise UsageError(f"{path}: {error.strerror}") from error
