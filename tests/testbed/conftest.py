@@ -28,8 +28,10 @@ def images(
 
 
 @pytest.fixture(scope="session")
-def engines(cache_folder: Path, as_root: tuple[str, ...], images: Images) -> Engines:
-    return Engines(cache_folder, as_root, images)
+def engines(cache_folder: Path, as_root: tuple[str, ...], images: Images) -> Iterator[Engines]:
+    engines = Engines(cache_folder, as_root, images)
+    yield engines
+    engines.close()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from __future__ import annotations
 import pwd
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,8 @@ class Inside:
 
 
 def apptainer(inside: Inside) -> list[str]:
-    words = ["apptainer", "-s", "exec", *(["--sharens"] if inside.shared else [])]
+    # Apptainer has a shell evaluate the values of variables, unless told not to.
+    words = ["apptainer", "-s", "exec", "--no-eval", *(["--sharens"] if inside.shared else [])]
     for bind in inside.binds:
         words += ["--bind", f"{bind.source}:{bind.target}:{'rw' if bind.writable else 'ro'}"]
     words += [f"--env={name}={value}" for name, value in inside.env]
@@ -73,9 +75,8 @@ def podman(inside: Inside) -> list[str]:
         mode = "rw" if bind.writable else "ro"
         words.append(f"--volume={bind.source}:{bind.target}:{mode}")
     words += [f"--env={name}={value}" for name, value in inside.env]
-    # As root mount points would be made in the image but for an overlay; over a folder of root's
-    # a user may not have one, nor make any there.
-    return [*words, "--rootfs", str(inside.image) + ("" if inside.as_user else ":O")]
+    # But for an overlay, mount points would be made in the image.
+    return [*words, "--rootfs", f"{inside.image}:O"]
 
 
 def charliecloud(inside: Inside) -> list[str]:
@@ -105,7 +106,8 @@ ENGINES: Mapping[str, Callable[[Inside], list[str]]] = {
 class Engines:
     """The engines of a test session, for root and for an ordinary user.
 
-    They live in folders beside the images', which `Images.close` removes.
+    Apptainer lies beside the images, and `close` removes the homes, where podman keeps things:
+    in /tmp itself, for with a long path to its sockets podman waits 20 seconds after each run.
     """
 
     def __init__(self, cache: Path, as_root: tuple[str, ...], images: Images) -> None:
@@ -113,6 +115,8 @@ class Engines:
         self.folder = images.stage / "engines"
         self.folder.mkdir()
         self.apptainer, self.why_no_apptainer = install(cache, self.folder / "apptainer")
+        self.homes = Path(tempfile.mkdtemp(prefix="m-", dir="/tmp"))
+        self.homes.chmod(0o755)
         self._make_user()
         self._make_homes()
         self._reasons: dict[bool, dict[str, str]] = {}
@@ -122,6 +126,12 @@ class Engines:
         if as_user not in self._reasons:
             self._reasons[as_user] = {name: self._reason(name, as_user) for name in ENGINES}
         return self._reasons[as_user]
+
+    def image(self, name: str, engine: str, *, as_user: bool = False) -> Path:
+        """The folder of an image that `engine` can start. podman makes files in it, if only in
+        an overlay, which a user may do in a folder of his own alone."""
+        own = engine == "podman" and as_user
+        return self.images.folder(name, owner=USER if own else "")
 
     def words(self, engine: str, inside: Inside, *command: str | Path) -> list[str]:
         """The command in the container. An MPI's launcher may stand in front of it."""
@@ -152,7 +162,7 @@ class Engines:
         return [*self.root_words, "setpriv", *drop, *self._clean(USER, env), *argv]
 
     def _clean(self, user: str, env: Mapping[str, str] | None) -> list[str]:
-        home = self.folder / user
+        home = self.home(user)
         rows = {
             "PATH": f"{self.folder / 'apptainer/usr/bin'}:{PATH}",
             "HOME": str(home),
@@ -163,6 +173,13 @@ class Engines:
             **(env or {}),
         }
         return ["env", "-i", *(f"{name}={value}" for name, value in rows.items())]
+
+    def home(self, user: str) -> Path:
+        return self.homes / user[0]
+
+    def close(self) -> None:
+        """Some files are of subordinate users: only root can remove them."""
+        self._do("rm", "--recursive", "--force", "--one-file-system", self.homes)
 
     def _do(self, *argv: str | Path) -> None:
         done = run([*self.root_words, *argv])
@@ -184,7 +201,7 @@ class Engines:
     def _make_homes(self) -> None:
         """Homes that end with the session, where podman keeps what it keeps."""
         for user in ("root", USER):
-            home = self.folder / user
+            home = self.home(user)
             (home / "run").mkdir(parents=True, mode=0o700)
             lines = (
                 "[storage]",
@@ -202,7 +219,8 @@ class Engines:
             return self.why_no_apptainer
         if engine != "apptainer" and not shutil.which(program, path=PATH):
             return f"{program} is not installed"
-        inside = Inside(self.images.folder("bookworm-bare"), as_user=as_user)
+        image = self.image("bookworm-bare", engine, as_user=as_user)
+        inside = Inside(image, as_user=as_user)
         done = self.run(self.words(engine, inside, "true"), as_user=as_user)
         return "" if done.ok else f"{engine} does not start here: {done.text().strip()[:300]}"
 

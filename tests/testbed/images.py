@@ -108,15 +108,18 @@ class Images:
         made = self.cache / f"image-{name}.tar"
         return kept(made, made_by, lambda new: self._make(image, programs, new))
 
-    def folder(self, name: str) -> Path:
-        """The root unpacked, once a session and owned by root: not to be written to."""
-        to = self.stage / name
+    def folder(self, name: str, owner: str = "") -> Path:
+        """The root unpacked, once a session: not to be written to. Its files are of the users
+        that they are of in the image, root for the most part, or all of the user `owner`."""
+        to = self.stage / "-".join(filter(None, (name, owner)))
         if not to.exists():
             tar = self.tar(name)
             new = self.stage / f"new-{name}"
             new.mkdir()
             self._do("tar", "--extract", "--numeric-owner", "--file", tar, "--directory", new)
             self._do("chmod", "755", new)
+            if owner:
+                self._do("chown", "--recursive", "--no-dereference", f"{owner}:", new)
             self._do("mv", new, to)
         return to
 

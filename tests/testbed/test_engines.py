@@ -41,11 +41,9 @@ def says(rank: int, size: int) -> str:
 
 @WHO
 @pytest.mark.parametrize("engine", EVERY)
-def test_program_runs_alone(
-    engine: str, as_user: bool, engines: Engines, images: Images, need: Need
-) -> None:
+def test_program_runs_alone(engine: str, as_user: bool, engines: Engines, need: Need) -> None:
     need(engine, as_user=as_user)
-    inside = Inside(images.folder("bookworm"), as_user=as_user)
+    inside = Inside(engines.image("bookworm", engine, as_user=as_user), as_user=as_user)
     done = engines.run(engines.words(engine, inside, HELLO, "3"), as_user=as_user)
     assert done.code == 3, done.text()
     assert says(0, 1) + "4.1.4" in done.text()
@@ -71,7 +69,7 @@ def test_program_runs_from_an_oci_archive(engines: Engines, images: Images, need
     name = loaded.text().rpartition("Loaded image: ")[2].split()[0]
     words = engines.words("podman", Inside(Path("/")), "sh", "-c", f"ls /opt/*; {HELLO}")
     start = words.index("--rootfs")
-    done = engines.run([*words[:start], name, *words[start + 2 :]])
+    done = engines.run([*words[:start], name, *words[start + 2 :]], limit_s=300)
     assert done.ok, done.text()
     assert says(0, 1) + "4.1.4" in done.text()
     assert "/opt/emptied:\nnew\n" in done.text()
@@ -81,10 +79,11 @@ def test_program_runs_from_an_oci_archive(engines: Engines, images: Images, need
 @WHO
 @pytest.mark.parametrize("engine", EVERY)
 def test_ranks_of_this_machines_mpirun_are_one_world(
-    engine: str, as_user: bool, engines: Engines, images: Images, need: Need
+    engine: str, as_user: bool, engines: Engines, need: Need
 ) -> None:
     need(engine, as_user=as_user)
-    image = images.folder(OWN_IMAGE.get(rootfs.own_suite(), "bookworm"))
+    name = OWN_IMAGE.get(rootfs.own_suite(), "bookworm")
+    image = engines.image(name, engine, as_user=as_user)
     words = engines.words(engine, Inside(image, as_user=as_user), HELLO)
     done = engines.run(mpirun(*words), as_user=as_user, env=LAUNCH)
     assert done.ok, done.text()
@@ -94,7 +93,7 @@ def test_ranks_of_this_machines_mpirun_are_one_world(
 @WHO
 @pytest.mark.parametrize("engine", EVERY)
 def test_binds_and_environment_arrive(
-    engine: str, as_user: bool, engines: Engines, images: Images, need: Need, tmp_path: Path
+    engine: str, as_user: bool, engines: Engines, need: Need
 ) -> None:
     """A file over a file, and a folder in a folder, whose names are not plain words."""
     need(engine, as_user=as_user)
@@ -105,11 +104,12 @@ def test_binds_and_environment_arrive(
     file.write_text("a bound file\n", encoding="utf-8")
     binds = (Bind(file, "/etc/debian_version"), Bind(outer, "/opt"), Bind(inner, "/opt/sub", True))
     value = "$HOME 'b' c"
-    inside = Inside(images.folder("bookworm"), binds, (("VALUE", value),), as_user=as_user)
+    image = engines.image("bookworm", engine, as_user=as_user)
+    inside = Inside(image, binds, (("VALUE", value),), as_user=as_user)
     script = 'cat /etc/debian_version; echo "$VALUE"; echo made >/opt/sub/made'
     done = engines.run(engines.words(engine, inside, "sh", "-c", script), as_user=as_user)
     assert done.ok, done.text()
-    assert done.text() == f"a bound file\n{value}\n"
+    assert done.stdout.decode() == f"a bound file\n{value}\n", done.text()
     assert (inner / "made").read_text(encoding="utf-8") == "made\n"
 
 
@@ -124,7 +124,9 @@ def test_ranks_can_share_a_user_namespace(
     seen = []
     for shared in (False, True):
         inside = Inside(image, as_user=as_user, shared=shared)
-        words = engines.words(engine, inside, "readlink", "/proc/self/ns/user")
+        # The program keeps the ranks together: a rank cannot join one that has ended.
+        script = f"readlink /proc/self/ns/user; exec {HELLO}"
+        words = engines.words(engine, inside, "sh", "-c", script)
         done = engines.run(mpirun(*words), as_user=as_user, env=LAUNCH)
         assert done.ok, done.text()
         seen.append(len({line for line in done.text().splitlines() if line.startswith("user:")}))
