@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpigraft import witness
 from mpigraft.model import Layout, Level, MappedLibrary, RankRecord
 from mpigraft.prove import check_witness, judge, read_witness
 from mpigraft.witness import LIBMPI, UNREAD, libmpis
@@ -103,6 +104,19 @@ def test_two_libmpis_are_an_error_in_one_rank_and_in_two() -> None:
     assert codes(mapping(RIGHT, other)) == ["libmpi-several"]
     first, second = mapping(RIGHT)
     assert codes((first, replace(second, libraries=(other,)))) == ["libmpi-several"]
+
+
+def test_a_library_of_an_image_is_one_although_each_rank_mounts_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = "/usr/lib/libmpi.so.40"
+    monkeypatch.setattr(witness, "due_library", lambda _: MappedLibrary(path, 0, 0))
+    first, second = mapping(MappedLibrary(path, 40, 7))
+    second = replace(second, libraries=(MappedLibrary(path, 41, 7),))
+    assert codes((first, second)) == []
+    other = replace(second, libraries=(MappedLibrary("/opt/libmpi.so.40", 41, 7),))
+    assert codes((first, other)) == ["libmpi-several"]
+    assert codes((replace(first, libraries=other.libraries), other)) == ["libmpi-other"]
 
 
 def test_other_libraries_are_no_concern() -> None:
