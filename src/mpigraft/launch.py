@@ -77,11 +77,7 @@ def prepare(
         *(transport.probe_env if probe else ()),
     ]
     rows += _witness_rows(rows, natives, grafts.inside(plan, witness) if plan else witness)
-    parent = os.getpid() if parent is None else parent
-    guard = (
-        str(natives.guard), "--limit", f"{limit_s:g}", "--grace", f"{grace_s:g}",
-        "--parent", str(parent), "--",
-    )  # fmt: skip
+    guard = _guard(natives, limit_s, grace_s, os.getpid() if parent is None else parent)
     words = tuple(kind.words(launcher, mpi, layout, crowded=crowded))
     start = env.base(environ) if inherited is None else inherited
     inside = mpi.source == IN_GUEST  # it has a launcher of its own, which nothing outside can run
@@ -97,6 +93,11 @@ def prepare(
         limit_s=limit_s,
         witness=witness,
     )
+
+
+def _guard(natives: Natives, limit_s: float, grace_s: float, parent: int) -> tuple[str, ...]:
+    times = ("--limit", f"{limit_s:g}", "--grace", f"{grace_s:g}")
+    return (str(natives.guard), *times, "--parent", str(parent), "--")
 
 
 def _layers(

@@ -25,7 +25,12 @@ MOST_RANKS = 1_000_000
 
 def command(
     program: Annotated[
-        list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]...", show_default=False)
+        list[str],
+        typer.Argument(
+            metavar="PROGRAM",
+            help="With its arguments; options of this command end before it, or at --.",
+            show_default=False,
+        ),
     ],
     image: Annotated[
         str | None,
