@@ -22,9 +22,12 @@ def as_elf(
     rpath: str | None = None,
     soname: str = "",
     renamed: Mapping[str, str] | None = None,
+    symbols: Mapping[str, str] | None = None,
 ) -> Elf:
-    """The facts of `library`: as it is, or with another name, search path, soname, needed names."""
+    """The facts of `library`: as it is, or with another name, search path, soname, names that it
+    needs, names of symbols."""
     names = dict(renamed or {})
+    others = dict(symbols or {})
     nodes = {node: library for library, node, _ in library.needs}
     facts = Elf(
         name=name or library.path,
@@ -42,14 +45,19 @@ def as_elf(
         version_defs=library.defines,
     )
     # Both are computed once from the file where there is one: here they are given.
-    imported = tuple(_symbol(text, nodes, names) for text in library.imported)
+    imported = tuple(_symbol(text, nodes, names, others) for text in library.imported)
     facts.__dict__["imported"] = imported
-    facts.__dict__["exported"] = tuple(_symbol(text, {}, names) for text in library.exported)
+    facts.__dict__["exported"] = tuple(
+        _symbol(text, {}, names, others) for text in library.exported
+    )
     return facts
 
 
-def _symbol(text: str, nodes: Mapping[str, str], names: Mapping[str, str]) -> Symbol:
-    name, _, version = text.partition("@")
+def _symbol(
+    text: str, nodes: Mapping[str, str], names: Mapping[str, str], others: Mapping[str, str]
+) -> Symbol:
+    old, _, version = text.partition("@")
+    name = others.get(old, old)
     node = version.removeprefix("@") or None
     of = nodes.get(node or "")
     library = names.get(of, of) if of else None

@@ -108,7 +108,7 @@ def _fill(new: Path, copies: tuple[Copy, ...]) -> None:
     for copy in copies:
         target = new / copy.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        same = (copy.digest, copy.edit, copy.rpath, copy.soname, copy.renamed)
+        same = (copy.digest, copy.edit, copy.rpath, copy.soname, copy.renamed, copy.symbols)
         if copy.edit and same in done:
             os.link(done[same], target)
             continue
@@ -146,7 +146,12 @@ def _edit(copy: Copy, target: Path) -> None:
         words += ["--set-soname", copy.soname]
     for old, new in copy.renamed:
         words += ["--replace-needed", old, new]
-    done = run([*words, str(target)], limit_s=EDIT_LIMIT_S)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="surrogateescape") as names:
+        if copy.symbols:
+            names.writelines(f"{old} {new}\n" for old, new in copy.symbols)
+            names.flush()
+            words += ["--rename-dynamic-symbols", names.name]
+        done = run([*words, str(target)], limit_s=EDIT_LIMIT_S)
     if not done.ok:
         raise LaunchFailed(
             f"patchelf could not edit a copy of {copy.source}: {done.text().strip()}",

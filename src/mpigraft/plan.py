@@ -80,7 +80,9 @@ def plan(
         "replace": injection.replace,
         "engine": engine,
         "place": injection.place,
-        "copies": [[c.name, c.digest, c.edit, c.rpath, c.soname, c.renamed] for c in copies],
+        "copies": [
+            [c.name, c.digest, c.edit, c.rpath, c.soname, c.renamed, c.symbols] for c in copies
+        ],
         "binds": over,
         "devices": devices,
         "environment": environment,

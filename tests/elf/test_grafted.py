@@ -261,3 +261,17 @@ def test_neither_the_guest_nor_the_hosts_libraries_are_written_to(world: World) 
     assert ran.mpi == 2
     assert state(world.root) == before
     assert {p: s for p, s in state(world.host).items() if ".so." in p} == libraries
+
+
+def test_unversioned_names_of_a_private_copy_are_its_own(world: World) -> None:
+    """Both sides' libraries define `dep`, without versions, and each lacks what the other needs."""
+    theirs = world.guest("libdep.so.1", "int dep(void) { return 1; } int old(void) { return 0; }")
+    calls = "int dep(void); int {0}(void); int {1}(void) {{ return dep() + {0}(); }}"
+    user = world.guest("libuser.so.1", calls.format("old", "user"), needs=[theirs])
+    own = world.guest("libmpi.so.40", DEP.format(name="MPI_Init", value=0))
+    world.app(own, user)
+    ours = world.ours("libdep.so.1", "int dep(void) { return 2; } int new(void) { return 0; }")
+    libmpi = world.ours("libmpi.so.40", calls.format("new", "MPI_Init"), needs=[ours])
+    found, ran = grafted(world, libmpi)
+    assert choices(found)["libdep.so.1"] is Choice.PRIVATE
+    assert (ran.user, ran.mpi) == (1, 2)

@@ -205,6 +205,7 @@ def _copies(growth: Growth) -> tuple[Copy, ...]:
             rpath="" if library.role is Role.LIBC else growth.lib,
             soname=growth.soname(library) if growth.private(library.soname) else "",
             renamed=growth.renamed(library),
+            symbols=() if library.role is Role.LIBC else growth.symbols(library),
         )
         for name, library in sorted(found.items())
     )

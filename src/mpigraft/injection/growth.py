@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from pathlib import PurePosixPath
 
 from mpigraft.abi import binding_of
 from mpigraft.injection.values import Choice
-from mpigraft.injection.view import PRIVATE, Loaded, View, name_of, names_of
+from mpigraft.injection.view import PRIVATE, Loaded, View, name_of
 from mpigraft.linking import Unbound
 from mpigraft.model import AbiObject, Replace, Role
 
@@ -155,10 +154,6 @@ class Growth(View):
     def exported(self, path: str) -> set[str]:
         return {symbol.name for symbol in self.guest.root.elf(path).exported}
 
-    @cached_property
-    def homes(self) -> dict[str, set[str]]:
-        return names_of(self.abi.objects)
-
     def providers(self, loose: Unbound) -> Iterator[str]:
         for name in self.homes[plain(loose)]:
             library = self.offered.get(name)
@@ -201,5 +196,5 @@ def _paths(name: str, loaded: Iterable[Loaded]) -> set[str]:
 
 
 def plain(loose: Unbound) -> str:
-    """The symbol without its version."""
-    return loose.symbol.partition("@")[0]
+    """The symbol without its version, as it is called at home."""
+    return loose.symbol.partition("@")[0].removeprefix(PRIVATE)

@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
+from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -122,16 +123,16 @@ class View:
 
     def elf(self, library: AbiObject) -> Elf:
         """The facts of the copy. Those of glibc go in as they are."""
-        soname, renamed = self.soname(library), self.renamed(library)
-        key = (library.path, soname, renamed)
+        key = (library.path, tuple(self.privates()))
         if key not in self._facts:
             libc = library.role is Role.LIBC
             self._facts[key] = as_elf(
                 library,
                 name=f"{self.place}/{self.name_of(library)}",
                 rpath=None if libc else self.lib,
-                soname=soname,
-                renamed=dict(renamed),
+                soname=self.soname(library),
+                renamed=dict(self.renamed(library)),
+                symbols=dict(self.symbols(library)),
             )
         return self._facts[key]
 
@@ -155,6 +156,9 @@ class View:
     def private(self, name: str) -> bool:
         return self.choice.get(name) is Choice.PRIVATE
 
+    def privates(self) -> list[str]:
+        return [name for name in self.choice if self.private(name)]
+
     def file_name(self, name: str) -> str:
         return f"{PRIVATE}{name}" if self.private(name) else name
 
@@ -164,6 +168,28 @@ class View:
     def renamed(self, library: AbiObject) -> tuple[tuple[str, str], ...]:
         """(old, new) of what it needs that has a private copy."""
         return tuple((n, self.file_name(n)) for n in library.needed if self.private(n))
+
+    def symbols(self, library: AbiObject) -> tuple[tuple[str, str], ...]:
+        """(old, new) of what is a private copy's alone. The loader looks for a symbol by its name
+        in all that is loaded, so a library under another name would still serve the guest's, or
+        be served by it: they have to differ in their symbols too."""
+        found: set[str] = set()
+        for name in self.privates():
+            own = self.alone(name)
+            if name == library.soname or name in library.needed:
+                found |= own
+            else:
+                found |= own & {symbol.partition("@")[0] for symbol in library.imported}
+        return tuple((symbol, f"{PRIVATE}{symbol}") for symbol in sorted(found))
+
+    def alone(self, name: str) -> set[str]:
+        """Symbols that this library of the host defines and no other does."""
+        symbols = {symbol.partition("@")[0] for symbol in self.offered[name].exported}
+        return {symbol for symbol in symbols if self.homes[symbol] == {name}}
+
+    @cached_property
+    def homes(self) -> dict[str, set[str]]:
+        return names_of(self.abi.objects)
 
 
 def name_of(row: Resolved) -> str:

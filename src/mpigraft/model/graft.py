@@ -149,6 +149,7 @@ class Copy:
     rpath: str = ""  # DT_RPATH; absolute folders as ranks see them
     soname: str = ""  # another DT_SONAME; empty keeps it
     renamed: tuple[tuple[str, str], ...] = ()  # DT_NEEDED: (old, new)
+    symbols: tuple[tuple[str, str], ...] = ()  # dynamic symbols: (old, new)
 
 
 @dataclass(frozen=True, slots=True)
