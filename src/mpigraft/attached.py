@@ -24,6 +24,7 @@ PASSED = frozenset(
 )
 ENDING = PASSED - {signal.SIGUSR1, signal.SIGUSR2}
 GRACE_S = 2.0  # for a job that `look` has ended, between SIGTERM and SIGKILL
+IDLE_S = 3600.0  # nothing to look at: whoever computes here is not disturbed
 FIRST_LOOK_S, LAST_LOOK_S = 0.02, 1.0  # looks become rarer: by half each time
 
 GO_ON, SEEN, END = range(3)  # what `look` answers: look again, look no more, end the job
@@ -72,7 +73,7 @@ def _wait(pid: int, watched: frozenset[int], look: Callable[[], int]) -> int:
     pause, asked, deadline = FIRST_LOOK_S, 0, float("inf")
     looking = True
     while True:
-        left = min(pause if looking else LAST_LOOK_S, max(0.0, deadline - time.monotonic()))
+        left = min(pause if looking else IDLE_S, max(0.0, deadline - time.monotonic()))
         came = signal.sigtimedwait(watched, left)
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:

@@ -7,12 +7,12 @@ and an MPI whose libmpi it would not get is refused before anything starts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft import configure, env, fast, graft
+from mpigraft import configure, engines, env, fast, graft, launch
 from mpigraft.elf import ElfError
-from mpigraft.errors import AnswerIsNo, MissingError
+from mpigraft.errors import AnswerIsNo, MissingError, MpigraftError, UsageError
 from mpigraft.guest import Guest, mpi_of
 from mpigraft.model import EnvRow, Family, GraftPlan, Machine, MpiInstall, Replace, Scope
 from mpigraft.passing import Passed
@@ -80,11 +80,27 @@ def for_guest(wish: str, machine: Machine, guest: Guest, wanted: graft.Wanted) -
     refused: list[AnswerIsNo] = []
     for mpi in usable:
         try:
-            plan = graft.planned(guest, mpi, machine, wanted)
+            plan = _startable(guest, mpi, machine, wanted)
         except AnswerIsNo as no:
             refused.append(no)
         else:
             return Choice(mpi, f"default: the first that fits, {family or 'any'} first", plan=plan)
+    raise refused[0]
+
+
+def _startable(guest: Guest, mpi: MpiInstall, machine: Machine, wanted: graft.Wanted) -> GraftPlan:
+    """The plan for the engine that was asked for, else for the first that can say it: without an
+    engine, for instance, nothing goes over a library that the program's own RPATH leads to."""
+    names = (wanted.engine,) if wanted.engine else engines.DEFAULTS[guest.label.kind]
+    refused: list[MpigraftError] = []
+    for name in names:
+        try:
+            plan = graft.planned(guest, mpi, machine, replace(wanted, engine=name))
+            engines.ENGINES[name].words(plan, launch.seat_of(plan, 1, Path.cwd()))
+        except (UsageError, MissingError) as error:
+            refused.append(error)
+        else:
+            return plan
     raise refused[0]
 
 
