@@ -24,6 +24,7 @@ from mpigraft.model import (
 from tests.unit.builders import a_machine, an_mpi
 from tests.unit.checked import (
     C_SYMBOLS,
+    LIB,
     a_guest,
     a_program,
     an_abi,
@@ -137,6 +138,30 @@ def test_a_plugin_that_the_host_cannot_open_either_is_no_news() -> None:
     assert finding(fit, "plugins-closed-at-home").evidence == (
         "libcxi-fi.so needs libze_loader.so.1",
     )
+
+
+def ucx_guest(*modules: str) -> Guest:
+    """An image with an MPICH of its own over a UCX of its own."""
+    uses = library("libmpi.so.12", exported=C_SYMBOLS, needed=("libucs.so.0", "libc.so.6"))
+    beside = [library(name, path=f"{LIB}/ucx/{name}") for name in modules]
+    return a_guest(a_program(["libmpi.so.12"]), uses, library("libucs.so.0"), *beside)
+
+
+@pytest.mark.parametrize("modules", [(), ("libuct_cma.so.0",)])
+def test_the_hosts_ucx_opens_the_modules_beside_the_file_that_it_lies_over(
+    modules: tuple[str, ...],
+) -> None:
+    """Seen: UCX 1.20 over Debian's 1.13 ends in uct_tl_register."""
+    abi = an_abi("mpich@5.0.2", library("libucs.so.0"), needed=("libucs.so.0", "libc.so.6"))
+    mpich = own(Family.MPICH, "4.0.2")
+    fit = verdict(ucx_guest(*modules), abi, own=mpich, replace=Replace.LIBFABRIC)
+    assert fit.ok is not bool(modules)
+    assert ("modules-mixed" in codes(fit)) is bool(modules)
+    if modules:
+        assert finding(fit, "modules-mixed").level is Level.ERROR
+        assert finding(fit, "modules-mixed").evidence == (f"{LIB}/ucx/libuct_cma.so.0",)
+    whole = verdict(ucx_guest(*modules), abi, own=mpich)
+    assert "modules-mixed" not in codes(whole)
 
 
 # ------------------------------------------------------------------ network

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from mpigraft.check.case import Case, base, count, part, some
 from mpigraft.model import AbiObject, Finding, Level, Part, Role
 from mpigraft.resolve import Rule
+from mpigraft.root import RootError
 
+UCS, MAX_UCS = "libucs.so.0", 1 << 26  # bytes; 1.20 has half a MiB
 SAID = {
     "host": ("the host's is taken", "host-over-guest"),
     "guest": ("the guest's serves both", "guest-serves"),
@@ -64,7 +68,9 @@ def plugins(case: Case) -> Part:
     opened = {base(o.path): o for o in case.abi.objects if o.opened and o.role in goes}
     at_home = {name for name, plugin in opened.items() if _lacking(case, plugin)}
     here = {name: why for name, why in _shut(case).items() if name not in at_home}
-    findings = [_closed(here, len(opened))] if here else []
+    findings = [*_strange_modules(case)]
+    if here:
+        findings.append(_closed(here, len(opened)))
     if at_home:
         findings.append(_closed_at_home(case, opened, at_home))
     fine = f"all {count(len(opened) - len(at_home), 'plugin')} of the host's can be opened"
@@ -79,6 +85,46 @@ def _shut(case: Case) -> dict[str, str]:
             if r.rule is Rule.OPENED and r.problem and case.ours(r.name):
                 found.setdefault(base(r.name), r.problem)
     return found
+
+
+def _strange_modules(case: Case) -> Iterator[Finding]:
+    """UCX opens the modules beside the path at which it is loaded, before those that it is told
+    of: with the host's laid over the guest's file, the guest's modules.
+
+    Source: ucx src/ucs/sys/module.c, ucs_module_loader_add_dl_dir; seen with 1.20 over 1.13.
+    """
+    over = {bind.target for bind in case.injection.binds}
+    found: dict[str, None] = {}
+    for r in (r for one in case.injection.programs for r in one.after):
+        laid_over = r.elf is not None and case.ours(r.elf.name) and not case.ours(r.path)
+        if not laid_over or r.soname != UCS or _same(case, str(r.path)):
+            continue
+        folder = f"{PurePosixPath(str(r.path)).parent}/ucx"
+        for name in case.guest.root.names(folder):
+            entry = case.guest.root.find(f"{folder}/{name}")
+            covered = entry and {entry.path, *map(str, PurePosixPath(entry.path).parents)} & over
+            if entry and entry.kind == "file" and ".so" in name and not covered:
+                found[entry.path] = None
+    if found:
+        yield Finding(
+            Level.ERROR,
+            "modules-mixed",
+            f"the host's UCX would open the guest's modules: {some(map(base, found))}",
+            "a module registers itself in structures that change between releases: MPI_Init ends "
+            "by a signal",
+            "--replace mpi leaves the guest's UCX alone; or remove the folder of its modules from "
+            "the image",
+            tuple(found),
+        )
+
+
+def _same(case: Case, path: str) -> bool:
+    """Whether the guest's own file there is the host's libucs, byte for byte."""
+    ours = next((o.digest for o in case.abi.objects if o.soname == UCS), "")
+    try:
+        return hashlib.sha256(case.guest.root.read(path, MAX_UCS)).hexdigest() == ours
+    except RootError:
+        return False
 
 
 def _lacking(case: Case, plugin: AbiObject) -> list[str]:
