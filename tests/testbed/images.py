@@ -103,10 +103,9 @@ class Images:
     def tar(self, name: str) -> Path:
         """The root as a tar, owners and all."""
         image = IMAGES[name]
-        programs = None if image.architecture else self._programs(image.suite)
         made_by = recipe(repr(image), repr(RECIPE), *self._sources())
         made = self.cache / f"image-{name}.tar"
-        return kept(made, made_by, lambda new: self._make(image, programs, new))
+        return kept(made, made_by, lambda new: self._make(image, new))
 
     def folder(self, name: str, owner: str = "") -> Path:
         """The root unpacked, once a session: not to be written to. Its files are of the users
@@ -198,16 +197,16 @@ class Images:
             finally:
                 root.close()
 
-    def _make(self, image: Image, programs: Path | None, new: Path) -> None:
+    def _make(self, image: Image, new: Path) -> None:
+        if image.architecture:
+            self._make_foreign(image, new)
+            return
+        programs = self._programs(image.suite)
         with tempfile.TemporaryDirectory(dir=self.stage) as scratch:
-            if programs:
-                self._do("tar", "--extract", "--file", programs, "--directory", scratch)
-                options = [f"--customize-hook={line}" for line in _hooks(image, Path(scratch))]
-                rootfs.bootstrap(
-                    image.suite, new, ",".join(image.packages), self.as_root, *SMALL, *options
-                )
-            else:
-                self._make_foreign(image, new)
+            self._do("tar", "--extract", "--file", programs, "--directory", scratch)
+            options = [f"--customize-hook={line}" for line in _hooks(image, Path(scratch))]
+            include = ",".join(image.packages)
+            rootfs.bootstrap(image.suite, new, include, self.as_root, *SMALL, *options)
 
     def _make_foreign(self, image: Image, new: Path) -> None:
         """Packages of another architecture, extracted: their scripts would have to run there.
