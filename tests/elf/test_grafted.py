@@ -19,16 +19,21 @@ import pytest
 from mpigraft import abi, elf, engines, env, grafts
 from mpigraft.guest import examine
 from mpigraft.injection import Choice, Injection, inject
+from mpigraft.knowledge.sonames import role_of
 from mpigraft.launch import seat_of
-from mpigraft.model import MpiAbi, Replace
+from mpigraft.model import MpiAbi, Replace, Role
 from mpigraft.natives import Natives
 from mpigraft.plan import plan
-from mpigraft.run import run
+from mpigraft.resolve import closure
+from mpigraft.run import Completed, run
 from tests.elf.elf_builders import compiled, program
-from tests.elf.guest_roots import libraries_of, small_root
+from tests.elf.guest_roots import LOADER, libraries_of, patched, small_root
 from tests.unit.builders import an_mpi
 from tests.unit.worlds import PLACE, choices
 
+HOST_LIBC = next(
+    Path(r.path) for r in closure("/bin/true", environment={}) if r.name == "libc.so.6" and r.path
+)
 PROGRAM = r"""
 #include <stdio.h>
 #include <string.h>
@@ -109,8 +114,12 @@ def world(tmp_path: Path) -> World:
 
 
 def mpi_of(world: World, libmpi: Path) -> MpiAbi:
-    """That library and all beside it, as `abi.of` would have them."""
+    """That library and all beside it, as `abi.of` would have them, with this machine's glibc."""
     files = [libmpi, *(f for f in sorted(world.host.glob("*.so.*")) if f != libmpi)]
+    files += [
+        HOST_LIBC.parent / f.name for f in world.lib.glob("*") if role_of(f.name) is Role.LIBC
+    ]
+    files.append(Path(LOADER))
     objects = tuple(abi._object(f, elf.read(f), None) for f in files if f.suffix != ".map")
     identity = "mpich@5.0.2" if libmpi.name.endswith("12") else "openmpi@5.0.11"
     return MpiAbi(an_mpi(identity), objects)
@@ -125,9 +134,20 @@ class Ran:
 
 def grafted(world: World, libmpi: Path) -> tuple[Injection, Ran]:
     """What was decided, and what the program then does in bubblewrap."""
+    found, done = started(world, libmpi)
+    assert done.ok, done.text()
+    text = done.text()
+    maps = {m[2]: m[1] for m in re.finditer(r"map \S+ \S+ \S+ (\S+ \d+) +(\S+)", text)}
+    user, mpi = re.search(r"user (\d+)", text), re.search(r"mpi (\d+)", text)
+    assert user
+    assert mpi
+    return found, Ran(int(user[1]), int(mpi[1]), maps)
+
+
+def started(world: World, libmpi: Path, *, glibc: bool = True) -> tuple[Injection, Completed]:
     guest = examine(str(world.root), ["/opt/app"])
     facts = mpi_of(world, libmpi)
-    found = inject(guest, facts, replace=Replace.MPI, place=PLACE)
+    found = inject(guest, facts, replace=Replace.MPI, place=PLACE, glibc=glibc)
     bench = program(world.host / "bench", needs=[libmpi])
     witness = compiled(world.host / "witness.so")
     made = plan(
@@ -137,14 +157,7 @@ def grafted(world: World, libmpi: Path) -> tuple[Injection, Ran]:
     seat = seat_of(made, 1, world.host)
     words = engines.ENGINES["bwrap"].words(made, seat)
     inner = env.rank_argv(list(grafts.environment(made)), ("/opt/app",), made.guest.env_program)
-    done = run([*words, *inner], limit_s=60)
-    assert done.ok, done.text()
-    text = done.text()
-    maps = {m[2]: m[1] for m in re.finditer(r"map \S+ \S+ \S+ (\S+ \d+) +(\S+)", text)}
-    user, mpi = re.search(r"user (\d+)", text), re.search(r"mpi (\d+)", text)
-    assert user
-    assert mpi
-    return found, Ran(int(user[1]), int(mpi[1]), maps)
+    return found, run([*words, *inner], limit_s=60)
 
 
 def named(ran: Ran, name: str) -> list[str]:
@@ -275,3 +288,28 @@ def test_unversioned_names_of_a_private_copy_are_its_own(world: World) -> None:
     found, ran = grafted(world, libmpi)
     assert choices(found)["libdep.so.1"] is Choice.PRIVATE
     assert (ran.user, ran.mpi) == (1, 2)
+
+
+@pytest.mark.skipif(
+    "GLIBC_2.36" not in elf.read(HOST_LIBC).version_defs, reason="this machine's glibc is too old"
+)
+def test_the_hosts_glibc_goes_in_whole_where_the_guests_is_too_old(world: World) -> None:
+    patched(world.lib / "libc.so.6", (b"GLIBC_2.36\0", b"GLIBC_2.xx\0"))
+    user = world.guest("libuser.so.1", DEP.format(name="user", value=1))
+    own = world.guest("libmpi.so.40", DEP.format(name="MPI_Init", value=0))
+    world.app(own, user)
+    source = "unsigned arc4random(void); int MPI_Init(void) { return arc4random() ? 7 : 7; }"
+    libmpi = world.ours("libmpi.so.40", source, needs=[HOST_LIBC])
+    found, ran = grafted(world, libmpi)
+    assert found.glibc
+    assert found.glibc_lacking == ("GLIBC_2.36",)
+    assert (ran.user, ran.mpi) == (1, 7)
+    (libc,) = named(ran, "libc.so.6")
+    (loader,) = named(ran, LOADER.rpartition("/")[2])
+    assert {libc, loader} <= {bind.target for bind in found.binds}
+    kept = {str(f.stat().st_ino) for f in grafts.home().rglob("glibc/*")}
+    assert {ran.maps[libc].split()[1], ran.maps[loader].split()[1]} <= kept
+    stays, refused = started(world, libmpi, glibc=False)
+    assert not stays.glibc
+    assert not refused.ok
+    assert "GLIBC_2.36" in refused.text()
