@@ -17,6 +17,7 @@ from mpigraft.errors import AnswerIsNo, MissingError, UsageError
 from mpigraft.guest import Guest
 from mpigraft.injection import Injection, inject
 from mpigraft.knowledge import devices
+from mpigraft.knowledge.sonames import binding_of
 from mpigraft.model import Family, Fit, GraftPlan, Level, Machine, MpiInstall, Replace
 from mpigraft.natives import natives
 from mpigraft.plan import BENCH, plan
@@ -41,6 +42,7 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
     engine that cannot start such a guest; MissingError when no engine is here.
     """
     engine = chosen(on, wanted.engine)
+    _refuse_deaf(engine, mpi)
     abi, theirs = abis.of(mpi), guest.mpi_of(on)
     served = serves(on, mpi, wanted.replace)
     programs = natives(served, on.label.architecture, wanted.native_build)
@@ -50,12 +52,14 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
         replace=wanted.replace,
         place=engines.ENGINES[engine].place(on),
         glibc=wanted.glibc,
+        binds=bool(engines.ENGINES[engine].PROGRAMS),
         ours={BENCH: programs.bench} if wanted.replace is Replace.MPI else None,
         opened=dict(theirs.plugins) if theirs else None,
     )
     verdict = check.judge(on, abi, found, own=theirs, machine=machine)
     if not verdict.ok and not wanted.force:
         raise refused(verdict)
+    _refuse_unled(engine, found)
     return plan(
         on.label,
         abi,
@@ -66,6 +70,30 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
         devices=devices.binds(),
         soname=served.soname,
     )
+
+
+def _refuse_deaf(engine: str, mpi: MpiInstall) -> None:
+    if mpi.family is Family.INTEL and not engines.ENGINES[engine].KEEPS_FILES:
+        raise AnswerIsNo(
+            f"{engine} cannot start ranks of {mpi.id}",
+            why="Intel's hydra talks to its ranks through an open file, which this engine closes",
+            mend="use another engine: apptainer, charliecloud or bwrap",
+        )
+
+
+def _refuse_unled(engine: str, found: Injection) -> None:
+    """Without an engine a search path before LD_LIBRARY_PATH cannot be overcome."""
+    if engines.ENGINES[engine].PROGRAMS or found.replace is not Replace.MPI:
+        return
+    for one in found.programs:
+        for r in one.after:
+            binding = binding_of(r.name)
+            if binding and r.path and not str(r.path).startswith(f"{found.place}/"):
+                raise AnswerIsNo(
+                    f"{one.program} would load {r.path} all the same ({r.how})",
+                    why="its own search path comes first, and no engine lays the host's over it",
+                    mend="use --engine bwrap, which can",
+                )
 
 
 def serves(on: Guest, mpi: MpiInstall, what: Replace) -> MpiInstall:

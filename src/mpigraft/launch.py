@@ -66,25 +66,23 @@ def prepare(
     root = os.geteuid() == 0 if root is None else root
     cores = _own_cores() if cores is None else cores
     crowded = layout.ranks_per_node * layout.threads > cores
-    kind = LAUNCHERS[mpi.launcher_kind]
-    plan = configuration.graft
+    kind, plan = LAUNCHERS[mpi.launcher_kind], configuration.graft
+    start = env.base(environ) if inherited is None else inherited
+    inside = mpi.source == IN_GUEST  # it has a launcher of its own, which nothing outside can run
+    per_node = 1 if inside else layout.ranks_per_node
+    seat = seat_of(plan, per_node, cwd, root=root, environ=start, extra=extra) if plan else None
     rows = [
         *(r for r in mpi.environment if plan is None or r.scope is not Scope.RANK),
         *kind.rows(mpi, layout, crowded=crowded, root=root),
         EnvRow("OMP_NUM_THREADS", str(layout.threads), Scope.RANK, "layout"),
-        *(grafts.environment(plan) if plan else ()),
+        *(_graft_rows(plan, seat) if plan and seat else ()),
         *transport.env,
         *(transport.probe_env if probe else ()),
     ]
     rows += _witness_rows(rows, natives, grafts.inside(plan, witness) if plan else witness)
     guard = _guard(natives, limit_s, grace_s, os.getpid() if parent is None else parent)
-    words = tuple(kind.words(launcher, mpi, layout, crowded=crowded))
-    start = env.base(environ) if inherited is None else inherited
-    inside = mpi.source == IN_GUEST  # it has a launcher of its own, which nothing outside can run
-    per_node = 1 if inside else layout.ranks_per_node
-    seat = seat_of(plan, per_node, cwd, root=root, environ=start, extra=extra) if plan else None
-    if plan and seat:
-        rows += engines.ENGINES[plan.engine].rows(plan, seat)
+    keeps = inside or plan is None or engines.ENGINES[plan.engine].KEEPS_FILES
+    words = tuple(kind.words(launcher, mpi, layout, crowded=crowded, keeps=keeps))
     environment = env.apply(start, rows, Scope.LAUNCHER, Scope.DAEMON)
     return Launch(
         argv=(*guard, *_layers(words, plan, seat, rows, environment, program, inside=inside)),
@@ -93,6 +91,11 @@ def prepare(
         limit_s=limit_s,
         witness=witness,
     )
+
+
+def _graft_rows(plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
+    """Of the graft and of its engine; a transport's come after them."""
+    return (*grafts.environment(plan), *engines.ENGINES[plan.engine].rows(plan, seat))
 
 
 def _guard(natives: Natives, limit_s: float, grace_s: float, parent: int) -> tuple[str, ...]:

@@ -40,19 +40,21 @@ def inject(
     replace: Replace,
     place: str,
     glibc: bool = True,
+    binds: bool = True,
     ours: Mapping[str, Path] | None = None,
     opened: Mapping[str, Sequence[str]] | None = None,
 ) -> Injection:
     """What of `abi` goes under `guest`, whose ranks see the graft folder at `place`.
 
     `glibc` False leaves the guest's glibc where it is, and what it lacks stays in `unmet`. The
-    answer is always a whole one: whether it is good is for `check` to say. `ours` are programs of
+    answer is always a whole one: whether it is good is for `check` to say. `binds` False: nothing
+    is laid over the guest's files, for want of an engine that can. `ours` are programs of
     ours that go in too, {name below the graft folder: file}, and are to run as the guest's do.
     `opened` is what the guest's own MPI opens by name, where that stays: {opener: paths inside}.
     Raises ElfError or RootError for a program that cannot be read.
     """
     growth = Growth(guest, abi, replace, place, ours, opened)
-    growth.allow_glibc = glibc
+    growth.allow_glibc, growth.binds = glibc and binds, binds
     before = tuple(growth.load(path, grafted=False) for path in growth.subjects)
     growth.begin(before)
     after = before

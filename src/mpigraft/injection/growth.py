@@ -11,6 +11,7 @@ from mpigraft.injection.view import PRIVATE, Loaded, View, name_of
 from mpigraft.linking import Unbound
 from mpigraft.model import AbiObject, Replace, Role
 
+UCS, MODULES = "libucs.so.0", "ucx"
 LADDER = {None: Choice.HOST, Choice.HOST: Choice.PRIVATE}  # of a library that does not satisfy
 
 
@@ -18,6 +19,7 @@ class Growth(View):
     """A view that mends itself. Every step adds something or climbs the ladder, so it ends."""
 
     allow_glibc = True
+    binds = True  # False: nothing can be laid over a file, the loader has to be led past it
     libc = False  # the host's glibc is in
 
     def begin(self, before: Sequence[Loaded]) -> None:
@@ -45,11 +47,12 @@ class Growth(View):
         self.cover(before)
 
     def asked(self, loaded: Sequence[Loaded]) -> Iterator[tuple[str, str]]:
-        """(MPI soname, who needs it) of files that are not MPI's own."""
+        """(MPI soname, who needs it) of files that stay: all but those that the host replaces."""
         for one in loaded:
             known = {r.name: name_of(r) for r in one.found}
             for name, file in one.files:
-                if not self.is_mpi(name) and not self.is_mpi(file.soname or ""):
+                own = self.is_mpi(name) or self.is_mpi(file.soname or "")
+                if not own or not (self.host_for(name) or self.host_for(file.soname or "")):
                     needed = (known.get(n, n) for n in file.needed)
                     yield from ((n, file.name) for n in needed if self.is_mpi(n))
 
@@ -98,12 +101,21 @@ class Growth(View):
             library = self.inside.get(name)
             if library is None or self.private(name):
                 continue
-            if r.path is None:
+            if r.path is None or not self.binds:
                 self.search = True
             elif not self.grafted(r.path) and (entry := self.guest.root.find(str(r.path))):
                 self.over.setdefault(entry.path, library)
                 self.guests.setdefault(name, entry.path)
+                self.cover_modules(name, PurePosixPath(r.path).parent)
         return (len(self.over), self.search) != (size, search)
+
+    def cover_modules(self, name: str, folder: PurePosixPath) -> None:
+        """UCX looks for its modules beside itself before it looks where it is told to."""
+        for plugin in self.plugins if name == UCS else ():
+            if plugin.place == MODULES:
+                path = folder / MODULES / PurePosixPath(plugin.path).name
+                if entry := self.guest.root.find(str(path)):
+                    self.over.setdefault(entry.path, plugin)
 
     def fill(self, after: Sequence[Loaded]) -> bool:
         """Put in what is not found and the host has."""

@@ -12,10 +12,17 @@ from mpigraft.model import EnvRow, Layout, MpiInstall
 
 
 class Launcher(Protocol):
-    """What a launcher's module gives. `crowded`: more ranks than cores, so nothing is bound."""
+    """What a launcher's module gives. `crowded`: more ranks than cores, so nothing is bound.
+    `keeps`: what stands between launcher and ranks hands on open files."""
 
     def words(
-        self, launcher: Path, mpi: MpiInstall, layout: Layout, *, crowded: bool
+        self,
+        launcher: Path,
+        mpi: MpiInstall,
+        layout: Layout,
+        *,
+        crowded: bool,
+        keeps: bool = True,
     ) -> list[str]: ...
 
     def rows(

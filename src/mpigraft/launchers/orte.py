@@ -10,9 +10,11 @@ from mpigraft.model import Layout, MpiInstall
 rows = prrte.rows  # the same two variables for root
 
 
-def words(launcher: Path, mpi: MpiInstall, layout: Layout, *, crowded: bool) -> list[str]:
+def words(
+    launcher: Path, mpi: MpiInstall, layout: Layout, *, crowded: bool, keeps: bool = True
+) -> list[str]:
     """As PRRTE's, but oversubscription is an option of its own."""
-    del mpi
+    del mpi, keeps
     mapping = f"ppr:{layout.ranks_per_node}:node"
     bound = layout.bind == "core" and not crowded
     if bound and layout.threads > 1:

@@ -7,10 +7,12 @@ from pathlib import Path
 from mpigraft.model import EnvRow, Layout, MpiInstall, Scope
 
 
-def words(launcher: Path, mpi: MpiInstall, layout: Layout, *, crowded: bool) -> list[str]:
+def words(
+    launcher: Path, mpi: MpiInstall, layout: Layout, *, crowded: bool, keeps: bool = True
+) -> list[str]:
     """`--map-by ppr:K:node:PE=T`: K ranks on each node, T cores for each rank. Crowded ranks are
     let onto the node by OVERSUBSCRIBE and stay unbound: --bind-to core would refuse them."""
-    del mpi
+    del mpi, keeps
     mapping = f"ppr:{layout.ranks_per_node}:node"
     bound = layout.bind == "core" and not crowded
     if bound and layout.threads > 1:
