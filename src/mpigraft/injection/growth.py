@@ -47,14 +47,17 @@ class Growth(View):
         self.cover(before)
 
     def asked(self, loaded: Sequence[Loaded]) -> Iterator[tuple[str, str]]:
-        """(MPI soname, who needs it) of files that stay: all but those that the host replaces."""
+        """(MPI soname, who needs it) of files that stay. Bindings that only the guest has stay
+        too, and get the host's libmpi; what else they need of their own MPI they have."""
         for one in loaded:
             known = {r.name: name_of(r) for r in one.found}
             for name, file in one.files:
-                own = self.is_mpi(name) or self.is_mpi(file.soname or "")
-                if not own or not (self.host_for(name) or self.host_for(file.soname or "")):
-                    needed = (known.get(n, n) for n in file.needed)
-                    yield from ((n, file.name) for n in needed if self.is_mpi(n))
+                names = [known.get(n, n) for n in file.needed]
+                wanted = [n for n in names if self.is_mpi(n)]
+                if self.is_mpi(name) or self.is_mpi(file.soname or ""):
+                    kept = not (self.host_for(name) or self.host_for(file.soname or ""))
+                    wanted = [n for n in wanted if kept and self.host_for(n)]
+                yield from ((n, file.name) for n in wanted)
 
     def is_mpi(self, name: str) -> bool:
         library = self.offered.get(name)
@@ -158,8 +161,8 @@ class Growth(View):
         for unbound in one.unbound():
             if self.grafted(unbound.by) or unbound in self.unbound:
                 continue
-            for name, path in self.guests.items():
-                library = self.offered.get(name)
+            for name, path in {**self.own, **self.guests}.items():
+                library = self.inside.get(name)
                 if library and library.role is Role.OTHER and plain(unbound) in self.exported(path):
                     yield name
 
