@@ -121,9 +121,15 @@ def test_a_compiler_that_left_no_trace_is_told_and_not_guessed() -> None:
 
 
 def test_a_host_mpi_without_fortran() -> None:
-    fit = verdict(fortran_guest(), an_abi("mpich@5.0.2"), own=own(Family.MPICH))
+    fit = verdict(fortran_guest(), an_abi("mpich@5.0.2"), own=own(Family.MPICH, "3.0.4"))
     assert {f.code for f in fit.findings if f.level is Level.ERROR} == {"fortran-absent"}
     assert f"{APP} needs libmpifort.so.12" in finding(fit, "fortran-absent").evidence
+
+
+def test_mpich_keeps_its_abi_from_3_1_on() -> None:
+    fit = verdict(fortran_guest(), an_abi("mpich@5.0.2"), own=own(Family.MPICH, "4.0.2"))
+    assert fit.ok
+    assert finding(fit, "fortran-own").level is Level.WARNING
 
 
 def openmpi_fortran(*beside: str) -> Guest:
@@ -194,6 +200,19 @@ def cxx_guest(*imported: str) -> Guest:
         exported=("_ZN3MPI4InitEv",), imported=("ompi_op_set_cxx_callback",),
     )  # fmt: skip
     return a_guest(program, old, cxx, library("libopen-pal.so.40"))
+
+
+@pytest.mark.parametrize(("version", "fits"), [("4.1.8", True), ("4.0.7", False)])
+def test_cxx_bindings_of_the_guest_are_kept_within_a_release_series(
+    version: str, fits: bool
+) -> None:
+    """Seen: bookworm's of 4.1.4 over 4.1.8, which has none, run."""
+    program = a_program(["libmpi_cxx.so.40", "libmpi.so.40"], imported=C_SYMBOLS)
+    cxx = library("libmpi_cxx.so.40", needed=("libmpi.so.40",), imported=("MPI_Init",))
+    guest = a_guest(program, library("libmpi.so.40", exported=C_SYMBOLS), cxx)
+    fit = verdict(guest, an_abi(f"openmpi@{version}"), own=own())
+    assert fit.ok is fits
+    assert finding(fit, "cxx-own" if fits else "cxx-bindings")
 
 
 def test_cxx_bindings_against_open_mpi_5() -> None:

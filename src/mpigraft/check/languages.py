@@ -10,7 +10,7 @@ from mpigraft.check.case import Case, base, count, part, some, verb
 from mpigraft.knowledge import fit
 from mpigraft.knowledge.sonames import binding_of
 from mpigraft.knowledge.table import version
-from mpigraft.model import AbiObject, Finding, Level, Part
+from mpigraft.model import AbiObject, Family, Finding, Level, Part
 
 if TYPE_CHECKING:
     from mpigraft.elf import Elf
@@ -79,8 +79,8 @@ def _absent(case: Case, absent: list[tuple[str, str]]) -> Finding:
             Level.WARNING,
             "fortran-own",
             f"{needed}, which {case.mpi} has not: the guest's own of {case.own_name} are kept",
-            "bindings and libmpi are of one release series and every symbol is there, but nobody "
-            "promises that they work together",
+            "bindings and libmpi are of one ABI and every symbol is there, but nobody promises "
+            "that they work together",
             "try the program's own tests; or take a host MPI with Fortran bindings",
             lines,
         )
@@ -99,17 +99,23 @@ def _absent(case: Case, absent: list[tuple[str, str]]) -> Finding:
 
 
 def _own_will_do(case: Case) -> bool:
-    """Whether the guest's bindings may stay over the host's libmpi: of one release series, with
-    nothing else of the guest's MPI beside the host's, and no symbol lost."""
+    """Whether the guest's bindings may stay over the host's libmpi: with nothing else of the
+    guest's MPI beside the host's, no symbol lost, and of one release series. MPICH's reach libmpi
+    by its public symbols alone, which have been one ABI since 3.1."""
     host = case.abi.mpi
     if case.own is None or case.own.family != host.family:
         return False
-    if version(case.own.version)[:2] != version(host.version)[:2]:
+    mine, theirs = version(host.version), version(case.own.version)
+    if host.family is not Family.MPICH and mine[:2] != theirs[:2]:
+        return False
+    if host.family is Family.MPICH and min(mine, theirs) < (3, 1):
         return False
     for one in case.injection.programs:
         kept = list(case.kept(one))
         files = {r.elf.name for r in kept if r.elf}
-        if not all(_is_fortran(r.soname) for r in kept) or any(u.by in files for u in one.unbound):
+        if not all(_is_fortran(r.soname) or _is_cxx(r.soname) for r in kept) or any(
+            u.by in files for u in one.unbound
+        ):
             return False
     return True
 
@@ -233,6 +239,8 @@ def cxx(case: Case) -> Part:
     lost = [u for one in case.injection.programs for u in one.unbound if CXX.match(u.symbol)]
     used = any(_is_cxx(n) for one in case.injection.programs for n in case.bindings(one))
     fine = f"{case.mpi} has them" if used else "no C++ bindings of MPI are used"
+    if absent and not lost and _own_will_do(case):
+        return part("cxx", fine, [_own_cxx(case, absent)])
     if absent:
         return part("cxx", fine, [_gone(case, absent, lost)])
     return part("cxx", fine, [_unbound(case, lost, "cxx-symbols", "C++")] if lost else ())
@@ -241,6 +249,19 @@ def cxx(case: Case) -> Part:
 def _is_cxx(name: str) -> bool:
     binding = binding_of(name)
     return binding is not None and binding.language == "cxx"
+
+
+def _own_cxx(case: Case, absent: list[tuple[str, str]]) -> Finding:
+    return Finding(
+        Level.WARNING,
+        "cxx-own",
+        f"{absent[0][0]}, MPI's C++ bindings, stays the guest's: {case.mpi} has none",
+        "it is of the same release series and every symbol is there, but nobody promises that the "
+        "two work together",
+        "build the program without them (-DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX): most do not "
+        "use them",
+        tuple(f"{by} needs {name}" for name, by in absent),
+    )
 
 
 def _gone(case: Case, absent: list[tuple[str, str]], lost: list[Unbound]) -> Finding:
