@@ -22,7 +22,8 @@ BASE = (
     "HOSTNAME", "XDG_RUNTIME_DIR", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
 )  # fmt: skip
-BASE_PREFIXES = ("SLURM_", "PBS_", "FLUX_", "PALS_")  # no PMI: a launcher makes its own
+# No PMI: a launcher makes its own. podman finds its settings by CONTAINERS_*.
+BASE_PREFIXES = ("SLURM_", "PBS_", "FLUX_", "PALS_", "CONTAINERS_")
 
 SHOWN_PREFIXES = (
     "OMPI_", "OPAL_", "PRTE_", "PMIX_MCA_", "MPIR_", "MPICH_", "MPIEXEC_", "I_MPI_", "FI_",

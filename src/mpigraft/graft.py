@@ -7,6 +7,7 @@ others say too.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from pathlib import Path
@@ -18,7 +19,17 @@ from mpigraft.guest import Guest
 from mpigraft.injection import Injection, inject
 from mpigraft.knowledge import devices
 from mpigraft.knowledge.sonames import binding_of
-from mpigraft.model import Family, Fit, GraftPlan, Level, Machine, MpiInstall, Replace
+from mpigraft.model import (
+    Family,
+    Finding,
+    Fit,
+    GraftPlan,
+    Level,
+    Machine,
+    MpiInstall,
+    Part,
+    Replace,
+)
 from mpigraft.natives import natives
 from mpigraft.plan import BENCH, plan
 from mpigraft.sources.install import abi_of
@@ -42,7 +53,6 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
     engine that cannot start such a guest; MissingError when no engine is here.
     """
     engine = chosen(on, wanted.engine)
-    _refuse_deaf(engine, mpi)
     abi, theirs = abis.of(mpi), guest.mpi_of(on)
     served = serves(on, mpi, wanted.replace)
     programs = natives(served, on.label.architecture, wanted.native_build)
@@ -57,9 +67,10 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
         opened=dict(theirs.plugins) if theirs else None,
     )
     verdict = check.judge(on, abi, found, own=theirs, machine=machine)
+    parts = (*verdict.parts, _engine_part(engine, mpi, found))
+    verdict = with_fields(verdict, parts=parts)
     if not verdict.ok and not wanted.force:
         raise refused(verdict)
-    _refuse_unled(engine, found)
     return plan(
         on.label,
         abi,
@@ -72,27 +83,37 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
     )
 
 
-def _refuse_deaf(engine: str, mpi: MpiInstall) -> None:
+def _engine_part(engine: str, mpi: MpiInstall, found: Injection) -> Part:
+    """What this engine cannot do for this pair; a part of the verdict like any other."""
+    wrong = [*_deaf(engine, mpi), *_unled(engine, found)]
+    said = wrong[0].seen if wrong else f"{engine} can start it"
+    return Part("engine", Level.ERROR if wrong else Level.INFO, said, tuple(wrong))
+
+
+def _deaf(engine: str, mpi: MpiInstall) -> Iterator[Finding]:
     if mpi.family is Family.INTEL and not engines.ENGINES[engine].KEEPS_FILES:
-        raise AnswerIsNo(
+        yield Finding(
+            Level.ERROR,
+            "engine-closes-files",
             f"{engine} cannot start ranks of {mpi.id}",
-            why="Intel's hydra talks to its ranks through an open file, which this engine closes",
-            mend="use another engine: apptainer, charliecloud or bwrap",
+            "Intel's hydra talks to its ranks through an open file, which this engine closes",
+            "use another engine: apptainer, charliecloud or bwrap",
         )
 
 
-def _refuse_unled(engine: str, found: Injection) -> None:
+def _unled(engine: str, found: Injection) -> Iterator[Finding]:
     """Without an engine a search path before LD_LIBRARY_PATH cannot be overcome."""
     if engines.ENGINES[engine].PROGRAMS or found.replace is not Replace.MPI:
         return
     for one in found.programs:
         for r in one.after:
-            binding = binding_of(r.name)
-            if binding and r.path and not str(r.path).startswith(f"{found.place}/"):
-                raise AnswerIsNo(
+            if binding_of(r.name) and r.path and not str(r.path).startswith(f"{found.place}/"):
+                yield Finding(
+                    Level.ERROR,
+                    "engine-none",
                     f"{one.program} would load {r.path} all the same ({r.how})",
-                    why="its own search path comes first, and no engine lays the host's over it",
-                    mend="use --engine bwrap, which can",
+                    "its own search path comes first, and no engine lays the host's over it",
+                    "use --engine bwrap, which can",
                 )
 
 

@@ -1,0 +1,140 @@
+"""Real guests under real host MPIs: what the check says is what happens.
+
+Every pair is started whatever the check says of it. One that fits has to run, one that is refused
+has to fail, and the exceptions stand in LISTED with their cause. docs/grafts.md is the outcome.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from mpigraft.model import Family
+from tests.testbed.engines import Engines
+from tests.testbed.images import Images
+from tests.testbed.pairs import Outcome, Pair, Tried, pairs, untouched
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "grafts.md"
+BEGIN, END = "<!-- made by the tests: begin -->\n", "<!-- made by the tests: end -->\n"
+LACKS = (
+    "the guest's bindings need three symbols that MPICH 5 renamed; this program calls none of them"
+)
+# Pairs of which check and run disagree, each with its cause: {part of a pair's name: cause}.
+LISTED: Mapping[str, str] = {
+    "bookworm-mpich-app/hello_mpi-mpich@5.0.2-mpi": LACKS,
+    "bookworm-mpich-app/hello_f08-mpich@5.0.2-mpi": LACKS,
+    "bookworm-mpich-app/hello_f08-intel@2021-mpi": "mpi_f08 has no ABI across families and "
+    "compilers: what this program calls happens to agree",
+    "trixie-app/hello-openmpi@5.0.11-libfabric": "UCX would open modules of another release, "
+    "which this program does not need",
+}
+
+pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
+outcomes: dict[str, Outcome] = {}
+
+
+@pytest.fixture(scope="module")
+def tried(
+    engines: Engines, mpis: Mapping[Family, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Tried]:
+    """With the engines of the tests in PATH, and grafts of their own."""
+    home = tmp_path_factory.mktemp("grafts")
+    (home / "mpi").symlink_to(next(iter(mpis.values())).parent)
+    before = dict(os.environ)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MPIGRAFT_HOME", str(home))
+        for row in engines.as_root(())[len(engines.root_words) + 2 :]:
+            name, _, value = str(row).partition("=")
+            patch.setenv(name, value)
+        patch.setenv("CONTAINERS_CONF", str(_podman(home)))
+        patch.setenv("PATH", f"{os.environ['PATH']}:{before['PATH']}")
+        yield Tried()
+
+
+def _podman(home: Path) -> Path:
+    """Settings with which podman starts here: crun wants cgroups of one kind only, and limits
+    above this machine's cannot be set."""
+    settings = home / "containers.conf"
+    settings.write_text(
+        '[containers]\ndefault_ulimits = ["nofile=1024:4096", "nproc=100:1000"]\n'
+        '[engine]\nruntime = "runc"\n'
+    )
+    return settings
+
+
+@pytest.fixture(scope="module", autouse=True)
+def guests_stay_as_they_are(images: Images) -> Iterator[None]:
+    folders = [images.folder(name) for name in ("bookworm", "bullseye")]
+    before = [untouched(folder) for folder in folders]
+    yield
+    assert [untouched(folder) for folder in folders] == before, "something wrote into a guest"
+
+
+def _image(images: Images, engines: Engines, pair: Pair) -> Path:
+    if pair.form == "sif":
+        return images.sif(pair.image, engines.apptainer)
+    return images.oci(pair.image) if pair.form == "oci" else images.folder(pair.image)
+
+
+@pytest.mark.parametrize("pair", pairs(), ids=lambda pair: pair.name)
+def test_what_the_check_says_is_what_happens(
+    pair: Pair, images: Images, engines: Engines, tried: Tried
+) -> None:
+    if reason := engines.available()[pair.engine]:
+        pytest.skip(reason)
+    if tried.host(pair.host) is None:
+        pytest.skip(f"no {pair.host} on this machine")
+    outcome = tried.outcome(pair, _image(images, engines, pair))
+    outcomes[pair.name] = outcome
+    if listed(pair):
+        assert not outcome.agrees, "it is listed as an exception and is none"
+        return
+    said = f"refused ({', '.join(outcome.refused)})" if outcome.refused else "fits"
+    assert outcome.agrees, f"check: {said}; run: {outcome.why or 'it ran'}"
+
+
+def listed(pair: Pair) -> str:
+    return next((why for part, why in LISTED.items() if part in pair.name), "")
+
+
+def test_the_table_in_the_docs_is_what_was_seen() -> None:
+    """Only where every pair could be tried: Debian 12, whose own MPIs are the table's."""
+    if len(outcomes) < len(pairs()):
+        pytest.skip(f"{len(outcomes)} of {len(pairs())} pairs were tried here")
+    table = "".join(f"{line}\n" for line in rows())
+    text = DOCUMENT.read_text(encoding="utf-8")
+    kept = re.search(f"{BEGIN}(.*?){END}", text, re.DOTALL)
+    assert kept
+    if "MPIGRAFT_WRITE_DOCS" in os.environ:
+        DOCUMENT.write_text(text.replace(kept[1], table), encoding="utf-8")
+        return
+    assert kept[1] == table, "docs/grafts.md says otherwise: MPIGRAFT_WRITE_DOCS=1 writes it anew"
+
+
+def rows() -> Iterator[str]:
+    """The table: one row for a program under a host MPI, with each engine that it was tried on."""
+    yield "| guest | program | host MPI | replaced | check | engine: outcome |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    grouped: dict[tuple[str, ...], list[Outcome]] = {}
+    for outcome in outcomes.values():
+        pair = outcome.pair
+        key = (pair.image, pair.program, pair.host, pair.replace)
+        grouped.setdefault(key, []).append(outcome)
+    for (image, program, host, what), found in sorted(grouped.items()):
+        refused = dict.fromkeys(code for o in found for code in o.refused)
+        check = f"refused: {', '.join(refused)}" if refused else "fits"
+        check += " (host's glibc goes in)" if any(o.glibc for o in found) else ""
+        ran = "; ".join(_outcome(o) for o in found)
+        yield f"| {image} | {program} | {host} | {what} | {check} | {ran} |"
+
+
+def _outcome(outcome: Outcome) -> str:
+    pair = outcome.pair
+    form = "" if pair.form == "folder" else f" ({pair.form.upper()})"
+    said = "runs" if outcome.ran else f"fails: {outcome.why}"
+    cause = f" [listed: {listed(pair)}]" if listed(pair) else ""
+    return f"{pair.engine}{form}: {said}{cause}".replace("|", "\\|")
