@@ -196,3 +196,63 @@ def test_a_library_beside_glibc_is_no_part_of_it() -> None:
     found = grafted(guest, abi)
     assert beside.path not in over(found)
     assert choices(found)["libz.so.1"] is Choice.GUEST
+
+
+# ------------------------------------------------------------------ who opens, who is who
+
+
+def after(found: Injection) -> list[str]:
+    return [str(r.path) for r in found.programs[0].after]
+
+
+def test_the_guests_plugins_are_opened_as_long_as_their_opener_is_the_guests() -> None:
+    theirs = library("libfabric.so.1", needed=("libc.so.6",))
+    own = library("libmpi.so.40", needed=("libfabric.so.1", "libc.so.6"))
+    mca = at("/opt/mca_mtl_ofi.so", "mca_mtl_ofi.so")
+    provider = at("/opt/liby-fi.so", "liby-fi.so")
+    opened = {"libmpi.so.40": (mca.path,), "libfabric.so.1": (provider.path,)}
+    found = grafted(
+        a_world(needing("libmpi.so.40"), own, theirs, mca, provider),
+        an_openmpi(host("libfabric.so.1")),
+        replace=Replace.LIBFABRIC,
+        opened=opened,
+    )
+    assert mca.path in after(found)
+    assert provider.path not in after(found)
+
+
+def test_a_provider_is_opened_by_libfabric_and_not_by_the_mpi() -> None:
+    plugin = host("libx-fi.so", opened=True, place="libfabric")
+    abi = an_openmpi(host("libfabric.so.1"), plugin)
+    found = grafted(a_world(needing("libmpi.so.40"), LIBMPI, PAL), abi, replace=Replace.LIBFABRIC)
+    assert f"{GRAFT}/libfabric/libx-fi.so" not in after(found)
+
+
+def test_one_file_under_two_names_is_loaded_once() -> None:
+    theirs = at("/opt/mpi/libmpich.so.12", "libmpich.so.12")
+    program = changed(needing("libmpich.so.12", "libmpi.so.12"), rpath="/opt/mpi")
+    found = grafted(a_world(program, theirs), an_abi("mpich@5.0.2"))
+    assert [name for name in loads(found) if name.startswith("libmpi")] == ["libmpich.so.12"]
+    assert choices(found)["libmpich.so.12"] is Choice.HOST
+
+
+def test_a_path_counts_by_the_soname_behind_it() -> None:
+    special = at("/opt/mpi/special.so", "libmpi.so.40")
+    found = grafted(a_world(needing(special.path), special), an_openmpi())
+    assert over(found) == {special.path: "lib/libmpi.so.40"}
+
+
+def test_a_name_counts_as_it_is_asked_for() -> None:
+    other = at(f"{LIB}/libother.so.1", "libopen-pal.so.80")
+    found = grafted(
+        a_world(needing("libother.so.1", "libmpi.so.40"), LIBMPI, PAL, other), an_openmpi()
+    )
+    assert other.path not in over(found)
+
+
+def test_who_needs_a_private_copy_gets_all_its_names() -> None:
+    """What it asks for weakly is not among what it has to have."""
+    theirs = library("libdep.so.1", exported=("old",))
+    found = pair(theirs, host("libdep.so.1", exported=("new", "more")), "old", "new")
+    names = (("more", "mpigraft-more"), ("new", "mpigraft-new"))
+    assert copies(found)["lib/libmpi.so.40"].symbols == names

@@ -112,6 +112,16 @@ def test_the_libmpi_is_known_where_the_guest_has_none(tmp_path: Path) -> None:
     found = inject(a_world(needing("libmpi.so.40")), abi, replace=Replace.MPI, place=PLACE)
     made = a_plan(files, injection=found)
     assert (made.libmpi, made.libmpi_copy) == (f"{PLACE}/lib/libmpi.so.40", "lib/libmpi.so.40")
+    assert environment(made)["LD_LIBRARY_PATH"] == f"{PLACE}/lib"
+
+
+def test_of_several_binds_the_libmpis_is_the_one_over_it(tmp_path: Path) -> None:
+    files = on_disk(tmp_path)
+    found = an_injection(an_abi_of(files))
+    first = replace(found.binds[0], source="{graft}/lib/libdep.so.1", target="/a/libdep.so.1")
+    made = a_plan(files, injection=replace(found, binds=(*found.binds, first)))
+    assert made.libmpi_copy == "lib/libmpi.so.40"
+    assert [bind.target for bind in made.binds] == ["/a/libdep.so.1", f"{LIB}/libmpi.so.40"]
 
 
 def test_under_the_guests_own_mpi_the_benchmarks_ask_for_its_name(tmp_path: Path) -> None:
@@ -149,7 +159,16 @@ def test_a_benchmark_that_is_no_elf_file_is_an_error(tmp_path: Path) -> None:
 
 
 def test_what_leads_to_the_hosts_files_is_dropped(tmp_path: Path) -> None:
-    found = environment(a_plan(on_disk(tmp_path)))
+    files = on_disk(tmp_path)
+    drop = EnvRow("PMIX_MCA_x", None, Scope.RANK, "x")
+    abi = an_abi_of(files)
+    made = a_plan(files, abi=replace(abi, environment=(*abi.environment, drop)))
+    found = environment(made)
+    assert len(made.environment) == len(found)  # each name once
+    assert {r.source for r in made.environment if r.name in DROPPED} == {
+        "plan", "opened.toml, openmpi",
+    }  # fmt: skip
+    assert found.pop("PMIX_MCA_x", "") is None
     assert found.pop("OPAL_PREFIX") == PLACE  # {graft} of its own row
     assert set(found) == set(DROPPED) - {"OPAL_PREFIX"}
     assert set(found.values()) == {None}
