@@ -151,24 +151,27 @@ class Tried:
         )
         ended = run(launch.argv, env=dict(launch.env), cwd=launch.cwd, limit_s=LIMIT_S + 10)
         found = prove.check_witness(configuration, Layout(), prove.read_witness(records))
-        wrong = [f.seen for f in found if f.level is Level.ERROR]
+        wrong = [f for f in found if f.level is Level.ERROR]
         if ended.ok and not wrong:
             return ""
-        return _line(ended.text()) or (wrong or [f"exit {ended.code}"])[0]
+        if any(f.code == "LCH-01" for f in wrong):
+            return "worlds of one rank each"
+        codes = [f.code for f in wrong] or [f"exit {ended.code}"]
+        return _word(ended.text()) or codes[0]
 
 
-TELLING = re.compile(
-    r"symbol lookup error|cannot open shared object|version `|not found|undefined symbol|"
-    r"MPI_Init|opal_init|Error|error|aborted|PMI"
+TELLING = (  # of a program that did not run: what is looked for, and what is said of it
+    (r"undefined symbol|symbol lookup error", "undefined symbol"),
+    (r"cannot open shared object", "library not found"),
+    (r"version `\S+' not found", "version not found"),
+    (r"opal_init|MPI_INIT|MPI_Init", "MPI_Init ends it"),
+    (r"write_line error", "no connection to its launcher"),
 )
 
 
-def _line(text: str) -> str:
-    """The line of a failed program that says most, without what differs from run to run."""
-    for line in text.splitlines():
-        if TELLING.search(line):
-            return re.sub(r"\[[^\]]*\]|\d{4,}", "", line).strip()[:100]
-    return ""
+def _word(text: str) -> str:
+    """Why a program failed, in words that are the same in every run."""
+    return next((said for pattern, said in TELLING if re.search(pattern, text)), "")
 
 
 def untouched(folder: Path) -> str:
