@@ -51,3 +51,27 @@ def need(engines: Engines) -> Need:
         pytest.skip(f"as {who}: {reason}")
 
     return check
+
+
+@pytest.fixture(scope="session")
+def outside(
+    engines: Engines, mpis: Mapping[Family, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[str, str]:
+    """Environment of a root who has the engines in PATH, the real MPIs, and no grafts yet."""
+    home = tmp_path_factory.mktemp("grafts")
+    (home / "mpi").symlink_to(next(iter(mpis.values())).parent)
+    settings = home / "containers.conf"
+    # With which podman starts here: crun wants cgroups of one kind only, and limits above this
+    # machine's cannot be set.
+    settings.write_text(
+        '[containers]\ndefault_ulimits = ["nofile=1024:4096", "nproc=100:1000"]\n'
+        '[engine]\nruntime = "runc"\n'
+    )
+    rows = (str(word) for word in engines.as_root(()))
+    clean = dict(word.split("=", 1) for word in rows if "=" in word)
+    return {
+        **clean,
+        "PATH": f"{clean['PATH']}:{os.environ['PATH']}",
+        "MPIGRAFT_HOME": str(home),
+        "CONTAINERS_CONF": str(settings),
+    }

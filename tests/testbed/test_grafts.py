@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
 from tests.testbed.engines import Engines
 from tests.testbed.images import Images
 from tests.testbed.pairs import Outcome, Pair, Tried, pairs, untouched
@@ -38,32 +37,12 @@ outcomes: dict[str, Outcome] = {}
 
 
 @pytest.fixture(scope="module")
-def tried(
-    engines: Engines, mpis: Mapping[Family, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Tried]:
+def tried(outside: Mapping[str, str]) -> Iterator[Tried]:
     """With the engines of the tests in PATH, and grafts of their own."""
-    home = tmp_path_factory.mktemp("grafts")
-    (home / "mpi").symlink_to(next(iter(mpis.values())).parent)
-    before = dict(os.environ)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MPIGRAFT_HOME", str(home))
-        for row in engines.as_root(())[len(engines.root_words) + 2 :]:
-            name, _, value = str(row).partition("=")
+        for name, value in outside.items():
             patch.setenv(name, value)
-        patch.setenv("CONTAINERS_CONF", str(_podman(home)))
-        patch.setenv("PATH", f"{os.environ['PATH']}:{before['PATH']}")
         yield Tried()
-
-
-def _podman(home: Path) -> Path:
-    """Settings with which podman starts here: crun wants cgroups of one kind only, and limits
-    above this machine's cannot be set."""
-    settings = home / "containers.conf"
-    settings.write_text(
-        '[containers]\ndefault_ulimits = ["nofile=1024:4096", "nproc=100:1000"]\n'
-        '[engine]\nruntime = "runc"\n'
-    )
-    return settings
 
 
 @pytest.fixture(scope="module", autouse=True)
