@@ -29,6 +29,7 @@ PODMAN = "podman:"
 MAX_PROGRAMS = 1000  # each is loaded on paper, with and without the graft
 MAX_OS_RELEASE = 1 << 16  # bytes
 MAX_FILE = 1 << 30  # bytes of one file of an image that has no file on this host
+MAX_LOADED = 1 << 34  # bytes of all that programs load; a file with holes claims any size
 ENV_PROGRAMS = ("/usr/bin/env", "/bin/env")
 NOTHING = Searched((), (), ())
 
@@ -220,11 +221,19 @@ def _is_program(root: Root, path: str) -> bool:
 
 
 def _digest(root: Root, subjects: Sequence[str], environment: tuple[tuple[str, str], ...]) -> str:
-    """Over the paths and contents of the files that decide on what is loaded."""
+    """Over the paths and contents of the files that decide on what is loaded. RootError for more
+    than can be read in a minute."""
     paths = set(subjects)
     for subject in subjects:
         found = own_mpi.loaded(root, subject, dict(environment))
         paths |= {str(r.path) for r in found if r.path is not None}
+    sizes = {e.identity: e for path in paths if (e := root.find(path)) is not None}
+    largest = max(sizes.values(), key=lambda entry: entry.size, default=None)
+    if largest and sum(entry.size for entry in sizes.values()) > MAX_LOADED:
+        raise RootError(
+            f"{root.name}: programs load more than {MAX_LOADED >> 30} GiB; the largest file is "
+            f"{largest.path} with {largest.size >> 30} GiB"
+        )
     rows = [(path, _content(root, path)) for path in sorted(paths)]
     return digest([rows, environment])
 

@@ -5,6 +5,7 @@ Each case runs the simulated loader over a guest and a host MPI made by hand.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -122,6 +123,28 @@ def test_an_interpreter_is_no_mpi_program_and_its_extension_is() -> None:
     assert verdict(guest, an_abi("openmpi@5.0.11"), own=own()).ok
     lacking = verdict(guest, an_abi("openmpi@5.0.11", exported=("MPI_Init",)), own=own())
     assert "needed by /opt/MPI.so" in finding(lacking, "mpi-symbols").evidence
+
+
+def modules(*paths: str, needed: Sequence[str]) -> Guest:
+    """python3 and extension modules, each for a libmpi."""
+    found = [
+        library(path.rpartition("/")[2], path=path, needed=(name,), imported=C_SYMBOLS)
+        for path, name in zip(paths, needed, strict=True)
+    ]
+    return replace(a_guest(a_program(()), OPENMPI, *found), libraries=paths)
+
+
+def test_a_package_with_a_module_for_each_abi() -> None:
+    """mpi4py's wheels are so. A module for another MPI alone, or of another package, is a no."""
+    two, host = ("libmpi.so.40", "libmpi.so.12"), an_abi("openmpi@5.0.11")
+    both = modules("/opt/m/MPI.openmpi.so", "/opt/m/MPI.mpich.so", needed=two)
+    fit = verdict(both, host, own=own())
+    assert fit.ok
+    assert finding(fit, "abi-spare").evidence == ("/opt/m/MPI.mpich.so needs libmpi.so.12",)
+    apart = modules("/opt/m/MPI.so", "/opt/n/MPI.so", needed=two)
+    assert finding(verdict(apart, host, own=own()), "abi-differs").level is Level.ERROR
+    alone = modules("/opt/m/MPI.mpich.so", needed=two[1:])
+    assert finding(verdict(alone, host, own=own()), "abi-differs").level is Level.ERROR
 
 
 def test_programs_of_our_own_are_no_part_of_the_question() -> None:

@@ -128,6 +128,14 @@ def test_the_digest_follows_what_is_loaded(image: Path) -> None:
     assert len(before) == 64
 
 
+def test_a_library_that_claims_terabytes(image: Path) -> None:
+    """A file with holes: to read it would take an hour, to look at it takes nothing."""
+    libmpi = next(image.rglob("libmpi.so.40")).resolve()
+    os.truncate(libmpi, 1 << 43)
+    with pytest.raises(UsageError, match=r"more than 16 GiB.*libmpi.* with 8192 GiB"):
+        guest.examine(str(image))
+
+
 def test_a_program_of_this_host(image: Path) -> None:
     path = program(Path.cwd() / "hello")
     found = guest.examine(str(path))

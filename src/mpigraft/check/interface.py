@@ -78,17 +78,44 @@ def _abi(case: Case) -> Iterator[Finding]:
         yield _no_program(case)
     offered = _offered(case)
     differing: dict[str, list[str]] = {}
+    spare: list[str] = []
+    twins = {_package(one.program) for one in case.injection.programs if comparable(case, one)}
     for one in case.injection.programs:
         wanted = {b.abi: name for name, b in reversed(case.bindings(one).items())}
         if not wanted:
             yield from _no_mpi(case, one)
         if len(wanted) > 1:
             yield _two_abis(one, wanted)
+        if one.program in case.guest.libraries and _package(one.program) in twins:
+            spare += [f"{one.program} needs {wanted[name]}" for name in wanted.keys() - offered]
+            continue
         for name in wanted.keys() - offered:
             differing.setdefault(name, []).append(f"{one.program} needs {wanted[name]}")
     for name, lines in differing.items():
         yield _differs(case, name, sorted(offered), tuple(lines))
+    if spare:
+        yield _spare(case, tuple(spare))
     yield from _promise(case)
+
+
+def _package(path: str) -> tuple[str, str]:
+    """Folder and module: mpi4py has MPI.openmpi.cpython-311-....so beside MPI.mpich.... and takes
+    the one whose libmpi it can open (mpi4py 4.1, _mpiabi.py)."""
+    folder, _, name = path.rpartition("/")
+    return folder, name.partition(".")[0]
+
+
+def _spare(case: Case, lines: tuple[str, ...]) -> Finding:
+    return Finding(
+        Level.WARNING,
+        "abi-spare",
+        f"{some(base(line.partition(' needs ')[0]) for line in lines)}: for another MPI; a module "
+        f"of the same name beside it is for {case.mpi}",
+        "the package chooses when it is imported, and the other one cannot run on this MPI",
+        "`mpigraft run` counts the ranks and looks at their libmpi; mpi4py is told by "
+        "MPI4PY_MPIABI, as openmpi or mpich",
+        lines,
+    )
 
 
 def _differs(case: Case, name: str, offered: list[str], lines: tuple[str, ...]) -> Finding:
