@@ -49,8 +49,10 @@ def judge(
     nothing is said of its devices. Raises ElfError for a file of the guest whose symbols cannot
     be read.
     """
-    # Programs of our own go in too, and are no part of the question.
-    theirs = [p for p in injection.programs if not p.program.startswith(f"{injection.place}/")]
+    # Programs of our own go in too, and are no part of the question unless nothing else is.
+    place = f"{injection.place}/"
+    theirs = [p for p in injection.programs if not p.program.startswith(place)]
+    theirs = theirs or list(injection.programs)
     case = Case(guest, own, abi, _only(injection, theirs), machine)
     parts = [look(case) for look in FIRST.values()]
     left = [one for one in theirs if interface.comparable(case, one)]

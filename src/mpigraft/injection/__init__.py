@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Choice", "Collision", "Injection", "Simulated", "inject"]
 
 MPI_SYMBOL = re.compile(r"P?MPIX?_|p?mpix?_|ompi_|_ZN3MPI")  # C, Fortran, Open MPI's handles, C++
+LD_CACHE = "/etc/ld.so.cache"
 MAX_STEPS = 1000
 
 
@@ -234,6 +235,9 @@ def _environment(growth: Growth) -> tuple[EnvRow, ...]:
 def _inputs(growth: Growth, loaded: Sequence[Loaded]) -> Iterator[str]:
     for library in growth.abi.objects:
         yield library.path
+    cache = growth.guest.root.find(LD_CACHE)  # a library that is installed changes it
+    if cache and cache.source:
+        yield str(cache.source)
     for one in loaded:
         paths = (one.program, *(str(r.path) for r in one.found if r.path))
         for path in paths:

@@ -31,6 +31,7 @@ STYLES = {  # green and magenta differ for every kind of colour blindness; red a
     Verdict.EQUIVALENT: "cyan",
     Verdict.INCONCLUSIVE: "dim",
 }
+GUEST = " in "  # of what was left out: a host MPI in a guest, which the check refused
 LEVELS = {Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "bold red"}
 
 Signs = Mapping[Verdict, str]
@@ -267,9 +268,13 @@ def _findings(console: Console, data: ReportData) -> None:
             head = f"{finding.level} {words.visible(finding.code)}: {words.line(finding.seen)}"
             _say(console, head, LEVELS[finding.level])
         _reason(console, why, mend)
-    if out:
-        names = ", ".join(words.visible(who) for who, _ in out)
+    here = [who for who, _ in out if GUEST not in who]
+    if here:
+        names = ", ".join(map(words.visible, here))
         _say(console, f"left out: {names} (`mpigraft discover` says why)", "dim")
+    for who, why in out:
+        if GUEST in who:
+            _say(console, f"left out: {words.visible(who)}: {words.line(why)}", "dim", indent=2)
 
 
 def _reason(console: Console, why: str, mend: str) -> None:
