@@ -13,6 +13,7 @@ from pathlib import PurePath
 from typing import Any
 
 SCHEMA = 1  # added keys keep the number, changed ones do not
+SCALARS: dict[Any, type | tuple[type, ...]] = {str: str, int: int, float: (float, int), bool: bool}
 
 
 def plain(value: Any) -> Any:
@@ -66,6 +67,8 @@ def revive(kind: Any, value: Any) -> Any:
         return make(**{name: revive(types_of[name], value[name]) for name in names})
     parts = typing.get_args(kind)
     if typing.get_origin(kind) is tuple:
+        if not isinstance(value, list | tuple):  # a text would be taken for its characters
+            raise ValueError(f"{value!r} is no list")
         if len(parts) == 2 and parts[1] is Ellipsis:
             return tuple(revive(parts[0], v) for v in value)
         return tuple(revive(p, v) for p, v in zip(parts, value, strict=True))
@@ -74,6 +77,8 @@ def revive(kind: Any, value: Any) -> Any:
         return None if value is None else revive(inner, value)
     if isinstance(kind, type) and issubclass(kind, (Enum, PurePath)):
         return kind(value)
+    if kind in SCALARS and not isinstance(value, SCALARS[kind]):
+        raise ValueError(f"{value!r} is no {kind.__name__}")
     return value
 
 

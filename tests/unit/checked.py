@@ -113,6 +113,7 @@ def a_guest(
     label = GuestLabel(
         "app.sif", GuestKind.SIF, "/images/app.sif", "d" * 64,
         next(iter(files.values())).machine, "Debian GNU/Linux 12 (bookworm)", glibc, tuple(found),
+        env_program="/usr/bin/env",
     )  # fmt: skip
     return Guest(label, root)
 

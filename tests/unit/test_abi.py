@@ -233,7 +233,7 @@ def test_no_file_and_no_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [{"soname": "../libmpi.so.40"}, {"path": "lib/libmpi.so"}, {"place": "../../etc"},
-     {"place": "/etc"}, {"digest": 7}],
+     {"place": "/etc"}, {"digest": 7}, {"exported": ("MPI_Init", 3)}, {"needed": "libc.so.6"}],
 )  # fmt: skip
 def test_a_description_cannot_lead_out_of_the_graft(tmp_path: Path, change: Any) -> None:
     facts = MpiAbi(an_mpi(), (an_object(**change),))

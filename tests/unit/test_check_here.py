@@ -13,6 +13,7 @@ from mpigraft.model import (
     Family,
     Fit,
     Gpu,
+    GuestKind,
     LauncherInfo,
     Level,
     Machine,
@@ -79,6 +80,16 @@ def test_mpich_under_open_mpis_launcher_speaks_pmix_or_is_alone() -> None:
     assert "world-of-one" in codes(deaf)
     speaks = kept(own(Family.MPICH, "4.2.0", pmi=("pmi1", "pmix")), "openmpi@5.0.11", "prrte")
     assert "world-of-one" not in codes(speaks)
+
+
+def test_an_image_without_env_cannot_start_a_rank() -> None:
+    """So are images that hold a program and its libraries alone."""
+    on = a_guest(a_program(), OPENMPI)
+    bare = changed_to(on, label=changed_to(on.label, env_program=""))
+    fit = verdict(bare, an_abi("openmpi@5.0.11"), own=own())
+    assert finding(fit, "env-absent").level is Level.ERROR
+    here = changed_to(bare, label=changed_to(bare.label, kind=GuestKind.PROGRAM))
+    assert verdict(here, an_abi("openmpi@5.0.11"), own=own()).ok
 
 
 def test_an_mpi_without_a_launcher_is_started_by_the_schedulers() -> None:

@@ -283,6 +283,13 @@ def test_charliecloud_makes_a_home_and_no_other_folder(image: Image) -> None:
     assert (row.name, bool(row.value)) == ("USER", True)
 
 
+def test_charliecloud_needs_the_folders_that_it_binds(image: Image) -> None:
+    made = plan(image.label, "charliecloud", place="/mnt")
+    (image.folder / "tmp").rmdir()
+    with pytest.raises(UsageError, match="has no /tmp"):
+        charliecloud.words(made, seat())
+
+
 def test_podman_never_writes_into_a_folder(image: Image) -> None:
     assert words(image, "podman", root=True)[-2:] == ("--rootfs", f"{image.folder}:O")
     foreign = plan(label("/"), "podman")

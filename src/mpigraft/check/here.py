@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mpigraft.check.case import Case, base, mapped, part, some, unseen
 from mpigraft.knowledge import fit
-from mpigraft.model import Finding, Level, NetLibrary, Part
+from mpigraft.model import Finding, GuestKind, Level, NetLibrary, Part
 
 UCX_NETWORK = ("rc", "dc", "ud", "mlx5", "verbs", "gga", "srd")  # transports that are a network's
 
@@ -16,8 +16,10 @@ UCX_NETWORK = ("rc", "dc", "ud", "mlx5", "verbs", "gga", "srd")  # transports th
 
 def pmi(case: Case) -> Part:
     """The launcher that starts ranks, and whether these find each other under it."""
-    mpi = case.abi.mpi
+    mpi, label = case.abi.mpi, case.guest.label
     launcher = mpi.launcher_kind
+    if label.kind is not GuestKind.PROGRAM and not label.env_program:
+        return part("pmi", "", [_no_env(case)])
     if mpi.launcher is None:
         return part("pmi", "the scheduler's launcher starts the ranks", [_no_launcher(case)])
     if case.whole:  # an MPI and its own launcher
@@ -30,6 +32,17 @@ def pmi(case: Case) -> Part:
     if known.alone:
         return part("pmi", "", [_alone(case)])
     return part("pmi", f"{mpi.id}'s {launcher} starts the guest's {case.own_name}", ())
+
+
+def _no_env(case: Case) -> Finding:
+    return Finding(
+        Level.ERROR,
+        "env-absent",
+        f"{case.guest.label.name} has no /usr/bin/env",
+        "what a rank needs in its environment is set by it, innermost, where neither a launcher "
+        "nor an engine changes it",
+        "put it into the image: coreutils, or busybox, has it",
+    )
 
 
 def _alone(case: Case) -> Finding:

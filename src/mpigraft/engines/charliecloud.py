@@ -107,6 +107,8 @@ def _bound(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> Iterator[Part]
             f"{plan.guest.source} is no folder", why="Charliecloud starts guests from folders"
         )
     root = open_root(Path(plan.guest.source))
+    if lacking := next((own for own in BOUND if root.find(own) is None), ""):
+        raise _no_place(plan, lacking, f"make it in the image: mkdir {plan.guest.source}{lacking}")
     targets = [PurePosixPath(b.target) for b in binds]
     for bind in binds:
         pure = PurePosixPath(bind.target)
@@ -121,11 +123,15 @@ def _bound(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> Iterator[Part]
             paths = (plain("Charliecloud", path, ":") for path in (bind.source, target))
             yield Part((f"--bind={':'.join(paths)}",), "" if bind.required else bind.source)
         elif bind.required:
-            raise UsageError(
-                f"{plan.guest.name} has no {bind.target}",
-                why="Charliecloud makes no mount points in an image that it does not write to",
-                mend="make it in the image, start from below /tmp, or choose another with --engine",
-            )
+            raise _no_place(plan, bind.target, "make it in the image, start from below /tmp")
+
+
+def _no_place(plan: GraftPlan, target: str, mend: str) -> UsageError:
+    return UsageError(
+        f"{plan.guest.name} has no {target}",
+        why="Charliecloud makes no mount points in an image that it does not write to",
+        mend=f"{mend}, or choose another with --engine",
+    )
 
 
 def _at_home(seat: Seat) -> bool:
