@@ -7,6 +7,7 @@ guest and a host library are never written to. A folder appears whole or not at 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -28,6 +29,7 @@ PLAN = "plan.json"
 RANKS = "ranks"
 KEY = 32  # digits of a plan's key that name its folder
 EDIT_LIMIT_S = 60.0
+FULL = (errno.ENOSPC, errno.EDQUOT)  # these name the source, and mean the copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +78,23 @@ def seen(plan: GraftPlan, natives: Natives) -> Natives:
 def make(plan: GraftPlan) -> Path:
     """The graft folder of `plan`, made unless it is there.
 
-    Raises MissingError when patchelf is not here, and LaunchFailed when a copy is not what was
-    planned: a library changed since, or patchelf failed.
+    Raises MissingError when patchelf is not here or nothing can be written there, and LaunchFailed
+    when a copy is not what was planned: a library changed since, or patchelf failed.
     """
     made = folder(plan)
-    if (made / PLAN).exists():
-        return made
+    if not (made / PLAN).exists():
+        try:
+            _make(plan, made)
+        except OSError as error:
+            raise MissingError(
+                f"{home()}: {error.strerror}",
+                why="the graft's folder, with copies of the host's libraries, is made there",
+                mend="make room, or set MPIGRAFT_HOME to a folder that may be written",
+            ) from error
+    return made
+
+
+def _make(plan: GraftPlan, made: Path) -> None:
     home().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".new-", dir=home()) as scratch:
         new = Path(scratch) / "graft"
@@ -99,7 +112,6 @@ def make(plan: GraftPlan) -> Path:
                     why="the graft's folder belongs there, and something else lies there",
                     mend="move it away",
                 ) from error
-    return made
 
 
 def _fill(new: Path, copies: tuple[Copy, ...]) -> None:
@@ -121,6 +133,8 @@ def _copy(copy: Copy, target: Path) -> None:
         shutil.copyfile(copy.source, target)
         target.chmod(0o755 if os.access(copy.source, os.X_OK) else 0o644)
     except OSError as error:
+        if error.errno in FULL:
+            raise
         raise LaunchFailed(
             f"{copy.source}: {error.strerror}",
             why="the graft needs a copy of it",

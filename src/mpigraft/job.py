@@ -17,7 +17,7 @@ from typing import Any
 
 from mpigraft import cache, configure, engines, fast, grafts, launch, starter
 from mpigraft.elf import ElfError
-from mpigraft.errors import UsageError
+from mpigraft.errors import AnswerIsNo, UsageError
 from mpigraft.graft import Wanted
 from mpigraft.guest import Guest, examine
 from mpigraft.guests import own_mpi
@@ -113,7 +113,12 @@ def plan(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Job:
     if ask.image:
         passed = passed.for_guest()
         wanted = Wanted(_replaced(ask.replace), ask.engine)
-        choice = for_guest(ask.mpi, machine, _guest(ask, environ), wanted)
+        ask = _without_host(ask) if wanted.replace is Replace.NOTHING else ask
+        guest = _guest(ask, environ)
+        try:
+            choice = for_guest(ask.mpi, machine, guest, wanted)
+        except AnswerIsNo as no:
+            raise _narrowed(no, ask, guest) from no
     else:
         program = _program(ask.program[0], environ)
         choice = for_program(ask.mpi, machine, program, passed)
@@ -147,7 +152,10 @@ def _lines(job: Job, choice: Choice) -> Iterator[Line]:
         yield Line("engine", graft.engine, ask.source("engine"))
         yield Line("replaced", graft.replace, ask.source("replace"))
         yield Line("graft", str(grafts.folder(graft)), "plan")
-    yield from (Line("bind", word, ask.source("bind")) for word in ask.binds)
+    here = {bind.source for bind in job.binds}
+    for word in ask.binds:
+        lost = "" if word.partition(":")[0] in here else " (left out: not here)"
+        yield Line("bind", word + lost, ask.source("bind"))
     yield from (Line("set", word, ask.source("set")) for word in ask.settings)
     yield from (Line("dropped", variable, why) for variable, why in job.passed.dropped)
     yield from (Line("passed on", word, "environment") for word in job.passed.settings)
@@ -159,6 +167,27 @@ def _replaced(word: str) -> Replace:
     except ValueError:
         known = ", ".join(Replace)
         raise UsageError(f"--replace {word!r} is unknown", mend=f"one of {known}") from None
+
+
+def _narrowed(no: AnswerIsNo, ask: Ask, guest: Guest) -> AnswerIsNo:
+    """The same answer, with a way out where a script was judged by all programs of the image."""
+    if ask.programs or len(guest.label.programs) < 2:
+        return no
+    way = f"--program PATH, if {ask.program[0]} starts only some of what needs MPI in the image"
+    return AnswerIsNo(no.seen, why=no.why, mend=f"{no.mend}; or {way}" if no.mend else way)
+
+
+def _without_host(ask: Ask) -> Ask:
+    """A job of which a guest brings the MPI: a site's choice gives way to the user's, and two
+    wishes of one user contradict each other."""
+    if ask.mpi and ask.source("mpi") == ask.source("replace"):
+        raise UsageError(
+            f"--mpi {ask.mpi} with --replace nothing",
+            why="then nothing of this machine's goes in: the guest's own MPI and launcher run",
+            mend="leave one of the two out",
+        )
+    sources = tuple(pair for pair in ask.sources if pair[0] != "mpi")
+    return replace(ask, mpi="", sources=sources)
 
 
 def _bind(word: str, optional: Sequence[str]) -> Iterator[Bind]:

@@ -64,6 +64,8 @@ class Site:
         """
         values = dict(self.values)
         sources = dict(self.lines)
+        if flags.get("replace") == "nothing" and values.get("replace") != "nothing":
+            self._refuse_own(values)
         for key, value in flags.items():
             if value is None or value == []:
                 continue
@@ -73,6 +75,16 @@ class Site:
             values[key] = [*values[key], *value] if both else value
             sources[key] = f"{sources[key]}, command line" if both else "command line"
         return values, sources
+
+    def _refuse_own(self, values: Mapping[str, Any]) -> None:
+        """A guest as it is has its own MPI, which is another than one that is fixed."""
+        if "mpi" in self.fixed and values.get("mpi"):
+            where = dict(self.lines)["mpi"]
+            raise UsageError(
+                "--replace nothing is not left to users here",
+                why=f"{where} fixes the MPI to {values['mpi']}, and that starts the guest's own",
+                mend="leave it out, or ask those who keep the site's profile",
+            )
 
     def _refuse(self, key: str) -> None:
         where = dict(self.lines).get(key, str(self.path))

@@ -126,6 +126,19 @@ def test_what_would_be_started_is_shown_and_nothing_is(ompi: Path, fresh_home: P
     assert kept(fresh_home) == []
 
 
+def test_what_is_shown_can_be_pasted(ompi: Path, fresh_home: Path) -> None:
+    exported = {"BASH_FUNC_ml%%": "() { :; }", "LD_PRELOAD": "libm.so.6"}
+    words = [*OPENMPI, "--dry-run", "--set", "GREETING=two words", "--", ompi, "env", "GREETING"]
+    shown = run(*words, env=os.environ | exported)
+    pasted = subprocess.run(
+        ["bash", "-ec", shown.stdout], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (pasted.returncode, pasted.stderr) == (0, "")
+    assert pasted.stdout.count("GREETING=two words\n") == 2
+    assert "rank 1 of 2\n" in pasted.stdout
+    assert "LD_PRELOAD=libm.so.6" in shown.stdout
+
+
 # ------------------------------------------------------------------ what passes through
 
 

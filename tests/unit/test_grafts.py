@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -150,6 +151,26 @@ def test_a_library_that_went_away_is_named(home: Path, files: dict[str, Path]) -
     with pytest.raises(LaunchFailed, match=r"help\.txt: No such file"):
         grafts.make(plan)
     assert left(home) == []
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_without_room_it_says_what_to_set(
+    code: int, home: Path, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(shutil, "copyfile", no_room)
+    with pytest.raises(MissingError, match=os.strerror(code)) as no:
+        grafts.make(a_plan(files))
+    assert "MPIGRAFT_HOME" in no.value.mend
+    assert left(home) == []
+
+
+def test_where_nothing_can_be_made_it_says_what_to_set(home: Path, files: dict[str, Path]) -> None:
+    home.write_text("no folder")
+    with pytest.raises(MissingError, match=r"Not a directory|File exists"):
+        grafts.make(a_plan(files))
 
 
 def test_what_cannot_be_edited_leaves_nothing(home: Path, files: dict[str, Path]) -> None:

@@ -73,6 +73,16 @@ def test_what_is_fixed_is_not_changed(tmp_path: Path, key: str, value: Any) -> N
     assert found.merged({key: same})[0].get(key) == same
 
 
+def test_a_fixed_mpi_is_not_left_out_either(tmp_path: Path) -> None:
+    found = read(tmp_path, '[run]\nmpi = "openmpi"\n[policy]\nfixed = ["mpi"]\n')
+    with pytest.raises(UsageError, match="--replace nothing is not left") as no:
+        found.merged({"replace": "nothing"})
+    assert "site.toml:2 fixes the MPI to openmpi" in no.value.why
+    assert found.merged({"replace": "libfabric"})[0]["replace"] == "libfabric"
+    open_ = read(tmp_path, '[run]\nmpi = "openmpi"\n')
+    assert open_.merged({"replace": "nothing"})[0]["replace"] == "nothing"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import replace as with_fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mpigraft.cli.common import console, out, tell
-from mpigraft.errors import LaunchFailed, MissingError, UsageError
+from mpigraft.errors import LaunchFailed, MissingError, MpigraftError, UsageError
 
 if TYPE_CHECKING:
     from mpigraft.job import Ask, Job
@@ -151,8 +152,19 @@ def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
     from mpigraft import discover, fast, job
 
     environ = dict(os.environ)
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise UsageError(
+            "the working folder is gone",
+            why="ranks work in the folder from which they are started",
+            mend="change to one that is there",
+        ) from error
     with console(stderr=True).status("looking at this machine"):
-        planned = job.plan(ask, discover.machine(), environ)
+        try:
+            planned = job.plan(ask, discover.machine(), environ)
+        except MpigraftError as error:
+            raise told_by_site(error, ask.sources) from error
     if explain:
         for line in explained(planned):
             tell(line)
@@ -178,24 +190,54 @@ def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
     return code
 
 
+def told_by_site(error: MpigraftError, sources: Sequence[tuple[str, str]]) -> MpigraftError:
+    """The same error, with what a site's profile had a part in: the user did not type it."""
+    theirs = [f"{what} ({where})" for what, where in sources if where != "command line"]
+    if theirs:
+        told = f"the site's profile asked for {', '.join(theirs)}"
+        error.why = f"{error.why}; {told}" if error.why else told
+    return error
+
+
 def explained(planned: Job) -> list[str]:
     """One line per decision: what, which, and by whom."""
     return [f"mpigraft: {one.what}: {one.value}  [{one.source}]" for one in planned.lines]
 
 
 def rendered(planned: Job) -> list[str]:
-    """The command line that would be started, and what of the environment is changed for it."""
+    """The command line that would be started, and what of the environment is changed for it: lines
+    that a shell takes as they are.
+
+    They begin at the launcher. What this command puts around it is of no use without it: the guard
+    ends with the process that started it, and the folder for the records of ranks is made and
+    judged for each job anew.
+    """
     from mpigraft import fast, job
 
     made = job.prepare(planned, Path(job.records_home(planned, os.environ)) / fast.RECORDS)
     given = dict(made.env)
-    changed = [f"unset {name}" for name in sorted(os.environ.keys() - given.keys())]
+    changed = [f"unset {name}" for name in sorted(os.environ.keys() - given.keys()) if _named(name)]
     changed += [
         f"export {name}={shlex.quote(value)}"
         for name, value in made.env
         if os.environ.get(name) != value
     ]
-    return [*changed, shlex.join(made.argv)]
+    words = made.argv[made.argv.index("--") + 1 :]
+    return [*changed, shlex.join(_unwitnessed(words, str(planned.natives.witness)))]
+
+
+def _named(variable: str) -> bool:
+    """Whether a shell can name it: functions that bash exports are no names."""
+    return variable.isascii() and variable.isidentifier()
+
+
+def _unwitnessed(words: Sequence[str], witness: str) -> list[str]:
+    """The words of a launch without what makes ranks write records: a user's own LD_PRELOAD
+    stays."""
+    preload = f"LD_PRELOAD={witness}"
+    kept = [w for w in words if w != preload and not w.startswith("MPIGRAFT_WITNESS=")]
+    before = f"{preload}:"
+    return [f"LD_PRELOAD={w.removeprefix(before)}" if w.startswith(before) else w for w in kept]
 
 
 def judge(key: str, folder: str) -> bool:
