@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/run_cost.py [--starts 21] [--image GUEST] -- PROGRAM [ARGUMENT]...
 
-The line by hand is what `--dry-run` prints, without the witness: launcher, engine, environment,
+The line by hand is what `--dry-run` prints: launcher, engine, environment,
 program. Starts alternate, in an order drawn anew each time, and medians count. Files opened and
 bytes read are those of one rank, seen by strace, from its start to its end; the parent's are told
 apart. With e4s-cl (PyPI) in PATH, the same program is started by it too.
@@ -27,13 +27,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 MPIGRAFT = str(Path(sys.executable).parent / "mpigraft")
-OURS = re.compile(r"(LD_PRELOAD|MPIGRAFT_WITNESS)=")
 OPENED = re.compile(r'open(?:at)?\(.*"[^"]+".*\)\s+= \d+')
 READ = re.compile(r"(?:read|pread64)\(\d+, .*\)\s+= (\d+)$")
 
 
 def by_hand(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """The command line and environment that `--dry-run` shows, without guard and witness."""
+    """The command line and environment that `--dry-run` shows."""
     shown = subprocess.run(
         [MPIGRAFT, "run", "--dry-run", *words], check=True, capture_output=True, text=True
     ).stdout.splitlines()
@@ -45,9 +44,7 @@ def by_hand(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
             environ.pop(name, None)
         else:
             environ[name] = shlex.split(value)[0] if value else ""
-    argv = shlex.split(shown[-1])
-    argv = argv[argv.index("--") + 1 :]
-    return [word for word in argv if not OURS.match(word)], environ
+    return shlex.split(shown[-1]), environ
 
 
 def start(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[float, float]:

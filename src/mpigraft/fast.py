@@ -40,6 +40,8 @@ DECIDES = (
 )  # fmt: skip
 # Of others the name decides, since engines are told what passes; but not of these.
 COME_AND_GO = ("SLURM", "PBS_", "FLUX_", "PALS_", "SSH_", "OLDPWD", "SHLVL", "_", "TERM", "COLUMNS")
+PARTS = frozenset(("argv", "parent", "home", "drop", "set", "ranks", "libmpi", "libmpi_name",
+                   "proof", "stamps", "listed"))  # fmt: skip
 BOOT, NETWORK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/net"
 
 
@@ -92,7 +94,7 @@ def kept(name: str, environ: Mapping[str, str]) -> Document | None:
     It says what is executed: one that another user wrote, or could write, is none.
     """
     document = _read(f"{folder(environ)}/{name}.json", MAX_DOCUMENT)
-    if not isinstance(document, dict) or document.get("key") != name:
+    if not isinstance(document, dict) or document.get("key") != name or PARTS - document.keys():
         return None
     try:
         same = all(stamp(path) == [*rest] for path, *rest in document["stamps"])

@@ -82,7 +82,7 @@ def make(plan: GraftPlan) -> Path:
     when a copy is not what was planned: a library changed since, or patchelf failed.
     """
     made = folder(plan)
-    if not (made / PLAN).exists():
+    if not _whole(made, plan):
         try:
             _make(plan, made)
         except OSError as error:
@@ -92,6 +92,12 @@ def make(plan: GraftPlan) -> Path:
                 mend="make room, or set MPIGRAFT_HOME to a folder that may be written",
             ) from error
     return made
+
+
+def _whole(made: Path, plan: GraftPlan) -> bool:
+    """Whether all of it is there: what cleans disks of files that are old leaves a part."""
+    files = (made / PLAN, *(made / copy.name for copy in plan.copies))
+    return (made / RANKS).is_dir() and all(file.is_file() for file in files)
 
 
 def _make(plan: GraftPlan, made: Path) -> None:
@@ -104,6 +110,8 @@ def _make(plan: GraftPlan, made: Path) -> None:
         (new / PLAN).write_text(document(plan=plan), encoding="utf-8")
         (new / PLAN).chmod(0o600)  # an image's environment may hold secrets
         try:
+            if (made / PLAN).exists() and not _whole(made, plan):
+                made.rename(Path(scratch) / "old")
             new.rename(made)
         except OSError as error:  # somebody else was quicker, with the same contents
             if not (made / PLAN).exists():

@@ -81,6 +81,16 @@ def test_the_second_time_nothing_is_done(
     assert state(made) == before
 
 
+def test_a_folder_that_was_cleaned_in_part_is_made_anew(files: dict[str, Path]) -> None:
+    plan = a_plan(files)
+    made = grafts.make(plan)
+    before = names(made)
+    (made / plan.copies[0].name).unlink()
+    assert grafts.make(plan) == made
+    assert names(made) == before
+    assert left(made.parent.parent) == [made.name]
+
+
 def test_names_soname_and_needs_of_a_private_copy_are_edited(files: dict[str, Path]) -> None:
     plan = a_plan(files)
     changes: dict[str, dict[str, Any]] = {

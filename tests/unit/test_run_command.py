@@ -185,6 +185,16 @@ def test_a_damaged_document_is_none(tmp_path_factory: Any, data: bytes) -> None:
     assert found is None or not found["stamps"]
 
 
+@pytest.mark.parametrize("part", sorted(fast.PARTS))
+def test_a_document_without_one_of_its_parts_is_none(part: str, tmp_path: Path) -> None:
+    environ = {"MPIGRAFT_HOME": str(tmp_path / "home")}
+    whole = a_document(tmp_path)
+    fast.keep(whole, environ)
+    assert fast.kept(whole["key"], environ) == whole
+    fast.keep({name: value for name, value in whole.items() if name != part}, environ)
+    assert fast.kept(whole["key"], environ) is None
+
+
 def test_a_folder_that_cannot_be_written_is_no_trouble(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file")
     fast.keep(a_document(tmp_path), {"MPIGRAFT_HOME": str(tmp_path / "home")})
