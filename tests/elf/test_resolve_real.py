@@ -55,19 +55,6 @@ def test_contents_are_those_of_libmpi_and_its_closure(mpis: Mapping[Family, Path
     }
 
 
-@pytest.mark.mpi
-def test_abi_facts_of_an_mpi(mpis: Mapping[Family, Path]) -> None:
-    libmpi = next(mpis[Family.MPICH].glob("lib/libmpi.so.[0-9]*"))
-    facts = resolve.abi_facts(libmpi, {})
-    assert facts.soname == "libmpi.so.12"
-    assert {"MPI_Init", "PMPI_Init"} <= set(facts.exported)
-    assert "FABRIC_1.0" in dict(facts.versions_defined)["libfabric.so.1"]
-    assert any(library == "libc.so.6" for _, library, _ in facts.versions_needed)
-    assert facts.closure[0].path == libmpi
-    assert facts.closure[0].digest == cache.file_digest(libmpi)
-    assert {(x.soname, x.digest) for x in facts.closure} == set(resolve.contents(libmpi, {}))
-
-
 def test_contents_change_with_a_library_and_show_what_is_missing(tmp_path: Path) -> None:
     b = library(tmp_path / "lib/b.so")
     a = library(tmp_path / "lib/a.so", b, flags=runpath("$ORIGIN"))
