@@ -169,6 +169,16 @@ def test_show_reads_at_80_columns(run: Run, store: Store) -> None:
     assert "openmpi@5.0.11/ob1-sm  (baseline)\n" in text
 
 
+def test_a_guest_is_told_with_its_engine(run: Run, store: Store) -> None:
+    told = {"guest": {"name": "app.sif", "digest": "ab" * 32, "engine": "bwrap", "os": ""}}
+    with store.writer() as writer:
+        told_as = ConfigurationRecord(NIGHTLY.id, "k3", "openmpi@5/ucx@app.sif", json.dumps(told))
+        writer.add_configuration(told_as)
+    text = run("results", "show", "nightly")
+    assert f"{'ab' * 32};\n            engine bwrap; name app.sif\n" in text
+    assert text.count("  guest     digest") == 1
+
+
 def test_an_import_has_no_evidence_and_does_not_pass(run: Run) -> None:
     run("import", str(OLIVIA / "2025-cray-mpich-8.1.32.bibw.txt"), "--configuration", "cray")
     (only,) = document(run("results", "show", "--json"))["configurations"]

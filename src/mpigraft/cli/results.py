@@ -231,6 +231,7 @@ def text(head: dict[str, Any], told: list[dict[str, Any]]) -> list[str]:
             *_wrap("layouts", ", ".join(c["layouts"])),
             *_wrap("launches", states),
             *_wrap("from", _origin(c["provenance"])),
+            *_guest(c["provenance"]),
             *(proof or _wrap("proof", NO_EVIDENCE)),
         ]
         for f in c["findings"]:
@@ -246,6 +247,14 @@ def _origin(provenance: Any) -> str:
         return str(provenance)
     plain = {k: v for k, v in provenance.items() if v and not isinstance(v, (list, dict))}
     return "; ".join(k if v is True else f"{k} {v}" for k, v in plain.items())
+
+
+def _guest(provenance: Any) -> list[str]:
+    """In what it ran; nothing for a configuration of the machine itself."""
+    told = provenance.get("guest") if isinstance(provenance, dict) else None
+    if not isinstance(told, dict):
+        return []
+    return _wrap("guest", "; ".join(f"{k} {v}" for k, v in told.items() if v))
 
 
 def _proof(proof: dict[str, Any]) -> list[str]:

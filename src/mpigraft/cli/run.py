@@ -22,6 +22,7 @@ Words = list[str] | None
 # Options end at the program: what follows is its own.
 CONTEXT = {"allow_interspersed_args": False}
 MOST_RANKS = 1_000_000
+UNSEEN = "--no-proof starts what never does, or takes it from a library's handle (Julia, ctypes)"
 
 
 def command(
@@ -249,6 +250,7 @@ def judge(key: str, folder: str) -> bool:
     for one in found:
         parts = [f"mpigraft: {one.seen}"]
         parts += [f"why it matters: {one.why}"] if one.why else []
-        parts += [f"what to do: {one.mend}"] if one.mend else []
+        more = f"; {UNSEEN}" if one.code == "no-witness" else ""
+        parts += [f"what to do: {one.mend}{more}"] if one.mend else []
         tell("\n".join(parts))
     return bool(found)
