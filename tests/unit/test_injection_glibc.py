@@ -98,6 +98,16 @@ def test_a_loader_elsewhere_and_its_libc_are_the_ones_that_are_replaced() -> Non
     }  # fmt: skip
 
 
+def test_a_loader_under_another_name_is_replaced_too() -> None:
+    """patchelf and some stacks write the file's own name into programs, not the link's."""
+    path = "/opt/libc/ld-2.31.so"
+    program = changed(PROGRAM, interpreter=path, rpath="/opt/libc")
+    loader = at(path, "ld-linux-x86-64.so.2")
+    own_libc = at("/opt/libc/libc.so.6", "libc.so.6", defines=OLD)
+    found = grafted(a_world(program, LIBMPI, loader, own_libc), an_mpich())
+    assert over(found)[path] == "glibc/ld-linux-x86-64.so.2"
+
+
 def test_no_part_of_the_old_one_stays_in_another_folder() -> None:
     """Some systems keep a libm for newer CPUs in a folder of its own."""
     program = changed(PROGRAM, rpath="/opt/fast")

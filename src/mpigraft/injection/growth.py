@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from mpigraft.abi import binding_of
+from mpigraft.host_loader import INTERPRETERS
 from mpigraft.injection.values import Choice
 from mpigraft.injection.view import PRIVATE, Loaded, View, name_of
 from mpigraft.linking import Unbound
 from mpigraft.model import AbiObject, Replace, Role
 
+LOADERS = {PurePosixPath(path).name for path in INTERPRETERS.values()}
 UCS, MODULES = "libucs.so.0", "ucx"
 LADDER = {None: Choice.HOST, Choice.HOST: Choice.PRIVATE}  # of a library that does not satisfy
 
@@ -197,12 +199,13 @@ class Growth(View):
         libc = {o.soname: o for o in self.offered.values() if o.role is Role.LIBC}
         loaded = [path for name in libc for path in _paths(name, after)]
         folders = {PurePosixPath(path).parent for path in loaded if not self.grafted(path)}
-        loaders = {one.main.interpreter for one in after}
-        paths = [str(folder / name) for folder in folders for name in libc]
-        for path in (*paths, *filter(None, loaders)):
+        loader = next((o for name, o in libc.items() if name in LOADERS), None)
+        places = {str(folder / name): o for folder in folders for name, o in libc.items()}
+        # At whatever name: /lib/ld-2.31.so is what ld-linux-x86-64.so.2 is a link to.
+        places |= {path: loader for one in after if (path := one.main.interpreter) and loader}
+        for path, library in places.items():
             entry = self.guest.root.find(path)
-            library = libc.get(PurePosixPath(path).name)
-            if entry and entry.kind == "file" and library:
+            if entry and entry.kind == "file":
                 self.over[entry.path] = library
 
 
