@@ -7,12 +7,14 @@ guest and a host library are never written to. A folder appears whole or not at 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +31,7 @@ PLAN = "plan.json"
 RANKS = "ranks"
 KEY = 32  # digits of a plan's key that name its folder
 EDIT_LIMIT_S = 60.0
+LEFT_S = 86400.0  # none takes a day to make: its process was killed
 FULL = (errno.ENOSPC, errno.EDQUOT)  # these name the source, and mean the copy
 
 
@@ -82,15 +85,15 @@ def make(plan: GraftPlan) -> Path:
     when a copy is not what was planned: a library changed since, or patchelf failed.
     """
     made = folder(plan)
-    if not _whole(made, plan):
-        try:
+    try:
+        if not _whole(made, plan):
             _make(plan, made)
-        except OSError as error:
-            raise MissingError(
-                f"{home()}: {error.strerror}",
-                why="the graft's folder, with copies of the host's libraries, is made there",
-                mend="make room, or set MPIGRAFT_HOME to a folder that may be written",
-            ) from error
+    except OSError as error:
+        raise MissingError(
+            f"{home()}: {error.strerror}",
+            why="the graft's folder, with copies of the host's libraries, is made there",
+            mend="make room, or set MPIGRAFT_HOME to a folder that may be written",
+        ) from error
     return made
 
 
@@ -102,6 +105,7 @@ def _whole(made: Path, plan: GraftPlan) -> bool:
 
 def _make(plan: GraftPlan, made: Path) -> None:
     home().mkdir(parents=True, exist_ok=True)
+    _sweep()
     with tempfile.TemporaryDirectory(prefix=".new-", dir=home()) as scratch:
         new = Path(scratch) / "graft"
         (new / RANKS).mkdir(parents=True)
@@ -120,6 +124,15 @@ def _make(plan: GraftPlan, made: Path) -> None:
                     why="the graft's folder belongs there, and something else lies there",
                     mend="move it away",
                 ) from error
+
+
+def _sweep() -> None:
+    """Remove what was left by processes that were killed. By age, and not by their ids: they may
+    be on other nodes."""
+    for left in (*home().glob(".new-*"), *home().glob(".old-*")):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > LEFT_S:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _fill(new: Path, copies: tuple[Copy, ...]) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
@@ -177,6 +178,17 @@ def test_without_room_it_says_what_to_set(
     assert left(home) == []
 
 
+def test_where_nothing_can_be_seen_it_says_what_to_set(
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_: object) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(grafts, "_whole", locked)
+    with pytest.raises(MissingError, match="Permission denied"):
+        grafts.make(a_plan(files))
+
+
 def test_where_nothing_can_be_made_it_says_what_to_set(home: Path, files: dict[str, Path]) -> None:
     home.write_text("no folder")
     with pytest.raises(MissingError, match=r"Not a directory|File exists"):
@@ -189,6 +201,17 @@ def test_what_cannot_be_edited_leaves_nothing(home: Path, files: dict[str, Path]
     with pytest.raises(LaunchFailed, match="patchelf could not edit"):
         grafts.make(replace(plan, copies=copies))
     assert left(home) == []
+
+
+def test_what_a_killed_process_left_goes_after_a_day(home: Path, files: dict[str, Path]) -> None:
+    old, fresh = home / "grafts/.new-killed", home / "grafts/.new-at-work"
+    for left in (old, fresh):
+        (left / "graft/lib").mkdir(parents=True)
+    yesterday = time.time() - 2 * 86400
+    os.utime(old, (yesterday, yesterday))
+    grafts.make(a_plan(files))
+    assert not old.exists()
+    assert fresh.exists()
 
 
 def test_an_interruption_leaves_nothing(
