@@ -290,6 +290,15 @@ def test_charliecloud_needs_the_folders_that_it_binds(image: Image) -> None:
         charliecloud.words(made, seat())
 
 
+@pytest.mark.parametrize("name", ["a,b", "a\\b", "a:b"])
+def test_podman_cannot_lay_a_layer_over_every_name(tmp_path: Path, name: str) -> None:
+    """Seen with 4.3.1: the folder's name goes into the options of an overlay as it is."""
+    (tmp_path / name).mkdir()
+    made = plan(label(str(tmp_path / name)), "podman")
+    with pytest.raises(UsageError, match="podman cannot take"):
+        podman.words(made, seat(root=True))
+
+
 def test_podman_never_writes_into_a_folder(image: Image) -> None:
     assert words(image, "podman", root=True)[-2:] == ("--rootfs", f"{image.folder}:O")
     foreign = plan(label("/"), "podman")

@@ -100,7 +100,7 @@ def _image(plan: GraftPlan, seat: Seat) -> tuple[str, ...]:
     source = plan.guest.source
     match plan.guest.kind:
         case GuestKind.FOLDER:
-            plain("podman", source, ":")
+            plain("podman", source, ":,\\")  # the last two are those of mount options
             if not seat.root and Path(source).stat().st_uid != os.geteuid():
                 raise UsageError(
                     f"{source} belongs to somebody else",
