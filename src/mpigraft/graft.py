@@ -233,11 +233,17 @@ def refused(verdict: Fit) -> AnswerIsNo:
     """The error for a pair that does not fit: the worst finding, and how many more there are."""
     wrong = [f for f in verdict.findings if f.level is Level.ERROR]
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-    name = verdict.guest.name
+    name, programs = verdict.guest.name, len(verdict.guest.programs)
+    mend = wrong[0].mend or f"`mpigraft check {name} --mpi {verdict.mpi}` says all"
+    if programs > 1:
+        mend += (
+            f"; of its {programs} programs some may fit alone: `mpigraft check` says which, and "
+        )
+        mend += "--program names one"
     return AnswerIsNo(
         f"{verdict.mpi} does not fit under {name}: {wrong[0].seen}{more}",
         why=wrong[0].why,
-        mend=wrong[0].mend or f"`mpigraft check {name} --mpi {verdict.mpi}` says all",
+        mend=mend,
     )
 
 
