@@ -19,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from mpigraft import linking, resolve
+from mpigraft.cli.entry import collect_seldom
 from mpigraft.elf import Elf, ElfError
 from mpigraft.root import FolderRoot
 
@@ -35,6 +36,7 @@ def linked(root: FolderRoot, path: str) -> tuple[list[Elf], int]:
 
 def check(folder: str, share: int, shares: int) -> tuple[float, int, int, int]:
     """(CPU seconds, ELF files, programs, what they lack) of one share of a root."""
+    collect_seldom()  # as the command does
     begun = time.process_time()
     root = FolderRoot(Path(folder))
     elves: dict[str, Elf] = {}

@@ -13,6 +13,14 @@ def _judge(key: str, folder: str) -> bool:
     return judge(key, folder)
 
 
+def collect_seldom() -> None:
+    """What a command makes lives until its end: to look for garbage among the symbols of a whole
+    image took a third of the time of a check."""
+    import gc
+
+    gc.set_threshold(100_000, 20, 100)
+
+
 def main() -> None:
     """Run the command of this process's arguments and end with its exit code."""
     if sys.argv[1:2] == ["run"]:
@@ -26,6 +34,7 @@ def main() -> None:
             sys.exit(code)
     from mpigraft.cli import main as commands
 
+    collect_seldom()
     commands.main()
 
 
