@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mpigraft import fetch
 from mpigraft.model import Family
 from tests.testbed.engines import Engines
 from tests.testbed.images import Images
@@ -55,11 +56,20 @@ def need(engines: Engines) -> Need:
 
 @pytest.fixture(scope="session")
 def outside(
-    engines: Engines, mpis: Mapping[Family, Path], tmp_path_factory: pytest.TempPathFactory
+    engines: Engines,
+    mpis: Mapping[Family, Path],
+    cache_folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Mapping[str, str]:
-    """Environment of a root who has the engines in PATH, the real MPIs, and no grafts yet."""
+    """Environment of a root who has the engines in PATH, the real MPIs and an older Open MPI,
+    which other tests are not to find, and no grafts yet."""
     home = tmp_path_factory.mktemp("grafts")
-    (home / "mpi").symlink_to(next(iter(mpis.values())).parent)
+    (home / "mpi").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MPIGRAFT_HOME", str(cache_folder / "home-openmpi-4"))
+        older = fetch.get(Family.OPENMPI, "4.1.8")
+    for prefix in (older, *mpis.values()):
+        (home / "mpi" / prefix.name).symlink_to(prefix)
     settings = home / "containers.conf"
     # With which podman starts here: crun wants cgroups of one kind only, and limits above this
     # machine's cannot be set.

