@@ -106,6 +106,15 @@ def test_two_libmpis_are_an_error_in_one_rank_and_in_two() -> None:
     assert codes((first, replace(second, libraries=(other,)))) == ["libmpi-several"]
 
 
+def test_one_path_with_two_files_is_two_libraries() -> None:
+    """It was replaced while the job started; also where nobody knows which was due."""
+    first, second = mapping(RIGHT)
+    second = replace(second, libraries=(replace(RIGHT, inode=RIGHT.inode + 1),))
+    assert codes((first, second)) == ["libmpi-several"]
+    unknown = check_witness(replace(ASKED, mpi=None), LAYOUT, (first, second))
+    assert [finding.code for finding in unknown] == ["libmpi-several"]
+
+
 def test_a_library_of_an_image_is_one_although_each_rank_mounts_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
