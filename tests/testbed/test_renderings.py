@@ -22,6 +22,7 @@ from mpigraft.errors import MissingError
 from mpigraft.guest import Guest
 from mpigraft.model import Bind, BindKind, EnvRow, GraftPlan, GuestKind, Scope, Seat
 from mpigraft.root import open_root
+from tests.testbed.engines import Engines
 from tests.unit.graft_plans import label, plan
 
 pytestmark = pytest.mark.testbed
@@ -71,7 +72,12 @@ class Bed:
 
 
 @pytest.fixture(scope="module")
-def bed() -> Iterator[Bed]:
+def bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
+    """With the tests' own Apptainer in PATH, where root may make one."""
+    paths = [os.environ["PATH"]]
+    if os.geteuid() == 0 and shutil.which("mmdebstrap"):
+        made_here: Engines = request.getfixturevalue("engines")
+        paths.insert(0, str(made_here.folder / "apptainer/usr/bin"))
     with tempfile.TemporaryDirectory(prefix="renderings ", dir="/tmp") as name:
         folder = Path(name)
         made = Bed(
@@ -81,7 +87,7 @@ def bed() -> Iterator[Bed]:
             folder / 'ex,tra "1"',
             folder / "cwd",
             {
-                "PATH": os.environ["PATH"],
+                "PATH": ":".join(paths),
                 "USER": "someone",
                 "CONTAINERS_CONF": str(folder / "containers.conf"),
                 "CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"),
