@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpigraft.cli.common import console, out
+from mpigraft.cli.common import NoGlibc, Program, Replaced, console, out
 from mpigraft.errors import AnswerIsNo, MissingError, UsageError
 
 if TYPE_CHECKING:
@@ -42,20 +42,13 @@ def command(
             metavar="SPEC", help="The host MPI: openmpi, mpich@5.0.2.", show_default="all"
         ),
     ] = "",
-    program: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH", help="A program inside the guest.", show_default="all"),
-    ] = None,
-    replace: Annotated[
-        str, typer.Option(metavar="WHAT", help="mpi: the whole MPI; libfabric: that or UCX only.")
-    ] = "mpi",
+    program: Program = None,
+    replace: Replaced = "mpi",
     machine: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Another machine, by its `discover --abi --json`."),
     ] = None,
-    no_glibc: Annotated[
-        bool, typer.Option("--no-glibc", help="Refuse where the host's glibc would have to go in.")
-    ] = False,
+    no_glibc: NoGlibc = False,
     as_json: Annotated[bool, typer.Option("--json", help="A document for other tools.")] = False,
 ) -> int:
     """Say whether a host MPI fits under a guest, and if not why and what to do.

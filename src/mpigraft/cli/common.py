@@ -24,6 +24,16 @@ Baseline = Annotated[
     ),
 ]
 Margin = Annotated[str, typer.Option(metavar="P", help="What counts as equivalent: 3% or 0.03.")]
+Program = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATH", help="A program inside the guest.", show_default="all"),
+]
+Replaced = Annotated[
+    str, typer.Option(metavar="WHAT", help="mpi: the whole MPI; libfabric: that or UCX only.")
+]
+NoGlibc = Annotated[
+    bool, typer.Option("--no-glibc", help="Refuse where the host's glibc would have to go in.")
+]
 
 
 @dataclass(frozen=True, slots=True)

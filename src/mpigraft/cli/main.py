@@ -23,10 +23,10 @@ INTERRUPTED = 128 + signal.SIGINT
 # What `mpigraft --help` says of each command.
 COMMANDS = {
     "discover": "Show every MPI here, how it was found, what it can run over.",
-    "check": "Say whether a host MPI fits under a guest, before anything starts.",
-    "plan": "Put a host MPI under a guest, as plain data, a command or a script.",
+    "check": "Say whether a host MPI fits under a container's program.",
+    "plan": "Put a host MPI under a guest, as data or as a script.",
     "get": "Fetch an MPI that runs without being installed.",
-    "run": "Start a program on this machine's MPI, with proof of the world that ran.",
+    "run": "Start a program on this machine's MPI, with proof.",
     "bench": "Measure MPIs and transports side by side, with proof.",
     "compare": "Compare the configurations of a campaign with its baseline.",
     "report": "Write a campaign as one HTML file that opens offline.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import console, out, tell
+from mpigraft.cli.common import NoGlibc, Program, Replaced, console, out, tell
 from mpigraft.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,16 +35,9 @@ def command(
             show_default="the first that is here",
         ),
     ] = "",
-    program: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH", help="A program inside the guest.", show_default="all"),
-    ] = None,
-    replace: Annotated[
-        str, typer.Option(metavar="WHAT", help="mpi: the whole MPI; libfabric: that or UCX only.")
-    ] = "mpi",
-    no_glibc: Annotated[
-        bool, typer.Option("--no-glibc", help="Refuse where the host's glibc would have to go in.")
-    ] = False,
+    program: Program = None,
+    replace: Replaced = "mpi",
+    no_glibc: NoGlibc = False,
     force: Annotated[
         bool, typer.Option("--force", help="Plan what the check refuses, to see it fail.")
     ] = False,
