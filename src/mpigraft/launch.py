@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from mpigraft import engines, env, grafts
 from mpigraft.errors import MissingError
 from mpigraft.launchers import LAUNCHERS
 from mpigraft.model import (
+    Allocation,
     Bind,
     Configuration,
     EnvRow,
     GraftPlan,
+    Group,
     Launch,
     Layout,
     MpiInstall,
+    Order,
     Scope,
     Seat,
     Transport,
@@ -32,6 +36,7 @@ CPUS = Path("/sys/devices/system/cpu")
 IN_GUEST = "guest"  # source of an MpiInstall that lies in one
 LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 GRACE_S = 2.0  # between the guard's SIGTERM and SIGKILL
+HERE = Allocation((os.uname().nodename,), "this host", here=True)
 
 
 def prepare(
@@ -51,6 +56,8 @@ def prepare(
     grace_s: float = GRACE_S,
     extra: tuple[Bind, ...] = (),
     parent: int | None = None,
+    allocation: Allocation = HERE,
+    masks: tuple[tuple[int, ...], ...] = (),
 ) -> Launch:
     """The launch of `program` in this configuration on this layout.
 
@@ -60,37 +67,71 @@ def prepare(
     `extra` binds are those that a user or a site wants in a guest.
     `parent`, by default this process too, is the one that will start it: the guard does nothing
     under another, since it has another only when that one died first.
+    `allocation` has the nodes and `masks` the CPUs of each rank of one of them, where known.
     Raises MissingError for a configuration without an MPI, a transport or a known launcher.
     """
-    mpi, transport, launcher = _parts(configuration)
+    mpi, transport, order = _order(configuration, layout, allocation, masks, cwd)
     root = os.geteuid() == 0 if root is None else root
     cores = _own_cores() if cores is None else cores
-    crowded = layout.ranks_per_node * layout.threads > cores
-    kind, plan = LAUNCHERS[mpi.launcher_kind], configuration.graft
+    plan = configuration.graft
     start = env.base(environ) if inherited is None else inherited
     inside = mpi.source == IN_GUEST  # it has a launcher of its own, which nothing outside can run
     per_node = 1 if inside else layout.ranks_per_node
     seat = seat_of(plan, per_node, cwd, root=root, environ=start, extra=extra) if plan else None
+    order = replace(
+        order,
+        crowded=layout.ranks_per_node * layout.threads > cores,
+        root=root,
+        keeps=inside or plan is None or engines.ENGINES[plan.engine].KEEPS_FILES,
+    )
+    kind = LAUNCHERS[_kind(configuration)]
     rows = [
         *(r for r in mpi.environment if plan is None or r.scope is not Scope.RANK),
-        *kind.rows(mpi, layout, crowded=crowded, root=root),
+        *kind.rows(order),
         EnvRow("OMP_NUM_THREADS", str(layout.threads), Scope.RANK, "layout"),
         *(_graft_rows(plan, seat) if plan and seat else ()),
         *transport.env,
         *(transport.probe_env if probe else ()),
     ]
     rows += _witness_rows(rows, natives, grafts.inside(plan, witness) if plan else witness)
-    guard = _guard(natives, limit_s, grace_s, os.getpid() if parent is None else parent)
-    keeps = inside or plan is None or engines.ENGINES[plan.engine].KEEPS_FILES
-    words = tuple(kind.words(launcher, mpi, layout, crowded=crowded, keeps=keeps))
     environment = env.apply(start, rows, Scope.LAUNCHER, Scope.DAEMON)
+    inner = _inner(plan, None if inside else seat, rows, environment, program)
+    command = kind.command(replace(order, groups=(Group(layout.ranks_per_node, inner),)))
+    words = _around(plan, seat, rows, command.words) if inside and plan and seat else command.words
+    guard = _guard(natives, limit_s, grace_s, os.getpid() if parent is None else parent)
     return Launch(
-        argv=(*guard, *_layers(words, plan, seat, rows, environment, program, inside=inside)),
+        argv=(*guard, *words),
         env=tuple(sorted(environment.items())),
         cwd=cwd,
         limit_s=limit_s,
         witness=witness,
+        files=command.files,
     )
+
+
+def _order(
+    configuration: Configuration,
+    layout: Layout,
+    allocation: Allocation,
+    masks: tuple[tuple[int, ...], ...],
+    folder: Path,
+) -> tuple[MpiInstall, Transport, Order]:
+    """MPI, transport and what is known of the order before the program is. Raises MissingError
+    as `prepare` does."""
+    mpi, transport, launcher = _parts(configuration)
+    pmi = configuration.launcher.pmi if configuration.launcher else ""
+    return (
+        mpi,
+        transport,
+        Order(launcher, mpi, layout, allocation, (), masks, pmi=pmi, folder=folder),
+    )
+
+
+def _kind(configuration: Configuration) -> str:
+    """The key of launchers.LAUNCHERS: of another launcher that was asked for, or the MPI's own."""
+    if configuration.launcher:
+        return configuration.launcher.kind
+    return configuration.mpi.launcher_kind if configuration.mpi else ""
 
 
 def _graft_rows(plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
@@ -103,30 +144,34 @@ def _guard(natives: Natives, limit_s: float, grace_s: float, parent: int) -> tup
     return (str(natives.guard), *times, "--parent", str(parent), "--")
 
 
-def _layers(
-    launcher: tuple[str, ...],
+def _inner(
     plan: GraftPlan | None,
     seat: Seat | None,
     rows: list[EnvRow],
     environment: Mapping[str, str],
     program: tuple[str, ...],
-    *,
-    inside: bool,
 ) -> tuple[str, ...]:
-    """Launcher, engine and environment around the program; `inside`: the engine around all."""
-    if plan is None or seat is None:
-        return (*launcher, *env.rank_argv(rows, program))
+    """Engine, where it stands inside of the launcher, and environment around the program."""
+    if plan is None:
+        return env.rank_argv(rows, program)
     inner = env.rank_argv(rows, program, plan.guest.env_program or env.ENV)
+    if seat is None:
+        return inner
     engine = engines.ENGINES[plan.engine].words(plan, seat)
     # A launcher's own libraries are no libraries for the engine's program.
     loose = [word for name in LOADER if name in environment for word in ("-u", name)]
-    if not inside:
-        return (*launcher, *((env.ENV, *loose) if loose and engine else ()), *engine, *inner)
+    return (*((env.ENV, *loose) if loose and engine else ()), *engine, *inner)
+
+
+def _around(
+    plan: GraftPlan, seat: Seat, rows: list[EnvRow], words: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The engine around a launcher that lies in the guest."""
     outer = [
         EnvRow(r.name, r.value, Scope.RANK, r.source) for r in rows if r.scope is not Scope.RANK
     ]
-    start = env.rank_argv(outer, (*launcher, *inner), plan.guest.env_program or env.ENV)
-    return (*engine, *start)
+    start = env.rank_argv(outer, words, plan.guest.env_program or env.ENV)
+    return (*engines.ENGINES[plan.engine].words(plan, seat), *start)
 
 
 def seat_of(
@@ -158,12 +203,13 @@ def _parts(configuration: Configuration) -> tuple[MpiInstall, Transport, Path]:
     mpi, transport = configuration.mpi, configuration.transport
     if mpi is None or transport is None:
         raise MissingError(f"{configuration.id} was imported and cannot be launched")
-    if mpi.launcher is None:
+    launcher = configuration.launcher.path if configuration.launcher else mpi.launcher
+    if launcher is None:
         raise MissingError(f"{mpi.id} has no launcher", why="its mpirun or mpiexec was not found")
-    if mpi.launcher_kind not in LAUNCHERS:
+    if (kind := _kind(configuration)) not in LAUNCHERS:
         known = ", ".join(LAUNCHERS)
-        raise MissingError(f"{mpi.id}: launcher {mpi.launcher_kind!r} is none of {known}")
-    return mpi, transport, mpi.launcher
+        raise MissingError(f"{mpi.id}: launcher {kind!r} is none of {known}")
+    return mpi, transport, launcher
 
 
 def _witness_rows(rows: list[EnvRow], natives: Natives, folder: Path) -> list[EnvRow]:

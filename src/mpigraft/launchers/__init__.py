@@ -1,33 +1,26 @@
-"""Launchers of MPI programs: each a pure function from a layout to the words before the program."""
+"""Launchers of MPI programs: each a pure function from an order to a command line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
 from mpigraft.launchers import hydra, orte, prrte
-from mpigraft.model import EnvRow, Layout, MpiInstall
+from mpigraft.model import Command, EnvRow, Order
 
 
 class Launcher(Protocol):
-    """What a launcher's module gives. `crowded`: more ranks than cores, so nothing is bound.
-    `keeps`: what stands between launcher and ranks hands on open files."""
+    """What a launcher's module gives."""
 
-    def words(
-        self,
-        launcher: Path,
-        mpi: MpiInstall,
-        layout: Layout,
-        *,
-        crowded: bool,
-        keeps: bool = True,
-    ) -> list[str]: ...
+    LOCAL_RANK: str  # the variable that tells a rank its number on its node
 
-    def rows(
-        self, mpi: MpiInstall, layout: Layout, *, crowded: bool, root: bool
-    ) -> tuple[EnvRow, ...]: ...
+    def command(self, order: Order) -> Command:
+        """The whole command line, programs included. Raises UsageError for an order that this
+        launcher has no words for."""
+
+    def rows(self, order: Order) -> tuple[EnvRow, ...]:
+        """Environment of the launcher itself: scopes launcher and daemon."""
 
 
 LAUNCHERS: Mapping[str, Launcher] = MappingProxyType({"prrte": prrte, "orte": orte, "hydra": hydra})

@@ -1,4 +1,4 @@
-"""What is asked and started: transports, layouts, configurations, benchmarks, launches."""
+"""What is asked and started: transports, configurations, benchmarks, launches."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mpigraft.model.graft import GraftPlan
 from mpigraft.model.here import MpiInstall
+from mpigraft.model.nodes import LaunchedBy
 from mpigraft.model.words import EnvRow, Kind, Peer
 
 
@@ -54,26 +55,6 @@ class KnownIssue:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Nodes, ranks, threads, mapping and binding. `key` names it in results."""
-
-    nodes: int = 1
-    ranks_per_node: int = 2
-    threads: int = 1
-    bind: str = "core"  # core or none
-
-    @property
-    def ranks(self) -> int:
-        return self.nodes * self.ranks_per_node
-
-    @property
-    def key(self) -> str:
-        tail = "" if self.threads == 1 else f"x{self.threads}"
-        bound = "" if self.bind == "core" else f"-{self.bind}"
-        return f"{self.nodes}x{self.ranks_per_node}{tail}{bound}"
-
-
-@dataclass(frozen=True, slots=True)
 class Configuration:
     """What is compared. `key` is a SHA-256 over contents, `id` a label for people."""
 
@@ -86,6 +67,7 @@ class Configuration:
     named: bool = False  # asked for by name: a failure ends the command
     libraries: tuple[tuple[str, str], ...] = ()  # soname, content digest: libmpi and closure
     graft: GraftPlan | None = None  # None: the program of this machine, on this machine
+    launcher: LaunchedBy | None = None  # None: the MPI's own
 
 
 class Better(StrEnum):
@@ -147,3 +129,4 @@ class Launch:
     cwd: Path
     limit_s: float
     witness: Path  # folder into which every rank writes one record
+    files: tuple[tuple[Path, str], ...] = ()  # (path, text) that must stand before it starts

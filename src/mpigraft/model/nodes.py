@@ -1,0 +1,91 @@
+"""Nodes and places on them: allocations, layouts, and what a launcher is told of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpigraft.model.here import MpiInstall
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Nodes that launches may use, in the order in which ranks fill them."""
+
+    hosts: tuple[str, ...]  # as launchers are to call them; one at least
+    source: str  # for a person: "Slurm job 42", "--hosts", "hosts.txt", "this host"
+    scheduler: str = ""  # slurm, pbs, flux; empty: nobody handed them out
+    job: str = ""  # its id there
+    cpus: tuple[int, ...] = ()  # granted on each host; empty: not known
+    agent: str = ""  # a program used like ssh; empty: the launcher's own way
+    here: bool = False  # the only host is this one, and nothing has to be told
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Nodes, ranks, threads, mapping, binding and GPUs. `key` names it in results."""
+
+    nodes: int = 1
+    ranks_per_node: int = 2
+    threads: int = 1
+    bind: str = "core"  # to what a rank is bound: core, l3cache, numa, socket, none
+    map_by: str = "core"  # over what the ranks of a node are dealt: those, and node
+    gpus: bool = False  # each rank sees the GPU nearest to its cores, and no other
+
+    @property
+    def ranks(self) -> int:
+        return self.nodes * self.ranks_per_node
+
+    @property
+    def key(self) -> str:
+        """`2x4`: nodes x ranks per node; then threads, mapping, binding and GPUs where they are
+        not the default: `2x8x7:l3cache-numa+gpus`."""
+        tail = "" if self.threads == 1 else f"x{self.threads}"
+        mapped = "" if self.map_by == "core" else f":{self.map_by}"
+        bound = "" if self.bind == "core" else f"-{self.bind}"
+        gpus = "+gpus" if self.gpus else ""
+        return f"{self.nodes}x{self.ranks_per_node}{tail}{mapped}{bound}{gpus}"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchedBy:
+    """A launcher that is not the MPI's own, and the PMI that it is to offer the ranks."""
+
+    kind: str  # srun, flux, pals, aprun: a key of launchers.LAUNCHERS
+    path: Path
+    version: str
+    pmi: str = ""  # pmix, pmi2, cray_shasta; empty: the launcher's default
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One program of a launch. Most launches have one; several are MPMD, ranks in this order on
+    every node."""
+
+    ranks_per_node: int
+    words: tuple[str, ...]  # all that stands inside of the launcher: engine, environment, program
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a launcher is told: a pure function makes its command line of it."""
+
+    launcher: Path
+    mpi: MpiInstall  # of the ranks
+    layout: Layout
+    allocation: Allocation
+    groups: tuple[Group, ...]  # their ranks add up to layout.ranks_per_node
+    masks: tuple[tuple[int, ...], ...] = ()  # CPUs of each rank of a node; empty: nothing is bound
+    crowded: bool = False  # more ranks than cores on a node: let them on, bind nothing
+    root: bool = False
+    keeps: bool = True  # what stands between launcher and ranks hands on open files
+    pmi: str = ""  # as in LaunchedBy
+    folder: Path = Path()  # where files may be written that the launcher itself reads
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A launcher's command line, and the files (path, text) that it reads."""
+
+    words: tuple[str, ...]
+    files: tuple[tuple[Path, str], ...] = ()
