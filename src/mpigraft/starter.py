@@ -15,26 +15,36 @@ from pathlib import Path
 from mpigraft import cache, grafts, prove
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch
 from mpigraft.jsonout import plain, revive
-from mpigraft.launch import prepare
-from mpigraft.model import Configuration, Evidence, Finding, Layout, Level, RankRecord
+from mpigraft.launch import HERE, prepare
+from mpigraft.model import (
+    Allocation,
+    Configuration,
+    Evidence,
+    Finding,
+    Launch,
+    Layout,
+    Level,
+    RankRecord,
+)
 from mpigraft.natives import Natives
 from mpigraft.run import Completed, run
 
 PROBE_LIMIT_S = 60.0
-SCRATCH = "mpigraft-"  # then the process id: folders of witness records
+SCRATCH = "mpigraft-"  # then host and process id: folders of witness records
 
 Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], "Ran"]
 Ran = tuple[Completed, tuple[RankRecord, ...]]
 
 
 @contextmanager
-def starter(programs: dict[str, Natives]) -> Iterator[Start]:
+def starter(programs: dict[str, Natives], allocation: Allocation = HERE) -> Iterator[Start]:
     """A function that starts a configuration's program, waits, and reads the witness.
 
     `programs` are ours by the configuration's key, as its ranks see them.
     """
-    _sweep()
-    with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as scratch:
+    home = _home(allocation)
+    _sweep(home)
+    with tempfile.TemporaryDirectory(prefix=_prefix(), dir=home) as scratch:
         count = iter(range(1 << 30))
         programs = {key: _preloadable(here, Path(scratch)) for key, here in programs.items()}
 
@@ -46,8 +56,8 @@ def starter(programs: dict[str, Natives]) -> Iterator[Start]:
             probe: bool,
         ) -> Ran:
             plan = configuration.graft
-            home = grafts.make(plan) / grafts.RANKS if plan else Path(scratch)
-            witness = home / f"{SCRATCH}{os.getpid()}-{next(count)}"
+            place = grafts.make(plan) / grafts.RANKS if plan else Path(scratch)
+            witness = place / f"{_prefix()}{next(count)}"
             witness.mkdir()
             launch = prepare(
                 configuration,
@@ -58,14 +68,37 @@ def starter(programs: dict[str, Natives]) -> Iterator[Start]:
                 limit_s=limit_s,
                 cwd=Path(scratch),
                 probe=probe,
+                allocation=allocation,
             )
             try:
+                write_files(launch)
                 ended = run(launch.argv, env=dict(launch.env), cwd=launch.cwd, limit_s=limit_s + 15)
                 return ended, prove.read_witness(witness)
             finally:
                 shutil.rmtree(witness, ignore_errors=True)
 
         yield start
+
+
+def write_files(launch: Launch) -> None:
+    """Write what the launcher is to read: lists of ranks, of programs."""
+    for path, text in launch.files:
+        path.write_text(text, encoding="utf-8")
+
+
+def _home(allocation: Allocation) -> Path:
+    """Where folders of records are made: on a local disk for this host alone, else where all the
+    hosts see it, which the cache in a home folder as a rule is."""
+    if allocation.here:
+        return Path(tempfile.gettempdir())
+    home = cache.folders().cache / grafts.RANKS
+    home.mkdir(parents=True, exist_ok=True)
+    return home
+
+
+def _prefix() -> str:
+    """Of this process's folders: other hosts have processes of the same number."""
+    return f"{SCRATCH}{os.uname().nodename}-{os.getpid()}-"
 
 
 def _preloadable(programs: Natives, scratch: Path) -> Natives:
@@ -77,10 +110,11 @@ def _preloadable(programs: Natives, scratch: Path) -> Natives:
     return replace(programs, witness=copy)
 
 
-def _sweep() -> None:
-    """Remove what campaigns of this user left that were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}[0-9]*-*"):
-        pid = folder.name.removeprefix(SCRATCH).partition("-")[0]
+def _sweep(home: Path) -> None:
+    """Remove what campaigns of this user left that were killed on this host."""
+    begin = f"{SCRATCH}{os.uname().nodename}-"
+    for folder in home.glob(f"{begin}[0-9]*-*"):
+        pid = folder.name.removeprefix(begin).partition("-")[0]
         with contextlib.suppress(OSError):
             if folder.stat().st_uid == os.getuid() and not Path("/proc", pid).exists():
                 shutil.rmtree(folder)
