@@ -14,15 +14,15 @@ from mpigraft import env
 from mpigraft.cache import file_digest
 from mpigraft.contained import Places
 from mpigraft.errors import MissingError, UsageError
-from mpigraft.jsonout import canonical, digest
+from mpigraft.jsonout import digest
 from mpigraft.knowledge.loader import Facts, offers, resolve
 from mpigraft.knowledge.loader import names as transport_names
 from mpigraft.model import (
     Configuration,
-    ConfigurationRecord,
     EnvRow,
     Family,
     GraftPlan,
+    LaunchedBy,
     Layout,
     Machine,
     MpiInstall,
@@ -221,6 +221,7 @@ def _configuration(
     transport: Transport,
     libraries: tuple[tuple[str, str], ...],
     plan: GraftPlan | None = None,
+    launcher: LaunchedBy | None = None,
 ) -> Configuration:
     rows = tuple(EnvRow(k, v, Scope.RANK, "user") for k, v in wish.settings)
     key = digest(
@@ -230,9 +231,11 @@ def _configuration(
             "settings": wish.settings,
             "buffers": wish.buffers,
             "guest": _guest_key(plan),
+            **({"launcher": [launcher.kind, launcher.pmi]} if launcher else {}),
         }
     )
-    tail = "".join(f"+{k}={v}" for k, v in wish.settings)
+    tail = f"+{launcher.kind}" if launcher else ""
+    tail += "".join(f"+{k}={v}" for k, v in wish.settings)
     tail += "" if wish.buffers == "host" else f"[{wish.buffers}]"
     return Configuration(
         key=key,
@@ -244,6 +247,7 @@ def _configuration(
         named=bool(wish.transport),
         libraries=libraries,
         graft=plan,
+        launcher=launcher,
     )
 
 
@@ -311,66 +315,3 @@ def baseline(configurations: Sequence[Configuration], wish: str) -> Configuratio
     cray = [c for c in here if c.mpi and c.mpi.family is Family.CRAY_MPICH]
     in_path = [c for c in here if c.mpi and c.mpi.source == "path"]
     return (cray or in_path or sorted(here, key=lambda c: c.mpi.id if c.mpi else ""))[0]
-
-
-def provenance(configuration: Configuration, program: str) -> str:
-    """Canonical JSON of where a configuration comes from; `program` is the digest of the native
-    programs that measured it. Environment through the allow-list, secrets struck out."""
-    mpi, transport = configuration.mpi, configuration.transport
-    if mpi is None or transport is None:
-        return canonical({"id": configuration.id})
-    rows = [*mpi.environment, *transport.env]
-    visible = env.shown({row.name: row.value or "" for row in rows})
-    return canonical(
-        {
-            "mpi": mpi.id,
-            "family": mpi.family,
-            "version": mpi.version,
-            "abi": mpi.abi,
-            "library_version": mpi.library_version,
-            "source": mpi.source,
-            "found": mpi.found,
-            "libmpi": mpi.libmpi,
-            "launcher": [mpi.launcher_kind, mpi.launcher_version],
-            "libfabric": mpi.libfabric,
-            "ucx": mpi.ucx,
-            "transport": [transport.name, transport.row],
-            "sources": transport.sources,
-            "environment": [
-                {"name": r.name, "value": visible[r.name], "scope": r.scope, "source": r.source}
-                for r in rows
-                if r.name in visible
-            ],
-            "libraries": configuration.libraries,
-            "guest": _guest_told(configuration.graft),
-            "programs": program,
-        }
-    )
-
-
-def _guest_told(plan: GraftPlan | None) -> dict[str, object] | None:
-    if plan is None:
-        return None
-    guest = plan.guest
-    return {
-        "name": guest.name,
-        "kind": guest.kind,
-        "digest": guest.digest,
-        "os": guest.os,
-        "glibc": guest.glibc,
-        "host_glibc": plan.glibc,
-        "replace": plan.replace,
-        "engine": plan.engine,
-        "plan": plan.key,
-    }
-
-
-def record(campaign: str, configuration: Configuration, told: str) -> ConfigurationRecord:
-    """A configuration as the store keeps it."""
-    return ConfigurationRecord(
-        campaign=campaign,
-        key=configuration.key,
-        id=configuration.id,
-        provenance=told,
-        buffers=configuration.buffers,
-    )

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Protocol
 
-from mpigraft import campaign, configure, grafts, measure
+from mpigraft import campaign, configure, grafts, measure, provenance
 from mpigraft.campaign import Campaign, Step
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch, UsageError
 from mpigraft.lock import campaign_lock
@@ -105,8 +105,8 @@ def _announce(
                 mend="start a new campaign",
             )
     for configuration in asked.configurations:
-        told = configure.provenance(configuration, programs[configuration.key].digest)
-        writer.add_configuration(configure.record(identity, configuration, told))
+        told = provenance.provenance(configuration, programs[configuration.key].digest)
+        writer.add_configuration(provenance.record(identity, configuration, told))
     if not resume:
         writer.add_campaign(record)
     return identity

@@ -27,6 +27,7 @@ class Wish:
     transport: tuple[str, ...] = ()
     benchmark: tuple[str, ...] = ()
     layout: tuple[str, ...] = ()
+    launcher: tuple[str, ...] = ()  # own, srun, flux, pals, aprun
     set: tuple[str, ...] = ()  # NAME=VALUE, for every rank
     buffers: str = "host"
     baseline: str = ""
@@ -90,6 +91,7 @@ EXAMPLES = {
     "transport": '["ofi-lnx", "ob1-sm"]',
     "benchmark": '["latency", "bibw"]',
     "layout": '["1x2"]',
+    "launcher": '["own", "srun"]',
     "set": '["FI_TCP_IFACE=lo"]',
     "buffers": '"host"',
     "native_build": '"prebuilt"',

@@ -1,0 +1,75 @@
+"""Where a configuration comes from, as the store keeps it and a report shows it."""
+
+from __future__ import annotations
+
+from mpigraft import env
+from mpigraft.jsonout import canonical
+from mpigraft.model import Configuration, ConfigurationRecord, GraftPlan, MpiInstall
+
+
+def provenance(configuration: Configuration, program: str) -> str:
+    """Canonical JSON of where a configuration comes from; `program` is the digest of the native
+    programs that measured it. Environment through the allow-list, secrets struck out."""
+    mpi, transport = configuration.mpi, configuration.transport
+    if mpi is None or transport is None:
+        return canonical({"id": configuration.id})
+    rows = [*mpi.environment, *transport.env]
+    visible = env.shown({row.name: row.value or "" for row in rows})
+    return canonical(
+        {
+            "mpi": mpi.id,
+            "family": mpi.family,
+            "version": mpi.version,
+            "abi": mpi.abi,
+            "library_version": mpi.library_version,
+            "source": mpi.source,
+            "found": mpi.found,
+            "libmpi": mpi.libmpi,
+            "launcher": _launched_by(configuration, mpi),
+            "libfabric": mpi.libfabric,
+            "ucx": mpi.ucx,
+            "transport": [transport.name, transport.row],
+            "sources": transport.sources,
+            "environment": [
+                {"name": r.name, "value": visible[r.name], "scope": r.scope, "source": r.source}
+                for r in rows
+                if r.name in visible
+            ],
+            "libraries": configuration.libraries,
+            "guest": _guest_told(configuration.graft),
+            "programs": program,
+        }
+    )
+
+
+def _launched_by(configuration: Configuration, mpi: MpiInstall) -> list[str]:
+    by = configuration.launcher
+    return [by.kind, by.version, by.pmi] if by else [mpi.launcher_kind, mpi.launcher_version]
+
+
+def _guest_told(plan: GraftPlan | None) -> dict[str, object] | None:
+    if plan is None:
+        return None
+    guest = plan.guest
+    return {
+        "name": guest.name,
+        "kind": guest.kind,
+        "digest": guest.digest,
+        "os": guest.os,
+        "glibc": guest.glibc,
+        "host_glibc": plan.glibc,
+        "replace": plan.replace,
+        "engine": plan.engine,
+        "plan": plan.key,
+    }
+
+
+def record(campaign: str, configuration: Configuration, told: str) -> ConfigurationRecord:
+    """A configuration as the store keeps it."""
+    return ConfigurationRecord(
+        campaign=campaign,
+        key=configuration.key,
+        id=configuration.id,
+        provenance=told,
+        buffers=configuration.buffers,
+    )
