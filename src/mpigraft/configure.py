@@ -139,7 +139,7 @@ def configurations(
             skipped.append((mpi.id, mpi.reason or f"no {mpi.launcher_kind} to start it with"))
             continue
         libraries = libraries_of(mpi)
-        transports = _transports(wish, mpi, facts, skipped)
+        transports = _transports(wish, mpi, facts, on, skipped)
         for plan in places.of(mpi, skipped):
             made = (_configuration(wish, mpi, t, libraries, plan) for t in transports)
             _add(found, skipped, made)
@@ -152,8 +152,17 @@ def configurations(
     return tuple(found), tuple(skipped)
 
 
+def reaches(transport: Transport, layout: Layout) -> bool:
+    """Whether a transport is made for every class of peers in a layout."""
+    return layout.peers <= set(transport.peers)
+
+
 def _transports(
-    wish: Wish, mpi: MpiInstall, facts: Facts, skipped: list[tuple[str, str]]
+    wish: Wish,
+    mpi: MpiInstall,
+    facts: Facts,
+    on: Sequence[Layout],
+    skipped: list[tuple[str, str]],
 ) -> list[Transport]:
     """Those that were named, else all that can run here; the others are left out."""
     offered = {offer.name: offer for offer in offers(mpi, facts)}
@@ -163,8 +172,13 @@ def _transports(
         if offer is None or not offer.usable:
             why = offer.reason if offer else f"{mpi.family} has no transport of this name"
             skipped.append((f"{mpi.id}/{name}", why))
+            continue
+        transport = resolve(name, mpi, facts)
+        if any(reaches(transport, layout) for layout in on):
+            found.append(transport)
         else:
-            found.append(resolve(name, mpi, facts))
+            lost = ", ".join(sorted(set().union(*(x.peers for x in on)) - set(transport.peers)))
+            skipped.append((f"{mpi.id}/{name}", f"it cannot reach {lost} peers"))
     return found
 
 

@@ -12,6 +12,7 @@ from mpigraft.model import (
     Family,
     Machine,
     MpiInstall,
+    Peer,
     Scope,
     Transport,
     TransportOffer,
@@ -55,7 +56,7 @@ def a_transport(name: str, row: str = "") -> Transport:
         template=(("ASKED", name),),
         probe_env=(),
         signs=(),
-        peers=(),
+        peers=tuple(Peer),
         issues=(),
         sources=(),
     )

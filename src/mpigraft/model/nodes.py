@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.model.here import MpiInstall
+from mpigraft.model.words import Peer
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,12 @@ class Layout:
     @property
     def ranks(self) -> int:
         return self.nodes * self.ranks_per_node
+
+    @property
+    def peers(self) -> frozenset[Peer]:
+        """The classes of peers that a rank has in it."""
+        on_node = {Peer.ON_NODE} if self.ranks_per_node > 1 else set()
+        return frozenset(on_node | ({Peer.OFF_NODE} if self.nodes > 1 else set()))
 
     @property
     def key(self) -> str:
