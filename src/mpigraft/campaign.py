@@ -88,6 +88,7 @@ def schedule(campaign: Campaign) -> tuple[Step, ...]:
     for number in range(campaign.wish.rounds):
         for layout in campaign.layouts:
             arms = [(c, 0) for c in campaign.configurations] + [(campaign.baseline, 1)]
+            arms = [arm for arm in arms if configure.reaches(arm[0], layout)]
             rng.shuffle(arms)
             steps += [
                 Step(number, slot, configuration, layout, replica)

@@ -152,8 +152,12 @@ def configurations(
     return tuple(found), tuple(skipped)
 
 
-def reaches(transport: Transport, layout: Layout) -> bool:
-    """Whether a transport is made for every class of peers in a layout."""
+def reaches(configuration: Configuration, layout: Layout) -> bool:
+    """Whether a configuration's transport is made for every class of peers in a layout."""
+    return configuration.transport is None or _reaches(configuration.transport, layout)
+
+
+def _reaches(transport: Transport, layout: Layout) -> bool:
     return layout.peers <= set(transport.peers)
 
 
@@ -174,7 +178,7 @@ def _transports(
             skipped.append((f"{mpi.id}/{name}", why))
             continue
         transport = resolve(name, mpi, facts)
-        if any(reaches(transport, layout) for layout in on):
+        if any(_reaches(transport, layout) for layout in on):
             found.append(transport)
         else:
             lost = ", ".join(sorted(set().union(*(x.peers for x in on)) - set(transport.peers)))

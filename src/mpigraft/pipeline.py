@@ -14,8 +14,10 @@ from typing import Protocol
 from mpigraft import campaign, configure, grafts, measure, provenance
 from mpigraft.campaign import Campaign, Step
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch, UsageError
+from mpigraft.launch import HERE
 from mpigraft.lock import campaign_lock
 from mpigraft.model import (
+    Allocation,
     Configuration,
     Evidence,
     EvidenceRecord,
@@ -40,14 +42,21 @@ class Watch(Protocol):
     def launched(self, step: Step, outcome: measure.Outcome, wall_s: float) -> None: ...
 
 
-def bench(asked: Campaign, machine: Machine, store: Store, watch: Watch, resume: str = "") -> str:
-    """Run a campaign, or the rest of campaign `resume`, and return its id.
+def bench(
+    asked: Campaign,
+    machine: Machine,
+    store: Store,
+    watch: Watch,
+    resume: str = "",
+    nodes: Allocation = HERE,
+) -> str:
+    """Run a campaign, or the rest of campaign `resume`, on `nodes`, and return its id.
 
     Raises LaunchFailed or TransportMismatch when a configuration that was named did not run as
     asked, and MissingError when the store cannot be written; what was measured until then stays.
     """
     programs = {c.key: _natives(c, machine, asked) for c in asked.configurations}
-    with campaign_lock(), store.writer() as writer, starter(programs) as start:
+    with campaign_lock(), store.writer() as writer, starter(programs, nodes) as start:
         identity = _announce(asked, programs, store, writer, resume)
         allocation = campaign.allocation(identity, machine)
         writer.add_allocation(allocation)
@@ -137,6 +146,8 @@ def _prove(
     the same contents on this boot of this host; yield the pairs that run as asked."""
     for configuration in asked.configurations:
         for layout in asked.layouts:
+            if not configure.reaches(configuration, layout):
+                continue
             if (configuration.key, layout.key) in refused:
                 continue  # refused when the campaign began: its rounds would lack a first half
             evidence = evidence_of(configuration, layout, programs[configuration.key], start)
