@@ -1,0 +1,245 @@
+"""Clusters of this one machine: nodes that are namespaces, joined by a bridge.
+
+Each node has a name (n1, n2, ...), an address, processes, a /tmp and a /dev/shm of its own, and
+where cgroups can be written a processor. Files are this machine's, or an image's. Any number of
+clusters can be up at once; each has its own subnet.
+
+    python -m tests.testbed.cluster up 2 --state DIR [--slurm] [--shared-tmp] [--bind PATH] ...
+    python -m tests.testbed.cluster run --state DIR n1 -- hostname
+    python -m tests.testbed.cluster kill --state DIR n2
+    python -m tests.testbed.cluster down --state DIR
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.testbed import door
+
+HERE = Path(__file__).resolve().parent
+PROJECT = HERE.parents[1]
+NEEDED = ("ip", "nsenter", "unshare", "setpriv", "pivot_root")
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+STOP_S = 30.0
+HOST = "host"  # a command of this machine itself, ended with the cluster
+
+
+def why_not() -> str:
+    """Why clusters cannot be made here, or ""."""
+    if os.geteuid():
+        return "needs root"
+    missing = [name for name in NEEDED if not shutil.which(name, path=SYSTEM_PATH)]
+    if missing:
+        return f"needs {', '.join(missing)}"
+    spaces = subprocess.run(["unshare", "--net", "--mount", "--pid", "--fork", "true"])
+    return "" if spaces.returncode == 0 else "needs leave to make namespaces"
+
+
+class Cluster:
+    """N nodes, up when the constructor returns. Also a context manager.
+
+    `folder` is the cluster's own, a new one unless given, and is removed with it; what lies in
+    `shared` all nodes see under the same path. `binds` are further paths under /tmp, or of any
+    place where `root` is an image's folder, that nodes see. `pin` gives node k the processor
+    (k-1) modulo their number. With `loopback_hostname` a node's own name is 127.0.1.1 to it.
+    """
+
+    def __init__(
+        self,
+        nodes: int = 2,
+        *,
+        folder: Path | None = None,
+        binds: Sequence[Path] = (),
+        root: Path | None = None,
+        shared_tmp: bool = False,
+        loopback_hostname: bool = False,
+        pin: bool = True,
+    ) -> None:
+        self.nodes = tuple(f"n{index + 1}" for index in range(nodes))
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="mgc-"))
+        self.folder.chmod(0o755)
+        for name in ("shared", "bin", "slurm", "nodes", "tmp"):
+            (self.folder / name).mkdir()
+        (self.folder / "tmp").chmod(0o1777)
+        self.shared, self.door = self.folder / "shared", self.folder / "door"
+        self.remote = self._write_remote()
+        home = os.environ.get("HOME", "/root")
+        login = {
+            "HOME": home, "USER": "root", "LOGNAME": "root", "SHELL": "/bin/sh",
+            "LANG": "C.UTF-8", "PATH": f"{self.remote.parent}:{SYSTEM_PATH}",
+        }  # fmt: skip
+        shape = {
+            "folder": str(self.folder), "nodes": nodes, "root": str(root or ""), "pin": pin,
+            "binds": self._binds(binds, Path(home), root), "shared_tmp": shared_tmp,
+            "loopback_hostname": loopback_hostname, "login": login,
+        }  # fmt: skip
+        self.login: Mapping[str, str] = login
+        self.keeper = subprocess.Popen(
+            [sys.executable, "-m", "tests.testbed.keeper", json.dumps(shape)],
+            cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        assert self.keeper.stdout
+        with self.keeper.stdout as pipe:
+            told = json.loads(pipe.readline() or b'{"error": "the keeper did not start"}')
+        if "error" in told:
+            self.close()
+            raise OSError(f"no cluster: {told['error']}")
+        self.number: int = told["number"]
+        self.subnet = f"10.77.{self.number}.0/24"
+        self.host_address = f"10.77.{self.number}.254"
+        self.host_device, self.device = f"mgc{self.number}", "e0"
+
+    def _binds(self, binds: Sequence[Path], home: Path, root: Path | None) -> list[str]:
+        """What a private /tmp, or a root of its own, would hide from the nodes."""
+        wanted = [self.folder, home, *binds]
+        if root:
+            own = os.environ.get("MPIGRAFT_HOME")
+            wanted += [PROJECT, Path(sys.prefix), Path(sys.base_prefix),
+                       *([Path(own)] if own else [])]  # fmt: skip
+            # /usr is the image's.
+            wanted = [path for path in wanted if path.exists() and str(path) not in {"/usr", "/"}]
+        else:
+            wanted = [path for path in wanted if path.is_relative_to("/tmp") and path.exists()]
+        return [str(path) for path in dict.fromkeys(path.resolve() for path in wanted)]
+
+    def _write_remote(self) -> Path:
+        """The stand-in for ssh, which also has that name, for those who look in PATH."""
+        remote = self.folder / "bin" / "ssh"
+        words = [sys.executable, "-I", "-S", HERE / "door.py", "ssh", self.door]
+        remote.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n')
+        remote.chmod(0o755)
+        return remote
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def address(self, node: str) -> str:
+        """The node's address; HOST's is this machine's end of the bridge."""
+        if node == HOST:
+            return self.host_address
+        return f"10.77.{self.number}.{self.nodes.index(node) + 1}"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """This environment with the stand-in for ssh in front of PATH."""
+        path = os.environ.get("PATH", SYSTEM_PATH)
+        return {**os.environ, "PATH": f"{self.remote.parent}:{path}"}
+
+    def popen(
+        self,
+        node: str,
+        argv: Sequence[str | Path],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        **options: Any,
+    ) -> subprocess.Popen[Any]:
+        """Start a command in a node, or on the HOST; the rest is as subprocess has it.
+
+        `cwd` is / where the node has no such folder. Signals go to the command and to its process
+        group; killed by SIGKILL, the command is ended too.
+        """
+        directory = cwd or Path.cwd()
+        words = [sys.executable, "-I", "-S", HERE / "door.py", "exec", self.door, node, directory,
+                 *argv]  # fmt: skip
+        options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.Popen([*map(str, words)], env=env, **options)
+
+    def run(
+        self,
+        node: str,
+        argv: Sequence[str | Path],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        stdin: str = "",
+        timeout: float | None = 120.0,
+        check: bool = False,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in a node to its end, or to `timeout` seconds: TimeoutExpired."""
+        with self.popen(
+            node, argv, env=env, cwd=cwd, text=True, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            try:
+                out, err = process.communicate(stdin, timeout)
+            except BaseException:
+                process.kill()
+                raise
+        words = [*map(str, argv)]
+        if check and process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, words, out, err)
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def kill(self, node: str, *, told: bool = False) -> None:
+        """End a node as a power cut does: nobody hears of it. `told`: its processes end, and
+        whoever is connected to them is told so by the kernel."""
+        with door.ask(self.door, {"do": "kill", "node": node, "told": told}, []) as connection:
+            answer = door.answer(connection)
+        if "error" in answer:
+            raise OSError(str(answer["error"]))
+
+    def processes(self, node: str) -> list[str]:
+        """Command lines of the node's processes, but for its first one."""
+        done = self.run(node, ["ps", "-eo", "pid=,args="], check=True)
+        rows = [line.split(None, 1) for line in done.stdout.splitlines()]
+        return [args for pid, args in rows if pid != "1" and not args.startswith("ps -eo")]
+
+    def close(self) -> None:
+        """End every process of every node and leave nothing."""
+        if self.keeper.stdin:
+            with contextlib.suppress(BrokenPipeError):
+                self.keeper.stdin.close()
+        self.keeper.wait(STOP_S)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Service:
+    """A daemon in a node, or on the host, for as long as this process lives; its words go to
+    `log`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        node: str,
+        argv: Sequence[str | Path],
+        env: Mapping[str, str],
+        log: Path,
+    ) -> None:
+        self.name, self.log = str(argv[0]), log
+        request = {"do": "exec", "node": node, "argv": [*map(str, argv)], "env": dict(env),
+                   "cwd": "/"}  # fmt: skip
+        with log.open("ab") as words, Path(os.devnull).open("rb") as nothing:
+            files = (nothing.fileno(), words.fileno(), words.fileno())
+            self.connection = door.ask(cluster.door, request, files)
+
+    def running(self) -> bool:
+        return not select.select([self.connection], [], [], 0)[0]
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """Send a signal and wait for the end; once is enough."""
+        with contextlib.suppress(OSError):
+            self.connection.sendall(bytes([number]))
+            door.answer(self.connection)
+        self.connection.close()
+
+
+if __name__ == "__main__":
+    from tests.testbed.cluster_cli import main
+
+    main(sys.argv[1:])
