@@ -17,7 +17,9 @@ from mpigraft import __version__, configure
 from mpigraft.env import refuse_secrets
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import canonical
+from mpigraft.launch import HERE
 from mpigraft.model import (
+    Allocation,
     AllocationRecord,
     Benchmark,
     CampaignRecord,
@@ -98,15 +100,18 @@ def schedule(campaign: Campaign) -> tuple[Step, ...]:
 
 
 def plan(
-    wish: Wish, machine: Machine, contents: configure.Contents = configure.contents
+    wish: Wish,
+    machine: Machine,
+    contents: configure.Contents = configure.contents,
+    nodes: Allocation = HERE,
 ) -> Campaign:
-    """Turn a wish into a campaign for this machine.
+    """Turn a wish into a campaign for this machine and `nodes` like it.
 
     `contents` gives (soname, digest) of an MPI's libmpi and closure, for the keys. Raises
     UsageError for a wish that cannot be read, MissingError for one that cannot be met here.
     """
     refuse_secrets(wish.name, *wish.set)
-    layouts = configure.layouts(wish, machine)
+    layouts = configure.layouts(wish, machine, nodes)
     benchmarks = _benchmarks(wish)
     _refuse_lonely(benchmarks, layouts)
     configurations, skipped = configure.configurations(wish, machine, layouts, contents)
@@ -206,14 +211,17 @@ def _limit(wish: Wish, benchmarks: int, budget_ms: float) -> float:
 
 
 def resumed(
-    text: str, machine: Machine, contents: configure.Contents = configure.contents
+    text: str,
+    machine: Machine,
+    contents: configure.Contents = configure.contents,
+    nodes: Allocation = HERE,
 ) -> Campaign:
     """The campaign of a stored plan, with this machine's MPIs in it again.
 
     Raises UsageError when the libraries are no longer those of the plan.
     """
     stored = json.loads(text)
-    campaign = plan(wish_from(stored["wish"], "stored plan"), machine, contents)
+    campaign = plan(wish_from(stored["wish"], "stored plan"), machine, contents, nodes)
     here = {c.key: c for c in campaign.configurations}
     lost = [c["id"] for c in stored["configurations"] if c["key"] not in here]
     now_here = json.loads(campaign.plan)

@@ -17,7 +17,9 @@ from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import digest
 from mpigraft.knowledge.loader import Facts, offers, resolve
 from mpigraft.knowledge.loader import names as transport_names
+from mpigraft.launch import HERE
 from mpigraft.model import (
+    Allocation,
     Configuration,
     EnvRow,
     Family,
@@ -89,14 +91,23 @@ def stamp(configuration: Configuration) -> tuple[tuple[int, ...], ...]:
     return tuple((s.st_dev, s.st_ino, s.st_size, s.st_ctime_ns) for s in seen)
 
 
-def layouts(wish: Wish, machine: Machine) -> tuple[Layout, ...]:
-    cores = machine.cpu.cores
-    if wish.layout:
-        return tuple(dict.fromkeys(parse_layout(text, cores) for text in wish.layout))
-    pair = Layout(ranks_per_node=2, bind="core" if cores >= 2 else "none")
+def layouts(wish: Wish, machine: Machine, nodes: Allocation = HERE) -> tuple[Layout, ...]:
+    """Those that were asked for; else a pair of ranks as far apart as the allocation has them,
+    and every core. Raises UsageError for more nodes than there are."""
+    cores, here = machine.cpu.cores, len(nodes.hosts)
+    found = tuple(dict.fromkeys(parse_layout(text, cores) for text in wish.layout))
+    for layout in found:
+        if layout.nodes > here:
+            raise UsageError(
+                f"layout {layout.key} asks for {layout.nodes} nodes, {nodes.source} has {here}",
+                mend="ask the scheduler for more nodes, or name some: --hosts n1,n2",
+            )
+    if found:
+        return found
+    pair = Layout(here, 2 if here == 1 else 1, bind="core" if cores >= 2 or here > 1 else "none")
     if wish.quick or cores <= 2:
         return (pair,)
-    return (pair, Layout(ranks_per_node=cores))
+    return (pair, Layout(here, cores))
 
 
 def parse_layout(text: str, cores: int) -> Layout:
@@ -111,11 +122,6 @@ def parse_layout(text: str, cores: int) -> Layout:
     if bind not in ("", "core", "none"):
         raise UsageError(f"layout {text!r}: binding is core or none")
     numbers = [int(w) for w in words]
-    if numbers[0] != 1:
-        raise UsageError(
-            f"layout {text!r} asks for {numbers[0]} nodes; launches stay on this host",
-            mend="use 1xRANKS",
-        )
     nodes, ranks, threads = (*numbers, 1)[:3]
     crowded = ranks > cores
     return Layout(nodes, ranks, threads, bind="none" if crowded else bind or "core")

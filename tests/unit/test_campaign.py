@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from mpigraft import campaign, configure
 from mpigraft.campaign import Campaign, plan, resumed, schedule
 from mpigraft.errors import MissingError, UsageError
-from mpigraft.model import Family, Gpu, MpiInstall, NetDevice, NetLibrary, TransportOffer
+from mpigraft.model import (
+    Allocation,
+    Family,
+    Gpu,
+    MpiInstall,
+    NetDevice,
+    NetLibrary,
+    TransportOffer,
+)
 from mpigraft.wish import Wish
 from tests.unit.builders import a_machine, a_transport, an_mpi, an_offer
 
@@ -161,9 +169,16 @@ def test_a_layout_that_cannot_be_read_is_refused(text: str) -> None:
         configure.parse_layout(text, 4)
 
 
-def test_layouts_stay_on_this_host_and_bind_only_what_fits() -> None:
-    with pytest.raises(UsageError, match="2 nodes"):
-        configure.parse_layout("2x4", 8)
+def test_layouts_stay_on_the_nodes_that_are_there() -> None:
+    wish = Wish(layout=("2x4",), transport=("ofi-lnx",))
+    with pytest.raises(UsageError, match="asks for 2 nodes, this host has 1"):
+        plan(wish, MACHINE, contents)
+    two = Allocation(("n1", "n2"), "--hosts")
+    assert [x.key for x in plan(wish, MACHINE, contents, two).layouts] == ["2x4-none"]
+    assert [x.key for x in plan(Wish(quick=True), MACHINE, contents, two).layouts] == ["2x1"]
+
+
+def test_layouts_bind_only_what_fits() -> None:
     assert configure.parse_layout("1x4", 8).key == "1x4"
     assert configure.parse_layout("1x4", 2).key == "1x4-none"
     assert configure.parse_layout("1x4x2-none", 8).key == "1x4x2-none"
