@@ -122,7 +122,7 @@ def rows(sets: dict[str, str], libmpi: Path) -> tuple[EnvRow, ...]:
 # ------------------------------------------------------------------ what a load sets
 
 
-def _command(here: Here) -> list[str] | None:
+def command(here: Here) -> list[str] | None:
     """The module command: Lmod's, else Environment Modules'."""
     for variable in ("LMOD_CMD", "MODULES_CMD"):
         if (tool := here.environ.get(variable, "")) and look.exists(Path(tool)):
@@ -133,7 +133,7 @@ def _command(here: Here) -> list[str] | None:
 
 def _sets(here: Here, module: Module) -> tuple[dict[str, str], str]:
     """Variables that loading a module into a clean environment sets, or why it cannot be."""
-    tool = _command(here)
+    tool = command(here)
     if tool is None:
         return {}, ""
     about = ("MODULEPATH", "MODULESHOME", "MODULERCFILE")
@@ -165,28 +165,41 @@ def _content(file: Path) -> str:
 
 
 def environment_of(text: str) -> dict[str, str]:
-    """`os.environ[NAME] = VALUE` statements of a piece of Python, read and not run.
+    """What a piece of Python that a module command wrote sets, without what it removes."""
+    return {name: value for name, value in changes_of(text).items() if value is not None}
 
-    Anything else in it is passed over; what is not Python at all sets nothing.
+
+def changes_of(text: str) -> dict[str, str | None]:
+    """`os.environ[NAME] = VALUE` and `del os.environ[NAME]` statements of a piece of Python, read
+    and not run; None: removed. The last of a name counts: Lmod empties a variable and removes it.
+
+    Anything else in it is passed over; what is not Python at all changes nothing.
     """
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
-    found: dict[str, str] = {}
+    found: dict[str, str | None] = {}
     for node in tree.body:
         match node:
-            case ast.Assign(
-                targets=[
-                    ast.Subscript(
-                        value=ast.Attribute(value=ast.Name(id="os"), attr="environ"),
-                        slice=ast.Constant(value=str() as name),
-                    )
-                ],
-                value=ast.Constant(value=str() as value),
-            ):
-                found[name] = value
+            case ast.Assign(targets=[place], value=ast.Constant(value=str() as value)):
+                if name := _variable(place):
+                    found[name] = value
+            case ast.Delete(targets=[place]):
+                if name := _variable(place):
+                    found[name] = None
     return found
+
+
+def _variable(place: ast.expr) -> str:
+    """NAME of `os.environ[NAME]`; empty for any other place."""
+    match place:
+        case ast.Subscript(
+            value=ast.Attribute(value=ast.Name(id="os"), attr="environ"),
+            slice=ast.Constant(value=str() as name),
+        ):
+            return name
+    return ""
 
 
 def _prefixes(sets: dict[str, str]) -> Iterator[Path]:
