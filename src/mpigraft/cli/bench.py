@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from mpigraft.natives import BENCHMARKS
 
 if TYPE_CHECKING:
     from mpigraft.campaign import Campaign
-    from mpigraft.model import CampaignRecord, Machine
+    from mpigraft.model import Allocation, CampaignRecord, Machine
     from mpigraft.store import Store
     from mpigraft.wish import Wish
 
@@ -22,6 +23,7 @@ WHICH = (
     "One or more of " + ", ".join(BENCHMARKS) + "; options follow: alltoallv,counts=sparse. "
     "By default latency, bibw, allreduce, bw, bcast, alltoall."
 )
+HOSTS = "Nodes to use: n1,n[3-5]."
 QUICK = "A first look in minutes: 6 rounds of latency, bibw and allreduce, 8 ms a size."
 START_S = 2.0  # of a small launch on one node, from mpiexec to MPI_Finalize
 
@@ -48,6 +50,19 @@ def command(
     layout: Annotated[
         Words, typer.Option(metavar="NODESxRANKS", help="For example 1x2: two ranks on one node.")
     ] = None,
+    launcher: Annotated[
+        Words,
+        typer.Option(metavar="NAME", help="own, srun, flux, pals, aprun; may be given again."),
+    ] = None,
+    hosts: Annotated[
+        str, typer.Option(metavar="LIST", help=HOSTS, show_default="the allocation, or this host")
+    ] = "",
+    hostfile: Annotated[
+        str, typer.Option(metavar="FILE", help="The same, a name on each line.", show_default=False)
+    ] = "",
+    agent: Annotated[
+        str, typer.Option(metavar="PROGRAM", help="Used in the place of ssh.", show_default=False)
+    ] = "",
     set_: Annotated[
         Words, typer.Option("--set", metavar="NAME=VALUE", help="In every rank's environment.")
     ] = None,
@@ -165,19 +180,29 @@ def command(
         "buffers": buffers, "min_size": min_size, "max_size": max_size,
         "budget_ms": budget_ms, "limit_s": limit_s, "seed": seed, "quick": quick or None,
         "native_build": native_build, "validate": validate, "image": image, "guest": guest,
-        "engine": engine,
+        "engine": engine, "launcher": launcher,
     }  # fmt: skip
     file = read_wish(Path(campaign)) if campaign and not resume else Wish()
     wish = merged(file, flags)
     if resume and given(flags):
         raise UsageError("--resume takes the campaign as it was planned: no other flags with it")
-    _bench(ctx, wish, here=here, dry_run=dry_run, resume=campaign if resume else None)
+    from mpigraft import allocations
+
+    nodes = allocations.find(os.environ, hosts=hosts, hostfile=hostfile, agent=agent)
+    told = campaign if resume else None
+    _bench(ctx, wish, nodes, here=here or bool(hosts or hostfile), dry_run=dry_run, resume=told)
 
 
 def _bench(
-    ctx: typer.Context, wish: Wish, *, here: bool, dry_run: bool, resume: str | None
+    ctx: typer.Context,
+    wish: Wish,
+    nodes: Allocation,
+    *,
+    here: bool,
+    dry_run: bool,
+    resume: str | None,
 ) -> None:
-    from mpigraft import campaign, discover, pipeline
+    from mpigraft import campaign, configure, discover, pipeline
     from mpigraft.cli.compare import show
     from mpigraft.cli.progress import Progress
     from mpigraft.store import Store
@@ -190,14 +215,14 @@ def _bench(
     if resume is not None:
         kept = _unfinished(store, resume)
         identity = kept.id
-        planned = campaign.resumed(kept.plan, machine)
+        planned = campaign.resumed(kept.plan, machine, configure.contents, nodes)
     else:
-        planned = campaign.plan(wish, machine)
+        planned = campaign.plan(wish, machine, configure.contents, nodes)
     if dry_run:
         out("\n".join(plan_lines(planned)))
         return
     with Progress() as progress:
-        identity = pipeline.bench(planned, machine, store, progress, identity)
+        identity = pipeline.bench(planned, machine, store, progress, identity, nodes)
     show(store, identity)
 
 
