@@ -24,9 +24,9 @@ from mpigraft import elf, fetch  # noqa: E402
 from mpigraft.errors import MpigraftError  # noqa: E402
 from mpigraft.model import Abi, Family  # noqa: E402
 from mpigraft.natives import (  # noqa: E402
-    BENCH,
     FLAGS,
     GUARD,
+    LINKED,
     PREBUILT,
     SHARED,
     SOURCES,
@@ -91,11 +91,12 @@ def stand_in(architecture: str, interface: Interface, program: Path, folder: Pat
     return library
 
 
-def build_bench(architecture: str, interface: Interface, headers: Path, target: Path) -> None:
+def build_linked(architecture: str, interface: Interface, headers: Path, target: Path) -> None:
     """Linked twice: first as a library, whose names may stay open, to learn which it wants."""
     with tempfile.TemporaryDirectory() as scratch:
-        code, open_ended = Path(scratch) / "bench.o", Path(scratch) / "open.so"
-        source: tuple[str | Path, ...] = ("-isystem", headers / "include", SOURCES / "bench.c")
+        code, open_ended = Path(scratch) / "program.o", Path(scratch) / "open.so"
+        file = SOURCES / LINKED[target.name]
+        source: tuple[str | Path, ...] = ("-isystem", headers / "include", file)
         compile_c(architecture, *WARNINGS, *interface.flags, "-c", *source, "-o", code)
         compile_c(architecture, "-shared", code, "-o", open_ended, "-ldl")
         library = stand_in(architecture, interface, open_ended, Path(scratch))
@@ -124,9 +125,10 @@ def build(architecture: str, headers: dict[Family, Path]) -> None:
         stage.mkdir()
         for interface in INTERFACES:
             (stage / interface.abi).mkdir()
-            program = stage / interface.abi / BENCH
-            build_bench(architecture, interface, headers[interface.headers], program)
-            verify(program, interface.soname)
+            for name in LINKED:
+                program = stage / interface.abi / name
+                build_linked(architecture, interface, headers[interface.headers], program)
+                verify(program, interface.soname)
         witness = (*WARNINGS, *SHARED, f"-Wl,-soname,{WITNESS}", SOURCES / "witness.c")
         compile_c(architecture, *witness, "-o", stage / WITNESS, "-ldl")
         compile_c(architecture, *WARNINGS, SOURCES / "guard.c", "-o", stage / GUARD)

@@ -35,6 +35,8 @@ OPTIONS = {
     "window": (),  # any number
 }
 BENCH, WITNESS, GUARD = "mpigraft-bench", "libmpigraft-witness.so", "mpigraft-guard"
+VARS, SPAWN = "mpigraft-vars", "mpigraft-spawn"
+LINKED = {BENCH: "bench.c", VARS: "vars.c", SPAWN: "spawn.c"}  # to an MPI: one for each ABI
 
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC")
 WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Werror")  # ours: a site's compiler may know others
@@ -66,6 +68,15 @@ def natives(mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Nati
     raise UsageError(f"--native-build {build}", mend="prebuilt or mpicc")
 
 
+def tool(name: str, mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Path:
+    """VARS or SPAWN for `mpi`: programs that ask an MPI something and measure nothing, so that
+    what was measured has not changed where they have. Raises as `natives` does."""
+    if build != "prebuilt":
+        return natives(mpi, architecture, build).bench.parent / name
+    path = PREBUILT / architecture / mpi.abi / name
+    return _there(path, mpi, architecture, "is asked with it")
+
+
 # ------------------------------------------------------------------ prebuilt
 
 
@@ -73,14 +84,19 @@ def _prebuilt(mpi: MpiInstall, architecture: str) -> Natives:
     folder = PREBUILT / architecture
     paths = (folder / mpi.abi / BENCH, folder / WITNESS, folder / GUARD)
     for path in paths:
-        if not os.access(path, os.X_OK):
-            raise MissingError(
-                f"there is no {path.name} for {mpi.abi} on {architecture}",
-                why=f"{mpi.id} is measured with it; {path} is not there",
-                mend="--native-build mpicc builds it with this MPI's own wrapper; in a source "
-                "tree, `make natives` builds all of them",
-            )
+        _there(path, mpi, architecture, "is measured with it")
     return Natives(*paths, digest=digest([file_digest(path) for path in paths]))
+
+
+def _there(path: Path, mpi: MpiInstall, architecture: str, why: str) -> Path:
+    if os.access(path, os.X_OK):
+        return path
+    raise MissingError(
+        f"there is no {path.name} for {mpi.abi} on {architecture}",
+        why=f"{mpi.id} {why}; {path} is not there",
+        mend="--native-build mpicc builds it with this MPI's own wrapper; in a source tree, "
+        "`make natives` builds all of them",
+    )
 
 
 # ------------------------------------------------------------------ built here
@@ -112,7 +128,7 @@ def _built(mpi: MpiInstall, architecture: str) -> Natives:
     )
     folder = folders().data / "native" / key
     made = Natives(folder / BENCH, folder / WITNESS, folder / GUARD, key)
-    if not all(path.is_file() for path in (made.bench, made.witness, made.guard)):
+    if not all((folder / name).is_file() for name in (*LINKED, WITNESS, GUARD)):
         _build(folder, wrapper, compiler, architecture, environment)
     return made
 
@@ -149,7 +165,8 @@ def _build(
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".build-") as scratch:
             stage = Path(scratch) / "stage"
             stage.mkdir()
-            _compile([wrapper, *FLAGS, SOURCES / "bench.c"], stage / BENCH, environment)
+            for name, source in LINKED.items():
+                _compile([wrapper, *FLAGS, SOURCES / source], stage / name, environment)
             for name, source, shared in ((WITNESS, "witness.c", SHARED), (GUARD, "guard.c", ())):
                 if compiler is None:
                     shutil.copy2(PREBUILT / architecture / name, stage / name)

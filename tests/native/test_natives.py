@@ -13,7 +13,7 @@ import pytest
 from mpigraft import elf, natives
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import Abi, EnvRow, Family, MpiInstall, Scope
-from mpigraft.natives import BENCH, GUARD, PREBUILT, WITNESS
+from mpigraft.natives import BENCH, GUARD, LINKED, PREBUILT, SPAWN, VARS, WITNESS
 from tests.native.native_world import World, values
 from tests.unit.builders import an_mpi
 
@@ -53,6 +53,14 @@ def test_prebuilt_by_architecture_and_abi(programs: Path) -> None:
     assert len(digests) == len(Abi)
 
 
+@pytest.mark.parametrize("name", [VARS, SPAWN])
+def test_tools_by_architecture_and_abi(programs: Path, name: str) -> None:
+    for abi in Abi:
+        assert natives.tool(name, replace(an_mpi(), abi=abi), HERE) == programs / abi / name
+    with pytest.raises(MissingError, match=f"no {name} for ompi on riscv64"):
+        natives.tool(name, replace(an_mpi(), abi=Abi.OMPI), "riscv64")
+
+
 def test_no_binary_says_what_to_do() -> None:
     with pytest.raises(MissingError, match="no mpigraft-bench for ompi on riscv64") as caught:
         natives.natives(replace(an_mpi(), abi=Abi.OMPI), "riscv64")
@@ -70,7 +78,7 @@ def every_binary() -> list[Path]:
 
 def test_all_binaries_are_there() -> None:
     names = {str(p.relative_to(PREBUILT)) for p in every_binary()}
-    wanted = [f"{abi}/{BENCH}" for abi in Abi] + [WITNESS, GUARD]
+    wanted = [f"{abi}/{name}" for abi in Abi for name in LINKED] + [WITNESS, GUARD]
     assert names == {f"{arch}/{name}" for arch in ("x86_64", "aarch64") for name in wanted}
 
 
@@ -85,7 +93,7 @@ def test_a_binary_loads_on_old_systems(path: Path) -> None:
         assert tuple(map(int, node.removeprefix("GLIBC_").split("."))) <= GLIBC
     soname = {"ompi": "libmpi.so.40", "mpich": "libmpi.so.12", "mpi-abi": "libmpi_abi.so.1"}
     mpi = [name for name in facts.needed if name.startswith("libmpi")]
-    assert mpi == ([soname[path.parent.name]] if path.name == BENCH else [])
+    assert mpi == ([soname[path.parent.name]] if path.name in LINKED else [])
     assert set(facts.needed) - set(mpi) <= {"libc.so.6", "libdl.so.2"}
     assert (facts.rpath, facts.runpath) == (None, None)
     assert str(Path.home()).encode() not in path.read_bytes()

@@ -7,6 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifndef PROGRAM
+#define PROGRAM "mpigraft-bench"
+#endif
+
 enum { EXIT_INVALID = 1, EXIT_USAGE = 2, EXIT_RUNTIME = 3 };
 
 /* The first of a rank's lines that says who speaks; -1 before MPI_Init. */
@@ -23,7 +27,7 @@ __attribute__((noreturn, format(printf, 3, 4))) static void die(const char *file
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "mpigraft-bench: rank %d: %s (%s:%d)\n", speaker, text, file, line);
+    fprintf(stderr, PROGRAM ": rank %d: %s (%s:%d)\n", speaker, text, file, line);
     fflush(NULL);
     if (speaker >= 0)
         MPI_Abort(MPI_COMM_WORLD, EXIT_RUNTIME);
@@ -41,7 +45,7 @@ static inline void check_mpi(int code, const char *call, const char *file, int l
 }
 
 /* Memory or an end: nothing here can go on without it. */
-static void *need(size_t count, size_t bytes)
+static inline void *need(size_t count, size_t bytes)
 {
     void *memory = calloc(count ? count : 1, bytes ? bytes : 1);
     if (!memory)
