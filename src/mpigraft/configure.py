@@ -18,6 +18,7 @@ from mpigraft.jsonout import digest
 from mpigraft.knowledge.loader import Facts, offers, resolve
 from mpigraft.knowledge.loader import names as transport_names
 from mpigraft.launch import HERE
+from mpigraft.layouts import parse
 from mpigraft.model import (
     Allocation,
     Configuration,
@@ -95,7 +96,7 @@ def layouts(wish: Wish, machine: Machine, nodes: Allocation = HERE) -> tuple[Lay
     """Those that were asked for; else a pair of ranks as far apart as the allocation has them,
     and every core. Raises UsageError for more nodes than there are."""
     cores, here = machine.cpu.cores, len(nodes.hosts)
-    found = tuple(dict.fromkeys(parse_layout(text, cores) for text in wish.layout))
+    found = tuple(dict.fromkeys(parse(text, cores) for text in wish.layout))
     for layout in found:
         if layout.nodes > here:
             raise UsageError(
@@ -108,23 +109,6 @@ def layouts(wish: Wish, machine: Machine, nodes: Allocation = HERE) -> tuple[Lay
     if wish.quick or cores <= 2:
         return (pair,)
     return (pair, Layout(here, cores))
-
-
-def parse_layout(text: str, cores: int) -> Layout:
-    """`1x4`: nodes x ranks per node; `1x4x2` with threads; `-none` leaves ranks unbound. More
-    ranks than cores are never bound."""
-    head, _, bind = text.partition("-")
-    words = head.split("x")
-    if not (2 <= len(words) <= 3 and all(w.isdecimal() and int(w) > 0 for w in words)):
-        raise UsageError(
-            f"layout {text!r} is not NODESxRANKS", mend="for example 1x4, or 1x4x2 with threads"
-        )
-    if bind not in ("", "core", "none"):
-        raise UsageError(f"layout {text!r}: binding is core or none")
-    numbers = [int(w) for w in words]
-    nodes, ranks, threads = (*numbers, 1)[:3]
-    crowded = ranks > cores
-    return Layout(nodes, ranks, threads, bind="none" if crowded else bind or "core")
 
 
 def configurations(

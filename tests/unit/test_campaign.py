@@ -163,12 +163,6 @@ def test_the_baseline_is_the_wish_else_cray_else_path_else_the_first_id() -> Non
         planned(baseline="nothing")
 
 
-@pytest.mark.parametrize("text", ["2", "1x0", "axb", "1x2x3x4", "1x2-tight", "0x2", "1x-2"])
-def test_a_layout_that_cannot_be_read_is_refused(text: str) -> None:
-    with pytest.raises(UsageError):
-        configure.parse_layout(text, 4)
-
-
 def test_layouts_stay_on_the_nodes_that_are_there() -> None:
     wish = Wish(layout=("2x4",), transport=("ofi-lnx",))
     with pytest.raises(UsageError, match="asks for 2 nodes, this host has 1"):
@@ -178,10 +172,7 @@ def test_layouts_stay_on_the_nodes_that_are_there() -> None:
     assert [x.key for x in plan(Wish(quick=True), MACHINE, contents, two).layouts] == ["2x1"]
 
 
-def test_layouts_bind_only_what_fits() -> None:
-    assert configure.parse_layout("1x4", 8).key == "1x4"
-    assert configure.parse_layout("1x4", 2).key == "1x4-none"
-    assert configure.parse_layout("1x4x2-none", 8).key == "1x4x2-none"
+def test_without_a_wish_two_layouts_are_compared_a_pair_and_every_core() -> None:
     many = a_machine(*MACHINE.mpis, cores=8)
     assert [layout.key for layout in plan(Wish(), many, contents).layouts] == ["1x2", "1x8"]
 

@@ -76,6 +76,7 @@ class Gpu:
     name: str
     memory_mib: int
     details: tuple[tuple[str, str], ...] = ()  # driver, cuda or rocm, gdrcopy
+    cpus: tuple[int, ...] = ()  # nearest to it, as its PCI device says; empty: it does not
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,8 @@ class Cpu:
     sockets: int
     numa: tuple[tuple[int, ...], ...]  # CPUs of each NUMA domain
     l3: tuple[tuple[int, ...], ...]  # CPUs of each L3 group
+    core_cpus: tuple[tuple[int, ...], ...] = ()  # CPUs of each core: its hardware threads
+    socket_cpus: tuple[tuple[int, ...], ...] = ()  # CPUs of each socket
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mpigraft.model import Cpu
@@ -31,16 +31,26 @@ def cpu(here: Here) -> Cpu:
         allowed = os.sched_getaffinity(0)
     topology = {n: folder / f"cpu{n}/topology" for n in sorted(allowed)}
     packages = {n: look.text(t / "physical_package_id") for n, t in topology.items()}
-    cores = {(packages[n], look.text(t / "core_id") or str(n)) for n, t in topology.items()}
+    cores = {n: (packages[n], look.text(t / "core_id") or f"cpu{n}") for n, t in topology.items()}
     return Cpu(
         model=_model(look.text(here.at("/proc/cpuinfo"))),
         architecture=_architecture(here),
-        cores=len(cores),
+        cores=len(set(cores.values())),
         threads=len(allowed),
         sockets=len(set(packages.values())),
         numa=_numa(here, allowed),
         l3=_l3(folder, allowed),
+        core_cpus=_alike(cores),
+        socket_cpus=_alike(packages),
     )
+
+
+def _alike(names: Mapping[int, object]) -> tuple[tuple[int, ...], ...]:
+    """CPUs of each name, in order of their first one."""
+    groups: dict[object, list[int]] = {}
+    for cpu in sorted(names):
+        groups.setdefault(names[cpu], []).append(cpu)
+    return tuple(map(tuple, groups.values()))
 
 
 def _architecture(here: Here) -> str:

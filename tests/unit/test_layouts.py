@@ -1,0 +1,280 @@
+"""Layouts as words, and as the CPUs and GPUs of ranks on well-known nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft import layouts
+from mpigraft.errors import UsageError
+from mpigraft.layouts import BIND_TO, MAP_BY, Placement, masks, parse, place
+from mpigraft.model import Cpu, Gpu, Layout
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+def split(cpus: Sequence[int], parts: int) -> Groups:
+    size = len(cpus) // parts
+    return tuple(tuple(cpus[n * size : (n + 1) * size]) for n in range(parts))
+
+
+def node(
+    cores: int, sockets: int, numa: int, l3: int, *, threads: int = 1, without: Sequence[int] = ()
+) -> Cpu:
+    """Cores numbered as Linux does on AMD and Arm: second hardware threads after all first ones.
+    `without` are cores that a job does not get."""
+
+    def groups(parts: int) -> Groups:
+        found = (
+            tuple(c + t * cores for t in range(threads) for c in group if c not in without)
+            for group in split(range(cores), parts)
+        )
+        return tuple(tuple(sorted(group)) for group in found if group)
+
+    got = cores - len(without)
+    return Cpu(
+        "", "x86_64", got, got * threads, sockets, groups(numa), groups(l3), groups(cores),
+        groups(sockets),
+    )  # fmt: skip
+
+
+def lumi_g(**more: object) -> Cpu:
+    """EPYC 7A53: 4 NUMA domains, 8 L3 groups of 8 cores."""
+    made = node(64, 1, 4, 8, **more)  # type: ignore[arg-type]
+    return replace(made, model="AMD EPYC 7A53 64-Core Processor")
+
+
+ARCHER2 = node(128, 2, 8, 32, threads=2)  # 2 x EPYC 7742: an L3 for each 4 cores
+LUMI_C = node(128, 2, 8, 16)  # 2 x EPYC 7763: an L3 for each 8 cores
+GH200 = replace(node(288, 4, 4, 4), model="Neoverse V2", architecture="aarch64")
+GCDS = tuple(Gpu(n, "amd", "AMD Instinct MI250X", 65536) for n in range(8))
+HOPPERS = tuple(Gpu(n, "nvidia", "NVIDIA GH200 120GB", 97871) for n in range(4))
+
+
+def mask(words: str) -> Groups:
+    """Slurm's mask_cpu list as CPUs."""
+    return tuple(
+        tuple(n for n in range(int(word, 16).bit_length()) if int(word, 16) >> n & 1)
+        for word in words.split(",")
+    )
+
+
+# ------------------------------------------------------------------ words
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2", "1x0", "axb", "1x2x3x4", "1x2-tight", "0x2", "1x-2", "1x2:l3", "1x2+gpu", "1x2:", "",
+     "1x2-none:numa", "1x2x0", "1x2 ", "\u0661x\u0662", "1x9999999"],
+)  # fmt: skip
+def test_a_layout_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse(text, 4)
+
+
+def test_a_layout_is_read_from_its_key() -> None:
+    assert parse("1x4", 8) == Layout(1, 4)
+    assert parse("2x8x7:l3cache-numa+gpus", 56) == Layout(2, 8, 7, "numa", "l3cache", True)
+    assert parse("1x4x2-none", 8).key == "1x4x2-none"
+    assert parse("1x4:core-core", 8).key == "1x4"
+
+
+def test_more_ranks_than_cores_are_not_bound() -> None:
+    assert parse("1x4", 2).key == "1x4-none"
+    assert parse("1x2x4:numa", 4).key == "1x2x4:numa-none"
+    with pytest.raises(UsageError, match="binds 4 ranks with one core each, of 2 in all"):
+        parse("1x4-core", 2)
+
+
+LAYOUTS = st.builds(
+    Layout,
+    nodes=st.integers(1, 999),
+    ranks_per_node=st.integers(1, 300),
+    threads=st.integers(1, 20),
+    bind=st.sampled_from(BIND_TO),
+    map_by=st.sampled_from(MAP_BY),
+    gpus=st.booleans(),
+)
+
+
+@given(LAYOUTS)
+def test_every_layout_comes_back_from_its_key(layout: Layout) -> None:
+    assert parse(layout.key, 1 << 20) == layout
+
+
+@given(st.text(max_size=30))
+def test_any_words_are_a_layout_or_refused(text: str) -> None:
+    try:
+        found = parse(text, 64)
+    except UsageError:
+        return
+    assert found.bind == "none" or found.ranks_per_node * found.threads <= 64
+    assert parse(found.key, 64) == found
+
+
+def test_flags_make_a_key() -> None:
+    assert layouts.from_flags(2, 8) == "2x8"
+    assert layouts.from_flags(2, 8, 7, "l3cache", "numa", True) == "2x8x7:l3cache-numa+gpus"
+    for flags, named in (
+        ((0, 8), "--nodes"), ((1, 0), "--ranks-per-node"), ((1, 1, -1), "--threads"),
+        ((1, 1, 1, "l3"), "--map-by"), ((1, 1, 1, "", "node"), "--bind-to"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=named):
+            layouts.from_flags(*flags)
+
+
+# ------------------------------------------------------------------ CPUs
+
+
+def test_cores_are_taken_one_after_the_other() -> None:
+    assert masks(Layout(1, 3, 2), LUMI_C) == ((0, 1), (2, 3), (4, 5))
+    assert masks(Layout(1, 3, 2, map_by="node"), LUMI_C) == ((0, 1), (2, 3), (4, 5))
+    assert masks(Layout(1, 3, bind="none"), LUMI_C) == ()
+
+
+def test_the_hardware_threads_of_a_core_are_one_place() -> None:
+    assert masks(Layout(1, 2, 2), ARCHER2) == ((0, 1, 128, 129), (2, 3, 130, 131))
+    full = masks(Layout(1, 128), ARCHER2)
+    assert full[127] == (127, 255)
+    with pytest.raises(UsageError, match=r"129 ranks with one core each on a node, which has 128"):
+        masks(Layout(1, 129), ARCHER2)
+
+
+def test_ranks_are_dealt_evenly_and_in_order() -> None:
+    assert masks(Layout(1, 2, map_by="socket"), LUMI_C) == ((0,), (64,))
+    assert masks(Layout(1, 4, map_by="socket"), LUMI_C) == ((0,), (1,), (64,), (65,))
+    assert masks(Layout(1, 4, map_by="numa"), LUMI_C) == ((0,), (32,), (64,), (96,))
+    assert masks(Layout(1, 8, 4, map_by="l3cache"), ARCHER2)[1][:4] == (16, 17, 18, 19)
+    nemo = masks(Layout(1, 50, map_by="numa"), ARCHER2)  # 48 and 2 servers, on 128 cores
+    assert Counter(m[0] // 16 for m in nemo) == {0: 7, 1: 6, 2: 6, 3: 6, 4: 7, 5: 6, 6: 6, 7: 6}
+
+
+def test_a_rank_is_bound_to_what_its_cores_lie_in() -> None:
+    assert masks(Layout(1, 4, 8, "l3cache", "numa"), LUMI_C)[1] == tuple(range(32, 40))
+    assert masks(Layout(1, 2, 1, "socket", "socket"), LUMI_C)[1] == tuple(range(64, 128))
+    assert masks(Layout(1, 8, 1, "numa", "core"), LUMI_C)[7] == tuple(range(16))
+
+
+def test_no_rank_takes_cores_of_two_caches() -> None:
+    with pytest.raises(UsageError, match=r"32 x l3cache of 4 cores: there they do not fit") as no:
+        masks(Layout(1, 8, 7, map_by="l3cache"), ARCHER2)
+    assert no.value.mend == "use fewer ranks or threads, or map over core or numa or socket or node"
+    bare = replace(LUMI_C, l3=())
+    with pytest.raises(UsageError, match="none is known of here"):
+        masks(Layout(1, 8, map_by="l3cache"), bare)
+
+
+def test_what_the_system_keeps_for_itself_is_left_alone() -> None:
+    low_noise = lumi_g(without=(0,))
+    assert len(masks(Layout(1, 63), low_noise)) == 63
+    seven = masks(Layout(1, 8, 7, map_by="l3cache"), low_noise)
+    assert seven[0] == tuple(range(1, 8))
+    assert seven[1] == tuple(range(8, 15))
+    with pytest.raises(UsageError, match="l3cache of 7 to 8 cores"):
+        masks(Layout(1, 7, 8, map_by="l3cache"), lumi_g(without=(0, 8)))
+    # One domain is smaller: the rank that it has no room for goes to the next.
+    full = masks(Layout(1, 63, map_by="numa"), low_noise)
+    assert sorted(m[0] for m in full) == list(range(1, 64))
+    reserved = lumi_g(without=range(0, 64, 8))
+    assert masks(Layout(1, 8, 7, map_by="l3cache"), reserved) == mask(
+        "fe,fe00,fe0000,fe000000,fe00000000,fe0000000000,fe000000000000,fe00000000000000"
+    )
+
+
+def test_neighbours_are_those_of_the_hardware_not_of_the_numbers() -> None:
+    """Two sockets whose CPUs are numbered in turn, as many of Dell's are."""
+    even, odd = tuple(range(0, 16, 2)), tuple(range(1, 16, 2))
+    turns = Cpu(
+        "", "x86_64", 16, 16, 2, (even, odd), (even, odd), split(range(16), 16), (even, odd)
+    )
+    assert masks(Layout(1, 2, 4), turns) == ((0, 2, 4, 6), (8, 10, 12, 14))
+
+
+def test_a_machine_of_which_little_is_known_has_cores_at_least() -> None:
+    bare = Cpu("", "x86_64", 4, 4, 1, (), ())
+    assert masks(Layout(1, 2, 2), bare) == ((0, 1), (2, 3))
+    recorded = Cpu("", "x86_64", 2, 2, 1, ((4, 6),), ())
+    assert masks(Layout(1, 2), recorded) == ((4,), (6,))
+
+
+NODES = st.sampled_from(
+    [ARCHER2, LUMI_C, GH200, lumi_g(), lumi_g(without=(0,)), lumi_g(threads=2, without=(0, 8))]
+)
+
+
+@given(NODES, LAYOUTS)
+def test_masks_are_disjoint_cores_or_the_layout_is_refused(cpu: Cpu, layout: Layout) -> None:
+    layout = replace(layout, gpus=False)
+    try:
+        found = place(layout, cpu)
+    except UsageError:
+        return
+    if layout.bind == "none":
+        assert found == Placement()
+        return
+    assert len(found.masks) == layout.ranks_per_node
+    known = {c for core in cpu.core_cpus for c in core}
+    assert all(known.issuperset(m) and m == tuple(sorted(set(m))) for m in found.masks)
+    if layout.bind == "core":
+        taken = Counter(c for m in found.masks for c in m)
+        assert set(taken.values()) == {1}
+        size = len(cpu.core_cpus[0])
+        assert all(len(m) == layout.threads * size for m in found.masks)
+        level = layouts.groups_of(layout.map_by, cpu)
+        assert all(any(set(m) <= set(group) for group in level) for m in found.masks)
+
+
+# ------------------------------------------------------------------ GPUs
+
+
+def test_ranks_of_lumi_g_have_the_die_beside_their_cores() -> None:
+    """The same pairs of cores and dies as in LUMI's guide, in the order of the cores."""
+    reserved = lumi_g(without=range(0, 64, 8))
+    found = place(Layout(2, 8, 7, map_by="l3cache", gpus=True), reserved, GCDS)
+    assert found.gpus == (4, 5, 2, 3, 6, 7, 0, 1)
+    guide = mask("fe000000000000,fe00000000000000,fe0000,fe000000,fe,fe00,fe00000000,fe0000000000")
+    assert dict(zip(found.gpus, found.masks, strict=True)) == dict(enumerate(guide))
+
+
+def test_ranks_go_where_the_gpus_are_unless_mapped_elsewhere() -> None:
+    assert masks(Layout(1, 4, 1, gpus=True), GH200, HOPPERS) == ((0,), (72,), (144,), (216,))
+    assert place(Layout(1, 4, 72, gpus=True), GH200, HOPPERS).gpus == (0, 1, 2, 3)
+    assert place(Layout(1, 2, gpus=True), lumi_g(), GCDS) == Placement(((0,), (32,)), (4, 6))
+    packed = place(Layout(1, 2, map_by="l3cache", gpus=True), lumi_g(), GCDS[:1])
+    assert packed.gpus == (0, 0)
+
+
+def test_no_gpu_serves_more_ranks_than_it_must() -> None:
+    found = place(Layout(1, 16, 1, map_by="socket", gpus=True), lumi_g(), GCDS)
+    assert set(Counter(found.gpus).values()) == {2}
+    assert found.gpus[:2] == (4, 4)
+    assert Counter(place(Layout(1, 9, gpus=True), lumi_g(), GCDS).gpus).most_common(1)[0][1] == 2
+
+
+def test_what_the_kernel_says_counts_where_nothing_else_is_known() -> None:
+    """JUWELS Booster: 4 A100 at NUMA domains 3, 1, 7 and 5 of 8."""
+    cpu = node(48, 2, 8, 16)
+    gpus = tuple(
+        Gpu(n, "nvidia", "NVIDIA A100", 40960, (), cpu.numa[at])
+        for n, at in enumerate((3, 1, 7, 5))
+    )
+    found = place(Layout(1, 4, 6, gpus=True), cpu, gpus)
+    assert found.gpus == (1, 0, 3, 2)
+    assert found.masks[0] == cpu.numa[1]
+    far = place(Layout(1, 8, 6, map_by="numa", gpus=True), cpu, gpus)
+    assert far.gpus == (1, 1, 0, 0, 3, 3, 2, 2)
+    blind = tuple(replace(gpu, cpus=()) for gpu in gpus)
+    assert place(Layout(1, 4, gpus=True), cpu, blind).gpus == (0, 1, 2, 3)
+
+
+def test_gpus_that_are_not_there_cannot_be_given() -> None:
+    with pytest.raises(UsageError, match="there is none here"):
+        place(Layout(1, 2, gpus=True), LUMI_C)
+    assert place(Layout(1, 8, 9, "none", gpus=True), lumi_g(), GCDS[:4]).gpus == (
+        0, 0, 1, 1, 2, 2, 3, 3,
+    )  # fmt: skip
