@@ -30,7 +30,8 @@ from tests.testbed import door
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
-NEEDED = ("ip", "nsenter", "unshare", "setpriv", "pivot_root")
+NEEDED = {"ip": "iproute2", "nsenter": "util-linux", "setpriv": "util-linux", "ps": "procps"}
+PACKAGE = "needs Debian's "
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 STOP_S = 30.0
 HOST = "host"  # a command of this machine itself, ended with the cluster
@@ -40,11 +41,14 @@ def why_not() -> str:
     """Why clusters cannot be made here, or ""."""
     if os.geteuid():
         return "needs root"
-    missing = [name for name in NEEDED if not shutil.which(name, path=SYSTEM_PATH)]
-    if missing:
-        return f"needs {', '.join(missing)}"
-    spaces = subprocess.run(["unshare", "--net", "--mount", "--pid", "--fork", "true"])
-    return "" if spaces.returncode == 0 else "needs leave to make namespaces"
+    for program, package in NEEDED.items():
+        if not shutil.which(program, path=SYSTEM_PATH):
+            return PACKAGE + package
+    tried = subprocess.run(
+        ["unshare", "--net", "--mount", "--pid", "--fork", "ip", "link", "add", "type", "veth"],
+        stderr=subprocess.DEVNULL,
+    )
+    return "" if tried.returncode == 0 else "needs leave to make namespaces and links"
 
 
 class Cluster:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mpigraft import fetch
 from mpigraft.model import Family
+from tests.testbed import cluster as clusters_
+from tests.testbed import slurm as slurms
+from tests.testbed.cluster import Cluster
 from tests.testbed.engines import Engines
 from tests.testbed.images import Images
+from tests.testbed.slurm import Slurm
 
 Need = Callable[..., None]
 
@@ -85,3 +90,55 @@ def outside(
         "MPIGRAFT_HOME": str(home),
         "CONTAINERS_CONF": str(settings),
     }
+
+
+# ------------------------------------------------------------------ clusters
+
+
+def _skip_for(reason: str) -> None:
+    """A package that is missing is no skip under `make test`, which has installed them all."""
+    if not reason:
+        return
+    if "MPIGRAFT_TEST_ALL" in os.environ and reason.startswith(clusters_.PACKAGE):
+        pytest.fail(f"{reason}, which set-up should have seen to", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Cluster]]:
+    """Makes clusters: what `Cluster` takes, and the tests' temporary folders are seen in nodes.
+
+    They are closed with the module at the latest. In a test, use `with`: it may leave none.
+    """
+    _skip_for(clusters_.why_not())
+    made: list[Cluster] = []
+
+    def make(nodes: int = 2, *, binds: Sequence[Path] = (), **options: Any) -> Cluster:
+        seen = [tmp_path_factory.getbasetemp(), *binds]
+        made.append(Cluster(nodes, binds=seen, **options))
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        for cluster in made:
+            cluster.close()
+
+
+@pytest.fixture(scope="module")
+def cluster(clusters: Callable[..., Cluster]) -> Cluster:
+    """Two nodes, n1 and n2, for the tests of a module; those that break one make their own."""
+    return clusters(2)
+
+
+@pytest.fixture(scope="module")
+def slurms_here() -> None:
+    """Skip where there is no Slurm."""
+    _skip_for(slurms.why_not())
+
+
+@pytest.fixture(scope="module")
+def slurm(slurms_here: None, cluster: Cluster) -> Iterator[Slurm]:
+    """Slurm over those two nodes."""
+    with Slurm(cluster) as slurm:
+        yield slurm

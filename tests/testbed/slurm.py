@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from mpigraft.run import Completed, run
-from tests.testbed.cluster import HOST, SYSTEM_PATH, Cluster, Service
+from tests.testbed.cluster import HOST, PACKAGE, SYSTEM_PATH, Cluster, Service
 
-NEEDED = ("slurmctld", "slurmd", "munged", "srun", "sbatch")
+NEEDED = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munged": "munge", "srun": "slurm-client"}
 PATIENCE_S = 60.0
 CONTROLLER_PORTS = 6900  # and the cluster's number
 CONFIGURATION = """\
@@ -56,10 +56,10 @@ PARTITION = "PartitionName={name} Nodes={nodes} Default={default} MaxTime={max_t
 
 def why_not() -> str:
     """Why Slurm cannot be had here, or ""."""
-    missing = [name for name in NEEDED if not shutil.which(name, path=SYSTEM_PATH)]
-    return (
-        f"needs Debian's slurmctld, slurmd, slurm-client, munge: no {missing[0]}" if missing else ""
-    )
+    for program, package in NEEDED.items():
+        if not shutil.which(program, path=SYSTEM_PATH):
+            return PACKAGE + package
+    return ""
 
 
 class Slurm:
