@@ -8,13 +8,14 @@ with its own MPI brings its own launcher: then the engine stands outside of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from mpigraft import engines, env, grafts
 from mpigraft.errors import MissingError
-from mpigraft.launchers import LAUNCHERS
+from mpigraft.launchers import LAUNCHERS, Launcher
+from mpigraft.launchers.hardware import hardware_order
 from mpigraft.model import (
     Allocation,
     Bind,
@@ -35,6 +36,7 @@ from mpigraft.natives import Natives
 CPUS = Path("/sys/devices/system/cpu")
 IN_GUEST = "guest"  # source of an MpiInstall that lies in one
 LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+PRTE = "PRTE_MCA_"
 GRACE_S = 2.0  # between the guard's SIGTERM and SIGKILL
 HERE = Allocation((os.uname().nodename,), "this host", here=True)
 
@@ -71,6 +73,7 @@ def prepare(
     Raises MissingError for a configuration without an MPI, a transport or a known launcher.
     """
     mpi, transport, order = _order(configuration, layout, allocation, masks, cwd)
+    kind = LAUNCHERS[_kind(configuration)]
     root = os.geteuid() == 0 if root is None else root
     cores = _own_cores() if cores is None else cores
     plan = configuration.graft
@@ -84,13 +87,12 @@ def prepare(
         root=root,
         keeps=inside or plan is None or engines.ENGINES[plan.engine].KEEPS_FILES,
     )
-    kind = LAUNCHERS[_kind(configuration)]
     rows = [
         *(r for r in mpi.environment if plan is None or r.scope is not Scope.RANK),
         *kind.rows(order),
         EnvRow("OMP_NUM_THREADS", str(layout.threads), Scope.RANK, "layout"),
         *(_graft_rows(plan, seat) if plan and seat else ()),
-        *transport.env,
+        *spelled(kind, transport.env),
         *(transport.probe_env if probe else ()),
     ]
     rows += _witness_rows(rows, natives, grafts.inside(plan, witness) if plan else witness)
@@ -119,12 +121,37 @@ def _order(
     """MPI, transport and what is known of the order before the program is. Raises MissingError
     as `prepare` does."""
     mpi, transport, launcher = _parts(configuration)
-    pmi = configuration.launcher.pmi if configuration.launcher else ""
-    return (
+    other = configuration.launcher
+    order = Order(
+        launcher,
         mpi,
-        transport,
-        Order(launcher, mpi, layout, allocation, (), masks, pmi=pmi, folder=folder),
+        layout,
+        allocation,
+        (),
+        masks,
+        pmi=other.pmi if other else "",
+        version=other.version if other else mpi.launcher_version,
+        numbers=hardware_order() if masks and _kind(configuration) == "prrte" else (),
+        slingshot=_over_slingshot(transport),
+        folder=folder,
     )
+    return mpi, transport, order
+
+
+def _over_slingshot(transport: Transport) -> bool:
+    values = (row.value or "" for row in transport.env)
+    return "cxi" in transport.name or any("cxi" in value for value in values)
+
+
+def spelled(kind: Launcher, rows: Iterable[EnvRow]) -> Iterator[EnvRow]:
+    """Rows of a transport as this launcher reads them. The settings of Open MPI's own launcher
+    are PRTE_MCA_ of version 5 and OMPI_MCA_ of version 4, which does not know the others; another
+    launcher reads neither."""
+    for row in rows:
+        if row.scope is Scope.RANK or not row.name.startswith(PRTE):
+            yield row
+        elif kind.MCA:
+            yield replace(row, name=f"{kind.MCA}{row.name.removeprefix(PRTE)}")
 
 
 def _kind(configuration: Configuration) -> str:

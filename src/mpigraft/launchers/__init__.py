@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Protocol
 
-from mpigraft.launchers import hydra, orte, prrte
+from mpigraft.launchers import hydra, orte, prrte, srun
 from mpigraft.model import Command, EnvRow, Order
 
 
 class Launcher(Protocol):
     """What a launcher's module gives."""
 
-    LOCAL_RANK: str  # the variable that tells a rank its number on its node
+    LOCAL_RANK: str  # the variable that tells a rank its number on its node; empty: none does
+    MCA: str  # what its own settings' names begin with, where it is Open MPI's; else empty
 
     def command(self, order: Order) -> Command:
         """The whole command line, programs included. Raises UsageError for an order that this
@@ -23,4 +24,6 @@ class Launcher(Protocol):
         """Environment of the launcher itself: scopes launcher and daemon."""
 
 
-LAUNCHERS: Mapping[str, Launcher] = MappingProxyType({"prrte": prrte, "orte": orte, "hydra": hydra})
+LAUNCHERS: Mapping[str, Launcher] = MappingProxyType(
+    {"prrte": prrte, "orte": orte, "hydra": hydra, "srun": srun}
+)

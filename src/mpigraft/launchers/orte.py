@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 from mpigraft.launchers import prrte
-from mpigraft.launchers.parts import hosts, joined
-from mpigraft.model import Command, Order
+from mpigraft.launchers.parts import bound, hosts, joined, masked, path_in
+from mpigraft.model import Command, EnvRow, Order, Scope
 
 LOCAL_RANK = prrte.LOCAL_RANK
-rows = prrte.rows  # the same two variables for root
+MCA = "OMPI_MCA_"  # it does not read PRTE_MCA_
 
 
 def command(order: Order) -> Command:
     """As PRRTE's, but oversubscription is an option of its own, and the agent's name another."""
     layout, allocation = order.layout, order.allocation
-    mapping = f"ppr:{layout.ranks_per_node}:node"
-    bound = layout.bind == "core" and not order.crowded
-    if bound and layout.threads > 1:
-        mapping += f":PE={layout.threads}"
-    words = ["--map-by", mapping, "--bind-to", "core" if bound else "none"]
-    if order.crowded:
-        words.append("--oversubscribe")
     agent = ("--mca", "plm_rsh_agent", allocation.agent) if allocation.agent else ()
-    where = (*agent, *hosts(order, "--host"))
-    return Command((str(order.launcher), *where, *joined(order, tuple(words))))
+    several = len(order.groups) > 1
+    where = (*agent, *hosts(order, "--host", always=several))
+    start = (str(order.launcher), *where)
+    if masked(order):
+        path = path_in(order, "ranks")
+        words = ("--rankfile", path, *PHYSICAL)
+        text = prrte.rankfile(order, [list(mask) for mask in order.masks])
+        return Command((*start, *joined(order, words)), ((order.folder / "ranks", text),))
+    mapping = "slot" if several else f"ppr:{layout.ranks_per_node}:node"
+    tied = bound(order)
+    if tied and layout.threads > 1:
+        mapping += f":PE={layout.threads}"
+    oversubscribed = ("--oversubscribe",) if order.crowded else ()
+    words = ("--map-by", mapping, "--bind-to", "core" if tied else "none", *oversubscribed)
+    return Command((*start, *joined(order, words)))
+
+
+# CPUs of a rankfile as the kernel counts them; ranks of one NUMA domain may share them.
+PHYSICAL = ("--mca", "rmaps_rank_file_physical", "1", "--bind-to", "core:overload-allowed")
+
+
+def rows(order: Order) -> tuple[EnvRow, ...]:
+    """PRRTE's, under the names that ORTE reads."""
+    return tuple(
+        EnvRow(row.name.replace(prrte.MCA, MCA), row.value, Scope.LAUNCHER, row.source)
+        for row in prrte.rows(order)
+    )

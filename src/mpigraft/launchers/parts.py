@@ -2,25 +2,117 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
+from itertools import pairwise
+
+from mpigraft.errors import UsageError
+from mpigraft.knowledge.table import version
 from mpigraft.model import Order
 
+Segment = tuple[int, tuple[str, ...]]  # ranks, and the words that they run
 
-def hosts(order: Order, flag: str) -> tuple[str, ...]:
-    """`--host n1:4,n2:4`, K ranks each; nothing on this host alone, and nothing for nodes of a
-    scheduler, which the launcher knows of."""
-    allocation = order.allocation
-    if allocation.here or allocation.scheduler:
+
+def nodes(order: Order) -> tuple[str, ...]:
+    """The hosts of this launch: always the first ones, so all configurations have the same.
+    Raises UsageError where the allocation has fewer."""
+    allocation, wanted = order.allocation, order.layout.nodes
+    if wanted > len(allocation.hosts):
+        raise UsageError(
+            f"layout {order.layout.key} wants {wanted} nodes; {allocation.source} has "
+            f"{len(allocation.hosts)}",
+            mend="use a layout with fewer nodes, a larger allocation, or --hosts",
+        )
+    return allocation.hosts[:wanted]
+
+
+def told(order: Order) -> tuple[str, ...]:
+    """The hosts that the launcher has to be told of: none on this host alone, and none where it
+    reads the whole allocation from the scheduler itself."""
+    allocation, named = order.allocation, nodes(order)
+    if allocation.here or (allocation.scheduler and len(named) == len(allocation.hosts)):
         return ()
+    return named
+
+
+def hosts(order: Order, flag: str, *, always: bool = False) -> tuple[str, ...]:
+    """`--host n1:4,n2:4`: K ranks on each of the hosts that are told, or of all."""
+    named = nodes(order) if always else told(order)
     ranks = order.layout.ranks_per_node
-    named = allocation.hosts[: order.layout.nodes]
-    return (flag, ",".join(f"{host}:{ranks}" for host in named))
+    return (flag, ",".join(f"{host}:{ranks}" for host in named)) if named else ()
 
 
-def joined(order: Order, words: tuple[str, ...]) -> tuple[str, ...]:
-    """The programs, each behind its `-n N` and `words`, with a colon between them."""
-    nodes = order.layout.nodes
+def bound(order: Order) -> bool:
+    """Whether ranks get CPUs of their own. Raises UsageError for a binding that nobody turned
+    into CPUs: launchers have no common word for it."""
+    if order.crowded or order.layout.bind == "none":
+        return False
+    if not order.masks and (order.layout.bind != "core" or order.layout.map_by not in PACKED):
+        raise UsageError(
+            f"layout {order.layout.key} needs the CPUs of this machine, which are not known",
+            mend="`mpigraft layout` shows what is known of them; a layout like 1x2 needs nothing",
+        )
+    if order.masks and len(order.masks) != order.layout.ranks_per_node:
+        raise UsageError(
+            f"layout {order.layout.key}: {len(order.masks)} masks for "
+            f"{order.layout.ranks_per_node} ranks of a node"
+        )
+    return True
+
+
+PACKED = ("core", "node")  # mappings that every launcher has of its own: one core after the other
+
+
+def masked(order: Order) -> bool:
+    """Whether the launcher is told the CPUs of each rank."""
+    return bound(order) and bool(order.masks)
+
+
+def segments(order: Order) -> tuple[Segment, ...]:
+    """The programs in the order of their ranks. Several programs are told once for every node:
+    launchers fill one node after the other, and each has to get all of them."""
+    if len(order.groups) == 1:
+        return ((order.layout.ranks, order.groups[0].words),)
+    per_node = tuple((group.ranks_per_node, group.words) for group in order.groups)
+    return per_node * order.layout.nodes
+
+
+def joined(order: Order, words: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The programs, each behind its `-n N`, with a colon between them; `words` stand with the
+    first, since Open MPI's mpirun and hydra refuse to hear them twice."""
     found: list[str] = []
-    for group in order.groups:
-        found += [*([":"] if found else []), "-n", str(nodes * group.ranks_per_node)]
-        found += [*words, *group.words]
-    return tuple(found)
+    for count, program in segments(order):
+        found += ["-n", str(count), *words, *program, ":"]
+        words = ()
+    return tuple(found[:-1])
+
+
+def listed(cpus: Iterable[int]) -> str:
+    """`0-3,8`: CPUs as most launchers write them."""
+    ordered = sorted(set(cpus))
+    starts = [ordered[0], *(b for a, b in pairwise(ordered) if b != a + 1)] if ordered else []
+    ends = [*(a for a, b in pairwise(ordered) if b != a + 1), *ordered[-1:]]
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
+
+
+def hexadecimal(cpus: Iterable[int]) -> str:
+    """`0x10f`: the same as one number, a bit for each CPU."""
+    return hex(sum(1 << cpu for cpu in set(cpus)))
+
+
+def at_least(order: Order, release: str) -> bool:
+    """Whether the launcher is known to be of that version, or newer."""
+    return bool(order.version) and version(order.version) >= version(release)
+
+
+def path_in(order: Order, name: str) -> str:
+    """A file of the launcher's, whose path may stand in an option. Raises UsageError where it
+    may not: no launcher of these has a way to quote a comma, a colon or a blank."""
+    path = os.fspath(order.folder / name)
+    if any(c in ",:; \t\n\"'" for c in path):
+        raise UsageError(
+            f"{path}: the launcher cannot read a file whose path has one of , : ; in it, a blank "
+            "or a quote",
+            mend="set TMPDIR to a folder without them",
+        )
+    return path

@@ -2,34 +2,77 @@
 
 from __future__ import annotations
 
-from mpigraft.launchers.parts import hosts, joined
+from mpigraft.launchers.parts import (
+    bound,
+    hosts,
+    joined,
+    listed,
+    masked,
+    nodes,
+    path_in,
+    told,
+)
 from mpigraft.model import Command, EnvRow, Order, Scope
 
 LOCAL_RANK = "OMPI_COMM_WORLD_LOCAL_RANK"
+MCA = "PRTE_MCA_"  # begins the names of its own settings
 
 
 def command(order: Order) -> Command:
     """`--map-by ppr:K:node:PE=T`: K ranks on each node, T cores for each rank. Crowded ranks are
     let onto the node by OVERSUBSCRIBE and stay unbound: --bind-to core would refuse them."""
-    layout = order.layout
-    mapping = f"ppr:{layout.ranks_per_node}:node"
-    bound = layout.bind == "core" and not order.crowded
-    if bound and layout.threads > 1:
+    if masked(order):
+        return _by_file(order)
+    layout, several = order.layout, len(order.groups) > 1
+    mapping = "slot" if several else f"ppr:{layout.ranks_per_node}:node"
+    tied = bound(order)
+    if tied and layout.threads > 1:
         mapping += f":PE={layout.threads}"
     if order.crowded:
         mapping += ":OVERSUBSCRIBE"
-    words = ["--map-by", mapping, "--bind-to", "core" if bound else "none"]
-    return Command((str(order.launcher), *_where(order), *joined(order, tuple(words))))
+    words = ("--map-by", mapping, "--bind-to", "core" if tied else "none")
+    where = (*_agent(order), *hosts(order, "--host", always=several))
+    return Command((str(order.launcher), *where, *joined(order, words)))
 
 
-def _where(order: Order) -> tuple[str, ...]:
-    """Hosts and how to reach them; an allocation of a scheduler is read by PRRTE itself."""
-    allocation = order.allocation
-    agent = ("--prtemca", "plm_ssh_agent", allocation.agent) if allocation.agent else ()
-    return (*agent, *hosts(order, "--host"))
+def _by_file(order: Order) -> Command:
+    """A rankfile says host and CPUs of every rank, programs of their own included. It counts
+    hardware threads in the hardware's order, and refuses CPUs that two ranks share (ranks bound
+    to one NUMA domain do) unless it is told that they may. `pe-list`, its other way to name CPUs,
+    has one list for all ranks."""
+    path = path_in(order, "ranks")
+    number = {cpu: n for n, cpu in enumerate(order.numbers)}
+    text = rankfile(order, [[number.get(cpu, cpu) for cpu in mask] for mask in order.masks])
+    words = ("--map-by", f"rankfile:FILE={path}:HWTCPUS", "--bind-to", "hwthread:overload-allowed")
+    where = (*_agent(order), *(hosts(order, "--host") if told(order) else ()))
+    return Command(
+        (str(order.launcher), *where, *joined(order, words)), ((order.folder / "ranks", text),)
+    )
+
+
+def rankfile(order: Order, masks: list[list[int]]) -> str:
+    """`rank 3=n2 slot=0-3`, a line for each rank; `masks` by local rank, as the launcher counts."""
+    places = [(host, mask) for host in nodes(order) for mask in masks]
+    return "".join(
+        f"rank {rank}={host} slot={listed(mask)}\n" for rank, (host, mask) in enumerate(places)
+    )
+
+
+def _agent(order: Order) -> tuple[str, ...]:
+    agent = order.allocation.agent
+    return ("--prtemca", "plm_ssh_agent", agent) if agent else ()
 
 
 def rows(order: Order) -> tuple[EnvRow, ...]:
     """Open MPI refuses to run as root unless told twice; nobody else is told."""
     names = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM") if order.root else ()
-    return tuple(EnvRow(name, "1", Scope.LAUNCHER, "launcher") for name in names)
+    found = dict.fromkeys(names, "1")
+    if order.allocation.scheduler == "slurm":
+        found |= {f"{MCA}{name}": value for name, value in SLURM.items()}
+    return tuple(EnvRow(name, value, Scope.LAUNCHER, "launcher") for name, value in found.items())
+
+
+# Its daemons are a step of the job. Inside of another step, an interactive one, they would wait
+# for it to end (LCH-07); `--exact` beside it, as some advise, leaves a daemon, and so all ranks
+# of its node, the one core that the daemon asks for.
+SLURM = {"plm_slurm_args": "--overlap"}

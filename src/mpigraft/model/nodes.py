@@ -87,6 +87,9 @@ class Order:
     root: bool = False
     keeps: bool = True  # what stands between launcher and ranks hands on open files
     pmi: str = ""  # as in LaunchedBy
+    version: str = ""  # of the launcher; empty: not known
+    numbers: tuple[int, ...] = ()  # CPU by its number in the hardware's order; empty: the same
+    slingshot: bool = False  # bytes go over it, and a step of one node has to ask for a VNI
     folder: Path = Path()  # where files may be written that the launcher itself reads
 
 

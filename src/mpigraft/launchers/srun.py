@@ -1,0 +1,81 @@
+"""srun: Slurm starts the ranks itself."""
+
+from __future__ import annotations
+
+import shlex
+
+from mpigraft.launchers.parts import at_least, bound, hexadecimal, masked, nodes, path_in
+from mpigraft.model import Command, EnvRow, Family, Order, Scope
+
+LOCAL_RANK = "SLURM_LOCALID"
+MCA = ""
+NO_PMI = "none"
+
+
+def command(order: Order) -> Command:
+    """`srun --mpi=pmix --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpu-bind=mask_cpu:0x3,0xc`.
+
+    The PMI is always named: a site's default is not the same everywhere, and a wrong one gives
+    worlds of one rank in silence. So are the nodes, the first ones of the job. No --cpus-per-task:
+    it implies --exact, which would take the CPUs away that the masks name.
+    """
+    layout = order.layout
+    named = nodes(order)
+    words = [
+        str(order.launcher),
+        f"--mpi={order.pmi or NO_PMI}",
+        f"--nodes={layout.nodes}",
+        f"--ntasks={layout.ranks}",
+        f"--ntasks-per-node={layout.ranks_per_node}",
+        "--distribution=block",
+        "--kill-on-bad-exit=1",
+    ]
+    if order.allocation.scheduler == "slurm" and not order.allocation.here:
+        words.append(f"--nodelist={','.join(named)}")
+    if at_least(order, "20.11"):  # before it steps share their job's CPUs anyhow
+        words.append("--overlap")
+    if order.crowded:
+        words.append("--overcommit")
+    if order.slingshot and layout.nodes == 1:  # CXI-04: else it gets no VNI
+        words.append("--network=single_node_vni")
+    words.append(f"--cpu-bind={_binding(order)}")
+    if len(order.groups) == 1:
+        return Command((*words, *order.groups[0].words))
+    path = path_in(order, "programs")
+    return Command((*words, "--multi-prog", path), ((order.folder / "programs", _programs(order)),))
+
+
+def _binding(order: Order) -> str:
+    """Masks by local rank; srun has no word for L3 caches."""
+    if masked(order):
+        return "mask_cpu:" + ",".join(hexadecimal(mask) for mask in order.masks)
+    return "cores" if bound(order) else "none"
+
+
+def _programs(order: Order) -> str:
+    """`0,4 PROGRAM ARGS`: the ranks of each program, node by node."""
+    layout, lines, first = order.layout, [], 0
+    for group in order.groups:
+        starts = (node * layout.ranks_per_node + first for node in range(layout.nodes))
+        spans = (f"{a}-{a + group.ranks_per_node - 1}" for a in starts)
+        lines.append(f"{','.join(spans)} {shlex.join(group.words)}\n")
+        first += group.ranks_per_node
+    return "".join(lines)
+
+
+def rows(order: Order) -> tuple[EnvRow, ...]:
+    """What would change the step behind the command line's back goes. Open MPI's PMIx knows no
+    munge where it was built without, while Slurm's asks for it (LCH-03)."""
+    found = [EnvRow(name, None, Scope.LAUNCHER, "launcher") for name in STEP]
+    if order.pmi.startswith("pmix") and order.mpi.family is Family.OPENMPI:
+        found.append(EnvRow("PMIX_MCA_psec", "native", Scope.RANK, "launcher"))
+    return tuple(found)
+
+
+# Settings of the job's script that srun reads as options of every step, and that this command
+# line has no other word against.
+STEP = (
+    "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_THREADS_PER_CORE", "SLURM_HINT",
+    "SLURM_EXACT", "SLURM_EXCLUSIVE", "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_SOCKET",
+    "SLURM_MULTI_PROG", "SLURM_WAIT", "SLURM_LABELIO",
+)  # fmt: skip
