@@ -50,9 +50,18 @@ def main(words: list[str]) -> None:
         case "up":
             _up(words, state)
         case "run":
-            argv = ["exec", str(state / "door"), given.node, str(Path.cwd()), *given.argv]
-            os.environ |= _environ(state)
-            door.main(argv)
+            words = [
+                sys.executable,
+                "-I",
+                "-S",
+                door.__file__,
+                "exec",
+                str(state / "door"),
+                given.node,
+                str(Path.cwd()),
+                *given.argv,
+            ]
+            os.execve(words[0], words, {**os.environ, **_environ(state)})
         case "kill":
             request = {"do": "kill", "node": given.node, "told": given.told}
             told = door.answer(door.ask(state / "door", request, []))

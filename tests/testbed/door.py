@@ -85,16 +85,14 @@ def ssh_words(words: Sequence[str]) -> tuple[str, list[str]]:
     host, rest = "", list(words)
     while rest:
         word = rest.pop(0)
-        if word == "--" and host:
-            break
-        if word.startswith("-") and len(word) > 1 and word != "--":
-            if _takes_next(word) and rest:
-                rest.pop(0)
-        elif not host:
-            host = word.rpartition("@")[2]
-        elif word != "--":
-            rest.insert(0, word)
-            break
+        if word == "--" or not word.startswith("-"):
+            if host and word != "--":
+                return host, [word, *rest]
+            if host:
+                return host, rest
+            host = (rest.pop(0) if word == "--" and rest else word).rpartition("@")[2]
+        elif _takes_next(word) and rest:
+            rest.pop(0)
     return host, rest
 
 
@@ -116,23 +114,30 @@ def _wait(connection: socket.socket, *, passing: bool) -> int:
     told = answer(connection)
     if "error" in told:
         sys.stderr.write(f"{told['error']}\n")
-        return -signal.SIGKILL if passing else LOST
+        return LOST
     return int(str(told["code"]))
 
 
 def _end(code: int) -> None:
     """End as the command did: by the same signal, if it was one."""
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
+        if code != -signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code & 0xFF)
+
+
+def _environ() -> dict[str, str]:
+    """As the caller made it: Python adds LC_CTYPE to its own where the locale is C."""
+    rows = Path("/proc/self/environ").read_bytes().split(b"\0")
+    return dict(os.fsdecode(row).split("=", 1) for row in rows if b"=" in row)
 
 
 def main(words: list[str]) -> None:
     mode, door, *rest = words
     if mode == "exec":
         node, directory, *argv = rest
-        request = {"do": "exec", "node": node, "argv": argv, "env": dict(os.environ),
+        request = {"do": "exec", "node": node, "argv": argv, "env": _environ(),
                    "cwd": directory}  # fmt: skip
         _end(_wait(ask(Path(door), request), passing=True))
     host, command = ssh_words(rest)
