@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -211,8 +212,8 @@ def test_the_probe_has_every_kind(world: World, family: Family) -> None:
     phases = [r for r in records(done) if r["mpigraft"] == "phase"]
     assert [p["kind"] for p in phases] == ["p2p", "one-sided", "collective"]
     assert all(p["ok"] and p["peer"] == "on-node" for p in phases)
-    assert phases[0]["bytes"] == 2 * (8 * 1000 + (64 << 10) * 64 + (1 << 20) * 16)
-    assert phases[2]["bytes"] == collective(2)
+    assert phases[0]["bytes"] == 2 * messages(phases[0])
+    assert phases[2]["bytes"] == collective(phases[2], 2)
     for phase in phases:
         assert sum(part["bytes"] for part in phase["parts"]) == phase["bytes"]
         assert sum(part["wire"]["lo"] for part in phase["parts"]) == phase["wire"]["lo"]
@@ -255,36 +256,55 @@ def test_intel_adds_up_short_messages_in_shared_memory_unless_told_not_to(world:
     assert crossed == [False, True]
 
 
-def collective(ranks: int) -> int:
+def messages(phase: dict[str, Any]) -> int:
+    """Bytes that a rank with a partner sends in a phase; the probe says how often."""
+    each = {"8 B": 8, "64 KiB": 64 << 10, "1 MiB": 1 << 20}
+    assert [part["what"] for part in phase["parts"]] == [*each]
+    assert all(1 <= part["times"] <= 1000 for part in phase["parts"])
+    return sum(each[part["what"]] * part["times"] for part in phase["parts"])
+
+
+def collective(phase: dict[str, Any], ranks: int) -> int:
     """Bytes that all ranks together must send in the collective phase of the probe."""
-    alltoall = ranks * (ranks - 1) * (500 * 8 + 16 * (64 << 10))
-    allreduce = ranks * (500 * 8 + 16 * (64 << 10))
-    return alltoall + allreduce + (ranks - 1) * 1000 * 8
-
-
-EACH = 8 * 1000 + (64 << 10) * 64 + (1 << 20) * 16
+    times = {part["what"]: part["times"] for part in phase["parts"]}
+    alltoall = 8 * times["alltoall 8 B"] + (64 << 10) * times["alltoall 64 KiB"]
+    allreduce = 8 * times["allreduce 8 B"] + (64 << 10) * times["allreduce 64 KiB"]
+    return ranks * ((ranks - 1) * alltoall + allreduce) + (ranks - 1) * 8 * times["bcast 8 B"]
 
 
 @pytest.mark.parametrize(
     ("ranks", "nodes", "near", "far"),
-    [(4, 2, 4, 4), (2, 2, 0, 2), (3, 2, 2, 2), (3, 3, 0, 2), (3, 1, 2, 0)],
+    [(4, 2, 4, 4), (2, 2, 0, 2), (3, 2, 2, 2), (3, 3, 0, 3), (3, 1, 3, 0)],
 )
+@pytest.mark.parametrize("local", ["0", "1"])
 def test_the_probe_tells_near_from_far(
-    world: World, corrupt: Path, ranks: int, nodes: int, near: int, far: int
+    world: World, corrupt: Path, ranks: int, nodes: int, near: int, far: int, local: str
 ) -> None:
-    """`near` and `far` are how many ranks have a partner on their own node, and on another."""
-    env = {"LD_PRELOAD": str(corrupt), "NODES": str(nodes)}
+    """`near` and `far` are how many ranks have a partner on their own node, and on another;
+    whether MPI uses the memory of a node changes nothing."""
+    env = {"LD_PRELOAD": str(corrupt), "NODES": str(nodes), "MPIR_CVAR_NOLOCAL": local}
     done = world.bench(Family.MPICH, "--probe", ranks=ranks, env=env)
     assert done.code == 0, done.text()
-    phases = [r for r in records(done) if r["mpigraft"] == "phase"]
-    bytes_of = {(p["kind"], p["peer"]): p["bytes"] for p in phases}
-    wanted: dict[tuple[str, str], int] = {}
+    phases = {(p["kind"], p["peer"]): p for p in records(done) if p["mpigraft"] == "phase"}
+    wanted = {("collective", "off-node" if nodes > 1 else "on-node")}
     for kind in ("p2p", "one-sided"):
-        wanted |= {(kind, "on-node"): near * EACH} if near else {}
-        wanted |= {(kind, "off-node"): far * EACH} if far else {}
-    peer = "off-node" if nodes > 1 else "on-node"
-    wanted[("collective", peer)] = collective(ranks)
-    assert bytes_of == wanted
+        wanted |= {(kind, "on-node")} if near else set()
+        wanted |= {(kind, "off-node")} if far else set()
+    assert phases.keys() == wanted
+    for (kind, peer), phase in phases.items():
+        partners = near if peer == "on-node" else far
+        alone = collective(phase, ranks) if kind == "collective" else partners * messages(phase)
+        assert phase["bytes"] == alone
+
+
+def test_bytes_of_one_network_are_counted_once(world: World) -> None:
+    """Two ranks that MPI takes for two nodes send through one loopback."""
+    tcp = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
+    done = world.bench(Family.MPICH, "--probe", env={**tcp, "MPIR_CVAR_NOLOCAL": "1"})
+    assert done.code == 0, done.text()
+    p2p = next(r for r in records(done) if r.get("kind") == "p2p")
+    long = next(part for part in p2p["parts"] if part["what"] == "1 MiB")
+    assert long["bytes"] <= long["wire"]["lo"] < 1.5 * long["bytes"]
 
 
 # ------------------------------------------------------------------ GPU buffers

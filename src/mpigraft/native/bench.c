@@ -10,6 +10,7 @@
 
 #include "benchmarks.h"
 #include "check.h"
+#include "host.h"
 #include "limits.h"
 #include "measure.h"
 #include "memory.h"
@@ -23,7 +24,7 @@
 
 struct world {
     int rank, size;
-    MPI_Comm node;   /* ranks that share this machine */
+    MPI_Comm host;   /* ranks of this one */
     double init_s;   /* what MPI_Init took here */
     double clock;    /* seconds that a reading of the clock costs */
     int values;      /* printed so far */
@@ -74,7 +75,7 @@ static bool fits(const struct world *world, struct run *run, size_t bytes, doubl
         forget_areas(run);
         free_message(&run->message);
     }
-    OK(MPI_Allreduce(&mine, &node, 1, MPI_DOUBLE, MPI_SUM, world->node));
+    OK(MPI_Allreduce(&mine, &node, 1, MPI_DOUBLE, MPI_SUM, world->host));
     excess = countable ? node / room : 1e9;
     OK(MPI_Allreduce(&excess, worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
     return *worst <= 1;
@@ -197,9 +198,8 @@ static struct world start_world(int *argc, char ***argv)
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &world.rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &world.size));
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world.rank, MPI_INFO_NULL,
-                           &world.node));
     speaker = world.rank;
+    world.host = ranks_of_host();
     world.clock = clock_cost();
     return world;
 }
@@ -252,7 +252,7 @@ static void measure_or_probe(struct world *world, const struct options *options,
     if (world->rank == 0 && json)
         print_begin(world, options);
     if (options->probe)
-        phases = run_probe(world->node, options->buffers);
+        phases = run_probe(world->host, options->buffers);
     else
         run_all(world, selections, count);
     if (world->rank == 0 && json)
@@ -278,7 +278,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "mpigraft-bench: this needs two ranks or more; the world has one\n");
     free(content);
     free(selections);
-    OK(MPI_Comm_free(&world.node));
+    OK(MPI_Comm_free(&world.host));
     OK(MPI_Finalize());
     return !enough ? EXIT_USAGE : world.valid ? 0 : EXIT_INVALID;
 }

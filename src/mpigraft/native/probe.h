@@ -17,142 +17,8 @@
 #include "json.h"
 #include "measure.h"
 #include "memory.h"
+#include "traffic.h"
 #include "wires.h"
-
-enum { NOBODY = -1 };
-
-/* ---- who talks to whom ---- */
-
-struct probe {
-    MPI_Comm leaders; /* one rank of each node */
-    int rank, size, nodes;
-    int neighbour; /* on this node, or NOBODY */
-    int stranger;  /* on another node, or NOBODY */
-    int phases;
-    const struct memory *memory;
-    char *buffer;  /* 2 x LARGE, or 2 x size x MEDIUM for the collective */
-    char *exposed; /* of a window over memory of a GPU, else NULL */
-    MPI_Win win;
-};
-
-enum { SMALL = 8, MEDIUM = 1 << 16, LARGE = 1 << 20 };
-
-struct seat {
-    int node, place; /* number of the node, rank on it */
-};
-
-static int rank_at(const struct seat *seats, int size, struct seat wanted)
-{
-    for (int rank = 0; rank < size; rank++)
-        if (seats[rank].node == wanted.node && seats[rank].place == wanted.place)
-            return rank;
-    return NOBODY;
-}
-
-/* Partners: places 2k and 2k + 1 of a node, and the same place on nodes 2k and 2k + 1. */
-static struct probe seat_ranks(MPI_Comm node, const struct memory *memory)
-{
-    struct probe probe = {.nodes = 0};
-    struct seat mine;
-    OK(MPI_Comm_rank(MPI_COMM_WORLD, &probe.rank));
-    OK(MPI_Comm_size(MPI_COMM_WORLD, &probe.size));
-    OK(MPI_Comm_rank(node, &mine.place));
-    OK(MPI_Comm_split(MPI_COMM_WORLD, mine.place ? MPI_UNDEFINED : 0, probe.rank, &probe.leaders));
-    if (probe.leaders != MPI_COMM_NULL) {
-        OK(MPI_Comm_rank(probe.leaders, &mine.node));
-        OK(MPI_Comm_size(probe.leaders, &probe.nodes));
-    }
-    OK(MPI_Bcast(&mine.node, 1, MPI_INT, 0, node));
-    OK(MPI_Bcast(&probe.nodes, 1, MPI_INT, 0, node));
-    struct seat *seats = need((size_t)probe.size, sizeof *seats);
-    OK(MPI_Allgather(&mine, 2, MPI_INT, seats, 2, MPI_INT, MPI_COMM_WORLD));
-    probe.neighbour = rank_at(seats, probe.size, (struct seat){mine.node, mine.place ^ 1});
-    probe.stranger = rank_at(seats, probe.size, (struct seat){mine.node ^ 1, mine.place});
-    free(seats);
-    size_t blocks = (size_t)probe.size * MEDIUM;
-    probe.memory = memory;
-    probe.buffer = memory->allocate(2 * (blocks > LARGE ? blocks : LARGE));
-    return probe;
-}
-
-/* ---- traffic; each returns an MPI error code and never ends the program ---- */
-
-#define TRY(call)                                                       \
-    do {                                                                \
-        int code_ = (call);                                             \
-        if (code_ != MPI_SUCCESS)                                       \
-            return code_;                                               \
-    } while (0)
-
-static int talk(struct probe *probe, int partner, int bytes, int times)
-{
-    for (int i = 0; i < times && partner != NOBODY; i++)
-        TRY(MPI_Sendrecv(probe->buffer, bytes, MPI_CHAR, partner, 0, probe->buffer + LARGE, bytes,
-                         MPI_CHAR, partner, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-    return MPI_SUCCESS;
-}
-
-static int expose_memory(struct probe *probe)
-{
-    char *base;
-    if (probe->memory->upload) { /* MPI allocates no memory of GPUs */
-        probe->exposed = probe->memory->allocate(2 * LARGE);
-        TRY(MPI_Win_create(probe->exposed, 2 * LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
-                           &probe->win));
-    } else {
-        TRY(MPI_Win_allocate(2 * LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &probe->win));
-    }
-    return MPI_Win_set_errhandler(probe->win, MPI_ERRORS_RETURN);
-}
-
-static int access_window(struct probe *probe, int partner, int bytes, int times)
-{
-    MPI_Win win = probe->win;
-    TRY(MPI_Win_lock_all(0, win));
-    for (int i = 0; i < times && partner != NOBODY; i++) {
-        if (i % 2)
-            TRY(MPI_Get(probe->buffer, bytes, MPI_CHAR, partner, 0, bytes, MPI_CHAR, win));
-        else
-            TRY(MPI_Put(probe->buffer, bytes, MPI_CHAR, partner, LARGE, bytes, MPI_CHAR, win));
-        TRY(MPI_Win_flush(partner, win));
-    }
-    return MPI_Win_unlock_all(win);
-}
-
-static int withdraw_memory(struct probe *probe)
-{
-    TRY(MPI_Win_free(&probe->win));
-    if (probe->exposed)
-        probe->memory->release(probe->exposed);
-    return MPI_SUCCESS;
-}
-
-static int exchange(struct probe *probe, int partner, int bytes, int times)
-{
-    (void)partner;
-    char *arriving = probe->buffer + (size_t)probe->size * MEDIUM;
-    for (int i = 0; i < times; i++)
-        TRY(MPI_Alltoall(probe->buffer, bytes, MPI_CHAR, arriving, bytes, MPI_CHAR,
-                         MPI_COMM_WORLD));
-    return MPI_SUCCESS;
-}
-
-static int add_up(struct probe *probe, int partner, int bytes, int times)
-{
-    (void)partner;
-    char *sums = probe->buffer + (size_t)probe->size * MEDIUM;
-    for (int i = 0; i < times; i++)
-        TRY(MPI_Allreduce(probe->buffer, sums, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD));
-    return MPI_SUCCESS;
-}
-
-static int tell_all(struct probe *probe, int partner, int bytes, int times)
-{
-    (void)partner;
-    for (int i = 0; i < times; i++)
-        TRY(MPI_Bcast(probe->buffer, bytes, MPI_CHAR, i % probe->size, MPI_COMM_WORLD));
-    return MPI_SUCCESS;
-}
 
 /* ---- phases ---- */
 
@@ -160,9 +26,12 @@ static int tell_all(struct probe *probe, int partner, int bytes, int times)
  * told to use TCP adds up 8 bytes in shared memory. So each is counted by itself. */
 struct part {
     const char *what;
-    int (*traffic)(struct probe *, int partner, int bytes, int times);
-    int bytes, times;
+    int (*traffic)(struct probe *, struct peers peers, int bytes, int times);
+    int bytes, times; /* as often where that is done in PART_S */
 };
+
+#define ON_NODE "on-node"
+#define OFF_NODE "off-node"
 
 enum { MOST_PARTS = 5 };
 
@@ -198,9 +67,10 @@ static const struct kind COLLECTIVE = {
 };
 
 /* Bytes that all ranks together cannot but send in a part. */
-static long long payload(const struct probe *probe, const struct part *part, int partner)
+static long long payload(const struct probe *probe, const struct part *part, struct peers peers,
+                         int times)
 {
-    long long each = (long long)part->bytes * part->times, mine = partner == NOBODY ? 0 : each;
+    long long each = (long long)part->bytes * times, mine = peers.to == NOBODY ? 0 : each;
     if (part->traffic == exchange)
         mine = each * (probe->size - 1);
     else if (part->traffic == add_up)
@@ -212,30 +82,38 @@ static long long payload(const struct probe *probe, const struct part *part, int
     return all;
 }
 
-/* The wires of all nodes added up by name, on rank 0; `own` matters on leaders only. */
-static struct wires of_all_nodes(const struct probe *probe, const struct wires *own)
+/* The wires of all hosts added up by name, on rank 0; `own` matters on readers only. */
+static struct wires of_all_hosts(const struct probe *probe, const struct wires *own)
 {
     struct wires total = {0};
-    if (probe->leaders == MPI_COMM_NULL)
+    int readers;
+    if (probe->readers == MPI_COMM_NULL)
         return total;
-    struct wires *all = need((size_t)probe->nodes, sizeof *all);
-    OK(MPI_Gather(own, sizeof *own, MPI_BYTE, all, sizeof *own, MPI_BYTE, 0, probe->leaders));
-    for (int node = 0; node < probe->nodes && probe->rank == 0; node++)
-        for (int i = 0; i < all[node].count; i++) {
+    OK(MPI_Comm_size(probe->readers, &readers));
+    struct wires *all = need((size_t)readers, sizeof *all);
+    OK(MPI_Gather(own, sizeof *own, MPI_BYTE, all, sizeof *own, MPI_BYTE, 0, probe->readers));
+    for (int reader = 0; reader < readers && probe->rank == 0; reader++)
+        for (int i = 0; i < all[reader].count; i++) {
             int k = 0;
-            while (k < total.count && strcmp(total.wire[k].name, all[node].wire[i].name))
+            while (k < total.count && strcmp(total.wire[k].name, all[reader].wire[i].name))
                 k++;
             if (k == total.count)
-                add_wire(&total, all[node].wire[i].name, 0);
+                add_wire(&total, all[reader].wire[i].name, 0);
             if (k < total.count)
-                total.wire[k].sent += all[node].wire[i].sent;
+                total.wire[k].sent += all[reader].wire[i].sent;
         }
     free(all);
     return total;
 }
 
+static void read_own(const struct probe *probe, struct wires *wires)
+{
+    read_wires(wires, probe->reads_interfaces, probe->reads_devices);
+}
+
 struct counted {
     const char *what;
+    int times;
     long long bytes;
     double seconds; /* while its wires were counted, on rank 0 */
     struct wires wires;
@@ -265,8 +143,8 @@ static void print_phase(const char *kind, const char *peer, const struct counted
     print_wires(&total.wires);
     fputs(",\"parts\":[", stdout);
     for (int i = 0; i < count; i++) {
-        printf("%s{\"what\":\"%s\",\"bytes\":%lld,\"seconds\":%.6f,", i ? "," : "", parts[i].what,
-               parts[i].bytes, parts[i].seconds);
+        printf("%s{\"what\":\"%s\",\"times\":%d,\"bytes\":%lld,\"seconds\":%.6f,",
+               i ? "," : "", parts[i].what, parts[i].times, parts[i].bytes, parts[i].seconds);
         print_wires(&parts[i].wires);
         putchar('}');
     }
@@ -289,19 +167,46 @@ static bool failed_anywhere(const struct probe *probe, int code, char *error)
     return first < probe->size;
 }
 
-static int run_part(struct probe *probe, const struct part *part, int partner,
+#define PART_S 0.5          /* that a part may take, if it can be cut shorter */
+#define LEAST_SHORT 2048LL  /* bytes per host of a part: less drowns in what is always about */
+#define LEAST_LONG (1 << 19)
+
+/* How often a part is to be done. Two ranks on one core take milliseconds for 8 bytes. The trial
+ * also sets connections up, whose bytes are none of the payload. */
+static int fit(struct probe *probe, const struct part *part, struct peers peers, int *times)
+{
+    int trial = part->times / 64 + 1;
+    long long once = payload(probe, part, peers, 1);
+    TRY(part->traffic(probe, peers, part->bytes, trial));
+    double begin = now(), slowest;
+    TRY(part->traffic(probe, peers, part->bytes, trial));
+    double took = (now() - begin) / trial;
+    TRY(MPI_Allreduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
+    double fitting = PART_S / (slowest > 1e-9 ? slowest : 1e-9);
+    long long least = probe->hosts * (part->bytes == SMALL ? LEAST_SHORT : LEAST_LONG);
+    double fewest = (double)((least + once - 1) / once);
+    fitting = fitting > fewest ? fitting : fewest;
+    *times = fitting < part->times ? (int)fitting : part->times;
+    return MPI_SUCCESS;
+}
+
+/* Between peers of one host nothing needs the network, so ranks wait for those of their host
+ * alone while wires are counted. Bytes for other hosts have left when they are there. */
+static int run_part(struct probe *probe, const struct part *part, struct peers peers, bool far,
                     struct counted *counted)
 {
     struct wires before, own;
+    OK(MPI_Barrier(MPI_COMM_WORLD));
     double start = now();
-    read_wires(&before);
-    OK(MPI_Barrier(MPI_COMM_WORLD));
-    int code = part->traffic(probe, partner, part->bytes, part->times);
-    OK(MPI_Barrier(MPI_COMM_WORLD));
+    read_own(probe, &before);
+    OK(MPI_Barrier(probe->host));
+    int code = part->traffic(probe, peers, part->bytes, counted->times);
+    OK(MPI_Barrier(far ? MPI_COMM_WORLD : probe->host));
+    read_own(probe, &own);
+    own = wires_since(&before, &own);
     counted->what = part->what;
-    own = wires_since(&before);
     counted->seconds = now() - start;
-    counted->wires = of_all_nodes(probe, &own);
+    counted->wires = of_all_hosts(probe, &own);
     return code;
 }
 
@@ -319,16 +224,17 @@ static void rest(double seconds)
 static struct counted count_idle(const struct probe *probe)
 {
     struct counted idle = {.what = "idle"};
-    struct wires before;
+    struct wires before, own;
     OK(MPI_Barrier(MPI_COMM_WORLD));
     rest(SETTLE_S);
     double start = now();
-    read_wires(&before);
+    read_own(probe, &before);
     rest(IDLE_S);
-    struct wires own = wires_since(&before);
+    read_own(probe, &own);
+    own = wires_since(&before, &own);
     idle.seconds = now() - start;
     rest(SETTLE_S);
-    idle.wires = of_all_nodes(probe, &own);
+    idle.wires = of_all_hosts(probe, &own);
     return idle;
 }
 
@@ -344,19 +250,25 @@ static void print_idle(const struct counted *one, const struct counted *other)
     fflush(stdout);
 }
 
-static void run_phase(struct probe *probe, const struct kind *kind, const char *peer, int partner)
+static void run_phase(struct probe *probe, const struct kind *kind, const char *peer,
+                      struct peers peers)
 {
     struct counted *counted = need(MOST_PARTS, sizeof *counted);
     char error[MPI_MAX_ERROR_STRING] = "";
     int count = 0;
-    if (!payload(probe, &kind->parts[0], partner)) {
+    bool far = !strcmp(peer, OFF_NODE);
+    if (!payload(probe, &kind->parts[0], peers, 1)) {
         free(counted);
         return; /* no such peers in this world */
     }
     bool failed = failed_anywhere(probe, kind->open ? kind->open(probe) : MPI_SUCCESS, error);
     while (!failed && count < MOST_PARTS && kind->parts[count].traffic) {
-        counted[count].bytes = payload(probe, &kind->parts[count], partner);
-        int code = run_part(probe, &kind->parts[count], partner, &counted[count]);
+        const struct part *part = &kind->parts[count];
+        int code = fit(probe, part, peers, &counted[count].times);
+        if ((failed = failed_anywhere(probe, code, error)))
+            break;
+        counted[count].bytes = payload(probe, part, peers, counted[count].times);
+        code = run_part(probe, part, peers, far, &counted[count]);
         failed = failed_anywhere(probe, code, error);
         count++;
     }
@@ -370,22 +282,21 @@ static void run_phase(struct probe *probe, const struct kind *kind, const char *
 
 /* All phases that this world has peers for, in buffers of the kind that will be measured: GPU
  * memory may take other lanes. Returns their number. */
-static int run_probe(MPI_Comm node, int buffers)
+static int run_probe(MPI_Comm host, int buffers)
 {
-    struct probe probe = seat_ranks(node, &MEMORIES[buffers]);
+    struct probe probe = seat_ranks(host, &MEMORIES[buffers]);
     const struct kind *pairwise[] = {&P2P, &ONE_SIDED};
+    const struct peers nobody = {NOBODY, NOBODY};
     struct counted before = count_idle(&probe);
     for (int i = 0; i < 2; i++) {
-        run_phase(&probe, pairwise[i], "on-node", probe.neighbour);
-        run_phase(&probe, pairwise[i], "off-node", probe.stranger);
+        run_phase(&probe, pairwise[i], ON_NODE, probe.near);
+        run_phase(&probe, pairwise[i], OFF_NODE, probe.far);
     }
-    run_phase(&probe, &COLLECTIVE, probe.nodes > 1 ? "off-node" : "on-node", NOBODY);
+    run_phase(&probe, &COLLECTIVE, probe.hosts > 1 ? OFF_NODE : ON_NODE, nobody);
     struct counted after = count_idle(&probe);
     if (probe.rank == 0)
         print_idle(&before, &after);
-    probe.memory->release(probe.buffer);
-    if (probe.leaders != MPI_COMM_NULL)
-        OK(MPI_Comm_free(&probe.leaders));
+    leave_seats(&probe);
     return probe.phases;
 }
 

@@ -1,4 +1,4 @@
-/* What the networks of this node have sent, by the counters of the kernel and of drivers. */
+/* What the networks of this host have sent, by the counters of the kernel and of drivers. */
 #ifndef MPIGRAFT_WIRES_H
 #define MPIGRAFT_WIRES_H
 
@@ -26,7 +26,7 @@ static void add_wire(struct wires *wires, const char *name, long long sent)
     if (wires->count == MOST_WIRES)
         return;
     struct wire *wire = &wires->wire[wires->count++];
-    snprintf(wire->name, sizeof wire->name, "%s", name);
+    snprintf(wire->name, sizeof wire->name, "%.*s", (int)sizeof wire->name - 1, name);
     wire->sent = sent;
 }
 
@@ -83,23 +83,26 @@ static void read_bypassing(struct wires *wires)
     }
 }
 
-static void read_wires(struct wires *wires)
+/* Interfaces belong to a network namespace, of which a machine may have many; devices belong to
+ * the machine. Who reads for whom is the caller's to say. */
+static void read_wires(struct wires *wires, bool interfaces, bool devices)
 {
     memset(wires, 0, sizeof *wires);
-    read_interfaces(wires);
-    read_bypassing(wires);
+    if (interfaces)
+        read_interfaces(wires);
+    if (devices)
+        read_bypassing(wires);
 }
 
-/* What was sent since `before`; an interface that came meanwhile counts from its start. */
-static struct wires wires_since(const struct wires *before)
+/* What was sent from `before` to `after`; an interface that came meanwhile counts from its start. */
+static struct wires wires_since(const struct wires *before, const struct wires *after)
 {
-    struct wires after;
-    read_wires(&after);
-    for (int i = 0; i < after.count; i++)
+    struct wires since = *after;
+    for (int i = 0; i < since.count; i++)
         for (int k = 0; k < before->count; k++)
-            if (!strcmp(after.wire[i].name, before->wire[k].name))
-                after.wire[i].sent -= before->wire[k].sent;
-    return after;
+            if (!strcmp(since.wire[i].name, before->wire[k].name))
+                since.wire[i].sent -= before->wire[k].sent;
+    return since;
 }
 
 static long long all_sent(const struct wires *wires)

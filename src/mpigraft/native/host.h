@@ -1,0 +1,77 @@
+/* Which ranks share a host and which a network, asked of the kernel.
+ *
+ * MPI's own answer is about memory: told not to use it (MPIR_CVAR_NOLOCAL) MPICH says that nobody
+ * shares a node, and counters of one host would be added up once per rank.
+ */
+#ifndef MPIGRAFT_HOST_H
+#define MPIGRAFT_HOST_H
+
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+
+/* FNV-1a, 64 bits, as its authors (Fowler, Noll, Vo) give it. */
+static uint64_t mixed(uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *byte = data;
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ byte[i]) * UINT64_C(0x100000001B3);
+    return hash;
+}
+
+/* What tells one from another: running kernels by their boot; networks by their namespace, since
+ * a node may be one of several namespaces of a machine; hosts by name too. */
+struct place_of_rank {
+    uint64_t machine, network, host;
+};
+
+static struct place_of_rank own_place(void)
+{
+    char name[256] = "", boot[64] = "";
+    struct stat found = {.st_ino = 0};
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (file && !fgets(boot, sizeof boot, file))
+        *boot = 0;
+    if (file)
+        fclose(file);
+    gethostname(name, sizeof name - 1);
+    if (stat("/proc/self/ns/net", &found))
+        found.st_ino = 0;
+    const char *known = *boot ? boot : name; /* a /proc without it: hosts differ by name at least */
+    uint64_t inode = found.st_ino;
+    struct place_of_rank place;
+    place.machine = mixed(UINT64_C(0xCBF29CE484222325), known, strlen(known));
+    place.network = mixed(place.machine, &inode, sizeof inode);
+    place.host = mixed(place.network, name, strlen(name));
+    return place;
+}
+
+/* The places of all ranks, by rank. */
+static struct place_of_rank *places_of_all(int size)
+{
+    struct place_of_rank own = own_place(), *all = need((size_t)size, sizeof *all);
+    OK(MPI_Allgather(&own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, MPI_COMM_WORLD));
+    return all;
+}
+
+/* Ranks of this host, in their order. */
+static MPI_Comm ranks_of_host(void)
+{
+    int rank, size, first = 0;
+    MPI_Comm host;
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    struct place_of_rank *all = places_of_all(size);
+    while (all[first].host != all[rank].host)
+        first++;
+    free(all);
+    OK(MPI_Comm_split(MPI_COMM_WORLD, first, rank, &host));
+    return host;
+}
+
+#endif

@@ -1,0 +1,179 @@
+/* What the probe moves: each kind of traffic, between peers that are known.
+ *
+ * Each function returns an MPI error code and never ends the program.
+ */
+#ifndef MPIGRAFT_TRAFFIC_H
+#define MPIGRAFT_TRAFFIC_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "host.h"
+#include "memory.h"
+
+/* ---- who talks to whom ---- */
+
+enum { SMALL = 8, MEDIUM = 1 << 16, LARGE = 1 << 20 };
+enum { NOBODY = -1 };
+
+/* Ranks go round in a ring: each sends to the next and receives from the one before. In pairs a
+ * last rank, or a last node, would be left over and proven of nothing. */
+struct peers {
+    int to, from; /* ranks, or NOBODY */
+};
+
+struct probe {
+    MPI_Comm host;
+    int rank, size, hosts;
+    struct peers near, far; /* on this host; at the same place of the next host that has it */
+    bool reads_interfaces, reads_devices; /* the first rank of a network, of a machine */
+    MPI_Comm readers;                     /* of those */
+    int phases;
+    const struct memory *memory;
+    char *buffer;  /* 2 x LARGE, or 2 x size x MEDIUM for the collective */
+    char *exposed; /* of a window over memory of a GPU, else NULL */
+    MPI_Win win;
+};
+
+/* The neighbours of `rank` in a ring of all ranks with the same `mark`, in their order. */
+static struct peers ring(const int *mark, int size, int rank)
+{
+    struct peers peers = {NOBODY, NOBODY};
+    for (int i = 1; i < size && peers.to == NOBODY; i++)
+        if (mark[(rank + i) % size] == mark[rank])
+            peers.to = (rank + i) % size;
+    for (int i = 1; i < size && peers.from == NOBODY; i++)
+        if (mark[(rank - i + size) % size] == mark[rank])
+            peers.from = (rank - i + size) % size;
+    return peers;
+}
+
+static void find_peers(struct probe *probe, const struct place_of_rank *places)
+{
+    size_t size = (size_t)probe->size;
+    int *host = need(size, sizeof *host), *seat = need(size, sizeof *seat);
+    bool first_of_network = true, first_of_machine = true;
+    for (int rank = 0; rank < probe->size; rank++) {
+        while (places[host[rank]].host != places[rank].host)
+            host[rank]++;
+        for (int before = 0; before < rank; before++)
+            seat[rank] += host[before] == host[rank];
+        probe->hosts += host[rank] == rank;
+        if (rank < probe->rank) {
+            first_of_network &= places[rank].network != places[probe->rank].network;
+            first_of_machine &= places[rank].machine != places[probe->rank].machine;
+        }
+    }
+    probe->near = ring(host, probe->size, probe->rank);
+    probe->far = ring(seat, probe->size, probe->rank);
+    probe->reads_interfaces = first_of_network;
+    probe->reads_devices = first_of_machine;
+    free(host);
+    free(seat);
+}
+
+static struct probe seat_ranks(MPI_Comm host, const struct memory *memory)
+{
+    struct probe probe = {.host = host, .memory = memory};
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &probe.rank));
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &probe.size));
+    struct place_of_rank *places = places_of_all(probe.size);
+    find_peers(&probe, places);
+    free(places);
+    bool reads = probe.reads_interfaces || probe.reads_devices;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, reads ? 0 : MPI_UNDEFINED, probe.rank, &probe.readers));
+    size_t blocks = (size_t)probe.size * MEDIUM;
+    probe.buffer = memory->allocate(2 * (blocks > LARGE ? blocks : LARGE));
+    return probe;
+}
+
+static void leave_seats(struct probe *probe)
+{
+    probe->memory->release(probe->buffer);
+    if (probe->readers != MPI_COMM_NULL)
+        OK(MPI_Comm_free(&probe->readers));
+}
+
+/* ---- each kind ---- */
+
+#define TRY(call)                                                       \
+    do {                                                                \
+        int code_ = (call);                                             \
+        if (code_ != MPI_SUCCESS)                                       \
+            return code_;                                               \
+    } while (0)
+
+static int talk(struct probe *probe, struct peers peers, int bytes, int times)
+{
+    for (int i = 0; i < times && peers.to != NOBODY; i++)
+        TRY(MPI_Sendrecv(probe->buffer, bytes, MPI_CHAR, peers.to, 0, probe->buffer + LARGE, bytes,
+                         MPI_CHAR, peers.from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    return MPI_SUCCESS;
+}
+
+static int expose_memory(struct probe *probe)
+{
+    char *base;
+    if (probe->memory->upload) { /* MPI allocates no memory of GPUs */
+        probe->exposed = probe->memory->allocate(2 * LARGE);
+        TRY(MPI_Win_create(probe->exposed, 2 * LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
+                           &probe->win));
+    } else {
+        TRY(MPI_Win_allocate(2 * LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &probe->win));
+    }
+    TRY(MPI_Win_set_errhandler(probe->win, MPI_ERRORS_RETURN));
+    return MPI_Win_lock_all(0, probe->win); /* here: it talks to ranks of other hosts too */
+}
+
+static int access_window(struct probe *probe, struct peers peers, int bytes, int times)
+{
+    MPI_Win win = probe->win;
+    for (int i = 0; i < times && peers.to != NOBODY; i++) {
+        if (i % 2)
+            TRY(MPI_Get(probe->buffer, bytes, MPI_CHAR, peers.to, 0, bytes, MPI_CHAR, win));
+        else
+            TRY(MPI_Put(probe->buffer, bytes, MPI_CHAR, peers.to, LARGE, bytes, MPI_CHAR, win));
+        TRY(MPI_Win_flush(peers.to, win));
+    }
+    return MPI_SUCCESS;
+}
+
+static int withdraw_memory(struct probe *probe)
+{
+    TRY(MPI_Win_unlock_all(probe->win));
+    TRY(MPI_Win_free(&probe->win));
+    if (probe->exposed)
+        probe->memory->release(probe->exposed);
+    return MPI_SUCCESS;
+}
+
+static int exchange(struct probe *probe, struct peers peers, int bytes, int times)
+{
+    (void)peers;
+    char *arriving = probe->buffer + (size_t)probe->size * MEDIUM;
+    for (int i = 0; i < times; i++)
+        TRY(MPI_Alltoall(probe->buffer, bytes, MPI_CHAR, arriving, bytes, MPI_CHAR,
+                         MPI_COMM_WORLD));
+    return MPI_SUCCESS;
+}
+
+static int add_up(struct probe *probe, struct peers peers, int bytes, int times)
+{
+    (void)peers;
+    char *sums = probe->buffer + (size_t)probe->size * MEDIUM;
+    for (int i = 0; i < times; i++)
+        TRY(MPI_Allreduce(probe->buffer, sums, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD));
+    return MPI_SUCCESS;
+}
+
+static int tell_all(struct probe *probe, struct peers peers, int bytes, int times)
+{
+    (void)peers;
+    for (int i = 0; i < times; i++)
+        TRY(MPI_Bcast(probe->buffer, bytes, MPI_CHAR, i % probe->size, MPI_COMM_WORLD));
+    return MPI_SUCCESS;
+}
+
+#endif
