@@ -33,10 +33,12 @@ class Subject(NamedTuple):
 
 
 class Block(NamedTuple):
-    """One round on one set of nodes: what is measured in it is held against each other."""
+    """One round on one set of nodes: what is measured in it is held against each other. `turn`
+    counts those that measured the same round there, each from its beginning."""
 
     nodes: str
     round: int
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ def labels_of(
 def table_of(values: Iterable[ValueRow], hosts: Mapping[str, str]) -> Table:
     """Sort the values. `hosts` names the host of each allocation, where it is known."""
     found: dict[tuple[str, str, str, str], dict[Place, float]] = defaultdict(dict)
-    blocks: dict[tuple[str, int], Block] = {}
+    values = list(values)
+    blocks = _blocks(values, hosts)
     numbers: dict[str, int] = {}
     allocation: dict[Block, int] = {}
     twice: set[str] = set()
@@ -112,9 +115,9 @@ def table_of(values: Iterable[ValueRow], hosts: Mapping[str, str]) -> Table:
         if metric not in METRICS or not 0 < value < math.inf:
             odd.add(f"{benchmark} {metric} at {size} B: {value}")
             continue
-        if (block := blocks.get((job, number))) is None:
-            block = blocks[job, number] = Block(hosts.get(job, job), number)
-            allocation.setdefault(block, numbers.setdefault(job, len(numbers)))
+        block = blocks[job, number]
+        if block not in allocation:
+            allocation[block] = numbers.setdefault(job, len(numbers))
         places = found[benchmark, metric, layout, buffers]
         place = (configuration, replica, block, size)
         if place in places:
@@ -123,6 +126,26 @@ def table_of(values: Iterable[ValueRow], hosts: Mapping[str, str]) -> Table:
             places[place] = value
     subjects = {Subject(*what): _held(places) for what, places in found.items()}
     return Table(subjects, allocation, _strange(twice, odd))
+
+
+def _blocks(values: Iterable[ValueRow], hosts: Mapping[str, str]) -> dict[tuple[str, int], Block]:
+    """The block of each allocation and round. Several allocations on the same nodes share one
+    where none measured what another did: a kill has cut that round in two. Else each is a round
+    of its own, at another hour."""
+    made: dict[tuple[str, int], set[tuple[str, str, int]]] = defaultdict(set)
+    for row in values:
+        made[row.allocation, row.round].add((row.configuration, row.layout, row.replica))
+    turns: dict[tuple[str, int], list[set[tuple[str, str, int]]]] = defaultdict(list)
+    found = {}
+    for (job, number), launches in made.items():
+        nodes = hosts.get(job, job)
+        there = turns[nodes, number]
+        turn = next((n for n, of in enumerate(there) if not of & launches), len(there))
+        if turn == len(there):
+            there.append(set())
+        there[turn] |= launches
+        found[job, number] = Block(nodes, number, turn)
+    return found
 
 
 def _held(places: dict[Place, float]) -> Held:

@@ -241,10 +241,10 @@ def resumed(
     )
 
 
-def record(campaign: Campaign) -> CampaignRecord:
-    """The campaign as the store keeps it, with an identity of its own."""
+def record(campaign: Campaign, identity: str = "") -> CampaignRecord:
+    """The campaign as the store keeps it, with an identity of its own or the one it was given."""
     return CampaignRecord(
-        id=str(uuid.uuid4()),
+        id=identity or str(uuid.uuid4()),
         name=campaign.wish.name,
         created=now(),
         origin=Origin.RUN,
@@ -256,8 +256,8 @@ def record(campaign: Campaign) -> CampaignRecord:
     )
 
 
-def allocation(campaign: str, machine: Machine) -> AllocationRecord:
-    """This host, from now on, as one allocation of a campaign. Network addresses stay here:
+def allocation(campaign: str, machine: Machine, nodes: Allocation = HERE) -> AllocationRecord:
+    """These nodes, from now on, as one allocation of a campaign. Network addresses stay here:
     results are published."""
     unaddressed = tuple(replace(device, address="") for device in machine.fabrics)
     return AllocationRecord(
@@ -266,6 +266,8 @@ def allocation(campaign: str, machine: Machine) -> AllocationRecord:
         started=now(),
         host=machine.hostname,
         machine=canonical(replace(machine, mpis=(), fabrics=unaddressed)),
+        hosts=nodes.hosts,
+        job=nodes.job,
     )
 
 

@@ -73,7 +73,7 @@ def compare(
             mend="`mpigraft results show` says how its launches ended",
         )
     labels = labels_of(configurations, values)
-    table = table_of(values, {a.id: a.host for a in allocations})
+    table = table_of(values, {a.id: a.nodes for a in allocations})
     key, told = _baseline(baseline, campaign, labels, {row.configuration for row in values})
     pairs = _pairs(table)
     margins = _margins(pairs, margin)

@@ -11,27 +11,29 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Protocol
 
-from mpigraft import campaign, configure, grafts, measure, provenance
+from mpigraft import campaign, configure, grafts, measure, provenance, shares
 from mpigraft.campaign import Campaign, Step
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch, UsageError
 from mpigraft.launch import HERE
 from mpigraft.lock import campaign_lock
 from mpigraft.model import (
     Allocation,
+    AllocationRecord,
+    CampaignRecord,
     Configuration,
     Evidence,
     EvidenceRecord,
     LaunchState,
     Layout,
     Machine,
+    Share,
 )
 from mpigraft.natives import Natives, natives
+from mpigraft.shares import GIVE_UP_AFTER, Pair
 from mpigraft.starter import Start, error_of, evidence_of, refusal, starter
 from mpigraft.store import Store, Writer
 
-GIVE_UP_AFTER = 2  # launches in a row without a value: the configuration is not started again
-
-Pair = tuple[str, str]  # keys of configuration and layout
+ALL = Share()
 
 
 class Watch(Protocol):
@@ -47,10 +49,12 @@ def bench(
     machine: Machine,
     store: Store,
     watch: Watch,
-    resume: str = "",
+    resume: CampaignRecord | None = None,
     nodes: Allocation = HERE,
+    share: Share = ALL,
 ) -> str:
-    """Run a campaign, or the rest of campaign `resume`, on `nodes`, and return its id.
+    """Run a campaign, or what is left of campaign `resume`, on `nodes`, and return its id. Of its
+    rounds this job measures `share`; others of the same campaign may run at the same time.
 
     Raises LaunchFailed or TransportMismatch when a configuration that was named did not run as
     asked, and MissingError when the store cannot be written; what was measured until then stays.
@@ -58,14 +62,15 @@ def bench(
     programs = {c.key: _natives(c, machine, asked) for c in asked.configurations}
     with campaign_lock(), store.writer() as writer, starter(programs, nodes) as start:
         identity = _announce(asked, programs, store, writer, resume)
-        allocation = campaign.allocation(identity, machine)
+        before = (store.evidence(identity, every=True), store.allocations(identity))
+        allocation = campaign.allocation(identity, machine, nodes)
         writer.add_allocation(allocation)
-        done = {measure.place(launch) for launch in store.launches(identity)} if resume else set()
-        steps = [step for step in campaign.schedule(asked) if step.place not in done]
+        steps = shares.left(
+            campaign.schedule(asked), share, store.launches(identity), *before, allocation.nodes
+        )
         watch.began(asked, len(steps))
-        old = store.evidence(identity) if resume else ()
-        refused = {(e.configuration, e.layout) for e in old if not e.evidence.ok}
-        ready = set(_prove(asked, identity, refused, programs, start, writer, watch))
+        refused = shares.refused(*before, allocation.nodes)
+        ready = set(_prove(asked, allocation, refused, programs, start, writer, watch))
         failed: Counter[Pair] = Counter()
         trouble: list[MpigraftError] = []
         stamps = {c.key: configure.stamp(c) for c in asked.configurations}
@@ -98,14 +103,17 @@ def _natives(configuration: Configuration, machine: Machine, asked: Campaign) ->
 
 
 def _announce(
-    asked: Campaign, programs: dict[str, Natives], store: Store, writer: Writer, resume: str
+    asked: Campaign,
+    programs: dict[str, Natives],
+    store: Store,
+    writer: Writer,
+    resume: CampaignRecord | None,
 ) -> str:
     """Write the configurations, then the campaign, before anything is started: a campaign that
     is there has all of them, whenever it was killed. Raises UsageError when the programs that
     would go on measuring are not those that began."""
-    record = campaign.record(asked)
-    identity = resume or record.id
-    for old in store.configurations(resume) if resume else ():
+    record = resume or campaign.record(asked)
+    for old in store.configurations(record.id) if resume else ():
         began = json.loads(old.provenance).get("programs")
         if old.key in programs and began != programs[old.key].digest:
             raise UsageError(
@@ -115,10 +123,9 @@ def _announce(
             )
     for configuration in asked.configurations:
         told = provenance.provenance(configuration, programs[configuration.key].digest)
-        writer.add_configuration(provenance.record(identity, configuration, told))
-    if not resume:
-        writer.add_campaign(record)
-    return identity
+        writer.add_configuration(provenance.record(record.id, configuration, told))
+    writer.add_campaign(record)
+    return record.id
 
 
 def _refuse_changed(
@@ -135,7 +142,7 @@ def _refuse_changed(
 
 def _prove(
     asked: Campaign,
-    identity: str,
+    nodes: AllocationRecord,
     refused: set[Pair],
     programs: dict[str, Natives],
     start: Start,
@@ -149,9 +156,11 @@ def _prove(
             if not configure.reaches(configuration, layout):
                 continue
             if (configuration.key, layout.key) in refused:
-                continue  # refused when the campaign began: its rounds would lack a first half
+                continue  # refused here when it began: its rounds would lack a first half
             evidence = evidence_of(configuration, layout, programs[configuration.key], start)
-            writer.add_evidence(EvidenceRecord(identity, configuration.key, layout.key, evidence))
+            writer.add_evidence(
+                EvidenceRecord(nodes.campaign, configuration.key, layout.key, evidence, nodes.id)
+            )
             watch.proved(configuration, layout, evidence)
             if evidence.ok:
                 yield configuration.key, layout.key

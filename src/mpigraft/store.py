@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from mpigraft import store_file
+from mpigraft import env, store_file
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import canonical, plain, revive
 from mpigraft.model import (
@@ -33,9 +33,11 @@ from mpigraft.model import (
     ConfigurationRecord,
     EvidenceRecord,
     Finding,
+    JobRecord,
     LaunchRecord,
     Level,
     Measurement,
+    SubmissionRecord,
     ValueRow,
 )
 
@@ -154,8 +156,38 @@ class Store:
 
         return next((tuple(found) for found in self._each_file(read) if found), ())
 
-    def evidence(self, campaign: str) -> tuple[EvidenceRecord, ...]:
-        """The latest evidence of each configuration and layout."""
+    def submissions(self) -> tuple[SubmissionRecord, ...]:
+        """What was handed to a scheduler, oldest first; some have no campaign yet."""
+        found = {s.campaign: s for s in self._records(SubmissionRecord, "SELECT * FROM submission")}
+        return tuple(sorted(found.values(), key=lambda s: (s.created, s.campaign)))
+
+    def jobs(self, campaign: str) -> tuple[JobRecord, ...]:
+        """The jobs of a submission, oldest first."""
+        query = "SELECT * FROM job WHERE campaign = ?"
+        found = {j.job: j for j in self._records(JobRecord, query, campaign)}
+        return tuple(sorted(found.values(), key=lambda j: (j.submitted, j.share)))
+
+    def settled(self, campaign: str) -> CampaignRecord | None:
+        """The record that jobs of one campaign agreed on; None before the first has started."""
+        try:
+            text = self._agreed(campaign).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        return _settled(text)
+
+    def settle(self, record: CampaignRecord) -> CampaignRecord:
+        """Offer a campaign as it was planned; returns the one that was offered first, by
+        whichever job. Raises MissingError when the folder cannot be written."""
+        with store_file.mended(self.folder):
+            return _settled(store_file.settle(self._agreed(record.id), canonical(record)))
+
+    def _agreed(self, campaign: str) -> Path:
+        return self.folder / f"{campaign}.campaign"
+
+    def evidence(self, campaign: str, *, every: bool = False) -> tuple[EvidenceRecord, ...]:
+        """The latest evidence of each configuration and layout on each allocation with `every`;
+        else one of each configuration and layout: the latest, but none that is well hides one of
+        other nodes that is not."""
 
         def read(db: sqlite3.Connection) -> list[tuple[str, EvidenceRecord]]:
             rows = db.execute("SELECT * FROM evidence WHERE campaign = ?", (campaign,))
@@ -163,7 +195,16 @@ class Store:
 
         dated = [pair for pairs in self._each_file(read) for pair in pairs]
         dated.sort(key=lambda pair: pair[0])
-        return tuple({(r.configuration, r.layout): r for _, r in dated}.values())
+        latest = {(r.configuration, r.layout, r.allocation): r for _, r in dated}.values()
+        if every:
+            return tuple(latest)
+        # Files of version 1 and resumed campaigns on the same nodes: the last word counts.
+        nodes = {a.id: a.nodes for a in self.allocations(campaign)}
+        by_nodes = {
+            (r.configuration, r.layout, nodes.get(r.allocation, "")): r for r in latest
+        }.values()
+        worst_last = sorted(by_nodes, key=lambda r: not r.evidence.ok)
+        return tuple({(r.configuration, r.layout): r for r in worst_last}.values())
 
     def artefact(self, sha: str) -> bytes:
         """What a launch left behind, by the SHA-256 of its content. Raises MissingError."""
@@ -233,8 +274,17 @@ class Writer:
 
     def add_allocation(self, record: AllocationRecord) -> None:
         machine = store_file.redacted_json(record.machine)
+        row = {**plain(record), "machine": machine, "hosts": canonical(record.hosts)}
         with self._transaction():
-            self._insert("allocation", {**plain(record), "machine": machine})
+            self._insert("allocation", row)
+
+    def add_submission(self, record: SubmissionRecord) -> None:
+        with self._transaction():
+            self._insert("submission", plain(record))
+
+    def add_job(self, record: JobRecord) -> None:
+        with self._transaction():
+            self._insert("job", {**plain(record), "script": env.redact(record.script)})
 
     def add_configuration(self, record: ConfigurationRecord) -> None:
         provenance = store_file.redacted_json(record.provenance)
@@ -243,7 +293,7 @@ class Writer:
             self._insert("configuration", row, "OR REPLACE")
 
     def add_evidence(self, record: EvidenceRecord) -> None:
-        """Later evidence of the same configuration and layout takes the place of this."""
+        """Later evidence of the same configuration, layout and allocation takes its place."""
         evidence = canonical(store_file.redacted(plain(record.evidence)))
         written = datetime.now(UTC).isoformat()
         row = {**plain(record), "written": written, "evidence": evidence}
@@ -295,10 +345,21 @@ class Writer:
                 path.unlink()
 
 
+def _settled(text: str) -> CampaignRecord:
+    try:
+        found: CampaignRecord = revive(CampaignRecord, json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise MissingError(
+            f"the plan that jobs of this campaign agreed on cannot be read: {error}",
+            mend="restore the .campaign file in the store, or submit the campaign anew",
+        ) from error
+    return found
+
+
 def _record(kind: type[T], row: sqlite3.Row) -> T:
     """A row as a record of the model; what the model nests is JSON in its column."""
     values = dict(row)
-    for column in ("findings", "artefacts", "evidence"):
+    for column in ("findings", "artefacts", "evidence", "hosts"):
         if column in values:
             values[column] = json.loads(values[column])
     record: T = revive(kind, values)

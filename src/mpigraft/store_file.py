@@ -26,26 +26,41 @@ from mpigraft import env
 from mpigraft.errors import MissingError
 from mpigraft.jsonout import canonical
 
-VERSION = 1
-MIGRATIONS: dict[int, str] = {}  # SQL from version N to N + 1, run on a copy in memory
+VERSION = 2
+JOBS = """
+CREATE TABLE submission (
+    campaign TEXT PRIMARY KEY, name TEXT NOT NULL, created TEXT NOT NULL, scheduler TEXT NOT NULL,
+    wish TEXT NOT NULL, nodes INTEGER NOT NULL, limit_s INTEGER NOT NULL, shares INTEGER NOT NULL);
+CREATE TABLE job (
+    campaign TEXT NOT NULL, share INTEGER NOT NULL, job TEXT NOT NULL, submitted TEXT NOT NULL,
+    script TEXT NOT NULL, PRIMARY KEY (campaign, job));
+"""
+MIGRATIONS = {  # SQL from version N to N + 1, run on a copy in memory
+    1: f"""
+ALTER TABLE allocation ADD COLUMN hosts TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE allocation ADD COLUMN job TEXT NOT NULL DEFAULT '';
+ALTER TABLE evidence ADD COLUMN allocation TEXT NOT NULL DEFAULT '';
+{JOBS}""",
+}
 SUFFIX = ".sqlite"
 BUSY_S = 30.0  # a reader of a big file may hold its lock for a second or two
 
-TABLES = """
+TABLES = f"""
+{JOBS}
 CREATE TABLE campaign (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, created TEXT NOT NULL, origin TEXT NOT NULL,
     seed INTEGER NOT NULL, rounds INTEGER NOT NULL, baseline TEXT NOT NULL, plan TEXT NOT NULL,
     tool TEXT NOT NULL);
 CREATE TABLE allocation (
     id TEXT PRIMARY KEY, campaign TEXT NOT NULL, started TEXT NOT NULL, host TEXT NOT NULL,
-    machine TEXT NOT NULL);
+    machine TEXT NOT NULL, hosts TEXT NOT NULL, job TEXT NOT NULL);
 CREATE TABLE configuration (
     campaign TEXT NOT NULL, key TEXT NOT NULL, id TEXT NOT NULL, provenance TEXT NOT NULL,
     buffers TEXT NOT NULL, PRIMARY KEY (campaign, key));
 CREATE TABLE evidence (
     campaign TEXT NOT NULL, configuration TEXT NOT NULL, layout TEXT NOT NULL,
-    written TEXT NOT NULL, evidence TEXT NOT NULL,
-    PRIMARY KEY (campaign, configuration, layout));
+    allocation TEXT NOT NULL, written TEXT NOT NULL, evidence TEXT NOT NULL,
+    PRIMARY KEY (campaign, configuration, layout, allocation));
 CREATE TABLE launch (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, campaign TEXT NOT NULL,
     allocation TEXT NOT NULL, configuration TEXT NOT NULL, layout TEXT NOT NULL,
@@ -87,6 +102,31 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
         if db.in_transaction:  # after a full disk SQLite has rolled back already
             db.execute("ROLLBACK")
         raise
+
+
+def settle(path: Path, text: str) -> str:
+    """Make `path` hold `text`, unless it is there: then what it holds. Of processes on several
+    nodes that do so at once all get the same text, and whole.
+
+    A hard link is made or is not on every file system that nodes share; O_EXCL would leave a
+    file that another node reads before it is written. On NFS the answer may be lost though the
+    link was made, which its count tells (open(2), O_EXCL). Raises OSError.
+    """
+    handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+    own = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            path.hardlink_to(own)
+        except FileExistsError:
+            if own.stat().st_nlink < 2:
+                return path.read_text(encoding="utf-8")
+        return text
+    finally:
+        own.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

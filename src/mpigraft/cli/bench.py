@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +15,7 @@ from mpigraft.natives import BENCHMARKS
 
 if TYPE_CHECKING:
     from mpigraft.campaign import Campaign
-    from mpigraft.model import Allocation, CampaignRecord, Machine
+    from mpigraft.model import Allocation, CampaignRecord, Machine, Share
     from mpigraft.store import Store
     from mpigraft.wish import Wish
 
@@ -158,6 +159,14 @@ def command(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a campaign, by default the last one.")
     ] = False,
+    share: Annotated[
+        str,
+        typer.Option(
+            metavar="K/J",
+            help="With --resume: the K-th of J jobs that share its rounds.",
+            show_default="all",
+        ),
+    ] = "",
 ) -> None:
     """Measure MPIs and transports side by side, with proof of what ran.
 
@@ -186,11 +195,18 @@ def command(
     wish = merged(file, flags)
     if resume and given(flags):
         raise UsageError("--resume takes the campaign as it was planned: no other flags with it")
+    if share and not resume:
+        raise UsageError(
+            "--share without --resume: jobs share a campaign that each of them can name",
+            mend="mpigraft submit CAMPAIGN.toml --allocations J writes such jobs",
+        )
     from mpigraft import allocations
 
     nodes = allocations.find(os.environ, hosts=hosts, hostfile=hostfile, agent=agent)
     told = campaign if resume else None
-    _bench(ctx, wish, nodes, here=here or bool(hosts or hostfile), dry_run=dry_run, resume=told)
+    part = read_share(share)
+    away = here or bool(hosts or hostfile)
+    _bench(ctx, wish, nodes, here=away, dry_run=dry_run, resume=told, share=part)
 
 
 def _bench(
@@ -201,6 +217,7 @@ def _bench(
     here: bool,
     dry_run: bool,
     resume: str | None,
+    share: Share,
 ) -> None:
     from mpigraft import campaign, configure, discover, pipeline
     from mpigraft.cli.compare import show
@@ -211,10 +228,9 @@ def _bench(
     with console(stderr=True).status("looking at this machine"):
         machine = discover.machine()
     _refuse_login_node(machine, here)
-    identity = ""
+    kept = None
     if resume is not None:
-        kept = _unfinished(store, resume)
-        identity = kept.id
+        kept = _submitted(store, resume, machine, nodes) or _unfinished(store, resume)
         planned = campaign.resumed(kept.plan, machine, configure.contents, nodes)
     else:
         planned = campaign.plan(wish, machine, configure.contents, nodes)
@@ -222,8 +238,40 @@ def _bench(
         out("\n".join(plan_lines(planned)))
         return
     with Progress() as progress:
-        identity = pipeline.bench(planned, machine, store, progress, identity, nodes)
+        identity = pipeline.bench(planned, machine, store, progress, kept, nodes, share)
     show(store, identity)
+
+
+def read_share(text: str) -> Share:
+    """`2/3` -> the second of three; all for an empty text. Raises UsageError."""
+    from mpigraft.model import Share
+
+    number, slash, of = text.partition("/")
+    if not text:
+        return Share()
+    if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        raise UsageError(
+            f"--share {text!r} is not K/J", mend="for example 2/3: the second of three"
+        )
+    return Share(int(number), int(of))
+
+
+def _submitted(
+    store: Store, identity: str, machine: Machine, nodes: Allocation
+) -> CampaignRecord | None:
+    """The campaign of that submission, planned here unless another of its jobs has done so: the
+    compute nodes are what it is about, and whoever submitted it did not see them."""
+    from mpigraft import campaign, configure
+    from mpigraft.wish import wish_from
+
+    found = [s for s in store.submissions() if identity and s.campaign == identity]
+    if not found:
+        return None
+    if settled := store.settled(identity):
+        return settled
+    wish = wish_from(json.loads(found[0].wish), "the submission")
+    planned = campaign.plan(wish, machine, configure.contents, nodes)
+    return store.settle(campaign.record(planned, identity))
 
 
 def _unfinished(store: Store, wish: str) -> CampaignRecord:

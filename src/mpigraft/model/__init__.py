@@ -47,6 +47,14 @@ from mpigraft.model.here import (
     SingleCopy,
     TransportOffer,
 )
+from mpigraft.model.jobs import (
+    JobRecord,
+    JobState,
+    JobStatus,
+    JobWish,
+    Share,
+    SubmissionRecord,
+)
 from mpigraft.model.nodes import Allocation, Command, Group, LaunchedBy, Layout, Order
 from mpigraft.model.ran import (
     AllocationRecord,
@@ -97,6 +105,10 @@ __all__ = [
     "Group",
     "GuestKind",
     "GuestLabel",
+    "JobRecord",
+    "JobState",
+    "JobStatus",
+    "JobWish",
     "Kind",
     "KnownIssue",
     "Launch",
@@ -126,10 +138,12 @@ __all__ = [
     "Scheduler",
     "Scope",
     "Seat",
+    "Share",
     "Sign",
     "SingleCopy",
     "Stamp",
     "Standing",
+    "SubmissionRecord",
     "Transport",
     "TransportOffer",
     "ValueRow",

@@ -28,6 +28,9 @@ class RankRecord:
     library_version: str
     cores: tuple[int, ...]  # CPUs that the rank may run on
     libraries: tuple[MappedLibrary, ...]
+    numa: tuple[int, ...] = ()  # NUMA nodes of these CPUs; empty: not known
+    gpus: tuple[str, ...] = ()  # NAME=VALUE of each *_VISIBLE_DEVICES that is set
+    devices: tuple[str, ...] = ()  # files of network devices that it has open: /dev/cxi0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,13 @@ class AllocationRecord:
     started: str
     host: str
     machine: str  # canonical JSON, redacted: what `discover` saw
+    hosts: tuple[str, ...] = ()  # as launchers call them; empty: `host` alone
+    job: str = ""  # its id at the scheduler; empty: nobody handed the nodes out
+
+    @property
+    def nodes(self) -> str:
+        """Its hosts as one text: what is measured on the same nodes may be one round."""
+        return ",".join(self.hosts) or self.host
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +157,7 @@ class EvidenceRecord:
     configuration: str
     layout: str
     evidence: Evidence
+    allocation: str = ""  # on whose nodes it was seen; empty: written before there were several
 
 
 class ValueRow(NamedTuple):

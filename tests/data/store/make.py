@@ -18,6 +18,7 @@ from mpigraft.model import (
     Evidence,
     EvidenceRecord,
     Finding,
+    JobRecord,
     Kind,
     LaunchRecord,
     LaunchState,
@@ -27,6 +28,7 @@ from mpigraft.model import (
     Peer,
     Proof,
     Standing,
+    SubmissionRecord,
 )
 from mpigraft.store import Store
 from mpigraft.store_file import VERSION
@@ -48,10 +50,16 @@ def main() -> None:
             )
         )
         writer.add_allocation(
-            AllocationRecord("a0", owner, "2026-01-01T00:00:00+00:00", "n1", "{}")
+            AllocationRecord(
+                "a0", owner, "2026-01-01T00:00:00+00:00", "n1", "{}", ("n1", "n2"), "42"
+            )
         )
+        writer.add_submission(
+            SubmissionRecord(owner, "kept", "2026-01-01T00:00:00+00:00", "slurm", "{}", 2, 600, 1)
+        )
+        writer.add_job(JobRecord(owner, 1, "42", "2026-01-01T00:00:00+00:00", "#!/bin/sh"))
         writer.add_configuration(asked)
-        writer.add_evidence(EvidenceRecord(owner, "k0", "1x2", evidence))
+        writer.add_evidence(EvidenceRecord(owner, "k0", "1x2", evidence, "a0"))
         for turn in (0, 1):
             first, second = 0.5 + turn / 4, 0.625 + turn / 4
             latency = Benchmark("native", "latency")
