@@ -28,6 +28,7 @@ from mpigraft.natives import (  # noqa: E402
     GUARD,
     LINKED,
     PREBUILT,
+    SEAT,
     SHARED,
     SOURCES,
     WARNINGS,
@@ -131,8 +132,9 @@ def build(architecture: str, headers: dict[Family, Path]) -> None:
                 verify(program, interface.soname)
         witness = (*WARNINGS, *SHARED, f"-Wl,-soname,{WITNESS}", SOURCES / "witness.c")
         compile_c(architecture, *witness, "-o", stage / WITNESS, "-ldl")
-        compile_c(architecture, *WARNINGS, SOURCES / "guard.c", "-o", stage / GUARD)
-        for name in (WITNESS, GUARD):
+        for name, source in ((GUARD, "guard.c"), (SEAT, "seat.c")):
+            compile_c(architecture, *WARNINGS, SOURCES / source, "-o", stage / name)
+        for name in (WITNESS, GUARD, SEAT):
             verify(stage / name, None)
         shutil.rmtree(target, ignore_errors=True)
         stage.rename(target)

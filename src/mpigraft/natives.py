@@ -35,6 +35,7 @@ OPTIONS = {
     "window": (),  # any number
 }
 BENCH, WITNESS, GUARD = "mpigraft-bench", "libmpigraft-witness.so", "mpigraft-guard"
+SEAT = "mpigraft-seat"
 VARS, SPAWN = "mpigraft-vars", "mpigraft-spawn"
 LINKED = {BENCH: "bench.c", VARS: "vars.c", SPAWN: "spawn.c"}  # to an MPI: one for each ABI
 
@@ -75,6 +76,12 @@ def tool(name: str, mpi: MpiInstall, architecture: str, build: str = "prebuilt")
         return natives(mpi, architecture, build).bench.parent / name
     path = PREBUILT / architecture / mpi.abi / name
     return _there(path, mpi, architecture, "is asked with it")
+
+
+def seat(mpi: MpiInstall, architecture: str) -> Path:
+    """The program that gives each rank its own GPU. It knows no MPI and measures nothing: the
+    prebuilt one serves every build. Raises MissingError where there is none."""
+    return _there(PREBUILT / architecture / SEAT, mpi, architecture, "gets its GPUs by it")
 
 
 # ------------------------------------------------------------------ prebuilt

@@ -13,7 +13,7 @@ import pytest
 from mpigraft import elf, natives
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import Abi, EnvRow, Family, MpiInstall, Scope
-from mpigraft.natives import BENCH, GUARD, LINKED, PREBUILT, SPAWN, VARS, WITNESS
+from mpigraft.natives import BENCH, GUARD, LINKED, PREBUILT, SEAT, SPAWN, VARS, WITNESS
 from tests.native.native_world import World, values
 from tests.unit.builders import an_mpi
 
@@ -78,7 +78,7 @@ def every_binary() -> list[Path]:
 
 def test_all_binaries_are_there() -> None:
     names = {str(p.relative_to(PREBUILT)) for p in every_binary()}
-    wanted = [f"{abi}/{name}" for abi in Abi for name in LINKED] + [WITNESS, GUARD]
+    wanted = [f"{abi}/{name}" for abi in Abi for name in LINKED] + [WITNESS, GUARD, SEAT]
     assert names == {f"{arch}/{name}" for arch in ("x86_64", "aarch64") for name in wanted}
 
 
