@@ -19,7 +19,20 @@ from mpigraft.knowledge.rows import Needs, Row, When  # noqa: E402
 from mpigraft.model import Family, Kind, Peer  # noqa: E402
 
 PAGE = ROOT / "docs" / "transports.md"
-TITLES = {Family.OPENMPI: "Open MPI", Family.MPICH: "MPICH", Family.INTEL: "Intel MPI"}
+TITLES = {
+    Family.OPENMPI: "Open MPI",
+    Family.MPICH: "MPICH",
+    Family.INTEL: "Intel MPI",
+    Family.CRAY_MPICH: "Cray MPICH",
+    Family.MVAPICH: "MVAPICH",
+}
+DEVICES = {
+    "cxi": "a Slingshot NIC",
+    "verbs": "an InfiniBand or RoCE device",
+    "mellanox": "a Mellanox device",
+    "efa": "an EFA device",
+    "omnipath": "an Omni-Path device",
+}
 INTRO = """\
 # Transports
 
@@ -76,6 +89,10 @@ def section(row: Row) -> str:
     lines = [f"\n### {row.name}: {row.id}\n", f"Meant {meant(row.when)}; needs {needs(row.needs)}."]
     if row.broken:
         lines.append(f"Not offered: {row.broken}.")
+    if row.variant:
+        lines.append("A variant: only for who asks for it by name.")
+    if row.historic:
+        lines.append("Historic: the machines that it is for are gone.")
     settings = [f"{name}={value}" for name, value in (*row.launcher, *row.env)]
     lines += ["", "```", *settings, "```", "", *proofs(row)]
     if row.issues:
@@ -88,6 +105,8 @@ def meant(when: When) -> str:
     words = [f"for version {when.mpi}" if when.mpi else "for every version"]
     if when.libfabric:
         words.append(f"libfabric {when.libfabric}")
+    if when.ucx:
+        words.append(f"UCX {when.ucx}")
     words += [f"{'with' if wanted else 'without'} {name}" for name, wanted in when.flags]
     return ", ".join(words)
 
@@ -96,7 +115,10 @@ def needs(need: Needs) -> str:
     words = [f"component {name}" for name in need.components]
     words += [f"netmod {need.netmod}"] if need.netmod else []
     words += [f"provider {name}" for name in need.providers]
-    words += ["a Slingshot NIC"] if need.cxi else []
+    words += [f"UCX transport {name}" for name in need.tls]
+    words += [DEVICES[need.fabric]] if need.fabric else []
+    words += [{"nvidia": "an NVIDIA GPU", "amd": "an AMD GPU"}[need.gpu]] if need.gpu else []
+    words += [f"copies by {need.copy}"] if need.copy else []
     return ", ".join(words) or "nothing else"
 
 

@@ -158,10 +158,11 @@ def _transports(
     on: Sequence[Layout],
     skipped: list[tuple[str, str]],
 ) -> list[Transport]:
-    """Those that were named, else all that can run here; the others are left out."""
+    """Those that were named, else all that can run here without variants; the others are left
+    out."""
     offered = {offer.name: offer for offer in offers(mpi, facts)}
     found = []
-    for name in wish.transport or offered:
+    for name in wish.transport or [name for name, one in offered.items() if not one.variant]:
         offer = offered.get(name)
         if offer is None or not offer.usable:
             why = offer.reason if offer else f"{mpi.family} has no transport of this name"

@@ -34,19 +34,33 @@ class Facts:
 
     interface: str  # of the kernel, for tcp: first Ethernet that is up, else lo
     cxi: tuple[str, ...]  # Slingshot NICs: cxi0, cxi1
-    infiniband: tuple[str, ...]  # mlx5_0, irdma0
+    infiniband: tuple[str, ...]  # whatever speaks verbs: mlx5_0, irdma0
     nodes: int = 1
+    efa: tuple[str, ...] = ()  # rdmap0s31: of that class too, but not of those verbs
+    omnipath: tuple[str, ...] = ()  # hfi1_0
+    gpus: tuple[str, ...] = ()  # vendors
+    copies: tuple[tuple[str, str], ...] = ()  # means of single copies, and why not; empty: usable
 
     @classmethod
     def of(cls, machine: Machine, nodes: int = 1) -> Facts:
         """The facts of a machine that `discover` saw."""
 
-        def up(kind: str) -> tuple[str, ...]:
-            return tuple(d.name for d in machine.fabrics if d.kind == kind and _is_up(d))
+        here = [device for device in machine.fabrics if _is_up(device)]
+
+        def up(*kinds: str) -> tuple[str, ...]:
+            return tuple(device.name for device in here if _kind(device) in kinds)
 
         ethernet = up("ethernet")
-        interface = ethernet[0] if ethernet else LOOPBACK
-        return cls(interface, up("cxi"), up("infiniband"), nodes)
+        return cls(
+            interface=ethernet[0] if ethernet else LOOPBACK,
+            cxi=up("cxi"),
+            infiniband=up("infiniband"),
+            nodes=nodes,
+            efa=up("efa"),
+            omnipath=up("omnipath"),
+            gpus=tuple(dict.fromkeys(gpu.vendor for gpu in machine.gpus)),
+            copies=tuple((c.name, "" if c.usable else c.reason) for c in machine.single_copy),
+        )
 
     @property
     def templates(self) -> dict[str, str]:
@@ -59,9 +73,40 @@ class Facts:
     def flags(self) -> dict[str, bool]:
         return {
             "cxi": bool(self.cxi),
+            # by name and not by driver, as Open MPI's own list of UCX devices does it
             "mellanox": any(name.startswith("mlx") for name in self.infiniband),
             "loopback": self.interface == LOOPBACK,
         }
+
+    @property
+    def fabrics(self) -> dict[str, bool]:
+        """What `needs` may want of the machine (rows.FABRICS)."""
+        return {
+            "cxi": bool(self.cxi),
+            "verbs": bool(self.infiniband),
+            "mellanox": self.flags["mellanox"],
+            "efa": bool(self.efa),
+            "omnipath": bool(self.omnipath),
+        }
+
+
+NIC = {  # what a row of that need is refused with
+    "cxi": "no Slingshot NIC is up here",
+    "verbs": "no InfiniBand or RoCE device is up here",
+    "mellanox": "no Mellanox device is up here",
+    "efa": "no EFA device is up here",
+    "omnipath": "no Omni-Path device is up here",
+}
+
+
+def _kind(device: NetDevice) -> str:
+    """The kind of a device. The kernel keeps EFA and Omni-Path in InfiniBand's class, and neither
+    speaks its verbs as MPIs use them."""
+    driver = dict(device.details).get("driver", "").partition(" ")[0]
+    if device.kind == "infiniband":
+        known = {"efa": "efa", "hfi1": "omnipath", "hfi2": "omnipath"}
+        return known.get(driver or device.name.partition("_")[0], device.kind)
+    return device.kind
 
 
 def _is_up(device: NetDevice) -> bool:
@@ -123,7 +168,7 @@ def _offer(name: str, mpi: MpiInstall, facts: Facts) -> TransportOffer:
     except MissingError as error:
         return TransportOffer(name, "", usable=False, reason=error.seen)
     unmet = _unmet(row, mpi, facts) or _unknown(row, mpi) or row.broken
-    return TransportOffer(name, row.id, usable=not unmet, reason=unmet)
+    return TransportOffer(name, row.id, usable=not unmet, reason=unmet, variant=row.variant)
 
 
 def resolve(name: str, mpi: MpiInstall, facts: Facts) -> Transport:
@@ -185,6 +230,11 @@ def _excluded(when: When, mpi: MpiInstall, facts: Facts) -> str:
             return "the version of its libfabric is not known"
         if version(library.version) not in when.libfabric:
             return f"it is for libfabric {when.libfabric}, this is {library.version}"
+    if when.ucx is not None:
+        if mpi.ucx is None or mpi.ucx.version is None:
+            return "the version of its UCX is not known"
+        if version(mpi.ucx.version) not in when.ucx:
+            return f"it is for UCX {when.ucx}, this is {mpi.ucx.version}"
     for name, wanted in when.flags:
         if facts.flags[name] is not wanted:
             return f"it is for machines {'with' if wanted else 'without'} {name}"
@@ -200,12 +250,20 @@ def _unmet(row: Row, mpi: MpiInstall, facts: Facts) -> str:
             return f"it has no {framework} component {name}"
     if row.needs.netmod and mpi.device and row.needs.netmod not in re.split("[:,]", mpi.device):
         return f"its device is {mpi.device}, without {row.needs.netmod}"
-    if row.needs.cxi and not facts.cxi:
-        return "no Slingshot NIC is up here"
+    if (fabric := row.needs.fabric) and not facts.fabrics[fabric]:
+        return NIC[fabric]
+    if row.needs.gpu and row.needs.gpu not in facts.gpus:
+        return f"no {row.needs.gpu} GPU is here"
+    if why := dict(facts.copies).get(row.needs.copy, ""):
+        return why
     have = mpi.libfabric.offers if mpi.libfabric else ()
     for provider in row.needs.providers:
         if have and not any(o.partition(";")[0] == provider for o in have):
             return f"its libfabric has no provider {provider}"
+    have = mpi.ucx.offers if mpi.ucx else ()
+    for transport in row.needs.tls:
+        if have and not any(o.startswith(transport) for o in have):
+            return f"its UCX has no transport {transport}"
     return ""
 
 
@@ -220,6 +278,8 @@ def _unknown(row: Row, mpi: MpiInstall) -> str:
     if row.needs.providers and (library is None or not library.offers):
         why = library.reason if library else ""
         return f"the providers of its libfabric are not known{': ' if why else ''}{why}"
+    if row.needs.tls and (mpi.ucx is None or not mpi.ucx.offers):
+        return "the transports of its UCX are not known"
     return ""
 
 

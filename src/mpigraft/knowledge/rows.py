@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
+from typing import Any
 
 from mpigraft.errors import UsageError
 from mpigraft.knowledge.table import Document, Range, Table, version_range
@@ -14,6 +15,9 @@ from mpigraft.model import Family, Kind, Peer, Sign
 FACTS = ("interface", "lnx_cxi_links")  # what templates may name
 FLAGS = ("cxi", "mellanox", "loopback")  # what `when` may ask of the machine
 WIRES = ("bytes", "none")
+FABRICS = ("cxi", "verbs", "mellanox", "efa", "omnipath")  # of which `needs` may want a device
+GPUS = ("nvidia", "amd")
+COPIES = ("xpmem", "knem", "cma")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +52,17 @@ class When:
 
     mpi: Range | None
     libfabric: Range | None
+    ucx: Range | None
     flags: tuple[tuple[str, bool], ...]
 
     def overlaps(self, other: When) -> bool:
         """Whether some MPI on some machine is meant by both."""
-        for one, two in ((self.mpi, other.mpi), (self.libfabric, other.libfabric)):
+        mine_and_theirs = (
+            (self.mpi, other.mpi),
+            (self.libfabric, other.libfabric),
+            (self.ucx, other.ucx),
+        )
+        for one, two in mine_and_theirs:
             if one is not None and two is not None and not one.meets(two):
                 return False
         mine, theirs = dict(self.flags), dict(other.flags)
@@ -64,7 +74,10 @@ class Needs:
     components: tuple[str, ...]  # framework:name
     netmod: str  # of MPICH's ch4
     providers: tuple[str, ...]  # of libfabric
-    cxi: bool
+    tls: tuple[str, ...]  # transports of UCX, by the beginning of their names
+    fabric: str  # a device of this kind, up
+    gpu: str  # a GPU of this vendor
+    copy: str  # means of copying between processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +94,8 @@ class Row:
     signs: tuple[Sign, ...]
     untold: tuple[Kind, ...]  # kinds of which this MPI says nothing
     broken: str
+    variant: bool  # another way to have a row's lanes, for who asks for it by name
+    historic: bool  # of machines that are gone
     issues: tuple[str, ...]
     sources: tuple[str, ...]
 
@@ -126,8 +141,9 @@ def read_rows(transports: Document, tells: Tells, file: str = "transports.toml")
     groups = {name: top.table("groups").tables(name) for name in top.table("groups").data}
     rows = []
     for table in top.tables("transport"):
-        table.where = f"{file}, row {table.text('id')}"
-        rows.append(_row(table, groups, tells))
+        for single in _each(table):
+            single.where = f"{file}, row {single.text('id')}"
+            rows.append(_row(single, groups, tells))
     top.done()
     for one, two in combinations(rows, 2):
         if one.id == two.id:
@@ -138,6 +154,31 @@ def read_rows(transports: Document, tells: Tells, file: str = "transports.toml")
                 why="exactly one row may match a wish on a machine",
             )
     return tuple(rows)
+
+
+def _each(table: Table) -> Iterator[Table]:
+    """A table, or one of it for each of `each`, whose words stand for `<name>` in its texts."""
+    if "each" not in table.data:
+        yield table
+        return
+    for number, one in enumerate(table.tables("each"), 1):
+        words = dict(one.words_of_all())
+        rest = {key: value for key, value in table.data.items() if key != "each"}
+        yield Table(f"{table.where}, each {number}", _filled(table, rest, words))
+
+
+def _filled(table: Table, value: Any, words: Mapping[str, str]) -> Any:
+    """A value of TOML with the words in its texts; a place without a word is refused."""
+    if isinstance(value, str):
+        for name, word in words.items():
+            value = value.replace(f"<{name}>", word)
+        # (?P<lane>...) and (?<!...) are a pattern's own
+        if left := re.search(r"(?<![P?])<(\w+)>", value):
+            raise table.wrong("each", f"no word is given for {left[0]}")
+        return value
+    if isinstance(value, dict):
+        return {key: _filled(table, inner, words) for key, inner in value.items()}
+    return [_filled(table, inner, words) for inner in value] if isinstance(value, list) else value
 
 
 def _row(table: Table, groups: Groups, tells: Tells) -> Row:
@@ -169,6 +210,8 @@ def _row(table: Table, groups: Groups, tells: Tells) -> Row:
         untold=_kinds(table, "untold", []),
         signs=tuple(signs),
         broken=table.text("broken", ""),
+        variant=bool(table.flag("variant")),
+        historic=bool(table.flag("historic")),
         issues=table.texts("issues", []),
         sources=table.texts("sources"),
     )
@@ -232,6 +275,7 @@ def _when(table: Table) -> When:
     when = When(
         mpi=version_range(table, "mpi"),
         libfabric=version_range(table, "libfabric"),
+        ucx=version_range(table, "ucx"),
         flags=tuple((name, flag) for name, flag in flags if flag is not None),
     )
     table.done()
@@ -243,7 +287,10 @@ def _needs(table: Table) -> Needs:
         components=table.texts("components", []),
         netmod=table.text("netmod", ""),
         providers=table.texts("providers", []),
-        cxi=bool(table.flag("cxi")),
+        tls=table.texts("tls", []),
+        fabric=table.choice("fabric", FABRICS, ""),
+        gpu=table.choice("gpu", GPUS, ""),
+        copy=table.choice("copy", COPIES, ""),
     )
     for component in needs.components:
         if component.count(":") != 1:

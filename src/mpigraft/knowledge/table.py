@@ -82,6 +82,10 @@ class Table:
                 raise self.wrong(f"{key}.{name}", f"{value!r} is not text")
         return tuple(values.items())
 
+    def words_of_all(self) -> tuple[tuple[str, str], ...]:
+        """Every key of this table with its text."""
+        return tuple((name, self.text(name, empty=True)) for name in self.data)
+
     def table(self, key: str) -> Table:
         return Table(f"{self.where}, {key}", self._take(key, dict, {}))
 
