@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 FORMAT = 1
 RECORDS = "mpigraft-0-records"  # stands in documents for the name of one job's folder of records
 MAX_DOCUMENT = 16 * 1024 * 1024  # bytes
-MAX_RECORD = 4 * 1024 * 1024
 SEARCH = "LD_LIBRARY_PATH"
 # Variables that decide how a job is started; what else a user has only passes through.
 DECIDES = (
@@ -40,8 +39,8 @@ DECIDES = (
 )  # fmt: skip
 # Of others the name decides, since engines are told what passes; but not of these.
 COME_AND_GO = ("SLURM", "PBS_", "FLUX_", "PALS_", "SSH_", "OLDPWD", "SHLVL", "_", "TERM", "COLUMNS")
-PARTS = frozenset(("argv", "parent", "home", "drop", "set", "ranks", "libmpi", "libmpi_name",
-                   "proof", "stamps", "listed"))  # fmt: skip
+PARTS = frozenset(("argv", "parent", "home", "drop", "set", "ranks", "nodes", "libmpi",
+                   "libmpi_name", "proof", "stamps", "listed"))  # fmt: skip
 BOOT, NETWORK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/net"
 
 
@@ -119,16 +118,25 @@ def keep(document: Document, environ: Mapping[str, str]) -> None:
 
 def _read(path: str, most: int) -> Any:
     """The JSON in a regular file of this user that nobody else may write; None: there is none."""
+    handle = _regular(path, most)
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
-            seen = os.fstat(handle)
-            mine = seen.st_uid == os.geteuid() and not seen.st_mode & 0o022
-            if not stat.S_ISREG(seen.st_mode) or not mine or seen.st_size > most:
-                return None
             return json.loads(file.read())
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError):  # ValueError of a handle below zero too
         return None
+
+
+def _regular(path: str, most: int = MAX_DOCUMENT) -> int:
+    """A handle on a regular file of this user that nobody else may write; -1: there is none."""
+    handle = -1
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        seen = os.fstat(handle)
+        mine = seen.st_uid == os.geteuid() and not seen.st_mode & 0o022
+        if stat.S_ISREG(seen.st_mode) and mine and seen.st_size <= most:
+            return handle
+        os.close(handle)
+    return -1
 
 
 def stamp(path: str) -> list[int]:
@@ -203,19 +211,23 @@ def _scratch(home: str) -> str:
 
 
 class World:
-    """The ranks that have told of themselves so far, read record by record as they come.
+    """The ranks that have told of themselves so far, read line by line as they come
+    (native/record.h says what is in a line).
 
     It passes only what the full judgement (witness.check_witness) would pass, and leaves the
-    rest to that.
+    rest to that. Each node's file is opened once, and each of its bytes is read once.
     """
 
     def __init__(self, document: Document, place: str) -> None:
         self.folder = place
         self.ranks: int = document["ranks"]
+        self.nodes: int = document["nodes"]
         self.libmpi: list[Any] = document["libmpi"]  # path, device, inode
         self.name = re.compile(document["libmpi_name"])
         self.judged: bool = document["proof"]
-        self.records: dict[str, Any] = {}
+        self.files: dict[str, tuple[int, bytearray]] = {}  # handle, the line that is not whole
+        self.common: dict[tuple[str, Any], Any] = {}  # by file and digest
+        self.records: list[tuple[str, Any]] = []  # file, its line as an object
         self.ended = False
 
     def look(self) -> int:
@@ -224,36 +236,69 @@ class World:
             return attached.SEEN
         if self.whole():
             return attached.SEEN
-        self.ended = any(isinstance(r, dict) and not self._fits(r) for r in self.records.values())
+        self.ended = any(self._fits(*record) is False for record in self.records)
         return attached.END if self.ended else attached.GO_ON
 
     def whole(self) -> bool:
         """Whether every rank of the world asked for has told, and all is right."""
-        for name in listed(self.folder, "", ".json"):
-            if name not in self.records:
-                self.records[name] = _read(f"{self.folder}/{name}", MAX_RECORD)
-        good = [r for r in self.records.values() if isinstance(r, dict) and self._fits(r)]
-        one_host = len({r["host"] for r in good}) == 1
-        numbers = sorted(r["rank"] for r in good)
-        return one_host and numbers == list(range(self.ranks)) and len(good) == len(self.records)
+        self._read()
+        good = [(file, line) for file, line in self.records if self._fits(file, line)]
+        if len(good) != len(self.records) or any(rest for _, rest in self.files.values()):
+            return False
+        if sorted(line["rank"] for _, line in good) != list(range(self.ranks)):
+            return False
+        filled: dict[tuple[str, str], int] = {}
+        for file, line in good:
+            host = (file, self.common[file, line["map"]]["host"])
+            filled[host] = filled.get(host, 0) + 1
+        return len(filled) == self.nodes and len({*filled.values()}) == 1
 
-    def _fits(self, record: Document) -> bool:
-        """Whether a record can be one of that world: its size, and the one libmpi."""
+    def _read(self) -> None:
+        """Take in what has been written since the last look."""
+        for name in listed(self.folder, "", ".ranks"):
+            if name not in self.files:
+                handle = _regular(f"{self.folder}/{name}")
+                self.files[name] = (handle, bytearray() if handle >= 0 else bytearray(b"?"))
+        for name, (handle, rest) in self.files.items():
+            while handle >= 0 and (block := os.read(handle, 1 << 20)):
+                rest.extend(block)
+            *lines, left = rest.split(b"\n") if handle >= 0 else [rest]
+            rest[:] = left
+            for line in filter(None, lines):
+                self._take(name, bytes(line))
+
+    def _take(self, file: str, line: bytes) -> None:
+        value: Any = None
+        with contextlib.suppress(ValueError, RecursionError, TypeError):
+            value = json.loads(line)
+            if isinstance(value, dict) and "libraries" in value:
+                self.common.setdefault((file, value.get("map")), value)
+        self.records.append((file, value))
+
+    def _fits(self, file: str, line: Any) -> bool | None:
+        """Whether a record can be one of that world: its size, and the one libmpi. None: what it
+        has in common with others is not told yet, or it cannot be read."""
         try:
+            shared = self.common.get((file, line["map"]))
+            if shared is None:
+                return None
             found = {
-                (device, inode): path
-                for path, device, inode in record["libraries"]
+                (line["disks"][disk], inode): path
+                for path, disk, inode in shared["libraries"]
                 if self.name.fullmatch(path.removesuffix(" (deleted)").rpartition("/")[2])
             }
             path, *number = self.libmpi
             right = [*found] == [(*number,)] if number[1] else [*found.values()] == [path]
-            whole = type(record["rank"]) is int and isinstance(record["host"], str)
-            return right and whole and record["size"] == self.ranks
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return False
+            whole = type(line["rank"]) is int and isinstance(shared["host"], str)
+            return right and whole and bool(shared["size"] == self.ranks)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+            return None
 
     def remove(self) -> None:
         """Remove the records and their folder."""
+        for handle, _ in self.files.values():
+            if handle >= 0:
+                os.close(handle)
         _unlink(f"{self.folder}/{name}" for name in listed(self.folder, "", ""))
         with contextlib.suppress(OSError):
             os.rmdir(self.folder)  # noqa: PTH106

@@ -41,11 +41,12 @@ from mpigraft.model import (
 )
 from mpigraft.natives import Natives, natives
 from mpigraft.passing import Passed, sort_out
+from mpigraft.records import read_witness
 from mpigraft.resolve import closure
 from mpigraft.steering import places_that_steer
 from mpigraft.which_mpi import Choice, for_guest, for_program
 from mpigraft.wish import Wish
-from mpigraft.witness import LIBMPI, check_witness, due_library, read_witness
+from mpigraft.witness import LIBMPI, check_witness, due_library
 
 NO_LIMIT_S = 1e9  # what the guard takes at most: 31 years
 GRACE_S = 30.0  # for a job that is asked to end: as long as Slurm gives one by default
@@ -344,6 +345,7 @@ def document(job: Job, key: str, environ: Mapping[str, str]) -> dict[str, Any]:
         "drop": sorted(environ.keys() - given.keys()),
         "set": {name: value for name, value in given.items() if environ.get(name) != value},
         "ranks": job.layout.ranks,
+        "nodes": job.layout.nodes,
         "libmpi": [due.path, due.device, due.inode]
         if isinstance(due, MappedLibrary)
         else ["", 0, 0],

@@ -32,7 +32,9 @@ from mpigraft.lanes import (
     placed,
     wire_says,
 )
+from mpigraft.launch import HERE
 from mpigraft.model import (
+    Allocation,
     Configuration,
     Evidence,
     Finding,
@@ -47,9 +49,10 @@ from mpigraft.model import (
     Transport,
 )
 from mpigraft.natives import Natives
+from mpigraft.records import UNREAD, read_witness
 from mpigraft.run import Completed, clean
 from mpigraft.steering import files_that_steer, network_namespace
-from mpigraft.witness import UNREAD, check_witness, read_witness
+from mpigraft.witness import check_witness
 
 __all__ = [
     "check_witness",
@@ -79,10 +82,15 @@ def probe_program(natives: Natives, buffers: str = "host") -> tuple[str, ...]:
 
 
 def evidence_key(
-    configuration: Configuration, layout: Layout, natives: Natives, boot: Path = BOOT
+    configuration: Configuration,
+    layout: Layout,
+    natives: Natives,
+    boot: Path = BOOT,
+    nodes: Allocation = HERE,
 ) -> str:
     """Key under which evidence may be kept: the same contents, signs, parameter files and programs
-    on this boot of this host. After a boot, drivers and NICs may not be what they were."""
+    on this boot of this host, and in the same job on the same hosts. After a boot, drivers and
+    NICs may not be what they were; what is proven of some nodes is not of others."""
     transport = configuration.transport
     return digest(
         {
@@ -97,6 +105,7 @@ def evidence_key(
             "user": os.getuid(),
             "network": network_namespace(),
             "boot": boot.read_text(encoding="ascii").strip() if boot.exists() else "",
+            "nodes": () if nodes.here else (nodes.hosts, nodes.job),
         }
     )
 

@@ -1,13 +1,10 @@
-"""What the witness wrote: one record per rank, read and held against what was asked."""
+"""What the witness wrote, held against what was asked."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
 
 from mpigraft import grafts
 from mpigraft.model import (
@@ -18,68 +15,14 @@ from mpigraft.model import (
     MappedLibrary,
     RankRecord,
 )
+from mpigraft.records import UNREAD
 
-UNREAD = -1  # rank of a record that could not be read; `library_version` then says why
 # The library itself, of any family: libmpi.so.40, libmpi_abi.so.1, libmpich.so.12,
 # libmpi_gnu_123.so.12; not libmpi_mpifh, libmpi_gtl_cuda, libmpicxx, libmpifort.
 LIBMPI = re.compile(
     r"lib(?:mpi|mpich|mpi_abi|mpi_ilp64|mpi_(?:cray|gnu|intel|nvidia|amd|aocc)(?:_\d+)?)"
     r"\.so(?:\.[\d.]+)?"
 )
-
-
-def read_witness(folder: Path) -> tuple[RankRecord, ...]:
-    """The records of a launch by rank. One that cannot be read becomes a record of rank -1 whose
-    `library_version` is the reason: `check_witness` makes a finding of it."""
-    try:
-        paths = sorted(p for p in folder.iterdir() if p.suffix == ".json")
-    except OSError as error:
-        return (_unread(folder.name, str(error)),)
-    return tuple(sorted(map(_read, paths), key=lambda r: (r.rank, r.host, r.pid)))
-
-
-def _read(path: Path) -> RankRecord:
-    try:
-        value = json.loads(path.read_bytes())
-        return _record(value)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        return _unread(path.name, f"{type(error).__name__}: {error}")
-
-
-def _unread(name: str, why: str) -> RankRecord:
-    return RankRecord(UNREAD, 0, name, 0, why, (), ())
-
-
-def _record(value: Any) -> RankRecord:
-    if not isinstance(value, dict):
-        raise TypeError("not an object")
-    record = RankRecord(
-        rank=_whole(value["rank"]),
-        size=_whole(value["size"]),
-        host=_text(value["host"]),
-        pid=_whole(value["pid"]),
-        library_version=_text(value["library_version"]),
-        cores=tuple(_whole(core) for core in value["cores"]),
-        libraries=tuple(
-            MappedLibrary(_text(path), _whole(device), _whole(inode))
-            for path, device, inode in value["libraries"]
-        ),
-    )
-    if record.rank < 0 or record.size < 1:
-        raise ValueError(f"rank {record.rank} of {record.size}")
-    return record
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r} is no whole number")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value
 
 
 def check_witness(

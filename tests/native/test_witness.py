@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import socket
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mpigraft import elf
 from mpigraft.model import Abi, Family, RankRecord
 from mpigraft.natives import SOURCES, WITNESS
+from mpigraft.records import read_witness
 from mpigraft.run import Completed, run
 from tests.native.native_world import World, compile_c
 
@@ -55,29 +53,30 @@ def start(world: World, family: Family, folder: Path, *words: str | Path) -> Com
     return world.launch(family, *words, env=env)
 
 
-def read(folder: Path) -> list[dict[str, Any]]:
+def read(folder: Path) -> tuple[RankRecord, ...]:
+    """All that was written: the file of one node, and empty ones beside it."""
     files = sorted(folder.iterdir())
-    assert all(f.suffix == ".json" for f in files), files
-    return sorted((json.loads(f.read_bytes()) for f in files), key=lambda r: int(r["rank"]))
+    assert len([f for f in files if f.suffix == ".ranks"]) == 1, files
+    assert all(f.suffix == ".ranks" or (f.suffix, f.stat().st_size) == (".map", 0) for f in files)
+    return read_witness(folder)
 
 
-def check(records: list[dict[str, Any]], soname: str) -> None:
+def check(records: tuple[RankRecord, ...], soname: str) -> None:
     """Two ranks of one world of two, on this host, with one libmpi mapped, and that the right."""
-    assert [r["rank"] for r in records] == [0, 1]
+    assert [r.rank for r in records] == [0, 1]
     for record in records:
-        assert set(record) == {f.name for f in fields(RankRecord)}
-        assert record["size"] == 2
-        assert record["host"] == socket.gethostname()
-        assert set(record["cores"]) <= os.sched_getaffinity(0)
-        assert record["cores"]
-        assert record["library_version"]
-        libraries = [r for r in record["libraries"] if Path(r[0]).name.startswith("libmpi")]
-        names = {Path(path).name for path, _, _ in libraries}
+        assert record.size == 2
+        assert record.host == socket.gethostname()
+        assert set(record.cores) <= os.sched_getaffinity(0)
+        assert record.cores
+        assert record.library_version
+        libraries = [r for r in record.libraries if Path(r.path).name.startswith("libmpi")]
+        names = {Path(r.path).name for r in libraries}
         (mapped,) = {n for n in names if n.startswith(("libmpi.", "libmpi_abi."))}
         assert mapped.startswith(soname)  # a link's file has more numbers
-        for path, device, inode in record["libraries"]:
-            seen = Path(path).stat()
-            assert (seen.st_dev, seen.st_ino) == (device, inode), path
+        for library in record.libraries:
+            seen = Path(library.path).stat()
+            assert (seen.st_dev, seen.st_ino) == (library.device, library.inode), library.path
 
 
 WORLDS = (
@@ -199,22 +198,7 @@ def test_a_folder_that_is_not_there_does_not_stop_the_program(
     done = start(world, Family.MPICH, tmp_path / "none", program)
     assert done.code == 0
     assert done.text().count(" of 2") == 2
-    assert f"no record in {tmp_path}/none: No such file" in done.text()
-
-
-def test_a_name_that_is_taken_is_not_overwritten(
-    world: World, build: Build, tmp_path: Path
-) -> None:
-    """Ranks in two containers of one host may share a process number."""
-    program = build(Family.MPICH, "enter.c")
-    script = (
-        f"echo '{{\"rank\": 9}}' > {tmp_path}/$(hostname).$$.json; "
-        f"LD_PRELOAD={world.programs / WITNESS} MPIGRAFT_WITNESS={tmp_path} exec {program}"
-    )
-    done = world.launch(Family.MPICH, "sh", "-c", script)
-    assert done.code == 0, done.text()
-    assert [r["rank"] for r in read(tmp_path)] == [0, 1, 9, 9]
-    assert len([f for f in tmp_path.iterdir() if f.name.endswith("-1.json")]) == 2
+    assert f"no record of rank 1 in {tmp_path}/none: No such file" in done.text()
 
 
 def test_paths_of_any_bytes(world: World, build: Build, tmp_path: Path) -> None:
@@ -229,7 +213,7 @@ def test_paths_of_any_bytes(world: World, build: Build, tmp_path: Path) -> None:
     for file in folder.iterdir():
         assert file.read_bytes().isascii()
     for record in read(folder):
-        assert odd in [path for path, _, _ in record["libraries"]]
+        assert odd in [library.path for library in record.libraries]
 
 
 def test_a_program_without_mpi_runs_as_ever(world: World) -> None:
@@ -248,4 +232,4 @@ def test_under_sanitizers(world: World, build: Build, tmp_path: Path) -> None:
             env = {"MPIGRAFT_WITNESS": str(folder), "ASAN_OPTIONS": "detect_leaks=0"}
             done = world.launch(family, program, way, env=env)
             assert done.code == 0, done.text()
-            assert [r["rank"] for r in read(folder)] == [0, 1]
+            assert [r.rank for r in read(folder)] == [0, 1]

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from mpigraft import attached, cache, fast
 from mpigraft.model import Configuration, Layout, Level
-from mpigraft.witness import LIBMPI, check_witness, read_witness
+from mpigraft.records import read_witness
+from mpigraft.witness import LIBMPI, check_witness
+from tests.unit import told
 from tests.unit.builders import an_mpi
 
 LIGHT = {"mpigraft", "mpigraft.attached", "mpigraft.fast"}
@@ -106,6 +108,7 @@ def a_document(tmp_path: Path, **changes: Any) -> fast.Document:
         "drop": [],
         "set": {},
         "ranks": 1,
+        "nodes": 1,
         "libmpi": [str(library), seen.st_dev, seen.st_ino],
         "libmpi_name": LIBMPI.pattern,
         "proof": True,
@@ -232,16 +235,17 @@ def mapped(what: str, library: Path) -> list[list[Any]]:
     }[what]
 
 
-def written(folder: Path, records: list[dict[str, Any]], library: Path) -> None:
-    for number, record in enumerate(records):
-        whole = {
-            **record,
-            "libraries": mapped(record["libraries"], library),
-            "pid": number + 1,
-            "library_version": "Open MPI",
-            "cores": [number],
-        }
-        (folder / f"{number}.json").write_text(json.dumps(whole))
+def written(folder: Path, records: list[dict[str, Any]], library: Path) -> Path:
+    """The file of one node, whose ranks may say that they ran on several hosts."""
+    whole = [
+        told.a_rank(
+            **{**record, "libraries": mapped(record["libraries"], library)},
+            pid=number + 1,
+            cores=str(number),
+        )
+        for number, record in enumerate(records)
+    ]
+    return told.written(folder, *whole)
 
 
 @given(GOOD | st.lists(RECORD, max_size=3), st.integers(1, 3))
@@ -283,19 +287,73 @@ def test_a_world_that_cannot_become_right_ends_the_job(
     tmp_path: Path, records: list[tuple[int, int, str]], answer: int
 ) -> None:
     document = a_document(tmp_path, ranks=2)
-    told = [{"rank": r, "size": s, "host": "a", "libraries": how} for r, s, how in records]
-    written(Path(document["home"]), told, Path(document["libmpi"][0]))
+    ranks = [{"rank": r, "size": s, "host": "a", "libraries": how} for r, s, how in records]
+    written(Path(document["home"]), ranks, Path(document["libmpi"][0]))
     assert fast.World(document, document["home"]).look() == answer
 
 
 def test_a_library_of_an_image_is_known_by_its_path(tmp_path: Path) -> None:
     document = a_document(tmp_path, libmpi=["/usr/lib/libmpi.so.40", 0, 0])
-    record = {"rank": 0, "size": 1, "host": "a", "pid": 1, "cores": [], "library_version": ""}
-    place = Path(document["home"]) / "a.json"
-    place.write_text(json.dumps({**record, "libraries": [["/usr/lib/libmpi.so.40", 7, 8]]}))
+    home = Path(document["home"])
+    told.written(home, told.a_rank(size=1, libraries=[("/usr/lib/libmpi.so.40", 7, 8)]))
     assert fast.World(document, document["home"]).whole()
-    place.write_text(json.dumps({**record, "libraries": [["/opt/libmpi.so.40", 7, 8]]}))
+    told.written(home, told.a_rank(size=1, libraries=[("/opt/libmpi.so.40", 7, 8)]))
     assert not fast.World(document, document["home"]).whole()
+
+
+def test_each_line_is_read_once_when_it_is_whole(tmp_path: Path) -> None:
+    document = a_document(tmp_path, ranks=3)
+    right = mapped("right", Path(document["libmpi"][0]))
+    ranks = [told.a_rank(rank=n, size=3, libraries=right) for n in range(3)]
+    data = told.encoded(told.lines(ranks))
+    place = Path(document["home"]) / f"{told.NODE}.ranks"
+    world = fast.World(document, document["home"])
+    with place.open("wb", buffering=0) as file:
+        for at in range(0, len(data), 7):
+            assert world.look() == attached.GO_ON
+            file.write(data[at : at + 7])
+    assert world.look() == attached.SEEN
+    assert len(world.records) == 3
+    assert len(world.files) == 1
+    world.remove()
+    assert not place.exists()
+
+
+def test_a_rank_whose_node_has_not_told_more_is_waited_for(tmp_path: Path) -> None:
+    """Who tells what ranks have in common may be the last to write."""
+    document = a_document(tmp_path, ranks=2)
+    right = mapped("right", Path(document["libmpi"][0]))
+    first, second = told.lines(told.a_rank(rank=n, libraries=right) for n in range(2))
+    place = Path(document["home"]) / f"{told.NODE}.ranks"
+    place.write_bytes(told.encoded([second]))
+    world = fast.World(document, document["home"])
+    assert world.look() == attached.GO_ON
+    place.write_bytes(told.encoded([second, first]))
+    assert world.look() == attached.SEEN
+
+
+@pytest.mark.parametrize(
+    ("hosts", "nodes", "whole"),
+    [("aabb", 2, True), ("aabb", 1, False), ("aaab", 2, False), ("aaaa", 2, False)],
+)
+def test_a_world_of_two_nodes_fills_both(
+    tmp_path: Path, hosts: str, nodes: int, whole: bool
+) -> None:
+    document = a_document(tmp_path, ranks=4, nodes=nodes)
+    right = mapped("right", Path(document["libmpi"][0]))
+    for host in set(hosts):
+        own = [told.a_rank(rank=n, size=4, host=host, libraries=right)
+               for n, name in enumerate(hosts) if name == host]  # fmt: skip
+        told.written(Path(document["home"]), *own, node=f"{host}-1")
+    assert fast.World(document, document["home"]).whole() is whole
+
+
+def test_a_file_of_another_or_a_pipe_is_not_waited_at(tmp_path: Path) -> None:
+    document = a_document(tmp_path)
+    os.mkfifo(Path(document["home"]) / "n0-1.ranks")
+    right = mapped("right", Path(document["libmpi"][0]))
+    told.written(Path(document["home"]), told.a_rank(size=1, libraries=right))
+    assert fast.World(document, document["home"]).look() == attached.GO_ON
 
 
 # ------------------------------------------------------------------ codes
@@ -341,7 +399,7 @@ def test_a_wrong_world_ends_what_would_go_on(tmp_path: Path) -> None:
     document = a_document(tmp_path)
     other = {"rank": 0, "size": 9, "host": "a", "libraries": "right"}
     written(tmp_path, [other], Path(document["libmpi"][0]))
-    script = f"cp {tmp_path}/0.json {document['home']}/{fast.RECORDS}/; exec sleep 60"
+    script = f"cp {tmp_path}/*.ranks {document['home']}/{fast.RECORDS}/; exec sleep 60"
     assert starting(tmp_path, script) == (5, True)
 
 

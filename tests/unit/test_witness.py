@@ -1,21 +1,17 @@
-"""The world that ran: what the witness wrote, read and held against the wish."""
+"""The world that ran: what the witness wrote, held against the wish."""
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mpigraft import witness
 from mpigraft.model import Layout, Level, MappedLibrary, RankRecord
-from mpigraft.prove import check_witness, judge, read_witness
-from mpigraft.witness import LIBMPI, UNREAD, libmpis
+from mpigraft.prove import check_witness, judge
+from mpigraft.records import UNREAD
+from mpigraft.witness import LIBMPI, libmpis
 from tests.unit.probes import LAYOUT, LOGS, configuration, install, recorded, records
 
 ASKED = configuration("openmpi@5.0.11", "ob1-sm")
@@ -208,81 +204,10 @@ def test_unbound_ranks_may_share_cores() -> None:
 # ------------------------------------------------------------------ records
 
 
-def a_record(**changes: object) -> dict[str, Any]:
-    return {
-        "rank": 0, "size": 2, "host": "n0", "pid": 7, "library_version": "Open MPI v5.0.11",
-        "cores": [0], "libraries": [["/opt/mpi/lib/libmpi.so.40", 1, 2]], **changes,
-    }  # fmt: skip
-
-
-def test_records_are_read_by_rank(tmp_path: Path) -> None:
-    for rank in (1, 0):
-        (tmp_path / f"n0.{rank + 5}.json").write_text(json.dumps(a_record(rank=rank, more="x")))
-    (tmp_path / ".witness-half").write_text("{")
-    first, second = read_witness(tmp_path)
-    assert (first.rank, second.rank) == (0, 1)
-    assert first.libraries == (MappedLibrary("/opt/mpi/lib/libmpi.so.40", 1, 2),)
-    assert first.cores == (0,)
-
-
-BROKEN: list[tuple[str, bytes]] = [
-    ("empty", b""),
-    ("cut", json.dumps(a_record()).encode()[:-5]),
-    ("not text", b"\xff\xfe\x00"),
-    ("not an object", b"[1]"),
-    ("no rank", json.dumps({k: v for k, v in a_record().items() if k != "rank"}).encode()),
-    ("rank as text", json.dumps(a_record(rank="0")).encode()),
-    ("rank as truth", json.dumps(a_record(rank=True)).encode()),
-    ("rank below zero", json.dumps(a_record(rank=-1)).encode()),
-    ("no size", json.dumps(a_record(size=0)).encode()),
-    ("host as number", json.dumps(a_record(host=3)).encode()),
-    ("cores as number", json.dumps(a_record(cores=3)).encode()),
-    ("libraries as text", json.dumps(a_record(libraries=["libmpi.so"])).encode()),
-    ("deep", b"[" * 100_000),
-]
-
-
-@pytest.mark.parametrize("data", [b for _, b in BROKEN], ids=[name for name, _ in BROKEN])
-def test_a_malformed_record_is_a_finding_and_no_crash(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / "n0.5.json").write_text(json.dumps(a_record()))
-    (tmp_path / "n0.6.json").write_bytes(data)
-    ranks = read_witness(tmp_path)
-    assert [rank.rank for rank in ranks] == [UNREAD, 0]
-    found = check_witness(ASKED, LAYOUT, ranks)
-    assert found[0].code == "witness-unreadable"
-    assert found[0].seen.startswith("n0.6.json: ")
-    assert data != b"[1]" or found[0].seen.endswith("not an object")
-
-
-@given(st.binary(max_size=200))
-def test_no_bytes_crash_the_reader(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
-    folder = tmp_path_factory.mktemp("witness")
-    (folder / "n0.6.json").write_bytes(data)
-    assert [rank.rank for rank in read_witness(folder)] == [UNREAD]
-
-
 def test_an_unreadable_record_refuses_a_probe() -> None:
     log = recorded("openmpi-5.0.11--ob1-sm")
-    broken = RankRecord(UNREAD, 0, "n0.6.json", 0, "ValueError", (), ())
+    broken = RankRecord(UNREAD, 0, "n0-a.ranks", 0, "ValueError", (), ())
     evidence = judge(ASKED, LAYOUT, log.completed, (*log.ranks, broken))
     assert not evidence.ok
     assert evidence.ranks == log.ranks
     assert judge(ASKED, LAYOUT, log.completed, log.ranks).ok
-
-
-def test_a_world_of_one_is_read(tmp_path: Path) -> None:
-    (tmp_path / "n0.5.json").write_text(json.dumps(a_record(size=1)))
-    assert [(rank.rank, rank.size) for rank in read_witness(tmp_path)] == [(0, 1)]
-
-
-def test_a_folder_that_is_gone_is_a_finding(tmp_path: Path) -> None:
-    ranks = read_witness(tmp_path / "none")
-    assert codes(ranks) == ["witness-unreadable", "no-witness"]
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_record_that_may_not_be_read_is_a_finding(tmp_path: Path) -> None:
-    record = tmp_path / "n0.6.json"
-    record.write_text(json.dumps(a_record()))
-    record.chmod(0)
-    assert [rank.rank for rank in read_witness(tmp_path)] == [UNREAD]

@@ -1,27 +1,23 @@
 /* libmpigraft-witness.so: preloaded into every rank, writes one record of what really runs.
  *
  * It takes the ways into MPI (C, sessions, Fortran), calls the real one, and then, once per
- * process and only with MPIGRAFT_WITNESS=FOLDER, writes FOLDER/HOST.PID.json. Nothing after
- * that passes through it. It knows no MPI header and needs no MPI library: handles of the three
- * ABIs are told apart by the library that the real function came from. It never fails a
- * program: what cannot be written is said on stderr and the program goes on.
+ * process and only with MPIGRAFT_WITNESS=FOLDER, adds a line to the node's file there (record.h).
+ * Nothing after that passes through it. It knows no MPI header and needs no MPI library: handles
+ * of the three ABIs are told apart by the library that the real function came from. It never
+ * fails a program: what cannot be written is said on stderr and the program goes on.
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <link.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "json.h"
+#include "record.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -105,10 +101,6 @@ static struct mpi which_mpi(void)
     return (struct mpi){INTS, NULL};
 }
 
-struct place {
-    int rank, size;
-};
-
 static int ask_int(const char *name, struct mpi mpi, void *handle)
 {
     function ask = real(name);
@@ -153,126 +145,16 @@ static struct place place_in_session(struct mpi mpi, void *session)
 
 /* ---- the record ---- */
 
-static void write_version(FILE *out)
+static void tell(const char *folder, struct place place)
 {
     enum { ROOM = 1 << 16 }; /* MPI_MAX_LIBRARY_VERSION_STRING is 256 to 8192 */
-    char *text = calloc(1, ROOM);
+    char *version = calloc(1, ROOM);
     function ask = real("PMPI_Get_library_version");
     int length = 0;
-    if (text && ask)
-        ((int (*)(char *, int *))ask)(text, &length);
-    json_string(out, text ? text : "");
-    free(text);
-}
-
-static void write_cores(FILE *out)
-{
-    enum { MOST = 1 << 16 };
-    size_t bytes = CPU_ALLOC_SIZE(MOST);
-    cpu_set_t *cores = CPU_ALLOC(MOST);
-    const char *comma = "";
-    putc('[', out);
-    if (cores && !sched_getaffinity(0, bytes, cores))
-        for (int core = 0; core < MOST; core++)
-            if (CPU_ISSET_S((size_t)core, bytes, cores)) {
-                fprintf(out, "%s%d", comma, core);
-                comma = ",";
-            }
-    putc(']', out);
-    CPU_FREE(cores);
-}
-
-/* Files mapped for execution: the program and its libraries, each once. The kernel's map is
- * asked, not the loader: it has the identity of what was mapped, even if the file was replaced.
- * Device numbers are those of stat, which is what others compare with; some file systems
- * (btrfs, overlays) show a different one in the map. */
-static void write_libraries(FILE *out)
-{
-    FILE *maps = fopen("/proc/self/maps", "re");
-    char *line = NULL, *last = strdup("");
-    size_t room = 0;
-    const char *comma = "";
-    putc('[', out);
-    while (maps && last && getline(&line, &room, maps) > 0) {
-        char mode[5];
-        unsigned major_, minor_;
-        unsigned long long inode;
-        int at = 0;
-        if (sscanf(line, "%*x-%*x %4s %*x %x:%x %llu %n", mode, &major_, &minor_, &inode, &at) < 4)
-            continue;
-        char *path = line + at;
-        path[strcspn(path, "\n")] = 0;
-        if (mode[2] != 'x' || path[0] != '/' || !strcmp(path, last))
-            continue;
-        struct stat seen;
-        unsigned long long device = makedev(major_, minor_);
-        if (!stat(path, &seen) && seen.st_ino == inode)
-            device = seen.st_dev;
-        fprintf(out, "%s[", comma);
-        json_string(out, path);
-        fprintf(out, ",%llu,%llu]", device, inode);
-        comma = ",";
-        free(last);
-        last = strdup(path);
-    }
-    putc(']', out);
-    free(line);
-    free(last);
-    if (maps)
-        fclose(maps);
-}
-
-static void write_record(FILE *out, const char *host, struct place place)
-{
-    fprintf(out, "{\"rank\":%d,\"size\":%d,\"host\":", place.rank, place.size);
-    json_string(out, host);
-    fprintf(out, ",\"pid\":%ld,\"library_version\":", (long)getpid());
-    write_version(out);
-    fputs(",\"cores\":", out);
-    write_cores(out);
-    fputs(",\"libraries\":", out);
-    write_libraries(out);
-    fputs("}\n", out);
-}
-
-/* Give `scratch` its name. Ranks in containers of one host may share a host name and a pid, so
- * a name that is taken is not overwritten. Some file systems have no links: rename, then. */
-static bool publish(const char *scratch, const char *folder, const char *host)
-{
-    char name[4600], suffix[24] = "";
-    for (int attempt = 0; attempt < 1000; attempt++) {
-        if (attempt)
-            snprintf(suffix, sizeof suffix, "-%d", attempt);
-        int length =
-            snprintf(name, sizeof name, "%s/%s.%ld%s.json", folder, host, (long)getpid(), suffix);
-        if (length < 0 || (size_t)length >= sizeof name)
-            return errno = ENAMETOOLONG, false;
-        if (!link(scratch, name))
-            return unlink(scratch), true;
-        if (errno != EEXIST)
-            return !rename(scratch, name);
-    }
-    return false;
-}
-
-static void testify(const char *folder, struct place place)
-{
-    char host[256] = "", scratch[4400];
-    gethostname(host, sizeof host - 1);
-    snprintf(scratch, sizeof scratch, "%s/.witness-XXXXXX", folder);
-    int handle = mkstemp(scratch);
-    FILE *out = handle < 0 ? NULL : fdopen(handle, "w");
-    bool written = false;
-    if (out) {
-        fchmod(handle, 0644);
-        write_record(out, host, place);
-        written = !fflush(out) && !ferror(out);
-        written = !fclose(out) && written && publish(scratch, folder, host);
-    }
-    if (!written)
-        fprintf(stderr, "mpigraft-witness: no record in %s: %s\n", folder, strerror(errno));
-    if (!written && handle >= 0)
-        unlink(scratch);
+    if (version && ask)
+        ((int (*)(char *, int *))ask)(version, &length);
+    testify(folder, place, version ? version : "");
+    free(version);
 }
 
 /* After the real entry. `session` is the new session's handle, or NULL. */
@@ -284,7 +166,7 @@ static void entered(int code, void *session)
         return;
     int before = errno;
     struct mpi mpi = which_mpi();
-    testify(folder, session ? place_in_session(mpi, session) : place_in_world(mpi));
+    tell(folder, session ? place_in_session(mpi, session) : place_in_world(mpi));
     errno = before;
 }
 

@@ -1,0 +1,385 @@
+/* What a rank tells of itself: one line of its node's file, appended by one write.
+ *
+ * FOLDER/HOST-NODE.ranks has a JSON object per rank of a node. What the ranks of a node have in
+ * common (world size, MPI, mapped files) is some ten kilobytes, so one rank of each kind tells
+ * it and the others name it by its digest: whoever reads the file reads it once per node, not
+ * once per rank. Who tells is settled by an empty file, HOST-NODE-DIGEST.map, which only one can
+ * make. A file per node and not one for all, because nodes that append to one file of a file
+ * server overwrite each other: O_APPEND holds among the processes of one client alone (open(2)).
+ */
+#ifndef MPIGRAFT_RECORD_H
+#define MPIGRAFT_RECORD_H
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "json.h"
+
+struct place {
+    int rank, size;
+};
+
+/* Text that grows as it is printed. */
+struct text {
+    char *bytes;
+    size_t length;
+    FILE *out;
+};
+
+static bool open_text(struct text *text)
+{
+    *text = (struct text){NULL, 0, NULL};
+    text->out = open_memstream(&text->bytes, &text->length);
+    return text->out;
+}
+
+static bool end_text(struct text *text)
+{
+    bool whole = !ferror(text->out);
+    return !fclose(text->out) && whole;
+}
+
+/* FNV-1a, 64 bits: tells a handful of texts apart, and is no secret. */
+static unsigned long long digest_of(const char *bytes, size_t length)
+{
+    unsigned long long digest = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < length; i++)
+        digest = (digest ^ (unsigned char)bytes[i]) * 0x100000001b3u;
+    return digest;
+}
+
+/* ---- files that are mapped ---- */
+
+struct mapped {
+    char *path;
+    unsigned long long device, inode;
+};
+
+static int by_path(const void *a, const void *b)
+{
+    const struct mapped *one = a, *two = b;
+    int order = strcmp(one->path, two->path);
+    if (order)
+        return order;
+    if (one->inode != two->inode)
+        return one->inode < two->inode ? -1 : 1;
+    return (one->device > two->device) - (one->device < two->device);
+}
+
+/* Files mapped for execution: the program and its libraries. The kernel's map is asked, not the
+ * loader: it has the identity of what was mapped, even if the file was replaced. Device numbers
+ * are those of stat, which is what others compare with; some file systems (btrfs, overlays) show
+ * a different one in the map. Sorted, since addresses differ from rank to rank. */
+static size_t list_mapped(struct mapped **list)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char *line = NULL;
+    size_t room = 0, count = 0, most = 0;
+    while (maps && getline(&line, &room, maps) > 0) {
+        char mode[5];
+        unsigned major_, minor_;
+        unsigned long long inode;
+        int at = 0;
+        if (sscanf(line, "%*x-%*x %4s %*x %x:%x %llu %n", mode, &major_, &minor_, &inode, &at) < 4)
+            continue;
+        char *path = line + at;
+        path[strcspn(path, "\n")] = 0;
+        if (mode[2] != 'x' || path[0] != '/' || (count && !strcmp(path, (*list)[count - 1].path)))
+            continue;
+        if (count == most) {
+            struct mapped *more = realloc(*list, (most = 2 * most + 64) * sizeof **list);
+            if (!more)
+                break;
+            *list = more;
+        }
+        struct stat seen;
+        unsigned long long device = makedev(major_, minor_);
+        if (!stat(path, &seen) && seen.st_ino == inode)
+            device = seen.st_dev;
+        char *kept = strdup(path);
+        if (!kept)
+            break;
+        (*list)[count++] = (struct mapped){kept, device, inode};
+    }
+    free(line);
+    if (maps)
+        fclose(maps);
+    if (count)
+        qsort(*list, count, sizeof **list, by_path);
+    return count;
+}
+
+/* `libraries` into `common` as [path, disk, inode], and the device numbers of the disks, in the
+ * order of their first use, into `own`: containers of one node mount one image under numbers
+ * that differ from rank to rank. */
+static void write_libraries(FILE *common, FILE *own)
+{
+    struct mapped *list = NULL;
+    size_t count = list_mapped(&list), disks = 0;
+    unsigned long long *devices = calloc(count ? count : 1, sizeof *devices);
+    fputs(",\"libraries\":[", common);
+    for (size_t i = 0; devices && i < count; i++) {
+        if (i && !by_path(&list[i - 1], &list[i]))
+            continue;
+        size_t disk = 0;
+        while (disk < disks && devices[disk] != list[i].device)
+            disk++;
+        if (disk == disks)
+            devices[disks++] = list[i].device;
+        fputs(i ? ",[" : "[", common);
+        json_string(common, list[i].path);
+        fprintf(common, ",%zu,%llu]", disk, list[i].inode);
+    }
+    putc(']', common);
+    fputs(",\"disks\":[", own);
+    for (size_t disk = 0; disk < disks; disk++)
+        fprintf(own, "%s%llu", disk ? "," : "", devices[disk]);
+    putc(']', own);
+    for (size_t i = 0; i < count; i++)
+        free(list[i].path);
+    free(list);
+    free(devices);
+}
+
+/* ---- what is a rank's own ---- */
+
+/* CPUs as the kernel lists them: "0-3,8". */
+static void write_cores(FILE *out)
+{
+    enum { MOST = 1 << 16 };
+    size_t bytes = CPU_ALLOC_SIZE(MOST);
+    cpu_set_t *cores = CPU_ALLOC(MOST);
+    bool known = cores && !sched_getaffinity(0, bytes, cores);
+    const char *comma = "";
+    fputs(",\"cores\":\"", out);
+    for (size_t core = 0, first = 0; known && core < MOST; core++) {
+        if (!CPU_ISSET_S(core, bytes, cores))
+            continue;
+        if (!core || !CPU_ISSET_S(core - 1, bytes, cores))
+            first = core;
+        if (core + 1 < MOST && CPU_ISSET_S(core + 1, bytes, cores))
+            continue;
+        fprintf(out, first < core ? "%s%zu-%zu" : "%s%zu", comma, first, core);
+        comma = ",";
+    }
+    putc('"', out);
+    CPU_FREE(cores);
+}
+
+/* Every variable that says which GPUs a rank may use: CUDA_, HIP_, ROCR_VISIBLE_DEVICES and
+ * their kin. */
+static void write_gpus(FILE *out)
+{
+    static const char tail[] = "_VISIBLE_DEVICES";
+    size_t count = 0;
+    for (char **entry = environ; entry && *entry; entry++) {
+        size_t name = strcspn(*entry, "="), length = sizeof tail - 1;
+        if (name <= length || strncmp(*entry + name - length, tail, length))
+            continue;
+        fputs(count++ ? "," : ",\"gpus\":[", out);
+        json_string(out, *entry);
+    }
+    if (count)
+        putc(']', out);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Files of network devices that are open: what the transport really took. Names by the drivers:
+ * cxi (Slingshot), infiniband (verbs, EFA), hfi1 (Omni-Path), kgni (Gemini and Aries). */
+static bool network_device(const char *path)
+{
+    static const char *const begin[] = {"/dev/cxi", "/dev/infiniband/", "/dev/hfi1_", "/dev/kgni"};
+    for (size_t i = 0; i < sizeof begin / sizeof *begin; i++)
+        if (!strncmp(path, begin[i], strlen(begin[i])))
+            return true;
+    return false;
+}
+
+static void write_devices(FILE *out)
+{
+    enum { MOST = 64 };
+    char *found[MOST];
+    size_t count = 0;
+    DIR *files = opendir("/proc/self/fd");
+    struct dirent *entry;
+    while (files && count < MOST && (entry = readdir(files))) {
+        char path[256];
+        ssize_t length = readlinkat(dirfd(files), entry->d_name, path, sizeof path - 1);
+        path[length > 0 ? length : 0] = 0;
+        if (network_device(path) && (found[count] = strdup(path)))
+            count++;
+    }
+    if (files)
+        closedir(files);
+    if (count)
+        qsort(found, count, sizeof *found, by_text);
+    for (size_t i = 0; i < count; i++) {
+        if (i && !strcmp(found[i - 1], found[i]))
+            continue;
+        fputs(i ? "," : ",\"devices\":[", out);
+        json_string(out, found[i]);
+    }
+    if (count)
+        putc(']', out);
+    while (count)
+        free(found[--count]);
+}
+
+/* ---- what is a node's ---- */
+
+static void read_line(const char *path, char *text, size_t room)
+{
+    text[0] = 0;
+    FILE *file = fopen(path, "re");
+    if (file && !fgets(text, (int)room, file))
+        text[0] = 0;
+    if (file)
+        fclose(file);
+    text[strcspn(text, "\n")] = 0;
+}
+
+/* CPUs of each NUMA node, {"0":"0-3"}: a constant of the node, so that only one rank looks. */
+static void write_numa(FILE *out)
+{
+    static const char home[] = "/sys/devices/system/node";
+    DIR *nodes = opendir(home);
+    struct dirent *entry;
+    const char *comma = "";
+    fputs(",\"numa\":{", out);
+    while (nodes && (entry = readdir(nodes))) {
+        char path[400], cores[4096], *end;
+        if (strncmp(entry->d_name, "node", 4) || !isdigit((unsigned char)entry->d_name[4]))
+            continue;
+        unsigned long number = strtoul(entry->d_name + 4, &end, 10);
+        snprintf(path, sizeof path, "%s/%s/cpulist", home, entry->d_name);
+        read_line(path, cores, sizeof cores);
+        if (*end || !cores[0])
+            continue; /* a node of memory alone: of a GPU, or CXL */
+        fprintf(out, "%s\"%lu\":", comma, number);
+        json_string(out, cores);
+        comma = ",";
+    }
+    putc('}', out);
+    if (nodes)
+        closedir(nodes);
+}
+
+/* A file name for this node. Two nodes may have one host name; the kernel that runs and the
+ * network that is seen tell them apart, as they do nodes that are namespaces of one kernel. */
+static void name_node(const char *host, char *name, size_t room)
+{
+    char boot[64], all[512], safe[72] = "";
+    struct stat network = {0};
+    read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+    if (stat("/proc/self/ns/net", &network))
+        network.st_ino = 0;
+    int length = snprintf(all, sizeof all, "%s %s %llu", host, boot,
+                          (unsigned long long)network.st_ino);
+    for (size_t i = 0; host[i] && i < sizeof safe - 1; i++)
+        safe[i] = isalnum((unsigned char)host[i]) || strchr("-_.", host[i]) ? host[i] : '_';
+    snprintf(name, room, "%s-%016llx", safe, digest_of(all, (size_t)length));
+}
+
+/* ---- the file ---- */
+
+/* Whether this rank is the first on its node that has this in common with others. A file system
+ * that cannot say so gets it from every rank. */
+static bool is_first(const char *marker)
+{
+    int handle = open(marker, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (handle < 0)
+        return errno != EEXIST;
+    close(handle);
+    return true;
+}
+
+/* One write, so that lines of ranks that write at once do not mix. What a full disk cut short
+ * is a torn line: the next one begins with a newline for its sake. */
+static bool append(const char *path, const struct text *line)
+{
+    int handle = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (handle < 0)
+        return false;
+    (void)!fchmod(handle, 0644); /* whatever the umask: others of this launch read it */
+    ssize_t written;
+    do
+        written = write(handle, line->bytes, line->length);
+    while (written < 0 && errno == EINTR);
+    int reason = written < 0 ? errno : (size_t)written < line->length ? ENOSPC : 0;
+    if (close(handle) && !reason) /* a file server may tell only now */
+        reason = errno;
+    errno = reason;
+    return !reason;
+}
+
+/* `common` and `line` are open; both are closed here, whatever happens. */
+static bool write_line(const char *folder, const char *host, struct place place,
+                       const char *version, struct text *common, struct text *line)
+{
+    char node[128], path[4600], marker[4600], identity[24];
+    fprintf(common->out, "\"size\":%d,\"library_version\":", place.size);
+    json_string(common->out, version);
+    fprintf(line->out, "\n{\"rank\":%d,\"pid\":%ld", place.rank, (long)getpid());
+    write_libraries(common->out, line->out);
+    write_cores(line->out);
+    write_gpus(line->out);
+    write_devices(line->out);
+    bool whole = end_text(common);
+    name_node(host, node, sizeof node);
+    snprintf(identity, sizeof identity, "%016llx", digest_of(common->bytes, common->length));
+    int room = (int)sizeof path;
+    if (!whole || snprintf(path, sizeof path, "%s/%s.ranks", folder, node) >= room ||
+        snprintf(marker, sizeof marker, "%s/%s-%s.map", folder, node, identity) >= room)
+        return fclose(line->out), errno = whole ? ENAMETOOLONG : ENOMEM, false;
+    fprintf(line->out, ",\"map\":\"%s\"", identity);
+    bool first = is_first(marker);
+    if (first) {
+        fprintf(line->out, ",%s,\"host\":", common->bytes);
+        json_string(line->out, host);
+        write_numa(line->out);
+    }
+    fputs("}\n", line->out);
+    if (!end_text(line))
+        return errno = ENOMEM, false;
+    bool written = append(path, line);
+    int reason = errno;
+    if (!written && first)
+        unlink(marker); /* a rank that is yet to come may have more luck */
+    errno = reason;
+    return written;
+}
+
+static void testify(const char *folder, struct place place, const char *version)
+{
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    struct text common, line;
+    bool written = false;
+    if (open_text(&common)) {
+        if (open_text(&line)) {
+            written = write_line(folder, host, place, version, &common, &line);
+            free(line.bytes);
+        } else
+            fclose(common.out);
+        free(common.bytes);
+    }
+    if (!written)
+        fprintf(stderr, "mpigraft-witness: %s: no record of rank %d in %s: %s\n", host, place.rank,
+                folder, strerror(errno));
+}
+
+#endif

@@ -1,0 +1,53 @@
+"""Files of the witness, made by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+NODE = "n0-00000000000000a1"
+LIBRARY = ("/opt/mpi/lib/libmpi.so.40", 1, 2)  # path, device, inode
+
+
+def a_rank(**changes: object) -> dict[str, Any]:
+    """What a rank is, in the words of RankRecord."""
+    return {
+        "rank": 0, "size": 2, "host": "n0", "pid": 7, "library_version": "Open MPI v5.0.11",
+        "cores": "0", "libraries": [LIBRARY], "numa": {"0": "0-3"}, **changes,
+    }  # fmt: skip
+
+
+def lines(ranks: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The lines that these ranks of one node write; what they have in common is told once."""
+    told: set[str] = set()
+    found = []
+    for rank in ranks:
+        disks = list(dict.fromkeys(device for _, device, _ in rank["libraries"]))
+        shared = {
+            "size": rank["size"],
+            "library_version": rank["library_version"],
+            "libraries": [[p, disks.index(d), inode] for p, d, inode in rank["libraries"]],
+        }
+        digest = sha256(json.dumps([shared, rank["host"]]).encode()).hexdigest()[:16]
+        own = {name: rank[name] for name in ("rank", "pid", "cores", "gpus", "devices") if
+               name in rank}  # fmt: skip
+        line = {**own, "disks": disks, "map": digest}
+        if digest not in told:
+            line |= {**shared, "host": rank["host"], "numa": rank["numa"]}
+        told.add(digest)
+        found.append(line)
+    return found
+
+
+def encoded(found: Iterable[Mapping[str, Any]]) -> bytes:
+    return b"".join(b"\n" + json.dumps(line).encode() + b"\n" for line in found)
+
+
+def written(folder: Path, *ranks: Mapping[str, Any], node: str = NODE) -> Path:
+    """The file of a node on which these ranks ran."""
+    path = folder / f"{node}.ranks"
+    path.write_bytes(encoded(lines(ranks)))
+    return path
