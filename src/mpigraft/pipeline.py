@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from mpigraft import campaign, configure, grafts, measure, provenance, shares
@@ -30,7 +30,7 @@ from mpigraft.model import (
 )
 from mpigraft.natives import Natives, natives
 from mpigraft.shares import GIVE_UP_AFTER, Pair
-from mpigraft.starter import Start, error_of, evidence_of, refusal, starter
+from mpigraft.starter import error_of, evidence_of, refusal, starter
 from mpigraft.store import Store, Writer
 
 ALL = Share()
@@ -70,7 +70,11 @@ def bench(
         )
         watch.began(asked, len(steps))
         refused = shares.refused(*before, allocation.nodes)
-        ready = set(_prove(asked, allocation, refused, programs, start, writer, watch))
+
+        def look(configuration: Configuration, layout: Layout) -> Evidence:
+            return evidence_of(configuration, layout, programs[configuration.key], start, nodes)
+
+        ready = set(_prove(asked, allocation, refused, look, writer, watch))
         failed: Counter[Pair] = Counter()
         trouble: list[MpigraftError] = []
         stamps = {c.key: configure.stamp(c) for c in asked.configurations}
@@ -144,8 +148,7 @@ def _prove(
     asked: Campaign,
     nodes: AllocationRecord,
     refused: set[Pair],
-    programs: dict[str, Natives],
-    start: Start,
+    look: Callable[[Configuration, Layout], Evidence],
     writer: Writer,
     watch: Watch,
 ) -> Iterator[Pair]:
@@ -157,7 +160,7 @@ def _prove(
                 continue
             if (configuration.key, layout.key) in refused:
                 continue  # refused here when it began: its rounds would lack a first half
-            evidence = evidence_of(configuration, layout, programs[configuration.key], start)
+            evidence = look(configuration, layout)
             writer.add_evidence(
                 EvidenceRecord(nodes.campaign, configuration.key, layout.key, evidence, nodes.id)
             )

@@ -121,11 +121,15 @@ def _sweep(home: Path) -> None:
 
 
 def evidence_of(
-    configuration: Configuration, layout: Layout, programs: Natives, start: Start
+    configuration: Configuration,
+    layout: Layout,
+    programs: Natives,
+    start: Start,
+    nodes: Allocation = HERE,
 ) -> Evidence:
     """The evidence of an earlier probe, else of one that is started now, and once more where
     chance may have spoken against it."""
-    key = prove.evidence_key(configuration, layout, programs)
+    key = prove.evidence_key(configuration, layout, programs, nodes=nodes)
     kept = cache.get("evidence", key)
     with contextlib.suppress(ValueError, TypeError, KeyError):  # kept by another version
         if kept is not None:
