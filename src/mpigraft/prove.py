@@ -49,9 +49,10 @@ from mpigraft.model import (
     Transport,
 )
 from mpigraft.natives import Natives
+from mpigraft.records import UNREAD, read_witness
 from mpigraft.run import Completed, clean
 from mpigraft.steering import files_that_steer, network_namespace
-from mpigraft.witness import UNREAD, check_witness, read_witness
+from mpigraft.witness import check_witness
 
 __all__ = [
     "check_witness",
