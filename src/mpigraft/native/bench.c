@@ -24,8 +24,10 @@
 
 struct world {
     int rank, size;
+    int spot;        /* among all, host by host: what makes up pairs */
     MPI_Comm host;   /* ranks of this one */
     double init_s;   /* what MPI_Init took here */
+    double launch_s; /* from --launched until the last rank was there, on rank 0 */
     double clock;    /* seconds that a reading of the clock costs */
     int values;      /* printed so far */
     bool valid;      /* all of them */
@@ -33,15 +35,18 @@ struct world {
 
 /* ---- ranks and sizes ---- */
 
-/* The communicator of the ranks that take part, MPI_COMM_NULL on the others. */
+/* The communicator of the ranks that take part, MPI_COMM_NULL on the others. In pairs the first
+ * half of the hosts meets the second, whichever way the launcher dealt the ranks. */
 static MPI_Comm taking_part(const struct world *world, const struct benchmark *benchmark)
 {
     int half = world->size / 2;
-    bool in = benchmark->ranks == PAIR    ? world->rank == 0 || world->rank == half
-              : benchmark->ranks == PAIRS ? world->rank < 2 * half
+    bool in = benchmark->ranks == PAIR    ? world->spot == 0 || world->spot == half
+              : benchmark->ranks == PAIRS ? world->spot < 2 * half
                                           : true;
+    bool by_host = benchmark->ranks == PAIR || benchmark->ranks == PAIRS;
     MPI_Comm comm;
-    OK(MPI_Comm_split(MPI_COMM_WORLD, in ? 0 : MPI_UNDEFINED, world->rank, &comm));
+    OK(MPI_Comm_split(MPI_COMM_WORLD, in ? 0 : MPI_UNDEFINED,
+                      by_host ? world->spot : world->rank, &comm));
     if (comm != MPI_COMM_NULL)
         OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
     return comm;
@@ -138,11 +143,19 @@ static void print_result(struct world *world, const struct run *run, const struc
     world->valid &= result->valid;
 }
 
+static double startup_cost(const struct world *world, const struct run *run)
+{
+    switch (run->benchmark->metric) {
+    case INIT_TIME: return world->init_s;
+    case LAUNCH_TIME: return world->launch_s; /* rank 0 knows it, the others have 0 */
+    default: return memory_after_talking(run->comm);
+    }
+}
+
 /* One number per rank; the value is the worst rank's. */
 static void report_startup(struct world *world, struct run *run)
 {
-    double mine = run->benchmark->metric == INIT_TIME ? world->init_s
-                                                      : memory_after_talking(run->comm);
+    double mine = startup_cost(world, run);
     double sample = 0;
     struct result result = {.samples = &sample, .count = 1, .batch = 1, .valid = true};
     OK(MPI_Reduce(&mine, &result.rank_mean, 1, MPI_DOUBLE, MPI_SUM, 0, run->comm));
@@ -189,7 +202,20 @@ static void run_benchmark(struct world *world, const struct selection *selection
 
 /* ---- the whole ---- */
 
-static struct world start_world(int *argc, char ***argv)
+/* Seconds since `launched` by the clock of all days, once every rank is here. Rank 0 stands on
+ * the launcher's host as a rule, and then one clock says both; another host's may be off. */
+static double since_launch(double launched, int rank)
+{
+    struct timespec time;
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    clock_gettime(CLOCK_REALTIME, &time);
+    double took = (double)time.tv_sec - launched + 1e-9 * (double)time.tv_nsec;
+    if (rank == 0 && took < 0)
+        DIE("started %.3f s before it was launched: clocks of hosts differ", -took);
+    return rank == 0 ? took : 0;
+}
+
+static struct world start_world(int *argc, char ***argv, double launched)
 {
     struct world world = {.valid = true};
     double begin = now();
@@ -199,7 +225,12 @@ static struct world start_world(int *argc, char ***argv)
     OK(MPI_Comm_size(MPI_COMM_WORLD, &world.size));
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     speaker = world.rank;
-    world.host = ranks_of_host();
+    if (launched > 0)
+        world.launch_s = since_launch(launched, world.rank);
+    int *host = hosts_of_all(world.size);
+    world.spot = host_by_host(host, world.size, world.rank);
+    OK(MPI_Comm_split(MPI_COMM_WORLD, host[world.rank], world.rank, &world.host));
+    free(host);
     world.clock = clock_cost();
     return world;
 }
@@ -269,7 +300,7 @@ int main(int argc, char **argv)
     struct selection *selections = select_benchmarks(&options, &count);
     open_memory(options.buffers);
     setvbuf(stdout, NULL, _IOFBF, 1 << 20); /* a line leaves in one piece */
-    struct world world = start_world(&argc, &argv);
+    struct world world = start_world(&argc, &argv, options.launched);
     warn_of_unaware_mpi(options.buffers);
     bool enough = world.size > 1 || !needs_two(&options, selections, count);
     if (enough)

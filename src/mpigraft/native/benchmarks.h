@@ -356,6 +356,7 @@ static const struct benchmark BENCHMARKS[] = {
     {"get_lat", "MPI_Get latency", PAIR, LATENCY, GETS, exposed_window, get},
     {"get_bw", "MPI_Get Bandwidth", PAIR, BANDWIDTH, GETS | WINDOWED, exposed_window, get},
     {"init_time", "MPI Init", STARTUP, INIT_TIME, SIZELESS, nothing, NULL},
+    {"launch_time", NULL, STARTUP, LAUNCH_TIME, SIZELESS, nothing, NULL},
     {"memory", NULL, STARTUP, MEMORY, SIZELESS, nothing, NULL},
 };
 

@@ -59,19 +59,25 @@ static struct place_of_rank *places_of_all(int size)
     return all;
 }
 
-/* Ranks of this host, in their order. */
-static MPI_Comm ranks_of_host(void)
+/* The first rank of each rank's host, by rank. */
+static int *hosts_of_all(int size)
 {
-    int rank, size, first = 0;
-    MPI_Comm host;
-    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    int *host = need((size_t)size, sizeof *host);
     struct place_of_rank *all = places_of_all(size);
-    while (all[first].host != all[rank].host)
-        first++;
+    for (int rank = 0; rank < size; rank++)
+        while (all[host[rank]].host != all[rank].host)
+            host[rank]++;
     free(all);
-    OK(MPI_Comm_split(MPI_COMM_WORLD, first, rank, &host));
     return host;
+}
+
+/* Where `rank` comes when one host is counted out after the other, however ranks were dealt. */
+static int host_by_host(const int *host, int size, int rank)
+{
+    int before = 0;
+    for (int other = 0; other < size; other++)
+        before += host[other] < host[rank] || (host[other] == host[rank] && other < rank);
+    return before;
 }
 
 #endif

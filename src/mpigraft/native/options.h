@@ -27,6 +27,7 @@ struct options {
     const char *benchmarks; /* names with commas between them */
     long long min, max;     /* bytes per message */
     double budget;          /* milliseconds per size */
+    double launched;        /* seconds of CLOCK_REALTIME when the launcher was started, or 0 */
     long long iterations;   /* 0: as many as the budget allows */
     long long warmup, window, samples;
     int buffers, datatype, counts, format;
@@ -59,6 +60,8 @@ static const struct option_row OPTIONS[] = {
     {"--warmup", TAKES_NUMBER, AT(warmup), 0, 1000000, NULL, "iterations before timing (10)"},
     {"--window", TAKES_NUMBER, AT(window), 1, 4096, NULL, "messages in flight (64)"},
     {"--samples", TAKES_NUMBER, AT(samples), 1, 10000, NULL, "most batches kept (100)"},
+    {"--launched", TAKES_DECIMAL, AT(launched), 0, 8 * GIB, NULL,
+     "when the launcher was started, as `date +%s.%N` tells (for launch_time)"},
     {"--buffers", TAKES_WORD, AT(buffers), 0, 0, BUFFERS, "host, cuda or rocm"},
     {"--datatype", TAKES_WORD, AT(datatype), 0, 0, DATATYPES, "contiguous, indexed or packed"},
     {"--counts", TAKES_WORD, AT(counts), 0, 0, COUNTS, "equal, skewed or sparse"},

@@ -14,6 +14,7 @@ static const struct metric_row METRICS[] = {[LATENCY] = {"latency", "us"},
                                             [BANDWIDTH] = {"bandwidth", "MB/s"},
                                             [BANDWIDTH_AND_RATE] = {"message_rate", "messages/s"},
                                             [INIT_TIME] = {"init_time", "ms"},
+                                            [LAUNCH_TIME] = {"launch_time", "ms"},
                                             [MEMORY] = {"memory", "MiB"}};
 
 /* Messages of one iteration, over all pairs. */
@@ -32,7 +33,8 @@ static double in_unit(const struct run *run, enum metric metric, size_t bytes, d
     case LATENCY: return seconds * 1e6 / (has(run, HALVES) ? 2 : 1);
     case BANDWIDTH: return messages * (double)bytes / seconds / 1e6;
     case BANDWIDTH_AND_RATE: return messages / seconds;
-    case INIT_TIME: return seconds * 1e3;
+    case INIT_TIME:
+    case LAUNCH_TIME: return seconds * 1e3;
     default: return seconds; /* memory: MiB as they are */
     }
 }

@@ -37,13 +37,13 @@ struct message {
 };
 
 enum ranks {
-    PAIR,     /* rank 0 and rank n/2: on two nodes filled in order that is one of each */
-    PAIRS,    /* rank i and rank i + n/2 */
+    PAIR,     /* the first rank, and the first of the second half, counted host by host */
+    PAIRS,    /* rank i and rank i + n/2, so counted */
     EVERYONE, /* a collective call */
-    STARTUP,  /* what MPI_Init cost each rank: one number, no messages */
+    STARTUP,  /* what the start cost: one number per rank, no messages */
 };
 
-enum metric { LATENCY, BANDWIDTH, BANDWIDTH_AND_RATE, INIT_TIME, MEMORY };
+enum metric { LATENCY, BANDWIDTH, BANDWIDTH_AND_RATE, INIT_TIME, LAUNCH_TIME, MEMORY };
 
 enum {
     SIZELESS = 1,         /* no message: one result, at size 0 */

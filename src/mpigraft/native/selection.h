@@ -59,6 +59,8 @@ static void refuse_what_cannot_be(const struct selection *selection)
     if (options->datatype == DATATYPE_PACKED && options->buffers != BUFFERS_HOST)
         refuse("%s: packing by hand is done by the CPU, not in %s buffers", name,
                BUFFERS[options->buffers]);
+    if (selection->benchmark->metric == LAUNCH_TIME && options->launched <= 0)
+        refuse("%s: --launched says since when", name);
     if (!selection->benchmark->title && options->format == FORMAT_OSU)
         refuse("%s: OSU has no such benchmark to print like", name);
 }

@@ -50,28 +50,31 @@ static struct peers ring(const int *mark, int size, int rank)
     return peers;
 }
 
-static void find_peers(struct probe *probe, const struct place_of_rank *places)
+static void find_peers(struct probe *probe)
 {
-    size_t size = (size_t)probe->size;
-    int *host = need(size, sizeof *host), *seat = need(size, sizeof *seat);
-    bool first_of_network = true, first_of_machine = true;
+    int *host = hosts_of_all(probe->size), *seat = need((size_t)probe->size, sizeof *seat);
     for (int rank = 0; rank < probe->size; rank++) {
-        while (places[host[rank]].host != places[rank].host)
-            host[rank]++;
         for (int before = 0; before < rank; before++)
             seat[rank] += host[before] == host[rank];
         probe->hosts += host[rank] == rank;
-        if (rank < probe->rank) {
-            first_of_network &= places[rank].network != places[probe->rank].network;
-            first_of_machine &= places[rank].machine != places[probe->rank].machine;
-        }
     }
     probe->near = ring(host, probe->size, probe->rank);
     probe->far = ring(seat, probe->size, probe->rank);
-    probe->reads_interfaces = first_of_network;
-    probe->reads_devices = first_of_machine;
     free(host);
     free(seat);
+}
+
+static void find_readers(struct probe *probe)
+{
+    struct place_of_rank *all = places_of_all(probe->size), *mine = &all[probe->rank];
+    probe->reads_interfaces = probe->reads_devices = true;
+    for (int before = 0; before < probe->rank; before++) {
+        probe->reads_interfaces &= all[before].network != mine->network;
+        probe->reads_devices &= all[before].machine != mine->machine;
+    }
+    free(all);
+    bool reads = probe->reads_interfaces || probe->reads_devices;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, reads ? 0 : MPI_UNDEFINED, probe->rank, &probe->readers));
 }
 
 static struct probe seat_ranks(MPI_Comm host, const struct memory *memory)
@@ -79,11 +82,8 @@ static struct probe seat_ranks(MPI_Comm host, const struct memory *memory)
     struct probe probe = {.host = host, .memory = memory};
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &probe.rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &probe.size));
-    struct place_of_rank *places = places_of_all(probe.size);
-    find_peers(&probe, places);
-    free(places);
-    bool reads = probe.reads_interfaces || probe.reads_devices;
-    OK(MPI_Comm_split(MPI_COMM_WORLD, reads ? 0 : MPI_UNDEFINED, probe.rank, &probe.readers));
+    find_peers(&probe);
+    find_readers(&probe);
     size_t blocks = (size_t)probe.size * MEDIUM;
     probe.buffer = memory->allocate(2 * (blocks > LARGE ? blocks : LARGE));
     return probe;
