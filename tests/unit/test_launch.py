@@ -159,7 +159,7 @@ def test_what_cannot_be_launched_says_why() -> None:
         (replace(LNX, mpi=None), "was imported"),
         (replace(LNX, transport=None), "was imported"),
         (replace(LNX, mpi=install("openmpi@5.0.11", launcher=None)), "has no launcher"),
-        (replace(LNX, mpi=install("openmpi@5.0.11", launcher_kind="pals")), "'pals' is none of"),
+        (replace(LNX, mpi=install("openmpi@5.0.11", launcher_kind="yod")), "'yod' is none of"),
     ):
         with pytest.raises(MissingError, match=says):
             launch(asked)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Protocol
 
-from mpigraft.launchers import hydra, orte, prrte, srun
+from mpigraft.launchers import aprun, flux, hydra, orte, pals, prrte, srun
 from mpigraft.model import Command, EnvRow, Order
 
 
@@ -25,5 +25,13 @@ class Launcher(Protocol):
 
 
 LAUNCHERS: Mapping[str, Launcher] = MappingProxyType(
-    {"prrte": prrte, "orte": orte, "hydra": hydra, "srun": srun}
+    {
+        "prrte": prrte,
+        "orte": orte,
+        "hydra": hydra,
+        "srun": srun,
+        "flux": flux,
+        "pals": pals,
+        "aprun": aprun,
+    }
 )

@@ -77,6 +77,16 @@ def segments(order: Order) -> tuple[Segment, ...]:
     return per_node * order.layout.nodes
 
 
+def one_program(order: Order, name: str) -> tuple[str, ...]:
+    """The words of the only program. Raises UsageError where there are several."""
+    if len(order.groups) > 1:
+        raise UsageError(
+            f"{name} cannot start {len(order.groups)} programs on the same nodes",
+            mend="use mpirun or mpiexec of the MPI, or srun",
+        )
+    return order.groups[0].words
+
+
 def joined(order: Order, words: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The programs, each behind its `-n N`, with a colon between them; `words` stand with the
     first, since Open MPI's mpirun and hydra refuse to hear them twice."""
@@ -109,10 +119,10 @@ def path_in(order: Order, name: str) -> str:
     """A file of the launcher's, whose path may stand in an option. Raises UsageError where it
     may not: no launcher of these has a way to quote a comma, a colon or a blank."""
     path = os.fspath(order.folder / name)
-    if any(c in ",:; \t\n\"'" for c in path):
+    if any(c in ",:;%# \t\n\"'\\" for c in path):
         raise UsageError(
-            f"{path}: the launcher cannot read a file whose path has one of , : ; in it, a blank "
-            "or a quote",
+            f"{path}: the launcher cannot read a file whose path has one of , : ; % # \\ in it, a "
+            "blank or a quote",
             mend="set TMPDIR to a folder without them",
         )
     return path

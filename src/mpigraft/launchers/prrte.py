@@ -74,5 +74,6 @@ def rows(order: Order) -> tuple[EnvRow, ...]:
 
 # Its daemons are a step of the job. Inside of another step, an interactive one, they would wait
 # for it to end (LCH-07); `--exact` beside it, as some advise, leaves a daemon, and so all ranks
-# of its node, the one core that the daemon asks for.
-SLURM = {"plm_slurm_args": "--overlap"}
+# of its node, the one core that the daemon asks for. A job of one wide task per node (-n 2 -c 64)
+# has one slot there, unless all CPUs of the job count.
+SLURM = {"plm_slurm_args": "--overlap", "ras_slurm_use_entire_allocation": "1"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 from mpigraft.launchers.parts import at_least, bound, hexadecimal, masked, nodes, path_in
 from mpigraft.model import Command, EnvRow, Family, Order, Scope
@@ -41,8 +42,7 @@ def command(order: Order) -> Command:
     words.append(f"--cpu-bind={_binding(order)}")
     if len(order.groups) == 1:
         return Command((*words, *order.groups[0].words))
-    path = path_in(order, "programs")
-    return Command((*words, "--multi-prog", path), ((order.folder / "programs", _programs(order)),))
+    return Command((*words, "--multi-prog", path_in(order, "programs")), _files(order))
 
 
 def _binding(order: Order) -> str:
@@ -52,15 +52,22 @@ def _binding(order: Order) -> str:
     return "cores" if bound(order) else "none"
 
 
-def _programs(order: Order) -> str:
-    """`0,4 PROGRAM ARGS`: the ranks of each program, node by node."""
-    layout, lines, first = order.layout, [], 0
-    for group in order.groups:
+def _files(order: Order) -> tuple[tuple[Path, str], ...]:
+    """`0-1,4-5 /bin/sh FILE`: the ranks of each program, node by node, and a script for each.
+
+    The list itself cannot hold their words: srun ends an argument at some quotes and replaces %t
+    and %o in it, with no way to say otherwise (22.05).
+    """
+    layout, first = order.layout, 0
+    lines, scripts = [], []
+    for number, group in enumerate(order.groups):
         starts = (node * layout.ranks_per_node + first for node in range(layout.nodes))
-        spans = (f"{a}-{a + group.ranks_per_node - 1}" for a in starts)
-        lines.append(f"{','.join(spans)} {shlex.join(group.words)}\n")
+        ranks = ",".join(f"{a}-{a + group.ranks_per_node - 1}" for a in starts)
+        name = f"program{number}"
+        lines.append(f"{ranks} /bin/sh {path_in(order, name)}\n")
+        scripts.append((order.folder / name, f"exec {shlex.join(group.words)}\n"))
         first += group.ranks_per_node
-    return "".join(lines)
+    return ((order.folder / "programs", "".join(lines)), *scripts)
 
 
 def rows(order: Order) -> tuple[EnvRow, ...]:
