@@ -1,0 +1,79 @@
+"""PBS Professional and OpenPBS: qsub(1B), qstat(1B). Torque has no JSON and is not asked."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+
+from mpigraft.errors import UsageError
+from mpigraft.model import JobState, JobStatus, JobWish
+from mpigraft.schedulers import parts
+
+SUBMIT: tuple[str, ...] = ("qsub",)
+WAITS = set("QHWTU")  # queued, held, waiting, in transit, suspended for its owner
+RUNS = set("RESB")  # running, ending, suspended, begun
+NAME_LENGTH = 15  # what every version takes
+LATE = -29  # Exit_status of a job that was over its walltime (pbs_ifl: JOB_EXEC_KILL_WALLTIME)
+
+
+def script(wish: JobWish) -> str:
+    """`place=scatter:exclhost` gives whole nodes, each once. Before its kill PBS sends SIGTERM by
+    itself, kill_delay seconds ahead (10 by default), so nothing has to be asked for."""
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", wish.name)[:NAME_LENGTH]
+    directives = [
+        f"-N {name}",
+        f"-l select={wish.nodes}",
+        "-l place=scatter:exclhost",
+        f"-l walltime={parts.clock(wish.limit_s)}",
+        "-j oe",
+        "-k doe",  # written as it comes, so that it can be followed
+        f"-o {shlex.quote(wish.output + '.out')}",
+        "-r n",
+        *([f"-q {shlex.quote(wish.partition)}"] if wish.partition else []),
+    ]
+    parts.refuse_network(wish, "PBS")
+    return parts.script(wish, "#PBS", directives)
+
+
+def job_id(said: str) -> str:
+    """`42.server`, which is how qstat calls it too."""
+    found = re.findall(r"^(\d+(?:\.[\w.-]+)?)$", said, re.MULTILINE)
+    return str(found[-1]) if found else ""
+
+
+def asking(jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    return (("qstat", "-x", "-f", "-F", "json", *jobs),)
+
+
+def states(said: str) -> dict[str, JobStatus]:
+    """Its `Jobs` by id. Some versions leave quotes in values unescaped: then nothing is known."""
+    try:
+        jobs = json.loads(said).get("Jobs", {})
+    except (ValueError, AttributeError, RecursionError):
+        return {}
+    rows = jobs.items() if isinstance(jobs, dict) else ()
+    return {job: _status(row) for job, row in rows if isinstance(row, dict)}
+
+
+def _status(row: dict[str, object]) -> JobStatus:
+    letter = str(row.get("job_state", ""))
+    comment = str(row.get("comment", ""))
+    if letter in WAITS or letter in RUNS:
+        state = JobState.PENDING if letter in WAITS else JobState.RUNNING
+        return JobStatus(state, letter, comment if state is JobState.PENDING else "")
+    code = row.get("Exit_status")
+    word = letter if code is None else f"exit status {code}"
+    return JobStatus(JobState.ENDED, "over its walltime" if code == LATE else word, comment)
+
+
+def unknown(said: str) -> bool:
+    return "Unknown Job" in said
+
+
+def through(wish: JobWish) -> tuple[str, ...]:
+    raise UsageError(
+        f"PBS has no command that prints what {wish.nodes} of its nodes say",
+        mend="in a job (qsub -I): mpigraft discover --json > node.json",
+    )
