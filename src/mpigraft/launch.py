@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft import engines, env, grafts
-from mpigraft.errors import MissingError
+from mpigraft import engines, env, grafts, seating
+from mpigraft.errors import MissingError, UsageError
 from mpigraft.launchers import LAUNCHERS, Launcher
 from mpigraft.launchers.hardware import hardware_order
 from mpigraft.model import (
@@ -27,6 +27,7 @@ from mpigraft.model import (
     Layout,
     MpiInstall,
     Order,
+    Placement,
     Scope,
     Seat,
     Transport,
@@ -39,6 +40,7 @@ LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 PRTE = "PRTE_MCA_"
 GRACE_S = 2.0  # between the guard's SIGTERM and SIGKILL
 HERE = Allocation((os.uname().nodename,), "this host", here=True)
+NOWHERE = Placement()  # of no rank it is said where it is to be
 
 
 def prepare(
@@ -59,7 +61,8 @@ def prepare(
     extra: tuple[Bind, ...] = (),
     parent: int | None = None,
     allocation: Allocation = HERE,
-    masks: tuple[tuple[int, ...], ...] = (),
+    placement: Placement = NOWHERE,
+    others: tuple[Group, ...] = (),
 ) -> Launch:
     """The launch of `program` in this configuration on this layout.
 
@@ -69,46 +72,84 @@ def prepare(
     `extra` binds are those that a user or a site wants in a guest.
     `parent`, by default this process too, is the one that will start it: the guard does nothing
     under another, since it has another only when that one died first.
-    `allocation` has the nodes and `masks` the CPUs of each rank of one of them, where known.
-    Raises MissingError for a configuration without an MPI, a transport or a known launcher.
+    `allocation` has the nodes and `placement` what each rank of one of them is to have.
+    `others` are more programs of the same world, each with its part of the layout's ranks.
+    Raises MissingError for a configuration without an MPI, a transport or a known launcher,
+    UsageError for GPUs in a guest with a launcher of its own.
     """
-    mpi, transport, order = _order(configuration, layout, allocation, masks, cwd)
-    kind = LAUNCHERS[_kind(configuration)]
     root = os.geteuid() == 0 if root is None else root
-    cores = _own_cores() if cores is None else cores
+    order = _order(configuration, layout, allocation, placement.masks, cwd)
+    order = replace(order, root=root, crowded=_crowded(layout, cores))
     plan = configuration.graft
     start = env.base(environ) if inherited is None else inherited
-    inside = mpi.source == IN_GUEST  # it has a launcher of its own, which nothing outside can run
+    inside = order.mpi.source == IN_GUEST  # its launcher lies there too: nothing outside runs it
     per_node = 1 if inside else layout.ranks_per_node
     seat = seat_of(plan, per_node, cwd, root=root, environ=start, extra=extra) if plan else None
-    order = replace(
-        order,
-        crowded=layout.ranks_per_node * layout.threads > cores,
-        root=root,
-        keeps=inside or plan is None or engines.ENGINES[plan.engine].KEEPS_FILES,
+    rows = _rows(configuration, order, seat, placement, probe=probe)
+    rows += _witness_rows(rows, natives, grafts.inside(plan, witness) if plan else witness)
+    environment = env.apply(start, rows, Scope.LAUNCHER, Scope.DAEMON)
+    kind = LAUNCHERS[_kind(configuration)]
+    seated = _seated(placement, natives, kind, inside=inside)
+    groups = tuple(
+        replace(
+            g, words=(*seated, *_inner(plan, None if inside else seat, rows, environment, g.words))
+        )
+        for g in _groups(layout, program, others)
     )
-    rows = [
-        *(r for r in mpi.environment if plan is None or r.scope is not Scope.RANK),
+    command = kind.command(replace(order, groups=groups))
+    words = _around(plan, seat, rows, command.words) if inside and plan and seat else command.words
+    guard = _guard(natives, limit_s, grace_s, os.getpid() if parent is None else parent)
+    given = tuple(sorted(environment.items()))
+    return Launch((*guard, *words), given, cwd, limit_s, witness, command.files)
+
+
+def _crowded(layout: Layout, cores: int | None) -> bool:
+    """Whether threads have to share cores."""
+    return layout.ranks_per_node * layout.threads > (_own_cores() if cores is None else cores)
+
+
+def _rows(
+    configuration: Configuration,
+    order: Order,
+    seat: Seat | None,
+    placement: Placement,
+    *,
+    probe: bool,
+) -> list[EnvRow]:
+    """Every row but the witness's; a later one of a name wins."""
+    plan, transport = configuration.graft, configuration.transport
+    kind = LAUNCHERS[_kind(configuration)]
+    assert transport is not None
+    return [
+        *(r for r in order.mpi.environment if plan is None or r.scope is not Scope.RANK),
         *kind.rows(order),
-        EnvRow("OMP_NUM_THREADS", str(layout.threads), Scope.RANK, "layout"),
+        EnvRow("OMP_NUM_THREADS", str(order.layout.threads), Scope.RANK, "layout"),
+        *seating.rows(placement),
         *(_graft_rows(plan, seat) if plan and seat else ()),
         *spelled(kind, transport.env),
         *(transport.probe_env if probe else ()),
     ]
-    rows += _witness_rows(rows, natives, grafts.inside(plan, witness) if plan else witness)
-    environment = env.apply(start, rows, Scope.LAUNCHER, Scope.DAEMON)
-    inner = _inner(plan, None if inside else seat, rows, environment, program)
-    command = kind.command(replace(order, groups=(Group(layout.ranks_per_node, inner),)))
-    words = _around(plan, seat, rows, command.words) if inside and plan and seat else command.words
-    guard = _guard(natives, limit_s, grace_s, os.getpid() if parent is None else parent)
-    return Launch(
-        argv=(*guard, *words),
-        env=tuple(sorted(environment.items())),
-        cwd=cwd,
-        limit_s=limit_s,
-        witness=witness,
-        files=command.files,
-    )
+
+
+def _groups(
+    layout: Layout, program: tuple[str, ...], others: tuple[Group, ...]
+) -> tuple[Group, ...]:
+    """All programs; the first has the ranks that no other one takes."""
+    taken = sum(other.ranks_per_node for other in others)
+    return (Group(layout.ranks_per_node - taken, program), *others)
+
+
+def _seated(
+    placement: Placement, natives: Natives, kind: Launcher, *, inside: bool
+) -> tuple[str, ...]:
+    """What shows each rank its own GPU."""
+    if inside and placement.gpus:
+        raise UsageError(
+            "a guest's own launcher gives its ranks no GPUs of their own",
+            why="mpigraft-seat, which chooses them, is a program of this machine",
+            mend="leave the layout's GPUs out, or put this machine's MPI into the guest",
+        )
+    return seating.words(placement, natives.seat, kind.LOCAL_RANK)
 
 
 def _order(
@@ -117,25 +158,25 @@ def _order(
     allocation: Allocation,
     masks: tuple[tuple[int, ...], ...],
     folder: Path,
-) -> tuple[MpiInstall, Transport, Order]:
-    """MPI, transport and what is known of the order before the program is. Raises MissingError
-    as `prepare` does."""
+) -> Order:
+    """What is known of the order before the programs are. Raises MissingError as `prepare`."""
     mpi, transport, launcher = _parts(configuration)
-    other = configuration.launcher
-    order = Order(
+    other, plan = configuration.launcher, configuration.graft
+    keeps = mpi.source == IN_GUEST or plan is None or engines.ENGINES[plan.engine].KEEPS_FILES
+    return Order(
         launcher,
         mpi,
         layout,
         allocation,
         (),
         masks,
+        keeps=keeps,
         pmi=other.pmi if other else "",
         version=other.version if other else mpi.launcher_version,
         numbers=hardware_order() if masks and _kind(configuration) == "prrte" else (),
         slingshot=_over_slingshot(transport),
         folder=folder,
     )
-    return mpi, transport, order
 
 
 def _over_slingshot(transport: Transport) -> bool:

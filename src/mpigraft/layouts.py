@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from mpigraft.errors import UsageError
 from mpigraft.knowledge import gpus as near
-from mpigraft.model import Cpu, Gpu, Layout
+from mpigraft.model import Cpu, Gpu, Layout, Placement
 
 MAP_BY = ("core", "l3cache", "numa", "socket", "node")
 BIND_TO = ("core", "l3cache", "numa", "socket", "none")
@@ -25,14 +24,6 @@ GRAMMAR = re.compile(
 EXAMPLE = "for example 2x8 (nodes x ranks per node), 2x8x7 with threads, 2x8x7:l3cache-numa+gpus"
 
 Core = tuple[int, ...]  # its CPUs: one, or as many as it has hardware threads
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """What each rank of a node is to have, by its number on the node."""
-
-    masks: tuple[tuple[int, ...], ...] = ()  # CPUs; empty: nothing is bound
-    gpus: tuple[int, ...] = ()  # index of its GPU, as in Machine.gpus; empty: none is chosen
 
 
 # ------------------------------------------------------------------ words
@@ -107,13 +98,17 @@ def place(layout: Layout, cpu: Cpu, gpus: Sequence[Gpu] = ()) -> Placement:
     """
     if layout.gpus and not gpus:
         raise UsageError(f"layout {layout.key} gives each rank a GPU, but there is none here")
-    nearest = near.nearest(cpu, gpus) if layout.gpus else ()
-    crowded = layout.ranks_per_node * layout.threads > len(cores_of(cpu))
-    if crowded and layout.bind == "none":
-        return Placement((), _dealt_gpus(layout.ranks_per_node, len(gpus)) if layout.gpus else ())
-    homes = _homes(layout, cpu, nearest)
-    bound = () if layout.bind == "none" else tuple(_widened(h, layout.bind, cpu) for h in homes)
-    return Placement(bound, _chosen_gpus(homes, cpu, nearest) if layout.gpus else ())
+    ranks, free = layout.ranks_per_node, layout.bind == "none"
+    alike = [gpu for gpu in gpus if layout.gpus and gpu.vendor == gpus[0].vendor]
+    nearest, vendor = near.nearest(cpu, alike), alike[0].vendor if alike else ""
+    if free and (not alike or ranks * layout.threads > len(cores_of(cpu))):
+        chosen: Sequence[int] = [rank * len(alike) // ranks for rank in range(ranks) if alike]
+        bound: tuple[tuple[int, ...], ...] = ()
+    else:
+        homes = _homes(layout, cpu, nearest)
+        chosen = _chosen_gpus(homes, cpu, nearest)
+        bound = () if free else tuple(_widened(home, layout.bind, cpu) for home in homes)
+    return Placement(bound, tuple(alike[n].index for n in chosen), vendor)
 
 
 def cores_of(cpu: Cpu) -> tuple[Core, ...]:
@@ -216,17 +211,13 @@ def _widened(home: Iterable[Core], bind: str, cpu: Cpu) -> tuple[int, ...]:
 # ------------------------------------------------------------------ GPUs
 
 
-def _dealt_gpus(ranks: int, count: int) -> tuple[int, ...]:
-    return tuple(rank * count // ranks for rank in range(ranks))
-
-
 def _chosen_gpus(
     homes: Sequence[Sequence[Core]], cpu: Cpu, nearest: Sequence[Core]
 ) -> tuple[int, ...]:
     """The GPU of each rank, as near as can be while none has more ranks than it must: first those
     that have one beside them, then those of the same domain, of the same socket, and the rest.
     Among equals the nearest in number wins: domains are numbered as they lie, as a rule."""
-    most = -(-len(homes) // len(nearest))
+    most = -(-len(homes) // len(nearest)) if nearest else 0
     load = [0] * len(nearest)
     chosen: dict[int, int] = {}
     for reach in range(4):
@@ -242,7 +233,7 @@ def _chosen_gpus(
                 near = {gpu: abs(home[0][0] - min(nearest[gpu], default=0)) for gpu in free}
                 chosen[rank] = min(free, key=lambda gpu: (load[gpu], near[gpu], gpu))
                 load[chosen[rank]] += 1
-    return tuple(chosen[rank] for rank in range(len(homes)))
+    return tuple(chosen[rank] for rank in sorted(chosen))
 
 
 def distance(home: Iterable[Core], gpu: Iterable[int], cpu: Cpu) -> int:

@@ -27,8 +27,11 @@ PREBUILT = SOURCES / "prebuilt"
 BENCHMARKS = (
     "latency", "bw", "bibw", "multi_lat", "mbw_mr", "barrier", "bcast", "allreduce", "reduce",
     "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
-    "alltoallv", "put_lat", "put_bw", "get_lat", "get_bw", "init_time", "memory",
+    "alltoallv", "put_lat", "put_bw", "get_lat", "get_bw", "init_time",
+    "launch_time", "memory",
 )  # fmt: skip
+STARTUP = ("init_time", "launch_time", "memory")  # of which one rank has a value too
+NOW = "@now"  # a word of a command line: when its launcher is started, seconds of CLOCK_REALTIME
 OPTIONS = {
     "counts": ("equal", "skewed", "sparse"),
     "datatype": ("contiguous", "indexed", "packed"),
@@ -54,6 +57,11 @@ class Natives:
     guard: Path
     digest: str
 
+    @property
+    def seat(self) -> Path:
+        """Gives a rank its own GPU; it measures nothing, so `digest` leaves it out."""
+        return self.guard.with_name(SEAT)
+
 
 def natives(mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Natives:
     """The programs for `mpi` on `architecture` (as uname has it: x86_64, aarch64).
@@ -78,19 +86,13 @@ def tool(name: str, mpi: MpiInstall, architecture: str, build: str = "prebuilt")
     return _there(path, mpi, architecture, "is asked with it")
 
 
-def seat(mpi: MpiInstall, architecture: str) -> Path:
-    """The program that gives each rank its own GPU. It knows no MPI and measures nothing: the
-    prebuilt one serves every build. Raises MissingError where there is none."""
-    return _there(PREBUILT / architecture / SEAT, mpi, architecture, "gets its GPUs by it")
-
-
 # ------------------------------------------------------------------ prebuilt
 
 
 def _prebuilt(mpi: MpiInstall, architecture: str) -> Natives:
     folder = PREBUILT / architecture
     paths = (folder / mpi.abi / BENCH, folder / WITNESS, folder / GUARD)
-    for path in paths:
+    for path in (*paths, folder / SEAT):
         _there(path, mpi, architecture, "is measured with it")
     return Natives(*paths, digest=digest([file_digest(path) for path in paths]))
 

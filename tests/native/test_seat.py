@@ -77,9 +77,7 @@ def test_what_it_cannot_do_it_says(
     assert any(part in ended.stderr for part in said.split("|"))
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25)
 @given(st.lists(st.text("ab0,-. :=", max_size=4), min_size=1, max_size=6))
 def test_any_values_arrive_as_they_are(program: Path, values: list[str]) -> None:
     last = len(values) - 1

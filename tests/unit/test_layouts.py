@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mpigraft import layouts
 from mpigraft.errors import UsageError
-from mpigraft.layouts import BIND_TO, MAP_BY, Placement, masks, parse, place
-from mpigraft.model import Cpu, Gpu, Layout
+from mpigraft.layouts import BIND_TO, MAP_BY, masks, parse, place
+from mpigraft.model import Cpu, Gpu, Layout, Placement
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -244,7 +244,7 @@ def test_ranks_of_lumi_g_have_the_die_beside_their_cores() -> None:
 def test_ranks_go_where_the_gpus_are_unless_mapped_elsewhere() -> None:
     assert masks(Layout(1, 4, 1, gpus=True), GH200, HOPPERS) == ((0,), (72,), (144,), (216,))
     assert place(Layout(1, 4, 72, gpus=True), GH200, HOPPERS).gpus == (0, 1, 2, 3)
-    assert place(Layout(1, 2, gpus=True), lumi_g(), GCDS) == Placement(((0,), (32,)), (4, 6))
+    assert place(Layout(1, 2, gpus=True), lumi_g(), GCDS) == Placement(((0,), (32,)), (4, 6), "amd")
     packed = place(Layout(1, 2, map_by="l3cache", gpus=True), lumi_g(), GCDS[:1])
     assert packed.gpus == (0, 0)
 

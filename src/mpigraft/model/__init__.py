@@ -55,7 +55,7 @@ from mpigraft.model.jobs import (
     Share,
     SubmissionRecord,
 )
-from mpigraft.model.nodes import Allocation, Command, Group, LaunchedBy, Layout, Order
+from mpigraft.model.nodes import Allocation, Command, Group, LaunchedBy, Layout, Order, Placement
 from mpigraft.model.ran import (
     AllocationRecord,
     CampaignRecord,
@@ -131,6 +131,7 @@ __all__ = [
     "Origin",
     "Part",
     "Peer",
+    "Placement",
     "Proof",
     "RankRecord",
     "Replace",

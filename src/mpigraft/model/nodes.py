@@ -55,6 +55,15 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
+class Placement:
+    """What each rank of a node is to have, by its number on the node."""
+
+    masks: tuple[tuple[int, ...], ...] = ()  # CPUs, ascending; empty: nothing is bound
+    gpus: tuple[int, ...] = ()  # index of its GPU, as in Machine.gpus; empty: none is chosen
+    vendor: str = ""  # of the GPUs
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchedBy:
     """A launcher that is not the MPI's own, and the PMI that it is to offer the ranks."""
 
