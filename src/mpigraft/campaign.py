@@ -28,7 +28,7 @@ from mpigraft.model import (
     Machine,
     Origin,
 )
-from mpigraft.natives import BENCHMARKS, OPTIONS
+from mpigraft.natives import BENCHMARKS, OPTIONS, STARTUP
 from mpigraft.wish import Wish, wish_from
 
 QUICK_BENCHMARKS = ("native:latency", "native:bibw", "native:allreduce")
@@ -139,12 +139,12 @@ def plan(
 
 def _refuse_lonely(benchmarks: tuple[Benchmark, ...], layouts: tuple[Layout, ...]) -> None:
     """One rank has nobody to send to; only starting up can be measured of it."""
-    social = [b.key for b in benchmarks if b.name not in ("init_time", "memory")]
+    social = [b.key for b in benchmarks if b.name not in STARTUP]
     for layout in layouts:
         if layout.ranks < 2 and social:
             raise UsageError(
                 f"layout {layout.key} is one rank, and {social[0]} needs two or more",
-                mend="use --layout 1x2, or --benchmark init_time,memory",
+                mend=f"use --layout 1x2, or --benchmark {','.join(STARTUP)}",
             )
 
 

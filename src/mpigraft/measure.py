@@ -26,7 +26,7 @@ from mpigraft.model import (
     Measurement,
     RankRecord,
 )
-from mpigraft.natives import Natives
+from mpigraft.natives import NOW, Natives
 from mpigraft.prove import check_witness
 from mpigraft.run import Completed, clean
 from mpigraft.suites import SUITES
@@ -62,6 +62,8 @@ def program(wish: Wish, benchmarks: Sequence[Benchmark], natives: Natives) -> tu
         ]  # asked for: what does not fit into memory is refused
     if not wish.validate:
         words.append("--no-validate")
+    if any(b.name == "launch_time" for b in benchmarks):
+        words += ["--launched", NOW]
     return tuple(words)
 
 

@@ -7,7 +7,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from mpigraft.model import (
     Level,
     RankRecord,
 )
-from mpigraft.natives import Natives
+from mpigraft.natives import NOW, Natives
 from mpigraft.run import Completed, run
 
 PROBE_LIMIT_S = 60.0
@@ -72,12 +73,18 @@ def starter(programs: dict[str, Natives], allocation: Allocation = HERE) -> Iter
             )
             try:
                 write_files(launch)
-                ended = run(launch.argv, env=dict(launch.env), cwd=launch.cwd, limit_s=limit_s + 15)
+                argv = stamped(launch.argv)
+                ended = run(argv, env=dict(launch.env), cwd=launch.cwd, limit_s=limit_s + 15)
                 return ended, prove.read_witness(witness)
             finally:
                 shutil.rmtree(witness, ignore_errors=True)
 
         yield start
+
+
+def stamped(argv: Sequence[str]) -> list[str]:
+    """`argv` with the time at which it is started where a program wants to know it."""
+    return [f"{time.time():.6f}" if word == NOW else word for word in argv]
 
 
 def write_files(launch: Launch) -> None:

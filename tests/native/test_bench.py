@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ pytestmark = pytest.mark.mpi
 NAMES = (
     "latency", "bw", "bibw", "multi_lat", "mbw_mr", "barrier", "bcast", "allreduce", "reduce",
     "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
-    "alltoallv", "put_lat", "put_bw", "get_lat", "get_bw", "init_time", "memory",
+    "alltoallv", "put_lat", "put_bw", "get_lat", "get_bw", "init_time",
+    "launch_time", "memory",
 )  # fmt: skip
-SIZELESS = {"barrier", "init_time", "memory"}
+SIZELESS = {"barrier", "init_time", "launch_time", "memory"}
 SUMS = {"allreduce", "reduce"}
 MOVES = ",".join(n for n in NAMES if n not in SIZELESS | SUMS)
 
@@ -46,7 +48,8 @@ def test_the_list_is_what_is_documented(world: World) -> None:
 
 @pytest.mark.parametrize(("family", "abi"), RUNS, ids=str)
 def test_every_benchmark_on_every_mpi(world: World, family: Family, abi: Abi) -> None:
-    wanted = ("--benchmark", ",".join(NAMES), "--max", "64K")
+    started = f"{time.time():.6f}"
+    wanted = ("--benchmark", ",".join(NAMES), "--max", "64K", "--launched", started)
     done = world.bench(family, *wanted, abi=abi)
     assert done.code == 0, done.text()
     parsed = native.parse(done.stdout, source="launch")
@@ -62,6 +65,20 @@ def test_every_benchmark_on_every_mpi(world: World, family: Family, abi: Abi) ->
     assert {m.metric for m in rates} == {"bandwidth", "message_rate"}
     for bandwidth, rate in zip(rates[::2], rates[1::2], strict=True):
         assert bandwidth.value * 1e6 == pytest.approx(rate.value * bandwidth.size, rel=1e-4)
+    launch, init = (
+        next(m.value for m in parsed.measurements if m.metric == name)
+        for name in ("launch_time", "init_time")
+    )
+    assert launch > init
+
+
+def test_a_launch_that_began_later_than_now_is_an_error(world: World) -> None:
+    """Clocks of hosts that differ give no value."""
+    words = ("--benchmark", "launch_time", "--launched", f"{time.time() + 3600:.6f}")
+    done = world.bench(Family.MPICH, *words)
+    assert done.code != 0
+    assert not values(done)
+    assert "clocks of hosts differ" in done.text()
 
 
 @pytest.mark.parametrize("datatype", ["indexed", "packed"])

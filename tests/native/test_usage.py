@@ -60,6 +60,8 @@ BAD = {
     ("--list=yes",): "--list takes no value",
     ("--frobnicate",): "--frobnicate: no such option",
     ("latency",): "latency: no such option",
+    ("--benchmark", "launch_time"): "launch_time: --launched says since when",
+    ("--launched", "yesterday"): "--launched yesterday: want a number",
 }
 
 

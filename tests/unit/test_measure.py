@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from mpigraft import measure
 from mpigraft.knowledge.loader import issues
 from mpigraft.model import Benchmark, Finding, LaunchState, Layout, Level, RankRecord
-from mpigraft.natives import Natives
+from mpigraft.natives import NOW, Natives
 from mpigraft.run import Completed
+from mpigraft.starter import stamped
 from mpigraft.wish import Wish
 from tests.unit.builders import a_configuration, an_mpi
 
@@ -191,3 +193,16 @@ def test_options_of_a_benchmark_reach_the_program() -> None:
     words = measure.program(Wish(budget_ms=5, validate=False), (LATENCY, sparse), here)
     assert words[:3] == ("/n/bench", "--benchmark", "latency,alltoallv:counts=sparse")
     assert "--no-validate" in words
+
+
+def test_a_program_is_told_when_its_launcher_was_started(tmp_path: Path) -> None:
+    """Only where launch_time is measured, and not before the launcher is started."""
+    natives = Natives(tmp_path / "bench", tmp_path / "witness", tmp_path / "guard", "")
+    timeless = measure.program(Wish(), (LATENCY,), natives)
+    assert "--launched" not in timeless
+    words = measure.program(Wish(), (LATENCY, Benchmark("native", "launch_time")), natives)
+    assert words[-2:] == ("--launched", NOW)
+    before = time.time()
+    stamp = float(stamped(("mpirun", *words))[-1])
+    assert before - 1e-6 <= stamp <= time.time()
+    assert stamped(timeless) == [*timeless]

@@ -89,6 +89,7 @@ METRICS = {
         Metric("bandwidth", "MB/s", Better.HIGHER),
         Metric("message_rate", "messages/s", Better.HIGHER),
         Metric("init_time", "ms", Better.LOWER),
+        Metric("launch_time", "ms", Better.LOWER),
         Metric("memory", "MiB", Better.LOWER),
         Metric("overlap", "%", Better.HIGHER),
     )
