@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from mpigraft import seating
+from mpigraft.launchers.parts import listed
 from mpigraft.model import Finding, Layout, Level, Placement, RankRecord
 
 SHOWN = 4  # ranks that a finding names
@@ -35,7 +36,7 @@ def _unlike(placement: Placement, seats: Sequence[tuple[int, RankRecord]]) -> It
     """Ranks that may run elsewhere than on their mask. Fewer CPUs of it are fine: a scheduler that
     hands out one hardware thread of each core has no more."""
     wrong = [
-        f"rank {rank.rank} on {rank.host} may run on {spans(rank.cores)} instead of {spans(mask)}"
+        f"rank {rank.rank} on {rank.host} may run on {listed(rank.cores) or 'none'} instead of {listed(mask)}"
         for local, rank in seats
         if local < len(placement.masks)
         and not set(rank.cores) <= set(mask := placement.masks[local])
@@ -59,7 +60,7 @@ def _shared(layout: Layout, seats: Iterable[tuple[int, RankRecord]]) -> Iterator
     if shared:
         yield _warning(
             "binding",
-            f"ranks share cores {spans(shared)} although each was to have its own",
+            f"ranks share cores {listed(shared)} although each was to have its own",
             why="ranks that share a core wait for each other's time slice: latency in milliseconds",
             mend="use fewer ranks, or a layout with -none",
         )
@@ -92,14 +93,3 @@ def _some(wrong: Sequence[str]) -> str:
 
 def _warning(code: str, seen: str, *, why: str, mend: str) -> Finding:
     return Finding(Level.WARNING, code, seen, why, mend)
-
-
-def spans(cpus: Iterable[int]) -> str:
-    """`0-3,8`: as the kernel writes lists of CPUs."""
-    ends: list[list[int]] = []
-    for cpu in sorted(set(cpus)):
-        if ends and ends[-1][1] == cpu - 1:
-            ends[-1][1] = cpu
-        else:
-            ends.append([cpu, cpu])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ends) or "none"

@@ -6,13 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from mpigraft import grafts
+from mpigraft import bindings, grafts
 from mpigraft.model import (
     Configuration,
     Finding,
     Layout,
     Level,
     MappedLibrary,
+    Placement,
     RankRecord,
 )
 from mpigraft.records import UNREAD
@@ -23,12 +24,17 @@ LIBMPI = re.compile(
     r"lib(?:mpi|mpich|mpi_abi|mpi_ilp64|mpi_(?:cray|gnu|intel|nvidia|amd|aocc)(?:_\d+)?)"
     r"\.so(?:\.[\d.]+)?"
 )
+NOWHERE = Placement()
 
 
 def check_witness(
-    configuration: Configuration, layout: Layout, ranks: Sequence[RankRecord]
+    configuration: Configuration,
+    layout: Layout,
+    ranks: Sequence[RankRecord],
+    placement: Placement = NOWHERE,
 ) -> tuple[Finding, ...]:
-    """What is wrong with the world that ran: records, size, hosts, libmpi, binding."""
+    """What is wrong with the world that ran: records, size, hosts, libmpi, CPUs and GPUs, which
+    are held against `placement` where it is known."""
     good = [rank for rank in ranks if rank.rank != UNREAD]
     found = [
         _error("witness-unreadable", f"{r.host}: {r.library_version}")
@@ -47,7 +53,7 @@ def check_witness(
         return tuple(found)
     found += _world(layout, good) or _hosts(layout, good)
     found += _library(configuration, good)
-    found += _binding(layout, good)
+    found += bindings.check(layout, placement, good)
     return tuple(found)
 
 
@@ -156,19 +162,3 @@ def _is(due: MappedLibrary, mapped: MappedLibrary) -> bool:
     if not due.inode:
         return due.path == mapped.path
     return (due.device, due.inode) == (mapped.device, mapped.inode)
-
-
-def _binding(layout: Layout, ranks: Sequence[RankRecord]) -> list[Finding]:
-    """Bound ranks must have cores of their own. A warning: a container or a batch system may
-    forbid binding, and the values are then still those of the transport."""
-    if layout.bind != "core":
-        return []
-    owners: Counter[tuple[str, int]] = Counter(
-        (rank.host, core) for rank in ranks for core in rank.cores
-    )
-    shared = sorted({core for (_, core), count in owners.items() if count > 1})
-    if not shared:
-        return []
-    seen = f"ranks share cores {', '.join(map(str, shared[:8]))} although each was to have its own"
-    why = "ranks that share a core wait for each other's time slice: latency in milliseconds"
-    return [Finding(Level.WARNING, "binding", seen, why, "use fewer ranks, or a layout with -none")]

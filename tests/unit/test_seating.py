@@ -1,0 +1,170 @@
+"""How ranks are shown their GPUs, and what is said of ranks that are not where they should be."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpigraft import bindings, seating
+from mpigraft.env import ENV
+from mpigraft.errors import UsageError
+from mpigraft.knowledge import gpus as knowledge
+from mpigraft.model import Allocation, Group, Launch, Layout, Placement, RankRecord
+from tests.unit.probes import configuration
+from tests.unit.test_launch import launch
+
+AMD = Placement(((0,), (1,)), (4, 5), "amd")
+NVIDIA = Placement(((0,), (1,)), (1, 0), "nvidia")
+
+
+# ------------------------------------------------------------------ words
+
+
+def test_the_seat_picks_by_the_number_on_the_node() -> None:
+    assert seating.words(AMD, Path("/n/seat"), "L") == (
+        "/n/seat", "--rank", "L", "--set", "ROCR_VISIBLE_DEVICES=4/5", "--",
+    )  # fmt: skip
+    assert seating.words(Placement(), Path("/n/seat"), "L") == ()
+    assert seating.rows(Placement()) == ()
+    assert seating.shown(AMD, 1) == "ROCR_VISIBLE_DEVICES=5"
+
+
+def test_nothing_chooses_among_the_gpus_once_more() -> None:
+    dropped = {row.name for row in seating.rows(AMD) if row.value is None}
+    assert dropped == {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES"}
+    assert [(r.name, r.value) for r in seating.rows(NVIDIA)] == [
+        ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    ]
+
+
+def test_a_vendor_that_is_not_known_is_refused() -> None:
+    with pytest.raises(UsageError, match="GPU of moore is not known"):
+        seating.rows(Placement((), (0,), "moore"))
+
+
+def given_to(asked: str, placement: Placement, **more: Any) -> Launch:
+    return launch(configuration("openmpi@5.0.11", asked), placement=placement, **more)
+
+
+def test_the_seat_stands_between_launcher_and_environment() -> None:
+    argv = given_to("ob1-sm", NVIDIA).argv
+    at = argv.index("/n/mpigraft-seat")
+    assert argv[at : at + 7] == (
+        "/n/mpigraft-seat", "--rank", "OMPI_COMM_WORLD_LOCAL_RANK", "--set",
+        "CUDA_VISIBLE_DEVICES=1/0", "--", ENV,
+    )  # fmt: skip
+    assert "CUDA_DEVICE_ORDER=PCI_BUS_ID" in argv
+    assert not any("seat" in word for word in given_to("ob1-sm", Placement()).argv)
+
+
+def test_each_program_of_a_world_has_its_ranks_and_the_same_environment() -> None:
+    """NEMO: 48 ocean tasks and 2 servers on each of two nodes."""
+    servers = Group(2, ("/n/xios", "in.xml"))
+    nodes = Allocation(("n1", "n2"), "--hosts")
+    asked = {"layout": Layout(2, 50), "others": (servers,), "allocation": nodes}
+    argv = list(given_to("ob1-sm", Placement(), **asked).argv)
+    parts = " ".join(argv[argv.index("--") + 1 :]).split(" : ")
+    assert [re.search(r"-n (\d+) ", part)[1] for part in parts] == ["48", "2"] * 2  # type: ignore[index]
+    ran = [part[part.index(ENV) :] for part in parts]
+    assert ran == [ran[0], ran[1]] * 2
+    assert ran[0].removesuffix("/n/bench --probe") == ran[1].removesuffix("/n/xios in.xml")
+
+
+# ------------------------------------------------------------------ findings
+
+
+def ranks(*cores: tuple[int, ...], hosts: int = 1, gpus: tuple[str, ...] = ()) -> list[RankRecord]:
+    """One record for each tuple of CPUs, in turn on each host."""
+    return [
+        RankRecord(n, len(cores), f"n{n % hosts}", 100 + n, "", own, (), gpus=gpus)
+        for n, own in enumerate(cores)
+    ]
+
+
+def said(layout: Layout, placement: Placement, *records: RankRecord) -> list[str]:
+    return [found.seen for found in bindings.check(layout, placement, records)]
+
+
+def test_ranks_on_their_masks_are_no_finding() -> None:
+    placement = Placement(((0, 4), (1, 5)))
+    assert said(Layout(), placement, *ranks((0, 4), (1, 5))) == []
+    one_thread = ranks((0,), (5,))  # what a scheduler hands out without hardware threads
+    assert said(Layout(), placement, *one_thread) == []
+
+
+def test_ranks_are_counted_on_each_node() -> None:
+    placement = Placement(((0,), (1,)))
+    dealt = ranks((0,), (0,), (1,), (1,), hosts=2)
+    assert said(Layout(2, 2, map_by="node"), placement, *dealt) == []
+    crossed = ranks((0,), (1,), (1,), (0,), hosts=2)
+    assert said(Layout(2, 2), placement, *crossed) == [
+        "rank 1 on n1 may run on 1 instead of 0; rank 3 on n1 may run on 0 instead of 1"
+    ]
+
+
+def test_ranks_that_nobody_bound_are_found() -> None:
+    free = ranks(*[tuple(range(8))] * 8)
+    placement = Placement(tuple((n,) for n in range(8)))
+    wrong, shared = said(Layout(1, 8), placement, *free)
+    assert wrong.startswith("rank 0 on n0 may run on 0-7 instead of 0; rank 1 on n0")
+    assert wrong.endswith("; and 4 more ranks")
+    assert shared == "ranks share cores 0-7 although each was to have its own"
+    assert len(said(Layout(1, 8, bind="none"), Placement(), *free)) == 0
+
+
+def test_a_domain_may_be_shared_where_that_was_asked_for() -> None:
+    placement = Placement(((0, 1), (0, 1)))
+    assert said(Layout(bind="numa"), placement, *ranks((0, 1), (0, 1))) == []
+
+
+def test_a_rank_with_another_gpu_is_found() -> None:
+    right = [
+        replace(rank, gpus=(f"ROCR_VISIBLE_DEVICES={4 + n}", "OTHER_VISIBLE_DEVICES=9"))
+        for n, rank in enumerate(ranks((0,), (1,)))
+    ]
+    assert said(Layout(gpus=True), AMD, *right) == []
+    all_of_them = ranks((0,), (1,), gpus=("ROCR_VISIBLE_DEVICES=0,1",))
+    assert said(Layout(gpus=True), AMD, *all_of_them) == [
+        "rank 0 on n0 has ROCR_VISIBLE_DEVICES=0,1, not ROCR_VISIBLE_DEVICES=4; "
+        "rank 1 on n0 has ROCR_VISIBLE_DEVICES=0,1, not ROCR_VISIBLE_DEVICES=5"
+    ]
+    (none, _) = said(Layout(gpus=True), AMD, *ranks((0,), (1,)))[0].split("; ")
+    assert none == "rank 0 on n0 has no ROCR_VISIBLE_DEVICES, not ROCR_VISIBLE_DEVICES=4"
+
+
+# ------------------------------------------------------------------ the rows
+
+
+def test_rows_of_gpus_are_read() -> None:
+    nodes, showings = knowledge.known()
+    assert {node.id for node in nodes} == {"mi250x-trento", "gh200-quad"}
+    for node in nodes:
+        cpus = [cpu for near in node.nearest for cpu in near]
+        assert len(cpus) == len(set(cpus)), f"{node.id}: a CPU is nearest to two GPUs"
+        assert node.source
+    assert {one.vendor for one in showings} == {"nvidia", "amd"}
+
+
+ROW = {"id": "a", "what": "w", "gpu": ".*", "cpu": ".*", "nearest": ["0-1"], "source": "s"}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"nearest": ["1-0"]}, "'1-0' is not FIRST-LAST"),
+        ({"nearest": ["0"]}, "'0' is not FIRST-LAST"),
+        ({"nearest": ["0-9999"]}, "is not FIRST-LAST"),
+        ({"gpu": "("}, "not a regular expression"),
+        ({"source": ""}, "key source"),
+        ({"more": 1}, "nobody knows this key"),
+    ],
+)
+def test_a_wrong_row_is_refused(change: dict[str, object], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        knowledge.read({"node": [{**ROW, **change}]})
+    with pytest.raises(UsageError, match="two rows have one id"):
+        knowledge.read({"node": [ROW, ROW]})
