@@ -25,6 +25,7 @@ COMMANDS = {
     "discover": "Show every MPI here, how it was found, what it can run over.",
     "check": "Say whether a host MPI fits under a container's program.",
     "plan": "Put a host MPI under a guest, as data or as a script.",
+    "vars": "Show the variables of MPIs, who set which, and how two differ.",
     "get": "Fetch an MPI that runs without being installed.",
     "run": "Start a program on this machine's MPI, with proof.",
     "bench": "Measure MPIs and transports side by side, with proof.",

@@ -17,6 +17,8 @@
 
 #include "tool.h"
 
+#define FATAL ",\"fatal\":true"
+
 /* ---------------------------------------------------------------- what each is */
 
 static void print_choices(MPI_T_enum enumeration)
@@ -66,7 +68,7 @@ static void begin(const char *kind, int index, const struct variable *variable)
     print_choices(variable->enumeration);
 }
 
-/* What a list is made of: lines of one kind. `readable` false: its value is left out. */
+/* What a list is made of: lines of one kind. `readable` false: who reads its value dies. */
 struct kind {
     int (*count)(int *count);
     void (*line)(int index, bool initialised, bool readable);
@@ -86,7 +88,9 @@ static void control_line(int index, bool initialised, bool readable)
     field("scope", word(SCOPES, scope));
     struct type type = type_of(it->datatype);
     void *bound = object(it->binding, initialised, &there);
-    if (readable && there && type.form != OTHER)
+    if (!readable)
+        fputs(FATAL, stdout);
+    else if (there && type.form != OTHER)
         print_control(index, type, bound);
     puts("}");
 }
@@ -107,7 +111,9 @@ static void performance_line(int index, bool initialised, bool readable)
            continuous ? "true" : "false");
     struct type type = type_of(it->datatype);
     void *bound = object(it->binding, initialised, &there);
-    if (readable && initialised && there && type.form != OTHER)
+    if (!readable)
+        fputs(FATAL, stdout);
+    else if (initialised && there && type.form != OTHER)
         print_performance(index, type, bound, continuous);
     puts("}");
 }
