@@ -12,6 +12,7 @@ from mpigraft.knowledge.table import Document, Range, Table, document, version, 
 from mpigraft.model import Family
 
 Row = TypeVar("Row")
+PMI = ("pmix", "pmi2", "pmi1", "simple", "cray_shasta", "cray-pals")  # as launchers name them
 NEVER = r"(?!)()"  # for a compiler whose names say nothing of it
 
 
@@ -31,7 +32,8 @@ class World:
     launcher: str
     families: tuple[str, ...]
     when: Range | None
-    pmi: str  # the row is for an MPI that speaks it; empty: for any
+    pmi: str  # what the launcher offers the ranks; empty: it has one way only
+    speaks: tuple[str, ...]  # the row is for an MPI that speaks one of these; empty: for any
     alone: bool  # each rank is 0 of 1
 
     def concerns(self, launcher: str, family: str, release: str, spoken: Iterable[str]) -> bool:
@@ -39,7 +41,7 @@ class World:
             self.launcher == launcher
             and family in self.families
             and (self.when is None or version(release) in self.when)
-            and (not self.pmi or self.pmi in spoken)
+            and (not self.speaks or any(word in spoken for word in self.speaks))
         )
 
 
@@ -92,6 +94,16 @@ def world(launcher: str, family: str, release: str, spoken: Iterable[str] = ()) 
     return next((row for row in rows if row.concerns(launcher, family, release, known)), None)
 
 
+def starts(launcher: str, family: str, release: str, spoken: Iterable[str]) -> tuple[World, ...]:
+    """Every way in which ranks of an MPI find each other under a launcher, best first."""
+    known = tuple(spoken)
+    return tuple(
+        row
+        for row in facts().worlds
+        if row.concerns(launcher, family, release, known) and not row.alone
+    )
+
+
 def compilers_of_libraries(sonames: Iterable[str]) -> set[str]:
     """Fortran compilers whose run-time library is among these."""
     names = set(sonames)
@@ -124,15 +136,19 @@ def _compiler(table: Table) -> Compiler:
 
 
 def _world(table: Table) -> World:
+    pmi = table.choice("pmi", PMI, "")
     row = World(
         launcher=table.text("launcher"),
         families=table.texts("family"),
         when=version_range(table, "when"),
-        pmi=table.choice("pmi", ("pmix", "pmi2", "pmi1"), ""),
+        pmi=pmi,
+        speaks=table.texts("speaks", [pmi] if pmi else []),
         alone=bool(table.flag("alone")),
     )
     if unknown := set(row.families) - {family.value for family in Family}:
         raise table.wrong("family", f"{sorted(unknown)} are unknown")
+    if unknown := set(row.speaks) - set(PMI):
+        raise table.wrong("speaks", f"{sorted(unknown)} are unknown")
     return _ended(table, row)
 
 
