@@ -219,4 +219,7 @@ def _silent(configuration: Configuration, ended: Completed) -> Finding:
 
 
 def _last(text: str) -> Iterable[str]:
-    return [line for line in text.splitlines() if line.strip()][-1:]
+    """The last line that is not of the launcher's own clearing up."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(("srun:", "slurmstepd"))]
+    return (telling or lines)[-1:]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mpigraft.model import LauncherInfo, Scheduler
 from mpigraft.run import run
-from mpigraft.sources import look, probe
+from mpigraft.sources import look, pmi, probe
 from mpigraft.sources.candidate import Here
 
 CONTROLLER_LIMIT_S = 10.0  # a busy one is slow, and without its answer a login node is measured
@@ -82,7 +82,7 @@ def _flux(here: Here) -> Scheduler | None:
 
 
 def launchers(here: Here) -> tuple[LauncherInfo, ...]:
-    """The launchers in PATH. What `srun` offers is a list of names: some cannot be loaded."""
+    """The launchers in PATH. Of what `srun` names, only the plugins that can be loaded."""
     found = [(name, path) for name in NAMES if (path := _which(here, name))]
     with ThreadPoolExecutor(4) as pool:
         return tuple(pool.map(lambda pair: _launcher(here, *pair), found))
@@ -98,6 +98,8 @@ def _launcher(here: Here, name: str, path: Path) -> LauncherInfo:
             reason = f"srun --mpi=list: no answer in {LAUNCHER_LIMIT_S:.0f} s"
         elif not offered:
             reason = f"srun --mpi=list named none: {listed.text().strip()[:200]}"
+        else:
+            offered, reason = pmi.loadable(path, offered, here)
     return LauncherInfo(name, path, version, offered, reason)
 
 
