@@ -186,6 +186,13 @@ def _check(benchmark: Benchmark) -> None:
             raise UsageError(f"{benchmark.key}: no option {option}={value}", mend=known)
 
 
+def completed(wish: Wish) -> Wish:
+    """The wish with all that does not depend on the machine settled, so that each of several jobs
+    plans the same. Raises UsageError for what cannot be started anywhere."""
+    refuse_secrets(wish.name, *wish.set)
+    return _complete(wish, len(_benchmarks(wish)))
+
+
 def _complete(wish: Wish, benchmarks: int) -> Wish:
     """The wish with every default that a later look must find again: rounds, seed, times."""
     if not 1 <= wish.min_size <= wish.max_size <= 1 << 30:

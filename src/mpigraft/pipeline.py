@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from mpigraft import campaign, configure, grafts, measure, provenance, shares
@@ -64,10 +65,11 @@ def bench(
         identity = _announce(asked, programs, store, writer, resume)
         before = (store.evidence(identity, every=True), store.allocations(identity))
         allocation = campaign.allocation(identity, machine, nodes)
-        writer.add_allocation(allocation)
         steps = shares.left(
             campaign.schedule(asked), share, store.launches(identity), *before, allocation.nodes
         )
+        allocation = replace(allocation, share=str(share), steps=len(steps))
+        writer.add_allocation(allocation)
         watch.began(asked, len(steps))
         refused = shares.refused(*before, allocation.nodes)
 
@@ -95,6 +97,7 @@ def bench(
             if step.configuration.named and outcome.state is not LaunchState.OK:
                 trouble.append(_trouble(step.configuration, outcome))
             watch.launched(step, outcome, ran[0].wall_s)
+        writer.add_allocation(replace(allocation, ended=campaign.now()))
     if trouble:
         raise trouble[0]
     return identity

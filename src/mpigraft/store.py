@@ -181,6 +181,12 @@ class Store:
         with store_file.mended(self.folder):
             return _settled(store_file.settle(self._agreed(record.id), canonical(record)))
 
+    def logs(self) -> Path:
+        """The folder for what jobs print. Raises MissingError when it cannot be made."""
+        with store_file.mended(self.folder):
+            (self.folder / "logs").mkdir(parents=True, exist_ok=True)
+        return self.folder.absolute() / "logs"
+
     def _agreed(self, campaign: str) -> Path:
         return self.folder / f"{campaign}.campaign"
 
@@ -273,10 +279,11 @@ class Writer:
             self._insert("campaign", row, "OR IGNORE")
 
     def add_allocation(self, record: AllocationRecord) -> None:
+        """Its end, when it is known, takes the place of what was written at its begin."""
         machine = store_file.redacted_json(record.machine)
         row = {**plain(record), "machine": machine, "hosts": canonical(record.hosts)}
         with self._transaction():
-            self._insert("allocation", row)
+            self._insert("allocation", row, "OR REPLACE")
 
     def add_submission(self, record: SubmissionRecord) -> None:
         with self._transaction():

@@ -39,6 +39,9 @@ MIGRATIONS = {  # SQL from version N to N + 1, run on a copy in memory
     1: f"""
 ALTER TABLE allocation ADD COLUMN hosts TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE allocation ADD COLUMN job TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN share TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN steps INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE allocation ADD COLUMN ended TEXT NOT NULL DEFAULT '';
 ALTER TABLE evidence ADD COLUMN allocation TEXT NOT NULL DEFAULT '';
 {JOBS}""",
 }
@@ -53,7 +56,8 @@ CREATE TABLE campaign (
     tool TEXT NOT NULL);
 CREATE TABLE allocation (
     id TEXT PRIMARY KEY, campaign TEXT NOT NULL, started TEXT NOT NULL, host TEXT NOT NULL,
-    machine TEXT NOT NULL, hosts TEXT NOT NULL, job TEXT NOT NULL);
+    machine TEXT NOT NULL, hosts TEXT NOT NULL, job TEXT NOT NULL, share TEXT NOT NULL,
+    steps INTEGER NOT NULL, ended TEXT NOT NULL);
 CREATE TABLE configuration (
     campaign TEXT NOT NULL, key TEXT NOT NULL, id TEXT NOT NULL, provenance TEXT NOT NULL,
     buffers TEXT NOT NULL, PRIMARY KEY (campaign, key));

@@ -29,6 +29,8 @@ COMMANDS = {
     "get": "Fetch an MPI that runs without being installed.",
     "run": "Start a program on this machine's MPI, with proof.",
     "bench": "Measure MPIs and transports side by side, with proof.",
+    "submit": "Run a campaign as jobs of a scheduler.",
+    "status": "Show how far the jobs of a campaign are.",
     "compare": "Compare the configurations of a campaign with its baseline.",
     "report": "Write a campaign as one HTML file that opens offline.",
     "import": "Add published OSU or IMB outputs, to be compared likewise.",

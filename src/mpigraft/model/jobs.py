@@ -65,12 +65,12 @@ class JobRecord:
 class JobWish:
     """What a job script is to say, in no scheduler's words."""
 
-    name: str
-    nodes: int
-    limit_s: int
-    output: str  # file for what it prints
-    command: tuple[str, ...]
     folder: str  # where it starts
+    name: str = "mpigraft"
+    nodes: int = 1
+    limit_s: int = 600
+    output: str = ""  # file for what it prints, without its ending
+    command: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     partition: str = ""
     network: str = ""  # Slingshot: single_node_vni, job_vni

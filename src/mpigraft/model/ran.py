@@ -31,6 +31,7 @@ class RankRecord:
     numa: tuple[int, ...] = ()  # NUMA nodes of these CPUs; empty: not known
     gpus: tuple[str, ...] = ()  # NAME=VALUE of each *_VISIBLE_DEVICES that is set
     devices: tuple[str, ...] = ()  # files of network devices that it has open: /dev/cxi0
+    boot: str = ""  # boot id of the kernel it runs on; empty: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,9 @@ class AllocationRecord:
     machine: str  # canonical JSON, redacted: what `discover` saw
     hosts: tuple[str, ...] = ()  # as launchers call them; empty: `host` alone
     job: str = ""  # its id at the scheduler; empty: nobody handed the nodes out
+    share: str = ""  # of the rounds: 2/3; empty: written before there were shares
+    steps: int = 0  # launches that were to be made when it began
+    ended: str = ""  # ISO 8601, UTC: nothing was left of them; empty: it runs, or was cut off
 
     @property
     def nodes(self) -> str:

@@ -51,7 +51,16 @@ def main() -> None:
         )
         writer.add_allocation(
             AllocationRecord(
-                "a0", owner, "2026-01-01T00:00:00+00:00", "n1", "{}", ("n1", "n2"), "42"
+                "a0",
+                owner,
+                "2026-01-01T00:00:00+00:00",
+                "n1",
+                "{}",
+                ("n1", "n2"),
+                "42",
+                "1/1",
+                2,
+                "2026-01-01T00:00:02+00:00",
             )
         )
         writer.add_submission(

@@ -1,0 +1,164 @@
+"""`mpigraft submit`: run a campaign as jobs of a scheduler."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpigraft.cli.common import out, settings, tell
+from mpigraft.errors import UsageError
+
+if TYPE_CHECKING:
+    from mpigraft.model import JobRecord, SubmissionRecord
+    from mpigraft.store import Store
+
+CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": False}
+HANDED_ON = ("MPIGRAFT_HOME", "CONTAINERS_CONF")  # a scheduler may start jobs in a bare environment
+
+
+def command(
+    ctx: typer.Context,
+    campaign: Annotated[
+        str,
+        typer.Argument(
+            metavar="CAMPAIGN",
+            help="A campaign file (TOML); with --resume the id or name of a submission.",
+            show_default=False,
+        ),
+    ],
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", help="Nodes of each job.", show_default="1", min=1)
+    ] = None,
+    time: Annotated[
+        str, typer.Option(metavar="T", help="Limit of each job: 30m, 1h30m, 1:30:00.")
+    ] = "1h",
+    allocations: Annotated[
+        int,
+        typer.Option(
+            metavar="J",
+            help="Jobs among which the rounds are shared: other nodes, another hour.",
+            min=1,
+        ),
+    ] = 1,
+    scheduler: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="slurm, pbs or flux.", show_default="whose is here"),
+    ] = "",
+    partition: Annotated[
+        str, typer.Option(metavar="P", help="Partition or queue.", show_default="the site's")
+    ] = "",
+    network: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Slingshot: single_node_vni, job_vni; none to ask for nothing.",
+            show_default="what Slurm's switch needs",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Submit what was cut off once more.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the job script, submit nothing.")
+    ] = False,
+) -> None:
+    """Run a campaign as jobs of a scheduler; `mpigraft status` follows them.
+
+    The first job that starts plans it on its nodes. A job that meets its time limit ends in
+    order; --resume hands what is left to another. Words after -- go to the scheduler.
+
+    \b
+    Examples:
+      mpigraft submit campaign.toml --nodes 2 --time 30m -- --account=project_1
+      mpigraft submit campaign.toml --nodes 2 --allocations 4 --dry-run
+      mpigraft submit --resume night
+    """
+    from mpigraft import schedulers, submission
+    from mpigraft.model import JobWish
+    from mpigraft.store import Store
+    from mpigraft.wish import read_wish
+
+    store = Store(settings(ctx).store)
+    if resume:
+        record, shares = _cut_off(store, campaign, nodes)
+    else:
+        wish, limit_s = read_wish(Path(campaign)), submission.seconds(time)
+        # A script may be looked at where no scheduler is.
+        kind = scheduler if dry_run and scheduler else schedulers.here(scheduler)
+        record = submission.planned(wish, nodes or 1, limit_s, allocations, kind)
+        shares = tuple(range(1, record.shares + 1))
+    if record.scheduler not in schedulers.SCHEDULERS:
+        schedulers.here(record.scheduler)
+    if network is None:
+        network = submission.network(record.scheduler, record.nodes)
+    base = JobWish(
+        folder=str(Path.cwd()),
+        environment=tuple((n, os.environ[n]) for n in HANDED_ON if os.environ.get(n)),
+        partition=partition,
+        network="" if network == "none" else network,
+        extra=tuple(ctx.args),
+    )
+    wishes = {n: submission.job(record, n, program(), store.folder, base) for n in shares}
+    scripts = {n: schedulers.SCHEDULERS[record.scheduler].script(w) for n, w in wishes.items()}
+    if dry_run:
+        _show(scripts)
+        return
+    _told(record, submission.submit(store, record, scripts))
+
+
+def program() -> tuple[str, ...]:
+    """How a job starts mpigraft: as this one was, by its path."""
+    own = Path(sys.argv[0])
+    if own.name == "mpigraft" and os.access(own, os.X_OK):
+        return (str(own.absolute()),)
+    return (sys.executable, "-m", "mpigraft.cli.main")
+
+
+def find(store: Store, wish: str) -> SubmissionRecord:
+    """The submission of that id, its beginning, or name; the latest without a wish."""
+    known = store.submissions()
+    same = [s for s in known if not wish or s.campaign.startswith(wish) or s.name == wish]
+    exact = [s for s in same if s.campaign == wish]
+    if not same:
+        told = ", ".join(f"{s.campaign[:8]} ({s.name})" for s in known[-8:]) or "there is none"
+        raise UsageError(f"no submission {wish!r} in {store.folder}", mend=f"take one of: {told}")
+    return (exact or same)[-1]
+
+
+def _cut_off(
+    store: Store, wish: str, nodes: int | None
+) -> tuple[SubmissionRecord, tuple[int, ...]]:
+    """The submission and its shares that no job is at. Raises UsageError where nothing is left."""
+    from mpigraft import schedulers, submission
+
+    record = find(store, wish)
+    if nodes not in (None, record.nodes):
+        raise UsageError(
+            f"{record.name} was planned for {record.nodes} nodes, not {nodes}",
+            mend="leave --nodes out, or submit a new campaign",
+        )
+    states = schedulers.states(record.scheduler, [j.job for j in store.jobs(record.campaign)])
+    left = submission.status(store, record, states).open
+    if not left:
+        raise UsageError(
+            f"nothing of {record.name} is left to submit: each share is done or has a job",
+            mend=f"`mpigraft status {record.campaign[:8]}` shows them",
+        )
+    return record, left
+
+
+def _show(scripts: dict[int, str]) -> None:
+    first, *others = scripts
+    out(scripts[first])
+    if others:
+        out(f"# and {len(others)} more, with --share and the file of output of their own")
+
+
+def _told(record: SubmissionRecord, jobs: list[JobRecord]) -> None:
+    listed = ", ".join(job.job for job in jobs)
+    out(f"{record.name} ({record.campaign[:8]}): {record.scheduler} job {listed}")
+    tell(f"`mpigraft status {record.campaign[:8]}` follows it")

@@ -1,0 +1,219 @@
+"""Campaigns as jobs: what is handed to a scheduler, and how far its jobs are.
+
+The campaign is planned by the first of its jobs to start, on a compute node: a login node is
+another machine. What all jobs must agree on before (rounds, seed, name) is settled here.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mpigraft import campaign, schedulers
+from mpigraft.errors import UsageError
+from mpigraft.jsonout import canonical
+from mpigraft.model import (
+    AllocationRecord,
+    Finding,
+    JobRecord,
+    JobState,
+    JobStatus,
+    JobWish,
+    LaunchRecord,
+    LaunchState,
+    Level,
+    Share,
+    SubmissionRecord,
+)
+from mpigraft.run import run
+from mpigraft.store import Store
+from mpigraft.wish import Wish
+
+SCONTROL_LIMIT_S = 10.0
+SLINGSHOT = re.compile(r"^SwitchType\s*=\s*switch/hpe_slingshot\s*$", re.MULTILINE)
+TIME = re.compile(r"(?:(\d{1,4})d)?(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,8})s)?")
+CLOCK = re.compile(r"(?:(\d{1,4})-)?(\d{1,5}):(\d{1,2}):(\d{1,2})")
+LEAST_S = 60  # Slurm counts in minutes
+WAITING = (JobState.PENDING, JobState.RUNNING)
+UNKNOWN = JobStatus(JobState.GONE)
+
+
+def seconds(text: str) -> int:
+    """`90` (minutes), `90m`, `1h30m`, `1:30:00`, `2-00:00:00` -> seconds. Raises UsageError.
+
+    `1:30` is refused: sbatch reads minutes and seconds, people mean hours.
+    """
+    found = 0
+    if text.isdecimal() and text.isascii() and len(text) < 8:
+        found = int(text) * 60
+    elif match := CLOCK.fullmatch(text) or TIME.fullmatch(text):
+        days, hours, minutes, rest = (int(part or 0) for part in match.groups())
+        found = ((days * 24 + hours) * 60 + minutes) * 60 + rest
+    if found < LEAST_S:
+        raise UsageError(
+            f"--time {text!r} is no time of a minute or more", mend="say 30m, 1h30m or 1:30:00"
+        )
+    return found
+
+
+# ------------------------------------------------------------------ handing in
+
+
+def planned(wish: Wish, nodes: int, limit_s: int, jobs: int, scheduler: str) -> SubmissionRecord:
+    """A submission of `jobs` jobs. Raises UsageError for a wish that no allocation of that many
+    nodes can meet."""
+    whole = campaign.completed(wish)
+    if not 1 <= jobs <= whole.rounds:
+        raise UsageError(
+            f"{jobs} allocations for {whole.rounds} rounds",
+            why="each allocation measures whole rounds",
+            mend=f"1 to {whole.rounds}, or more --rounds",
+        )
+    for layout in whole.layout:
+        head = layout.partition("x")[0]
+        if head.isdecimal() and int(head) > nodes:
+            raise UsageError(
+                f"layout {layout} asks for {head} nodes, the job has {nodes}",
+                mend=f"--nodes {head}",
+            )
+    return SubmissionRecord(
+        campaign=str(uuid.uuid4()),
+        name=whole.name,
+        created=campaign.now(),
+        scheduler=scheduler,
+        wish=canonical(whole),
+        nodes=nodes,
+        limit_s=limit_s,
+        shares=jobs,
+    )
+
+
+def network(scheduler: str, nodes: int) -> str:
+    """What a job must ask for on Slingshot: Slurm gives a step on one node no VNI unless asked,
+    and each step another, so that what an mpirun starts beside it could not be reached.
+    Source: srun(1), --network; LUMI's notes on Open MPI; CXI-04 of the known issues."""
+    if scheduler != "slurm":
+        return ""
+    said = run(["scontrol", "show", "config"], limit_s=SCONTROL_LIMIT_S)
+    if not SLINGSHOT.search(said.text()):
+        return ""
+    return "single_node_vni" if nodes == 1 else "single_node_vni,job_vni"
+
+
+def job(
+    record: SubmissionRecord, share: int, mpigraft: Sequence[str], store: Path, base: JobWish
+) -> JobWish:
+    """The job of one share: `base`, which has what all of them say, with its own command."""
+    place = store.absolute()
+    part = str(Share(share, record.shares))
+    return replace(
+        base,
+        name="mpigraft-" + re.sub(r"[^A-Za-z0-9_.-]", "_", record.name)[:40],
+        nodes=record.nodes,
+        limit_s=record.limit_s,
+        output=str(place / "logs" / f"{record.campaign[:8]}-{share}"),
+        command=(*mpigraft, "--store", str(place), "bench", "--resume", record.campaign,
+                 "--share", part),
+    )  # fmt: skip
+
+
+def submit(store: Store, record: SubmissionRecord, jobs: dict[int, str]) -> list[JobRecord]:
+    """Hand in the scripts of `jobs` by share. The submission is in the store before the first
+    job can start, each job as soon as it has an id. Raises LaunchFailed or MissingError; jobs
+    that were handed in until then stay and are known."""
+    store.logs()
+    handed = []
+    with store.writer() as writer:
+        if all(known.campaign != record.campaign for known in store.submissions()):
+            writer.add_submission(record)
+        for share, script in jobs.items():
+            identity = schedulers.submit(record.scheduler, script)
+            one = JobRecord(record.campaign, share, identity, campaign.now(), script)
+            writer.add_job(one)
+            handed.append(one)
+    return handed
+
+
+# ------------------------------------------------------------------ how far it is
+
+
+@dataclass(frozen=True, slots=True)
+class ShareStatus:
+    """One share: its last job, and what all its jobs have measured."""
+
+    share: int
+    job: str  # empty: none was handed in
+    status: JobStatus
+    nodes: str  # of the last allocation; empty: none has started
+    launches: int  # made until now
+    left: int  # launches that the last allocation has not made; 0 before one has started
+    left_s: float | None  # at its pace; None: it has none yet, or does not run
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A submission and its shares, in order."""
+
+    record: SubmissionRecord
+    planned: bool
+    shares: tuple[ShareStatus, ...]
+    findings: tuple[tuple[Finding, int], ...]  # what went wrong, most often first, and how often
+
+    @property
+    def open(self) -> tuple[int, ...]:
+        """Shares that are not done and that no job is at or waits for."""
+        return tuple(s.share for s in self.shares if not s.done and s.status.state not in WAITING)
+
+
+def status(store: Store, record: SubmissionRecord, states: Mapping[str, JobStatus]) -> Status:
+    """How a submission stands; `states` is what the scheduler says of its jobs. Raises
+    MissingError when what the jobs agreed on cannot be read."""
+    allocations = store.allocations(record.campaign)
+    launches = store.launches(record.campaign)
+    last = {one.share: one.job for one in store.jobs(record.campaign)}
+    rows = []
+    for number in range(1, record.shares + 1):
+        share = Share(number, record.shares)
+        on = [a for a in allocations if a.share == str(share)]
+        job = last.get(number, "")
+        rows.append(_share(share, job, states.get(job, UNKNOWN), on, launches))
+    trouble = Counter(
+        finding
+        for one in store.evidence(record.campaign, every=True)
+        if not one.evidence.ok
+        for finding in one.evidence.findings
+    )
+    trouble.update(f for x in launches if x.state is not LaunchState.OK for f in x.findings)
+    errors = [(f, n) for f, n in trouble.most_common() if f.level is Level.ERROR]
+    return Status(record, store.settled(record.campaign) is not None, tuple(rows), tuple(errors))
+
+
+def _share(
+    share: Share,
+    job: str,
+    status: JobStatus,
+    allocations: Sequence[AllocationRecord],
+    launches: Iterable[LaunchRecord],
+) -> ShareStatus:
+    mine = [x for x in launches if share.has(x.round)]
+    now = allocations[-1] if allocations else None
+    made = [x for x in mine if now and x.allocation == now.id]
+    done = any(a.ended for a in allocations)
+    left = max(0, now.steps - len(made)) if now and not done else 0
+    runs = now is not None and status.state is JobState.RUNNING and now.job == job
+    pace_s = sum(x.wall_s for x in made) / len(made) if made and runs else None
+    return ShareStatus(
+        share=share.number,
+        job=job,
+        status=status,
+        nodes=now.nodes if now else "",
+        launches=len(mine),
+        left=left,
+        left_s=None if pace_s is None else pace_s * left,
+        done=done,
+    )
