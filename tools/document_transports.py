@@ -93,8 +93,11 @@ def section(row: Row) -> str:
         lines.append("A variant: only for who asks for it by name.")
     if row.historic:
         lines.append("Historic: the machines that it is for are gone.")
+    if row.modules:
+        lines.append(f"Modules: `{','.join(row.modules)}`.")
     settings = [f"{name}={value}" for name, value in (*row.launcher, *row.env)]
-    lines += ["", "```", *settings, "```", "", *proofs(row)]
+    lines += ["", "```", *settings, "```"] if settings else []
+    lines += ["", *proofs(row)]
     if row.issues:
         lines += ["", f"Known issues: {', '.join(row.issues)}."]
     lines += ["", f"Sources: {'; '.join(row.sources)}."]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpigraft import prove
-from mpigraft.knowledge.loader import Facts, resolve
+from mpigraft.errors import MissingError
+from mpigraft.knowledge.loader import Facts, meant, transport
 from mpigraft.model import (
     Abi,
     Configuration,
@@ -60,6 +61,17 @@ RAN = {
     "not-lnx-is-tcp": ("ofi-tcp",),
     "not-lnx-old-name-unforced": ("ob1-sm",),
     "not-ofi-local": ("shm-ofi-tcp",),
+    "not-ucx-local": ("shm-ucx",),
+}
+# Transports that nothing tells from the recorded one on one node: UCX's shared memory is the same
+# whatever is between nodes, and vader does not say that it copies once.
+UCX_NETWORKS = tuple(f"shm-ucx-{name}" for name in ("rc", "dc", "cuda", "rocm", "tcp"))
+ALIKE = {
+    ("openmpi", "ucx"): UCX_NETWORKS,
+    ("openmpi@5.0.11", "ofi-tcp-loopback"): ("ofi-tcp-rxm",),
+    ("openmpi@4.1.4", "ofi-tcp"): ("ofi-tcp-rxm",),  # libfabric 1.17 has tcp under ofi_rxm only
+    ("openmpi@4.1.4", "ob1-sm"): ("ob1-sm-xpmem", "ob1-sm-cma", "ob1-sm-knem"),
+    ("openmpi@4.1.8", "ob1-sm"): ("ob1-sm-xpmem", "ob1-sm-cma", "ob1-sm-knem"),
 }
 
 
@@ -94,8 +106,11 @@ def install(identity: str, **changes: object) -> MpiInstall:
 
 
 def configuration(identity: str, name: str, facts: Facts = HERE) -> Configuration:
+    """Of the row that is meant, whether or not it could run: lines of a log are held against the
+    rows of hardware too."""
     mpi = install(identity)
-    return Configuration("key", f"{identity}/{name}", mpi, resolve(name, mpi, facts))
+    row = transport(meant(name, mpi, facts), facts)
+    return Configuration("key", f"{identity}/{name}", mpi, row)
 
 
 def with_transport(asked: Configuration, **changes: object) -> Configuration:
@@ -150,10 +165,13 @@ def recorded(name: str) -> Recorded:
     assert code
     assert count
     version, _, what = name.partition("--")
+    identity = "@".join(version.rsplit("-", 1))
+    ran = RAN.get(what, (what,) if int(code[1]) == 0 and not what.startswith("not-") else ())
+    alike = [ALIKE.get((known, what), ()) for known in (identity, identity.partition("@")[0])]
     return Recorded(
         name=name,
-        identity="@".join(version.rsplit("-", 1)),
-        asked=RAN.get(what, (what,) if int(code[1]) == 0 and not what.startswith("not-") else ()),
+        identity=identity,
+        asked=(*ran, *alike[0], *alike[1]),
         completed=Completed(("mpirun",), int(code[1]), out.encode(), err.encode(), 1.0),
         ranks=records(int(count[1])) if int(count[1]) else (),
     )
@@ -170,9 +188,12 @@ def facts_of(log: Recorded) -> Facts:
 
 
 def unknown(log: Recorded, name: str) -> bool:
-    """Whether no row could be asked for: there is no Slingshot here, and 4.1 knows no LNX."""
-    old = log.identity.startswith("openmpi@4")
-    return name.endswith("cxi") or (old and name in ("ofi-lnx", "ofi-shm"))
+    """Whether no row is meant: 4.1 knows no LNX, and the version of these UCX is not known."""
+    try:
+        meant(name, install(log.identity), facts_of(log))
+    except MissingError:
+        return True
+    return False
 
 
 def judged(log: Recorded, asked: str, layout: Layout = LAYOUT) -> Evidence:

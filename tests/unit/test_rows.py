@@ -16,11 +16,9 @@ from mpigraft.knowledge import loader
 from mpigraft.knowledge.loader import (
     read_issues,
 )
-from mpigraft.knowledge.rows import FLAGS, When, read_rows, read_tells
+from mpigraft.knowledge.rows import FLAGS, Row, When, read_rows, read_tells
 from mpigraft.knowledge.table import Range, document, version
-from mpigraft.model import (
-    Kind,
-)
+from mpigraft.model import Family, Kind
 
 # ------------------------------------------------------------------ what is refused
 
@@ -58,6 +56,15 @@ def refusal(change: Callable[[dict[str, Any]], object], index: int = 0) -> str:
         ("when", {"cxi": "yes"}, "when, key cxi: 'yes' is not bool"),
         ("when", {"cix": True}, "when, key cix: nobody knows this key"),
         ("needs", {"components": ["pml"]}, "needs, key components: 'pml' is not framework:name"),
+        ("needs", {"fabric": "gemini"}, "needs, key fabric: 'gemini' is none of cxi, verbs"),
+        ("needs", {"gpu": "cuda"}, "needs, key gpu: 'cuda' is none of nvidia, amd"),
+        ("needs", {"copy": "dma"}, "needs, key copy: 'dma' is none of xpmem"),
+        ("needs", {"cxi": True}, "needs, key cxi: nobody knows this key"),
+        ("when", {"ucx": "1.19"}, "when, key ucx: '1.19' is not >=VERSION"),
+        ("variant", "yes", "key variant: 'yes' is not bool"),
+        ("each", {"a": "b"}, "key each: {'a': 'b'} is not list"),
+        ("each", [{"a": 1}], "each 1, key a: 1 is not str"),
+        ("modules", "cray-mpich", "key modules: 'cray-mpich' is not list"),
         ("env", {"X": "{nic}"}, "key env.X: no fact is called 'nic'"),
         ("env", {"X": 1}, "key env.X: 1 is not text"),
         ("env", {"a b": "1"}, "key env.a b: not a name of the environment"),
@@ -89,6 +96,53 @@ def test_a_wrong_row_is_one_error_that_names_row_and_key(key: str, value: Any, s
 @pytest.mark.parametrize("key", ["id", "name", "family", "sources"])
 def test_a_missing_key_is_named(key: str) -> None:
     assert f"key {key}: missing" in refusal(lambda row: row.pop(key))
+
+
+def several(change: Callable[[dict[str, Any]], object]) -> tuple[Row, ...]:
+    """The rows when the first stands for two."""
+    transports, families = files()
+    first = transports["transport"][0]
+    first |= {"id": "both-<one>", "name": "<one>", "each": [{"one": "a"}, {"one": "b"}]}
+    change(first)
+    return read_rows(transports, read_tells(families))
+
+
+def test_a_row_may_stand_for_several() -> None:
+    def change(row: dict[str, Any]) -> None:
+        row["env"] = {"OMPI_MCA_pml": "ob1", "SET_<x>": "kept", "TO": "<one>,<one>"}
+        row["sources"] = ["<one>"]
+
+    with pytest.raises(UsageError, match="not a name of the environment"):
+        several(change)  # names are not filled: a table's keys are read by programs
+    found = several(lambda row: row.__setitem__("env", {"TO": "<one>,<one>"}))[:2]
+    assert [(row.id, row.name, row.env) for row in found] == [
+        ("both-a", "a", (("TO", "a,a"),)),
+        ("both-b", "b", (("TO", "b,b"),)),
+    ]
+
+
+def test_a_place_without_a_word_is_refused() -> None:
+    with pytest.raises(UsageError, match="key each: no word is given for <two>"):
+        several(lambda row: row.__setitem__("broken", "<two>"))
+    with pytest.raises(UsageError, match="two rows are called same"):
+        several(lambda row: row.__setitem__("id", "same"))
+
+
+def test_groups_of_a_pattern_are_no_places() -> None:
+    def change(row: dict[str, Any]) -> None:
+        row["signs"][0]["expect"] = "ob1(?P<mine>)"
+
+    assert len(several(change)) > 2
+
+
+def test_a_family_may_tell_what_another_tells() -> None:
+    tells = read_tells(document("families.toml"))
+    assert tells[Family.MVAPICH] == tells[Family.MPICH]
+    own = tells[Family.CRAY_MPICH]
+    assert own["locality"] == tells[Family.MPICH]["locality"]
+    assert own["provider"] != tells[Family.MPICH]["provider"]
+    with pytest.raises(UsageError, match="no family intel stands before it"):
+        read_tells({"mpich": {"like": "intel"}})
 
 
 def test_messages_may_not_be_untold() -> None:
@@ -189,26 +243,26 @@ WHENS = st.builds(
     When,
     mpi=st.one_of(st.none(), ranges()),
     libfabric=st.one_of(st.none(), ranges()),
+    ucx=st.one_of(st.none(), ranges()),
     flags=st.dictionaries(st.sampled_from(FLAGS), st.booleans()).map(lambda d: tuple(d.items())),
 )
 
 
-def meant(
-    when: When, mpi: tuple[int, ...], libfabric: tuple[int, ...], flags: dict[str, bool]
-) -> bool:
-    return (
-        (when.mpi is None or mpi in when.mpi)
-        and (when.libfabric is None or libfabric in when.libfabric)
-        and all(flags[name] is wanted for name, wanted in when.flags)
-    )
+def meant(when: When, versions: tuple[tuple[int, ...], ...], flags: dict[str, bool]) -> bool:
+    return all(
+        span is None or found in span
+        for span, found in zip((when.mpi, when.libfabric, when.ucx), versions, strict=True)
+    ) and all(flags[name] is wanted for name, wanted in when.flags)
 
 
-@given(WHENS, WHENS, VERSIONS, VERSIONS, st.tuples(*[st.booleans()] * len(FLAGS)))
+@given(
+    WHENS, WHENS, st.tuples(VERSIONS, VERSIONS, VERSIONS), st.tuples(*[st.booleans()] * len(FLAGS))
+)
 def test_rows_that_do_not_overlap_are_never_both_meant(
-    one: When, two: When, mpi: tuple[int, ...], libfabric: tuple[int, ...], on: tuple[bool, ...]
+    one: When, two: When, versions: tuple[tuple[int, ...], ...], on: tuple[bool, ...]
 ) -> None:
     flags = dict(zip(FLAGS, on, strict=True))
-    if meant(one, mpi, libfabric, flags) and meant(two, mpi, libfabric, flags):
+    if meant(one, versions, flags) and meant(two, versions, flags):
         assert one.overlaps(two)
         assert two.overlaps(one)
 
@@ -229,7 +283,7 @@ TELLS = read_tells(document("families.toml"))
 def test_any_two_rows_for_one_wish_are_an_error(when: When) -> None:
     """Whatever a row asks for, a second one of its name that asks for the same is refused."""
     table: dict[str, Any] = {}
-    for key, span in (("mpi", when.mpi), ("libfabric", when.libfabric)):
+    for key, span in (("mpi", when.mpi), ("libfabric", when.libfabric), ("ucx", when.ucx)):
         if span is not None and (span.low or span.high):
             table[key] = str(span)
     table |= dict(when.flags)

@@ -7,6 +7,7 @@ one row answers a wish; none, or a need that is not met, is an error that says w
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -76,6 +77,7 @@ class Facts:
             # by name and not by driver, as Open MPI's own list of UCX devices does it
             "mellanox": any(name.startswith("mlx") for name in self.infiniband),
             "loopback": self.interface == LOOPBACK,
+            "xpmem": dict(self.copies).get("xpmem", "not looked for") == "",
         }
 
     @property
@@ -164,7 +166,7 @@ def offers(mpi: MpiInstall, facts: Facts) -> tuple[TransportOffer, ...]:
 
 def _offer(name: str, mpi: MpiInstall, facts: Facts) -> TransportOffer:
     try:
-        row = _row_for(name, mpi, facts)
+        row = meant(name, mpi, facts)
     except MissingError as error:
         return TransportOffer(name, "", usable=False, reason=error.seen)
     unmet = _unmet(row, mpi, facts) or _unknown(row, mpi) or row.broken
@@ -183,7 +185,7 @@ def resolve(name: str, mpi: MpiInstall, facts: Facts) -> Transport:
             f"{mpi.family} has no transport {name!r}",
             mend=f"its transports are {', '.join(names(mpi.family)) or 'not known'}",
         )
-    row = _row_for(name, mpi, facts)
+    row = meant(name, mpi, facts)
     if unmet := _unmet(row, mpi, facts):
         raise MissingError(f"{mpi.id} cannot use {name} here: {unmet}")
     return transport(row, facts)
@@ -210,8 +212,9 @@ def transport(row: Row, facts: Facts) -> Transport:
     )
 
 
-def _row_for(name: str, mpi: MpiInstall, facts: Facts) -> Row:
-    """The row that is meant. Two cannot be: read_rows refuses rows that overlap."""
+def meant(name: str, mpi: MpiInstall, facts: Facts) -> Row:
+    """The row that is meant, whatever it needs. Two cannot be: read_rows refuses rows that
+    overlap. Raises MissingError where none is."""
     candidates = [row for row in rows() if (row.family, row.name) == (mpi.family, name)]
     for row in candidates:
         if not _excluded(row.when, mpi, facts):
@@ -249,22 +252,28 @@ def _unmet(row: Row, mpi: MpiInstall, facts: Facts) -> str:
         if have and name not in have:
             return f"it has no {framework} component {name}"
     if row.needs.netmod and mpi.device and row.needs.netmod not in re.split("[:,]", mpi.device):
-        return f"its device is {mpi.device}, without {row.needs.netmod}"
+        load = f"; load {','.join(row.modules)} (--modules)" if row.modules else ""
+        return f"its device is {mpi.device}, without {row.needs.netmod}{load}"
     if (fabric := row.needs.fabric) and not facts.fabrics[fabric]:
         return NIC[fabric]
     if row.needs.gpu and row.needs.gpu not in facts.gpus:
         return f"no {row.needs.gpu} GPU is here"
     if why := dict(facts.copies).get(row.needs.copy, ""):
         return why
-    have = mpi.libfabric.offers if mpi.libfabric else ()
-    for provider in row.needs.providers:
-        if have and not any(o.partition(";")[0] == provider for o in have):
+    have = _layers(mpi.libfabric.offers if mpi.libfabric else ())
+    for provider in _layers(row.needs.providers):
+        if have and provider not in have:
             return f"its libfabric has no provider {provider}"
     have = mpi.ucx.offers if mpi.ucx else ()
     for transport in row.needs.tls:
         if have and not any(o.startswith(transport) for o in have):
             return f"its UCX has no transport {transport}"
     return ""
+
+
+def _layers(providers: Iterable[str]) -> tuple[str, ...]:
+    """Providers one by one: verbs;ofi_rxm is two."""
+    return tuple(dict.fromkeys(layer for name in providers for layer in name.split(";")))
 
 
 def _unknown(row: Row, mpi: MpiInstall) -> str:

@@ -13,7 +13,7 @@ from mpigraft.knowledge.table import Document, Range, Table, version_range
 from mpigraft.model import Family, Kind, Peer, Sign
 
 FACTS = ("interface", "lnx_cxi_links")  # what templates may name
-FLAGS = ("cxi", "mellanox", "loopback")  # what `when` may ask of the machine
+FLAGS = ("cxi", "mellanox", "loopback", "xpmem")  # what `when` may ask of the machine
 WIRES = ("bytes", "none")
 FABRICS = ("cxi", "verbs", "mellanox", "efa", "omnipath")  # of which `needs` may want a device
 GPUS = ("nvidia", "amd")
@@ -96,6 +96,7 @@ class Row:
     broken: str
     variant: bool  # another way to have a row's lanes, for who asks for it by name
     historic: bool  # of machines that are gone
+    modules: tuple[str, ...]  # to load, and with a minus to unload, for an MPI that these choose
     issues: tuple[str, ...]
     sources: tuple[str, ...]
 
@@ -110,8 +111,13 @@ def read_tells(families: Document, file: str = "families.toml") -> Tells:
     for family, table in families.items():
         if family not in set(Family):
             raise UsageError(f"{file}: {family} is no family")
-        rows = Table(f"{file}, {family}", table).table("tells")
-        found[Family(family)] = {name: _tell(rows, name) for name in rows.data}
+        whole = Table(f"{file}, {family}", table)
+        rows, like = whole.table("tells"), whole.text("like", "")
+        whole.done()
+        if like and like not in found:
+            raise whole.wrong("like", f"no family {like} stands before it")
+        inherited = found[Family(like)] if like else {}
+        found[Family(family)] = inherited | {name: _tell(rows, name) for name in rows.data}
     return found
 
 
@@ -212,6 +218,7 @@ def _row(table: Table, groups: Groups, tells: Tells) -> Row:
         broken=table.text("broken", ""),
         variant=bool(table.flag("variant")),
         historic=bool(table.flag("historic")),
+        modules=table.texts("modules", []),
         issues=table.texts("issues", []),
         sources=table.texts("sources"),
     )
@@ -314,7 +321,7 @@ def _templates(table: Table, key: str) -> tuple[tuple[str, str], ...]:
 def _provable(table: Table, row: Row) -> None:
     """Refuse a row that could not be proven: each kind and peer class that it serves, self left
     out, needs a sign that names the lane, unless the row says that this kind is never told."""
-    if not row.env:
+    if not row.env and not row.modules:
         raise table.wrong("env", "nothing is forced, so another transport could run instead")
     for kind, peer in product(Kind, (p for p in row.peers if p is not Peer.SELF)):
         named = [s for s in row.signs if (s.kind, s.peer) == (kind, peer) and s.proves and s.lane]
