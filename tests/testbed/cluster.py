@@ -22,7 +22,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +176,10 @@ class Cluster:
         timeout: float | None = 120.0,
         check: bool = False,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command in a node to its end, or to `timeout` seconds: TimeoutExpired."""
+        """Run a command in a node to its end, or to `timeout` seconds: TimeoutExpired.
+
+        `check`: a code other than 0 is an AssertionError that has all it said.
+        """
         with self.popen(
             node, argv, env=env, cwd=cwd, text=True, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -187,8 +191,12 @@ class Cluster:
                 raise
         words = [*map(str, argv)]
         if check and process.returncode:
-            raise subprocess.CalledProcessError(process.returncode, words, out, err)
+            raise AssertionError(f"{words} in {node}: {process.returncode}\n{out}\n{err}")
         return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def said(self, node: str, *argv: str | Path, stdin: str = "") -> str:
+        """What a command prints that is to succeed."""
+        return self.run(node, argv, stdin=stdin, check=True).stdout
 
     def kill(self, node: str, *, told: bool = False) -> None:
         """End a node as a power cut does: nobody hears of it. `told`: its processes end, and
@@ -211,6 +219,15 @@ class Cluster:
                 self.keeper.stdin.close()
         self.keeper.wait(STOP_S)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def until(true: Callable[[], object], what: str, *, patience_s: float = 60.0) -> None:
+    """Wait for what is bound to come; the limit is for what never does."""
+    deadline = time.monotonic() + patience_s
+    while not true():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"never came: {what}")
+        time.sleep(0.02)
 
 
 class Service:

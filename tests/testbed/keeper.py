@@ -180,7 +180,8 @@ class Keeper:
             self._lay_out(name)
             cpuset = None
             if allowed:
-                cpuset = Cpuset(f"mpigraft-{self.number}-{name}", allowed[index % len(allowed)])
+                own = f"mpigraft-{self.number}-{os.getpid()}-{name}"
+                cpuset = Cpuset(own, allowed[index % len(allowed)])
                 self.cpusets.append(cpuset)
             node = self.nodes[name] = Node(name, address, self.shape, cpuset)
             self.switch.plug(name, node.pid, "e0")
@@ -239,8 +240,7 @@ class Keeper:
             self.switch.close()
         for cpuset in self.cpusets:
             cpuset.remove()
-        for inside in self.folder.iterdir():
-            shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
+        shutil.rmtree(self.folder)
 
 
 @contextlib.contextmanager

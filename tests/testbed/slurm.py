@@ -16,10 +16,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from mpigraft.run import Completed, run
-from tests.testbed.cluster import HOST, PACKAGE, SYSTEM_PATH, Cluster, Service
+from tests.testbed.cluster import HOST, PACKAGE, SYSTEM_PATH, Cluster, Service, until
 
 NEEDED = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munged": "munge", "srun": "slurm-client"}
-PATIENCE_S = 60.0
 CONTROLLER_PORTS = 6900  # and the cluster's number
 CONFIGURATION = """\
 ClusterName=testbed
@@ -134,7 +133,7 @@ class Slurm:
                    "seed-file": self.folder / "munge.seed"}  # fmt: skip
         words = [f"--{name}={value}" for name, value in options.items()]
         self._start(HOST, "munged", "--foreground", *words)
-        self._until((self.folder / "munge.socket").exists, "munged has no socket")
+        self._until((self.folder / "munge.socket").exists, "munged's socket")
 
     def start_node(self, node: str) -> None:
         """Start the daemon of a node, at first or again."""
@@ -169,14 +168,13 @@ class Slurm:
     def idle(self, nodes: Sequence[str] = ()) -> None:
         """Wait until these nodes, or all, are idle."""
         wanted = nodes or self.cluster.nodes
-        self._until(lambda: all(self.states().get(n) == "idle" for n in wanted), "nodes not idle")
+        self._until(lambda: all(self.states().get(n) == "idle" for n in wanted), "idle nodes")
 
-    def _until(self, true: Callable[[], bool], otherwise: str) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not true():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{otherwise}: {self.states()}\n{self.logs()}")
-            time.sleep(0.05)
+    def _until(self, true: Callable[[], bool], what: str) -> None:
+        try:
+            until(true, what)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}: {self.states()}\n{self.logs()}") from None
 
     def jobs_ended(self) -> str:
         """What the controller noted of jobs that ended, a line each."""
