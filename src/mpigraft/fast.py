@@ -287,12 +287,24 @@ class World:
                 for path, disk, inode in shared["libraries"]
                 if self.name.fullmatch(path.removesuffix(" (deleted)").rpartition("/")[2])
             }
-            path, *number = self.libmpi
-            right = [*found] == [(*number,)] if number[1] else [*found.values()] == [path]
+            right = self._right(found)
             whole = type(line["rank"]) is int and isinstance(shared["host"], str)
-            return right and whole and bool(shared["size"] == self.ranks)
+            if not (whole and shared["size"] == self.ranks):
+                return False
+            return right or (None if self.nodes > 1 else False)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             return None
+
+    def _right(self, found: dict[tuple[int, int], str]) -> bool:
+        """Whether the MPI libraries of a rank are the one that was asked for. A file server's disk
+        has another number on each node; what other nodes have on disks of their own, the full
+        judgement decides."""
+        path, device, inode = self.libmpi
+        if not inode:
+            return [*found.values()] == [path]
+        if self.nodes > 1:
+            return [number for _, number in found] == [inode]
+        return [*found] == [(device, inode)]
 
     def remove(self) -> None:
         """Remove the records and their folder."""

@@ -34,6 +34,7 @@ class Common:
 
     size: int
     host: str
+    boot: str
     library_version: str
     libraries: tuple[tuple[str, int, int], ...]  # path, which of the rank's disks, inode
     numa: tuple[tuple[int, frozenset[int]], ...]  # CPUs of each NUMA node
@@ -153,6 +154,7 @@ def _common(value: Mapping[str, Any]) -> Common:
     found = Common(
         size=_whole(value["size"]),
         host=_text(value["host"]),
+        boot=_text(value["boot"]),
         library_version=_text(value["library_version"]),
         libraries=tuple(
             (_text(path), _whole(disk), _whole(inode)) for path, disk, inode in value["libraries"]
@@ -180,6 +182,7 @@ def _record(value: Mapping[str, Any], common: Common) -> RankRecord:
         numa=tuple(sorted(node for node, own in common.numa if not own.isdisjoint(cores))),
         gpus=_texts(value.get("gpus", [])),
         devices=_texts(value.get("devices", [])),
+        boot=common.boot,
     )
     if record.rank < 0:
         raise ValueError(f"rank {record.rank} of {record.size}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from mpigraft import bindings, grafts
 from mpigraft.model import (
@@ -32,9 +34,11 @@ def check_witness(
     layout: Layout,
     ranks: Sequence[RankRecord],
     placement: Placement = NOWHERE,
+    hosts: Sequence[str] = (),
 ) -> tuple[Finding, ...]:
     """What is wrong with the world that ran: records, size, hosts, libmpi, CPUs and GPUs, which
-    are held against `placement` where it is known."""
+    are held against `placement` where it is known. `hosts` are those of the allocation: they name
+    the nodes of which no record came."""
     good = [rank for rank in ranks if rank.rank != UNREAD]
     found = [
         _error("witness-unreadable", f"{r.host}: {r.library_version}")
@@ -51,7 +55,7 @@ def check_witness(
             )
         )
         return tuple(found)
-    found += _world(layout, good) or _hosts(layout, good)
+    found += _unshared(layout, good, hosts) or _world(layout, good) or _hosts(layout, good)
     found += _library(configuration, good)
     found += bindings.check(layout, placement, good)
     return tuple(found)
@@ -59,6 +63,30 @@ def check_witness(
 
 def _error(code: str, seen: str, *, why: str = "", mend: str = "") -> Finding:
     return Finding(Level.ERROR, code, seen, why, mend)
+
+
+def _unshared(layout: Layout, ranks: Sequence[RankRecord], hosts: Sequence[str]) -> list[Finding]:
+    """Whole nodes that left no record, where those that did belong to the world asked for."""
+    told = Counter(rank.host for rank in ranks)
+    numbers = {rank.rank for rank in ranks}
+    if len(told) >= layout.nodes or {rank.size for rank in ranks} != {layout.ranks}:
+        return []
+    if {*told.values()} != {layout.ranks_per_node} or len(numbers) != len(ranks):
+        return []
+    short = {host.partition(".")[0] for host in told}
+    silent = [host for host in hosts[: layout.nodes] if host.partition(".")[0] not in short]
+    if len(silent) != layout.nodes - len(told):  # called by addresses, or by other names
+        silent = []
+    who = ", ".join(silent) or f"{layout.nodes - len(told)} of {layout.nodes} nodes"
+    return [
+        _error(
+            "witness-unshared",
+            f"the ranks on {who} left no record; those on {', '.join(sorted(told))} did",
+            why="the folder of the records is not the same one on all nodes, or is full there",
+            mend="set MPIGRAFT_HOME to a folder that every node sees under one path: in a home or "
+            "on a scratch file system, and not in /tmp",
+        )
+    ]
 
 
 def _world(layout: Layout, ranks: Sequence[RankRecord]) -> list[Finding]:
@@ -123,13 +151,17 @@ def _library(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[
     due, mapped = due_library(configuration), libmpis(ranks)
     if isinstance(due, MappedLibrary) and not due.inode:  # each rank has a mount of its own
         mapped = tuple({lib.path: lib for lib in mapped}.values())
-    if len(mapped) > 1:
-        paths = ", ".join(sorted(lib.path for lib in mapped))
+    elif len(mapped) > 1:
+        mapped = _of_one_kernel(configuration, ranks) or mapped
+    versions = {rank.library_version for rank in ranks}
+    if len(mapped) > 1 or len(versions) > 1:
+        paths = ", ".join(sorted({lib.path for lib in mapped}))
+        paths += f" in {len(versions)} versions" if len(versions) > 1 else ""
         why = "two MPI libraries in one job corrupt each other or split the world"
         return [_error("libmpi-several", f"several MPI libraries are mapped: {paths}", why=why)]
     if isinstance(due, str):
         return [_error("libmpi-unknown", f"{mapped[0].path} ran; {due}")]
-    if not _is(due, mapped[0]):
+    if not _is(due, mapped[0]) and not _may_be(configuration, due, mapped[0], ranks):
         return [
             _error(
                 "libmpi-other",
@@ -139,6 +171,45 @@ def _library(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[
             )
         ]
     return []
+
+
+def _of_one_kernel(
+    configuration: Configuration, ranks: Sequence[RankRecord]
+) -> tuple[MappedLibrary, ...]:
+    """The MPI libraries of the ranks under one kernel, this one if any, if those of the others are
+    files that can be the same: a file server's disk has another device number on each node, and
+    what is installed on each node's own disk another inode. Empty: they cannot."""
+    boots = sorted({rank.boot for rank in ranks}, key=lambda boot: (boot != _boot(), boot))
+    first, *others = (libmpis(r for r in ranks if r.boot == boot) for boot in boots)
+    if len(first) != 1 or not all(len(other) == 1 for other in others):
+        return ()
+    host = configuration.graft is None  # in a guest, one path may be two files
+    same = all(
+        other.inode == first[0].inode or (host and other.path == first[0].path)
+        for (other,) in others
+    )
+    return first if same else ()
+
+
+def _may_be(
+    configuration: Configuration,
+    due: MappedLibrary,
+    mapped: MappedLibrary,
+    ranks: Sequence[RankRecord],
+) -> bool:
+    """Whether a library of other nodes, with not one rank on this, can be the one that was due."""
+    if any(rank.boot in ("", _boot()) for rank in ranks):
+        return False
+    path = os.path.realpath(due.path)
+    return due.inode == mapped.inode or (configuration.graft is None and path == mapped.path)
+
+
+def _boot() -> str:
+    """The boot id of this kernel; empty: not known."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
 
 
 def due_library(configuration: Configuration) -> MappedLibrary | str:

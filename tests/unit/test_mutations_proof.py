@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from mpigraft import lanes, measure, prove, witness
+from mpigraft import lanes, measure, prove, records, witness
 from tests.unit import (
     mutator,
     test_lanes,
@@ -16,6 +16,7 @@ from tests.unit import (
     test_prove,
     test_prove_parts,
     test_prove_recorded,
+    test_records,
     test_witness,
 )
 from tests.unit.mutator import checks, mutants, survivors
@@ -32,8 +33,11 @@ LANES = (
     "look", "named", "hear", "_all_seen", "_missing", "_with_wire",
 )  # fmt: skip
 WITNESS = (
-    "UNREAD", "read_witness", "_record", "_whole", "_text", "check_witness", "_world",
-    "_hosts", "libmpis", "_library", "_binding",
+    "check_witness", "_world", "_hosts", "libmpis", "_library", "_binding",
+)  # fmt: skip
+RECORDS = (
+    "UNREAD", "read_witness", "_told_apart", "_mark", "_of_node", "_objects", "_noting",
+    "_common", "_record", "cpus", "_whole", "_text", "_texts",
 )  # fmt: skip
 MEASURE = ("TIMED_OUT", "outcome", "_errors", "_ending", "_missing", "_finding")
 
@@ -46,9 +50,10 @@ PROOFS = (test_prove, test_prove_parts, test_prove_recorded, test_witness)
         (prove, PROOFS, PROVE),
         (lanes, (test_lanes, *PROOFS), LANES),
         (witness, (test_witness, *PROOFS), WITNESS),
+        (records, (test_records,), RECORDS),
         (measure, (test_measure,), MEASURE),
     ],
-    ids=["prove", "lanes", "witness", "measure"],
+    ids=["prove", "lanes", "witness", "records", "measure"],
 )
 def test_every_change_is_noticed(
     module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...]
@@ -67,7 +72,7 @@ def test_code_that_is_put_in_place_unchanged_passes(monkeypatch: pytest.MonkeyPa
     for module, tests, only in (
         (prove, test_prove_parts, ("judge", "_crash", "TIMED_OUT")),
         (lanes, test_lanes, ("hear", "_crossed", "LONG")),
-        (witness, test_witness, ("check_witness", "_record", "UNREAD")),
+        (witness, test_witness, ("check_witness", "_world")),
         (measure, test_measure, ("outcome",)),
     ):
         assert module.__file__

@@ -72,6 +72,15 @@ def test_two_nodes_of_one_name_are_two(tmp_path: Path) -> None:
     ]
 
 
+def test_a_name_without_what_tells_nodes_apart_tells_them_apart(tmp_path: Path) -> None:
+    written(tmp_path, a_rank(), node="one")
+    written(tmp_path, a_rank(rank=1), node="two")
+    (tmp_path / f"{NODE}.ranks").write_bytes(b"x\n")
+    (tmp_path / "b-a.ranks").write_bytes(b"x\n")
+    told = {r.host for r in read_witness(tmp_path)}
+    assert told == {"n0 (one)", "n0 (two)", f"{NODE}.ranks", "b-a.ranks"}
+
+
 def test_a_world_of_one_is_read(tmp_path: Path) -> None:
     written(tmp_path, a_rank(size=1))
     assert [(rank.rank, rank.size) for rank in read_witness(tmp_path)] == [(0, 1)]
@@ -106,18 +115,26 @@ BROKEN: list[tuple[str, bytes]] = [
 
 
 @pytest.mark.parametrize("data", [b for _, b in BROKEN], ids=[name for name, _ in BROKEN])
-@pytest.mark.parametrize("place", ["before", "after"])
-def test_a_malformed_line_is_a_finding_and_the_others_count(
-    tmp_path: Path, data: bytes, place: str
-) -> None:
+def test_a_malformed_line_is_a_finding_and_the_others_count(tmp_path: Path, data: bytes) -> None:
     good, bad = encoded(lines([a_rank(rank=1, library_version="other")])), b"\n" + data + b"\n"
-    whole = bad + good if place == "before" else good + bad
-    (tmp_path / f"{NODE}.ranks").write_bytes(whole)
-    ranks = read_witness(tmp_path)
-    assert [rank.rank for rank in ranks] == [UNREAD, 1]
-    (finding, *_) = check_witness(ASKED, LAYOUT, ranks)
-    assert (finding.level, finding.code) == (Level.ERROR, "witness-unreadable")
-    assert finding.seen.startswith(f"{NODE}.ranks: line {2 if place == 'before' else 4}: ")
+    for whole, line in ((bad + good, 2), (good + bad, 4)):
+        (tmp_path / f"{NODE}.ranks").write_bytes(whole)
+        ranks = read_witness(tmp_path)
+        assert [(rank.rank, rank.host) for rank in ranks] == [(UNREAD, f"{NODE}.ranks"), (1, "n0")]
+        (finding, *_) = check_witness(ASKED, LAYOUT, ranks)
+        assert (finding.level, finding.code) == (Level.ERROR, "witness-unreadable")
+        assert finding.seen.startswith(f"{NODE}.ranks: line {line}: ")
+        assert data != b"[1]" or finding.seen.endswith("not an object")
+
+
+def test_a_number_that_is_none_is_said(tmp_path: Path) -> None:
+    for changes, said in (
+        ({"rank": "0"}, "'0' is no whole number"), ({"host": 3}, "3 is no text"),
+        ({"gpus": "A"}, "'A' is no list"), ({"size": 0}, "a world of 0"),
+        ({"rank": -1}, "rank -1 of 2"), ({"size": 1, "rank": True}, "True is no whole"),
+    ):  # fmt: skip
+        (tmp_path / f"{NODE}.ranks").write_bytes(encoded([{**LINE, **changes}]))
+        assert said in reasons(read_witness(tmp_path))[0]
 
 
 def test_a_line_that_was_cut_short_spoils_no_other(tmp_path: Path) -> None:
@@ -127,6 +144,8 @@ def test_a_line_that_was_cut_short_spoils_no_other(tmp_path: Path) -> None:
         (tmp_path / f"{NODE}.ranks").write_bytes(whole)
         ranks = read_witness(tmp_path)
         assert [rank.rank for rank in ranks] == [UNREAD, 0, 2]
+    assert "cut short" in reasons(ranks)[0]
+    assert len(reasons(ranks)) == 1
 
 
 @given(st.data())
@@ -148,6 +167,7 @@ def test_ranks_that_name_what_nobody_told_are_named(tmp_path: Path) -> None:
     (tmp_path / f"{NODE}.ranks").write_bytes(encoded(told[1:]))
     ranks = read_witness(tmp_path)
     assert [rank.rank for rank in ranks] == [UNREAD]
+    assert len(reasons(ranks)) == 1
     assert "of rank 1, 2, 3, 4, 5, 6, 7, 8" in reasons(ranks)[0]
 
 
@@ -157,10 +177,12 @@ def test_an_empty_file_says_that_a_disk_may_be_full(tmp_path: Path) -> None:
 
 
 def test_many_bad_lines_are_few_findings(tmp_path: Path) -> None:
-    (tmp_path / f"{NODE}.ranks").write_bytes(b"x\n" * 1000)
-    told = reasons(read_witness(tmp_path))
-    assert len(told) == records.MOST_BROKEN + 1
-    assert told[-1].startswith("992 more lines") or "992 more lines cannot be read" in told
+    place = tmp_path / f"{NODE}.ranks"
+    for count in (records.MOST_BROKEN, 1000):
+        place.write_bytes(b"x\n" * count)
+        told = reasons(read_witness(tmp_path))
+        more = "992 more lines cannot be read"
+        assert (len(told), more in told) == (8 + (count > 8), count > 8)
 
 
 @given(st.binary(max_size=200))
@@ -206,7 +228,10 @@ def test_what_is_no_file_of_the_witness_is_told(
     tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     make(tmp_path / f"{NODE}.ranks")
-    assert [rank.rank for rank in read_witness(tmp_path)] == [UNREAD]
+    ranks = read_witness(tmp_path)
+    assert [rank.rank for rank in ranks] == [UNREAD]
+    assert "None" not in reasons(ranks)[0]
+    assert reasons(ranks)[0]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
@@ -236,3 +261,8 @@ def test_lists_of_cpus_come_back(numbers: set[int]) -> None:
 def test_what_is_no_list_of_cpus_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no list of CPUs"):
         cpus(text)
+
+
+def test_no_cpu_is_an_empty_list() -> None:
+    assert cpus("") == ()
+    assert cpus("65535") == (65535,)

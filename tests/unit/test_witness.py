@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from mpigraft.model import Layout, Level, MappedLibrary, RankRecord
 from mpigraft.prove import check_witness, judge
 from mpigraft.records import UNREAD
 from mpigraft.witness import LIBMPI, libmpis
+from tests.unit.graft_plans import label, plan
 from tests.unit.probes import LAYOUT, LOGS, configuration, install, recorded, records
 
 ASKED = configuration("openmpi@5.0.11", "ob1-sm")
@@ -64,6 +66,39 @@ def test_a_job_of_one_rank_is_no_world_of_one() -> None:
     assert codes(records(1), Layout(ranks_per_node=1)) == []
 
 
+# ------------------------------------------------------------------ nodes that told nothing
+
+
+@pytest.mark.parametrize(
+    ("hosts", "named"),
+    [
+        (("n0", "n1"), "the ranks on n1 left no record; those on n0 did"),
+        (("n1", "n0"), "the ranks on n1 left no record"),
+        (("n0.site.org", "n1.site.org"), "on n1.site.org left"),
+        (("n0", "n1", "n2"), "on n1 left"),
+        (("10.0.0.1", "10.0.0.2"), "on 1 of 2 nodes left"),
+        ((), "on 1 of 2 nodes left"),
+    ],
+)
+def test_a_node_of_which_no_record_came_is_named(hosts: tuple[str, ...], named: str) -> None:
+    half = records(4, hosts=2)[:2]
+    found = check_witness(ASKED, Layout(2, 2), half, hosts=hosts)
+    assert [f.code for f in found] == ["witness-unshared"]
+    assert named in found[0].seen
+    assert found[0].mend
+
+
+@pytest.mark.parametrize("left", [(0,), (0, 1, 2), (0, 0), (2,)])
+def test_a_rank_that_left_no_record_is_no_unshared_folder(left: tuple[int, ...]) -> None:
+    ranks = records(4, hosts=2)
+    assert codes(tuple(ranks[n] for n in left), Layout(2, 2)) == ["world-ranks"]
+
+
+def test_worlds_of_another_size_are_no_unshared_folder() -> None:
+    half = tuple(replace(rank, size=2) for rank in records(4, hosts=2)[:2])
+    assert codes(half, Layout(2, 2)) == ["world-size"]
+
+
 # ------------------------------------------------------------------ libmpi
 
 
@@ -100,6 +135,77 @@ def test_two_libmpis_are_an_error_in_one_rank_and_in_two() -> None:
     assert codes(mapping(RIGHT, other)) == ["libmpi-several"]
     first, second = mapping(RIGHT)
     assert codes((first, replace(second, libraries=(other,)))) == ["libmpi-several"]
+
+
+def on_nodes(*libraries: MappedLibrary, boots: str) -> tuple[RankRecord, ...]:
+    """A rank on each node, whose kernels have these boot ids."""
+    ranks = records(len(boots), hosts=len(boots))
+    return tuple(
+        replace(rank, libraries=(library,), boot=boot)
+        for rank, library, boot in zip(ranks, libraries, boots, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"device": 99}, []),  # one file server
+        ({"device": 99, "inode": 99}, []),  # installed on both
+        ({"device": 99, "path": "/net/libmpi.so.40"}, []),  # mounted elsewhere
+        ({"inode": 99, "path": "/net/libmpi.so.40"}, ["libmpi-several"]),
+    ],
+)
+@pytest.mark.parametrize("boots", ["hx", "xh"])
+def test_on_another_node_the_same_library_has_other_numbers(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], expected: list[str], boots: str
+) -> None:
+    monkeypatch.setattr(witness, "_boot", lambda: "h")
+    there = replace(RIGHT, **changes)
+    own = (RIGHT, there) if boots == "hx" else (there, RIGHT)
+    two = Layout(2, 1)
+    assert codes(on_nodes(*own, boots=boots), two) == expected
+    assert codes(on_nodes(*own, boots="hh"), two) == ["libmpi-several"]
+    assert codes(on_nodes(*own, boots="xx"), two) == ["libmpi-several"]
+
+
+def test_in_a_guest_one_path_of_two_nodes_may_be_two_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness, "_boot", lambda: "h")
+    monkeypatch.setattr(witness, "due_library", lambda _: RIGHT)
+    asked = replace(ASKED, graft=plan(label("/x"), "bwrap"))
+    there = replace(RIGHT, device=99, inode=99)
+    for library, expected in ((there, "libmpi-several"), (replace(RIGHT, device=99), "")):
+        found = check_witness(asked, Layout(2, 1), on_nodes(RIGHT, library, boots="hx"))
+        assert [f.code for f in found] == [expected] * bool(expected)
+
+
+def test_ranks_on_other_nodes_alone_are_held_against_this_ones_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(witness, "_boot", lambda: "h")
+    library = tmp_path / "libmpi.so.40"
+    library.touch()
+    (tmp_path / "link.so").symlink_to(library)
+    asked = replace(ASKED, mpi=install("openmpi@5.0.11", libmpi=tmp_path / "link.so"))
+    due = identity(library, str(library))
+
+    def found(one: MappedLibrary, boots: str) -> list[str]:
+        ranks = on_nodes(one, one, boots="xy")
+        ranks = tuple(replace(r, boot=b) for r, b in zip(ranks, boots.split(","), strict=True))
+        return [f.code for f in check_witness(asked, Layout(2, 1), ranks)]
+
+    installed = replace(due, device=99, inode=99)
+    served = replace(due, device=99, path="/net/libmpi.so.40")
+    assert found(installed, "x,y") == found(served, "x,y") == []
+    assert found(replace(installed, path="/opt/libmpi.so.40"), "x,y") == ["libmpi-other"]
+    for boots in ("h,h", "h,x", "x,"):  # where it can be known, it is
+        assert found(installed, boots) == ["libmpi-other"]
+
+
+def test_two_versions_are_two_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = mapping(RIGHT)
+    found = check_witness(ASKED, LAYOUT, (first, replace(second, library_version="older")))
+    assert [f.code for f in found] == ["libmpi-several"]
+    assert "in 2 versions" in found[0].seen
 
 
 def test_one_path_with_two_files_is_two_libraries() -> None:

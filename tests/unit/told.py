@@ -16,7 +16,8 @@ def a_rank(**changes: object) -> dict[str, Any]:
     """What a rank is, in the words of RankRecord."""
     return {
         "rank": 0, "size": 2, "host": "n0", "pid": 7, "library_version": "Open MPI v5.0.11",
-        "cores": "0", "libraries": [LIBRARY], "numa": {"0": "0-3"}, **changes,
+        "cores": "0", "libraries": [LIBRARY], "numa": {"0": "0-3"}, "boot": "b0",
+        **changes,
     }  # fmt: skip
 
 
@@ -36,7 +37,8 @@ def lines(ranks: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                name in rank}  # fmt: skip
         line = {**own, "disks": disks, "map": digest}
         if digest not in told:
-            line |= {**shared, "host": rank["host"], "numa": rank["numa"]}
+            line |= {**shared, "host": rank["host"], "boot": rank["boot"]}
+            line["numa"] = rank["numa"]
         told.add(digest)
         found.append(line)
     return found

@@ -280,11 +280,10 @@ static void write_numa(FILE *out)
 
 /* A file name for this node. Two nodes may have one host name; the kernel that runs and the
  * network that is seen tell them apart, as they do nodes that are namespaces of one kernel. */
-static void name_node(const char *host, char *name, size_t room)
+static void name_node(const char *host, const char *boot, char *name, size_t room)
 {
-    char boot[64], all[512], safe[72] = "";
+    char all[512], safe[72] = "";
     struct stat network = {0};
-    read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
     if (stat("/proc/self/ns/net", &network))
         network.st_ino = 0;
     int length = snprintf(all, sizeof all, "%s %s %llu", host, boot,
@@ -330,7 +329,8 @@ static bool append(const char *path, const struct text *line)
 static bool write_line(const char *folder, const char *host, struct place place,
                        const char *version, struct text *common, struct text *line)
 {
-    char node[128], path[4600], marker[4600], identity[24];
+    char boot[64], node[128], path[4600], marker[4600], identity[24];
+    read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
     fprintf(common->out, "\"size\":%d,\"library_version\":", place.size);
     json_string(common->out, version);
     fprintf(line->out, "\n{\"rank\":%d,\"pid\":%ld", place.rank, (long)getpid());
@@ -339,7 +339,7 @@ static bool write_line(const char *folder, const char *host, struct place place,
     write_gpus(line->out);
     write_devices(line->out);
     bool whole = end_text(common);
-    name_node(host, node, sizeof node);
+    name_node(host, boot, node, sizeof node);
     snprintf(identity, sizeof identity, "%016llx", digest_of(common->bytes, common->length));
     int room = (int)sizeof path;
     if (!whole || snprintf(path, sizeof path, "%s/%s.ranks", folder, node) >= room ||
@@ -350,6 +350,8 @@ static bool write_line(const char *folder, const char *host, struct place place,
     if (first) {
         fprintf(line->out, ",%s,\"host\":", common->bytes);
         json_string(line->out, host);
+        fputs(",\"boot\":", line->out);
+        json_string(line->out, boot);
         write_numa(line->out);
     }
     fputs("}\n", line->out);
