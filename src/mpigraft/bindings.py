@@ -15,6 +15,7 @@ from mpigraft.launchers.parts import listed
 from mpigraft.model import Finding, Layout, Level, Placement, RankRecord
 
 SHOWN = 4  # ranks that a finding names
+CODES = ("binding", "gpu")
 
 
 def check(layout: Layout, placement: Placement, ranks: Sequence[RankRecord]) -> tuple[Finding, ...]:
@@ -36,7 +37,8 @@ def _unlike(placement: Placement, seats: Sequence[tuple[int, RankRecord]]) -> It
     """Ranks that may run elsewhere than on their mask. Fewer CPUs of it are fine: a scheduler that
     hands out one hardware thread of each core has no more."""
     wrong = [
-        f"rank {rank.rank} on {rank.host} may run on {listed(rank.cores) or 'none'} instead of {listed(mask)}"
+        f"rank {rank.rank} on {rank.host} may run on {listed(rank.cores) or 'none'} instead of "
+        f"{listed(mask)}"
         for local, rank in seats
         if local < len(placement.masks)
         and not set(rank.cores) <= set(mask := placement.masks[local])

@@ -37,10 +37,11 @@ DECIDES = (
     "OMPI_", "OPAL_", "PRTE_", "PMI", "MPI", "I_MPI_", "FI_", "UCX_", "HYD",
     "APPTAINER", "SINGULARITY", "PODMAN", "CONTAINER", "CH_",
 )  # fmt: skip
+NODES = ("SLURM_JOB_NODELIST", "SLURM_JOB_CPUS_PER_NODE", "PBS_JOBID", "FLUX_URI")  # allocation
 # Of others the name decides, since engines are told what passes; but not of these.
 COME_AND_GO = ("SLURM", "PBS_", "FLUX_", "PALS_", "SSH_", "OLDPWD", "SHLVL", "_", "TERM", "COLUMNS")
 PARTS = frozenset(("argv", "parent", "home", "drop", "set", "ranks", "nodes", "libmpi",
-                   "libmpi_name", "proof", "stamps", "listed"))  # fmt: skip
+                   "libmpi_name", "proof", "placed", "files", "stamps", "listed"))  # fmt: skip
 BOOT, NETWORK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/net"
 
 
@@ -56,6 +57,7 @@ def key(words: Sequence[str], environ: Mapping[str, str]) -> str:
         "boot": _text(BOOT),
         "network": _link(NETWORK),
         "environment": sorted((n, v) for n, v in environ.items() if n.startswith(DECIDES)),
+        "nodes": [environ.get(name) for name in NODES],
         "names": sorted(n for n in environ if not n.startswith(COME_AND_GO)),
     }
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
@@ -184,10 +186,14 @@ def start(document: Document, environ: Mapping[str, str], judge: Judge) -> int |
     watch = World(document, f"{document['home']}/{name}")
     try:
         argv = [word.replace(RECORDS, name) for word in document["argv"]]
+        for path, text in document["files"]:  # lists of ranks and programs, for the launcher
+            with open(path.replace(RECORDS, name), "x", encoding="utf-8") as file:  # noqa: PTH123
+                file.write(text)
         argv[document["parent"]] = str(os.getpid())
         given = {n: v for n, v in environ.items() if n not in document["drop"]}
         code = attached.attached(argv, given | document["set"], watch.look)
-        if not document["proof"] or watch.whole() or (code and not watch.records):
+        known = watch.whole() and not document["placed"]  # CPUs and GPUs take the full judgement
+        if not document["proof"] or known or (code and not watch.records):
             return code
         wrong = judge(document["key"], watch.folder)
         return (5 if watch.ended or not code else code) if wrong else code

@@ -8,33 +8,46 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mpigraft import cache, configure, engines, fast, grafts, launch, starter
+from mpigraft import (
+    allocations,
+    bindings,
+    cache,
+    configure,
+    engines,
+    fast,
+    grafts,
+    job_ask,
+    job_layout,
+    launch,
+    layouts,
+    starter,
+)
 from mpigraft.elf import ElfError
-from mpigraft.errors import AnswerIsNo, UsageError
+from mpigraft.errors import AnswerIsNo
 from mpigraft.graft import Wanted
-from mpigraft.guest import Guest, examine
-from mpigraft.guests import own_mpi
+from mpigraft.job_ask import Ask
 from mpigraft.jsonout import digest, plain, revive
 from mpigraft.model import (
+    Allocation,
     Bind,
-    BindKind,
     Configuration,
     EnvRow,
     Evidence,
     Finding,
+    Group,
     GuestKind,
     Launch,
     Layout,
     Level,
     Machine,
     MappedLibrary,
+    Placement,
     Replace,
     Scope,
     Transport,
@@ -53,29 +66,6 @@ GRACE_S = 30.0  # for a job that is asked to end: as long as Slurm gives one by 
 NOTHING_FORCED = "the MPI's own choice; nothing is forced, and nothing of it proven"
 OWN_CHOICE = Transport("", "", (), (), (), (), (), (), ())  # nothing is forced
 KIND = "job"  # of documents that say what a kept job was to be
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What a person and a site ask of a job. Empty: nobody said, and a default is taken."""
-
-    program: tuple[str, ...]
-    image: str = ""
-    programs: tuple[str, ...] = ()  # in it, that need MPI: what a script starts
-    mpi: str = ""
-    transport: str = ""
-    engine: str = ""
-    replace: str = ""
-    binds: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()  # of these, what a site binds where it is
-    ranks: int = 0
-    settings: tuple[str, ...] = ()  # NAME=VALUE
-    proof: bool = True
-    site: Path | None = None  # the profile that was asked, there or not
-    sources: tuple[tuple[str, str], ...] = ()  # (what, who asked): ("mpi", "site.toml:3")
-
-    def source(self, what: str, *, default: str = "default") -> str:
-        return dict(self.sources).get(what, default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +89,9 @@ class Job:
     program: Path | None  # as a file of this machine; None: it is in a guest
     binds: tuple[Bind, ...]
     lines: tuple[Line, ...]
+    allocation: Allocation = launch.HERE
+    placement: Placement = launch.NOWHERE
+    others: tuple[Group, ...] = ()  # programs besides the first
 
 
 # ------------------------------------------------------------------ deciding
@@ -109,21 +102,24 @@ def plan(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Job:
     a transport or an engine that is not here, AnswerIsNo for a pair that would not run,
     UsageError for bad words."""
     passed = sort_out(environ)
-    binds = tuple(bind for word in ask.binds for bind in _bind(word, ask.optional))
+    binds = tuple(bind for word in ask.binds for bind in job_ask.bind(word, ask.optional))
     program = None
     if ask.image:
         passed = passed.for_guest()
-        wanted = Wanted(_replaced(ask.replace), ask.engine)
-        ask = _without_host(ask) if wanted.replace is Replace.NOTHING else ask
-        guest = _guest(ask, environ)
+        wanted = Wanted(job_ask.replaced(ask.replace), ask.engine)
+        ask = job_ask.without_host(ask) if wanted.replace is Replace.NOTHING else ask
+        guest = job_ask.guest(ask, environ)
         try:
             choice = for_guest(ask.mpi, machine, guest, wanted)
         except AnswerIsNo as no:
-            raise _narrowed(no, ask, guest) from no
+            raise job_ask.narrowed(no, ask, guest) from no
     else:
-        program = _program(ask.program[0], environ)
+        program = job_ask.program(ask.program[0], environ)
         choice = for_program(ask.mpi, machine, program, passed)
-    layout = _layout(ask, machine, environ)
+    where = ask.where
+    nodes = allocations.find(environ, hosts=where.hosts, hostfile=where.hostfile, agent=where.agent)
+    layout, others = job_layout.decide(where, machine.cpu.cores, nodes, environ)
+    places = layouts.place(layout, machine.cpu, machine.gpus) if where.places else launch.NOWHERE
     configuration = _configuration(ask, machine, choice, passed)
     programs = natives(choice.mpi, machine.cpu.architecture)
     if choice.plan:
@@ -132,7 +128,9 @@ def plan(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Job:
         own = passed.reaching(name for name, _ in choice.plan.guest.environment)
         told = replace(choice.plan, passed=(*choice.plan.passed, *own))
         configuration = replace(configuration, graft=told)
-    job = Job(ask, configuration, layout, programs, passed, program, binds, ())
+    job = Job(
+        ask, configuration, layout, programs, passed, program, binds, (), nodes, places, others
+    )  # fmt: skip
     return replace(job, lines=tuple(_lines(job, choice)))
 
 
@@ -141,13 +139,16 @@ def _lines(job: Job, choice: Choice) -> Iterator[Line]:
     ask, layout, graft = job.ask, job.layout, choice.plan
     transport = job.configuration.transport
     name = transport.name if transport else ""
-    threads = f", {layout.threads} threads each" if layout.threads > 1 else ""
     yield Line("program", str(job.program or ask.program[0]), "command line")
+    yield from (Line("program", other.words[0], "command line") for other in job.others)
     yield Line(
         "mpi", f"{choice.mpi.id} ({choice.mpi.libmpi})", ask.source("mpi", default=choice.why)
     )
     yield Line("transport", name or NOTHING_FORCED, ask.source("transport"))
-    yield Line("ranks", f"{layout.ranks}, bound to {layout.bind}{threads}", ask.source("ranks"))
+    yield Line("ranks", _ranks_told(job), ask.source("ranks"))
+    if not job.allocation.here:
+        hosts = ", ".join(job.allocation.hosts[: layout.nodes])
+        yield Line("nodes", f"{layout.nodes}: {hosts}", job.allocation.source)
     if graft:
         yield Line("image", f"{graft.guest.source} ({graft.guest.os})", ask.source("image"))
         yield Line("engine", graft.engine, ask.source("engine"))
@@ -162,91 +163,14 @@ def _lines(job: Job, choice: Choice) -> Iterator[Line]:
     yield from (Line("passed on", word, "environment") for word in job.passed.settings)
 
 
-def _replaced(word: str) -> Replace:
-    try:
-        return Replace(word or Replace.MPI)
-    except ValueError:
-        known = ", ".join(Replace)
-        raise UsageError(f"--replace {word!r} is unknown", mend=f"one of {known}") from None
-
-
-def _narrowed(no: AnswerIsNo, ask: Ask, guest: Guest) -> AnswerIsNo:
-    """The same answer, with a way out where a script was judged by all programs of the image."""
-    if ask.programs or len(guest.label.programs) < 2:
-        return no
-    way = f"--program PATH, if {ask.program[0]} starts only some of what needs MPI in the image"
-    return AnswerIsNo(no.seen, why=no.why, mend=f"{no.mend}; or {way}" if no.mend else way)
-
-
-def _without_host(ask: Ask) -> Ask:
-    """A job of which a guest brings the MPI: a site's choice gives way to the user's, and two
-    wishes of one user contradict each other."""
-    if ask.mpi and ask.source("mpi") == ask.source("replace"):
-        raise UsageError(
-            f"--mpi {ask.mpi} with --replace nothing",
-            why="then nothing of this machine's goes in: the guest's own MPI and launcher run",
-            mend="leave one of the two out",
-        )
-    sources = tuple(pair for pair in ask.sources if pair[0] != "mpi")
-    return replace(ask, mpi="", sources=sources)
-
-
-def _bind(word: str, optional: Sequence[str]) -> Iterator[Bind]:
-    """`/scratch`, `/scratch:/data` or `/scratch:/data:ro`. What a site's profile binds need not
-    be on every one of its machines."""
-    source, *rest = word.split(":")
-    target = rest[0] if rest and rest[0] else source
-    mode = rest[1] if len(rest) > 1 else "rw"
-    if len(rest) > 2 or mode not in ("ro", "rw") or not (source[:1] == target[:1] == "/"):
-        raise UsageError(
-            f"--bind {word!r} is not SOURCE[:TARGET[:ro]]",
-            mend="give absolute paths: /scratch:/data",
-        )
-    path = Path(source)
-    if path.exists():
-        kind = BindKind.FOLDER if path.is_dir() else BindKind.FILE
-        yield Bind(source, target, kind, writable=mode == "rw", why="asked for")
-    elif word not in optional:
-        raise UsageError(f"--bind {word!r}: {source} is not here")
-
-
-def _guest(ask: Ask, environ: Mapping[str, str]) -> Guest:
-    """The guest as far as this program is concerned. Of a script, a shell or an interpreter that
-    starts something else, all that needs MPI in the image is meant."""
-    itself = shutil.which(ask.program[0], path=environ.get("PATH"))
-    if itself and Path(ask.image).is_file() and Path(ask.image).samefile(itself):
-        return examine(ask.image)
-    if ask.programs:
-        return examine(ask.image, ask.programs)
-    try:
-        named = examine(ask.image, ask.program[:1])
-    except UsageError as error:
-        if not isinstance(error.__cause__, ElfError):
-            raise
-    else:
-        if all(own_mpi.needs(named.root, program) for program in named.label.programs):
-            return named
-    return examine(ask.image)
-
-
-def _program(word: str, environ: Mapping[str, str]) -> Path:
-    found = shutil.which(word, path=environ.get("PATH", os.defpath))
-    if found is None:
-        raise UsageError(
-            f"{word}: no such program",
-            mend="give the path of a program that may be executed, or a name that is in PATH",
-        )
-    return Path(found).absolute()
-
-
-def _layout(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Layout:
-    """On this host; as many threads per rank as OMP_NUM_THREADS says, and never more ranks bound
-    than there are cores."""
-    first = environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    threads = int(first) if first.isdecimal() and 0 < int(first) < 10_000 else 1
-    ranks = ask.ranks or max(1, machine.cpu.cores // threads)
-    bind = "core" if ranks * threads <= machine.cpu.cores else "none"
-    return Layout(ranks_per_node=ranks, threads=threads, bind=bind)
+def _ranks_told(job: Job) -> str:
+    """`8, 4 on each node, bound to core, 2 threads each`."""
+    layout = job.layout
+    spread = f", {layout.ranks_per_node} on each node" if layout.nodes > 1 else ""
+    dealt = "" if layout.map_by == "core" else f", dealt over {layout.map_by}"
+    gpus = ", each with the nearest GPU" if layout.gpus else ""
+    threads = f", {layout.threads} threads each" if layout.threads > 1 else ""
+    return f"{layout.ranks}{spread}{dealt}, bound to {layout.bind}{threads}{gpus}"
 
 
 def _configuration(ask: Ask, machine: Machine, choice: Choice, passed: Passed) -> Configuration:
@@ -282,7 +206,7 @@ def prove(job: Job) -> Evidence | None:
     one = job.configuration
     if not (one.transport and one.transport.name and job.ask.proof and job.layout.ranks > 1):
         return None
-    with starter.starter({one.key: job.natives}) as start:
+    with starter.starter({one.key: job.natives}, job.allocation) as start:
         evidence = starter.evidence_of(one, job.layout, job.natives, start)
     if not evidence.ok:
         raise starter.refusal(one, evidence)
@@ -291,7 +215,7 @@ def prove(job: Job) -> Evidence | None:
 
 def findings(key: str, folder: Path) -> tuple[Finding, ...]:
     """What is wrong with the world of a job that was kept under `key`, by the records that its
-    ranks left in `folder`. Errors alone: the rest is no reason to refuse what ran."""
+    ranks left in `folder`: errors, and where ranks are not on the CPUs that were asked for."""
     what = cache.get(KIND, key)
     if what is None:
         return (
@@ -299,8 +223,10 @@ def findings(key: str, folder: Path) -> tuple[Finding, ...]:
         )
     configuration = revive(Configuration, what["configuration"])
     layout = revive(Layout, what["layout"])
-    found = check_witness(configuration, layout, read_witness(folder))
-    return tuple(f for f in found if f.level is Level.ERROR)
+    placement = revive(Placement, what["placement"])
+    found = check_witness(configuration, layout, read_witness(folder), placement)
+    told = bindings.CODES if placement != launch.NOWHERE else ()
+    return tuple(f for f in found if f.level is Level.ERROR or f.code in told)
 
 
 # ------------------------------------------------------------------ rendering
@@ -319,14 +245,20 @@ def prepare(job: Job, witness: Path) -> Launch:
         cwd=Path.cwd(),
         inherited=dict(job.passed.environment),
         extra=job.binds,
+        allocation=job.allocation,
+        placement=job.placement,
+        others=job.others,
+        folder=witness,
     )
 
 
 def records_home(job: Job, environ: Mapping[str, str]) -> str:
     """Where the folder of a job's records is made: in the graft's own, which ranks in a guest
-    can write, else on a local disk, as a rule."""
+    can write; where all nodes see it, if there are several; else on a local disk, as a rule."""
     if job.configuration.graft:
         return str(grafts.folder(job.configuration.graft) / grafts.RANKS)
+    if not job.allocation.here:
+        return str(starter.home(job.allocation))
     return environ.get("TMPDIR") or tempfile.gettempdir()
 
 
@@ -336,7 +268,8 @@ def document(job: Job, key: str, environ: Mapping[str, str]) -> dict[str, Any]:
     made = prepare(job, Path(home) / fast.RECORDS)
     given = dict(made.env)
     due = due_library(job.configuration)
-    cache.put(KIND, key, plain({"configuration": job.configuration, "layout": job.layout}))
+    what = {"configuration": job.configuration, "layout": job.layout, "placement": job.placement}
+    cache.put(KIND, key, plain(what))
     return {
         "key": key,
         "argv": list(made.argv),
@@ -351,6 +284,8 @@ def document(job: Job, key: str, environ: Mapping[str, str]) -> dict[str, Any]:
         else ["", 0, 0],
         "libmpi_name": LIBMPI.pattern,
         "proof": job.ask.proof,
+        "placed": job.placement != launch.NOWHERE,
+        "files": [[str(path), text] for path, text in made.files],
         "stamps": [[path, *fast.stamp(path)] for path in _inputs(job)],
         "listed": [[*place, fast.listed(*place)] for place in places_that_steer(job.configuration)],
     }
@@ -366,7 +301,8 @@ def _inputs(job: Job) -> list[str]:
     """Files that the decisions were made from."""
     mpi, graft = job.configuration.mpi, job.configuration.graft
     assert mpi is not None
-    found = [job.natives.guard, Path(__file__), job.ask.site]
+    found = [job.natives.guard, Path(__file__), job.ask.site, Path(job.ask.where.hostfile)]
+    found += [job.natives.seat] if job.placement.gpus else []
     if graft:
         folder = grafts.folder(graft)
         found += [folder / copy.name for copy in graft.copies] + [folder / grafts.PLAN]

@@ -63,22 +63,24 @@ def prepare(
     allocation: Allocation = HERE,
     placement: Placement = NOWHERE,
     others: tuple[Group, ...] = (),
+    folder: Path | None = None,
 ) -> Launch:
     """The launch of `program` in this configuration on this layout.
 
     `witness` is the folder into which every rank writes one record; `probe` adds what makes the
     library say what it uses. `root`, `cores` and `environ` default to this process's own.
     `inherited` is an environment to start from as it is, instead of what of `environ` is allowed.
-    `extra` binds are those that a user or a site wants in a guest.
+    `extra` binds are those that somebody wants in a guest.
     `parent`, by default this process too, is the one that will start it: the guard does nothing
     under another, since it has another only when that one died first.
-    `allocation` has the nodes and `placement` what each rank of one of them is to have.
-    `others` are more programs of the same world, each with its part of the layout's ranks.
-    Raises MissingError for a configuration without an MPI, a transport or a known launcher,
-    UsageError for GPUs in a guest with a launcher of its own.
+    `allocation` has the nodes and `placement` what each rank of one of them is to have; `others`
+    are more programs, each with its part of the layout's ranks. What the launcher reads is to be
+    written into `folder`, by default `cwd`.
+    Raises MissingError without an MPI, a transport or a launcher that is known; UsageError for
+    GPUs in a guest with a launcher of its own.
     """
     root = os.geteuid() == 0 if root is None else root
-    order = _order(configuration, layout, allocation, placement.masks, cwd)
+    order = _order(configuration, layout, allocation, placement.masks, folder or cwd)
     order = replace(order, root=root, crowded=_crowded(layout, cores))
     plan = configuration.graft
     start = env.base(environ) if inherited is None else inherited
@@ -90,17 +92,16 @@ def prepare(
     environment = env.apply(start, rows, Scope.LAUNCHER, Scope.DAEMON)
     kind = LAUNCHERS[_kind(configuration)]
     seated = _seated(placement, natives, kind, inside=inside)
+    hosted = None if inside else seat
     groups = tuple(
-        replace(
-            g, words=(*seated, *_inner(plan, None if inside else seat, rows, environment, g.words))
-        )
+        replace(g, words=(*seated, *_inner(plan, hosted, rows, environment, g.words)))
         for g in _groups(layout, program, others)
     )
     command = kind.command(replace(order, groups=groups))
     words = _around(plan, seat, rows, command.words) if inside and plan and seat else command.words
     guard = _guard(natives, limit_s, grace_s, os.getpid() if parent is None else parent)
-    given = tuple(sorted(environment.items()))
-    return Launch((*guard, *words), given, cwd, limit_s, witness, command.files)
+    own = tuple(sorted(environment.items()))
+    return Launch((*guard, *words), own, cwd, limit_s, witness, command.files)
 
 
 def _crowded(layout: Layout, cores: int | None) -> bool:
@@ -162,6 +163,7 @@ def _order(
     """What is known of the order before the programs are. Raises MissingError as `prepare`."""
     mpi, transport, launcher = _parts(configuration)
     other, plan = configuration.launcher, configuration.graft
+    masks = () if mpi.source == IN_GUEST else masks  # it reads no file of this machine
     keeps = mpi.source == IN_GUEST or plan is None or engines.ENGINES[plan.engine].KEEPS_FILES
     return Order(
         launcher,

@@ -43,9 +43,9 @@ def starter(programs: dict[str, Natives], allocation: Allocation = HERE) -> Iter
 
     `programs` are ours by the configuration's key, as its ranks see them.
     """
-    home = _home(allocation)
-    _sweep(home)
-    with tempfile.TemporaryDirectory(prefix=_prefix(), dir=home) as scratch:
+    place = home(allocation)
+    _sweep(place)
+    with tempfile.TemporaryDirectory(prefix=_prefix(), dir=place) as scratch:
         count = iter(range(1 << 30))
         programs = {key: _preloadable(here, Path(scratch)) for key, here in programs.items()}
 
@@ -93,7 +93,7 @@ def write_files(launch: Launch) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def _home(allocation: Allocation) -> Path:
+def home(allocation: Allocation) -> Path:
     """Where folders of records are made: on a local disk for this host alone, else where all the
     hosts see it, which the cache in a home folder as a rule is."""
     if allocation.here:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import job
+from mpigraft import job_ask
 from mpigraft.cli import main
 from mpigraft.cli.run import told_by_site
 from mpigraft.errors import UsageError
-from mpigraft.job import Ask
+from mpigraft.job_ask import Ask
 
 HELLO = ("/opt/app/hello",)
 
@@ -21,11 +21,11 @@ def wished(mpi: str, replace: str) -> Ask:
 
 def test_a_guest_as_it_is_takes_no_mpi_of_the_users_choice() -> None:
     with pytest.raises(UsageError, match="--mpi openmpi with --replace nothing"):
-        job._without_host(wished("command line", "command line"))
+        job_ask.without_host(wished("command line", "command line"))
 
 
 def test_a_sites_mpi_gives_way_to_a_guest_as_it_is() -> None:
-    found = job._without_host(wished("site.toml:2", "command line"))
+    found = job_ask.without_host(wished("site.toml:2", "command line"))
     assert (found.mpi, found.source("mpi")) == ("", "default")
 
 

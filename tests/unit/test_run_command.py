@@ -112,6 +112,8 @@ def a_document(tmp_path: Path, **changes: Any) -> fast.Document:
         "libmpi": [str(library), seen.st_dev, seen.st_ino],
         "libmpi_name": LIBMPI.pattern,
         "proof": True,
+        "placed": False,
+        "files": [],
         "stamps": [[str(library), *fast.stamp(str(library))]],
         "listed": [[str(home), "x", ".conf", []]],
         **changes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace as with_fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,8 @@ from mpigraft.cli.common import console, out, tell
 from mpigraft.errors import LaunchFailed, MissingError, MpigraftError, UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.job import Ask, Job
+    from mpigraft.job import Job
+    from mpigraft.job_ask import Ask
 
 Words = list[str] | None
 # Options end at the program: what follows is its own.
@@ -63,7 +64,49 @@ def command(
     ] = None,
     ranks: Annotated[
         int | None,
-        typer.Option("-n", metavar="N", help="Ranks.", show_default="one per core"),
+        typer.Option("-n", metavar="N", help="Ranks, in all.", show_default="one per core"),
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Nodes.", show_default="the allocation's"),
+    ] = None,
+    per_node: Annotated[
+        int | None, typer.Option("--ranks-per-node", metavar="K", help="Ranks on each node.")
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="T", help="Cores of each rank.", show_default="OMP_NUM_THREADS, or one"
+        ),
+    ] = None,
+    map_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Deal ranks over core, l3cache, numa, socket or node.",
+            show_default="core",
+        ),
+    ] = None,
+    bind_to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Keep each on its core, l3cache, numa, socket, or none.",
+            show_default="core",
+        ),
+    ] = None,
+    gpus: Annotated[
+        bool, typer.Option("--gpus", help="Show each rank the GPU nearest to its cores alone.")
+    ] = False,
+    hosts: Annotated[
+        str | None,
+        typer.Option(metavar="N1,N2", help="Nodes by name.", show_default="the allocation's"),
+    ] = None,
+    hostfile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A file with a node's name on each line.")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option(metavar="PROGRAM", help="To be used like ssh, to reach nodes.")
     ] = None,
     engine: Annotated[
         str | None,
@@ -114,6 +157,8 @@ def command(
       mpigraft run --mpi openmpi@5 --transport ob1-sm -n 2 -- ./app
       mpigraft run --image app.sif -n 4 -- /opt/app/solver input.dat
       mpigraft run -n 2 --explain --dry-run -- ./app
+      mpigraft run --ranks-per-node 8 --threads 7 --map-by l3cache --gpus -- ./app
+      mpigraft run --ranks-per-node 48 -- ./nemo : --ranks-per-node 2 ./xios_server
     """
     if ranks is not None and not 1 <= ranks <= MOST_RANKS:
         raise UsageError(f"-n {ranks}", mend="give a number of ranks, 1 or more")
@@ -121,19 +166,30 @@ def command(
         "image": image, "mpi": mpi, "transport": transport, "ranks": ranks, "engine": engine,
         "replace": replace, "bind": bind, "set": set_, "proof": proof,
     }  # fmt: skip
-    ask = asked(program, flags)
+    where = {
+        "nodes": nodes, "ranks_per_node": per_node, "threads": threads, "map_by": map_by,
+        "bind_to": bind_to, "gpus": gpus, "hosts": hosts, "hostfile": hostfile, "agent": agent,
+    }  # fmt: skip
+    ask = asked(program, flags, where)
     return _run(with_fields(ask, programs=tuple(programs or ())), explain=explain, dry_run=dry_run)
 
 
-def asked(program: list[str], flags: dict[str, Any]) -> Ask:
-    """What is asked of a job: flags that were given, over the site's profile."""
-    from mpigraft import site
-    from mpigraft.job import Ask
+def asked(program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | None = None) -> Ask:
+    """What is asked of a job: flags that were given, over the site's profile. `where` are those
+    about nodes and places, of which a profile says nothing."""
+    from mpigraft import job_layout, site
+    from mpigraft.job_ask import Ask
 
     profile = site.read(os.environ)
     values, sources = profile.merged(flags)
+    first, others = job_layout.programs(program)
+    told = {name: value for name, value in (where or {}).items() if value is not None}
+    for name in ("nodes", "ranks_per_node", "threads"):
+        job_layout.refuse_count(name, told.get(name, 1))
+    site_ranks = "ranks_per_node" in told and flags.get("ranks") is None  # the user's flag counts
+    ranks = 0 if site_ranks else values.get("ranks", 0)
     return Ask(
-        program=tuple(program),
+        program=first,
         image=values.get("image", ""),
         engine=values.get("engine", ""),
         replace=values.get("replace", ""),
@@ -141,7 +197,7 @@ def asked(program: list[str], flags: dict[str, Any]) -> Ask:
         optional=tuple(dict(profile.values).get("bind", ())),
         mpi=values.get("mpi", ""),
         transport=values.get("transport", ""),
-        ranks=values.get("ranks", 0),
+        where=job_layout.Where(ranks=ranks, others=others, **told),
         settings=tuple(values.get("set", ())),
         proof=values.get("proof", True),
         site=profile.path,
@@ -245,6 +301,7 @@ def judge(key: str, folder: str) -> bool:
     """Whether the world of the job kept under `key` was wrong, by the records in `folder`; says
     on stderr what and why."""
     from mpigraft import job
+    from mpigraft.model import Level
 
     found = job.findings(key, Path(folder))
     for one in found:
@@ -253,4 +310,4 @@ def judge(key: str, folder: str) -> bool:
         more = f"; {UNSEEN}" if one.code == "no-witness" else ""
         parts += [f"what to do: {one.mend}{more}"] if one.mend else []
         tell("\n".join(parts))
-    return bool(found)
+    return any(one.level is Level.ERROR for one in found)

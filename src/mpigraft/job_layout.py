@@ -1,0 +1,130 @@
+"""Nodes, ranks, places and programs of one job: what was asked, on the nodes that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mpigraft.errors import UsageError
+from mpigraft.layouts import from_flags, parse
+from mpigraft.model import Allocation, Group, Layout
+
+COUNTS = ("-n", "-np", "--ranks-per-node")  # one of them begins each program behind a colon
+MOST_RANKS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A program besides the first, with its ranks: in all, or on each node."""
+
+    words: tuple[str, ...]
+    ranks: int = 0
+    ranks_per_node: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What is asked of a job's nodes and ranks. Zero or empty: nobody said."""
+
+    ranks: int = 0  # of the first program, in all
+    nodes: int = 0
+    ranks_per_node: int = 0  # of the first program
+    threads: int = 0
+    map_by: str = ""
+    bind_to: str = ""
+    gpus: bool = False
+    hosts: str = ""
+    hostfile: str = ""
+    agent: str = ""
+    others: tuple[Part, ...] = ()
+
+    @property
+    def places(self) -> bool:
+        """Whether it was said where on a node the ranks are to be."""
+        return bool(self.map_by or self.bind_to or self.gpus)
+
+
+def programs(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[Part, ...]]:
+    """The first program and the others: `a x : -n 2 b y : --ranks-per-node 1 c`. A colon without
+    a count behind it is a word of the program's own, since programs may have such arguments and
+    a job must not fall apart by them. Raises UsageError for a count that is none, and a program
+    that is missing."""
+    begins = [
+        n
+        for n, word in enumerate(words[:-1])
+        if word == ":" and words[n + 1].partition("=")[0] in COUNTS
+    ]
+    ends = [*begins[1:], len(words)] if begins else []
+    first = tuple(words[: begins[0]] if begins else words)
+    others = tuple(_part(words[begin + 1 : end]) for begin, end in zip(begins, ends, strict=True))
+    if not first:
+        raise UsageError("no program before the first colon", mend="PROGRAM : -n 2 OTHER")
+    return first, others
+
+
+def refuse_count(name: str, count: int) -> None:
+    """Raise UsageError for a number of nodes, ranks or threads that is none."""
+    if not 1 <= count <= MOST_RANKS:
+        raise UsageError(f"--{name.replace('_', '-')} {count}", mend="give a number, 1 or more")
+
+
+def _part(words: Sequence[str]) -> Part:
+    flag, equals, value = words[0].partition("=")
+    rest = tuple(words[1:] if equals else words[2:])
+    value = value if equals else "".join(words[1:2])
+    if not (value.isdecimal() and 1 <= int(value) <= MOST_RANKS):
+        raise UsageError(
+            f"behind a colon stands {' '.join(words[:2])}",
+            mend="give each program its ranks: : -n 2 PROGRAM, or : --ranks-per-node 1 PROGRAM",
+        )
+    if not rest:
+        raise UsageError(f"{flag} {value} behind a colon has no program")
+    count = int(value)
+    return Part(rest, ranks_per_node=count) if flag == COUNTS[-1] else Part(rest, count)
+
+
+def decide(
+    where: Where, cores: int, allocation: Allocation, environ: Mapping[str, str]
+) -> tuple[Layout, tuple[Group, ...]]:
+    """The layout, and the programs besides the first.
+
+    All nodes of the allocation unless fewer are asked for, or there are fewer ranks; as many
+    threads as OMP_NUM_THREADS says; a rank for every `cores` // threads. Raises UsageError for
+    more nodes than there are, and for ranks that do not spread over them evenly.
+    """
+    here = len(allocation.hosts)
+    nodes = where.nodes or min(here, where.ranks or here)
+    if nodes > here:
+        raise UsageError(
+            f"--nodes {nodes}: {allocation.source} has {here}",
+            mend="name nodes with --hosts, or ask for fewer",
+        )
+    threads = where.threads or _omp_threads(environ)
+    groups = tuple(
+        Group(part.ranks_per_node or _spread(part.ranks, nodes), part.words)
+        for part in where.others
+    )
+    taken = sum(group.ranks_per_node for group in groups)
+    first = where.ranks_per_node or (_spread(where.ranks, nodes) if where.ranks else 0)
+    if where.ranks and where.ranks != first * nodes:
+        raise UsageError(
+            f"-n {where.ranks} is not --ranks-per-node {first} on {nodes} nodes",
+            mend="leave one of the two out",
+        )
+    first = first or max(1, cores // threads - taken)
+    asked = (nodes, first + taken, threads, where.map_by, where.bind_to, where.gpus)
+    return parse(from_flags(*asked), cores), groups
+
+
+def _spread(ranks: int, nodes: int) -> int:
+    if ranks % nodes:
+        raise UsageError(
+            f"{ranks} ranks do not spread over {nodes} nodes evenly",
+            mend="use a multiple, or fewer --nodes",
+        )
+    return ranks // nodes
+
+
+def _omp_threads(environ: Mapping[str, str]) -> int:
+    first = environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdecimal() and 0 < int(first) < 10_000 else 1

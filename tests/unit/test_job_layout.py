@@ -1,0 +1,84 @@
+"""Nodes, ranks and programs of one job, from its words."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft.errors import UsageError
+from mpigraft.job_layout import Part, Where, decide, programs
+from mpigraft.launch import HERE
+from mpigraft.model import Allocation, Group, Layout
+
+TWO = Allocation(("n1", "n2"), "Slurm job 42", "slurm", "42")
+
+
+def decided(where: Where, cores: int = 8, nodes: Allocation = HERE, **environ: str) -> Layout:
+    return decide(where, cores, nodes, environ)[0]
+
+
+def test_a_rank_for_every_core_unless_told() -> None:
+    assert decided(Where()) == Layout(1, 8)
+    assert decided(Where(), OMP_NUM_THREADS="3,2") == Layout(1, 2, 3)
+    assert decided(Where(threads=4), OMP_NUM_THREADS="3") == Layout(1, 2, 4)
+    assert decided(Where(), OMP_NUM_THREADS="many") == Layout(1, 8)
+    assert decided(Where(ranks=9)).bind == "none"
+    assert decided(Where(map_by="numa", bind_to="socket", gpus=True, ranks=2)).key == (
+        "1x2:numa-socket+gpus"
+    )
+
+
+def test_all_nodes_of_the_allocation_unless_fewer_are_asked_for() -> None:
+    assert decided(Where(), nodes=TWO) == Layout(2, 8)
+    assert decided(Where(nodes=1), nodes=TWO) == Layout(1, 8)
+    assert decided(Where(ranks=1), nodes=TWO) == Layout(1, 1)
+    assert decided(Where(ranks=4), nodes=TWO) == Layout(2, 2)
+    assert decided(Where(ranks=4, ranks_per_node=2), nodes=TWO) == Layout(2, 2)
+    with pytest.raises(UsageError, match="--nodes 3: Slurm job 42 has 2"):
+        decided(Where(nodes=3), nodes=TWO)
+    with pytest.raises(UsageError, match="5 ranks do not spread over 2 nodes"):
+        decided(Where(ranks=5), nodes=TWO)
+    with pytest.raises(UsageError, match="-n 4 is not --ranks-per-node 3 on 2 nodes"):
+        decided(Where(ranks=4, ranks_per_node=3), nodes=TWO)
+
+
+def test_nemo_has_two_servers_beside_its_ocean_on_each_node() -> None:
+    ocean, others = programs(["./nemo", ":", "--ranks-per-node", "2", "./xios_server", "in.xml"])
+    assert (ocean, others) == (("./nemo",), (Part(("./xios_server", "in.xml"), 0, 2),))
+    layout, groups = decide(Where(ranks_per_node=48, others=others), 128, TWO, {})
+    assert (layout, groups) == (Layout(2, 50), (Group(2, ("./xios_server", "in.xml")),))
+    assert decided(Where(others=others), cores=128) == Layout(1, 128)
+    in_all = programs(["./nemo", ":", "-n", "4", "./xios_server"])[1]
+    assert decide(Where(ranks_per_node=48, others=in_all), 128, TWO, {})[1][0].ranks_per_node == 2
+    with pytest.raises(UsageError, match="3 ranks do not spread"):
+        decided(Where(others=programs(["a", ":", "-n", "3", "b"])[1]), nodes=TWO)
+
+
+def test_a_colon_of_the_programs_own_stays_its_own() -> None:
+    for words in ("./app a : b", "./app :", "./app x: -n 2", "./app : -newer : "):
+        assert programs(words.split()) == (tuple(words.split()), ())
+    three = programs(["a", ":", "-n", "2", "b", ":", "c", ":", "-n=1", "d"])
+    assert three == (("a",), (Part(("b", ":", "c"), 2), Part(("d",), 1)))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [": -n 2 b", "a : -n b", "a : -n 0 b", "a : -n 2", "a : -n", "a : -np b", "a : -n= b"],
+)
+def test_what_stands_wrongly_behind_a_colon_is_refused(words: str) -> None:
+    with pytest.raises(UsageError):
+        programs(words.split())
+
+
+@given(st.lists(st.sampled_from([":", "-n", "-n=2", "--ranks-per-node", "1", "a", "--", ""])))
+def test_no_word_is_lost(words: list[str]) -> None:
+    try:
+        first, others = programs(["p", *words])
+    except UsageError:
+        return
+    kept = sum(len(part.words) for part in others)
+    counts = sum(1 for word in words if word.startswith(("-n", "--ranks")))
+    assert len(first) + kept <= 1 + len(words) <= len(first) + kept + 3 * len(others)
+    assert len(others) <= counts
+    assert all(part.words and part.ranks + part.ranks_per_node > 0 for part in others)
