@@ -13,7 +13,15 @@ from importlib import resources
 
 import mpigraft
 from mpigraft.model import Origin
-from mpigraft.report import ReportData, cost, html_evidence, html_provenance, html_tables, words
+from mpigraft.report import (
+    ReportData,
+    cost,
+    growth,
+    html_evidence,
+    html_provenance,
+    html_tables,
+    words,
+)
 from mpigraft.report.alone import alone
 from mpigraft.report.curves import curves, has_curve
 from mpigraft.report.headline import headline
@@ -110,6 +118,7 @@ def _header(data: ReportData) -> Html:
 def _nav(data: ReportData) -> Html:
     links = [("glance", "At a glance")]
     links += [(html_tables.anchor(s), _label(s, data)) for s in sections(data.comparison)]
+    links += [("growth", "Growth")] if growth.shown(data) else []
     links += [
         ("noise", "Noise"),
         ("evidence", "Evidence"),
@@ -135,6 +144,8 @@ def _main(data: ReportData) -> list[Html]:
     if problems:
         parts.append(_part("findings", "Findings", html_evidence.findings(problems)))
     parts += [_benchmark(section, index, data) for index, section in enumerate(found)]
+    if grown := growth.html(data):
+        parts.append(_part("growth", "Growth with ranks", *grown))
     parts += [
         _part("noise", "How sure this is", html_tables.noise(data)),
         _part("evidence", "Evidence and provenance", html_evidence.evidence(data)),

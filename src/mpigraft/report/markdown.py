@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from mpigraft.model import CellGroup, Verdict
-from mpigraft.report import ReportData, cost, words
+from mpigraft.report import ReportData, cost, growth, words
 from mpigraft.report.alone import Alone, alone
 from mpigraft.report.headline import headline
 from mpigraft.report.sections import Section, cells, count, sections
@@ -38,6 +38,8 @@ def render(data: ReportData) -> str:
         lines += _section(section, comparison.baseline)
     for one in alone(data):
         lines += _alone(one, comparison.baseline)
+    for head, told in growth.lines(data):
+        lines += [f"## {escape(head)}", "", *(f"- {escape(line)}" for line in told), ""]
     if comparison.groups:
         totals = ", ".join(f"{n} {v}" for v, n in count(cells(comparison)).items())
         lines += [f"{totals} cells.", ""]

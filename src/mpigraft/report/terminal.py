@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from mpigraft.model import Cell, CellGroup, Comparison, Level, Origin, Verdict
-from mpigraft.report import ReportData, cost, words
+from mpigraft.report import ReportData, cost, growth, words
 from mpigraft.report.alone import Alone, alone
 from mpigraft.report.headline import headline
 from mpigraft.report.sections import Section, cells, count, sections
@@ -50,9 +50,18 @@ def show(data: ReportData, console: Console, *, brief: bool = False) -> None:
         _overview(console, section, data.comparison.baseline, signs)
     for one in alone(data):
         _alone(console, one, data.comparison.baseline, brief=brief)
+    _growth(console, data)
     _noise(console, data, signs, brief=brief)
     _findings(console, data)
     _summary(console, data.comparison, brief=brief)
+
+
+def _growth(console: Console, data: ReportData) -> None:
+    for title, lines in growth.lines(data):
+        console.print()
+        _say(console, title, "bold")
+        for line in lines:
+            _say(console, words.line(line), indent=4)
 
 
 def _signs(console: Console) -> Signs:

@@ -1,0 +1,96 @@
+"""Growth with ranks in each form of a report: a prediction is never shown as a measurement."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+import mpigraft
+from mpigraft.model import ValueRow
+from mpigraft.report import ReportData, growth, html, markdown, terminal
+from mpigraft.report import json as as_json
+from tests.unit.report_samples import BASELINE, small_data
+
+SCHEMA = json.loads((Path(mpigraft.__file__).parent / "schemas/compare.json").read_text())
+NODES = (1, 2, 3, 4, 8)
+
+
+def grown(per_node: int = 1, benchmark: str = "native:launch_time") -> ReportData:
+    """Eight launches of the baseline on each of five numbers of nodes; a node has two cores."""
+    data = small_data()
+    rows = tuple(
+        ValueRow(f"key:{BASELINE}", f"{n}x{per_node}", "a1", r, 0, benchmark, "launch_time", 0,
+                 (300 + 25 * n**0.5) * (1 + 0.01 * (r % 3)), "host")
+        for n in NODES
+        for r in range(8)
+    )  # fmt: skip
+    return replace(data, values=(*data.values, *rows))
+
+
+def on_terminal(data: ReportData) -> str:
+    stream = io.StringIO()
+    terminal.show(data, Console(file=stream, width=80), brief=True)
+    return stream.getvalue()
+
+
+def test_every_form_says_what_is_predicted() -> None:
+    data = grown()
+    shown = on_terminal(data)
+    assert "native:launch_time: launch_time in ms against ranks, 1 rank per node" in shown
+    assert "PREDICTED, not measured: 16:" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    page = html.render(data)
+    assert "predicted" in page
+    assert 'stroke-dasharray="6 5"' in page
+    assert "PREDICTED, not measured: 16" in markdown.render(data)
+    document = json.loads(as_json.render(data))
+    jsonschema.validate(document, SCHEMA)
+    (one,) = document["growth"]
+    assert [p["ranks"] for p in one["predictions"]] == [16, 32]
+    assert all(p["predicted"] for p in one["predictions"])
+    assert one["law"]["form"] in ("a + b log2 p", "a + b p^c")
+
+
+def test_ranks_that_shared_the_machines_cores_are_refused() -> None:
+    data = grown(per_node=4)
+    shown = on_terminal(data)
+    assert "no law: a law takes 4 numbers of ranks, and there are 0" in " ".join(shown.split())
+    assert "ranks shared cores: 1x4, 2x4, 3x4, 4x4, 8x4" in " ".join(shown.split())
+    assert "PREDICTED" not in shown
+    assert 'stroke-dasharray="6 5"' not in html.render(data)
+    (one,) = json.loads(as_json.render(data))["growth"]
+    assert one["law"] is None
+
+
+@pytest.mark.parametrize("machine", ["{}", "not JSON", '{"cpu": {"cores": null}}'])
+def test_cores_that_nobody_told_are_refused(machine: str) -> None:
+    data = grown()
+    silent = replace(data, allocations=tuple(replace(a, machine=machine) for a in data.allocations))
+    (one,) = growth.growths(silent)
+    assert one.law is None
+    assert growth.UNKNOWN in one.refused
+
+
+def test_what_ranks_said_of_their_cores_counts() -> None:
+    data = grown()
+    (first, *rest) = (e for e in data.evidence if e.configuration == f"key:{BASELINE}")
+    one_core = tuple(replace(r, host="n1", cores=(0,)) for r in first.evidence.ranks)
+    assert len(one_core) > 1
+    told = replace(first, layout="8x1", evidence=replace(first.evidence, ranks=one_core))
+    (one,) = growth.growths(replace(data, evidence=(*data.evidence, told)))
+    assert one.left_out == (("8x1", growth.SHARED),)
+    assert one.points[-1].ranks == 4
+    assert not rest
+
+
+def test_two_layouts_of_a_collective_say_nothing_to_a_person() -> None:
+    data = grown(benchmark="native:barrier")
+    few = replace(data, values=tuple(row for row in data.values if row.layout in ("1x1", "2x1")))
+    assert growth.growths(few)
+    assert not growth.shown(few)
