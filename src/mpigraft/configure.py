@@ -36,6 +36,7 @@ from mpigraft.model import (
 from mpigraft.plan import stamps
 from mpigraft.resolve import closure
 from mpigraft.resolve import contents as resolve_libraries
+from mpigraft.starting import launchers_for, plain_name
 from mpigraft.wish import Wish
 
 PLUGINS = (  # opened by name at run time: providers, UCX's transports, Open MPI's components
@@ -125,13 +126,18 @@ def configurations(
     found: list[Configuration] = []
     skipped: list[tuple[str, str]] = []
     for mpi in select_mpis(wish.mpi, machine.mpis):
-        if not mpi.usable or mpi.launcher is None:
-            skipped.append((mpi.id, mpi.reason or f"no {mpi.launcher_kind} to start it with"))
+        if not mpi.usable:
+            skipped.append((mpi.id, mpi.reason))
             continue
         libraries = libraries_of(mpi)
         transports = _transports(wish, mpi, facts, on, skipped)
+        launchers = _launchers(wish, mpi, machine, skipped)
         for plan in places.of(mpi, skipped):
-            made = (_configuration(wish, mpi, t, libraries, plan) for t in transports)
+            made = (
+                _configuration(wish, mpi, t, libraries, plan, by)
+                for t in transports
+                for by in launchers
+            )
             _add(found, skipped, made)
     if own := places.own(skipped):
         mpi, plan = own
@@ -140,6 +146,22 @@ def configurations(
         _add(found, skipped, made)
     _refuse_unmet(wish, found, skipped)
     return tuple(found), tuple(skipped)
+
+
+def _launchers(
+    wish: Wish, mpi: MpiInstall, machine: Machine, skipped: list[tuple[str, str]]
+) -> tuple[LaunchedBy | None, ...]:
+    """Those that were named, else the MPI's own or the scheduler's. An MPI that nothing can start
+    is left out with every reason."""
+    found, left = launchers_for(mpi, machine, wish.launcher)
+    if found or wish.launcher:
+        skipped += [(f"{mpi.id} by {name}", why) for name, why in left]
+    else:
+        here = {one.name for one in machine.launchers}
+        told = [f"; {name}: {why}" for name, why in left if name in here]
+        why = f"no {mpi.launcher_kind or 'launcher'} to start it with{''.join(told)}"
+        skipped.append((mpi.id, why))
+    return found
 
 
 def reaches(configuration: Configuration, layout: Layout) -> bool:
@@ -212,7 +234,7 @@ def _refuse_absent_gpu(wish: Wish, machine: Machine) -> None:
 def _refuse_unmet(
     wish: Wish, found: Sequence[Configuration], skipped: Iterable[tuple[str, str]]
 ) -> None:
-    """A transport that was named and that no chosen MPI can use ends the command."""
+    """A transport or launcher that was named and that no chosen MPI can use ends the command."""
     met = {c.transport.name for c in found if c.transport}
     for name in wish.transport:
         if name in met:
@@ -222,6 +244,11 @@ def _refuse_unmet(
             f"transport {name} cannot be used here ({'; '.join(reasons) or 'unknown name'})",
             mend="`mpigraft discover` lists the transports of each MPI with the reason",
         )
+    kinds = {c.launcher.kind if c.launcher else "own" for c in found}
+    for name in map(plain_name, wish.launcher):
+        if name not in kinds:
+            reasons = [f"{who}: {why}" for who, why in skipped if who.endswith(f" by {name}")]
+            raise MissingError(f"nothing can be started by {name} here ({'; '.join(reasons)})")
 
 
 def _configuration(

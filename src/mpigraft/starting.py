@@ -58,7 +58,7 @@ def launchers_for(
         if name not in (*OWN, *OTHERS):
             known = ", ".join((*OWN, *OTHERS))
             raise UsageError(f"there is no launcher {name!r}", mend=f"one of {known}")
-    names = [_plain(name) for name in wanted] or (["own"] if mpi.launcher else [*OTHERS])
+    names = [plain_name(name) for name in wanted] or (["own"] if mpi.launcher else [*OTHERS])
     found: list[LaunchedBy | None] = []
     left: list[tuple[str, str]] = []
     for name in dict.fromkeys(names):
@@ -72,7 +72,8 @@ def launchers_for(
     return tuple(found), tuple(left)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Of a launcher as a person may call it: `mpirun` is the MPI's own."""
     return "own" if name in OWN else name
 
 
