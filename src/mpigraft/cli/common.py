@@ -58,6 +58,14 @@ def settings(ctx: typer.Context) -> Settings:
     return found
 
 
+def program() -> tuple[str, ...]:
+    """How a job starts mpigraft: as this one was, by its path."""
+    own = Path(sys.argv[0])
+    if own.name == "mpigraft" and os.access(own, os.X_OK):
+        return (str(own.absolute()),)
+    return (sys.executable, "-m", "mpigraft.cli.main")
+
+
 def console(*, stderr: bool = False) -> Console:
     """A Rich console: colour only on a terminal and without NO_COLOR, text never read as markup."""
     from rich.console import Console

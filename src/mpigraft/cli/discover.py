@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpigraft.cli.common import console, out
+from mpigraft.cli.common import console, out, tell
+from mpigraft.errors import UsageError
 
 if TYPE_CHECKING:
     from mpigraft.model import Machine, MpiInstall, NetLibrary
@@ -19,24 +20,50 @@ LABEL = 12  # width of the first column
 INTERNAL = ("ofi_hook_", "off_coll", "ofi_mrail", "ofi_rxd")  # providers that nobody asks for
 
 
+CONTEXT = {"allow_extra_args": True}  # for the scheduler
+
+
 def command(
+    ctx: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="A document for other tools.")] = False,
     abi: Annotated[
         bool,
         typer.Option("--abi", help="With --json: all that `check --machine` needs of each MPI."),
     ] = False,
+    partition: Annotated[
+        str,
+        typer.Option(
+            metavar="P",
+            help="Look at nodes of this partition or queue, through a job.",
+            show_default="this machine",
+        ),
+    ] = "",
+    nodes: Annotated[
+        int, typer.Option(metavar="N", help="With --partition: how many, to compare them.", min=1)
+    ] = 1,
+    time: Annotated[
+        str, typer.Option(metavar="T", help="With --partition: to wait at most, queue included.")
+    ] = "30m",
 ) -> None:
     """Show every MPI here, how it was found, and what it can run over.
 
     Also network devices, GPUs, launchers, the scheduler and the CPU. What is broken is shown
-    with its reason.
+    with its reason. With --partition, words after -- go to the scheduler, and what was seen is
+    kept for `check --machine`.
 
     \b
-    Example: mpigraft discover --json | jq '.mpis[].id'
+    Examples:
+      mpigraft discover --json | jq '.mpis[].id'
+      mpigraft discover --partition small --nodes 4 -- --account=project_1
     """
     from mpigraft import discover
     from mpigraft.jsonout import document
 
+    if partition:
+        _through(partition, nodes, time, tuple(ctx.args), as_json=as_json or abi)
+        return
+    if ctx.args:
+        raise UsageError(f"discover takes no {ctx.args[0]!r}", mend="mpigraft discover --help")
     with console(stderr=True).status("looking at this machine"):
         machine = discover.machine()
         keys = as_document(machine, abi=abi) if as_json or abi else {}
@@ -45,6 +72,40 @@ def command(
         return
     width = min(100, shutil.get_terminal_size((80, 24)).columns)
     out("\n".join(lines(machine, width)))
+
+
+def _through(
+    partition: str, nodes: int, time: str, extra: tuple[str, ...], *, as_json: bool
+) -> None:
+    """Nodes of a partition: the first is shown, and what is other on the others."""
+    from mpigraft import partitions, schedulers, submission
+    from mpigraft.check import saved
+    from mpigraft.cli.common import program
+    from mpigraft.jsonout import document
+    from mpigraft.model import JobWish
+
+    wish = JobWish(
+        folder=str(Path.cwd()),
+        name="mpigraft-discover",
+        nodes=nodes,
+        limit_s=submission.seconds(time),
+        command=(*program(), "discover", "--json", "--abi"),
+        partition=partition,
+        extra=extra,
+    )
+    with console(stderr=True).status(f"waiting for {partition}"):
+        found = partitions.look(schedulers.here(), wish)
+    first = {key: value for key, value in found[0].items() if key != "schema"}
+    kept = partitions.keep(partition, document(**first))
+    others = partitions.differences(found)
+    if as_json:
+        out(document(**first))
+    else:
+        width = min(100, shutil.get_terminal_size((80, 24)).columns)
+        out("\n".join(lines(saved.machine(kept), width)))
+    for host, keys in others:
+        tell(f"warning: {host} is not like {first['hostname']}: {', '.join(keys)}")
+    tell(f"kept in {kept}")
 
 
 def as_document(machine: Machine, *, abi: bool = False) -> dict[str, Any]:

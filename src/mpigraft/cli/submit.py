@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import out, settings, tell
+from mpigraft.cli.common import out, program, settings, tell
 from mpigraft.errors import UsageError
 
 if TYPE_CHECKING:
@@ -108,14 +107,6 @@ def command(
         _show(scripts)
         return
     _told(record, submission.submit(store, record, scripts))
-
-
-def program() -> tuple[str, ...]:
-    """How a job starts mpigraft: as this one was, by its path."""
-    own = Path(sys.argv[0])
-    if own.name == "mpigraft" and os.access(own, os.X_OK):
-        return (str(own.absolute()),)
-    return (sys.executable, "-m", "mpigraft.cli.main")
 
 
 def find(store: Store, wish: str) -> SubmissionRecord:
