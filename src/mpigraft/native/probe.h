@@ -280,6 +280,24 @@ static void run_phase(struct probe *probe, const struct kind *kind, const char *
     free(counted);
 }
 
+/* What MPI itself says of the ranks of one host. Told not to use the memory that they share, MPICH
+ * says that they share none, and only then does it use none. */
+static void print_locality(const struct probe *probe)
+{
+    MPI_Comm local;
+    int near, host;
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, probe->rank, MPI_INFO_NULL,
+                           &local));
+    OK(MPI_Comm_size(local, &near));
+    OK(MPI_Comm_size(probe->host, &host));
+    OK(MPI_Comm_free(&local));
+    int mine[] = {near == host, near == 1}, all[2];
+    OK(MPI_Allreduce(mine, all, 2, MPI_INT, MPI_LAND, MPI_COMM_WORLD));
+    if (probe->rank == 0)
+        printf("{\"mpigraft\":\"locality\",\"peer\":\"%s\"}\n",
+               all[0] ? ON_NODE : all[1] ? OFF_NODE : "of both kinds");
+}
+
 /* All phases that this world has peers for, in buffers of the kind that will be measured: GPU
  * memory may take other lanes. Returns their number. */
 static int run_probe(MPI_Comm host, int buffers)
@@ -287,6 +305,7 @@ static int run_probe(MPI_Comm host, int buffers)
     struct probe probe = seat_ranks(host, &MEMORIES[buffers]);
     const struct kind *pairwise[] = {&P2P, &ONE_SIDED};
     const struct peers nobody = {NOBODY, NOBODY};
+    print_locality(&probe);
     struct counted before = count_idle(&probe);
     for (int i = 0; i < 2; i++) {
         run_phase(&probe, pairwise[i], ON_NODE, probe.near);
