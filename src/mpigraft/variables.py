@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -80,7 +81,7 @@ def parse(output: bytes) -> Listing:
         raise ValueError("the list of variables was cut short")
     try:
         return _listing(library, lines, categories)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"the list of variables is not as it should be: {error!r}") from None
 
 
@@ -137,6 +138,7 @@ def _value(value: Any) -> Value:
 
 
 def _scalar(value: Any) -> Scalar:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not isinstance(value, str) and not (number and math.isfinite(value)):
         raise TypeError(f"{value!r} is no value")
     return value

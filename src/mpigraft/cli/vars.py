@@ -65,7 +65,7 @@ def command(
       mpigraft vars --mpi mpich --filter eager
       mpigraft vars --diff openmpi@4 openmpi@5 --filter btl_tcp
     """
-    from mpigraft import discover
+    from mpigraft import discover, env
 
     if diff and mpi:
         raise UsageError("--diff names its two MPIs itself", mend="leave --mpi out")
@@ -80,12 +80,13 @@ def command(
     if as_json:
         from mpigraft.jsonout import document
 
-        out(document(mpis=[as_row(answer) for answer in chosen]))
+        text = document(mpis=[as_row(answer) for answer in chosen])
     elif diff:
-        out("\n".join(differences(chosen[0], chosen[1], width)))
+        text = "\n".join(differences(chosen[0], chosen[1], width))
     else:
         shown = summary if filter_ is None else blocks
-        out("\n\n".join("\n".join(shown(answer, width)) for answer in chosen))
+        text = "\n\n".join("\n".join(shown(answer, width)) for answer in chosen)
+    out(env.redact(text))
 
 
 # ------------------------------------------------------------------ asking
