@@ -24,6 +24,8 @@ def by_name(here: Here) -> dict[str, NetDevice]:
 
 def test_two_threads_are_one_core(tmp_path: Path) -> None:
     found = cpu.cpu(plant("slingshot-amd", tmp_path))
+    assert found.core_cpus[:2] == ((0, 64), (1, 65))
+    assert [len(socket) for socket in found.socket_cpus] == [128]
     assert (found.cores, found.threads, found.sockets) == (64, 128, 1)
     assert found.model == "AMD EPYC 7A53 64-Core Processor"
     assert len(found.numa) == 4
@@ -190,21 +192,24 @@ def test_amd(tmp_path: Path) -> None:
         (1, "AMD GPU 0x7408", 65520),
     ]
     assert dict(found[0].details) == {"driver": "6.3.6", "rocm": "6.0.3-98"}
+    assert [gpu.cpus[:1] for gpu in found] == [(48,), ()]
 
 
 def test_nvidia_without_its_tool(tmp_path: Path) -> None:
     found = gpus.gpus(plant("grace-hopper", tmp_path))
     assert [g.name for g in found] == ["NVIDIA GH200 120GB"] * 2
     assert dict(found[0].details) == {"driver": "550.54.15", "gdrcopy": "2.4"}
+    assert [(gpu.cpus[0], gpu.cpus[-1]) for gpu in found] == [(0, 71), (72, 143)]
 
 
 def test_nvidia_with_its_tool(tmp_path: Path) -> None:
     here = plant("grace-hopper", tmp_path)
-    rows = "0, NVIDIA GH200 120GB, 97871, 550.54.15"
+    rows = "0, NVIDIA GH200 120GB, 97871, 550.54.15, 00000019:01:00.0"
     launcher(tmp_path / "bin/nvidia-smi", rows + "\n| Driver 550.54.15  CUDA Version: 12.4 |")
     found = gpus.gpus(Here({"PATH": str(tmp_path / "bin")}, here.root))
     assert [(g.name, g.memory_mib) for g in found] == [("NVIDIA GH200 120GB", 97871)]
     assert dict(found[0].details) == {"driver": "550.54.15", "cuda": "12.4", "gdrcopy": "2.4"}
+    assert found[0].cpus == tuple(range(72, 144))
 
 
 def test_a_tool_that_fails_gives_way_to_the_kernel(tmp_path: Path) -> None:
@@ -215,13 +220,14 @@ def test_a_tool_that_fails_gives_way_to_the_kernel(tmp_path: Path) -> None:
 
 
 def test_memory_that_is_not_told_is_not_guessed() -> None:
-    (found,) = gpus.nvidia_rows("0, NVIDIA GB200, [N/A], 580.65.06", "13.0", "")
-    assert found.memory_mib == 0
+    rows = "0, NVIDIA GB200, [N/A], 580.65.06, [N/A]"
+    (found,) = gpus.nvidia_rows(Here({}, Path("/no/such")), rows, "13.0", "")
+    assert (found.memory_mib, found.cpus) == (0, ())
 
 
 @given(st.text(max_size=200))
 def test_any_output_is_rows_or_none(text: str) -> None:
-    for gpu in gpus.nvidia_rows(text, "", ""):
+    for gpu in gpus.nvidia_rows(Here({}, Path("/no/such")), text, "", ""):
         assert gpu.index >= 0
 
 

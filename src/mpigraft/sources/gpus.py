@@ -18,7 +18,8 @@ LIMIT_S = 20.0
 AMD_VENDOR = "0x1002"
 # "CUDA Version: 12.4"; drivers since 590 print the user-mode driver's, "CUDA UMD Version: 13.1".
 CUDA = re.compile(r"CUDA (?:UMD )?Version\s*:\s*(\d+(?:\.\d+)+)")
-QUERY = "index,name,memory.total,driver_version"
+QUERY = "index,name,memory.total,driver_version,pci.bus_id"
+BUS_ID = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.IGNORECASE)
 
 
 def gpus(here: Here) -> tuple[Gpu, ...]:
@@ -49,18 +50,29 @@ def _nvidia(here: Here, gdrcopy: str) -> Iterator[Gpu]:
         return
     found = CUDA.search(clean(run([tool], limit_s=LIMIT_S).stdout))
     cuda = found[1] if found else ""
-    yield from nvidia_rows(clean(done.stdout), cuda, gdrcopy)
+    yield from nvidia_rows(here, clean(done.stdout), cuda, gdrcopy)
 
 
-def nvidia_rows(text: str, cuda: str, gdrcopy: str) -> Iterator[Gpu]:
+def _near(here: Here, bus_id: str) -> tuple[int, ...]:
+    """CPUs that the kernel says are nearest to a PCI device: sysfs-bus-pci, local_cpulist. The
+    tool writes the domain with eight digits, sysfs with four."""
+    found = BUS_ID.fullmatch(bus_id)
+    if not found:
+        return ()
+    name = f"{int(found[1], 16):04x}:{found[2].lower()}"
+    return look.cpu_list(look.text(here.at(f"/sys/bus/pci/devices/{name}/local_cpulist")))
+
+
+def nvidia_rows(here: Here, text: str, cuda: str, gdrcopy: str) -> Iterator[Gpu]:
     """GPUs from nvidia-smi's CSV; a line that is none ("No devices were found") is passed over."""
     for row in csv.reader(text.splitlines(), skipinitialspace=True):
-        if len(row) != 4 or not row[0].strip().isdecimal():
+        if len(row) != 5 or not row[0].strip().isdecimal():
             continue
-        index, name, memory, driver = (word.strip() for word in row)
+        index, name, memory, driver, bus_id = (word.strip() for word in row)
         details = {"driver": driver, "cuda": cuda, "gdrcopy": gdrcopy}
         mib = int(memory) if memory.isdecimal() else 0  # GB200 says [N/A]: memory is the host's
-        yield Gpu(int(index), "nvidia", name, mib, _present(details))
+        near = _near(here, bus_id)
+        yield Gpu(int(index), "nvidia", name, mib, _present(details), near)
 
 
 def _nvidia_proc(here: Here, gdrcopy: str) -> Iterator[Gpu]:
@@ -70,7 +82,8 @@ def _nvidia_proc(here: Here, gdrcopy: str) -> Iterator[Gpu]:
     details = {"driver": found[1] if found else "", "gdrcopy": gdrcopy}
     for index, entry in enumerate(look.entries(here.at("/proc/driver/nvidia/gpus"))):
         name = re.search(r"Model:\s*(.+)", look.text(entry / "information"))
-        yield Gpu(index, "nvidia", name[1].strip() if name else "", 0, _present(details))
+        told = name[1].strip() if name else ""
+        yield Gpu(index, "nvidia", told, 0, _present(details), _near(here, entry.name))
 
 
 def _amd(here: Here) -> Iterator[Gpu]:
@@ -87,7 +100,8 @@ def _amd(here: Here) -> Iterator[Gpu]:
             continue
         number = look.text(device / "device")
         name = look.text(device / "product_name") or f"AMD GPU {number}"
-        yield Gpu(index, "amd", name, memory >> 20, _present(details))
+        near = look.cpu_list(look.text(device / "local_cpulist"))
+        yield Gpu(index, "amd", name, memory >> 20, _present(details), near)
         index += 1
 
 
