@@ -73,19 +73,16 @@ def _told_apart(nodes: Mapping[str, list[RankRecord]]) -> Iterator[RankRecord]:
             owners[rank.host].add(name)
     for name, ranks in nodes.items():
         for rank in ranks:
-            clash = rank.rank != UNREAD and len(owners[rank.host]) > 1
-            yield replace(rank, host=f"{rank.host} ({_mark(name)})") if clash else rank
-
-
-def _mark(name: str) -> str:
-    return name.rpartition("-")[2] or name
+            mark = name.rpartition("-")[2]
+            clash = len(owners[rank.host]) > 1
+            yield replace(rank, host=f"{rank.host} ({mark})") if clash else rank
 
 
 def _of_node(path: Path) -> Iterator[RankRecord]:
     try:
         data = _bytes(path)
     except OSError as error:
-        yield _unread(path.name, error.strerror or str(error))
+        yield _unread(path.name, str(error.strerror))
         return
     broken: list[str] = []
     values = list(_objects(data, broken))
@@ -195,10 +192,11 @@ def cpus(text: Any) -> tuple[int, ...]:
     found: list[int] = []
     for part in _text(text).split(",") if text else ():
         match = CPUS.fullmatch(part)
-        first = int(match[1]) if match else 0
-        last = int(match[2] or first) if match else -1
-        if last < first or last >= MOST_CPUS or (found and first <= found[-1]):
+        if not match:
             raise ValueError(f"{text!r} is no list of CPUs")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last >= MOST_CPUS or (found and first <= found[-1]):
+            raise ValueError(f"{text!r} is no list of CPUs in ascending order")
         found += range(first, last + 1)
     return tuple(found)
 

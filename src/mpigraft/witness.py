@@ -151,7 +151,7 @@ def _library(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[
     due, mapped = due_library(configuration), libmpis(ranks)
     if isinstance(due, MappedLibrary) and not due.inode:  # each rank has a mount of its own
         mapped = tuple({lib.path: lib for lib in mapped}.values())
-    elif len(mapped) > 1:
+    else:
         mapped = _of_one_kernel(configuration, ranks) or mapped
     versions = {rank.library_version for rank in ranks}
     if len(mapped) > 1 or len(versions) > 1:
@@ -180,15 +180,14 @@ def _of_one_kernel(
     files that can be the same: a file server's disk has another device number on each node, and
     what is installed on each node's own disk another inode. Empty: they cannot."""
     boots = sorted({rank.boot for rank in ranks}, key=lambda boot: (boot != _boot(), boot))
-    first, *others = (libmpis(r for r in ranks if r.boot == boot) for boot in boots)
-    if len(first) != 1 or not all(len(other) == 1 for other in others):
+    groups = [libmpis(rank for rank in ranks if rank.boot == boot) for boot in boots]
+    alone = [group[0] for group in groups if len(group) == 1]
+    if len(alone) != len(groups):
         return ()
+    one, *others = alone
     host = configuration.graft is None  # in a guest, one path may be two files
-    same = all(
-        other.inode == first[0].inode or (host and other.path == first[0].path)
-        for (other,) in others
-    )
-    return first if same else ()
+    same = all(o.inode == one.inode or (host and o.path == one.path) for o in others)
+    return (one,) if same else ()
 
 
 def _may_be(

@@ -33,10 +33,11 @@ LANES = (
     "look", "named", "hear", "_all_seen", "_missing", "_with_wire",
 )  # fmt: skip
 WITNESS = (
-    "check_witness", "_world", "_hosts", "libmpis", "_library", "_binding",
+    "check_witness", "_unshared", "_world", "_hosts", "libmpis", "_library", "_of_one_kernel",
+    "_may_be",
 )  # fmt: skip
 RECORDS = (
-    "UNREAD", "read_witness", "_told_apart", "_mark", "_of_node", "_objects", "_noting",
+    "UNREAD", "read_witness", "_told_apart", "_of_node", "_objects", "_noting",
     "_common", "_record", "cpus", "_whole", "_text", "_texts",
 )  # fmt: skip
 MEASURE = ("TIMED_OUT", "outcome", "_errors", "_ending", "_missing", "_finding")

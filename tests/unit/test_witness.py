@@ -155,17 +155,16 @@ def on_nodes(*libraries: MappedLibrary, boots: str) -> tuple[RankRecord, ...]:
         ({"inode": 99, "path": "/net/libmpi.so.40"}, ["libmpi-several"]),
     ],
 )
-@pytest.mark.parametrize("boots", ["hx", "xh"])
 def test_on_another_node_the_same_library_has_other_numbers(
-    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], expected: list[str], boots: str
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], expected: list[str]
 ) -> None:
     monkeypatch.setattr(witness, "_boot", lambda: "h")
-    there = replace(RIGHT, **changes)
-    own = (RIGHT, there) if boots == "hx" else (there, RIGHT)
-    two = Layout(2, 1)
-    assert codes(on_nodes(*own, boots=boots), two) == expected
-    assert codes(on_nodes(*own, boots="hh"), two) == ["libmpi-several"]
-    assert codes(on_nodes(*own, boots="xx"), two) == ["libmpi-several"]
+    there, three = replace(RIGHT, **changes), Layout(3, 1)
+    assert codes(on_nodes(RIGHT, there, there, boots="hxy"), three) == expected
+    assert codes(on_nodes(there, there, RIGHT, boots="xyh"), three) == expected
+    assert codes(on_nodes(RIGHT, RIGHT, there, boots="hxy"), three) == expected
+    for boots in ("hhx", "xxx", "hxx"):  # two files on one node
+        assert codes(on_nodes(RIGHT, there, RIGHT, boots=boots), three) == ["libmpi-several"]
 
 
 def test_in_a_guest_one_path_of_two_nodes_may_be_two_files(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,6 +198,10 @@ def test_ranks_on_other_nodes_alone_are_held_against_this_ones_library(
     assert found(replace(installed, path="/opt/libmpi.so.40"), "x,y") == ["libmpi-other"]
     for boots in ("h,h", "h,x", "x,"):  # where it can be known, it is
         assert found(installed, boots) == ["libmpi-other"]
+    asked = replace(asked, graft=plan(label("/x"), "bwrap"))
+    monkeypatch.setattr(witness, "due_library", lambda _: due)
+    assert found(installed, "x,y") == ["libmpi-other"]
+    assert found(served, "x,y") == []
 
 
 def test_two_versions_are_two_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,6 +209,9 @@ def test_two_versions_are_two_libraries(monkeypatch: pytest.MonkeyPatch) -> None
     found = check_witness(ASKED, LAYOUT, (first, replace(second, library_version="older")))
     assert [f.code for f in found] == ["libmpi-several"]
     assert "in 2 versions" in found[0].seen
+    other = MappedLibrary("/opt/other/lib/libmpi.so.12", 1, 1)
+    found = check_witness(ASKED, LAYOUT, mapping(RIGHT, other))
+    assert "versions" not in found[0].seen
 
 
 def test_one_path_with_two_files_is_two_libraries() -> None:
@@ -308,6 +314,11 @@ def test_unbound_ranks_may_share_cores() -> None:
 
 
 # ------------------------------------------------------------------ records
+
+
+def test_an_unreadable_record_is_told_and_is_no_rank() -> None:
+    broken = RankRecord(UNREAD, 0, "n0-a.ranks", 0, "line 4: cut", (), ())
+    assert codes((broken, *records())) == ["witness-unreadable"]
 
 
 def test_an_unreadable_record_refuses_a_probe() -> None:
