@@ -54,7 +54,7 @@ def _cpus(path: Path) -> frozenset[int]:
 def ranges(text: str) -> Iterator[int]:
     """Numbers of `0-3,8`. Raises ValueError for anything else."""
     for part in text.strip().split(","):
-        if not re.fullmatch(r"\d+(-\d+)?", part, re.ASCII):
+        found = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part, re.ASCII)
+        if not found or int(found[2] or found[1]) < int(found[1]):
             raise ValueError(f"{part!r} is no range")
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
+        yield from range(int(found[1]), int(found[2] or found[1]) + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpigraft.launchers.parts import bound, hexadecimal, joined, masked, told
+from mpigraft.launchers.parts import bound, hexadecimal, joined, masked, of_slurm, told
 from mpigraft.model import Command, EnvRow, Family, Order, Scope
 
 LOCAL_RANK = "MPI_LOCALRANKID"
@@ -42,9 +42,9 @@ def _where(order: Order) -> tuple[str, ...]:
 def rows(order: Order) -> tuple[EnvRow, ...]:
     """Intel MPI: a domain of T cores for each rank, next to each other; or the named CPUs; or no
     pinning at all."""
-    layout = order.layout
+    layout, step = order.layout, of_slurm(order)
     if order.mpi.family is not Family.INTEL:
-        return ()
+        return step
     if not bound(order):
         pins = {"I_MPI_PIN": "off"}
     elif order.masks:  # without its 0x a mask is refused, and the default taken (2021.18)
@@ -53,4 +53,5 @@ def rows(order: Order) -> tuple[EnvRow, ...]:
     else:
         domain = "core" if layout.threads == 1 else f"{layout.threads}:compact"
         pins = {"I_MPI_PIN": "on", "I_MPI_PIN_CELL": "core", "I_MPI_PIN_DOMAIN": domain}
-    return tuple(EnvRow(name, value, Scope.LAUNCHER, "launcher") for name, value in pins.items())
+    rows = (EnvRow(name, value, Scope.LAUNCHER, "launcher") for name, value in pins.items())
+    return (*rows, *step)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from mpigraft.errors import UsageError
 from mpigraft.knowledge.table import version
-from mpigraft.model import Order
+from mpigraft.model import EnvRow, Order, Scope
 
 Segment = tuple[int, tuple[str, ...]]  # ranks, and the words that they run
 
@@ -108,6 +108,17 @@ def listed(cpus: Iterable[int]) -> str:
 def hexadecimal(cpus: Iterable[int]) -> str:
     """`0x10f`: the same as one number, a bit for each CPU."""
     return hex(sum(1 << cpu for cpu in set(cpus)))
+
+
+def of_slurm(order: Order) -> tuple[EnvRow, ...]:
+    """For launchers whose daemons are a step of the job, started by an srun of theirs: inside of
+    another step, an interactive one, they would wait for it to end (LCH-07). The variable reaches
+    every such srun; the settings of the launchers differ, and PRRTE 3.0.13 does not heed its own
+    `plm_slurm_args`. `--exact` beside it, as some advise, leaves a daemon, and so all ranks of its
+    node, the one core that the daemon asks for."""
+    if order.allocation.scheduler != "slurm":
+        return ()
+    return (EnvRow("SLURM_OVERLAP", "1", Scope.LAUNCHER, "launcher"),)
 
 
 def at_least(order: Order, release: str) -> bool:

@@ -9,6 +9,7 @@ from mpigraft.launchers.parts import (
     listed,
     masked,
     nodes,
+    of_slurm,
     path_in,
     told,
 )
@@ -66,14 +67,11 @@ def _agent(order: Order) -> tuple[str, ...]:
 def rows(order: Order) -> tuple[EnvRow, ...]:
     """Open MPI refuses to run as root unless told twice; nobody else is told."""
     names = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM") if order.root else ()
-    found = dict.fromkeys(names, "1")
+    found = [EnvRow(name, "1", Scope.LAUNCHER, "launcher") for name in names]
     if order.allocation.scheduler == "slurm":
-        found |= {f"{MCA}{name}": value for name, value in SLURM.items()}
-    return tuple(EnvRow(name, value, Scope.LAUNCHER, "launcher") for name, value in found.items())
+        # A job of one wide task per node (-n 2 -c 64) has one slot there, unless all its CPUs do.
+        found.append(EnvRow(f"{MCA}{ENTIRE}", "1", Scope.LAUNCHER, "launcher"))
+    return (*found, *of_slurm(order))
 
 
-# Its daemons are a step of the job. Inside of another step, an interactive one, they would wait
-# for it to end (LCH-07); `--exact` beside it, as some advise, leaves a daemon, and so all ranks
-# of its node, the one core that the daemon asks for. A job of one wide task per node (-n 2 -c 64)
-# has one slot there, unless all CPUs of the job count.
-SLURM = {"plm_slurm_args": "--overlap", "ras_slurm_use_entire_allocation": "1"}
+ENTIRE = "ras_slurm_use_entire_allocation"
