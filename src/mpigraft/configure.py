@@ -18,7 +18,7 @@ from mpigraft.jsonout import digest
 from mpigraft.knowledge.loader import Facts, offers, resolve
 from mpigraft.knowledge.loader import names as transport_names
 from mpigraft.launch import HERE
-from mpigraft.layouts import parse
+from mpigraft.layouts import parse, told
 from mpigraft.model import (
     Allocation,
     Configuration,
@@ -104,6 +104,7 @@ def layouts(wish: Wish, machine: Machine, nodes: Allocation = HERE) -> tuple[Lay
                 f"layout {layout.key} asks for {layout.nodes} nodes, {nodes.source} has {here}",
                 mend="ask the scheduler for more nodes, or name some: --hosts n1,n2",
             )
+        told(layout, machine)  # one that does not fit is refused before anything starts
     if found:
         return found
     pair = Layout(here, 2 if here == 1 else 1, bind="core" if cores >= 2 or here > 1 else "none")

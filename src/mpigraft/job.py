@@ -206,8 +206,9 @@ def prove(job: Job) -> Evidence | None:
     one = job.configuration
     if not (one.transport and one.transport.name and job.ask.proof and job.layout.ranks > 1):
         return None
-    with starter.starter({one.key: job.natives}, job.allocation) as start:
-        evidence = starter.evidence_of(one, job.layout, job.natives, start)
+    mine = {one.key: job.natives}
+    with starter.starter(mine, job.allocation, lambda _: job.placement) as start:
+        evidence = starter.evidence_of(one, job.layout, job.natives, start, job.allocation)
     if not evidence.ok:
         raise starter.refusal(one, evidence)
     return evidence

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from mpigraft.errors import UsageError
 from mpigraft.knowledge import gpus as near
-from mpigraft.model import Cpu, Gpu, Layout, Placement
+from mpigraft.model import Cpu, Gpu, Layout, Machine, Placement
 
 MAP_BY = ("core", "l3cache", "numa", "socket", "node")
 BIND_TO = ("core", "l3cache", "numa", "socket", "none")
@@ -85,6 +85,12 @@ def masks(layout: Layout, cpu: Cpu, gpus: Sequence[Gpu] = ()) -> tuple[tuple[int
     """CPUs of each rank of a node, ascending; empty where nothing is bound. Raises UsageError
     for a layout that does not fit these CPUs."""
     return place(layout, cpu, gpus).masks
+
+
+def told(layout: Layout, machine: Machine) -> Placement:
+    """What launchers are told of a layout on machines like this one: nothing of a plain one, for
+    which they have words of their own. Raises UsageError as `place` does."""
+    return Placement() if layout.plain else place(layout, machine.cpu, machine.gpus)
 
 
 def place(layout: Layout, cpu: Cpu, gpus: Sequence[Gpu] = ()) -> Placement:

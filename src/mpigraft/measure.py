@@ -15,6 +15,7 @@ from mpigraft.campaign import Step, now
 from mpigraft.env import redact
 from mpigraft.errors import UsageError
 from mpigraft.knowledge.loader import matching_issues
+from mpigraft.launched import NOWHERE
 from mpigraft.model import (
     Benchmark,
     Configuration,
@@ -24,6 +25,7 @@ from mpigraft.model import (
     Layout,
     Level,
     Measurement,
+    Placement,
     RankRecord,
 )
 from mpigraft.natives import NOW, Natives
@@ -73,9 +75,11 @@ def outcome(
     benchmarks: Sequence[Benchmark],
     completed: Completed,
     ranks: tuple[RankRecord, ...],
+    placement: Placement = NOWHERE,
+    hosts: Sequence[str] = (),
 ) -> Outcome:
     """Judge one finished launch and take its values out of its output."""
-    witness = check_witness(configuration, layout, ranks)
+    witness = check_witness(configuration, layout, ranks, placement, hosts)
     ended, state = _ending(configuration, completed)
     if _errors(witness):
         return Outcome(state or LaunchState.MISMATCH, (), ended + witness)

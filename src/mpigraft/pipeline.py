@@ -10,9 +10,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
-from mpigraft import campaign, configure, grafts, measure, provenance, shares
+from mpigraft import campaign, configure, grafts, layouts, measure, provenance, shares
 from mpigraft.campaign import Campaign, Step
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch, UsageError
 from mpigraft.launch import HERE
@@ -61,7 +62,8 @@ def bench(
     asked, and MissingError when the store cannot be written; what was measured until then stays.
     """
     programs = {c.key: _natives(c, machine, asked) for c in asked.configurations}
-    with campaign_lock(), store.writer() as writer, starter(programs, nodes) as start:
+    place = partial(layouts.told, machine=machine)
+    with campaign_lock(), store.writer() as writer, starter(programs, nodes, place) as start:
         identity = _announce(asked, programs, store, writer, resume)
         before = (store.evidence(identity, every=True), store.allocations(identity))
         allocation = campaign.allocation(identity, machine, nodes)

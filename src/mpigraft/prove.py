@@ -33,6 +33,7 @@ from mpigraft.lanes import (
     wire_says,
 )
 from mpigraft.launch import HERE
+from mpigraft.launched import NOWHERE
 from mpigraft.model import (
     Allocation,
     Configuration,
@@ -43,6 +44,7 @@ from mpigraft.model import (
     Layout,
     Level,
     Peer,
+    Placement,
     Proof,
     RankRecord,
     Standing,
@@ -115,6 +117,8 @@ def judge(
     layout: Layout,
     completed: Completed,
     ranks: Sequence[RankRecord],
+    placement: Placement = NOWHERE,
+    hosts: Sequence[str] = (),
 ) -> Evidence:
     """What a probe launch proves of its configuration.
 
@@ -131,7 +135,7 @@ def judge(
     known = matching_issues(output, transport)
     findings = [
         *_ending(completed, known),
-        *check_witness(configuration, layout, ranks),
+        *check_witness(configuration, layout, ranks, placement, hosts),
         *_unreachable(transport, heard),
         *_overridden(configuration),
         *_of_lanes(asked, heard, known, ended=completed.ok),

@@ -17,6 +17,7 @@ from mpigraft import cache, grafts, prove
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch
 from mpigraft.jsonout import plain, revive
 from mpigraft.launch import HERE, prepare
+from mpigraft.launched import NOWHERE, Launched
 from mpigraft.model import (
     Allocation,
     Configuration,
@@ -25,27 +26,35 @@ from mpigraft.model import (
     Launch,
     Layout,
     Level,
-    RankRecord,
+    Placement,
 )
 from mpigraft.natives import NOW, Natives
-from mpigraft.run import Completed, run
+from mpigraft.run import run
 
 PROBE_LIMIT_S = 60.0
 SCRATCH = "mpigraft-"  # then host and process id: folders of witness records
 
-Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], "Ran"]
-Ran = tuple[Completed, tuple[RankRecord, ...]]
+Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], Launched]
+Place = Callable[[Layout], Placement]
+
+
+def _anywhere(_: Layout) -> Placement:
+    return NOWHERE
 
 
 @contextmanager
-def starter(programs: dict[str, Natives], allocation: Allocation = HERE) -> Iterator[Start]:
+def starter(
+    programs: dict[str, Natives], allocation: Allocation = HERE, place: Place = _anywhere
+) -> Iterator[Start]:
     """A function that starts a configuration's program, waits, and reads the witness.
 
-    `programs` are ours by the configuration's key, as its ranks see them.
+    `programs` are ours by the configuration's key, as its ranks see them; `place` says where the
+    ranks of a layout are to be on a node.
     """
-    place = home(allocation)
-    _sweep(place)
-    with tempfile.TemporaryDirectory(prefix=_prefix(), dir=place) as scratch:
+    hosts = () if allocation.here else allocation.hosts
+    base = home(allocation)
+    _sweep(base)
+    with tempfile.TemporaryDirectory(prefix=_prefix(), dir=base) as scratch:
         count = iter(range(1 << 30))
         programs = {key: _preloadable(here, Path(scratch)) for key, here in programs.items()}
 
@@ -55,10 +64,10 @@ def starter(programs: dict[str, Natives], allocation: Allocation = HERE) -> Iter
             words: tuple[str, ...],
             limit_s: float,
             probe: bool,
-        ) -> Ran:
-            plan = configuration.graft
-            place = grafts.make(plan) / grafts.RANKS if plan else Path(scratch)
-            witness = place / f"{_prefix()}{next(count)}"
+        ) -> Launched:
+            plan, placement = configuration.graft, place(layout)
+            records = grafts.make(plan) / grafts.RANKS if plan else Path(scratch)
+            witness = records / f"{_prefix()}{next(count)}"
             witness.mkdir()
             launch = prepare(
                 configuration,
@@ -70,12 +79,13 @@ def starter(programs: dict[str, Natives], allocation: Allocation = HERE) -> Iter
                 cwd=Path(scratch),
                 probe=probe,
                 allocation=allocation,
+                placement=placement,
             )
             try:
                 write_files(launch)
                 argv = stamped(launch.argv)
                 ended = run(argv, env=dict(launch.env), cwd=launch.cwd, limit_s=limit_s + 15)
-                return ended, prove.read_witness(witness)
+                return Launched(ended, prove.read_witness(witness), placement, hosts)
             finally:
                 shutil.rmtree(witness, ignore_errors=True)
 

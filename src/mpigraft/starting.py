@@ -16,6 +16,7 @@ from mpigraft import cache, elf, prove
 from mpigraft.errors import UsageError
 from mpigraft.jsonout import digest
 from mpigraft.knowledge import fit
+from mpigraft.launched import Launched
 from mpigraft.model import (
     Configuration,
     Family,
@@ -26,7 +27,6 @@ from mpigraft.model import (
     Level,
     Machine,
     MpiInstall,
-    RankRecord,
 )
 from mpigraft.natives import Natives
 from mpigraft.run import Completed, clean
@@ -38,10 +38,7 @@ SCHEDULERS = {"srun": "slurm", "flux": "flux", "pals": "pbs", "aprun": "pbs"}
 PROBE_LIMIT_S = 60.0
 MEND = "use the MPI's own mpirun inside of the job (--launcher mpirun)"
 
-Start = Callable[
-    [Configuration, Layout, tuple[str, ...], float, bool],
-    tuple[Completed, tuple[RankRecord, ...]],
-]
+Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], Launched]
 Starts = tuple[LaunchedBy | None, ...]
 LeftOut = tuple[tuple[str, str], ...]
 
@@ -180,8 +177,8 @@ def believed(
     if cache.get("starting", key) is True:
         return ()
     words = prove.probe_program(programs, configuration.buffers)
-    ended, ranks = start(configuration, asked, words, PROBE_LIMIT_S, False)
-    seen = check_witness(configuration, asked, ranks)
+    ended, ranks, placement, hosts = start(configuration, asked, words, PROBE_LIMIT_S, False)
+    seen = check_witness(configuration, asked, ranks, placement, hosts)
     found = tuple(f for f in seen if f.code in WORLD)
     if not ended.ok and not any(f.code in WORLDS for f in found):
         found = (_silent(configuration, ended),)

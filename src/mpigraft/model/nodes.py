@@ -44,6 +44,12 @@ class Layout:
         return frozenset(on_node | ({Peer.OFF_NODE} if self.nodes > 1 else set()))
 
     @property
+    def plain(self) -> bool:
+        """Whether every launcher has words of its own for it: cores one after the other, or
+        nothing bound. Nodes of a job may then have other CPUs each."""
+        return self.bind in ("core", "none") and self.map_by in ("core", "node") and not self.gpus
+
+    @property
     def key(self) -> str:
         """`2x4`: nodes x ranks per node; then threads, mapping, binding and GPUs where they are
         not the default: `2x8x7:l3cache-numa+gpus`."""
