@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mpigraft.errors import UsageError
 from mpigraft.knowledge.gpus import showing
 from mpigraft.model import EnvRow, Placement, Scope
 
@@ -16,9 +17,16 @@ from mpigraft.model import EnvRow, Placement, Scope
 def words(placement: Placement, seat: Path, local_rank: str) -> tuple[str, ...]:
     """What stands before a rank's words: nothing where no GPUs were chosen. `local_rank` is the
     variable by which the launcher tells a rank its number; several are parted by commas. Raises
-    UsageError for a vendor of whose GPUs it is not known how they are shown."""
+    UsageError where it tells none, and for GPUs of a vendor of which it is not known how they
+    are shown."""
     if not placement.gpus:
         return ()
+    if not local_rank:
+        raise UsageError(
+            "this launcher does not tell ranks their number on their node",
+            why="each is shown its own GPU by that number",
+            mend="use another launcher, or leave the layout's GPUs out",
+        )
     chosen = "/".join(map(str, placement.gpus))
     given = f"{showing(placement.vendor).variable}={chosen}"
     return (str(seat), "--rank", local_rank, "--set", given, "--")

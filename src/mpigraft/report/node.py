@@ -1,0 +1,118 @@
+"""A node as a person sees it: sockets, NUMA domains, caches and cores, with ranks and GPUs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mpigraft.knowledge.gpus import nearest
+from mpigraft.launchers.parts import listed
+from mpigraft.layouts import cores_of
+from mpigraft.model import Cpu, Gpu, Layout, Placement
+
+WIDTH = 80
+FREE, SHARED = ".", "+"
+LABEL = 17  # columns before the cores: "socket 0  NUMA 3 "
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One core: the rank that has it alone, `+` for several, `.` for none."""
+
+    text: str
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Cores that share a cache, or some of them where they do not fit into a line."""
+
+    label: str
+    cells: tuple[Cell, ...]
+    note: str
+
+
+def title(layout: Layout | None, cpu: Cpu) -> list[str]:
+    """What is drawn, in words."""
+    threads = cpu.threads // cpu.cores if cpu.cores else 1
+    smt = f" of {threads} hardware threads" if threads > 1 else ""
+    node = f"{cpu.model or cpu.architecture}: {cpu.cores} cores{smt}"
+    if layout is None:
+        return [node]
+    where = f"{layout.ranks_per_node} on each of {layout.nodes} nodes" if layout.nodes > 1 else ""
+    dealt = f"dealt over {layout.map_by}" if layout.map_by != "core" else ""
+    bound = "not bound" if layout.bind == "none" else f"bound to {layout.bind}"
+    cores = f"{layout.threads} cores each" if layout.threads > 1 else ""
+    gpus = "each with a GPU" if layout.gpus else ""
+    told = ", ".join(filter(None, (f"{layout.ranks} ranks", where, cores, dealt, bound, gpus)))
+    return textwrap.wrap(f"layout {layout.key}: {told}", WIDTH) + [node]
+
+
+def rows(cpu: Cpu, gpus: Sequence[Gpu], placement: Placement) -> Iterator[Row]:
+    """The cores, a row for each cache; numbers are those of ranks on their node."""
+    owners: dict[int, list[int]] = {}
+    for rank, mask in enumerate(placement.masks):
+        for cpu_number in mask:
+            owners.setdefault(cpu_number, []).append(rank)
+    near = nearest(cpu, gpus)
+    width = len(str(max(0, len(placement.masks) - 1))) + 1
+    told: set[int] = set()
+    before: tuple[int, ...] = ()
+    for place, cores in _by_cache(cpu):
+        cells = [_cell(core, owners) for core in cores]
+        mine = {c for core in cores for c in core}
+        beside = [n for n, cpus in enumerate(near) if n not in told and mine & set(cpus)]
+        told.update(beside)
+        notes = [f"GPU {gpus[n].index}" for n in beside]
+        if sharing := sorted({r for c in mine for r in owners.get(c, ()) if len(owners[c]) > 1}):
+            notes.append(f"{SHARED} ranks {listed(sharing)}")
+        room = max(1, (WIDTH - LABEL - len("  " + ", ".join(notes))) // width)
+        for start in range(0, len(cells), room):
+            label = _label(place, before) if start == 0 else ""
+            note = ", ".join(notes) if start == 0 else ""
+            yield Row(label, tuple(_padded(c, width) for c in cells[start : start + room]), note)
+        before = place
+
+
+def _padded(cell: Cell, width: int) -> Cell:
+    return Cell(f"{cell.text:>{width}}", cell.rank)
+
+
+def _cell(core: Sequence[int], owners: dict[int, list[int]]) -> Cell:
+    ranks = sorted({rank for c in core for rank in owners.get(c, ())})
+    if len(ranks) > 1:
+        return Cell(SHARED)
+    return Cell(str(ranks[0]), ranks[0]) if ranks else Cell(FREE)
+
+
+def _by_cache(cpu: Cpu) -> Iterator[tuple[tuple[int, int], list[tuple[int, ...]]]]:
+    """((socket, NUMA domain), cores) of each cache, or of each domain where none is known."""
+    found: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}
+    for core in cores_of(cpu):
+        levels = (cpu.socket_cpus, cpu.numa, cpu.l3)
+        at = [next((n for n, g in enumerate(groups) if core[0] in g), 0) for groups in levels]
+        found.setdefault((at[0], at[1], at[2]), []).append(core)
+    for (socket, numa, _), cores in found.items():
+        yield (socket, numa), cores
+
+
+def _label(place: tuple[int, ...], before: tuple[int, ...]) -> str:
+    """Only what is another than in the row before."""
+    socket = f"socket {place[0]}" if place[:1] != before[:1] else ""
+    numa = f"NUMA {place[1]}" if place != before else ""
+    return f"{socket:10}{numa}"
+
+
+def ranks(placement: Placement) -> list[str]:
+    """CPUs and GPU of each rank of a node, several to a line where they are short."""
+    words = [
+        f"{rank}: {listed(mask)}" + (f" GPU {placement.gpus[rank]}" if placement.gpus else "")
+        for rank, mask in enumerate(placement.masks)
+    ] or [f"{rank}: GPU {gpu}" for rank, gpu in enumerate(placement.gpus)]
+    if not words:
+        return []
+    width = max(map(len, words)) + 3
+    per_line = max(1, WIDTH // width)
+    lines = [words[n : n + per_line] for n in range(0, len(words), per_line)]
+    return ["".join(f"{word:{width}}" for word in line).rstrip() for line in lines]
