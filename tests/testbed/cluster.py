@@ -34,7 +34,7 @@ PROJECT = HERE.parents[1]
 NEEDED = {"ip": "iproute2", "nsenter": "util-linux", "setpriv": "util-linux", "ps": "procps"}
 PACKAGE = "needs Debian's "
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-STOP_S = 30.0
+STOP_S = 120.0
 HOST = "host"  # a command of this machine itself, ended with the cluster
 
 
@@ -59,6 +59,10 @@ class Cluster:
     `shared` all nodes see under the same path. `binds` are further paths under /tmp, or of any
     place where `root` is an image's folder, that nodes see. `pin` gives node k the processor
     (k-1) modulo their number. With `loopback_hostname` a node's own name is 127.0.1.1 to it.
+    `clocks` are nodes whose clock is off, {"n2": "+1h"} in the words of faketime. `small` is the
+    size of a file system at `self.small`, which nodes and HOST see, as "4m".
+
+    Any user may use the door, and gets commands as that user.
     """
 
     def __init__(
@@ -71,14 +75,19 @@ class Cluster:
         shared_tmp: bool = False,
         loopback_hostname: bool = False,
         pin: bool = True,
+        clocks: Mapping[str, str] | None = None,
+        small: str = "",
     ) -> None:
         self.nodes = tuple(f"n{index + 1}" for index in range(nodes))
         self.folder = folder or Path(tempfile.mkdtemp(prefix="mgc-"))
         self.folder.chmod(0o755)
-        for name in ("shared", "bin", "slurm", "nodes", "tmp"):
+        for name in ("shared", "bin", "slurm", "nodes", "tmp", "small"):
             (self.folder / name).mkdir()
-        (self.folder / "tmp").chmod(0o1777)
-        self.shared, self.door = self.folder / "shared", self.folder / "door"
+        self.shared, self.small = self.folder / "shared", self.folder / "small"
+        for open_to_all in ("shared", "tmp"):
+            (self.folder / open_to_all).chmod(0o1777)
+        self.door = self.folder / "door"
+        self.python = self._python(root)
         self.remote = self._write_remote()
         home = os.environ.get("HOME", "/root")
         login = {
@@ -88,7 +97,8 @@ class Cluster:
         shape = {
             "folder": str(self.folder), "nodes": nodes, "root": str(root or ""), "pin": pin,
             "binds": self._binds(binds, Path(home), root), "shared_tmp": shared_tmp,
-            "loopback_hostname": loopback_hostname, "login": login,
+            "loopback_hostname": loopback_hostname, "login": login, "small": small,
+            "clocks": dict(clocks or {}),
         }  # fmt: skip
         self.login: Mapping[str, str] = login
         self.keeper = subprocess.Popen(
@@ -119,10 +129,17 @@ class Cluster:
             wanted = [path for path in wanted if path.is_relative_to("/tmp") and path.exists()]
         return [str(path) for path in dict.fromkeys(path.resolve() for path in wanted)]
 
+    @staticmethod
+    def _python(root: Path | None) -> str:
+        """The system's, which every user can start, where nodes have the system's files."""
+        system = "/usr/bin/python3"
+        return sys.executable if root or not Path(system).exists() else system
+
     def _write_remote(self) -> Path:
         """The stand-in for ssh, which also has that name, for those who look in PATH."""
         remote = self.folder / "bin" / "ssh"
-        words = [sys.executable, "-I", "-S", HERE / "door.py", "ssh", self.door]
+        program = shutil.copy(HERE / "door.py", remote.parent)
+        words = [self.python, "-I", "-S", program, "ssh", self.door]
         remote.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n')
         remote.chmod(0o755)
         return remote

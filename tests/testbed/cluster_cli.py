@@ -32,6 +32,8 @@ def main(words: list[str]) -> None:
     up.add_argument("--no-pin", action="store_true", help="all processors for every node")
     up.add_argument("--root", type=Path, help="folder of an image that nodes have for /")
     up.add_argument("--bind", type=Path, action="append", default=[], help="seen in nodes too")
+    up.add_argument("--small", default="", help="size of a file system at STATE/small: 4m")
+    up.add_argument("--clock", action="append", default=[], help="a clock that is off: n2=+1h")
     up.add_argument("--owner", action="store_true", help=argparse.SUPPRESS)
     run = commands.add_parser("run", help="run a command in a node")
     run.add_argument("node")
@@ -96,6 +98,7 @@ def _own(given: argparse.Namespace, state: Path) -> None:
     with clusters.Cluster(
         given.nodes, folder=state, binds=given.bind, root=given.root, pin=not given.no_pin,
         shared_tmp=given.shared_tmp, loopback_hostname=given.loopback_hostname,
+        clocks=dict(row.split("=", 1) for row in given.clock), small=given.small,
     ) as cluster:  # fmt: skip
         signal.signal(signal.SIGTERM, lambda *_: sys.exit())
         slurm = Slurm(cluster, cpus=given.cpus) if given.slurm else None

@@ -33,14 +33,16 @@ from tests.testbed.cpusets import Cpuset, cpus
 
 NODE = Path(__file__).with_name("node")
 SPACES = ("--net", "--uts", "--ipc", "--mount", "--pid")
-CLONE_NEWNET = 0x40000000
+CLONE_NEWNET, CLONE_NEWNS = 0x40000000, 0x00020000
 NUMBERS = range(1, 255)
 HOST = 254  # the last part of the host's own address
+FAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is asked for. `login` is the environment of commands started as by ssh."""
+    """What is asked for: see `Cluster`. `login` is the environment of commands started by ssh."""
 
     folder: str
     nodes: int
@@ -49,6 +51,8 @@ class Shape:
     shared_tmp: bool
     loopback_hostname: bool
     pin: bool
+    clocks: dict[str, str]
+    small: str
     login: dict[str, str]
 
 
@@ -81,7 +85,6 @@ class Switch:
 
     def __init__(self, number: int) -> None:
         self.link = f"mgc{number}"
-        libc = ctypes.CDLL(None, use_errno=True)
         own = os.open("/proc/self/ns/net", os.O_RDONLY)
         if libc.unshare(CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), "no network namespace of its own")
@@ -135,8 +138,8 @@ class Node:
         return subprocess.Popen(
             # What is below ends with what is above: the keeper, unshare, the node.
             ["setpriv", "--pdeathsig", "KILL", "unshare", *SPACES, "--fork", "--kill-child",
-             NODE, name, address, folder / "nodes" / name, folder / "slurm", shape.root or "/",
-             *shape.binds],
+             NODE, name, address, folder / "nodes" / name, folder / "slurm",
+             folder / "bin/ssh", shape.root or "/", *shape.binds],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
             start_new_session=True,
         )  # fmt: skip
@@ -172,6 +175,8 @@ class Keeper:
         self.door = socket.socket(socket.AF_UNIX)
 
     def start(self) -> None:
+        if self.shape.small:
+            self._mount_small()
         allowed = cpus() if self.shape.pin else []
         Cpuset.sweep(f"mpigraft-{self.number}-")
         self.switch = Switch(self.number)
@@ -189,7 +194,16 @@ class Keeper:
             node.boot()
         with in_folder(self.folder):  # a socket's whole path may be too long
             self.door.bind("door")
+            Path("door").chmod(0o666)  # commands are run as the user who asks
         self.door.listen(128)
+
+    def _mount_small(self) -> None:
+        """In a mount namespace of the keeper's own, which all nodes are made from."""
+        if libc.unshare(CLONE_NEWNS):
+            raise OSError(ctypes.get_errno(), "no mount namespace of its own")
+        small = str(self.folder / "small")
+        _said("mount", "--make-rprivate", "/")
+        _said("mount", "-t", "tmpfs", "-o", f"mode=1777,size={self.shape.small}", "tmpfs", small)
 
     def _lay_out(self, name: str) -> None:
         """The node's own files; what is not shared."""
@@ -206,6 +220,10 @@ class Keeper:
             own = f"n{index}" == name and self.shape.loopback_hostname
             rows.append(f"{'127.0.1.1' if own else f'{subnet}.{index}'} n{index}")
         (folder / "hosts").write_text("\n".join([*rows, ""]))
+        if clock := self.shape.clocks.get(name):
+            (folder / "etc").mkdir()
+            (folder / "etc/ld.so.preload").write_text(f"{FAKETIME[0]}\n")
+            (folder / "etc/faketimerc").write_text(f"{clock}\n")
 
     def loop(self) -> None:
         """Answer the door until the owner goes."""
@@ -240,6 +258,8 @@ class Keeper:
             self.switch.close()
         for cpuset in self.cpusets:
             cpuset.remove()
+        if os.path.ismount(self.folder / "small"):
+            _said("umount", str(self.folder / "small"))
         shutil.rmtree(self.folder)
 
 

@@ -38,6 +38,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
 ReturnToService=2
+EnforcePartLimits=ALL
 MpiDefault=none
 JobCompType=jobcomp/filetxt
 JobCompLoc={folder}/jobs.txt

@@ -130,6 +130,23 @@ def test_remote_is_a_login_and_a_shell(cluster: Cluster) -> None:
     assert "n9" in lost.stderr
 
 
+def test_every_user_gets_commands_of_his_own(cluster: Cluster) -> None:
+    """Only root may cut the power."""
+    drop = ("setpriv", "--reuid=4242", "--regid=4343", "--clear-groups")
+    line = "id -u; id -g; id -G; echo $USER $HOME"
+    told = cluster.said("n1", *drop, cluster.remote, "n2", line)
+    assert told == "4242\n4343\n4343\n4242 /\n"
+    cut = (
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import door\n"
+        "request = {'do': 'kill', 'node': 'n2', 'told': True}\n"
+        "print(door.answer(door.ask(Path(sys.argv[2]), request, [])))"
+    )
+    bin_ = cluster.remote.parent
+    told = cluster.said("n1", *drop, cluster.python, "-c", cut, bin_, cluster.door)
+    assert "only root" in told
+    assert cluster.said("n2", "hostname") == "n2\n"
+
+
 def test_what_a_killed_caller_started_ends(cluster: Cluster) -> None:
     """As mpirun kills its clients of ssh."""
     with cluster.popen("n1", [cluster.remote, "n2", "sleep 601 & sleep 602"]) as client:

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.testbed import cpusets
-from tests.testbed.cluster import PROJECT, Cluster, until
+from tests.testbed.cluster import HOST, PROJECT, Cluster, until
 from tests.testbed.images import Images
+from tests.testbed.keeper import FAKETIME
 
 pytestmark = pytest.mark.root
 Clusters = Callable[..., Cluster]
@@ -179,6 +180,29 @@ def test_tmp_can_be_shared(clusters: Clusters) -> None:
         assert cluster.run("n2", ["test", "-e", "/tmp/both"]).returncode == 0
         assert cluster.run("n2", ["test", "-e", "/dev/shm/one"]).returncode == 1
         assert not Path("/tmp/both").exists()
+
+
+@pytest.mark.skipif(not FAKETIME, reason="needs Debian's faketime")
+def test_clocks_can_differ(clusters: Clusters) -> None:
+    """For whatever is started, with a clean environment too."""
+    with clusters(2, clocks={"n2": "+1h"}) as cluster:
+        date = ["env", "-i", "date", "+%s"]
+        here, there = (int(cluster.said(node, *date)) for node in cluster.nodes)
+        by_ssh = int(cluster.said("n1", cluster.remote, "n2", *date))
+    assert here + 3000 < there <= by_ssh < here + 4200
+
+
+def test_file_system_can_be_small(clusters: Clusters) -> None:
+    with clusters(2, small="1m") as cluster:
+        fill = ["dd", "if=/dev/zero", f"of={cluster.small}/big", "bs=64k", "count=64"]
+        full = cluster.run("n1", fill)
+        assert full.returncode == 1
+        assert "No space left" in full.stderr
+        for place in ("n2", HOST):
+            size = cluster.said(place, "stat", "--format=%s", cluster.small / "big")
+            assert int(size) == 1 << 20
+        traces = Traces.of(cluster.number, cluster.folder, cluster.keeper.pid)
+    assert traces.left() == {}
 
 
 @pytest.mark.testbed

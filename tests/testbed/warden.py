@@ -10,10 +10,14 @@ import contextlib
 import ctypes
 import json
 import os
+import pwd
 import select
 import signal
 import socket
+import struct
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -25,9 +29,50 @@ if TYPE_CHECKING:
 # Of the kernel's linux/sched.h: new cgroup, mount, uts, ipc, pid and net namespaces.
 SPACES = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
 PR_SET_PDEATHSIG = 1
+PEER = struct.Struct("3i")  # process, user and group
 GRACE_S = 2.0
 HERE = "host"  # the name by which commands of the host itself are started
 libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is at the door, by the kernel's word; commands are run as that user."""
+
+    uid: int
+    gid: int
+
+    @classmethod
+    def of(cls, connection: socket.socket) -> Caller:
+        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
+        _, uid, gid = PEER.unpack(told)
+        return cls(uid, gid)
+
+    def login(self, of_root: Mapping[str, str]) -> dict[str, str]:
+        """The environment that ssh would give; PATH is the cluster's."""
+        if not self.uid:
+            return dict(of_root)
+        name, home, shell = str(self.uid), "/", ""
+        with contextlib.suppress(KeyError):
+            name, *_, home, shell = pwd.getpwuid(self.uid)
+        own = {"HOME": home, "USER": name, "LOGNAME": name, "SHELL": shell or "/bin/sh"}
+        return {**of_root, **own}
+
+    def assume(self) -> None:
+        if not self.uid:
+            return
+        with contextlib.suppress(KeyError):  # a user whom the node does not know
+            os.initgroups(pwd.getpwuid(self.uid).pw_name, self.gid)
+        os.setgid(self.gid)
+        os.setuid(self.uid)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    caller: Caller
 
 
 def serve(keeper: Keeper, connection: socket.socket) -> NoReturn:
@@ -48,25 +93,28 @@ def serve(keeper: Keeper, connection: socket.socket) -> NoReturn:
 def answer(
     keeper: Keeper, request: dict[str, object], files: list[int], connection: socket.socket
 ) -> dict[str, object]:
-    name = str(request["node"])
+    name, caller = str(request["node"]), Caller.of(connection)
     match request["do"]:
+        case "kill" if caller.uid:
+            return {"error": "only root may do that"}
         case "kill":
             return _kill(keeper, name, told=bool(request["told"]))
         case "ssh":
             node = _by_host(keeper, name)
             if node is None:
                 return {"error": f"ssh: Could not resolve hostname {name}"}
-            login = keeper.shape.login
+            login = caller.login(keeper.shape.login)
             argv = [login["SHELL"], "-c", str(request["line"])]
-            return _command(node, argv, login, login["HOME"], files, connection)
+            command = Command(argv, login, login["HOME"], caller)
+            return _run(node, command, files, connection)
         case "exec":
             if name != HERE and name not in keeper.nodes:
                 return {"error": f"{name}: no such node"}
             words, env = request["argv"], request["env"]
             assert isinstance(words, list)
             assert isinstance(env, dict)
-            cwd = str(request["cwd"])
-            return _command(keeper.nodes.get(name), words, env, cwd, files, connection)
+            command = Command(words, env, str(request["cwd"]), caller)
+            return _run(keeper.nodes.get(name), command, files, connection)
     return {"error": f"nothing known of {request['do']}"}
 
 
@@ -88,13 +136,8 @@ def _kill(keeper: Keeper, name: str, *, told: bool) -> dict[str, object]:
     return {"code": 0}
 
 
-def _command(
-    node: Node | None,
-    argv: list[str],
-    env: dict[str, str],
-    cwd: str,
-    files: list[int],
-    connection: socket.socket,
+def _run(
+    node: Node | None, command: Command, files: list[int], connection: socket.socket
 ) -> dict[str, object]:
     """Run a command to its end, or to its caller's."""
     if node:
@@ -103,7 +146,7 @@ def _command(
         if libc.setns(node.handle, SPACES):  # the next child will be in there
             return {"error": f"{node.name} is down"}
     if not (pid := os.fork()):
-        _become(argv, env, cwd, files)
+        _become(command, files)
     for file in files:
         os.close(file)
     signal.signal(signal.SIGTERM, _leave)
@@ -119,7 +162,7 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
     raise InterruptedError
 
 
-def _become(argv: list[str], env: dict[str, str], cwd: str, files: list[int]) -> NoReturn:
+def _become(command: Command, files: list[int]) -> NoReturn:
     """The child: a session of its own, nothing of the keeper left, then the program."""
     try:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -130,13 +173,14 @@ def _become(argv: list[str], env: dict[str, str], cwd: str, files: list[int]) ->
         for ignored in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(ignored, signal.SIG_DFL)
         os.umask(0o022)
+        command.caller.assume()
         try:
-            os.chdir(cwd)
+            os.chdir(command.cwd)
         except OSError:  # a folder that the node does not have
             os.chdir("/")
-        os.execvpe(argv[0], argv, env)
+        os.execvpe(command.argv[0], command.argv, command.env)
     except OSError as error:
-        os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
+        os.write(2, f"{command.argv[0]}: {error.strerror}\n".encode())
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
     finally:
         os._exit(126)
