@@ -63,6 +63,31 @@ must have seen the world that was asked for, and one libmpi, the right one by de
 *Beside* marks a lane that is known not to be the transport: windows of one host are memory that its
 ranks share, whatever carries Open MPI's messages. Benchmarks of put and get then measure that.
 
+A *variant* is another way to have the lanes of a row (a single copy by CMA, UCX held to one kind of
+device); it is offered to who asks for it by name, and not measured otherwise. On one node nothing
+tells `shm-ucx-rc` from `shm-ucx-tcp`: the lanes there are the same shared memory, and that is what
+the evidence names.
+
+## Networks by modules
+
+Some MPIs are chosen by module and not by a variable. Cray MPICH speaks OFI or UCX according to
+`craype-network-*` and `cray-mpich*`, and a program that is linked to one runs on the other as it is.
+So a configuration may load and unload modules (`--modules`, several sets give several
+configurations):
+
+```
+mpigraft bench --modules craype-network-ofi,cray-mpich \\
+    --modules=-craype-network-ofi,-cray-mpich,craype-network-ucx,cray-mpich-ucx
+```
+
+A set is worked off from left to right by Lmod or Environment Modules, whichever the shell has; a
+word with a minus is unloaded. What that changes in the environment belongs to the configuration,
+also what is gone, and is part of its key: values as they are, files by their contents, other places
+not at all, since the libraries there count by theirs. What is only for compilers, manuals and the
+module command is left out, and so is whatever looks like a secret. A module that is loaded already
+is loaded anew, so that its settings are seen. The rows that need certain modules name them, and an
+MPI without them says which to load.
+
 `{interface}` is the first Ethernet interface that is up, else `lo`; `{lnx_cxi_links}` is one LNX
 link for each Slingshot NIC.
 """
