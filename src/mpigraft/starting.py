@@ -107,7 +107,8 @@ def _is(kind: str, info: LauncherInfo) -> bool:
 def _refused(info: LauncherInfo, mpi: MpiInstall, can: Sequence[str], needs: Sequence[str]) -> str:
     speaks = f"{mpi.id} speaks {', '.join(can) or 'no PMI that is known'}"
     offers = f"{info.name} offers {', '.join(info.pmi_offered) or 'none that is known'}"
-    known = fit.world(_kind(info), str(mpi.family), mpi.version, can)
+    both = [pmi for pmi in can if pmi in info.pmi_offered]
+    known = fit.world(_kind(info), str(mpi.family), mpi.version, both)
     ends = "each rank would be 0 of 1" if known and known.alone else "ranks would not start"
     reason = f" ({info.reason})" if info.reason else ""
     wants = f"; --mpi={' or '.join(needs)} would do" if needs else ""

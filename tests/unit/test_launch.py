@@ -12,7 +12,7 @@ import pytest
 from mpigraft.env import ENV
 from mpigraft.errors import MissingError
 from mpigraft.launch import _own_cores, prepare
-from mpigraft.model import Configuration, EnvRow, Launch, Layout, Scope
+from mpigraft.model import Configuration, EnvRow, Launch, LaunchedBy, Layout, Scope
 from mpigraft.natives import Natives
 from tests.unit.probes import configuration, install, with_transport
 
@@ -91,6 +91,38 @@ def test_launcher_variables_stay_with_the_launcher() -> None:
         "LD_LIBRARY_PATH": "/opt/mpi/lib", "PATH": "/usr/bin", "PRTE_MCA_x": "1",
     }  # fmt: skip
     assert not any("LD_LIBRARY_PATH" in word for word in found.argv)
+
+
+@pytest.mark.parametrize(
+    ("kind", "due"),
+    [("prrte", "PRTE_MCA_ras_x"), ("orte", "OMPI_MCA_ras_x"), ("hydra", ""), ("srun", "")],
+)
+def test_settings_of_open_mpis_launcher_follow_its_version(kind: str, due: str) -> None:
+    """4.x ignores PRTE_MCA_*; no other launcher reads either."""
+    rows = (
+        EnvRow("PRTE_MCA_ras_x", "1", Scope.LAUNCHER, "transport"),
+        EnvRow("PRTE_MCA_rank", "1", Scope.RANK, "transport"),
+        EnvRow("UCX_x", "1", Scope.LAUNCHER, "transport"),
+    )
+    mine = install("openmpi@5.0.11", launcher_kind=kind)
+    found = launch(with_transport(replace(LNX, mpi=mine), env=rows))
+    names = {name for name, _ in found.env}
+    assert names & {"PRTE_MCA_ras_x", "OMPI_MCA_ras_x"} == ({due} if due else set())
+    assert "UCX_x" in names
+    assert "PRTE_MCA_rank=1" in found.argv
+
+
+def test_another_launcher_starts_the_same_ranks() -> None:
+    by = LaunchedBy("srun", Path("/usr/bin/srun"), "22.05.8", "pmix")
+    outer, inner, program = words_of(launch(replace(LNX, launcher=by)))
+    assert outer[8:10] == ["/usr/bin/srun", "--mpi=pmix"]
+    assert "--overlap" in outer
+    assert "--network=single_node_vni" not in outer
+    assert "PMIX_MCA_psec=native" in inner
+    assert program == ["/n/bench", "--probe"]
+    slingshot = (EnvRow("FI_LNX_PROV_LINKS", "shm+cxi", Scope.RANK, "transport"),)
+    over = launch(with_transport(replace(LNX, launcher=by), env=slingshot))
+    assert "--network=single_node_vni" in over.argv
 
 
 def test_the_probe_is_loud_and_a_measurement_is_not() -> None:

@@ -1,0 +1,63 @@
+"""PMI plugins of a Slurm: those that srun lists and that cannot load are told apart."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpigraft.sources import pmi
+from mpigraft.sources.candidate import Here
+
+ELF = Path("/bin/sh").read_bytes()  # any that can be read; what is looked for stands behind it
+NAMES = ("pmix", "none", "pmi2")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    """A Slurm whose settings name a plugin folder."""
+    (tmp_path / "slurm.conf").write_text(f"ClusterName=x\n plugindir = {tmp_path}/a:{tmp_path}/b\n")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    return Here(environ={"SLURM_CONF": str(tmp_path / "slurm.conf")}, root=tmp_path)
+
+
+def plugin(folder: Path, name: str, *words: str) -> None:
+    data = ELF + b"".join(b"\0" + word.encode() for word in words) + b"\0"
+    (folder / f"mpi_{name}.so").write_bytes(data)
+
+
+def loadable(here: Here) -> tuple[tuple[str, ...], str]:
+    return pmi.loadable(Path(sys.executable), NAMES, here)
+
+
+def test_a_plugin_that_is_not_found_stays(here: Here) -> None:
+    assert loadable(here) == (NAMES, "")
+
+
+def test_a_plugin_that_opens_what_is_not_there_is_left_out(here: Here, tmp_path: Path) -> None:
+    place = tmp_path / "opt/pmix/lib"
+    plugin(tmp_path / "b", "pmix", str(place), "libpmix.so", "/stepd.%d")
+    plugin(tmp_path / "b", "pmi2", "/nowhere/lib")
+    names, reason = loadable(here)
+    assert names == ("none", "pmi2")
+    assert reason == (
+        f"pmix is listed, but cannot load: mpi_pmix.so opens {place}/libpmix.so, which is not there"
+    )
+    place.mkdir(parents=True)
+    (place / "libpmix.so").write_bytes(ELF)
+    assert loadable(here) == (NAMES, "")
+
+
+def test_a_whole_path_is_understood_too(here: Here, tmp_path: Path) -> None:
+    plugin(tmp_path / "a", "pmix", f"{tmp_path}/pmix/libpmix.so")
+    names, reason = loadable(here)
+    assert "pmix" not in names
+    assert f"opens {tmp_path}/pmix/libpmix.so, which" in reason
+
+
+def test_what_is_no_library_is_not_judged(here: Here, tmp_path: Path) -> None:
+    (tmp_path / "a/mpi_pmix.so").write_bytes(b"libpmix.so")
+    assert loadable(here) == (NAMES, "")
+    assert pmi.loadable(tmp_path / "absent", NAMES, here) == (NAMES, "")
