@@ -1,0 +1,290 @@
+"""Submissions: what is handed in, how far it is, and many jobs on one store at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft import store_file, submission
+from mpigraft.cli.main import run_command
+from mpigraft.errors import MissingError, UsageError
+from mpigraft.model import (
+    AllocationRecord,
+    JobRecord,
+    JobState,
+    JobStatus,
+    JobWish,
+    LaunchState,
+    SubmissionRecord,
+)
+from mpigraft.store import Store
+from mpigraft.submission import planned, seconds, status
+from mpigraft.wish import Wish
+from tests.unit.stored import CAMPAIGN, launch, measured
+
+RECORD = SubmissionRecord(
+    CAMPAIGN.id, "nightly", "2026-01-02T00:00:00+00:00", "slurm", "{}", 2, 600, 2
+)
+RUNS = JobStatus(JobState.RUNNING, "RUNNING")
+
+
+@given(st.integers(60, 10**7))
+def test_a_time_reads_the_same_in_every_form(limit: int) -> None:
+    hours, minutes, rest = limit // 3600, limit // 60 % 60, limit % 60
+    assert seconds(f"{limit}s") == limit
+    if hours < 100_000:
+        assert seconds(f"{hours}:{minutes:02}:{rest:02}") == limit
+        assert seconds(f"{hours}h{minutes}m{rest}s") == limit
+    assert seconds(f"{limit // 86400}-{hours % 24}:{minutes:02}:{rest:02}") == limit
+    assert seconds(str(limit // 60)) == limit // 60 * 60
+
+
+@pytest.mark.parametrize("text", ["", "0", "59s", "1:30", "x", "-5", "1.5h", "h", "m30", "1h 2m"])
+def test_a_time_that_may_mean_two_things_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--time"):
+        seconds(text)
+
+
+@given(st.text(max_size=12))
+def test_any_time_is_a_minute_or_more_or_refused(text: str) -> None:
+    try:
+        assert seconds(text) >= 60
+    except UsageError:
+        return
+
+
+def test_what_all_jobs_must_agree_on_is_settled_before_any_starts() -> None:
+    record = planned(Wish(quick=True), 2, 600, 3, "slurm")
+    wish = json.loads(record.wish)
+    assert (wish["rounds"], record.name, record.shares) == (6, "quick", 3)
+    assert wish["seed"] > 0
+    assert wish["limit_s"] > 0
+
+
+def test_what_no_allocation_can_meet_is_refused_before_it_waits_in_a_queue() -> None:
+    for wish, jobs, said in (
+        (Wish(rounds=3), 4, "4 allocations for 3 rounds"),
+        (Wish(layout=("4x2",)), 1, "asks for 4 nodes"),
+        (Wish(benchmark=("no-such",)), 1, "no benchmark"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            planned(wish, 2, 600, jobs, "slurm")
+
+
+def test_a_job_names_its_share_and_its_own_file() -> None:
+    base = JobWish(folder="/proj", extra=("-A", "p"))
+    found = submission.job(
+        replace(RECORD, name="a b;c"), 2, ("mpigraft",), Path("/proj/store"), base
+    )
+    assert found.command[-4:] == ("--resume", CAMPAIGN.id, "--share", "2/2")
+    assert found.output == f"/proj/store/logs/{CAMPAIGN.id[:8]}-2"
+    assert (found.name, found.nodes, found.extra) == ("mpigraft-a_b_c", 2, ("-A", "p"))
+
+
+# ------------------------------------------------------------------ how far it is
+
+
+def kept(folder: Path, *allocations: AllocationRecord) -> Store:
+    store = Store(folder)
+    with store.writer() as writer:
+        writer.add_submission(RECORD)
+        for share, job in ((1, "41"), (2, "42")):
+            writer.add_job(JobRecord(CAMPAIGN.id, share, job, f"2026-01-02T00:0{share}", "#!"))
+        for allocation in allocations:
+            writer.add_allocation(allocation)
+    return store
+
+
+def on(job: str, share: str, **more: object) -> AllocationRecord:
+    record = AllocationRecord(f"a{job}", CAMPAIGN.id, f"2026-01-02T01:{job}", f"n{job}", "{}",
+                              (f"n{job}", "n9"), job, share, 4)  # fmt: skip
+    return replace(record, **more)  # type: ignore[arg-type]
+
+
+def test_each_share_says_where_it_is_and_how_much_is_left(tmp_path: Path) -> None:
+    store = kept(tmp_path, on("41", "1/2"), on("42", "2/2", ended="2026-01-02T02:00"))
+    with store.writer() as writer:
+        writer.add_launch(launch(0, allocation="a41", wall_s=3.0), measured(1.0), {})
+        writer.add_launch(launch(1, allocation="a42", state=LaunchState.FAILED), measured(1.0), {})
+    found = status(store, RECORD, {"41": RUNS, "42": JobStatus(JobState.ENDED, "COMPLETED")})
+    first, second = found.shares
+    assert (first.nodes, first.launches, first.left, first.left_s) == ("n41,n9", 1, 3, 9.0)
+    assert (second.done, second.left, second.left_s) == (True, 0, None)
+    assert found.open == ()
+    assert found.findings == ()  # an unbound rank is no failure
+    assert not found.planned
+
+
+def test_a_share_whose_job_ended_early_is_open_until_it_has_another(tmp_path: Path) -> None:
+    store = kept(tmp_path, on("41", "1/2"))
+    late = {"41": JobStatus(JobState.ENDED, "TIMEOUT"), "42": JobStatus(JobState.PENDING)}
+    assert status(store, RECORD, late).open == (1,)
+    with store.writer() as writer:
+        writer.add_job(JobRecord(CAMPAIGN.id, 1, "50", "2026-01-02T00:30", "#!"))
+    assert status(store, RECORD, {**late, "50": JobStatus(JobState.PENDING)}).open == ()
+    assert status(store, RECORD, {}).open == (1, 2)  # forgotten by the scheduler
+
+
+# ------------------------------------------------------------------ on one folder at once
+
+
+OFFER = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from mpigraft.store import Store
+from tests.unit.stored import CAMPAIGN, launch, measured
+store, own = Store(Path(sys.argv[1])), sys.argv[2]
+sys.stdin.read()  # until all are there
+print(store.settle(replace(CAMPAIGN, plan='{"of":' + own + ', "fill":"' + "x" * 50000 + '"}')).plan)
+with store.writer() as writer:
+    for number in range(5):
+        writer.add_launch(launch(number, allocation=own), measured(1.0), {"stdout": b"same"})
+"""
+
+
+def test_of_jobs_that_plan_at_once_all_get_one_plan_and_nothing_is_lost(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", OFFER, str(tmp_path), str(number)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root,
+        )
+        for number in range(6)
+    ]  # fmt: skip
+    answers = {child.communicate(b"", timeout=120)[0] for child in children}
+    assert [child.returncode for child in children] == [0] * 6
+    assert len(answers) == 1
+    plan = answers.pop().decode().strip()
+    assert len(plan) > 50000
+    store = Store(tmp_path)
+    settled = store.settled(CAMPAIGN.id)
+    assert settled is not None
+    assert settled.plan == plan
+    assert len(store.launches(CAMPAIGN.id)) == 30
+    assert store.findings == ()
+    assert not list(tmp_path.glob(".*")), "a file of the race was left"
+
+
+def test_a_link_whose_answer_was_lost_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS: the server made the link, the answer was lost, the client asked again."""
+    real = Path.hardlink_to
+
+    def twice(self: Path, target: Path) -> None:
+        real(self, target)
+        real(self, target)
+
+    monkeypatch.setattr(Path, "hardlink_to", twice)
+    assert store_file.settle(tmp_path / "x", "mine") == "mine"
+    assert (tmp_path / "x").read_text() == "mine"
+
+
+def test_a_damaged_agreement_is_named_and_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / f"{CAMPAIGN.id}.campaign").write_text("{")
+    store = Store(tmp_path)
+    with pytest.raises(MissingError, match="agreed on cannot be read"):
+        store.settled(CAMPAIGN.id)
+    with pytest.raises(MissingError, match="agreed on cannot be read"):
+        store.settle(CAMPAIGN)
+    assert store_file.settle(tmp_path / f"{CAMPAIGN.id}.campaign", "x") == "{"
+
+
+# ------------------------------------------------------------------ the commands
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is first in PATH, with a Slurm of a few lines in it."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    for name, script in (
+        ("sbatch", f"cat >> {tmp_path}/scripts; echo x >> {tmp_path}/n; wc -l < {tmp_path}/n"),
+        ("squeue", "echo '1|TIMEOUT|None'; echo '2|PENDING|Priority'; echo '3|RUNNING|None'"),
+        ("sacct", "exit 1"),
+        ("scontrol", "echo 'SwitchType              = switch/hpe_slingshot'"),
+    ):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "night.toml").write_text('name = "night"\nrounds = 6\n')
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str], site: Path, *words: object, code: int = 0) -> str:
+    got = run_command(["--store", str(site / "store"), *map(str, words)])
+    out, err = capsys.readouterr()
+    assert got == code, out + err
+    return out + err
+
+
+def test_a_campaign_is_handed_in_followed_and_handed_in_again(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = said(
+        capsys, site, "submit", site / "night.toml", "--nodes", 2, "--dry-run", "--", "-Ap"
+    )
+    assert "#SBATCH --network=single_node_vni,job_vni\n#SBATCH -Ap\n" in shown
+    assert not (site / "store").exists()
+    words = ("submit", site / "night.toml", "--allocations", 2, "--time", "30m")
+    assert "slurm job 1, 2" in said(capsys, site, *words)
+    scripts = (site / "scripts").read_text()
+    assert scripts.count("--network=single_node_vni\n") == 2
+    assert "--share 1/2" in scripts
+    assert "--share 2/2" in scripts
+    told = said(capsys, site, "status")
+    assert "night" in told
+    assert "job 1 ended (TIMEOUT): 0 launches" in told
+    assert "job 2 pending, Priority" in told
+    assert "not planned yet" in told
+    assert "slurm job 3" in said(capsys, site, "submit", "--resume", "night")
+    assert (site / "scripts").read_text().count("--share 1/2") == 2
+    assert "each share is done or has a job" in said(
+        capsys, site, "submit", "--resume", "night", code=2
+    )
+    document = json.loads(said(capsys, site, "status", "night", "--json"))
+    assert [s["job"] for s in document["submission"]["shares"]] == ["3", "2"]
+
+
+def test_status_without_a_scheduler_shows_the_store(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, site, "submit", site / "night.toml")
+    (site / "squeue").write_text("#!/bin/sh\necho 'Unable to contact' >&2; exit 1\n")
+    told = said(capsys, site, "status")
+    assert "Unable to contact" in told
+    assert "state not known" in told
+    assert "--resume" not in told
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("submit", "gone.toml"), "gone.toml"),
+        (("submit", "--resume", "gone"), "no submission 'gone'"),
+        (("status", "gone"), "no submission 'gone'"),
+        (("bench", "--share", "1/2"), "--share without --resume"),
+    ],
+)
+def test_what_is_not_there_is_named(
+    site: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
+) -> None:
+    assert message in said(capsys, site, *words, code=2)
+
+
+def test_a_refused_job_leaves_those_before_it_known(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (site / "sbatch").write_text(
+        f"#!/bin/sh\n[ -e {site}/once ] && exit 1; cat > {site}/once; echo 7\n"
+    )
+    said(capsys, site, "submit", site / "night.toml", "--allocations", 3, code=4)
+    record = Store(site / "store").submissions()[0]
+    assert [job.job for job in Store(site / "store").jobs(record.campaign)] == ["7"]
