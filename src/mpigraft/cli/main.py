@@ -28,6 +28,7 @@ COMMANDS = {
     "vars": "Show the variables of MPIs, who set which, and how two differ.",
     "get": "Fetch an MPI that runs without being installed.",
     "run": "Start a program on this machine's MPI, with proof.",
+    "layout": "Draw where ranks would be, and what launchers are told.",
     "bench": "Measure MPIs and transports side by side, with proof.",
     "submit": "Run a campaign as jobs of a scheduler.",
     "status": "Show how far the jobs of a campaign are.",

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from mpigraft.knowledge.gpus import nearest
 from mpigraft.launchers.parts import listed
-from mpigraft.layouts import cores_of
+from mpigraft.layouts import Core, cores_of
 from mpigraft.model import Cpu, Gpu, Layout, Placement
 
 WIDTH = 80
-FREE, SHARED = ".", "+"
+FREE, SHARED, NEXT = ".", "+", "|"
+SMALL = 6  # caches of fewer cores stand side by side
 LABEL = 17  # columns before the cores: "socket 0  NUMA 3 "
 
 
@@ -26,7 +27,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Cores that share a cache, or some of them where they do not fit into a line."""
+    """Cores that share a cache or a domain, or some of them where they do not fit into a line."""
 
     label: str
     cells: tuple[Cell, ...]
@@ -46,11 +47,12 @@ def title(layout: Layout | None, cpu: Cpu) -> list[str]:
     cores = f"{layout.threads} cores each" if layout.threads > 1 else ""
     gpus = "each with a GPU" if layout.gpus else ""
     told = ", ".join(filter(None, (f"{layout.ranks} ranks", where, cores, dealt, bound, gpus)))
-    return textwrap.wrap(f"layout {layout.key}: {told}", WIDTH) + [node]
+    return [*textwrap.wrap(f"layout {layout.key}: {told}", WIDTH), node]
 
 
 def rows(cpu: Cpu, gpus: Sequence[Gpu], placement: Placement) -> Iterator[Row]:
-    """The cores, a row for each cache; numbers are those of ranks on their node."""
+    """The cores, a row for each cache, or for each domain of small ones; numbers are those of
+    ranks on their node."""
     owners: dict[int, list[int]] = {}
     for rank, mask in enumerate(placement.masks):
         for cpu_number in mask:
@@ -59,9 +61,13 @@ def rows(cpu: Cpu, gpus: Sequence[Gpu], placement: Placement) -> Iterator[Row]:
     width = len(str(max(0, len(placement.masks) - 1))) + 1
     told: set[int] = set()
     before: tuple[int, ...] = ()
-    for place, cores in _by_cache(cpu):
-        cells = [_cell(core, owners) for core in cores]
-        mine = {c for core in cores for c in core}
+    for place, caches in _lines(cpu):
+        cells = [
+            cell
+            for n, cores in enumerate(caches)
+            for cell in (*([Cell(NEXT)] if n else []), *(_cell(core, owners) for core in cores))
+        ]
+        mine = {c for cores in caches for core in cores for c in core}
         beside = [n for n, cpus in enumerate(near) if n not in told and mine & set(cpus)]
         told.update(beside)
         notes = [f"GPU {gpus[n].index}" for n in beside]
@@ -86,15 +92,18 @@ def _cell(core: Sequence[int], owners: dict[int, list[int]]) -> Cell:
     return Cell(str(ranks[0]), ranks[0]) if ranks else Cell(FREE)
 
 
-def _by_cache(cpu: Cpu) -> Iterator[tuple[tuple[int, int], list[tuple[int, ...]]]]:
-    """((socket, NUMA domain), cores) of each cache, or of each domain where none is known."""
-    found: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}
+def _lines(cpu: Cpu) -> Iterator[tuple[tuple[int, int], list[list[Core]]]]:
+    """((socket, NUMA domain), the cores of each cache) of each line to be drawn."""
+    levels = (cpu.socket_cpus, cpu.numa, cpu.l3)
+    found: dict[tuple[int, int], dict[int, list[Core]]] = {}
     for core in cores_of(cpu):
-        levels = (cpu.socket_cpus, cpu.numa, cpu.l3)
         at = [next((n for n, g in enumerate(groups) if core[0] in g), 0) for groups in levels]
-        found.setdefault((at[0], at[1], at[2]), []).append(core)
-    for (socket, numa, _), cores in found.items():
-        yield (socket, numa), cores
+        found.setdefault((at[0], at[1]), {}).setdefault(at[2], []).append(core)
+    for place, caches in found.items():
+        if max(map(len, caches.values())) < SMALL:
+            yield place, [*caches.values()]
+        else:
+            yield from ((place, [cores]) for cores in caches.values())
 
 
 def _label(place: tuple[int, ...], before: tuple[int, ...]) -> str:
