@@ -5,8 +5,8 @@
 Counted, and not timed: processes that this process starts, files and folders that it opens
 (Python's audit events) and bytes that it reads (the kernel's count: files and pipes), for a launch
 of a campaign and for the second start of `mpigraft run`; and, by strace, files that the guard
-opens and bytes that it reads. What launchers and ranks do is theirs. The program is a barrier of
-mpigraft-bench, whose output is one line whatever the number of ranks.
+opens and bytes that it reads. What launchers and ranks do is theirs. Without --program it is a
+barrier of mpigraft-bench.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpigraft import discover, fast, job, launch, run, starter
@@ -75,6 +75,7 @@ class Subject:
 
     mpi: MpiInstall
     programs: Natives
+    words: tuple[str, ...]
     folder: Path
 
     @property
@@ -86,9 +87,8 @@ def of_campaign(subject: Subject, ranks: int) -> dict[str, int]:
     """One measured launch, from its command line to its records."""
     found: dict[str, int] = {}
     one, layout = subject.configuration, Layout(ranks_per_node=ranks, bind="none")
-    words = (str(subject.programs.bench), *WORDS)
     with starter.starter({one.key: subject.programs}) as start, counting(found):
-        ended, records = start(one, layout, words, LIMIT_S, False)
+        ended, records, *_ = start(one, layout, subject.words, LIMIT_S, False)
     assert ended.ok, ended.text()
     assert sorted(r.rank for r in records) == list(range(ranks)), records
     return found
@@ -96,7 +96,7 @@ def of_campaign(subject: Subject, ranks: int) -> dict[str, int]:
 
 def of_run(subject: Subject, ranks: int) -> dict[str, int]:
     """The second start of a job: nothing but what `mpigraft run` does once it knows its words."""
-    words = ["--mpi", subject.mpi.id, "-n", str(ranks), "--", str(subject.programs.bench), *WORDS]
+    words = ["--mpi", subject.mpi.id, "-n", str(ranks), "--", *subject.words]
     first = run.run([*ENTRY, *words], env=os.environ, limit_s=LIMIT_S)  # it plans, and keeps that
     assert first.ok, first.text()
     found: dict[str, int] = {}
@@ -127,7 +127,7 @@ def of_guard(subject: Subject, ranks: int) -> dict[str, int]:
     made = launch.prepare(
         subject.configuration,
         Layout(ranks_per_node=ranks, bind="none"),
-        (str(subject.programs.bench), *WORDS),
+        subject.words,
         natives=subject.programs,
         witness=records,
         limit_s=LIMIT_S,
@@ -154,7 +154,9 @@ PARTS: Mapping[str, Callable[[Subject, int], dict[str, int]]] = {
 }
 
 
-def measured(mpi: str, ranks: Sequence[int]) -> dict[str, dict[int, dict[str, int]]]:
+def measured(
+    mpi: str, ranks: Sequence[int], program: str = ""
+) -> dict[str, dict[int, dict[str, int]]]:
     """{part: {ranks: {what: count}}}. The first launch of each part is not counted: it loads what
     all have in common. Raises MissingError without that MPI."""
     machine = discover.machine()
@@ -163,11 +165,13 @@ def measured(mpi: str, ranks: Sequence[int]) -> dict[str, dict[int, dict[str, in
         raise MissingError(f"{mpi} is not here", mend=f"mpigraft get {mpi}")
     found: dict[str, dict[int, dict[str, int]]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        subject = Subject(chosen, natives(chosen, machine.cpu.architecture), Path(folder))
+        ours = natives(chosen, machine.cpu.architecture)
+        words = (program,) if program else (str(ours.bench), *WORDS)
+        subject = Subject(chosen, ours, words, Path(folder))
         for part, count in PARTS.items():
             if part == "guard" and not shutil.which("strace"):
                 continue
-            warm = Subject(chosen, subject.programs, Path(folder) / part)
+            warm = replace(subject, folder=Path(folder) / part)
             warm.folder.mkdir()
             count(warm, 2)
             found[part] = {n: count(subject, n) for n in ranks}
@@ -181,10 +185,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
     parser.add_argument("--mpi", default="mpich@5")
+    parser.add_argument("--program", default="", help="another one, of the same MPI's ABI")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     sys.addaudithook(note)
-    found = measured(given.mpi, given.ranks)
+    found = measured(given.mpi, given.ranks, given.program)
     if given.json:
         print(json.dumps(found))
         return 0

@@ -1,0 +1,43 @@
+"""mpigraft's own work for a launch does not grow with the number of ranks: counted, not timed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mpigraft.model import Family
+from tests.native.native_world import compile_c
+
+pytestmark = pytest.mark.mpi
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks/launch_work.py"
+PER_RANK = 200  # bytes of a rank's own line: its number, its CPUs, a digest
+
+
+def test_from_one_to_sixty_four_ranks_the_work_of_a_launch_is_the_same(
+    mpis: Mapping[Family, Path], fresh_home: Path, tmp_path: Path
+) -> None:
+    mpich = mpis[Family.MPICH]
+    program = compile_c(
+        "enter.c", tmp_path / "enter", "-isystem", mpich / "include", mpich / "lib/libmpi.so.12",
+        "-Wl,--allow-shlib-undefined",
+    )  # fmt: skip
+    words = [sys.executable, SCRIPT, "--ranks", "1", "64", "--json", "--program", program]
+    done = subprocess.run(words, capture_output=True, text=True, env=dict(os.environ))
+    assert done.returncode == 0, done.stderr
+    parts = json.loads(done.stdout)
+    assert {"launch of a campaign", "second mpigraft run"} <= parts.keys()
+    for part, rows in parts.items():
+        one, many = rows["1"], rows["64"]
+        assert one["processes"] == many["processes"] == 1, part
+        # A process that is looked at once more, since it was ending, is a file or two.
+        assert abs(one["files"] - many["files"]) <= 4, part
+        assert many["files"] < 16, part
+        assert many["bytes"] - one["bytes"] < 64 * PER_RANK, part
+    assert parts["second mpigraft run"]["64"]["judged in full"] == 0
