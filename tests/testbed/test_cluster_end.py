@@ -90,7 +90,6 @@ def test_power_cut_is_heard_by_no_one(clusters: Clusters) -> None:
         assert cluster.run("n1", [cluster.remote, "n2", "true"]).returncode == 255
         assert connections(cluster, "n1") == {ESTABLISHED}
         assert cluster.said("n1", cluster.remote, "n3", "hostname") == "n3\n"
-        assert cluster.run("n1", ["ping", "-c1", "-W1", "n2"]).returncode != 0
 
 
 def test_end_of_processes_is_heard_by_their_peers(clusters: Clusters) -> None:
