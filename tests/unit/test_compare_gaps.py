@@ -173,6 +173,27 @@ def test_a_round_that_a_kill_split_is_one_round_on_one_host() -> None:
     assert only(compared(split, allocations=other)).cells == only(apart).cells
 
 
+def test_jobs_that_measure_the_same_rounds_on_the_same_nodes_are_other_rounds() -> None:
+    """Another hour: nothing of the second is left out, nor held against the first."""
+    rows = campaign(around(0.5))
+    twice = [*rows, *(r._replace(allocation="a1", value=10 * r.value) for r in rows)]
+    hosts = ("n1", "n2")
+    jobs = [AllocationRecord(a, "c1", a, "n1", "{}", hosts, a) for a in ("a0", "a1")]
+    found = compared(twice, allocations=jobs)
+    assert found.rounds == 12
+    assert [c.rounds for c in only(found).cells] == [12] * 3
+    assert only(found).cells[0].ratio == pytest.approx(0.5 * math.exp(0.005))
+    assert not [f for f in found.findings if f.code == "values-twice"]
+
+
+def test_the_first_host_alone_does_not_make_nodes_the_same() -> None:
+    rows = campaign(around(0.5))
+    split = [r._replace(allocation="a1") if r.replica == 1 else r for r in rows]
+    jobs = [AllocationRecord(a, "c1", a, "n1", "{}", ("n1", b), a)
+            for a, b in (("a0", "n2"), ("a1", "n3"))]  # fmt: skip
+    assert compared(split, allocations=jobs).rounds == 12
+
+
 def test_the_baseline_is_the_campaigns_or_the_one_that_is_named() -> None:
     rows = campaign(around(0.5), around(2.0))
     assert compared(rows).baseline == "mpi@base"
