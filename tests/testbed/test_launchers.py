@@ -1,0 +1,175 @@
+"""Each launcher's words tried on two nodes: the CPUs of each rank, its program, its world."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mpigraft.launchers import LAUNCHERS
+from mpigraft.model import Allocation, Family, Group, Layout, MpiInstall, Order, Scope
+from tests.testbed.cluster import Cluster
+from tests.testbed.slurm import Slurm
+from tests.unit.builders import an_mpi
+
+pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
+
+KINDS = ("openmpi", "openmpi-4", "mpich", "intel", "srun")
+MASKS = ((1,), (0, 1))
+SHOW = """\
+local=${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-$SLURM_LOCALID}}
+echo "seen $(hostname) $local $1 $(sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status)"
+"""
+Seen = set[tuple[str, str, str, str]]  # host, local rank, what the program was told, CPUs
+
+
+@pytest.fixture(scope="module")
+def job(clusters: Callable[..., Cluster], slurms_here: None) -> Iterator[Slurm]:
+    """Nodes with two CPUs each, and a Slurm that binds."""
+    if (os.cpu_count() or 1) < 2:
+        pytest.skip("two CPUs are needed to tell one from the other")
+    with Slurm(clusters(2, pin=False)) as slurm:
+        settings = slurm.folder / "slurm.conf"
+        text = settings.read_text()
+        assert "TaskPlugin=task/none" in text
+        settings.write_text(text.replace("TaskPlugin=task/none", "TaskPlugin=task/affinity"))
+        assert slurm.ask("scontrol", "reconfigure").ok
+        (slurm.cluster.shared / "show").write_text(SHOW)
+        yield slurm
+
+
+def an_order(slurm: Slurm, mpis: Mapping[Family, Path], kind: str, hosts: bool) -> Order:
+    """Two ranks of `show` on each node, in a job or on named hosts."""
+    cluster = slurm.cluster
+    mpi: MpiInstall
+    if kind == "openmpi-4":
+        mpi = an_mpi("openmpi@4.1.4", launcher=Path("/usr/bin/mpirun.openmpi"),
+                     launcher_kind="orte")  # fmt: skip
+        if not Path("/usr/bin/mpirun.openmpi").exists():
+            pytest.skip("Debian's Open MPI is not here")
+    else:
+        family = Family.OPENMPI if kind == "srun" else Family(kind)
+        prefix = mpis[family]
+        name = "mpirun" if family is Family.OPENMPI else "mpiexec.hydra"
+        mpi = an_mpi(f"{family}@5", prefix=prefix, launcher=prefix / "bin" / name)
+    launcher = Path("/usr/bin/srun") if kind == "srun" else mpi.launcher
+    assert launcher is not None
+    allocation = (
+        Allocation(cluster.nodes, "--hosts", agent=str(cluster.remote))
+        if hosts
+        else Allocation(cluster.nodes, "Slurm job", "slurm", "1")
+    )
+    groups = (Group(2, ("/bin/sh", str(cluster.shared / "show"), "one")),)
+    return Order(launcher, mpi, Layout(2, 2), allocation, groups, MASKS, root=True,
+                 version="22.05", folder=cluster.shared)  # fmt: skip
+
+
+def ran(slurm: Slurm, order: Order, kind: str, *, hosts: bool) -> Seen:
+    """What the ranks of an order said of themselves."""
+    launcher = LAUNCHERS["srun" if kind == "srun" else order.mpi.launcher_kind]
+    found = launcher.command(order)
+    for path, text in found.files:
+        path.write_text(text)
+    rows = [row for row in launcher.rows(order) if row.scope is Scope.LAUNCHER]
+    env = {**os.environ, **slurm.environ}
+    env |= {row.name: row.value for row in rows if row.value is not None}
+    if kind == "intel":
+        env["I_MPI_ROOT"] = str(order.mpi.prefix)
+    in_job = () if hosts else ("salloc", "-Q", "-N2", "-n2", "-c4")
+    done = slurm.cluster.run("n1", [*in_job, *found.words], env=env, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("seen ")]
+    return {(host, local, told, cpus) for _, host, local, told, cpus in lines}
+
+
+@pytest.mark.parametrize("hosts", [False, True], ids=["job", "hosts"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_rank_gets_its_mask(
+    job: Slurm, mpis: Mapping[Family, Path], kind: str, hosts: bool
+) -> None:
+    """The second rank's mask holds the first's: launchers that refuse shared CPUs are told."""
+    if hosts and kind == "srun":
+        pytest.skip("srun has no hosts but a job's")
+    order = an_order(job, mpis, kind, hosts)
+    due = {(h, n, "one", cpus) for h in ("n1", "n2") for n, cpus in (("0", "1"), ("1", "0-1"))}
+    assert ran(job, order, kind, hosts=hosts) == due
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_node_gets_all_programs(job: Slurm, mpis: Mapping[Family, Path], kind: str) -> None:
+    """Words that a shell, or srun's list of programs, would change."""
+    show = str(job.cluster.shared / "show")
+    groups = tuple(Group(1, ("/bin/sh", show, word)) for word in ("it's%t", '"$HOME"'))
+    order = replace(an_order(job, mpis, kind, False), groups=groups, masks=(),
+                    layout=Layout(2, 2, bind="none"))  # fmt: skip
+    due = {(h, n, told, "0-1") for h in ("n1", "n2")
+           for n, told in (("0", "it's%t"), ("1", '"$HOME"'))}  # fmt: skip
+    assert ran(job, order, kind, hosts=False) == due
+
+
+def test_a_part_of_a_job_is_its_first_nodes(job: Slurm, mpis: Mapping[Family, Path]) -> None:
+    for kind in ("openmpi", "mpich", "srun"):
+        order = replace(an_order(job, mpis, kind, False), layout=Layout(1, 2))
+        assert {host for host, *_ in ran(job, order, kind, hosts=False)} == {"n1"}
+
+
+# ------------------------------------------------------------------ worlds
+
+BELIEVED = """\
+import json, os, sys
+from dataclasses import replace
+from mpigraft import allocations, configure, discover, starting
+from mpigraft.model import LaunchedBy, Layout
+from mpigraft.natives import natives
+from mpigraft.starter import starter
+from mpigraft.wish import Wish
+
+machine = discover.machine()
+(mpi,) = configure.select_mpis([sys.argv[1]], [m for m in machine.mpis if m.source == "wheel"])
+srun = next(one for one in machine.launchers if one.name == "srun")
+asked = configure.chosen(Wish(transport=(sys.argv[2],)), mpi, machine)
+programs = natives(mpi, machine.cpu.architecture)
+told = {"spoken": starting.spoken(mpi)}
+(by,), left = starting.launchers_for(mpi, machine, ("srun",))
+told["chosen"] = by.pmi
+with starter({asked.key: programs}, allocations.find(os.environ)) as start:
+    for pmi in ("own", "pmix", "pmi2", "none"):
+        by = None if pmi == "own" else LaunchedBy("srun", srun.path, srun.version, pmi)
+        one = replace(asked, launcher=by)
+        found = starting.believed(one, programs, start, Layout(2, 1, bind="none"))
+        told[pmi] = [finding.code for finding in found]
+print("told", json.dumps(told))
+"""
+
+
+@pytest.mark.parametrize(
+    ("mpi", "transport", "due"),
+    [
+        ("openmpi", "ob1-tcp", {
+            "spoken": ["pmix"], "chosen": "pmix",
+            "own": [], "pmix": [], "pmi2": ["LCH-01"], "none": ["LCH-01"],
+        }),
+        ("mpich", "ofi-tcp", {
+            "spoken": ["pmi2", "pmi1"], "chosen": "pmi2",
+            "own": [], "pmix": ["launcher-fails"], "pmi2": [], "none": ["LCH-01"],
+        }),
+    ],
+    ids=["openmpi", "mpich"],
+)  # fmt: skip
+def test_a_launcher_is_believed_after_two_ranks_were_one_world(
+    job: Slurm, fresh_home: Path, mpi: str, transport: str, due: dict[str, object]
+) -> None:
+    """Plain srun of Open MPI 5 gives worlds of one in silence, and so does its pmi2."""
+    program = job.cluster.shared / "believed.py"
+    program.write_text(BELIEVED)
+    env = {**os.environ, **job.environ, "MPIGRAFT_HOME": str(fresh_home)}
+    argv = ["salloc", "-Q", "-N2", "-n2", "-c4", sys.executable, str(program), mpi, transport]
+    done = job.cluster.run("n1", argv, env=env, timeout=300)
+    told = [line for line in done.stdout.splitlines() if line.startswith("told ")]
+    assert told, done.stdout + done.stderr
+    assert json.loads(told[0].removeprefix("told ")) == due
