@@ -71,7 +71,7 @@ the evidence names.
 ## Networks by modules
 
 Some MPIs are chosen by module and not by a variable. Cray MPICH speaks OFI or UCX according to
-`craype-network-*` and `cray-mpich*`, and a program that is linked to one runs on the other as it is.
+`craype-network-*` and `cray-mpich*`, and a program linked to one runs on the other as it is.
 So a configuration may load and unload modules (`--modules`, several sets give several
 configurations):
 
