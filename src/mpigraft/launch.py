@@ -176,9 +176,16 @@ def _order(
         pmi=other.pmi if other else "",
         version=other.version if other else mpi.launcher_version,
         numbers=hardware_order() if masks and _kind(configuration) == "prrte" else (),
+        uneven=_uneven(layout, allocation),
         slingshot=_over_slingshot(transport),
         folder=folder,
     )
+
+
+def _uneven(layout: Layout, allocation: Allocation) -> bool:
+    """Whether nodes may have other CPUs each. Those of a job that has all of each are alike."""
+    whole = bool(allocation.cpus) and min(allocation.cpus) >= (os.cpu_count() or 1)
+    return layout.nodes > 1 and not whole
 
 
 def _over_slingshot(transport: Transport) -> bool:

@@ -11,8 +11,8 @@ import pytest
 
 from mpigraft.env import ENV
 from mpigraft.errors import MissingError
-from mpigraft.launch import _own_cores, prepare
-from mpigraft.model import Configuration, EnvRow, Launch, LaunchedBy, Layout, Scope
+from mpigraft.launch import _own_cores, _uneven, prepare
+from mpigraft.model import Allocation, Configuration, EnvRow, Launch, LaunchedBy, Layout, Scope
 from mpigraft.natives import Natives
 from tests.unit.probes import configuration, install, with_transport
 
@@ -204,3 +204,15 @@ def test_two_hardware_threads_are_one_core(tmp_path: Path) -> None:
         (folder / "thread_siblings_list").write_text(siblings + "\n")
     assert _own_cores((0, 1, 2), tmp_path) == 2
     assert _own_cores((0, 1, 2, 9), tmp_path) == 3  # 9 is hidden: a core of its own
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cpus", "due"),
+    [(2, (), True), (2, (1, 1), True), (2, (999, 999), False), (1, (), False)],
+)
+def test_nodes_are_alike_only_where_a_job_has_all_their_cpus(
+    nodes: int, cpus: tuple[int, ...], due: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    held = Allocation(("n1", "n2"), "Slurm job 1", "slurm", "1", cpus)
+    assert _uneven(Layout(nodes), held) is due

@@ -280,6 +280,13 @@ def test_open_mpi_is_let_run_as_root_by_root_only(kind: str) -> None:
     }
 
 
+def test_nodes_with_other_cpus_each_are_looked_at_one_by_one() -> None:
+    told = {"prrte": "PRTE_MCA_prte_hetero_nodes", "orte": "OMPI_MCA_orte_hetero_nodes"}
+    for kind, name in told.items():
+        assert settings(kind, NODES, uneven=True)[name] == "1"
+        assert name not in settings(kind, NODES)
+
+
 def test_mpich_sets_nothing_and_intel_pins_by_environment() -> None:
     assert settings("hydra", PAIR, root=True) == {}
     pin = settings("intel", PAIR)

@@ -38,6 +38,10 @@ PHYSICAL = ("--mca", "rmaps_rank_file_physical", "1", "--bind-to", "core:overloa
 def rows(order: Order) -> tuple[EnvRow, ...]:
     """PRRTE's, under the names that ORTE reads."""
     return tuple(
-        EnvRow(row.name.replace(prrte.MCA, MCA), row.value, Scope.LAUNCHER, row.source)
-        for row in prrte.rows(order)
+        EnvRow(_name(row.name), row.value, Scope.LAUNCHER, row.source) for row in prrte.rows(order)
     )
+
+
+def _name(name: str) -> str:
+    """PRTE_MCA_prte_hetero_nodes is OMPI_MCA_orte_hetero_nodes here."""
+    return name.replace(f"{prrte.MCA}prte_", f"{MCA}orte_").replace(prrte.MCA, MCA)

@@ -16,6 +16,7 @@ from mpigraft.launchers.parts import (
 from mpigraft.model import Command, EnvRow, Order, Scope
 
 LOCAL_RANK = "OMPI_COMM_WORLD_LOCAL_RANK"
+UNEVEN = "prte_hetero_nodes"
 MCA = "PRTE_MCA_"  # begins the names of its own settings
 
 
@@ -71,6 +72,8 @@ def rows(order: Order) -> tuple[EnvRow, ...]:
     if order.allocation.scheduler == "slurm":
         # A job of one wide task per node (-n 2 -c 64) has one slot there, unless all its CPUs do.
         found.append(EnvRow(f"{MCA}{ENTIRE}", "1", Scope.LAUNCHER, "launcher"))
+    if order.uneven:  # else all are bound as the first node's CPUs allow
+        found.append(EnvRow(f"{MCA}{UNEVEN}", "1", Scope.LAUNCHER, "launcher"))
     return (*found, *of_slurm(order))
 
 

@@ -104,6 +104,7 @@ class Order:
     pmi: str = ""  # as in LaunchedBy
     version: str = ""  # of the launcher; empty: not known
     numbers: tuple[int, ...] = ()  # CPU by its number in the hardware's order; empty: the same
+    uneven: bool = False  # nodes may have other CPUs each: jobs share them, or nobody knows
     slingshot: bool = False  # bytes go over it, and a step of one node has to ask for a VNI
     folder: Path = Path()  # where files may be written that the launcher itself reads
 
