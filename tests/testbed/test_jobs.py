@@ -1,0 +1,268 @@
+"""Campaigns as jobs of a real Slurm: they share rounds, are cut off, go on, and lose nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpigraft import schedulers, submission
+from mpigraft.campaign import now
+from mpigraft.compare import compare
+from mpigraft.measure import place
+from mpigraft.model import JobRecord, JobState, JobWish, LaunchState
+from mpigraft.store import Store
+from mpigraft.wish import Wish
+from tests.testbed.cluster import HOST, Cluster
+from tests.testbed.slurm import Slurm
+
+pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
+
+PATIENCE_S = 180.0
+CAMPAIGN = """
+name = "night"
+mpi = ["openmpi@5"]
+transport = ["ob1-sm"]
+benchmark = ["latency"]
+layout = ["1x2"]
+max_size = 8
+budget_ms = 1
+seed = 3
+"""
+A_ROUND = 2  # launches: the baseline, which is all there is, is launched twice
+
+
+class Site:
+    """A user of a cluster: `mpigraft` on the machine that the controller runs on."""
+
+    def __init__(self, slurm: Slurm, home: Path, store: Path) -> None:
+        self.slurm, self.folder = slurm, store
+        self.store = Store(store)
+        self.environ = {
+            **slurm.environ,
+            "MPIGRAFT_HOME": str(home),
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        }
+
+    def mpigraft(self, *words: object, code: int = 0) -> str:
+        argv = [sys.executable, "-m", "mpigraft.cli.main", "--store", str(self.folder)]
+        done = subprocess.run(
+            [*argv, *map(str, words)],
+            env=self.environ, cwd=self.slurm.cluster.shared, capture_output=True, text=True,
+            timeout=PATIENCE_S,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr + done.stdout
+        return done.stdout + done.stderr
+
+    def submit(self, *words: object, rounds: int = 4) -> str:
+        file = self.folder.parent / "campaign.toml"
+        file.write_text(f"{CAMPAIGN}rounds = {rounds}\n")
+        self.mpigraft("submit", file, *words)
+        return self.store.submissions()[-1].campaign
+
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.mpigraft("status", "--json"))["submission"]
+        return found
+
+    def until(self, true: Callable[[], Any], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not true():
+            if time.monotonic() > deadline:
+                pytest.fail(f"{what}: waited in vain\n{self.logs()}\n{self.slurm.logs()}")
+            time.sleep(0.3)
+
+    def measuring(self, identity: str, launches: int = 1) -> None:
+        self.until(lambda: len(self.store.launches(identity)) >= launches, f"{launches} launches")
+
+    def ended(self) -> None:
+        states = {JobState.PENDING, JobState.RUNNING}
+        self.until(
+            lambda: not states & {s["status"]["state"] for s in self.status()["shares"]}, "ends"
+        )
+
+    def logs(self) -> str:
+        return "\n".join(f"== {p.name}\n{p.read_text()}" for p in self.folder.glob("logs/*"))
+
+
+@pytest.fixture
+def site(slurm: Slurm, fresh_home: Path, store_folder: Path) -> Iterator[Site]:
+    yield Site(slurm, fresh_home, store_folder)
+    slurm.ask("scancel", "--me")
+    slurm.idle()
+
+
+def whole(site: Site, identity: str, rounds: int) -> None:
+    """Every launch of the campaign once and well, and all of them compared."""
+    launches = site.store.launches(identity)
+    places = Counter(place(launch) for launch in launches)
+    assert len(places) == rounds * A_ROUND, site.logs()
+    assert set(places.values()) == {1}
+    assert {launch.state for launch in launches} == {LaunchState.OK}
+    assert site.store.findings == ()
+
+
+def test_jobs_that_start_at_once_plan_one_campaign_and_share_its_rounds(site: Site) -> None:
+    identity = site.submit("--allocations", 2, "--time", "10m", rounds=4)
+    site.ended()
+    whole(site, identity, 4)
+    allocations = site.store.allocations(identity)
+    assert {a.hosts for a in allocations} == {("n1",), ("n2",)}
+    assert len({a.job for a in allocations}) == 2
+    owner = {a.id: a.hosts for a in allocations}
+    by_round = {(x.round, owner[x.allocation]) for x in site.store.launches(identity)}
+    assert len(by_round) == 4  # no round on two nodes
+    assert {r % 2 for r, hosts in by_round if hosts == ("n1",)} != {0, 1}
+    campaigns = site.store.campaigns()
+    assert [c.id for c in campaigns] == [identity]
+    said = compare(
+        campaigns[0],
+        site.store.configurations(identity),
+        site.store.values(identity),
+        allocations=allocations,
+    )
+    assert said.rounds == 4
+    assert {e.allocation for e in site.store.evidence(identity, every=True)} == {
+        a.id for a in allocations
+    }
+    status = site.status()
+    assert [share["done"] for share in status["shares"]] == [True, True]
+    assert "compare" in site.mpigraft("status", "night")
+
+
+def test_a_time_limit_ends_a_job_in_order_and_the_next_goes_on(site: Site) -> None:
+    identity = site.submit("--time", "1m", rounds=60)
+    site.measuring(identity)
+    site.ended()
+    kept = len(site.store.launches(identity))
+    assert 0 < kept < 60 * A_ROUND
+    ended = site.slurm.jobs_ended().strip().splitlines()[-1]
+    assert "JobState=TIMEOUT" in ended or "JobState=FAILED" in ended, ended
+    share = site.status()["shares"][0]
+    assert (share["done"], share["launches"]) == (False, kept)
+    assert "submit --resume" in site.mpigraft("status")
+    first = site.store.allocations(identity)[0]
+    site.mpigraft("submit", "--resume", "night", "--", f"--nodelist={first.host}")
+    site.measuring(identity, kept + 2)
+    assert len(site.store.jobs(identity)) == 2
+    places = Counter(place(launch) for launch in site.store.launches(identity))
+    assert set(places.values()) == {1}  # on the same node the round goes on where it stopped
+
+
+def test_a_cancelled_job_is_told_and_goes_on_elsewhere_with_whole_rounds(site: Site) -> None:
+    identity = site.submit("--time", "10m", "--", "--nodelist=n1", rounds=3)
+    site.measuring(identity, A_ROUND + 1)
+    site.slurm.ask("scancel", "--me")
+    site.ended()
+    assert site.status()["shares"][0]["status"]["word"] == "CANCELLED"
+    before = site.store.launches(identity)
+    site.mpigraft("submit", "--resume", identity, "--", "--nodelist=n2")
+    site.ended()
+    hosts = {a.id: a.host for a in site.store.allocations(identity)}
+    for number in range(3):
+        on = Counter(
+            hosts[x.allocation] for x in site.store.launches(identity) if x.round == number
+        )
+        assert A_ROUND in on.values(), f"round {number} is whole on no node: {on}\n{site.logs()}"
+    assert before == tuple(x for x in site.store.launches(identity) if hosts[x.allocation] == "n1")
+    assert site.status()["shares"][0]["done"]
+    assert "nothing of night is left" in site.mpigraft("submit", "--resume", identity, code=2)
+
+
+def test_jobs_outlive_a_restart_of_the_controller(site: Site) -> None:
+    identity = site.submit("--allocations", 2, "--time", "10m", rounds=4)
+    site.measuring(identity)
+    site.slurm.daemons.pop("slurmctld").stop()
+    try:
+        told = site.mpigraft("status")
+    finally:
+        site.slurm._start(HOST, "slurmctld", "-D")
+    assert "does not answer" in told
+    assert "state not known" in told or "done" in told
+    site.ended()
+    whole(site, identity, 4)
+    assert all(share["done"] for share in site.status()["shares"])
+
+
+def test_clocks_that_differ_between_nodes_lose_nothing(site: Site) -> None:
+    faketime = shutil.which("faketime")
+    if not faketime:
+        pytest.skip("the package faketime is not installed")
+    record = submission.planned(
+        Wish(name="skewed", mpi=("openmpi@5",), transport=("ob1-sm",), benchmark=("latency",),
+             layout=("1x2",), max_size=8, budget_ms=1.0, rounds=4, seed=3),
+        1, 600, 2, "slurm",
+    )  # fmt: skip
+    own = (sys.executable, "-m", "mpigraft.cli.main")
+    with site.store.writer() as writer:
+        writer.add_submission(record)
+        for share, skew in ((1, "-3h"), (2, "+2d")):
+            wish = submission.job(
+                record, share, (faketime, "-f", skew, *own), site.folder,
+                JobWish(str(site.folder.parent), environment=(
+                    ("MPIGRAFT_HOME", site.environ["MPIGRAFT_HOME"]),)),
+            )  # fmt: skip
+            site.store.logs()
+            script = schedulers.SCHEDULERS["slurm"].script(wish)
+            done = subprocess.run(
+                ["sbatch", "--parsable"], input=script.encode(), env=site.environ,
+                capture_output=True, check=True,
+            )  # fmt: skip
+            job = schedulers.SCHEDULERS["slurm"].job_id(done.stdout.decode())
+            writer.add_job(JobRecord(record.campaign, share, job, now(), script))
+    site.ended()
+    launches = site.store.launches(record.campaign)
+    assert len(launches) == 4 * 2
+    began = sorted(launch.started for launch in launches)
+    assert began[0][:10] != began[-1][:10], "the clocks were not skewed"
+    said = compare(
+        site.store.campaign(record.campaign),
+        site.store.configurations(record.campaign),
+        site.store.values(record.campaign),
+        allocations=site.store.allocations(record.campaign),
+    )
+    assert said.rounds == 4
+    assert all(share["done"] for share in site.status()["shares"])
+
+
+def fill(path: Path) -> None:
+    """Write to a file until the disk is full."""
+    with path.open("wb") as file, contextlib.suppress(OSError):
+        while True:
+            os.write(file.fileno(), b"\0" * 4096)
+    assert shutil.disk_usage(path).free < 4096
+
+
+def test_a_full_shared_folder_ends_the_jobs_with_a_message_and_keeps_the_rest(
+    clusters: Callable[..., Cluster], slurms_here: None, fresh_home: Path, tmp_path: Path
+) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "none", small], check=True)
+    try:
+        with clusters(2, binds=[small]) as nodes, Slurm(nodes) as slurm:
+            site = Site(slurm, fresh_home, small / "store")
+            identity = site.submit("--allocations", 2, "--time", "10m", rounds=400)
+            site.measuring(identity, 4)
+            fill(small / "full")
+            site.ended()
+            launches = site.store.launches(identity)
+            assert len(launches) >= 4
+            assert site.store.findings == ()
+            assert len(site.store.values(identity)) == 4 * len(launches)  # 1, 2, 4, 8 B
+            (small / "full").unlink()
+            assert not any(share["done"] for share in site.status()["shares"])
+            site.mpigraft("submit", "--resume", identity)
+            site.measuring(identity, len(launches) + 2)
+    finally:
+        subprocess.run(["umount", "-l", small], check=False)
