@@ -28,7 +28,8 @@ def test_from_one_to_sixty_four_ranks_the_work_of_a_launch_is_the_same(
         "enter.c", tmp_path / "enter", "-isystem", mpich / "include", mpich / "lib/libmpi.so.12",
         "-Wl,--allow-shlib-undefined",
     )  # fmt: skip
-    words = [sys.executable, SCRIPT, "--ranks", "1", "64", "--json", "--program", program]
+    words = [sys.executable, str(SCRIPT), "--ranks", "1", "64", "--json"]
+    words += ["--program", str(program)]
     done = subprocess.run(words, capture_output=True, text=True, env=dict(os.environ))
     assert done.returncode == 0, done.stderr
     parts = json.loads(done.stdout)

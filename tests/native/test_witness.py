@@ -13,7 +13,7 @@ import pytest
 from mpigraft import elf
 from mpigraft.model import Abi, Family, RankRecord
 from mpigraft.natives import SOURCES, WITNESS
-from mpigraft.records import read_witness
+from mpigraft.records import cpus, read_witness
 from mpigraft.run import Completed, run
 from tests.native.native_world import World, compile_c
 
@@ -166,6 +166,92 @@ def test_mpi_that_came_with_a_plug_in(world: World, build: Build, tmp_path: Path
         done = start(world, family, folder, host, plug_in)
         assert done.code == 0, done.text()
         check(read(folder), soname)
+
+
+# ------------------------------------------------------------------ many ranks, and trouble
+
+
+def test_sixty_four_ranks_share_a_file_and_a_list(
+    world: World, build: Build, tmp_path: Path
+) -> None:
+    program = build(Family.MPICH, "enter.c")
+    env = {"LD_PRELOAD": str(world.programs / WITNESS), "MPIGRAFT_WITNESS": str(tmp_path)}
+    done = world.launch(Family.MPICH, program, ranks=64, env=env)
+    assert done.code == 0, done.text()
+    records = read(tmp_path)
+    assert [(r.rank, r.size) for r in records] == [(n, 64) for n in range(64)]
+    assert len({r.libraries for r in records}) == 1
+    assert len(list(tmp_path.iterdir())) == 2
+    (data,) = (f.read_bytes() for f in tmp_path.iterdir() if f.suffix == ".ranks")
+    assert data.count(b'"libraries"') == data.count(b'"library_version"') == 1
+    assert len([line for line in data.splitlines() if len(line) > 200]) == 1
+
+
+def test_what_a_rank_may_see_of_the_node(world: World, build: Build, tmp_path: Path) -> None:
+    visible = ["CUDA_VISIBLE_DEVICES=1", "ROCR_VISIBLE_DEVICES=0,\u00e9"]
+    hidden = ["VISIBLE_DEVICES=3", "CUDA_VISIBLE_DEVICES_OLD=4", "MY=X_VISIBLE_DEVICES=5"]
+    program = build(Family.MPICH, "enter.c")
+    done = start(world, Family.MPICH, tmp_path, "env", *visible, *hidden, program)
+    assert done.code == 0, done.text()
+    nodes = {
+        int(node.name[4:]): (node / "cpulist").read_text()
+        for node in Path("/sys/devices/system/node").glob("node[0-9]*")
+    }
+    for record in read(tmp_path):
+        assert sorted(record.gpus) == visible
+        here = [
+            n for n, text in nodes.items() if not {*cpus(text.strip())}.isdisjoint(record.cores)
+        ]
+        assert record.numa == tuple(sorted(here))
+        assert record.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        assert record.devices == ()
+
+
+def alone(world: World, program: Path, script: str, folder: Path) -> Completed:
+    """A world of one in mounts of its own, after `script`, which finds the program in "$@"."""
+    env = world.environment(Family.MPICH) | {
+        "MPIGRAFT_WITNESS": str(folder), "WITNESS": str(world.programs / WITNESS)
+    }  # fmt: skip
+    return run(["unshare", "--mount", "sh", "-ec", script, "sh", program], env=env)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
+def test_network_devices_that_are_open(world: World, build: Build, tmp_path: Path) -> None:
+    folder, dev = tmp_path / "records", tmp_path / "dev"
+    folder.mkdir()
+    script = (
+        f"mkdir -p {dev}/shm {dev}/infiniband; cd {dev}; cp -a /dev/null /dev/zero /dev/urandom .; "
+        "touch cxi0 cxi1 infiniband/uverbs0 other hfi1; mount --bind . /dev; "
+        'LD_PRELOAD=$WITNESS exec "$@" 4</dev/cxi1 5</dev/cxi0 6</dev/cxi1 '
+        "7</dev/infiniband/uverbs0 8</dev/other 9</dev/hfi1"
+    )
+    done = alone(world, build(Family.MPICH, "enter.c"), script, folder)
+    assert done.code == 0, done.text()
+    (record,) = read(folder)
+    assert record.devices == ("/dev/cxi0", "/dev/cxi1", "/dev/infiniband/uverbs0")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
+def test_a_full_disk_costs_records_and_never_the_program(
+    world: World, build: Build, tmp_path: Path
+) -> None:
+    """One page: the list and some ranks fit, one is cut in two."""
+    program, folder, kept = build(Family.MPICH, "enter.c"), tmp_path / "full", tmp_path / "kept"
+    folder.mkdir()
+    kept.mkdir()
+    preload = ["env", f"LD_PRELOAD={world.programs / WITNESS}", f"MPIGRAFT_WITNESS={folder}"]
+    script = f'mount -t tmpfs -o size=4k t {folder}; "$@"; cp {folder}/* {kept}'
+    argv = [*world.launcher(Family.MPICH, 40), *preload, program]
+    env = world.environment(Family.MPICH)
+    done = run(["unshare", "--mount", "sh", "-ec", script, "sh", *argv], env=env, limit_s=240)
+    assert done.code == 0, done.text()
+    assert len([s for s in done.text().splitlines() if " of 40" in s]) == 40
+    assert "no record of rank" in done.text()
+    assert "No space left on device" in done.text()
+    records = read(kept)
+    good = [r for r in records if r.rank >= 0]
+    assert 0 < len(good) < 40
+    assert any("cut short" in r.library_version for r in records if r.rank < 0)
 
 
 # ------------------------------------------------------------------ it is in nobody's way
