@@ -74,6 +74,15 @@ def test_each_program_of_a_world_has_its_ranks_and_the_same_environment() -> Non
     assert ran[0].removesuffix("/n/bench --probe") == ran[1].removesuffix("/n/xios in.xml")
 
 
+def test_crowded_programs_do_not_gather_on_the_first_node() -> None:
+    """PRRTE 3.0.11 maps all of them there when it may oversubscribe; the slots of --host do."""
+    nodes = Allocation(("n1", "n2"), "--hosts")
+    asked = {"layout": Layout(2, 2), "others": (Group(1, ("/n/io",)),), "allocation": nodes}
+    argv = given_to("ob1-sm", Placement(), **asked, cores=1).argv
+    assert argv[argv.index("--map-by") + 1] == "slot"
+    assert argv[argv.index("--host") + 1] == "n1:2,n2:2"
+
+
 # ------------------------------------------------------------------ findings
 
 

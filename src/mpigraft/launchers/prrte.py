@@ -30,8 +30,8 @@ def command(order: Order) -> Command:
     tied = bound(order)
     if tied and layout.threads > 1:
         mapping += f":PE={layout.threads}"
-    if order.crowded:
-        mapping += ":OVERSUBSCRIBE"
+    if order.crowded and (not several or order.allocation.scheduler):
+        mapping += ":OVERSUBSCRIBE"  # several programs: all on the first node; --host has slots
     words = ("--map-by", mapping, "--bind-to", "core" if tied else "none")
     where = (*_agent(order), *hosts(order, "--host", always=several))
     return Command((str(order.launcher), *where, *joined(order, words)))
