@@ -289,13 +289,18 @@ def _configuration(
 
 
 def chosen(
-    wish: Wish, mpi: MpiInstall, machine: Machine, plan: GraftPlan | None = None
+    wish: Wish,
+    mpi: MpiInstall,
+    machine: Machine,
+    plan: GraftPlan | None = None,
+    nodes: int = 1,
+    by: LaunchedBy | None = None,
 ) -> Configuration:
-    """The configuration of the one transport that `wish` names, on an MPI that was chosen.
-    Raises UsageError or MissingError as `knowledge.loader.resolve` does."""
-    transport = resolve(wish.transport[0], mpi, Facts.of(machine))
+    """The configuration of the one transport that `wish` names, on an MPI and by a launcher that
+    were chosen. Raises UsageError or MissingError as `knowledge.loader.resolve` does."""
+    transport = resolve(wish.transport[0], mpi, Facts.of(machine, nodes))
     libraries = () if plan and plan.replace is Replace.NOTHING else contents(mpi)
-    return _configuration(wish, mpi, transport, libraries, plan)
+    return _configuration(wish, mpi, transport, libraries, plan, by)
 
 
 def _label(mpi: MpiInstall, transport: Transport, plan: GraftPlan | None) -> str:

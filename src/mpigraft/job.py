@@ -27,9 +27,10 @@ from mpigraft import (
     launch,
     layouts,
     starter,
+    starting,
 )
 from mpigraft.elf import ElfError
-from mpigraft.errors import AnswerIsNo
+from mpigraft.errors import AnswerIsNo, TransportMismatch
 from mpigraft.graft import Wanted
 from mpigraft.job_ask import Ask
 from mpigraft.jsonout import digest, plain, revive
@@ -43,6 +44,7 @@ from mpigraft.model import (
     Group,
     GuestKind,
     Launch,
+    LaunchedBy,
     Layout,
     Level,
     Machine,
@@ -120,7 +122,8 @@ def plan(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Job:
     nodes = allocations.find(environ, hosts=where.hosts, hostfile=where.hostfile, agent=where.agent)
     layout, others = job_layout.decide(where, machine.cpu.cores, nodes, environ)
     places = layouts.place(layout, machine.cpu, machine.gpus) if where.places else launch.NOWHERE
-    configuration = _configuration(ask, machine, choice, passed)
+    by = _launcher(ask, machine, choice)
+    configuration = _configuration(ask, machine, choice, passed, layout.nodes, by)
     programs = natives(choice.mpi, machine.cpu.architecture)
     if choice.plan:
         grafts.make(choice.plan)
@@ -145,6 +148,9 @@ def _lines(job: Job, choice: Choice) -> Iterator[Line]:
         "mpi", f"{choice.mpi.id} ({choice.mpi.libmpi})", ask.source("mpi", default=choice.why)
     )
     yield Line("transport", name or NOTHING_FORCED, ask.source("transport"))
+    if by := job.configuration.launcher:
+        told = f"{by.kind} {by.version}" + (f", PMI by {by.pmi}" if by.pmi else "")
+        yield Line("launcher", told, ask.source("launcher", default="the MPI has none of its own"))
     yield Line("ranks", _ranks_told(job), ask.source("ranks"))
     if not job.allocation.here:
         hosts = ", ".join(job.allocation.hosts[: layout.nodes])
@@ -173,7 +179,27 @@ def _ranks_told(job: Job) -> str:
     return f"{layout.ranks}{spread}{dealt}, bound to {layout.bind}{threads}{gpus}"
 
 
-def _configuration(ask: Ask, machine: Machine, choice: Choice, passed: Passed) -> Configuration:
+def _launcher(ask: Ask, machine: Machine, choice: Choice) -> LaunchedBy | None:
+    """The one that was named, else the MPI's own, else the scheduler's. Raises AnswerIsNo for one
+    under which the ranks would not find each other."""
+    wanted = (ask.launcher,) if ask.launcher else ()
+    found, left = starting.launchers_for(choice.mpi, machine, wanted)
+    if not found:
+        why = "; ".join(f"{name}: {why}" for name, why in left)
+        raise AnswerIsNo(
+            f"{choice.mpi.id} cannot be started by {ask.launcher or 'anything'}", why=why
+        )
+    return found[0]
+
+
+def _configuration(
+    ask: Ask,
+    machine: Machine,
+    choice: Choice,
+    passed: Passed,
+    nodes: int,
+    by: LaunchedBy | None,
+) -> Configuration:
     """With a transport as `bench` would have it, or with none forced. What the user's environment
     says is set first, so that --set wins."""
     wish = Wish(
@@ -181,7 +207,7 @@ def _configuration(ask: Ask, machine: Machine, choice: Choice, passed: Passed) -
         set=(*passed.settings, *ask.settings),
     )
     if ask.transport:
-        one = configure.chosen(wish, choice.mpi, machine, choice.plan)
+        one = configure.chosen(wish, choice.mpi, machine, choice.plan, nodes, by)
     else:
         rows = tuple(EnvRow(name, value, Scope.RANK, "user") for name, value in wish.settings)
         one = Configuration(
@@ -191,6 +217,7 @@ def _configuration(ask: Ask, machine: Machine, choice: Choice, passed: Passed) -
             transport=replace(OWN_CHOICE, env=rows),
             settings=wish.settings,
             graft=choice.plan,
+            launcher=by,
         )
     assert one.transport is not None
     return replace(one, transport=replace(one.transport, env=(*choice.rows, *one.transport.env)))
@@ -202,12 +229,22 @@ def _configuration(ask: Ask, machine: Machine, choice: Choice, passed: Passed) -
 def prove(job: Job) -> Evidence | None:
     """The evidence for the transport that was asked for: kept from an earlier probe of the same
     contents, else of one that is started now. None where nothing was asked, or one rank has
-    nobody to send to. Raises LaunchFailed or TransportMismatch when it is not as asked."""
+    nobody to send to; of another launcher than the MPI's own two ranks are believed to find each
+    other only once they did. Raises LaunchFailed or TransportMismatch when it is not as asked."""
     one = job.configuration
-    if not (one.transport and one.transport.name and job.ask.proof and job.layout.ranks > 1):
+    if not job.ask.proof or job.layout.ranks < 2:
+        return None
+    asked = bool(one.transport and one.transport.name)
+    if not asked and one.launcher is None:
         return None
     mine = {one.key: job.natives}
     with starter.starter(mine, job.allocation, lambda _: job.placement) as start:
+        if not asked:
+            pair = Layout(min(job.layout.nodes, 2), 2 if job.layout.nodes == 1 else 1, bind="none")
+            found = starting.believed(one, job.natives, start, pair)
+            if found:
+                raise starter.error_of(TransportMismatch, one.id, found)
+            return None
         evidence = starter.evidence_of(one, job.layout, job.natives, start, job.allocation)
     if not evidence.ok:
         raise starter.refusal(one, evidence)
@@ -311,7 +348,8 @@ def _inputs(job: Job) -> list[str]:
         found += _storage() if graft.guest.kind is GuestKind.PODMAN else []
         found += [Path(engines.find(graft.engine, os.environ)[0])]
     if mpi.source != launch.IN_GUEST:
-        found += [mpi.launcher, *configure.files(mpi)]
+        by = job.configuration.launcher
+        found += [by.path if by else mpi.launcher, *configure.files(mpi)]
     if job.program is not None:
         found += [job.natives.witness, job.program, *_mapped(job)]
     return sorted({str(path) for path in found if path and path != Path()})

@@ -27,6 +27,7 @@ class Ask:
     programs: tuple[str, ...] = ()  # in it, that need MPI: what a script starts
     mpi: str = ""
     transport: str = ""
+    launcher: str = ""  # own, srun, flux, pals, aprun
     engine: str = ""
     replace: str = ""
     binds: tuple[str, ...] = ()

@@ -84,7 +84,7 @@ def prepare(
     order = replace(order, root=root, crowded=_crowded(layout, cores))
     plan = configuration.graft
     start = env.base(environ) if inherited is None else inherited
-    inside = order.mpi.source == IN_GUEST  # its launcher lies there too: nothing outside runs it
+    inside = _inside(configuration)
     per_node = 1 if inside else layout.ranks_per_node
     seat = seat_of(plan, per_node, cwd, root=root, environ=start, extra=extra) if plan else None
     rows = _rows(configuration, order, seat, placement, probe=probe)
@@ -163,8 +163,9 @@ def _order(
     """What is known of the order before the programs are. Raises MissingError as `prepare`."""
     mpi, transport, launcher = _parts(configuration)
     other, plan = configuration.launcher, configuration.graft
-    masks = () if mpi.source == IN_GUEST else masks  # it reads no file of this machine
-    keeps = mpi.source == IN_GUEST or plan is None or engines.ENGINES[plan.engine].KEEPS_FILES
+    inside = _inside(configuration)
+    masks = () if inside else masks  # it reads no file of this machine
+    keeps = inside or plan is None or engines.ENGINES[plan.engine].KEEPS_FILES
     return Order(
         launcher,
         mpi,
@@ -180,6 +181,13 @@ def _order(
         slingshot=_over_slingshot(transport),
         folder=folder,
     )
+
+
+def _inside(configuration: Configuration) -> bool:
+    """Whether the launcher lies in the guest, as a guest's own MPI has it: no program outside can
+    start it, so the engine stands around it."""
+    mpi = configuration.mpi
+    return mpi is not None and mpi.source == IN_GUEST and configuration.launcher is None
 
 
 def _uneven(layout: Layout, allocation: Allocation) -> bool:

@@ -31,6 +31,7 @@ VARIABLE = "MPIGRAFT_SITE"
 KEYS: Mapping[str, type] = {
     "mpi": str,
     "transport": str,
+    "launcher": str,
     "ranks": int,
     "engine": str,
     "replace": str,
@@ -41,7 +42,8 @@ KEYS: Mapping[str, type] = {
 FLAGS = {"ranks": "-n", "proof": "--no-proof"}  # where the flag is not --KEY
 KINDS = {str: "a text", int: "a whole number above 0", bool: "true or false"}
 EXAMPLES = {
-    "mpi": '"openmpi@5"', "transport": '"ob1-sm"', "ranks": "4", "engine": '"apptainer"',
+    "mpi": '"openmpi@5"', "transport": '"ob1-sm"', "launcher": '"srun"', "ranks": "4",
+    "engine": '"apptainer"',
     "replace": '"mpi"', "bind": '["/scratch"]', "set": '{ FI_LOG_LEVEL = "warn" }',
     "proof": "true",
 }  # fmt: skip

@@ -17,6 +17,7 @@ from mpigraft.guest import Guest, mpi_of
 from mpigraft.model import EnvRow, Family, GraftPlan, Machine, MpiInstall, Replace, Scope
 from mpigraft.passing import Passed
 from mpigraft.resolve import Resolved, closure
+from mpigraft.starting import launchers_for
 from mpigraft.witness import LIBMPI
 
 DEFAULT = "default: Cray MPICH, the first in PATH, the first by id"
@@ -33,9 +34,9 @@ class Choice:
 
 
 def _usable(wish: str, machine: Machine) -> list[MpiInstall]:
-    """Those that were asked for and can start something; Cray's first, then those of PATH."""
+    """Those that were asked for and that something can start; Cray's first, then those of PATH."""
     chosen = configure.select_mpis((wish,) if wish else (), machine.mpis)
-    usable = [m for m in chosen if m.usable and m.launcher]
+    usable = [m for m in chosen if m.usable and launchers_for(m, machine)[0]]
     if not usable:
         reasons = "; ".join(f"{m.id}: {m.reason or 'it has no launcher'}" for m in chosen)
         raise MissingError(

@@ -108,6 +108,14 @@ def command(
     agent: Annotated[
         str | None, typer.Option(metavar="PROGRAM", help="To be used like ssh, to reach nodes.")
     ] = None,
+    launcher: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="own, srun, flux, pals or aprun.",
+            show_default="the MPI's own, or the scheduler's",
+        ),
+    ] = None,
     engine: Annotated[
         str | None,
         typer.Option(
@@ -164,7 +172,7 @@ def command(
         raise UsageError(f"-n {ranks}", mend="give a number of ranks, 1 or more")
     flags = {
         "image": image, "mpi": mpi, "transport": transport, "ranks": ranks, "engine": engine,
-        "replace": replace, "bind": bind, "set": set_, "proof": proof,
+        "replace": replace, "bind": bind, "set": set_, "proof": proof, "launcher": launcher,
     }  # fmt: skip
     where = {
         "nodes": nodes, "ranks_per_node": per_node, "threads": threads, "map_by": map_by,
@@ -197,6 +205,7 @@ def asked(program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | 
         optional=tuple(dict(profile.values).get("bind", ())),
         mpi=values.get("mpi", ""),
         transport=values.get("transport", ""),
+        launcher=values.get("launcher", ""),
         where=job_layout.Where(ranks=ranks, others=others, **told),
         settings=tuple(values.get("set", ())),
         proof=values.get("proof", True),
