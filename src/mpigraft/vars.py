@@ -16,6 +16,7 @@ from pathlib import Path
 from mpigraft import env
 from mpigraft.errors import LaunchFailed
 from mpigraft.knowledge.loader import Facts, resolve
+from mpigraft.knowledge.spawn import Spawn, of_an_mpi
 from mpigraft.model import EnvRow, Family, Finding, Level, Machine, MpiInstall, Scope
 from mpigraft.passing import ANOTHER_PLACE, STEERS, sort_out
 from mpigraft.run import Completed, clean, run
@@ -76,6 +77,7 @@ class Answer:
     version: str
     entries: tuple[Entry, ...]
     findings: tuple[Finding, ...]
+    spawn: tuple[Spawn, ...] = ()  # what is known of its ranks starting others
 
 
 Ask = Callable[[Sequence[EnvRow], bool], Completed]
@@ -149,7 +151,8 @@ def answer(mpi: MpiInstall, rows: Sequence[EnvRow], ask: Ask) -> Answer:
             entries = _settled(entries, default.before, _before(mpi, nothing, ask))
     findings += _ignored(mpi, rows, entries)
     findings += _odd(mpi, entries)
-    return Answer(mpi.id, given.before.version, entries, tuple(findings))
+    known = of_an_mpi(mpi.family, mpi.version)
+    return Answer(mpi.id, given.before.version, entries, tuple(findings), known)
 
 
 def _steers(row: EnvRow) -> bool:

@@ -174,6 +174,8 @@ def summary(answer: Answer, width: int) -> Iterator[str]:
     yield from _wrapped(
         "categories", ", ".join(named) + (f", {more} more" if more > 0 else ""), width
     )
+    for n, known in enumerate(answer.spawn):
+        yield from _wrapped("" if n else "spawn", known.told, width)
     yield from _notes(answer, width)
 
 
@@ -276,6 +278,10 @@ def as_row(answer: Answer) -> dict[str, Any]:
         "id": answer.mpi,
         "version": answer.version,
         "variables": [_row(entry) for entry in answer.entries],
+        "spawn": [
+            {key: getattr(row, key) for key in ("launcher", "pmi", "works", "seen", "mend")}
+            for row in answer.spawn
+        ],
         "findings": plain(answer.findings),
     }
 
