@@ -236,6 +236,11 @@ def _refuse_unmet(
     wish: Wish, found: Sequence[Configuration], skipped: Iterable[tuple[str, str]]
 ) -> None:
     """A transport or launcher that was named and that no chosen MPI can use ends the command."""
+    kinds = {c.launcher.kind if c.launcher else "own" for c in found}
+    for name in map(plain_name, wish.launcher):
+        reasons = [f"{who}: {why}" for who, why in skipped if who.endswith(f" by {name}")]
+        if name not in kinds and reasons:  # else it is a transport that is not there
+            raise MissingError(f"nothing can be started by {name} here ({'; '.join(reasons)})")
     met = {c.transport.name for c in found if c.transport}
     for name in wish.transport:
         if name in met:
@@ -245,11 +250,6 @@ def _refuse_unmet(
             f"transport {name} cannot be used here ({'; '.join(reasons) or 'unknown name'})",
             mend="`mpigraft discover` lists the transports of each MPI with the reason",
         )
-    kinds = {c.launcher.kind if c.launcher else "own" for c in found}
-    for name in map(plain_name, wish.launcher):
-        if name not in kinds:
-            reasons = [f"{who}: {why}" for who, why in skipped if who.endswith(f" by {name}")]
-            raise MissingError(f"nothing can be started by {name} here ({'; '.join(reasons)})")
 
 
 def _configuration(
