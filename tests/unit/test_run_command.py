@@ -13,12 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft import attached, cache, fast
-from mpigraft.model import Configuration, Layout, Level
-from mpigraft.records import read_witness
-from mpigraft.witness import LIBMPI, check_witness
-from tests.unit import told
-from tests.unit.builders import an_mpi
+from mpigraft import cache, fast
+from tests.unit.told import a_document, a_rank, mapped, written
 
 LIGHT = {"mpigraft", "mpigraft.attached", "mpigraft.fast"}
 HEAVY = {"dataclasses", "subprocess", "typing", "pathlib", "tempfile", "typer", "inspect"}
@@ -91,33 +87,6 @@ def test_another_folder_is_another_job(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
     return {"MPIGRAFT_HOME": str(tmp_path / "home")}
-
-
-def a_document(tmp_path: Path, **changes: Any) -> fast.Document:
-    """Of a job whose world is right when one rank of `libmpi.so.40` has told."""
-    library = tmp_path / "libmpi.so.40"
-    library.touch()
-    home = tmp_path / "records"
-    home.mkdir(exist_ok=True)
-    seen = library.stat()
-    return {
-        "key": "k",
-        "argv": ["/bin/sh", "-c", "exit 0", "PID"],
-        "parent": 3,
-        "home": str(home),
-        "drop": [],
-        "set": {},
-        "ranks": 1,
-        "nodes": 1,
-        "libmpi": [str(library), seen.st_dev, seen.st_ino],
-        "libmpi_name": LIBMPI.pattern,
-        "proof": True,
-        "placed": False,
-        "files": [],
-        "stamps": [[str(library), *fast.stamp(str(library))]],
-        "listed": [[str(home), "x", ".conf", []]],
-        **changes,
-    }
 
 
 def test_what_is_kept_comes_back_until_an_input_changes(
@@ -205,159 +174,6 @@ def test_a_folder_that_cannot_be_written_is_no_trouble(tmp_path: Path) -> None:
     fast.keep(a_document(tmp_path), {"MPIGRAFT_HOME": str(tmp_path / "home")})
 
 
-# ------------------------------------------------------------------ the world
-
-
-LIBRARIES = st.sampled_from(["right", "wrong", "twice", "bindings", "deleted", "none"])
-RECORD = st.fixed_dictionaries(
-    {
-        "rank": st.integers(-1, 3) | st.none() | st.booleans(),
-        "size": st.integers(0, 3),
-        "host": st.sampled_from(["a", "b"]) | st.integers(0, 1),
-        "libraries": LIBRARIES,
-    }
-)
-GOOD = st.builds(
-    lambda n: [{"rank": r, "size": n, "host": "a", "libraries": "right"} for r in range(n)],
-    st.integers(1, 3),
-)
-
-
-def mapped(what: str, library: Path) -> list[list[Any]]:
-    seen = library.stat()
-    right = [str(library), seen.st_dev, seen.st_ino]
-    other = ["/other/libmpi.so.40", seen.st_dev, seen.st_ino + 1]
-    return {
-        "right": [right],
-        "wrong": [other],
-        "twice": [right, other],
-        "bindings": [right, ["/x/libmpi_mpifh.so.40", 1, 1], ["/lib/libc.so.6", 1, 2]],
-        "deleted": [[f"{library} (deleted)", seen.st_dev, seen.st_ino]],
-        "none": [],
-    }[what]
-
-
-def written(folder: Path, records: list[dict[str, Any]], library: Path) -> Path:
-    """The file of one node, whose ranks may say that they ran on several hosts."""
-    whole = [
-        told.a_rank(
-            **{**record, "libraries": mapped(record["libraries"], library)},
-            pid=number + 1,
-            cores=str(number),
-        )
-        for number, record in enumerate(records)
-    ]
-    return told.written(folder, *whole)
-
-
-@given(GOOD | st.lists(RECORD, max_size=3), st.integers(1, 3))
-def test_what_the_quick_look_passes_the_full_judgement_passes_too(
-    tmp_path_factory: Any, records: list[dict[str, Any]], ranks: int
-) -> None:
-    folder = tmp_path_factory.mktemp("world")
-    document = a_document(folder, ranks=ranks)
-    library = Path(document["libmpi"][0])
-    written(Path(document["home"]), records, library)
-    mpi = an_mpi(libmpi=library)
-    findings = check_witness(
-        Configuration("key", "id", mpi, None),
-        Layout(ranks_per_node=ranks, bind="none"),
-        read_witness(Path(document["home"])),
-    )
-    wrong = [f for f in findings if f.level is Level.ERROR]
-    world = fast.World(document, document["home"])
-    whole = world.whole()
-    assert not (whole and wrong), wrong
-    clean = all(r["host"] in ("a", "b") for r in records)
-    assert whole or wrong or not clean
-
-
-@pytest.mark.parametrize(
-    ("records", "answer"),
-    [
-        ([], attached.GO_ON),
-        ([(0, 2, "right")], attached.GO_ON),
-        ([(0, 2, "right"), (1, 2, "bindings")], attached.SEEN),
-        ([(0, 1, "right")], attached.END),
-        ([(0, 2, "wrong")], attached.END),
-        ([(0, 2, "twice")], attached.END),
-        ([(0, 2, "right"), (0, 1, "right")], attached.END),
-        ([(0, 4, "right")], attached.END),
-    ],
-)
-def test_a_world_that_cannot_become_right_ends_the_job(
-    tmp_path: Path, records: list[tuple[int, int, str]], answer: int
-) -> None:
-    document = a_document(tmp_path, ranks=2)
-    ranks = [{"rank": r, "size": s, "host": "a", "libraries": how} for r, s, how in records]
-    written(Path(document["home"]), ranks, Path(document["libmpi"][0]))
-    assert fast.World(document, document["home"]).look() == answer
-
-
-def test_a_library_of_an_image_is_known_by_its_path(tmp_path: Path) -> None:
-    document = a_document(tmp_path, libmpi=["/usr/lib/libmpi.so.40", 0, 0])
-    home = Path(document["home"])
-    told.written(home, told.a_rank(size=1, libraries=[("/usr/lib/libmpi.so.40", 7, 8)]))
-    assert fast.World(document, document["home"]).whole()
-    told.written(home, told.a_rank(size=1, libraries=[("/opt/libmpi.so.40", 7, 8)]))
-    assert not fast.World(document, document["home"]).whole()
-
-
-def test_each_line_is_read_once_when_it_is_whole(tmp_path: Path) -> None:
-    document = a_document(tmp_path, ranks=3)
-    right = mapped("right", Path(document["libmpi"][0]))
-    ranks = [told.a_rank(rank=n, size=3, libraries=right) for n in range(3)]
-    data = told.encoded(told.lines(ranks))
-    place = Path(document["home"]) / f"{told.NODE}.ranks"
-    world = fast.World(document, document["home"])
-    with place.open("wb", buffering=0) as file:
-        for at in range(0, len(data), 7):
-            assert world.look() == attached.GO_ON
-            file.write(data[at : at + 7])
-    assert world.look() == attached.SEEN
-    assert len(world.records) == 3
-    assert len(world.files) == 1
-    world.remove()
-    assert not place.exists()
-
-
-def test_a_rank_whose_node_has_not_told_more_is_waited_for(tmp_path: Path) -> None:
-    """Who tells what ranks have in common may be the last to write."""
-    document = a_document(tmp_path, ranks=2)
-    right = mapped("right", Path(document["libmpi"][0]))
-    first, second = told.lines(told.a_rank(rank=n, libraries=right) for n in range(2))
-    place = Path(document["home"]) / f"{told.NODE}.ranks"
-    place.write_bytes(told.encoded([second]))
-    world = fast.World(document, document["home"])
-    assert world.look() == attached.GO_ON
-    place.write_bytes(told.encoded([second, first]))
-    assert world.look() == attached.SEEN
-
-
-@pytest.mark.parametrize(
-    ("hosts", "nodes", "whole"),
-    [("aabb", 2, True), ("aabb", 1, False), ("aaab", 2, False), ("aaaa", 2, False)],
-)
-def test_a_world_of_two_nodes_fills_both(
-    tmp_path: Path, hosts: str, nodes: int, whole: bool
-) -> None:
-    document = a_document(tmp_path, ranks=4, nodes=nodes)
-    right = mapped("right", Path(document["libmpi"][0]))
-    for host in set(hosts):
-        own = [told.a_rank(rank=n, size=4, host=host, libraries=right)
-               for n, name in enumerate(hosts) if name == host]  # fmt: skip
-        told.written(Path(document["home"]), *own, node=f"{host}-1")
-    assert fast.World(document, document["home"]).whole() is whole
-
-
-def test_a_file_of_another_or_a_pipe_is_not_waited_at(tmp_path: Path) -> None:
-    document = a_document(tmp_path)
-    os.mkfifo(Path(document["home"]) / "n0-1.ranks")
-    right = mapped("right", Path(document["libmpi"][0]))
-    told.written(Path(document["home"]), told.a_rank(size=1, libraries=right))
-    assert fast.World(document, document["home"]).look() == attached.GO_ON
-
-
 # ------------------------------------------------------------------ codes
 
 
@@ -399,8 +215,8 @@ def test_without_proof_nothing_is_judged(tmp_path: Path) -> None:
 
 def test_a_wrong_world_ends_what_would_go_on(tmp_path: Path) -> None:
     document = a_document(tmp_path)
-    other = {"rank": 0, "size": 9, "host": "a", "libraries": "right"}
-    written(tmp_path, [other], Path(document["libmpi"][0]))
+    right = mapped("right", Path(document["libmpi"][0]))
+    written(tmp_path, a_rank(size=9, libraries=right))
     script = f"cp {tmp_path}/*.ranks {document['home']}/{fast.RECORDS}/; exec sleep 60"
     assert starting(tmp_path, script) == (5, True)
 

@@ -1,4 +1,4 @@
-"""Files of the witness, made by hand."""
+"""Files of the witness, and the document of a kept job, made by hand."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+from mpigraft import fast
+from mpigraft.witness import LIBMPI
 
 NODE = "n0-00000000000000a1"
 LIBRARY = ("/opt/mpi/lib/libmpi.so.40", 1, 2)  # path, device, inode
@@ -53,3 +56,44 @@ def written(folder: Path, *ranks: Mapping[str, Any], node: str = NODE) -> Path:
     path = folder / f"{node}.ranks"
     path.write_bytes(encoded(lines(ranks)))
     return path
+
+
+def mapped(what: str, library: Path) -> list[list[Any]]:
+    seen = library.stat()
+    right = [str(library), seen.st_dev, seen.st_ino]
+    other = ["/other/libmpi.so.40", seen.st_dev, seen.st_ino + 1]
+    return {
+        "right": [right],
+        "wrong": [other],
+        "twice": [right, other],
+        "bindings": [right, ["/x/libmpi_mpifh.so.40", 1, 1], ["/lib/libc.so.6", 1, 2]],
+        "deleted": [[f"{library} (deleted)", seen.st_dev, seen.st_ino]],
+        "none": [],
+    }[what]
+
+
+def a_document(tmp_path: Path, **changes: Any) -> fast.Document:
+    """Of a job whose world is right when one rank of `libmpi.so.40` has told."""
+    library = tmp_path / "libmpi.so.40"
+    library.touch()
+    home = tmp_path / "records"
+    home.mkdir(exist_ok=True)
+    seen = library.stat()
+    return {
+        "key": "k",
+        "argv": ["/bin/sh", "-c", "exit 0", "PID"],
+        "parent": 3,
+        "home": str(home),
+        "drop": [],
+        "set": {},
+        "ranks": 1,
+        "nodes": 1,
+        "libmpi": [str(library), seen.st_dev, seen.st_ino],
+        "libmpi_name": LIBMPI.pattern,
+        "proof": True,
+        "placed": False,
+        "files": [],
+        "stamps": [[str(library), *fast.stamp(str(library))]],
+        "listed": [[str(home), "x", ".conf", []]],
+        **changes,
+    }
