@@ -18,6 +18,7 @@ from mpigraft.model import (
     Kind,
     Peer,
     Proof,
+    RankRecord,
     Standing,
     Verdict,
 )
@@ -151,6 +152,21 @@ def test_a_contradiction_is_marked_and_told() -> None:
     assert '<td class="bad">✗ shm; ran: ob1</td>' in text
     assert "✗ contradicted" in text
     assert "transport-mismatch" in text
+
+
+def test_where_each_rank_was_is_shown_as_far_as_it_is_known() -> None:
+    data = small_data()
+    record = data.evidence[0]
+    bare = RankRecord(0, 1, "n1", 7, "", (0, 1, 2, 9), ())
+    full = replace(bare, numa=(3,), gpus=("ROCR_VISIBLE_DEVICES=4",), devices=("/dev/cxi0",))
+
+    def shown(rank: RankRecord) -> str:
+        found = replace(record.evidence, ranks=(rank,))
+        return body_of(replace(data, evidence=(replace(record, evidence=found),)))
+
+    text = shown(full)
+    assert "<td>0-2,9</td><td>3</td><td>ROCR_VISIBLE_DEVICES=4</td><td>/dev/cxi0</td>" in text
+    assert "<td>0-2,9</td></tr>" in shown(bare)
 
 
 def beside_data() -> ReportData:

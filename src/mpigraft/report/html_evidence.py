@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import PurePath
 
+from mpigraft.launchers.parts import listed
 from mpigraft.model import (
     ConfigurationRecord,
     Evidence,
@@ -12,6 +14,7 @@ from mpigraft.model import (
     Kind,
     Peer,
     Proof,
+    RankRecord,
     Standing,
 )
 from mpigraft.report import ReportData, words
@@ -152,18 +155,28 @@ def _standing(evidence: Evidence, proof: Proof) -> str:
     return f"{said}, {words.BESIDE}" if words.beside(evidence, proof) else said
 
 
+PLACES: tuple[tuple[str, Callable[[RankRecord], str]], ...] = (  # where some rank has it
+    ("NUMA", lambda rank: listed(rank.numa)),
+    ("GPUs that it sees", lambda rank: " ".join(rank.gpus)),
+    ("network devices", lambda rank: " ".join(rank.devices)),
+)
+
+
 def _ranks(record: EvidenceRecord) -> Html:
     """Where each rank was, and the libraries it had mapped: once where ranks agree."""
+    more = [(head, text) for head, text in PLACES if any(map(text, record.evidence.ranks))]
     rows = [
         el(
             "tr",
             el("th", f"{r.rank} of {r.size}", scope="row"),
             el("td", foreign(r.host)),
-            el("td", _cpus(r.cores)),
+            el("td", listed(r.cores)),
+            *(el("td", foreign(text(r))) for _, text in more),
         )
         for r in record.evidence.ranks
     ]
-    parts = [table("Ranks", ("rank", "host", "CPUs"), rows, class_="plain")]
+    heads = ("rank", "host", "CPUs", *(head for head, _ in more))
+    parts = [table("Ranks", heads, rows, class_="plain")]
     who: dict[tuple[str, ...], list[str]] = {}
     for r in record.evidence.ranks:
         paths = {x.path for x in r.libraries if PurePath(x.path).name.startswith(SHOWN)}
@@ -174,10 +187,6 @@ def _ranks(record: EvidenceRecord) -> Html:
         parts.append(el("p", f"Mapped by {every}:", class_="key"))
         parts.append(el("div", *(el("code", foreign(path)) for path in mapped), class_="mapped"))
     return join(*parts)
-
-
-def _cpus(cores: tuple[int, ...]) -> str:
-    return ", ".join(str(c) for c in cores[:16]) + (" ..." if len(cores) > 16 else "")
 
 
 def findings(found: tuple[Finding, ...]) -> Html:
