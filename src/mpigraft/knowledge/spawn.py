@@ -58,8 +58,7 @@ def spawn(launcher: str, family: str, release: str, pmi: str = "") -> Spawn | No
 
 def of_an_mpi(family: str, release: str) -> tuple[Spawn, ...]:
     """All that is known of an MPI's ranks, by launcher."""
-    ours = [r for r in rows() if r.concerns(r.launcher, family, release, r.pmi)]
-    return tuple(ours)
+    return tuple(r for r in rows() if r.concerns(r.launcher, family, release, r.pmi))
 
 
 def _row(table: Table) -> Spawn:
