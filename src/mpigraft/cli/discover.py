@@ -193,7 +193,8 @@ def _hardware(machine: Machine) -> Iterator[tuple[str, str]]:
     for launcher in machine.launchers:
         offers = ", ".join(launcher.pmi_offered)
         told = f"{launcher.path} {launcher.version or launcher.reason}"
-        yield launcher.name, told + (f"; offers PMI by {offers} (not probed)" if offers else "")
+        told += f"; offers PMI by {offers} (not probed)" if offers else ""
+        yield launcher.name, told + (f"; {launcher.reason}" if offers and launcher.reason else "")
 
 
 def _facts(details: tuple[tuple[str, str], ...]) -> list[str]:
