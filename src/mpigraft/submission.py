@@ -6,6 +6,7 @@ another machine. What all jobs must agree on before (rounds, seed, name) is sett
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 from collections import Counter
@@ -13,11 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft import campaign, schedulers
+from mpigraft import campaign, configure, schedulers
 from mpigraft.errors import UsageError
 from mpigraft.jsonout import canonical
 from mpigraft.model import (
+    Allocation,
     AllocationRecord,
+    CampaignRecord,
     Finding,
     JobRecord,
     JobState,
@@ -26,12 +29,13 @@ from mpigraft.model import (
     LaunchRecord,
     LaunchState,
     Level,
+    Machine,
     Share,
     SubmissionRecord,
 )
 from mpigraft.run import run
 from mpigraft.store import Store
-from mpigraft.wish import Wish
+from mpigraft.wish import Wish, wish_from
 
 SCONTROL_LIMIT_S = 10.0
 SLINGSHOT = re.compile(r"^SwitchType\s*=\s*switch/hpe_slingshot\s*$", re.MULTILINE)
@@ -136,6 +140,21 @@ def submit(store: Store, record: SubmissionRecord, jobs: dict[int, str]) -> list
             writer.add_job(one)
             handed.append(one)
     return handed
+
+
+def agreed(
+    store: Store, identity: str, machine: Machine, nodes: Allocation
+) -> CampaignRecord | None:
+    """The campaign of the submission of that id, planned for this machine unless another of its
+    jobs was first; None where there is no such submission."""
+    found = [record for record in store.submissions() if record.campaign == identity]
+    if not found:
+        return None
+    if settled := store.settled(identity):
+        return settled
+    wish = wish_from(json.loads(found[0].wish), "the submission")
+    planned = campaign.plan(wish, machine, configure.contents, nodes)
+    return store.settle(campaign.record(planned, identity))
 
 
 # ------------------------------------------------------------------ how far it is

@@ -16,18 +16,22 @@ from hypothesis import strategies as st
 from mpigraft import store_file, submission
 from mpigraft.cli.main import run_command
 from mpigraft.errors import MissingError, UsageError
+from mpigraft.launch import HERE
 from mpigraft.model import (
+    Allocation,
     AllocationRecord,
     JobRecord,
     JobState,
     JobStatus,
     JobWish,
     LaunchState,
+    Scheduler,
     SubmissionRecord,
 )
 from mpigraft.store import Store
 from mpigraft.submission import planned, seconds, status
 from mpigraft.wish import Wish
+from tests.unit.builders import a_machine
 from tests.unit.stored import CAMPAIGN, launch, measured
 
 RECORD = SubmissionRecord(
@@ -131,6 +135,28 @@ def test_a_share_whose_job_ended_early_is_open_until_it_has_another(tmp_path: Pa
         writer.add_job(JobRecord(CAMPAIGN.id, 1, "50", "2026-01-02T00:30", "#!"))
     assert status(store, RECORD, {**late, "50": JobStatus(JobState.PENDING)}).open == ()
     assert status(store, RECORD, {}).open == (1, 2)  # forgotten by the scheduler
+
+
+# ------------------------------------------------------------------ where it may run
+
+
+def test_the_shell_of_salloc_is_no_node_of_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mpigraft.cli.bench import _refuse_login_node
+
+    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+    job = Allocation(("n1.site", "n2"), "Slurm job 7", "slurm", "7")
+    inside = replace(a_machine(), scheduler=Scheduler("slurm", "22.05", True, "7"))
+    for name in ("n1", "n2.other"):
+        _refuse_login_node(replace(inside, hostname=name), job, here=False)
+    login = replace(inside, hostname="login1")
+    with pytest.raises(UsageError, match="login1 is none of the nodes of Slurm job 7"):
+        _refuse_login_node(login, job, here=False)
+    _refuse_login_node(login, job, here=True)
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")  # a node that Slurm calls otherwise
+    _refuse_login_node(login, job, here=False)
+    outside = replace(login, scheduler=Scheduler("slurm", "22.05", False))
+    with pytest.raises(UsageError, match="not one of its allocations"):
+        _refuse_login_node(outside, HERE, here=False)
 
 
 # ------------------------------------------------------------------ on one folder at once

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import console, out, settings
+from mpigraft.cli.common import console, out, settings, tell
 from mpigraft.errors import UsageError
 from mpigraft.natives import BENCHMARKS
 
@@ -219,7 +218,7 @@ def _bench(
     resume: str | None,
     share: Share,
 ) -> None:
-    from mpigraft import campaign, configure, discover, pipeline
+    from mpigraft import campaign, configure, discover, pipeline, submission
     from mpigraft.cli.compare import show
     from mpigraft.cli.progress import Progress
     from mpigraft.store import Store
@@ -227,18 +226,23 @@ def _bench(
     store = Store(settings(ctx).store)
     with console(stderr=True).status("looking at this machine"):
         machine = discover.machine()
-    _refuse_login_node(machine, here)
+    _refuse_login_node(machine, nodes, here)
     kept = None
     if resume is not None:
-        kept = _submitted(store, resume, machine, nodes) or _unfinished(store, resume)
+        agreed = submission.agreed(store, resume, machine, nodes)
+        kept = agreed or _unfinished(store, resume)
         planned = campaign.resumed(kept.plan, machine, configure.contents, nodes)
     else:
         planned = campaign.plan(wish, machine, configure.contents, nodes)
     if dry_run:
         out("\n".join(plan_lines(planned)))
         return
-    with Progress() as progress:
-        identity = pipeline.bench(planned, machine, store, progress, kept, nodes, share)
+    try:
+        with Progress() as progress:
+            identity = pipeline.bench(planned, machine, store, progress, kept, nodes, share)
+    except SystemExit:  # a signal: the end of a job, as a rule
+        tell("mpigraft: told to end; what was measured is stored, and --resume goes on with it")
+        raise
     show(store, identity)
 
 
@@ -256,24 +260,6 @@ def read_share(text: str) -> Share:
     return Share(int(number), int(of))
 
 
-def _submitted(
-    store: Store, identity: str, machine: Machine, nodes: Allocation
-) -> CampaignRecord | None:
-    """The campaign of that submission, planned here unless another of its jobs has done so: the
-    compute nodes are what it is about, and whoever submitted it did not see them."""
-    from mpigraft import campaign, configure
-    from mpigraft.wish import wish_from
-
-    found = [s for s in store.submissions() if identity and s.campaign == identity]
-    if not found:
-        return None
-    if settled := store.settled(identity):
-        return settled
-    wish = wish_from(json.loads(found[0].wish), "the submission")
-    planned = campaign.plan(wish, machine, configure.contents, nodes)
-    return store.settle(campaign.record(planned, identity))
-
-
 def _unfinished(store: Store, wish: str) -> CampaignRecord:
     """The campaign to go on with: the one of that id or name, else the last that was run here."""
     from mpigraft.model import Origin
@@ -287,15 +273,29 @@ def _unfinished(store: Store, wish: str) -> CampaignRecord:
     return kept
 
 
-def _refuse_login_node(machine: Machine, here: bool) -> None:
+def _refuse_login_node(machine: Machine, nodes: Allocation, here: bool) -> None:
     scheduler = machine.scheduler
-    if scheduler is None or scheduler.in_allocation or here:
+    if scheduler is None or here:
+        return
+    if not scheduler.in_allocation:
+        seen = f"{scheduler.name} runs this machine and this is not one of its allocations"
+    elif nodes.scheduler == "slurm" and not _is_of(nodes, machine.hostname):  # salloc's shell
+        seen = f"{machine.hostname} is none of the nodes of {nodes.source}"
+    else:
         return
     raise UsageError(
-        f"{scheduler.name} runs this machine and this is not one of its allocations",
+        seen,
         why="a login node is another machine: other cores, other network, other people on it",
-        mend="start an allocation and run it there, or say --here to measure this node",
+        mend="start it on a node of an allocation (srun --pty, or `mpigraft submit`), or say "
+        "--here to measure this node",
     )
+
+
+def _is_of(nodes: Allocation, hostname: str) -> bool:
+    """Slurm says so to what it starts; else by name, since a node may have several."""
+    short = hostname.partition(".")[0]
+    known = {host.partition(".")[0] for host in nodes.hosts}
+    return "SLURMD_NODENAME" in os.environ or short in known
 
 
 def plan_lines(planned: Campaign) -> list[str]:

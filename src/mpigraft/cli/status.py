@@ -60,7 +60,7 @@ def lines(found: Status, *, silent: bool = False) -> Iterator[str]:
     for share in found.shares:
         yield f"  share {share.share}/{record.shares}  {_share(share, silent)}"
     for finding, times in found.findings[:SHOWN]:
-        yield f"  {times} x {finding.code}: {finding.seen}"
+        yield f"  {times} x {finding.code}: {finding.seen.partition(chr(10))[0]}"
     if len(found.findings) > SHOWN:
         yield f"  and {len(found.findings) - SHOWN} other failures: `mpigraft results show`"
     short = record.campaign[:8]
