@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -185,6 +186,19 @@ def test_sixty_four_ranks_share_a_file_and_a_list(
     (data,) = (f.read_bytes() for f in tmp_path.iterdir() if f.suffix == ".ranks")
     assert data.count(b'"libraries"') == data.count(b'"library_version"') == 1
     assert len([line for line in data.splitlines() if len(line) > 200]) == 1
+
+
+def test_long_lines_that_are_written_at_once_stay_whole(tmp_path: Path) -> None:
+    """Longer than a page, and than what a pipe writes at once; under sanitizers."""
+    folder = tmp_path / "records"
+    folder.mkdir()
+    flags = ("-I", SOURCES, "-Wshadow", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    program = compile_c("tell.c", tmp_path / "tell", *flags)
+    env = {**os.environ, "A_VISIBLE_DEVICES": "x" * 20_000}
+    words = [[program, str(folder), "50", str(first)] for first in range(0, 400, 50)]
+    writers = [subprocess.Popen([*map(str, own)], env=env) for own in words]
+    assert [writer.wait() for writer in writers] == [0] * 8
+    assert [r.rank for r in read(folder)] == [*range(400)]
 
 
 def test_what_a_rank_may_see_of_the_node(world: World, build: Build, tmp_path: Path) -> None:
