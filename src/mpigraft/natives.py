@@ -25,8 +25,8 @@ SOURCES = Path(__file__).parent / "native"
 PREBUILT = SOURCES / "prebuilt"
 # What mpigraft-bench --list prints; a test holds the two together.
 BENCHMARKS = (
-    "latency", "bw", "bibw", "multi_lat", "mbw_mr", "barrier", "bcast", "allreduce", "reduce",
-    "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
+    "latency", "bw", "bibw", "multi_lat", "mbw_mr", "pairs", "barrier", "bcast", "allreduce",
+    "reduce", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
     "alltoallv", "put_lat", "put_bw", "get_lat", "get_bw", "init_time",
     "launch_time", "memory",
 )  # fmt: skip

@@ -18,14 +18,15 @@ from tests.native.native_world import World, compile_c, records, values
 pytestmark = pytest.mark.mpi
 
 NAMES = (
-    "latency", "bw", "bibw", "multi_lat", "mbw_mr", "barrier", "bcast", "allreduce", "reduce",
-    "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
+    "latency", "bw", "bibw", "multi_lat", "mbw_mr", "pairs", "barrier", "bcast", "allreduce",
+    "reduce", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
     "alltoallv", "put_lat", "put_bw", "get_lat", "get_bw", "init_time",
     "launch_time", "memory",
 )  # fmt: skip
 SIZELESS = {"barrier", "init_time", "launch_time", "memory"}
+HERE = tuple(n for n in NAMES if n != "pairs")  # what one host can measure
 SUMS = {"allreduce", "reduce"}
-MOVES = ",".join(n for n in NAMES if n not in SIZELESS | SUMS)
+MOVES = ",".join(n for n in HERE if n not in SIZELESS | SUMS)
 
 RUNS = (
     (Family.OPENMPI, Abi.OMPI),
@@ -49,12 +50,12 @@ def test_the_list_is_what_is_documented(world: World) -> None:
 @pytest.mark.parametrize(("family", "abi"), RUNS, ids=str)
 def test_every_benchmark_on_every_mpi(world: World, family: Family, abi: Abi) -> None:
     started = f"{time.time():.6f}"
-    wanted = ("--benchmark", ",".join(NAMES), "--max", "64K", "--launched", started)
+    wanted = ("--benchmark", ",".join(HERE), "--max", "64K", "--launched", started)
     done = world.bench(family, *wanted, abi=abi)
     assert done.code == 0, done.text()
     parsed = native.parse(done.stdout, source="launch")
     assert not [f for f in parsed.findings if f.level == "error"]
-    assert list(dict.fromkeys(m.benchmark.name for m in parsed.measurements)) == list(NAMES)
+    assert list(dict.fromkeys(m.benchmark.name for m in parsed.measurements)) == list(HERE)
     for m in parsed.measurements:
         assert m.metric in METRICS
         assert m.value > 0
@@ -70,6 +71,33 @@ def test_every_benchmark_on_every_mpi(world: World, family: Family, abi: Abi) ->
         for name in ("launch_time", "init_time")
     )
     assert launch > init
+
+
+@pytest.mark.parametrize(("nodes", "ranks"), [(2, 2), (3, 3), (4, 4), (2, 4)])
+def test_every_two_hosts_meet_once(world: World, corrupt: Path, nodes: int, ranks: int) -> None:
+    """The first rank of each; an odd number of hosts leaves one to rest."""
+    env = {"LD_PRELOAD": str(corrupt), "NODES": str(nodes)}
+    done = world.bench(Family.MPICH, "--benchmark", "pairs", ranks=ranks, env=env)
+    assert done.code == 0, done.text()
+    parsed = native.parse(done.stdout, source="launch")
+    assert not [f for f in parsed.findings if f.level == "error"]
+    links = [(m.metric, m.benchmark.options) for m in parsed.measurements if m.benchmark.options]
+    names = [f"node{k}" for k in range(nodes)]
+    both = {(("from", a), ("to", b)) for a in names for b in names if a != b}
+    assert {pair for metric, pair in links if metric == "bandwidth"} == both
+    assert {pair for metric, pair in links if metric == "latency"} == {
+        pair for pair in both if pair[0][1] < pair[1][1]
+    }
+    assert len(links) == len(set(links))
+    assert [m.metric for m in parsed.measurements if not m.benchmark.options] == [
+        "latency", "bandwidth",
+    ]  # fmt: skip
+
+
+def test_one_host_has_no_pairs(world: World) -> None:
+    done = world.bench(Family.MPICH, "--benchmark", "pairs")
+    assert done.code != 0
+    assert "pairs: all ranks are on one host" in done.text()
 
 
 def test_a_launch_that_began_later_than_now_is_an_error(world: World) -> None:
@@ -121,7 +149,7 @@ SPOILED = (
 
 
 def test_every_benchmark_that_moves_data_is_spoiled_below() -> None:
-    assert {name for name, _ in SPOILED} == set(NAMES) - SIZELESS
+    assert {name for name, _ in SPOILED} == set(HERE) - SIZELESS
 
 
 @pytest.mark.parametrize(("name", "call"), SPOILED)
@@ -278,7 +306,7 @@ def messages(phase: dict[str, Any]) -> int:
     each = {"8 B": 8, "64 KiB": 64 << 10, "1 MiB": 1 << 20}
     assert [part["what"] for part in phase["parts"]] == [*each]
     assert all(1 <= part["times"] <= 1000 for part in phase["parts"])
-    return sum(each[part["what"]] * part["times"] for part in phase["parts"])
+    return sum(each[part["what"]] * int(part["times"]) for part in phase["parts"])
 
 
 def collective(phase: dict[str, Any], ranks: int) -> int:
@@ -286,7 +314,8 @@ def collective(phase: dict[str, Any], ranks: int) -> int:
     times = {part["what"]: part["times"] for part in phase["parts"]}
     alltoall = 8 * times["alltoall 8 B"] + (64 << 10) * times["alltoall 64 KiB"]
     allreduce = 8 * times["allreduce 8 B"] + (64 << 10) * times["allreduce 64 KiB"]
-    return ranks * ((ranks - 1) * alltoall + allreduce) + (ranks - 1) * 8 * times["bcast 8 B"]
+    bcast = (ranks - 1) * 8 * times["bcast 8 B"]
+    return int(ranks * ((ranks - 1) * alltoall + allreduce) + bcast)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ WHICH = (
 )
 HOSTS = "Nodes to use: n1,n[3-5]."
 QUICK = "A first look in minutes: 6 rounds of latency, bibw and allreduce, 8 ms a size."
+PAIRS = "Latency and bandwidth between each two nodes; names the slow ones."
 START_S = 2.0  # of a small launch on one node, from mpiexec to MPI_Finalize
 
 
@@ -149,6 +150,7 @@ def command(
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help=QUICK)] = False,
+    pairs: Annotated[bool, typer.Option("--pairs", help=PAIRS)] = False,
     here: Annotated[
         bool, typer.Option("--here", help="Measure on this login node all the same.")
     ] = False,
@@ -192,7 +194,7 @@ def command(
     }  # fmt: skip
     file = read_wish(Path(campaign)) if campaign and not resume else Wish()
     wish = merged(file, flags)
-    if resume and given(flags):
+    if resume and (given(flags) or pairs):
         raise UsageError("--resume takes the campaign as it was planned: no other flags with it")
     if share and not resume:
         raise UsageError(
@@ -202,6 +204,10 @@ def command(
     from mpigraft import allocations
 
     nodes = allocations.find(os.environ, hosts=hosts, hostfile=hostfile, agent=agent)
+    if pairs:
+        from mpigraft.pairs import between_all
+
+        wish = between_all(wish, nodes.hosts)
     told = campaign if resume else None
     part = read_share(share)
     away = here or bool(hosts or hostfile)

@@ -17,6 +17,7 @@
 #include "message.h"
 #include "options.h"
 #include "output.h"
+#include "pairs.h"
 #include "probe.h"
 #include "run.h"
 #include "selection.h"
@@ -180,9 +181,33 @@ static void run_sizes(struct world *world, struct run *run, size_t largest)
     free(result.samples);
 }
 
+/* The first rank of each host meets all the others. */
+static void run_hosts(struct world *world, const struct selection *selection)
+{
+    int place, count;
+    MPI_Comm hosts;
+    OK(MPI_Comm_rank(world->host, &place));
+    OK(MPI_Comm_split(MPI_COMM_WORLD, place ? MPI_UNDEFINED : 0, world->spot, &hosts));
+    if (hosts != MPI_COMM_NULL) {
+        OK(MPI_Comm_set_errhandler(hosts, MPI_ERRORS_RETURN));
+        OK(MPI_Comm_size(hosts, &count));
+        if (count < 2)
+            DIE("%s: all ranks are on one host", selection->benchmark->name);
+        world->values += run_pairs(&selection->options, hosts, world->clock, &world->valid);
+        finish_together();
+        OK(MPI_Comm_free(&hosts));
+    } else {
+        wait_asleep();
+    }
+}
+
 static void run_benchmark(struct world *world, const struct selection *selection)
 {
     const struct benchmark *benchmark = selection->benchmark;
+    if (benchmark->ranks == HOSTS) {
+        run_hosts(world, selection);
+        return;
+    }
     MPI_Comm comm = taking_part(world, benchmark);
     struct run run = make_run(selection, comm);
     size_t largest = benchmark->traits & SIZELESS ? 1 : largest_size(world, &run);
@@ -252,7 +277,7 @@ static bool needs_two(const struct options *options, const struct selection *sel
 {
     bool needs = options->probe;
     for (int i = 0; i < count; i++)
-        needs |= selections[i].benchmark->ranks == PAIR || selections[i].benchmark->ranks == PAIRS;
+        needs |= selections[i].benchmark->ranks < EVERYONE;
     return needs;
 }
 

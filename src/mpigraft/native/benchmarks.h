@@ -337,6 +337,7 @@ static const struct benchmark BENCHMARKS[] = {
     {"multi_lat", "MPI Multi Latency", PAIRS, LATENCY, HALVES, one_each_way, ping_pong},
     {"mbw_mr", "MPI Multiple Bandwidth / Message Rate", PAIRS, BANDWIDTH_AND_RATE, WINDOWED,
      window_one_way, stream},
+    {"pairs", NULL, HOSTS, LATENCY, SIZELESS, nothing, NULL},
     {"barrier", "MPI Barrier Latency", EVERYONE, LATENCY, SIZELESS, nothing, barrier},
     {"bcast", "MPI Broadcast Latency", EVERYONE, LATENCY, ROTATES_IN_PLACE, from_root, bcast},
     {"allreduce", "MPI Allreduce Latency", EVERYONE, LATENCY, REDUCES, sum, allreduce},

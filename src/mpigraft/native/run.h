@@ -39,6 +39,7 @@ struct message {
 enum ranks {
     PAIR,     /* the first rank, and the first of the second half, counted host by host */
     PAIRS,    /* rank i and rank i + n/2, so counted */
+    HOSTS,    /* the first rank of each host, every two of them */
     EVERYONE, /* a collective call */
     STARTUP,  /* what the start cost: one number per rank, no messages */
 };

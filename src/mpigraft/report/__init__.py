@@ -34,27 +34,38 @@ class ReportData:
     allocations: tuple[AllocationRecord, ...] = ()
     launches: tuple[LaunchRecord, ...] = ()
     values: tuple[ValueRow, ...] = ()
+    links: tuple[ValueRow, ...] = ()  # of single pairs of nodes, which nothing is compared by
     margin: float = 0.03  # the fixed one, for "equivalent"
 
 
 def load(
-    store: Store, wish: str | None = None, *, baseline: str | None = None, margin: float = 0.03
+    store: Store,
+    wish: str | None = None,
+    *,
+    baseline: str | None = None,
+    margin: float = 0.03,
+    layouts: bool = False,
 ) -> ReportData:
     """Read a campaign (id, unique prefix or name; None: the latest) from the store and compare.
 
-    `baseline` is an id or the beginning of one. Raises what the store and the comparison raise:
+    `baseline` is an id or the beginning of one; with `layouts` these are compared, and it is the
+    key of one. Raises what the store and the comparison raise:
     UsageError for names that fit nothing or several things, MissingError for no values.
     """
+    from mpigraft import across, drift, pairs
+    from mpigraft.blocks import labels_of
     from mpigraft.compare import compare
 
     campaign = store.campaign(wish)
     configurations = tuple(store.configurations(campaign.id))
     allocations = tuple(store.allocations(campaign.id))
-    values = tuple(store.values(campaign.id))
+    every = store.values(campaign.id)
+    values = tuple(row for row in every if not pairs.is_link(row))
+    links = tuple(row for row in every if pairs.is_link(row))
+    labels = labels_of(configurations, every)
+    mine = (campaign, configurations, values)
     comparison = compare(
-        campaign,
-        configurations,
-        values,
+        *(across.layouts(*mine) if layouts else mine),
         baseline=baseline,
         margin=margin,
         allocations=allocations,
@@ -62,7 +73,8 @@ def load(
     evidence = tuple(store.evidence(campaign.id))
     launches = tuple(store.launches(campaign.id))
     # Last: files are read as they are asked for, and what could not be read may be missing here.
-    findings = (*comparison.findings, *store.findings)
+    slow = [f for matrix in pairs.matrices(links, labels) for f in pairs.findings(matrix)]
+    findings = (*comparison.findings, *drift.findings(values, labels), *slow, *store.findings)
     return ReportData(
         comparison=replace(comparison, findings=findings),
         campaign=campaign,
@@ -71,5 +83,6 @@ def load(
         allocations=allocations,
         launches=launches,
         values=values,
+        links=links,
         margin=margin,
     )

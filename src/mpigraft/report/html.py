@@ -20,6 +20,7 @@ from mpigraft.report import (
     html_evidence,
     html_provenance,
     html_tables,
+    matrix,
     words,
 )
 from mpigraft.report.alone import alone
@@ -118,6 +119,7 @@ def _header(data: ReportData) -> Html:
 def _nav(data: ReportData) -> Html:
     links = [("glance", "At a glance")]
     links += [(html_tables.anchor(s), _label(s, data)) for s in sections(data.comparison)]
+    links += [("pairs", "Node by node")] if data.links else []
     links += [("growth", "Growth")] if growth.shown(data) else []
     links += [
         ("noise", "Noise"),
@@ -144,6 +146,8 @@ def _main(data: ReportData) -> list[Html]:
     if problems:
         parts.append(_part("findings", "Findings", html_evidence.findings(problems)))
     parts += [_benchmark(section, index, data) for index, section in enumerate(found)]
+    if mapped := matrix.html(data):
+        parts.append(_part("pairs", "Node by node", *mapped))
     if grown := growth.html(data):
         parts.append(_part("growth", "Growth with ranks", *grown))
     parts += [

@@ -10,7 +10,7 @@ from typing import Any
 
 from mpigraft.jsonout import document, plain
 from mpigraft.model import METRICS, CellGroup
-from mpigraft.report import ReportData, cost, growth
+from mpigraft.report import ReportData, cost, growth, matrix
 from mpigraft.report.alone import alone
 from mpigraft.report.headline import headline
 from mpigraft.report.trouble import trouble
@@ -29,6 +29,7 @@ def render(data: ReportData) -> str:
         margin=data.margin,
         comparisons=[_group(group) for group in comparison.groups],
         alone=[_finite(plain(one)) for one in alone(data)],
+        pairs=[_finite(plain(one)) for one in matrix.found(data)],
         growth=_finite(growth.document(data)),
         noise=[_finite(plain(noise)) for noise in comparison.noise],
         honesty={

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from mpigraft.model import CellGroup, Verdict
-from mpigraft.report import ReportData, cost, growth, words
+from mpigraft.report import ReportData, cost, growth, matrix, words
 from mpigraft.report.alone import Alone, alone
 from mpigraft.report.headline import headline
 from mpigraft.report.sections import Section, cells, count, sections
@@ -38,6 +38,9 @@ def render(data: ReportData) -> str:
         lines += _section(section, comparison.baseline)
     for one in alone(data):
         lines += _alone(one, comparison.baseline)
+    for one_map in matrix.found(data):
+        lines += [f"## {escape(matrix.title(one_map))}", ""]
+        lines += [*(f"- {escape(line)}" for line in matrix.told(one_map)), ""]
     for head, told in growth.lines(data):
         lines += [f"## {escape(head)}", "", *(f"- {escape(line)}" for line in told), ""]
     if comparison.groups:

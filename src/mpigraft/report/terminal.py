@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from mpigraft.model import Cell, CellGroup, Comparison, Level, Origin, Verdict
-from mpigraft.report import ReportData, cost, growth, words
+from mpigraft.report import ReportData, cost, growth, matrix, words
 from mpigraft.report.alone import Alone, alone
 from mpigraft.report.headline import headline
 from mpigraft.report.sections import Section, cells, count, sections
@@ -51,6 +51,7 @@ def show(data: ReportData, console: Console, *, brief: bool = False) -> None:
     for one in alone(data):
         _alone(console, one, data.comparison.baseline, brief=brief)
     _growth(console, data)
+    _matrices(console, data, signs)
     _noise(console, data, signs, brief=brief)
     _findings(console, data)
     _summary(console, data.comparison, brief=brief)
@@ -61,6 +62,17 @@ def _growth(console: Console, data: ReportData) -> None:
         console.print()
         _say(console, title, "bold")
         for line in lines:
+            _say(console, words.line(line), indent=4)
+
+
+def _matrices(console: Console, data: ReportData, signs: Signs) -> None:
+    shades = matrix.SHADES_ASCII if signs is words.VERDICTS_ASCII else matrix.SHADES
+    for one in matrix.found(data):
+        console.print()
+        _say(console, matrix.title(one), "bold")
+        for line in matrix.picture(one, shades):
+            _row(console, line)
+        for line in matrix.told(one):
             _say(console, words.line(line), indent=4)
 
 

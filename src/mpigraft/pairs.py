@@ -1,0 +1,162 @@
+"""Node by node: which nodes and which links of an allocation are slow.
+
+A node is slow when the median over its links, those from it or those to it, stands out of those
+of all nodes, a link when it
+stands out of the links between the other nodes: by more than MADS times the median absolute
+deviation (times 1.4826, which makes it a standard deviation of normal values) and by more than a
+fraction LEAST. Medians, because one bad node spoils a mean for all; the MAD as Iglewicz and
+Hoaglin have it (How to Detect and Handle Outliers, 1993), with 5 in place of their 3.5, since
+512 nodes have 130 816 links; LEAST, because where all are alike the MAD is next to nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TypeVar
+
+from mpigraft.errors import UsageError
+from mpigraft.model import METRICS, Benchmark, Better, Finding, Level, ValueRow
+from mpigraft.wish import Wish
+
+BENCHMARK = "native:pairs"
+MADS = 5.0
+NORMAL = 1.4826  # a normal distribution's deviation over its MAD
+LEAST = 0.2  # slower than the median, a fraction
+SHOWN = 8  # nodes and links that findings name
+
+T = TypeVar("T")
+Pair = tuple[str, str]  # from, to; of a latency each both ways
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """One metric of one configuration between each two nodes: medians over launches."""
+
+    configuration: str  # id
+    layout: str
+    metric: str
+    unit: str
+    size: int
+    nodes: tuple[str, ...]  # in the order of their names
+    links: tuple[tuple[Pair, float], ...]
+    middle: float  # the median over all links
+    slow_nodes: tuple[tuple[str, float], ...] = ()  # times as slow as the median node, worst first
+    slow_links: tuple[tuple[Pair, float], ...] = ()  # those of slow nodes left out
+
+    @property
+    def worse(self) -> dict[Pair, float]:
+        """How many times slower than the middle each link is; below 1: faster."""
+        return {pair: _times(self.metric, value, self.middle) for pair, value in self.links}
+
+
+def is_link(row: ValueRow) -> bool:
+    """Whether a value is of one link: none that configurations are compared by."""
+    return row.benchmark.startswith(f"{BENCHMARK},")
+
+
+def matrices(links: Iterable[ValueRow], labels: Mapping[str, str]) -> tuple[Matrix, ...]:
+    """The matrices of a campaign's links; `labels` has ids by configuration key."""
+    found: dict[tuple[str, str, str, int], dict[Pair, list[float]]] = {}
+    for row in links:
+        ends = dict(Benchmark.parse(row.benchmark).options)
+        pair = (ends.get("from", ""), ends.get("to", ""))
+        if row.metric not in METRICS or "" in pair or not 0 < row.value < math.inf:
+            continue
+        what = (row.configuration, row.layout, row.metric, row.size)
+        found.setdefault(what, defaultdict(list))[pair].append(row.value)
+    return tuple(
+        _matrix(labels.get(key, key), layout, metric, size, values)
+        for (key, layout, metric, size), values in sorted(found.items(), key=lambda item: item[0])
+    )
+
+
+def findings(matrix: Matrix) -> tuple[Finding, ...]:
+    """A warning for each slow node and link, the worst of them by name."""
+    who = f"{matrix.configuration}: {matrix.metric}"
+    what = f"times as slow as the median of {matrix.middle:.3g} {matrix.unit}"
+    rest = "run it again without: --hosts names the others; then have it looked at"
+    nodes = [
+        Finding(Level.WARNING, "slow-node", f"{who}: {node} is {times:.2f} {what}",
+                "every pair with it is slow, so it is the node and not a link", rest)
+        for node, times in matrix.slow_nodes[:SHOWN]
+    ]  # fmt: skip
+    links = [
+        Finding(Level.WARNING, "slow-link", f"{who}: {a} to {b} is {times:.2f} {what}",
+                "other links of both nodes are not: a cable, a switch, or two that share a core")
+        for (a, b), times in matrix.slow_links[:SHOWN]
+    ]  # fmt: skip
+    left = max(len(matrix.slow_nodes) - SHOWN, 0) + max(len(matrix.slow_links) - SHOWN, 0)
+    more = Finding(Level.WARNING, "slow-link", f"{who}: and {left} more nodes and links")
+    return (*nodes, *links, *((more,) if left else ()))
+
+
+def _matrix(
+    label: str, layout: str, metric: str, size: int, values: Mapping[Pair, list[float]]
+) -> Matrix:
+    links = {pair: median(own) for pair, own in values.items()}
+    if METRICS[metric].better is Better.LOWER:  # a round trip belongs to both
+        links = {**{(b, a): value for (a, b), value in links.items()}, **links}
+    nodes = tuple(sorted({node for pair in links for node in pair}, key=_natural))
+    worse = {pair: math.log(_times(metric, value, 1.0)) for pair, value in links.items()}
+    by_node = {node: _node(node, worse) for node in nodes}
+    slow = _outliers(by_node) if len(nodes) > 2 else {}
+    others = {pair: x for pair, x in worse.items() if not slow.keys() & set(pair)}
+    links_out = _outliers(others) if len(nodes) > 2 else {}
+    return Matrix(
+        label, layout, metric, METRICS[metric].unit, size, nodes,
+        tuple(sorted(links.items())), median(links.values()),
+        tuple(sorted(slow.items(), key=lambda item: -item[1])),
+        tuple(_once(metric, sorted(links_out.items(), key=lambda item: (-item[1], item[0])))),
+    )  # fmt: skip
+
+
+def _node(node: str, worse: Mapping[Pair, float]) -> float:
+    """The median of what it sends, or of what it receives: one of both may be slow alone."""
+    ways = [[x for pair, x in worse.items() if pair[way] == node] for way in (0, 1)]
+    return max(median(way) for way in ways if way)
+
+
+def _outliers(logs: Mapping[T, float]) -> dict[T, float]:
+    """What stands out above, and how many times the median it is."""
+    if len(logs) < 3:
+        return {}
+    middle = median(logs.values())
+    mad = median(abs(x - middle) for x in logs.values())
+    limit = max(MADS * NORMAL * mad, math.log(1 + LEAST))
+    return {who: math.exp(x - middle) for who, x in logs.items() if x - middle > limit}
+
+
+def _once(metric: str, links: list[tuple[Pair, float]]) -> list[tuple[Pair, float]]:
+    """A latency is named one way only."""
+    if METRICS[metric].better is Better.HIGHER:
+        return links
+    return [(pair, times) for pair, times in links if _natural(pair[0]) < _natural(pair[1])]
+
+
+def _times(metric: str, value: float, middle: float) -> float:
+    return value / middle if METRICS[metric].better is Better.LOWER else middle / value
+
+
+def _natural(name: str) -> tuple[str, int, str]:
+    """n2 before n10."""
+    head = name.rstrip("0123456789")
+    tail = name[len(head) :]
+    return head, int(tail or 0), name
+
+
+def between_all(asked: Wish, hosts: Sequence[str]) -> Wish:
+    """The wish for one rank on each of `hosts` and the benchmark that pairs them. Raises
+    UsageError for a single host, and for a wish that has benchmarks or layouts of its own."""
+    if len(hosts) < 2:
+        raise UsageError(
+            f"--pairs needs two nodes or more, and there is {hosts[0]} alone",
+            mend="run it inside an allocation, or name nodes with --hosts",
+        )
+    if asked.benchmark or asked.layout:
+        raise UsageError("--pairs chooses benchmark and layout: one rank on each node")
+    name = BENCHMARK.partition(":")[2]
+    return replace(asked, benchmark=(name,), layout=(f"{len(hosts)}x1",), name=asked.name or name)

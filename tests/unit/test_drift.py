@@ -1,0 +1,76 @@
+"""A trend over rounds is told, noise is not."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft.drift import findings, kendall, slope
+from mpigraft.model import ValueRow
+
+CURVES = [("native:latency", "latency"), ("native:bw", "bandwidth"), ("native:bcast", "latency")]
+
+
+def rows(trend: float, rounds: int = 12, noise: float = 0.05, seed: int = 0) -> list[ValueRow]:
+    """Three curves of four sizes; `trend` is the change of the first in all."""
+    rng = random.Random(seed)
+    return [
+        ValueRow("key", "1x2", "job", number, replica, name, metric, size,
+                 size * math.exp(shift + (trend * number / (rounds - 1) if k == 0 else 0)), "host")
+        for number in range(rounds)
+        for replica in (0, 1)
+        for shift in [rng.gauss(0, noise)]
+        for k, (name, metric) in enumerate(CURVES)
+        for size in (1, 8, 64, 512)
+    ]  # fmt: skip
+
+
+def test_a_steady_machine_has_no_finding() -> None:
+    told = [findings(rows(0.0, seed=seed), {}) for seed in range(40)]
+    assert sum(map(bool, told)) <= 1
+
+
+def test_a_machine_that_grows_slower_has_one() -> None:
+    (found,) = findings(rows(0.5), {"key": "openmpi"})
+    assert found.code == "drift"
+    assert "openmpi changed" in found.seen
+    assert "native:latency on 1x2" in found.seen
+    assert "worse" in found.seen
+    (faster,) = findings(rows(-0.5), {})
+    assert "better" in faster.seen
+
+
+def test_few_rounds_say_nothing() -> None:
+    assert not findings(rows(2.0, rounds=7), {})
+
+
+def test_a_trend_too_small_to_matter_says_nothing() -> None:
+    assert not findings(rows(0.03, noise=0.0), {})
+
+
+def test_trends_of_unlike_allocations_are_not_put_together() -> None:
+    """Two jobs on unlike nodes are no drift."""
+    every = [r._replace(allocation="a" if r.round < 6 else "b") for r in rows(0.5)]
+    assert not findings(every, {})
+
+
+@pytest.mark.parametrize(
+    ("values", "chance"),
+    [([1, 2, 3, 4, 5, 6, 7, 8], 0.00087), ([1, 1, 1, 1], 1.0), ([3, 1, 2, 4, 6, 5], 0.1329)],
+)
+def test_kendalls_chance_is_the_textbooks(values: list[float], chance: float) -> None:
+    """S = 28 of 8 values: z = 27 / sqrt(65.33) = 3.34; S = 9 of 6: z = 8 / sqrt(28.33)."""
+    assert kendall(values) == pytest.approx(chance, rel=0.05)
+
+
+@given(st.floats(-10, 10), st.floats(-1, 1), st.integers(2, 30))
+def test_the_slope_of_a_line_is_its_own(start: float, step: float, count: int) -> None:
+    values = [start + step * k for k in range(count)]
+    assert slope(values) == pytest.approx(step, abs=1e-9)
+    values[count // 2] += 1000  # one wild round of many moves nothing to speak of
+    if count > 8:
+        assert abs(slope(values) - step) < 0.5 * abs(step) + 1e-9 or slope(values) < 1000 / count

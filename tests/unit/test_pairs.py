@@ -1,0 +1,170 @@
+"""Slow nodes and slow links are named, and nothing else is."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+import mpigraft
+from mpigraft.errors import UsageError
+from mpigraft.model import ValueRow
+from mpigraft.pairs import Matrix, between_all, findings, is_link, matrices
+from mpigraft.report import html, markdown, matrix, terminal
+from mpigraft.report import json as as_json
+from mpigraft.wish import Wish
+from tests.unit.report_samples import small_data
+
+Slow = Callable[[str, str], float]
+SCHEMA = json.loads((Path(mpigraft.__file__).parent / "schemas/compare.json").read_text())
+
+
+def alike(_a: str, _b: str) -> float:
+    return 1.0
+
+
+def rows(
+    count: int,
+    slow: Slow = alike,
+    metric: str = "bandwidth",
+    noise: float = 0.03,
+    seed: int = 1,
+) -> tuple[ValueRow, ...]:
+    """Three launches between each two of `count` nodes; `slow` divides the bandwidth of a link,
+    or multiplies its latency."""
+    rng = random.Random(seed)
+    found = []
+    for a, b in permutations([f"n{k + 1}" for k in range(count)], 2):
+        if metric == "latency" and a > b:
+            continue
+        value, factor = (9.0, slow(a, b)) if metric == "latency" else (10000.0, 1 / slow(a, b))
+        for number in range(3):
+            found.append(ValueRow(
+                "key", f"{count}x1", "job", number, 0, f"native:pairs,from={a},to={b}", metric, 8,
+                value * factor * rng.gauss(1, noise), "host",
+            ))  # fmt: skip
+    return tuple(found)
+
+
+def only(values: tuple[ValueRow, ...]) -> Matrix:
+    (one,) = matrices(values, {"key": "mpich@5/ofi"})
+    return one
+
+
+@pytest.mark.parametrize("metric", ["latency", "bandwidth"])
+@pytest.mark.parametrize("count", [2, 3, 4, 16, 64])
+def test_alike_nodes_are_all_fine(count: int, metric: str) -> None:
+    for seed in range(1 if count == 64 else 5):
+        one = only(rows(count, metric=metric, seed=seed))
+        assert not one.slow_nodes
+        assert not one.slow_links
+        assert not findings(one)
+        assert len(one.nodes) == count
+
+
+@pytest.mark.parametrize("metric", ["latency", "bandwidth"])
+@pytest.mark.parametrize("count", [4, 5, 16])
+def test_a_slow_node_is_named_and_its_links_are_not(count: int, metric: str) -> None:
+    one = only(rows(count, lambda a, b: 2.0 if "n3" in (a, b) else 1.0, metric))
+    ((node, times),) = one.slow_nodes
+    assert node == "n3"
+    assert times == pytest.approx(2, rel=0.1)
+    assert not one.slow_links
+    (told,) = findings(one)
+    assert (told.code, "n3 is" in told.seen) == ("slow-node", True)
+
+
+def test_a_node_that_sends_slowly_is_named_with_its_own_figure() -> None:
+    one = only(rows(5, lambda a, b: 4.0 if a == "n3" and b else 1.0))
+    ((node, times),) = one.slow_nodes
+    assert node == "n3"
+    assert times == pytest.approx(4, rel=0.1)
+
+
+@pytest.mark.parametrize("count", [5, 16])
+def test_a_slow_link_is_named_and_its_nodes_are_not(count: int) -> None:
+    one = only(rows(count, lambda a, b: 3.0 if (a, b) == ("n4", "n2") else 1.0))
+    assert not one.slow_nodes
+    ((pair, times),) = one.slow_links
+    assert pair == ("n4", "n2")
+    assert times == pytest.approx(3, rel=0.1)
+    both = only(rows(count, lambda a, b: 3.0 if (a, b) == ("n2", "n4") else 1.0, "latency"))
+    assert [pair for pair, _ in both.slow_links] == [("n2", "n4")]
+
+
+def test_two_nodes_have_nothing_to_stand_out_from() -> None:
+    one = only(rows(2, lambda a, b: 9.0 if a < b else 1.0))
+    assert not one.slow_nodes
+    assert not one.slow_links
+
+
+def test_nodes_come_in_the_order_of_their_numbers() -> None:
+    assert only(rows(11)).nodes == tuple(f"n{k + 1}" for k in range(11))
+
+
+@given(st.lists(st.floats(1e-3, 1e9), min_size=12, max_size=12))
+def test_any_values_make_a_matrix(values: list[float]) -> None:
+    one = only(tuple(r._replace(value=v) for r, v in zip(rows(4)[::3], values, strict=True)))
+    assert set(one.worse) == {pair for pair, _ in one.links}
+    assert all(times > 1 for _, times in (*one.slow_nodes, *one.slow_links))
+    assert matrix.picture(one)
+
+
+def test_odd_rows_are_left_out() -> None:
+    good = rows(4)
+    odd = (good[0]._replace(benchmark="native:pairs,from=n1"), good[0]._replace(value=0.0),
+           good[0]._replace(metric="smell"))  # fmt: skip
+    assert only((*good, *odd)) == only(good)
+    assert is_link(good[0])
+    assert not is_link(good[0]._replace(benchmark="native:pairs"))
+
+
+# ------------------------------------------------------------------ shown
+
+
+@pytest.mark.parametrize("count", [4, 12, 70])
+def test_a_terminal_has_eighty_columns(count: int) -> None:
+    lines = matrix.picture(only(rows(count, lambda a, b: 4.0 if "n2" in (a, b) else 1.0)))
+    assert all(len(line) <= 80 for line in lines)
+    assert len(lines) >= min(count, matrix.MOST) + 1
+    if count > matrix.FIGURES:
+        assert "█" in lines[2]
+
+
+def test_every_form_names_the_slow_node() -> None:
+    links = tuple(
+        row._replace(configuration="key:openmpi@5.0.11/ob1-sm")
+        for row in rows(4, lambda a, b: 3.0 if "n3" in (a, b) else 1.0)
+    )
+    data = replace(small_data(), links=links)
+    stream = io.StringIO()
+    terminal.show(data, Console(file=stream, width=80), brief=True)
+    for text in (stream.getvalue(), html.render(data), markdown.render(data)):
+        assert "slow node: n3" in text
+    document = json.loads(as_json.render(data))
+    jsonschema.validate(document, SCHEMA)
+    assert document["pairs"][0]["slow_nodes"][0][0] == "n3"
+    assert 'class="heat"' in html.render(data)
+
+
+# ------------------------------------------------------------------ the wish
+
+
+def test_one_rank_on_each_node() -> None:
+    asked = between_all(Wish(mpi=("mpich",)), ("n1", "n2", "n3"))
+    assert (asked.benchmark, asked.layout, asked.mpi) == (("pairs",), ("3x1",), ("mpich",))
+    with pytest.raises(UsageError, match="needs two nodes"):
+        between_all(Wish(), ("n1",))
+    for other in (Wish(benchmark=("latency",)), Wish(layout=("2x2",))):
+        with pytest.raises(UsageError, match="chooses benchmark and layout"):
+            between_all(other, ("n1", "n2"))
