@@ -30,10 +30,11 @@ from mpigraft import (
     starting,
 )
 from mpigraft.elf import ElfError
-from mpigraft.errors import AnswerIsNo, TransportMismatch
+from mpigraft.errors import AnswerIsNo, MissingError, TransportMismatch
 from mpigraft.graft import Wanted
 from mpigraft.job_ask import Ask
 from mpigraft.jsonout import digest, plain, revive
+from mpigraft.knowledge.spawn import spawn
 from mpigraft.model import (
     Allocation,
     Bind,
@@ -148,9 +149,13 @@ def _lines(job: Job, choice: Choice) -> Iterator[Line]:
         "mpi", f"{choice.mpi.id} ({choice.mpi.libmpi})", ask.source("mpi", default=choice.why)
     )
     yield Line("transport", name or NOTHING_FORCED, ask.source("transport"))
-    if by := job.configuration.launcher:
+    by = job.configuration.launcher
+    if by:
         told = f"{by.kind} {by.version}" + (f", PMI by {by.pmi}" if by.pmi else "")
         yield Line("launcher", told, ask.source("launcher", default="the MPI has none of its own"))
+    kind, pmi = (by.kind, by.pmi) if by else (choice.mpi.launcher_kind, "")
+    if known := spawn(kind, choice.mpi.family, choice.mpi.version, pmi):
+        yield Line("spawn", known.told, "knowledge")
     yield Line("ranks", _ranks_told(job), ask.source("ranks"))
     if not job.allocation.here:
         hosts = ", ".join(job.allocation.hosts[: layout.nodes])
@@ -186,9 +191,9 @@ def _launcher(ask: Ask, machine: Machine, choice: Choice) -> LaunchedBy | None:
     found, left = starting.launchers_for(choice.mpi, machine, wanted)
     if not found:
         why = "; ".join(f"{name}: {why}" for name, why in left)
-        raise AnswerIsNo(
-            f"{choice.mpi.id} cannot be started by {ask.launcher or 'anything'}", why=why
-        )
+        seen = f"{choice.mpi.id} cannot be started by {ask.launcher or 'anything'}"
+        here = {one.name for one in machine.launchers}
+        raise (AnswerIsNo if ask.launcher in here else MissingError)(seen, why=why)
     return found[0]
 
 
