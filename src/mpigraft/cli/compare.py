@@ -29,6 +29,13 @@ def command(
     brief: Annotated[
         bool, typer.Option("--brief", help="Leave out the tables of each size.")
     ] = False,
+    across: Annotated[
+        str,
+        typer.Option(
+            metavar="WHAT",
+            help="What is held against a baseline: configurations, or layouts (ranks x threads).",
+        ),
+    ] = "configurations",
     fail_on: Annotated[
         str | None,
         typer.Option(metavar="slower", help="Exit 1 when a curve or a size is slower."),
@@ -36,7 +43,10 @@ def command(
 ) -> None:
     """Compare the configurations of a campaign with its baseline.
 
-    Example: mpigraft compare --baseline mpich@5.0.2/ucx --fail-on slower
+    \b
+    Examples:
+      mpigraft compare --baseline mpich@5.0.2/ucx --fail-on slower
+      mpigraft compare --across layouts --baseline 1x8
     """
     from mpigraft.report import json as as_json
     from mpigraft.report import load, terminal
@@ -47,8 +57,16 @@ def command(
         raise UsageError("--json and --markdown are two forms of one answer", mend="give one")
     if fail_on not in (None, "slower"):
         raise UsageError(f"--fail-on {fail_on!r} is unknown", mend="--fail-on slower")
+    if across not in ("configurations", "layouts"):
+        raise UsageError(f"--across {across!r} is unknown", mend="configurations or layouts")
     store = Store(common.settings(ctx).store)
-    data = load(store, campaign, baseline=baseline, margin=parse_margin(margin))
+    data = load(
+        store,
+        campaign,
+        baseline=baseline,
+        margin=parse_margin(margin),
+        layouts=across == "layouts",
+    )
     if json:
         common.out(as_json.render(data))
     elif markdown:
