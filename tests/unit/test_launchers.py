@@ -313,6 +313,14 @@ def test_a_step_is_not_changed_by_what_the_jobs_script_set() -> None:
     assert "PMIX_MCA_psec" not in settings("srun", PAIR, pmi="pmi2")
 
 
+def test_a_pmi_that_is_an_open_file_has_to_reach_the_ranks() -> None:
+    for kind, pmi in (("srun", "pmi2"), ("flux", "simple")):
+        with pytest.raises(UsageError, match=f"talks {pmi} through an open file"):
+            command(kind, PAIR, pmi=pmi, keeps=False)
+        assert command(kind, PAIR, pmi="pmix", keeps=False).words
+        assert command(kind, PAIR, pmi=pmi).words
+
+
 def test_each_launcher_says_its_local_rank() -> None:
     said = {name: launcher.LOCAL_RANK for name, launcher in LAUNCHERS.items()}
     assert said == {

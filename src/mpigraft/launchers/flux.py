@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from mpigraft.launchers.parts import bound, hexadecimal, masked, nodes, one_program
+from mpigraft.launchers.parts import (
+    bound,
+    hexadecimal,
+    masked,
+    nodes,
+    one_program,
+    refuse_lost_files,
+)
 from mpigraft.model import Command, EnvRow, Order
 
 LOCAL_RANK = "FLUX_TASK_LOCAL_ID"
@@ -13,6 +20,7 @@ def command(order: Order) -> Command:
     """`flux run --nodes=2 --tasks-per-node=4 --exclusive -o cpu-affinity=map:0x3;0xc`, where the
     masks go round by local rank (flux-shell-options(7)). Whole nodes, since a task is given the
     first free cores and may be bound to no others. Raises UsageError for several programs."""
+    refuse_lost_files(order, "flux run")
     program = one_program(order, "flux run")
     words = [
         str(order.launcher),

@@ -110,6 +110,16 @@ def hexadecimal(cpus: Iterable[int]) -> str:
     return hex(sum(1 << cpu for cpu in set(cpus)))
 
 
+def refuse_lost_files(order: Order, name: str) -> None:
+    """Raise UsageError where a rank's PMI is an open file, and an engine closes it."""
+    if order.pmi in ("pmi2", "pmi1", "simple") and not order.keeps:
+        raise UsageError(
+            f"{name} talks {order.pmi} through an open file, which does not reach the ranks",
+            why="the container engine hands on no files, so each rank would be 0 of 1",
+            mend="use the MPI's own launcher (--launcher mpirun), or another engine",
+        )
+
+
 def of_slurm(order: Order) -> tuple[EnvRow, ...]:
     """For launchers whose daemons are a step of the job, started by an srun of theirs: inside of
     another step, an interactive one, they would wait for it to end (LCH-07). The variable reaches

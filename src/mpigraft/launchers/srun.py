@@ -5,7 +5,15 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from mpigraft.launchers.parts import at_least, bound, hexadecimal, masked, nodes, path_in
+from mpigraft.launchers.parts import (
+    at_least,
+    bound,
+    hexadecimal,
+    masked,
+    nodes,
+    path_in,
+    refuse_lost_files,
+)
 from mpigraft.model import Command, EnvRow, Family, Order, Scope
 
 LOCAL_RANK = "SLURM_LOCALID"
@@ -18,8 +26,10 @@ def command(order: Order) -> Command:
 
     The PMI is always named: a site's default is not the same everywhere, and a wrong one gives
     worlds of one rank in silence. So are the nodes, the first ones of the job. No --cpus-per-task:
-    it implies --exact, which would take the CPUs away that the masks name.
+    it implies --exact, which would take the CPUs away that the masks name. Raises UsageError for
+    an engine that closes the file through which pmi2 talks.
     """
+    refuse_lost_files(order, "srun")
     layout = order.layout
     named = nodes(order)
     words = [
