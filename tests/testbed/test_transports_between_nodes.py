@@ -1,0 +1,125 @@
+"""Every row that needs no hardware, proven on two nodes: what is told of peers near and far."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mpigraft import discover, prove
+from mpigraft.knowledge.loader import Facts, offers, resolve
+from mpigraft.launch import prepare
+from mpigraft.model import (
+    Allocation,
+    Configuration,
+    Evidence,
+    Family,
+    Kind,
+    Layout,
+    Level,
+    Machine,
+    MpiInstall,
+    Peer,
+    Standing,
+)
+from mpigraft.natives import natives
+from mpigraft.run import Completed
+from tests.testbed.cluster import Cluster
+
+pytestmark = [pytest.mark.mpi, pytest.mark.root, pytest.mark.testbed]
+
+APART = Layout(nodes=2, ranks_per_node=1, bind="none")
+MIXED = Layout(nodes=2, ranks_per_node=2, bind="none")  # slow on one CPU for each node
+NEAR_TOO = ("ofi-lnx", "shm-ofi-tcp")  # rows with lanes of both kinds
+WANTED = {  # and what carries messages to the other node
+    Family.OPENMPI: {
+        "ob1-tcp": "tcp",
+        "ofi-tcp": "tcp (e0)",
+        "ofi-tcp-rxm": "tcp;ofi_rxm (e0)",
+        "ofi-lnx": "lnx (shm+e0)",
+        "ucx": "ucx (tcp/e0)",
+        "ucx-tcp": "ucx (tcp/e0)",
+        "shm-ucx-tcp": "ucx (tcp/e0)",
+    },
+    Family.MPICH: {
+        "ofi-tcp": "tcp",
+        "shm-ofi-tcp": "tcp",
+        "ucx": "ucx (tcp/e0)",
+        "shm-ucx": "ucx (tcp/e0)",
+    },
+    Family.INTEL: {"ofi-tcp": "tcp", "shm-ofi-tcp": "tcp"},
+}
+CASES = [(family, name) for family, lanes in WANTED.items() for name in lanes]
+
+
+@pytest.fixture(scope="module")
+def machine(mpis: Mapping[Family, Path]) -> Machine:
+    assert len(mpis) == 3
+    return discover.machine()
+
+
+@pytest.fixture(scope="module")
+def facts(machine: Machine) -> Facts:
+    return replace(Facts.of(machine, nodes=2), interface="e0")
+
+
+def wheel(machine: Machine, family: Family) -> MpiInstall:
+    return next(m for m in machine.mpis if m.family is family and m.source == "wheel" and m.usable)
+
+
+def probed(cluster: Cluster, machine: Machine, asked: Configuration, layout: Layout) -> Evidence:
+    """A probe on two nodes; a second one where chance may have spoilt it."""
+    assert asked.mpi is not None
+    programs = natives(asked.mpi, machine.cpu.architecture)
+    allocation = Allocation(cluster.nodes, "--hosts", agent=str(cluster.remote))
+    for attempt in range(2):
+        folder = cluster.shared / f"{asked.id.replace('/', '-')}-{attempt}"
+        witness = folder / "witness"
+        witness.mkdir(parents=True)
+        launch = prepare(
+            asked, layout, prove.probe_program(programs), natives=programs, witness=witness,
+            limit_s=90.0, cwd=folder, probe=True, cores=1, allocation=allocation,
+            environ={**os.environ, **cluster.environ},
+        )  # fmt: skip
+        for path, text in launch.files:
+            path.write_text(text)
+        words = launch.argv[launch.argv.index("--") + 1 :]  # a guard knows its parent's number
+        done = cluster.run("n1", words, env=dict(launch.env), cwd=folder, timeout=120)
+        ended = Completed(
+            tuple(words), done.returncode, done.stdout.encode(), done.stderr.encode(), 1.0
+        )
+        evidence = prove.judge(asked, layout, ended, prove.read_witness(witness))
+        if not prove.worth_repeating(evidence):
+            break
+    return evidence
+
+
+@pytest.mark.parametrize(("family", "name"), CASES, ids=str)
+def test_messages_between_nodes_are_proven(
+    cluster: Cluster, machine: Machine, facts: Facts, family: Family, name: str
+) -> None:
+    mpi = wheel(machine, family)
+    asked = Configuration("key", f"{mpi.id}/{name}", mpi, resolve(name, mpi, facts))
+    layout = MIXED if name in NEAR_TOO else APART
+    evidence = probed(cluster, machine, asked, layout)
+    errors = [f for f in evidence.findings if f.level is Level.ERROR]
+    assert evidence.ok, errors
+    proof = {(p.kind, p.peer): p for p in evidence.proof}
+    assert proof[Kind.P2P, Peer.OFF_NODE].lane == WANTED[family][name]
+    for kind in Kind:
+        for peer in (Peer.ON_NODE, Peer.OFF_NODE) if layout is MIXED else (Peer.OFF_NODE,):
+            assert proof[kind, peer].standing is Standing.PROVEN, (kind, peer, proof[kind, peer])
+
+
+def test_no_row_that_can_run_is_forgotten(machine: Machine, facts: Facts) -> None:
+    for family, lanes in WANTED.items():
+        mpi = wheel(machine, family)
+        able = {
+            offer.name
+            for offer in offers(mpi, facts)
+            if offer.usable and Peer.OFF_NODE in resolve(offer.name, mpi, facts).peers
+        }
+        assert able == set(lanes)
