@@ -1,33 +1,53 @@
-"""One campaign at a time on a host: two at once spoil each other's figures.
+"""One campaign at a time on a node: two at once spoil each other's figures.
 
 The lock is a listening socket with an abstract name: the kernel frees it when the holder dies,
 however it dies, and no file is left for another user to trip over (a lock file in a sticky
 folder cannot even be opened by a second user under fs.protected_regular). Containers with a
 network namespace of their own have a lock of their own.
+
+Campaigns that one host starts on other nodes hold a lock for each of those nodes. Two hosts that
+start on the same nodes do not see each other: there a scheduler has to keep them apart.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 from mpigraft.errors import MissingError
+from mpigraft.model import Allocation
 
 NAME = "\0mpigraft-campaign"
 
 
 @contextlib.contextmanager
-def campaign_lock(name: str = NAME) -> Iterator[None]:
-    """Hold the host-wide lock, or raise MissingError naming the process that holds it."""
+def nodes_lock(nodes: Allocation) -> Iterator[None]:
+    """Hold the lock of this host if it is one of `nodes`, else of each of them as it is called.
+    Raises MissingError as `campaign_lock` does."""
+    own = os.uname().nodename.partition(".")[0]
+    shorts = {host.partition(".")[0] for host in nodes.hosts}
+    names = {NAME: "this host"}
+    if not nodes.here and own not in shorts:
+        names = {f"{NAME}-{host[:64]}": host for host in sorted(shorts)}  # of 107 that fit
+    with contextlib.ExitStack() as held:
+        for name, host in names.items():
+            held.enter_context(campaign_lock(name, host))
+        yield
+
+
+@contextlib.contextmanager
+def campaign_lock(name: str = NAME, host: str = "this host") -> Iterator[None]:
+    """Hold the lock of a host, or raise MissingError naming the process that holds it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as held:
         try:
             held.bind(name)
         except OSError:
             raise MissingError(
-                f"another campaign is running on this host{_holder(name)}",
+                f"another campaign is running on {host}{_holder(name)}",
                 why="two campaigns at once slow each other down and neither is true",
                 mend="wait for it to end, or end it; then start again (--resume goes on)",
             ) from None

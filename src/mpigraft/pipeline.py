@@ -17,7 +17,7 @@ from mpigraft import campaign, configure, grafts, layouts, measure, provenance, 
 from mpigraft.campaign import Campaign, Step
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch, UsageError
 from mpigraft.launch import HERE
-from mpigraft.lock import campaign_lock
+from mpigraft.lock import nodes_lock
 from mpigraft.model import (
     Allocation,
     AllocationRecord,
@@ -63,7 +63,7 @@ def bench(
     """
     programs = {c.key: _natives(c, machine, asked) for c in asked.configurations}
     place = partial(layouts.told, machine=machine)
-    with campaign_lock(), store.writer() as writer, starter(programs, nodes, place) as start:
+    with nodes_lock(nodes), store.writer() as writer, starter(programs, nodes, place) as start:
         identity = _announce(asked, programs, store, writer, resume)
         before = (store.evidence(identity, every=True), store.allocations(identity))
         allocation = campaign.allocation(identity, machine, nodes)

@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 
 import pytest
 
+from mpigraft import lock
 from mpigraft.errors import MissingError
-from mpigraft.lock import campaign_lock
+from mpigraft.lock import campaign_lock, nodes_lock
+from mpigraft.model import Allocation
 
 HOLD = """
 import sys, time
@@ -50,3 +53,28 @@ def test_the_lock_goes_with_a_killed_holder(name: str) -> None:
         holder.stdout.close()
     with campaign_lock(name):
         pass
+
+
+def test_campaigns_on_other_nodes_lock_those_nodes_only() -> None:
+    mark = uuid.uuid4().hex[:8]
+    a, b, c = (f"{name}{mark}" for name in "abc")
+    with nodes_lock(Allocation((a, f"{b}.site"), "--hosts")):
+        with (
+            pytest.raises(MissingError, match=f"running on {b}"),
+            nodes_lock(Allocation((c, b), "--hosts")),
+        ):
+            pytest.fail("two campaigns on one node")
+        with nodes_lock(Allocation((c,), "--hosts")):
+            pass
+
+
+def test_a_node_of_the_allocation_locks_itself(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By one name, whatever else the allocation has: a job of one's own is on the first node."""
+    monkeypatch.setattr(lock, "NAME", name)
+    own = os.uname().nodename
+    with (
+        nodes_lock(Allocation(("elsewhere", own), "Slurm job 1")),
+        pytest.raises(MissingError, match="this host"),
+        nodes_lock(Allocation((own,), "this host", here=True)),
+    ):
+        pytest.fail("two campaigns on this host")

@@ -9,13 +9,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mpigraft
 from mpigraft import store_file, submission
 from mpigraft.cli.main import run_command
 from mpigraft.errors import MissingError, UsageError
+from mpigraft.jsonout import plain
 from mpigraft.launch import HERE
 from mpigraft.model import (
     Allocation,
@@ -37,6 +40,7 @@ from tests.unit.stored import CAMPAIGN, launch, measured
 RECORD = SubmissionRecord(
     CAMPAIGN.id, "nightly", "2026-01-02T00:00:00+00:00", "slurm", "{}", 2, 600, 2
 )
+SCHEMA = json.loads((Path(mpigraft.__file__).parent / "schemas/status.json").read_text())
 RUNS = JobStatus(JobState.RUNNING, "RUNNING")
 
 
@@ -119,6 +123,9 @@ def test_each_share_says_where_it_is_and_how_much_is_left(tmp_path: Path) -> Non
         writer.add_launch(launch(0, allocation="a41", wall_s=3.0), measured(1.0), {})
         writer.add_launch(launch(1, allocation="a42", state=LaunchState.FAILED), measured(1.0), {})
     found = status(store, RECORD, {"41": RUNS, "42": JobStatus(JobState.ENDED, "COMPLETED")})
+    jsonschema.validate(
+        plain({"schema": 1, "submission": found, "scheduler_silent": "", "findings": []}), SCHEMA
+    )
     first, second = found.shares
     assert (first.nodes, first.launches, first.left, first.left_s) == ("n41,n9", 1, 3, 9.0)
     assert (second.done, second.left, second.left_s) == (True, 0, None)
@@ -277,6 +284,7 @@ def test_a_campaign_is_handed_in_followed_and_handed_in_again(
     )
     document = json.loads(said(capsys, site, "status", "night", "--json"))
     assert [s["job"] for s in document["submission"]["shares"]] == ["3", "2"]
+    jsonschema.validate(document, SCHEMA)
 
 
 def test_status_without_a_scheduler_shows_the_store(
