@@ -57,6 +57,18 @@ def test_a_whole_path_is_understood_too(here: Here, tmp_path: Path) -> None:
     assert f"opens {tmp_path}/pmix/libpmix.so, which" in reason
 
 
+def test_a_plugin_without_a_place_asks_the_loader(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pmi, "OPENED", "libnowhere.so.9")
+    plugin(tmp_path / "a", "pmix", "libnowhere.so.9")
+    names, reason = loadable(here)
+    assert names == ("none", "pmi2")
+    assert "opens libnowhere.so.9, which is not found" in reason
+    monkeypatch.setattr(pmi, "OPENED", "libc.so.6")
+    assert loadable(here) == (NAMES, "")
+
+
 def test_what_is_no_library_is_not_judged(here: Here, tmp_path: Path) -> None:
     (tmp_path / "a/mpi_pmix.so").write_bytes(b"libpmix.so")
     assert loadable(here) == (NAMES, "")
