@@ -176,6 +176,36 @@ def test_samples_keep_every_bit(samples: list[float]) -> None:
     assert store_file.unpack(store_file.pack(samples)) == tuple(samples)
 
 
+def test_good_evidence_does_not_hide_what_other_nodes_refused(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    wrong = replace(evidence("other"), ok=False)
+    a, b, again = (replace(ALLOCATION, id=i, hosts=(h,))
+                   for i, h in (("a", "n1"), ("b", "n2"), ("again", "n1")))  # fmt: skip
+    proofs = [("a", wrong), ("b", evidence("ob1-sm"))]
+    with store.writer() as writer:
+        for allocation in (a, b, again):
+            writer.add_allocation(allocation)
+        for where, told in proofs:
+            writer.add_evidence(EvidenceRecord(CAMPAIGN.id, "k0", "1x2", told, where))
+    assert [e.evidence.ok for e in store.evidence(CAMPAIGN.id)] == [False]
+    assert len(store.evidence(CAMPAIGN.id, every=True)) == 2
+    with store.writer() as writer:  # the same nodes, looked at again
+        writer.add_evidence(EvidenceRecord(CAMPAIGN.id, "k0", "1x2", evidence("ob1-sm"), "again"))
+    assert [e.evidence.ok for e in store.evidence(CAMPAIGN.id)] == [True]
+    assert len(store.evidence(CAMPAIGN.id, every=True)) == 3
+
+
+def test_the_end_of_an_allocation_takes_the_place_of_its_begin(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    begun = replace(ALLOCATION, hosts=("n1", "n2"), job="42", share="1/2", steps=9)
+    with store.writer() as writer:
+        writer.add_allocation(begun)
+        assert store.allocations(CAMPAIGN.id) == (begun,)
+        writer.add_allocation(replace(begun, ended="2026-01-02T04:00:00+00:00"))
+    assert [a.ended != "" for a in store.allocations(CAMPAIGN.id)] == [True]
+    assert store.allocations(CAMPAIGN.id)[0].nodes == "n1,n2"
+
+
 def test_every_kept_version_is_read(tmp_path: Path) -> None:
     """Made by `python tests/data/store/make.py`; the files of older versions stay as they are."""
     for version in range(1, store_file.VERSION + 1):
@@ -187,6 +217,9 @@ def test_every_kept_version_is_read(tmp_path: Path) -> None:
         assert (campaign.name, campaign.rounds, campaign.origin) == ("kept", 2, Origin.RUN)
         assert [c.id for c in store.configurations(campaign.id)] == ["openmpi@5.0.11/ob1-sm"]
         assert store.evidence(campaign.id)[0].evidence.proof[0].lane == "sm"
+        assert store.allocations(campaign.id)[0].nodes == ("n1" if version == 1 else "n1,n2")
+        assert [j.job for j in store.jobs(campaign.id)] == ([] if version == 1 else ["42"])
+        assert len(store.submissions()) == (version > 1)
         assert [r.value for r in store.values(campaign.id)] == [0.5, 0.625, 0.75, 0.875]
         first = store.launches(campaign.id)[0]
         assert first.findings[0].code == "unbound"
