@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft import pairs
+from mpigraft.model import Family, ValueRow
 from mpigraft.natives import BENCH
 from tests.native.conftest import programs  # noqa: F401
 from tests.native.native_world import SHORT, abi_of
@@ -153,3 +154,24 @@ def test_launch_time_and_collectives_of_four_nodes(
     assert value["launch_time"] > value["init_time"] > 0
     assert {r["benchmark"] for r in found} == set(names.split(","))
     assert all(r["valid"] is not False for r in found)
+
+
+def test_the_node_with_a_slow_cable_is_named(
+    four: Cluster,
+    mpis: Mapping[Family, Path],
+    programs: Path,  # noqa: F811
+) -> None:
+    """A twentieth of what the others can send."""
+    cable = "qdisc add dev e0 root tbf rate 200mbit burst 256kb latency 50ms"
+    four.said("n3", "tc", *cable.split())
+    words = (*SHORT, "--benchmark", "pairs")
+    told = start(four, mpis, programs, Family.MPICH, dict.fromkeys(four.nodes, 1), *words)
+    rows = [
+        ValueRow("key", "4x1", "job", 0, 0, f"native:{r['benchmark']}", r["metric"], r["size"],
+                 r["value"], "host")
+        for r in told
+        if r["mpigraft"] == "value"
+    ]  # fmt: skip
+    found = {m.metric: m for m in pairs.matrices(filter(pairs.is_link, rows), {})}
+    assert [node for node, _ in found["bandwidth"].slow_nodes] == ["n3"]
+    assert len(found["bandwidth"].links) == 12
