@@ -64,8 +64,8 @@ must have seen the world that was asked for, and one libmpi, the right one by de
 ranks share, whatever carries Open MPI's messages. Benchmarks of put and get then measure that.
 
 Over several nodes Open MPI's `han` does the part of a collective within a node by `coll sm`, in
-memory that its ranks share, whatever the transport; the probe's line about collectives between nodes
-covers both parts, and the wire is read for the messages.
+memory that its ranks share, whatever the transport; what a probe says of collectives between nodes
+covers both parts.
 
 A *variant* is another way to have the lanes of a row (a single copy by CMA, UCX held to one kind of
 device); it is offered to who asks for it by name, and not measured otherwise. On one node nothing
