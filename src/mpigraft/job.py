@@ -267,7 +267,8 @@ def findings(key: str, folder: Path) -> tuple[Finding, ...]:
     configuration = revive(Configuration, what["configuration"])
     layout = revive(Layout, what["layout"])
     placement = revive(Placement, what["placement"])
-    found = check_witness(configuration, layout, read_witness(folder), placement)
+    hosts = tuple(what["hosts"])
+    found = check_witness(configuration, layout, read_witness(folder), placement, hosts)
     told = bindings.CODES if placement != launch.NOWHERE else ()
     return tuple(f for f in found if f.level is Level.ERROR or f.code in told)
 
@@ -311,7 +312,12 @@ def document(job: Job, key: str, environ: Mapping[str, str]) -> dict[str, Any]:
     made = prepare(job, Path(home) / fast.RECORDS)
     given = dict(made.env)
     due = due_library(job.configuration)
-    what = {"configuration": job.configuration, "layout": job.layout, "placement": job.placement}
+    what = {
+        "configuration": job.configuration,
+        "layout": job.layout,
+        "placement": job.placement,
+        "hosts": () if job.allocation.here else job.allocation.hosts,
+    }
     cache.put(KIND, key, plain(what))
     return {
         "key": key,
