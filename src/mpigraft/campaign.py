@@ -28,6 +28,7 @@ from mpigraft.model import (
     Machine,
     Origin,
 )
+from mpigraft.modules import brought
 from mpigraft.natives import BENCHMARKS, OPTIONS, STARTUP
 from mpigraft.wish import Wish, wish_from
 
@@ -111,6 +112,7 @@ def plan(
     UsageError for a wish that cannot be read, MissingError for one that cannot be met here.
     """
     refuse_secrets(wish.name, *wish.set)
+    machine = brought(machine, wish.modules)
     layouts = configure.layouts(wish, machine, nodes)
     benchmarks = _benchmarks(wish)
     _refuse_lonely(benchmarks, layouts)

@@ -33,6 +33,7 @@ from mpigraft.model import (
     Scope,
     Transport,
 )
+from mpigraft.modules import content
 from mpigraft.plan import stamps
 from mpigraft.resolve import closure
 from mpigraft.resolve import contents as resolve_libraries
@@ -269,6 +270,7 @@ def _configuration(
             "buffers": wish.buffers,
             "guest": _guest_key(plan),
             **({"launcher": [launcher.kind, launcher.pmi]} if launcher else {}),
+            **({"modules": content(_of_modules(mpi))} if mpi.modules else {}),
         }
     )
     tail = f"+{launcher.kind}" if launcher else ""
@@ -286,6 +288,10 @@ def _configuration(
         graft=plan,
         launcher=launcher,
     )
+
+
+def _of_modules(mpi: MpiInstall) -> list[EnvRow]:
+    return [row for row in mpi.environment if row.source == "module"]
 
 
 def chosen(

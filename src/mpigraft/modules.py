@@ -14,10 +14,11 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from mpigraft import env
+from mpigraft import discover, env
 from mpigraft.cache import file_digest
 from mpigraft.errors import MissingError, UsageError
-from mpigraft.model import EnvRow, Scope
+from mpigraft.knowledge.loader import Facts, offers
+from mpigraft.model import EnvRow, Machine, MpiInstall, Scope
 from mpigraft.run import clean, run
 from mpigraft.sources.candidate import Here
 from mpigraft.sources.modules import LIMIT_S, NOT_FOR_RUNS, changes_of, command
@@ -72,6 +73,40 @@ def loaded(names: Sequence[str], here: Here) -> tuple[EnvRow, ...]:
 def there(names: Sequence[str], here: Here) -> Here:
     """The machine as it looks with these modules: where discover finds the MPI that they bring."""
     return replace(here, environ=_after(names, here))
+
+
+def brought(machine: Machine, sets: Sequence[str], here: Here | None = None) -> Machine:
+    """The machine with those MPIs alone that `sets` of modules bring, each with what its set
+    changes; as it is without any set. Raises UsageError and MissingError as `parse` and `loaded`
+    do, and MissingError for a set that brings no MPI."""
+    if not sets:
+        return machine
+    place = here or Here()
+    up = tuple(d.name for d in machine.fabrics if d.state == "up")
+    found: list[MpiInstall] = []
+    for text in dict.fromkeys(sets):
+        names = parse(text)
+        rows = loaded(names, place)
+        seen, _ = discover.mpis(there(names, place), up)
+        old = {mpi.libmpi for mpi in machine.mpis if mpi.source not in CHOSEN}
+        mine = [m for m in seen if m.source in CHOSEN or m.libmpi not in old]
+        if not mine:
+            raise MissingError(
+                f"modules {text}: no MPI is in PATH with them, nor told by their variables",
+                mend="name modules that bring one; `mpigraft discover` shows what each MPI is by",
+            )
+        found += [_tagged(m, label(names), rows) for m in mine]
+    facts = Facts.of(machine)
+    found = [replace(m, transports=offers(m, facts)) for m in found]
+    return replace(machine, mpis=tuple(found))
+
+
+CHOSEN = ("path", "cray")  # sources of an MPI that the environment points to
+
+
+def _tagged(mpi: MpiInstall, name: str, rows: Sequence[EnvRow]) -> MpiInstall:
+    environment = (*rows, *mpi.environment)
+    return replace(mpi, id=f"{mpi.id}({name})", environment=environment, modules=name)
 
 
 def content(rows: Sequence[EnvRow]) -> list[list[str | None]]:

@@ -138,7 +138,8 @@ def _value(value: Any) -> Value:
 
 
 def _scalar(value: Any) -> Scalar:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not isinstance(value, str) and not (number and math.isfinite(value)):
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise TypeError(f"{value!r} is no value")
     return value

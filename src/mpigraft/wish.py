@@ -28,6 +28,7 @@ class Wish:
     benchmark: tuple[str, ...] = ()
     layout: tuple[str, ...] = ()
     launcher: tuple[str, ...] = ()  # own, srun, flux, pals, aprun
+    modules: tuple[str, ...] = ()  # sets: A,B loads two, -C,D unloads one before
     set: tuple[str, ...] = ()  # NAME=VALUE, for every rank
     buffers: str = "host"
     baseline: str = ""
@@ -92,6 +93,7 @@ EXAMPLES = {
     "benchmark": '["latency", "bibw"]',
     "layout": '["1x2"]',
     "launcher": '["own", "srun"]',
+    "modules": '["craype-network-ofi,cray-mpich"]',
     "set": '["FI_TCP_IFACE=lo"]',
     "buffers": '"host"',
     "native_build": '"prebuilt"',

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from mpigraft import modules
 from mpigraft.errors import MissingError, UsageError
-from mpigraft.model import EnvRow, Scope
+from mpigraft.model import EnvRow, MpiInstall, Scope
 from mpigraft.sources.candidate import Here
 from mpigraft.sources.modules import changes_of, environment_of
+from tests.unit.builders import a_machine
+from tests.unit.probes import install
 
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
 
@@ -255,3 +257,38 @@ def test_what_is_written_is_read(changes: Mapping[str, str | None]) -> None:
         for name, value in changes.items()
     ]
     assert changes_of("import os\n" + "\n".join(lines)) == changes
+
+
+# ------------------------------------------------------------------ MPIs that modules bring
+
+
+@needs_lmod
+def test_sets_of_modules_bring_mpis_of_their_own(
+    bare: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Discover is told what is in PATH and in the variables; only MPIs chosen by these remain."""
+    base = install("openmpi@4.1.4", source="debian", libmpi=Path("/usr/lib/libmpi.so.40"))
+
+    def seen(here: Here, devices: object) -> tuple[tuple[MpiInstall, ...], tuple[()]]:
+        place = Path(here.environ["CRAY_MPICH_DIR"])
+        mine = install("cray-mpich@8.1.29", source="cray", prefix=place, libmpi=place / "libmpi.so")
+        return (base, mine), ()
+
+    monkeypatch.setattr(modules.discover, "mpis", seen)
+    machine = a_machine(base)
+    ofi, ucx = "craype-network-ofi,cray-mpich", "craype-network-ucx,cray-mpich-ucx"
+    found = modules.brought(machine, (ofi, ucx), bare).mpis
+    assert [m.id for m in found] == [f"cray-mpich@8.1.29({ofi})", f"cray-mpich@8.1.29({ucx})"]
+    assert [m.prefix.parts[-3] for m in found] == ["ofi", "ucx"]
+    for mpi, network in zip(found, ("ofi", "ucx"), strict=True):
+        set_by = {r.name: r.value for r in mpi.environment if r.source == "module"}
+        assert set_by["CRAYPE_NETWORK_TARGET"] == network
+    assert modules.brought(machine, (), bare) is machine
+
+
+@needs_lmod
+def test_a_set_that_brings_no_mpi_is_refused(bare: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = install("openmpi@4.1.4", source="debian", libmpi=Path("/usr/lib/libmpi.so.40"))
+    monkeypatch.setattr(modules.discover, "mpis", lambda *_: ((base,), ()))
+    with pytest.raises(MissingError, match="quiet: no MPI is in PATH"):
+        modules.brought(a_machine(base), ("quiet",), bare)

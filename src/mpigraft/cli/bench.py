@@ -64,6 +64,13 @@ def command(
     agent: Annotated[
         str, typer.Option(metavar="PROGRAM", help="Used in the place of ssh.", show_default=False)
     ] = "",
+    modules: Annotated[
+        Words,
+        typer.Option(
+            metavar="A,-B",
+            help="MPIs as these modules bring them (-B is unloaded); may be given again.",
+        ),
+    ] = None,
     set_: Annotated[
         Words, typer.Option("--set", metavar="NAME=VALUE", help="In every rank's environment.")
     ] = None,
@@ -190,7 +197,7 @@ def command(
         "buffers": buffers, "min_size": min_size, "max_size": max_size,
         "budget_ms": budget_ms, "limit_s": limit_s, "seed": seed, "quick": quick or None,
         "native_build": native_build, "validate": validate, "image": image, "guest": guest,
-        "engine": engine, "launcher": launcher,
+        "engine": engine, "launcher": launcher, "modules": modules,
     }  # fmt: skip
     file = read_wish(Path(campaign)) if campaign and not resume else Wish()
     wish = merged(file, flags)

@@ -56,6 +56,7 @@ class MpiInstall:
     usable: bool
     reason: str = ""
     transports: tuple[TransportOffer, ...] = ()
+    modules: str = ""  # a name of those that bring it, where they belong to a configuration
 
     def components_of(self, framework: str) -> tuple[str, ...]:
         return dict(self.components).get(framework, ())
