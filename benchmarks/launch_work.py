@@ -135,7 +135,7 @@ def of_guard(subject: Subject, ranks: int) -> dict[str, int]:
     )
     trace = subject.folder / f"trace-{ranks}"
     calls = "trace=open,openat,read,pread64,getdents64,fork,vfork,clone,clone3"
-    strace = ["strace", "-D", "-qq", "-s", "0", "-e", calls, "-o", trace]  # -D: it is no parent
+    strace = ["strace", "-D", "-qq", "-s", "0", "-e", calls, "-o", str(trace)]  # -D: no parent
     ended = run.run([*strace, *made.argv], env=dict(made.env), cwd=made.cwd, limit_s=LIMIT_S)
     assert ended.ok, ended.text()
     lines = trace.read_text(errors="replace").splitlines()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import measure, pipeline, prove, starter
+from mpigraft import measure, pipeline, prove, shares, starter
 from mpigraft.campaign import Step
 from mpigraft.errors import (
     LaunchFailed,
@@ -104,7 +104,7 @@ def test_a_launch_that_goes_wrong_is_a_row_and_then_an_error(
         pipeline.bench(planned, machine, store, watch)
     assert caught.value.code in (4, 5)
     launches = store.launches(store.campaign().id)
-    assert len(launches) == pipeline.GIVE_UP_AFTER
+    assert len(launches) == shares.GIVE_UP_AFTER
     assert {launch.state for launch in launches} == {state}
     assert all(launch.findings for launch in launches)
     assert ranks_left(scratch) == []
@@ -133,7 +133,7 @@ def test_an_unnamed_configuration_that_fails_is_a_row(
     by_state = Counter((launch.configuration, launch.state) for launch in store.launches(identity))
     for configuration in planned.configurations:
         failed = by_state[configuration.key, LaunchState.FAILED]
-        assert failed == (pipeline.GIVE_UP_AFTER if "openmpi" in configuration.id else 0)
+        assert failed == (shares.GIVE_UP_AFTER if "openmpi" in configuration.id else 0)
 
 
 def test_libraries_replaced_in_the_middle_end_the_campaign(
@@ -184,7 +184,7 @@ def test_other_programs_do_not_go_on_with_a_campaign(
 
     monkeypatch.setattr(pipeline, "natives", rebuilt)
     with pytest.raises(UsageError, match="other benchmark programs"):
-        pipeline.bench(planned, machine, store, Silent(), identity)
+        pipeline.bench(planned, machine, store, Silent(), store.campaign(identity))
 
 
 def test_a_campaign_is_stored_after_its_configurations(

@@ -274,7 +274,7 @@ def test_sets_of_modules_bring_mpis_of_their_own(
         mine = install("cray-mpich@8.1.29", source="cray", prefix=place, libmpi=place / "libmpi.so")
         return (base, mine), ()
 
-    monkeypatch.setattr(modules.discover, "mpis", seen)
+    monkeypatch.setattr("mpigraft.discover.mpis", seen)
     machine = a_machine(base)
     ofi, ucx = "craype-network-ofi,cray-mpich", "craype-network-ucx,cray-mpich-ucx"
     found = modules.brought(machine, (ofi, ucx), bare).mpis
@@ -289,6 +289,6 @@ def test_sets_of_modules_bring_mpis_of_their_own(
 @needs_lmod
 def test_a_set_that_brings_no_mpi_is_refused(bare: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     base = install("openmpi@4.1.4", source="debian", libmpi=Path("/usr/lib/libmpi.so.40"))
-    monkeypatch.setattr(modules.discover, "mpis", lambda *_: ((base,), ()))
+    monkeypatch.setattr("mpigraft.discover.mpis", lambda *_: ((base,), ()))
     with pytest.raises(MissingError, match="quiet: no MPI is in PATH"):
         modules.brought(a_machine(base), ("quiet",), bare)
