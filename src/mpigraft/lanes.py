@@ -46,6 +46,7 @@ class Part:
     bytes: int
     wire: tuple[tuple[str, int], ...]
     noise: float = 0.0
+    least: float = CARRIED  # of the payload, from which on it counts as carried
 
     @property
     def sent(self) -> int:
@@ -53,7 +54,7 @@ class Part:
 
     @property
     def carried(self) -> bool:
-        return self.sent >= CARRIED * self.bytes
+        return self.sent >= self.least * self.bytes
 
     @property
     def drowned(self) -> bool:
@@ -75,6 +76,7 @@ class Phase:
     ok: bool
     error: str = ""
     parts: tuple[Part, ...] = ()
+    aside: tuple[tuple[str, int], ...] = ()  # of interfaces that the payload had not to cross
 
 
 class Wire(StrEnum):
@@ -100,11 +102,12 @@ def phases(stdout: str) -> tuple[Phase, ...]:
     is looked for anywhere in a line.
     """
     rate = _idle_rate(stdout)
-    found = (_phase(value, rate) for value in _records(stdout, PHASE))
+    found = (_phase(value, rate) for value in records(stdout, PHASE))
     return tuple(phase for phase in found if phase is not None)
 
 
-def _records(stdout: str, start: str) -> Iterator[dict[str, Any]]:
+def records(stdout: str, start: str) -> Iterator[dict[str, Any]]:
+    """The probe's lines that begin so."""
     decoder = json.JSONDecoder()
     for match in re.finditer(re.escape(start), stdout):
         with contextlib.suppress(ValueError, RecursionError):
@@ -115,7 +118,7 @@ def _idle_rate(stdout: str) -> float | None:
     """Bytes per second that other programs send, None where the probe did not tell."""
     rates = [
         sum(count for _, count in _counts(idle["wire"])) / seconds
-        for idle in _records(stdout, IDLE)
+        for idle in records(stdout, IDLE)
         if isinstance(idle.get("wire"), dict) and (seconds := _seconds(idle.get("seconds")))
     ]
     return max(rates, default=None)
@@ -363,7 +366,11 @@ def _with_wire(heard: Heard, claims: set[str], wire: Wire | None, phase: Phase) 
     if noise := drowned(phase, claims):
         reason = f"other programs' traffic could be taken for the payload ({noise})"
         return replace(heard, proof=silent, reason=reason)
-    if "bytes" in claims and wire is not Wire.CARRIED:
+    over = ", ".join(name for name, sent in phase.aside if sent >= CARRIED * phase.bytes)
+    if "bytes" in claims and wire is not Wire.CARRIED and over:
+        lane = f"{proof.lane} over {over}"
+        reason = f"the payload was to cross {', '.join(dict(phase.wire))}, and crossed {over}"
+    elif "bytes" in claims and wire is not Wire.CARRIED:
         lane = f"no network, so not {proof.lane}"
         reason = "the library names a network, but the payload did not cross its interfaces"
     elif "none" in claims and wire in (Wire.CARRIED, Wire.SPLIT):

@@ -54,6 +54,7 @@ from mpigraft.natives import Natives
 from mpigraft.records import UNREAD, read_witness
 from mpigraft.run import Completed, clean
 from mpigraft.steering import files_that_steer, network_namespace
+from mpigraft.wires import counters, held, named, unseen
 from mpigraft.witness import check_witness
 
 __all__ = [
@@ -130,6 +131,7 @@ def judge(
     asked = transport.name if transport else ""
     good = [rank for rank in ranks if rank.rank != UNREAD]
     told = placed(phases(clean(completed.stdout)), exercised(good))
+    who = counters(clean(completed.stdout))
     heard = _hear_all(transport, good, completed, told)
     output = _context(configuration, completed)
     known = matching_issues(output, transport)
@@ -140,15 +142,20 @@ def judge(
         *_overridden(configuration),
         *_of_lanes(asked, heard, known, ended=completed.ok),
         *_of_phases(told, good, ended=completed.ok),
+        *unseen((h.proof for h in heard), told, who),
     ]
-    p2p = [phase for phase in told if phase.kind is Kind.P2P]
+    p2p = [phase for phase in told if phase.kind is Kind.P2P][-1:]  # of the farthest peers
+    wire = p2p[0].wire if p2p else ()
     return Evidence(
         asked=asked,
         ran=_label(heard, ended=completed.ok),
         proof=tuple(_redacted(h.proof) for h in heard),
         findings=tuple(findings),
         ranks=tuple(good),
-        wire=p2p[-1].wire if p2p else (),  # of the farthest peers
+        wire=wire,
+        counters=tuple(one for one in who if one[0] in dict(wire)),
+        named=named(transport, wire) if p2p and p2p[0].peer is Peer.OFF_NODE else (),
+        payload=p2p[0].bytes if p2p else 0,
         ok=not any(finding.level is Level.ERROR for finding in findings) and _all_proven(heard),
     )
 
@@ -187,6 +194,7 @@ def _hear_all(
             found.append(Heard(proof=Proof(peer, kind, Standing.NOT_EXERCISED, "", "")))
             continue
         phase = phase_of(told, kind, peer)
+        phase = phase and held(phase, named(transport, phase.wire))
         wire = wire_says(phase, there)
         found.append(hear(kind, peer, signs, output, phase, ranks=len(ranks), wire=wire))
     return tuple(found)

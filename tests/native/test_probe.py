@@ -30,7 +30,8 @@ def test_the_probe_has_every_kind(world: World, family: Family) -> None:
         assert all(part["seconds"] > 0 for part in phase["parts"])
     (idle,) = (r for r in records(done) if r["mpigraft"] == "idle")
     assert idle["seconds"] >= 0.1
-    assert idle["wire"].keys() == phases[0]["wire"].keys()
+    assert idle["wire"].keys() == phases[0]["wire"].keys() == idle["counters"].keys()
+    assert idle["counters"]["lo"] == "netdev"
     assert records(done)[-1] == {"mpigraft": "end", "values": 0, "phases": 3}
 
 

@@ -122,7 +122,10 @@ def test_show_says_asked_ran_proof_findings_and_provenance(run: Run, store: Stor
     assert (good["id"], good["baseline"], good["asked"], good["ran"], good["proven"]) == (
         "openmpi@5.0.11/ob1-sm", True, "ob1-sm", "ob1-sm", True,
     )  # fmt: skip
-    assert good["wire"] == [{"layout": "1x2", "interface": "lo", "bytes": 4096}]
+    assert good["wire"] == [
+        {"layout": "1x2", "interface": "lo", "bytes": 4096, "counter": "", "named": False,
+         "payload": 0}
+    ]  # fmt: skip
     assert good["launches"] == {"ok": 2}
     assert [(f["code"], f["times"]) for f in good["findings"]] == [("unbound", 2)]
     assert (bad["asked"], bad["ran"], bad["proven"]) == ("ofi-lnx", "ob1-sm", False)

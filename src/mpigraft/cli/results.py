@@ -165,7 +165,14 @@ def _configuration(
             for proof in e.evidence.proof
         ],
         "wire": [
-            {"layout": e.layout, "interface": interface, "bytes": sent}
+            {
+                "layout": e.layout,
+                "interface": interface,
+                "bytes": sent,
+                "counter": dict(e.evidence.counters).get(interface, ""),
+                "named": interface in e.evidence.named,
+                "payload": e.evidence.payload,
+            }
             for e in evidence
             for interface, sent in e.evidence.wire
         ],
@@ -233,6 +240,7 @@ def text(head: dict[str, Any], told: list[dict[str, Any]]) -> list[str]:
             *_wrap("from", _origin(c["provenance"])),
             *_guest(c["provenance"]),
             *(proof or _wrap("proof", NO_EVIDENCE)),
+            *(line for w in c["wire"] for line in _wire(w)),
         ]
         for f in c["findings"]:
             again = f" ({f['times']} times)" if f["times"] > 1 else ""
@@ -265,6 +273,15 @@ def _proof(proof: dict[str, Any]) -> list[str]:
     what += f", {words.BESIDE}" if proof["beside"] else ""
     sign = " ".join(proof["sign"].split())
     return _wrap("proof", what) + (_wrap(" ", sign) if sign else [])
+
+
+def _wire(wire: dict[str, Any]) -> list[str]:
+    from mpigraft.report import words
+
+    told = words.counted(
+        wire["interface"], wire["bytes"], wire["counter"], wire["payload"], due=wire["named"]
+    )
+    return _wrap("wire", f"{wire['layout']} p2p: {told}")
 
 
 def _wrap(head: str, body: str) -> list[str]:

@@ -56,6 +56,9 @@ class Evidence:
     ranks: tuple[RankRecord, ...]
     wire: tuple[tuple[str, int], ...] = ()  # (interface, bytes sent) during the p2p probe
     ok: bool = True  # False: another transport or world than asked
+    counters: tuple[tuple[str, str], ...] = ()  # (interface, who counted: netdev, infiniband, ...)
+    named: tuple[str, ...] = ()  # interfaces that the payload had to cross; empty: any
+    payload: int = 0  # bytes that all ranks sent in that probe; 0: not known
 
 
 @dataclass(frozen=True, slots=True)

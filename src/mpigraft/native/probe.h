@@ -98,7 +98,7 @@ static struct wires of_all_hosts(const struct probe *probe, const struct wires *
             while (k < total.count && strcmp(total.wire[k].name, all[reader].wire[i].name))
                 k++;
             if (k == total.count)
-                add_wire(&total, all[reader].wire[i].name, 0);
+                add_wire(&total, all[reader].wire[i].name, all[reader].wire[i].counter, 0);
             if (k < total.count)
                 total.wire[k].sent += all[reader].wire[i].sent;
         }
@@ -124,12 +124,13 @@ static struct counted added_up(const struct counted *parts, int count)
 {
     struct counted total = {.bytes = 0};
     for (int i = 0; i < count; i++) {
+        const struct wire *wire = parts[i].wires.wire;
         total.bytes += parts[i].bytes;
         for (int k = 0; k < parts[i].wires.count; k++)
             if (k < total.wires.count)
-                total.wires.wire[k].sent += parts[i].wires.wire[k].sent;
+                total.wires.wire[k].sent += wire[k].sent;
             else
-                add_wire(&total.wires, parts[i].wires.wire[k].name, parts[i].wires.wire[k].sent);
+                add_wire(&total.wires, wire[k].name, wire[k].counter, wire[k].sent);
     }
     return total;
 }
@@ -246,6 +247,8 @@ static void print_idle(const struct counted *one, const struct counted *other)
     const struct counted *idle = first > last ? one : other;
     printf("{\"mpigraft\":\"idle\",\"seconds\":%.6f,", idle->seconds);
     print_wires(&idle->wires);
+    putchar(',');
+    print_counters(&idle->wires);
     puts("}");
     fflush(stdout);
 }

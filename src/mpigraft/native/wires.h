@@ -13,20 +13,26 @@ enum { MOST_WIRES = 64 };
 
 struct wire {
     char name[48];
+    int counter;    /* a place in COUNTERS */
     long long sent; /* bytes */
 };
+
+/* Who counted: an interface of the kernel does not see what a device sends by itself. */
+enum { NETDEV, INFINIBAND, CXI_TELEMETRY };
+static const char *const COUNTERS[] = {"netdev", "infiniband", "cxi telemetry"};
 
 struct wires {
     int count;
     struct wire wire[MOST_WIRES];
 };
 
-static void add_wire(struct wires *wires, const char *name, long long sent)
+static void add_wire(struct wires *wires, const char *name, int counter, long long sent)
 {
     if (wires->count == MOST_WIRES)
         return;
     struct wire *wire = &wires->wire[wires->count++];
     snprintf(wire->name, sizeof wire->name, "%.*s", (int)sizeof wire->name - 1, name);
+    wire->counter = counter;
     wire->sent = sent;
 }
 
@@ -38,7 +44,7 @@ static void read_interfaces(struct wires *wires)
     FILE *file = fopen("/proc/self/net/dev", "r");
     while (file && fgets(line, sizeof line, file))
         if (sscanf(line, " %63[^:]: %*d %*d %*d %*d %*d %*d %*d %*d %lld", name, &sent) == 2)
-            add_wire(wires, name, sent);
+            add_wire(wires, name, NETDEV, sent);
     if (file)
         fclose(file);
 }
@@ -58,10 +64,11 @@ static const struct {
     const char *folder, *file;
     const char *suffix; /* of the wire's name */
     int unit;           /* bytes that one count stands for */
+    int counter;
 } BYPASSING[] = {
-    {"/sys/class/infiniband", "ports/1/counters/port_xmit_data", ":1", 4},
-    {"/sys/class/infiniband", "ports/2/counters/port_xmit_data", ":2", 4},
-    {"/sys/class/cxi", "device/telemetry/hni_sts_tx_ok_octets", "", 1},
+    {"/sys/class/infiniband", "ports/1/counters/port_xmit_data", ":1", 4, INFINIBAND},
+    {"/sys/class/infiniband", "ports/2/counters/port_xmit_data", ":2", 4, INFINIBAND},
+    {"/sys/class/cxi", "device/telemetry/hni_sts_tx_ok_octets", "", 1, CXI_TELEMETRY},
 };
 
 static void read_bypassing(struct wires *wires)
@@ -76,7 +83,7 @@ static void read_bypassing(struct wires *wires)
                      BYPASSING[i].file);
             snprintf(name, sizeof name, "%s%s", device->d_name, BYPASSING[i].suffix);
             if (device->d_name[0] != '.' && read_counter(path, &count))
-                add_wire(wires, name, count * BYPASSING[i].unit);
+                add_wire(wires, name, BYPASSING[i].counter, count * BYPASSING[i].unit);
         }
         if (devices)
             closedir(devices);
@@ -111,6 +118,18 @@ static long long all_sent(const struct wires *wires)
     for (int i = 0; i < wires->count; i++)
         sent += wires->wire[i].sent;
     return sent;
+}
+
+/* `"counters":{"e0":"netdev","mlx5_0:1":"infiniband"}` */
+static void print_counters(const struct wires *wires)
+{
+    fputs("\"counters\":{", stdout);
+    for (int i = 0; i < wires->count; i++) {
+        fputs(i ? "," : "", stdout);
+        json_string(stdout, wires->wire[i].name);
+        printf(":\"%s\"", COUNTERS[wires->wire[i].counter]);
+    }
+    putchar('}');
 }
 
 static void print_wires(const struct wires *wires)

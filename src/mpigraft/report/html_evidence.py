@@ -136,7 +136,12 @@ def _evidence(record: EvidenceRecord) -> Html:
     idle = [f"{p.peer} {p.kind}" for p in found.proof if p.standing is Standing.NOT_EXERCISED]
     says = [el("p", "asked ", el("b", foreign(found.asked)), ", ran ", el("b", foreign(found.ran)))]
     if found.wire:
-        sent = ", ".join(f"{count:,} bytes through {name}" for name, count in found.wire if count)
+        by = dict(found.counters)
+        sent = "; ".join(
+            words.counted(name, n, by.get(name, ""), found.payload, due=name in found.named)
+            for name, n in found.wire
+            if n or name in found.named
+        )
         sent = sent or f"no byte through {', '.join(name for name, _ in found.wire)}"
         says.append(el("p", "during the point-to-point probe: ", foreign(sent)))
     heads = ("traffic", "standing", "lane", "the line that was seen")

@@ -46,6 +46,23 @@ def beside(evidence: Evidence, proof: Proof) -> bool:
     )
 
 
+COUNTERS = {  # of wires.py: what a person has to know of each
+    "netdev": "netdev, which does not see RDMA",
+    "infiniband": "the port's own counter",
+    "cxi telemetry": "the NIC's own counter",
+}
+
+
+def counted(interface: str, sent: int, counter: str, payload: int, *, due: bool) -> str:
+    """`16,870,000 bytes through e0, 1.01 of the payload, which it had to carry (netdev, ...)`."""
+    said = f"{sent:,} bytes through {interface}"
+    if payload:
+        said += f", {sent / payload:.2f} of the payload"
+    if due:
+        said += ", which it had to carry"
+    return said + (f" ({COUNTERS.get(counter, counter)})" if counter else "")
+
+
 def size(count: int) -> str:
     """Bytes of a message: 8 B, 1 KiB, 1.5 MiB; a dash where the benchmark has no size."""
     if count <= 0:

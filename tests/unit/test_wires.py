@@ -1,0 +1,180 @@
+"""Which counters saw a probe's bytes, and which of them had to."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft import prove
+from mpigraft.lanes import Part, Phase, Wire, phases, wire_says
+from mpigraft.model import (
+    EnvRow,
+    Evidence,
+    Kind,
+    Layout,
+    Level,
+    Peer,
+    Proof,
+    Scope,
+    Standing,
+    Transport,
+)
+from mpigraft.run import Completed
+from mpigraft.wires import COUNTERS, WHOLE, counters, held, named, unseen
+from tests.unit.probes import asked_for, configuration, records
+
+LONG = 16 << 20
+FAR = frozenset({Peer.OFF_NODE})
+WIRE = (("lo", 0), ("e0", LONG), ("e1", 0))
+
+
+def transport(*rows: tuple[str, str]) -> Transport:
+    made = asked_for(configuration("openmpi@5.0.11", "ofi-tcp"))
+    return replace(made, env=tuple(EnvRow(n, v, Scope.RANK, "transport") for n, v in rows))
+
+
+def phase(wire: dict[str, int], *, peer: Peer = Peer.OFF_NODE, noise: float = 0.0) -> Phase:
+    counts = tuple(wire.items())
+    return Phase(Kind.P2P, peer, LONG, counts, ok=True, parts=(Part("1 MiB", LONG, counts, noise),))
+
+
+def test_the_last_setting_of_a_name_says_which_interface() -> None:
+    assert named(transport(("FI_TCP_IFACE", "e0")), WIRE) == ("e0",)
+    assert named(transport(("FI_TCP_IFACE", "e0"), ("FI_TCP_IFACE", "e1")), WIRE) == ("e1",)
+    assert named(transport(("OMPI_MCA_btl_tcp_if_include", "e1,e0")), WIRE) == ("e0", "e1")
+    assert named(transport(("FI_TCP_IFACE", "lo"), ("X", "e00")), WIRE) == ()
+    assert named(None, WIRE) == ()
+    ports = (("mlx5_0:1", 5), ("cxi0", 7), ("cxi1", 7))
+    assert named(transport(("UCX_NET_DEVICES", "mlx5_0:1")), ports) == ("mlx5_0:1",)
+    assert named(transport(("FI_LNX_PROV_LINKS", "shm+cxi:cxi1")), ports) == ("cxi1",)
+
+
+@pytest.mark.parametrize(
+    ("wire", "names", "says"),
+    [
+        ({"lo": 0, "e0": LONG}, ("e0",), Wire.CARRIED),
+        ({"lo": LONG, "e0": 0}, ("e0",), Wire.QUIET),  # nothing gets to another node by lo
+        ({"lo": LONG, "e0": 0}, (), Wire.QUIET),
+        ({"lo": 0, "e0": 0, "e1": LONG}, ("e0",), Wire.QUIET),
+        ({"lo": 0, "e0": 0, "e1": LONG}, (), Wire.CARRIED),
+        ({"e0": LONG // 2, "e1": LONG // 2}, ("e0", "e1"), Wire.CARRIED),
+        ({"e0": LONG * 8 // 10}, ("e0",), Wire.UNCLEAR),  # a fifth of it took another way
+        ({"e0": LONG * 2}, ("e0",), Wire.CARRIED),
+        ({"lo": LONG}, (), Wire.UNREAD),  # of no interface that leads elsewhere
+    ],
+)
+def test_between_nodes_the_payload_crosses_the_interface_that_is_named(
+    wire: dict[str, int], names: tuple[str, ...], says: Wire
+) -> None:
+    assert wire_says(held(phase(wire), names), FAR) is says
+
+
+def test_among_other_programs_bytes_half_of_the_payload_has_to_do() -> None:
+    most = phase({"e0": LONG * 8 // 10}, noise=LONG / 100)
+    assert wire_says(held(most, ("e0",)), FAR) is Wire.CARRIED
+
+
+def test_on_a_node_the_loopback_carries_what_an_interface_is_named_for() -> None:
+    near = phase({"lo": LONG, "e0": 0}, peer=Peer.ON_NODE)
+    assert held(near, ("e0",)) == near
+
+
+@given(st.dictionaries(st.sampled_from(["lo", "e0", "e1", "ib0"]), st.integers(0, 1 << 40)))
+def test_no_byte_is_lost_or_counted_twice(wire: dict[str, int]) -> None:
+    made = held(phase(wire), named(transport(("FI_TCP_IFACE", "e0")), tuple(wire.items())))
+    assert sorted((*made.wire, *made.aside)) == sorted(wire.items())
+    assert made.parts[0].wire == made.wire
+
+
+# ------------------------------------------------------------------ who counted
+
+
+def idle(**told: object) -> str:
+    return json.dumps(
+        {"mpigraft": "idle", "seconds": 0.1, "wire": {}, **told}, separators=(",", ":")
+    )
+
+
+def test_the_probe_says_who_counted() -> None:
+    told = {"e0": "netdev", "mlx5_0:1": "infiniband", "cxi0": "cxi telemetry"}
+    assert counters(f"x{idle(counters=told)}\n") == tuple(told.items())
+    assert {by for _, by in counters(idle(counters=told))} == set(COUNTERS)
+    assert counters(idle(counters={"e0": "hearsay", "e1": 7, "e2": ["netdev"]})) == ()
+    for nothing in ("", idle(), idle(counters=7), idle(counters=None)):
+        assert counters(nothing) == ()
+
+
+def proven(lane: str, peer: Peer = Peer.OFF_NODE) -> Proof:
+    return Proof(peer, Kind.P2P, Standing.PROVEN, lane, "a line")
+
+
+WHO = (("hsn0", "netdev"), ("cxi0", "cxi telemetry"), ("mlx5_0:1", "infiniband"))
+
+
+@pytest.mark.parametrize(
+    ("lane", "wire", "told"),
+    [
+        ("cxi (cxi0)", {"hsn0": 0, "cxi0": LONG}, False),
+        ("cxi (cxi0)", {"hsn0": 0, "cxi0": 9}, True),
+        ("lnx (shm+cxi0)", {"hsn0": LONG, "cxi0": 0}, True),  # a netdev is no witness of RDMA
+        ("ucx (rc_mlx5/mlx5_0:1)", {"mlx5_0:1": LONG}, False),
+        ("ucx (rc_mlx5/mlx5_0:1)", {"mlx5_0:1": int(LONG * WHOLE) - 1}, True),
+        ("cxi (cxi1)", {"cxi0": 0}, False),  # of that one nothing was read
+        ("tcp (hsn0)", {"hsn0": 0}, False),  # the wire of a network is another finding's
+    ],
+)
+def test_a_device_that_counts_for_itself_is_asked(
+    lane: str, wire: dict[str, int], told: bool
+) -> None:
+    found = unseen([proven(lane)], [phase(wire)], WHO)
+    assert [f.code for f in found] == ["wire-unseen"] * told
+    assert all(f.level is Level.WARNING for f in found)
+    assert unseen([proven(lane, Peer.ON_NODE)], [phase(wire, peer=Peer.ON_NODE)], WHO) == []
+
+
+# ------------------------------------------------------------------ in a proof
+
+KINDS = (Kind.P2P, Kind.ONE_SIDED, Kind.COLLECTIVE)
+
+
+def probed(wire: dict[str, int]) -> tuple[str, ...]:
+    parts = [{"what": "1 MiB", "bytes": LONG, "seconds": 0.1, "wire": wire}]
+    told = {"peer": "off-node", "bytes": LONG, "wire": wire, "parts": parts, "ok": True}
+    rows = [{"mpigraft": "phase", "kind": kind, **told} for kind in KINDS]
+    who = dict.fromkeys(wire, "netdev")
+    return (*(json.dumps(r, separators=(",", ":")) for r in rows), idle(counters=who))
+
+
+def judged(wire: dict[str, int]) -> Evidence:
+    """Of Intel MPI over TCP, which says its provider in one line."""
+    asked = configuration("intel@2021.18.1", "shm-ofi-tcp")
+    assert asked.transport is not None
+    said = (
+        "[0] MPI startup(): libfabric provider: tcp",
+        "[0] MPI startup(): I_MPI_FABRICS=shm:ofi",
+    )
+    lines = "\n".join((*said, *probed(wire)))
+    text = f"{lines}\n".encode()
+    ended = Completed(("mpiexec",), 0, text, b"", 1.0)
+    return prove.judge(asked, Layout(2, 1), ended, records(2, hosts=2))
+
+
+def test_evidence_has_the_counters_the_names_and_the_payload() -> None:
+    found = judged({"lo": 0, "eth0": LONG + 9})
+    assert found.ok, found.findings
+    assert found.counters == (("lo", "netdev"), ("eth0", "netdev"))
+    assert (found.named, found.payload) == (("eth0",), LONG)
+    assert dict(found.wire) == {"lo": 0, "eth0": LONG + 9}
+
+
+def test_another_interface_than_the_one_that_is_named_is_another_transport() -> None:
+    found = judged({"lo": 0, "eth0": 0, "admin0": LONG + 9})
+    assert not found.ok
+    assert found.ran == "tcp over admin0"
+    seen = next(f.seen for f in found.findings if f.code == prove.WIRE_CODE)
+    assert "the payload was to cross eth0, and crossed admin0" in seen
+    assert len(phases("\n".join(probed({})))) == 3
