@@ -78,9 +78,9 @@ def bench(
         def look(configuration: Configuration, layout: Layout) -> Evidence:
             return evidence_of(configuration, layout, programs[configuration.key], start, nodes)
 
-        ready = set(_prove(asked, allocation, refused, look, writer, watch))
-        failed: Counter[Pair] = Counter()
         trouble: list[MpigraftError] = []
+        ready = set(_prove(asked, allocation, refused, look, writer, watch, trouble))
+        failed: Counter[Pair] = Counter()
         stamps = {c.key: configure.stamp(c) for c in asked.configurations}
         for step in steps:
             pair = (step.configuration.key, step.layout.key)
@@ -156,9 +156,12 @@ def _prove(
     look: Callable[[Configuration, Layout], Evidence],
     writer: Writer,
     watch: Watch,
+    trouble: list[MpigraftError],
 ) -> Iterator[Pair]:
     """Probe every configuration on every layout, or take the evidence of an earlier probe of
-    the same contents on this boot of this host; yield the pairs that run as asked."""
+    the same contents on this boot of this host; yield the pairs that run as asked. A refusal of
+    one that was named is `trouble` at the end: a job's nodes are not given back for it. Without
+    its baseline a campaign says nothing, so that ends it at once."""
     for configuration in asked.configurations:
         for layout in asked.layouts:
             if not configure.reaches(configuration, layout):
@@ -173,7 +176,9 @@ def _prove(
             if evidence.ok:
                 yield configuration.key, layout.key
             elif configuration.named:
-                raise refusal(configuration, evidence)
+                trouble.append(refusal(configuration, evidence))
+                if configuration.key == asked.baseline.key:
+                    raise trouble[-1]
 
 
 def _trouble(configuration: Configuration, outcome: measure.Outcome) -> MpigraftError:

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from mpigraft.errors import (
     TransportMismatch,
     UsageError,
 )
-from mpigraft.model import LaunchState, Machine, MpiInstall
+from mpigraft.model import Configuration, Evidence, LaunchState, Machine, MpiInstall
 from mpigraft.natives import BENCHMARKS, Natives
 from mpigraft.natives import natives as real_natives
 from mpigraft.run import run
@@ -134,6 +135,28 @@ def test_an_unnamed_configuration_that_fails_is_a_row(
     for configuration in planned.configurations:
         failed = by_state[configuration.key, LaunchState.FAILED]
         assert failed == (shares.GIVE_UP_AFTER if "openmpi" in configuration.id else 0)
+
+
+@pytest.mark.parametrize("whose", ["baseline", "another"])
+def test_a_named_one_that_is_refused_ends_with_an_error_and_not_the_others(
+    whose: str, machine: Machine, store_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("ofi-tcp", "shm-ofi-tcp")
+    planned = short(machine, mpi=("mpich@5",), transport=names, rounds=1)
+    other = next(c for c in planned.configurations if c.key != planned.baseline.key)
+    bad = planned.baseline if whose == "baseline" else other
+    plain = starter.evidence_of
+
+    def looked(configuration: Configuration, *rest: Any) -> Evidence:
+        seen = plain(configuration, *rest)
+        return replace(seen, ok=seen.ok and configuration.key != bad.key)
+
+    monkeypatch.setattr(pipeline, "evidence_of", looked)
+    store = Store(store_folder)
+    with pytest.raises(TransportMismatch, match=bad.id):
+        pipeline.bench(planned, machine, store, Silent())
+    ran = Counter(launch.configuration for launch in store.launches(store.campaign().id))
+    assert ran == ({} if whose == "baseline" else {planned.baseline.key: 2})
 
 
 def test_libraries_replaced_in_the_middle_end_the_campaign(
