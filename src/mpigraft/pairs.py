@@ -1,18 +1,23 @@
 """Node by node: which nodes and which links of an allocation are slow.
 
 A node is slow when the median over its links, those from it or those to it, stands out of those
-of all nodes, a link when it
-stands out of the links between the other nodes: by more than MADS times the median absolute
-deviation (times 1.4826, which makes it a standard deviation of normal values) and by more than a
-fraction LEAST. Medians, because one bad node spoils a mean for all; the MAD as Iglewicz and
-Hoaglin have it (How to Detect and Handle Outliers, 1993), with 5 in place of their 3.5, since
-512 nodes have 130 816 links; LEAST, because where all are alike the MAD is next to nothing.
+of all nodes, a link when it stands out of the links between the other nodes: by more than MADS
+times the median absolute deviation (times 1.4826, which makes it a standard deviation of normal
+values) and by more than a fraction LEAST. Medians, because one bad node spoils a mean for all; the
+MAD as Iglewicz and Hoaglin have it (How to Detect and Handle Outliers, 1993), with 5 in place of
+their 3.5, since 512 nodes have 130 816 links; LEAST, because where all are alike the MAD is next
+to nothing.
+
+It has to be slow again and again as well: any link is slow at times, and of many some are so
+twice. In how many of its launches it stood out is held against how often the others did, by the
+binomial distribution; the chance times the number of all has to be below CHANCE. So one launch
+names nobody, and three of four nodes do.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -26,10 +31,12 @@ BENCHMARK = "native:pairs"
 MADS = 5.0
 NORMAL = 1.4826  # a normal distribution's deviation over its MAD
 LEAST = 0.2  # slower than the median, a fraction
+CHANCE = 0.01  # of a false name in a matrix where all are alike
 SHOWN = 8  # nodes and links that findings name
 
 T = TypeVar("T")
 Pair = tuple[str, str]  # from, to; of a latency each both ways
+Launch = tuple[str, int, int]  # allocation, round, replica
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,7 @@ class Matrix:
     nodes: tuple[str, ...]  # in the order of their names
     links: tuple[tuple[Pair, float], ...]
     middle: float  # the median over all links
+    launches: int
     slow_nodes: tuple[tuple[str, float], ...] = ()  # times as slow as the median node, worst first
     slow_links: tuple[tuple[Pair, float], ...] = ()  # those of slow nodes left out
 
@@ -60,14 +68,15 @@ def is_link(row: ValueRow) -> bool:
 
 def matrices(links: Iterable[ValueRow], labels: Mapping[str, str]) -> tuple[Matrix, ...]:
     """The matrices of a campaign's links; `labels` has ids by configuration key."""
-    found: dict[tuple[str, str, str, int], dict[Pair, list[float]]] = {}
+    found: dict[tuple[str, str, str, int], dict[Launch, dict[Pair, float]]] = {}
     for row in links:
         ends = dict(Benchmark.parse(row.benchmark).options)
         pair = (ends.get("from", ""), ends.get("to", ""))
         if row.metric not in METRICS or "" in pair or not 0 < row.value < math.inf:
             continue
         what = (row.configuration, row.layout, row.metric, row.size)
-        found.setdefault(what, defaultdict(list))[pair].append(row.value)
+        launch = (row.allocation, row.round, row.replica)
+        found.setdefault(what, defaultdict(dict))[launch].setdefault(pair, row.value)
     return tuple(
         _matrix(labels.get(key, key), layout, metric, size, values)
         for (key, layout, metric, size), values in sorted(found.items(), key=lambda item: item[0])
@@ -95,46 +104,87 @@ def findings(matrix: Matrix) -> tuple[Finding, ...]:
 
 
 def _matrix(
-    label: str, layout: str, metric: str, size: int, values: Mapping[Pair, list[float]]
+    label: str, layout: str, metric: str, size: int, launches: Mapping[Launch, dict[Pair, float]]
 ) -> Matrix:
-    links = {pair: median(own) for pair, own in values.items()}
+    every: dict[Pair, list[float]] = defaultdict(list)
+    for launch in launches.values():
+        for pair, value in launch.items():
+            every[pair].append(value)
+    once = {pair: median(own) for pair, own in every.items()}
+    links = once
     if METRICS[metric].better is Better.LOWER:  # a round trip belongs to both
-        links = {**{(b, a): value for (a, b), value in links.items()}, **links}
+        links = {**{(b, a): value for (a, b), value in once.items()}, **once}
     nodes = tuple(sorted({node for pair in links for node in pair}, key=_natural))
-    worse = {pair: math.log(_times(metric, value, 1.0)) for pair, value in links.items()}
-    by_node = {node: _node(node, worse) for node in nodes}
-    slow = _outliers(by_node) if len(nodes) > 2 else {}
-    others = {pair: x for pair, x in worse.items() if not slow.keys() & set(pair)}
-    links_out = _outliers(others) if len(nodes) > 2 else {}
+    slow: dict[str, float] = {}
+    links_out: dict[Pair, float] = {}
+    if len(nodes) > 2:
+        logs = [_logs(metric, launch) for launch in (once, *launches.values())]
+        whole, *each = [_nodes(values, both=links is not once) for values in logs]
+        slow = _outliers(whole, each)
+        rest, *each_rest = [_without(values, slow) for values in logs]
+        links_out = _outliers(rest, each_rest)
     return Matrix(
         label, layout, metric, METRICS[metric].unit, size, nodes,
-        tuple(sorted(links.items())), median(links.values()),
+        tuple(sorted(links.items())), median(links.values()), len(launches),
         tuple(sorted(slow.items(), key=lambda item: -item[1])),
-        tuple(_once(metric, sorted(links_out.items(), key=lambda item: (-item[1], item[0])))),
+        tuple(sorted(links_out.items(), key=lambda item: (-item[1], item[0]))),
     )  # fmt: skip
 
 
-def _node(node: str, worse: Mapping[Pair, float]) -> float:
-    """The median of what it sends, or of what it receives: one of both may be slow alone."""
-    ways = [[x for pair, x in worse.items() if pair[way] == node] for way in (0, 1)]
-    return max(median(way) for way in ways if way)
+def _logs(metric: str, links: Mapping[Pair, float]) -> dict[Pair, float]:
+    """How slow each link is, as a logarithm."""
+    return {pair: math.log(_times(metric, value, 1.0)) for pair, value in links.items()}
 
 
-def _outliers(logs: Mapping[T, float]) -> dict[T, float]:
-    """What stands out above, and how many times the median it is."""
+def _nodes(links: Mapping[Pair, float], *, both: bool) -> dict[str, float]:
+    """Of each node the median of what it sends, or of what it receives: one of both may be slow
+    alone. `both`: a link stands for the way back too."""
+    sends, receives = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
+    for (a, b), x in links.items():
+        sends[a].append(x)
+        receives[b].append(x)
+        if both:
+            sends[b].append(x)
+    ways = (sends,) if both else (sends, receives)
+    return {
+        node: max(median(way[node]) for way in ways if node in way)
+        for node in dict.fromkeys(node for way in ways for node in way)
+    }
+
+
+def _without(links: Mapping[Pair, float], nodes: Mapping[str, float]) -> dict[Pair, float]:
+    return {(a, b): x for (a, b), x in links.items() if a not in nodes and b not in nodes}
+
+
+def _outliers(logs: Mapping[T, float], launches: Sequence[Mapping[T, float]]) -> dict[T, float]:
+    """What stands out above, in `logs`, the medians over `launches`, and time after time; and how
+    many times the median it is."""
     if len(logs) < 3:
         return {}
     middle = median(logs.values())
     mad = median(abs(x - middle) for x in logs.values())
     limit = max(MADS * NORMAL * mad, math.log(1 + LEAST))
-    return {who: math.exp(x - middle) for who, x in logs.items() if x - middle > limit}
+    far = {who: x - middle for who, x in logs.items() if x - middle > limit}
+    seen: Counter[T] = Counter()
+    beyond: Counter[T] = Counter()
+    for launch in launches if far else ():
+        centre = median(launch.values())
+        seen.update(launch.keys())
+        beyond.update(who for who, x in launch.items() if x - centre > limit)
+    often, all_seen = beyond.total(), seen.total()
+    return {
+        who: math.exp(x)
+        for who, x in far.items()
+        if len(logs)
+        * _tail(seen[who], beyond[who], (often - beyond[who] + 1) / (all_seen - seen[who] + 1))
+        < CHANCE
+    }
 
 
-def _once(metric: str, links: list[tuple[Pair, float]]) -> list[tuple[Pair, float]]:
-    """A latency is named one way only."""
-    if METRICS[metric].better is Better.HIGHER:
-        return links
-    return [(pair, times) for pair, times in links if _natural(pair[0]) < _natural(pair[1])]
+def _tail(times: int, least: int, chance: float) -> float:
+    """The binomial distribution's chance of `least` or more in `times`."""
+    p = min(chance, 1.0)
+    return sum(math.comb(times, k) * p**k * (1 - p) ** (times - k) for k in range(least, times + 1))
 
 
 def _times(metric: str, value: float, middle: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -56,6 +57,27 @@ def rows(
     return tuple(found)
 
 
+def restless(count: int, launches: int, metric: str, seed: int) -> tuple[ValueRow, ...]:
+    """As a shared machine has it: one value in ten is up to several times as slow, and in each
+    launch one node may be, another every time."""
+    rng = random.Random(seed)
+    nodes = [f"n{k + 1}" for k in range(count)]
+    found = []
+    for number in range(launches):
+        busy = rng.choice(nodes) if rng.random() < 0.3 else ""
+        for a, b in permutations(nodes, 2):
+            if metric == "latency" and a > b:
+                continue
+            slow = rng.gauss(0, 0.1) + (abs(rng.gauss(0, 1)) if rng.random() < 0.1 else 0)
+            slow += math.log(2) if busy in (a, b) else 0
+            value = math.exp(slow if metric == "latency" else -slow)
+            found.append(ValueRow(
+                "key", f"{count}x1", "job", number, 0, f"native:pairs,from={a},to={b}", metric, 8,
+                value, "host",
+            ))  # fmt: skip
+    return tuple(found)
+
+
 def only(values: tuple[ValueRow, ...]) -> Matrix:
     (one,) = matrices(values, {"key": "mpich@5/ofi"})
     return one
@@ -70,6 +92,44 @@ def test_alike_nodes_are_all_fine(count: int, metric: str) -> None:
         assert not one.slow_links
         assert not findings(one)
         assert len(one.nodes) == count
+
+
+@pytest.mark.parametrize("metric", ["latency", "bandwidth"])
+@pytest.mark.parametrize("launches", [1, 2, 3, 6, 10])
+def test_what_is_slow_at_times_is_not_named(launches: int, metric: str) -> None:
+    """By medians alone every second of these matrices of three launches had a false name."""
+    found = [
+        only(restless(count, launches, metric, seed)) for count in (3, 4, 8) for seed in range(30)
+    ]
+    assert sum(bool(one.slow_nodes or one.slow_links) for one in found) <= 1
+    assert all(one.launches == launches for one in found)
+
+
+@pytest.mark.parametrize("metric", ["latency", "bandwidth"])
+def test_a_slow_node_of_a_restless_machine_is_named(metric: str) -> None:
+    found = []
+    for seed in range(20):
+        rows_of = restless(5, 10, metric, seed)
+        slow = 3.0 if metric == "latency" else 1 / 3
+        one = only(tuple(
+            r._replace(value=r.value * slow) if "=n3" in r.benchmark else r for r in rows_of
+        ))  # fmt: skip
+        found.append([node for node, _ in one.slow_nodes] == ["n3"])
+    assert sum(found) >= 18
+
+
+def test_a_slow_link_of_latency_is_named_once() -> None:
+    """Its way back is the same value: it neither speaks for it nor is named again."""
+    one = only(rows(4, lambda a, b: 3.0 if (a, b) == ("n1", "n3") else 1.0, "latency"))
+    assert [pair for pair, _ in one.slow_links] == [("n1", "n3")]
+
+
+def test_one_launch_names_nobody_and_says_so() -> None:
+    once = tuple(r for r in rows(5, lambda a, _: 9.0 if a == "n3" else 1.0) if not r.round)
+    one = only(once)
+    assert not one.slow_nodes
+    assert list(matrix.told(one))[-1] == matrix.ONCE
+    assert list(matrix.told(only(rows(5))))[-1] == matrix.NOBODY
 
 
 @pytest.mark.parametrize("metric", ["latency", "bandwidth"])

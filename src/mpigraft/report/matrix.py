@@ -15,6 +15,8 @@ STEPS = (1.05, 1.2, 1.5, 2.0)
 FIGURES = 8  # nodes up to which the terminal has numbers rather than shades
 MOST = 64  # nodes that a line of shades has room for
 NAME = 12
+NOBODY = "no node and no link stands out time after time"
+ONCE = "measured once, which names nobody: what is slow has to be slow again"
 IN_CELLS = 24  # nodes up to which the page writes numbers into the cells
 
 
@@ -37,19 +39,20 @@ def told(matrix: Matrix) -> Iterator[str]:
     for (a, b), times in matrix.slow_links:
         yield f"slow link: {a} to {b}, {words.ratio(times)} times slower than the median link"
     if not matrix.slow_nodes and not matrix.slow_links and len(matrix.nodes) > 2:
-        yield "no node and no link stands out"
+        yield NOBODY if matrix.launches > 1 else ONCE
 
 
 def picture(matrix: Matrix, shades: str = SHADES) -> list[str]:
     """At most 80 columns: numbers for a few nodes, shades for more, from row to column."""
     nodes, links = matrix.nodes[:MOST], dict(matrix.links)
+    worse = matrix.worse
     names = [words.visible(node)[-NAME:] for node in nodes]
     if len(nodes) <= FIGURES:
         heads = "".join(f"{name[-7:]:>8}" for name in names)
         rows = ["".join(f"{_figure(links.get((a, b))):>8}" for b in nodes) for a in nodes]
     else:
         heads = "".join(str(k % 10) for k in range(len(nodes)))
-        rows = ["".join(_shade(matrix, (a, b), shades) for b in nodes) for a in nodes]
+        rows = ["".join(_shade(worse, (a, b), shades) for b in nodes) for a in nodes]
     lines = [f"{'':{NAME}} {heads}"]
     lines += [f"{name:<{NAME}} {row}".rstrip() for name, row in zip(names, rows, strict=True)]
     if len(nodes) > FIGURES:
@@ -64,8 +67,8 @@ def _figure(value: float | None) -> str:
     return "-" if value is None else words.number(value)
 
 
-def _shade(matrix: Matrix, pair: Pair, shades: str) -> str:
-    if pair not in (worse := matrix.worse):
+def _shade(worse: dict[Pair, float], pair: Pair, shades: str) -> str:
+    if pair not in worse:
         return "\\" if pair[0] == pair[1] else "?"
     return shades[sum(worse[pair] > step for step in STEPS)]
 
