@@ -54,7 +54,7 @@ from mpigraft.natives import Natives
 from mpigraft.records import UNREAD, read_witness
 from mpigraft.run import Completed, clean
 from mpigraft.steering import files_that_steer, network_namespace
-from mpigraft.wires import counters, held, named, unseen
+from mpigraft.wires import counters, held, in_lane, named, unseen
 from mpigraft.witness import check_witness
 
 __all__ = [
@@ -68,8 +68,10 @@ __all__ = [
 
 MISLABELLED = "values would carry the name of a transport that did not run"
 WIRE_CODE = "wire-contradiction"  # the kernel counted what the library does not say
+ALONE = "one rank alone"  # in the place of a lane
 CHANCE = frozenset({WIRE_CODE, "no-evidence", "probe-incomplete"})
 BOOT = Path("/proc/sys/kernel/random/boot_id")
+FAR = (Kind.P2P, Peer.OFF_NODE)
 TIMED_OUT = 124  # the guard's exit code when the time limit passed
 TAIL_LINES = 6  # of a failed probe's output, in the finding
 RULE = re.compile(r"-{20,}")
@@ -125,8 +127,10 @@ def judge(
 
     `ok` needs all of it: the launch ended well, the witness saw the world and the libmpi that were
     asked for, and every kind of traffic that moved bytes is proven. A kind that MPI refused (no
-    windows over some providers) is a warning: nothing of it can be measured either.
+    windows over some providers) is a warning: nothing of it can be measured either. So it is for
+    a layout of one rank: only what starting costs can be measured of it, by any transport.
     """
+    alone = layout.ranks == 1
     transport = configuration.transport
     asked = transport.name if transport else ""
     good = [rank for rank in ranks if rank.rank != UNREAD]
@@ -140,23 +144,25 @@ def judge(
         *check_witness(configuration, layout, ranks, placement, hosts),
         *_unreachable(transport, heard),
         *_overridden(configuration),
-        *_of_lanes(asked, heard, known, ended=completed.ok),
+        *_of_lanes(asked, heard, known, ended=completed.ok, alone=alone),
         *_of_phases(told, good, ended=completed.ok),
         *unseen((h.proof for h in heard), told, who),
     ]
     p2p = [phase for phase in told if phase.kind is Kind.P2P][-1:]  # of the farthest peers
     wire = p2p[0].wire if p2p else ()
+    far = [h.proof.lane for h in heard if (h.proof.kind, h.proof.peer) == FAR]
     return Evidence(
         asked=asked,
-        ran=_label(heard, ended=completed.ok),
+        ran=_label(heard, ended=completed.ok, alone=alone),
         proof=tuple(_redacted(h.proof) for h in heard),
         findings=tuple(findings),
         ranks=tuple(good),
         wire=wire,
         counters=tuple(one for one in who if one[0] in dict(wire)),
-        named=named(transport, wire) if p2p and p2p[0].peer is Peer.OFF_NODE else (),
+        named=(named(transport, wire) or in_lane("".join(far), wire)) if any(far) else (),
         payload=p2p[0].bytes if p2p else 0,
-        ok=not any(finding.level is Level.ERROR for finding in findings) and _all_proven(heard),
+        ok=not any(finding.level is Level.ERROR for finding in findings)
+        and (alone or _all_proven(heard)),
     )
 
 
@@ -194,16 +200,23 @@ def _hear_all(
             found.append(Heard(proof=Proof(peer, kind, Standing.NOT_EXERCISED, "", "")))
             continue
         phase = phase_of(told, kind, peer)
-        phase = phase and held(phase, named(transport, phase.wire))
-        wire = wire_says(phase, there)
-        found.append(hear(kind, peer, signs, output, phase, ranks=len(ranks), wire=wire))
+
+        def heard(due: Phase | None) -> Heard:
+            wire = wire_says(due, there)
+            return hear(kind, peer, signs, output, due, ranks=len(ranks), wire=wire)  # noqa: B023
+
+        names = named(transport, phase.wire) if phase else ()
+        one = heard(phase and held(phase, names))
+        if phase and not names and (spoken := in_lane(one.proof.lane, phase.wire)):
+            one = heard(held(phase, spoken))
+        found.append(one)
     return tuple(found)
 
 
-def _label(heard: Sequence[Heard], *, ended: bool) -> str:
+def _label(heard: Sequence[Heard], *, ended: bool, alone: bool) -> str:
     """What ran; empty for a launch that failed on its way without another lane having shown."""
     if ended:
-        return ran(heard) or "not known"
+        return ran(heard) or (ALONE if alone else "not known")
     against = any(h.proof.standing is Standing.CONTRADICTED for h in heard)
     return ran(heard) if against else ""
 
@@ -280,9 +293,11 @@ def _of_lanes(
     known: Sequence[KnownIssue],
     *,
     ended: bool,
+    alone: bool = False,
 ) -> list[Finding]:
     """Findings about what ran instead, what is not proven, and what took a lane of its own.
-    `ended`: the probe ended well; of one that did not, its end is said and not what it lacks."""
+    `ended`: the probe ended well; of one that did not, its end is said and not what it lacks.
+    `alone`: one rank was asked for."""
     found = _mismatches(asked, heard, known)
     for one in heard:
         proof = one.proof
@@ -305,7 +320,8 @@ def _of_lanes(
             found.append(Finding(Level.WARNING, "wire-unclear", seen, "", mend))
     if ended and not any(h.proof.standing is not Standing.NOT_EXERCISED for h in heard):
         seen = "no rank had another to send to, so nothing of the transport was exercised"
-        found.append(Finding(Level.ERROR, "not-exercised", seen, "", "use two ranks or more"))
+        level = Level.WARNING if alone else Level.ERROR
+        found.append(Finding(level, "not-exercised", seen, "", "use two ranks or more"))
     return found
 
 

@@ -39,6 +39,12 @@ def named(transport: Transport | None, wire: Iterable[tuple[str, int]]) -> tuple
     return tuple(name for name, _ in wire if name in said and name != LOOPBACK)
 
 
+def in_lane(lane: str, wire: Iterable[tuple[str, int]]) -> tuple[str, ...]:
+    """Those that the library names: e0 in `ucx (tcp/e0)`."""
+    said = _words(lane)
+    return tuple(name for name, _ in wire if name in said and name != LOOPBACK)
+
+
 def _words(value: str) -> set[str]:
     """`shm+cxi:cxi0` -> cxi:cxi0, cxi, cxi0: ports of InfiniBand have a colon in their names."""
     whole = set(WORD.findall(value))

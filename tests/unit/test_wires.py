@@ -24,7 +24,7 @@ from mpigraft.model import (
     Transport,
 )
 from mpigraft.run import Completed
-from mpigraft.wires import COUNTERS, WHOLE, counters, held, named, unseen
+from mpigraft.wires import COUNTERS, WHOLE, counters, held, in_lane, named, unseen
 from tests.unit.probes import asked_for, configuration, records
 
 LONG = 16 << 20
@@ -51,6 +51,12 @@ def test_the_last_setting_of_a_name_says_which_interface() -> None:
     ports = (("mlx5_0:1", 5), ("cxi0", 7), ("cxi1", 7))
     assert named(transport(("UCX_NET_DEVICES", "mlx5_0:1")), ports) == ("mlx5_0:1",)
     assert named(transport(("FI_LNX_PROV_LINKS", "shm+cxi:cxi1")), ports) == ("cxi1",)
+
+
+def test_a_library_that_names_an_interface_is_held_to_it() -> None:
+    assert in_lane("ucx (tcp/e0)", WIRE) == ("e0",)
+    assert in_lane("ucx (rc_mlx5/mlx5_0:1)", (("mlx5_0:1", 5),)) == ("mlx5_0:1",)
+    assert in_lane("tcp", WIRE) == in_lane("sm (lo)", WIRE) == ()
 
 
 @pytest.mark.parametrize(

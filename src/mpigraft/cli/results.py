@@ -240,7 +240,7 @@ def text(head: dict[str, Any], told: list[dict[str, Any]]) -> list[str]:
             *_wrap("from", _origin(c["provenance"])),
             *_guest(c["provenance"]),
             *(proof or _wrap("proof", NO_EVIDENCE)),
-            *(line for w in c["wire"] for line in _wire(w)),
+            *(line for w in c["wire"] if w["bytes"] or w["named"] for line in _wire(w)),
         ]
         for f in c["findings"]:
             again = f" ({f['times']} times)" if f["times"] > 1 else ""
