@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import mpigraft
-from mpigraft.model import ValueRow
+from mpigraft.model import RankRecord, ValueRow
 from mpigraft.report import ReportData, growth, html, markdown, terminal
 from mpigraft.report import json as as_json
 from tests.unit.report_samples import BASELINE, small_data
@@ -87,6 +87,63 @@ def test_what_ranks_said_of_their_cores_counts() -> None:
     assert one.left_out == (("8x1", growth.SHARED),)
     assert one.points[-1].ranks == 4
     assert not rest
+
+
+def rank(host: str, boot: str, *cores: int) -> RankRecord:
+    return RankRecord(0, 1, host, 1, "", cores, (), boot=boot)
+
+
+def test_nodes_of_one_kernel_share_its_cores() -> None:
+    """Containers and namespaces: two names, one boot, one CPU 0."""
+    assert growth.overlapping([rank("n1", "b", 0), rank("n3", "b", 0)])
+    assert not growth.overlapping([rank("n1", "b", 0), rank("n2", "b", 1)])
+    assert not growth.overlapping([rank("n1", "b", 0), rank("n3", "c", 0)])
+    assert not growth.overlapping([rank("n1", "", 0), rank("n3", "", 0)])
+    assert growth.overlapping([rank("n1", "", 0), rank("n1", "", 0)])
+
+
+def test_two_hardware_threads_are_one_core() -> None:
+    siblings = {0: 0, 64: 0, 1: 1, 65: 1}
+    two = [rank("n1", "b", 0), rank("n1", "b", 64)]
+    assert not growth.overlapping(two)
+    assert growth.overlapping(two, core_of=siblings)
+    apart = [rank("n1", "b", 0, 64), rank("n1", "b", 1, 65)]
+    assert not growth.overlapping(apart, core_of=siblings)
+    assert growth.overlapping(apart, threads=2, core_of=siblings)
+    assert not growth.overlapping([rank("n1", "b", 7), rank("n1", "b", 8)], core_of=siblings)
+
+
+def test_hardware_threads_are_read_off_the_machine() -> None:
+    data = grown()
+    (one,) = data.allocations
+    machine = json.dumps({"cpu": {"cores": 64, "core_cpus": [[0, 64], [1, 65]]}})
+    (first, *_) = (e for e in data.evidence if e.configuration == f"key:{BASELINE}")
+    shared = tuple(
+        replace(r, host="n1", boot="b", cores=(cpu,))
+        for r, cpu in zip(first.evidence.ranks, (0, 64), strict=False)
+    )
+    told = replace(first, layout="8x1", evidence=replace(first.evidence, ranks=shared))
+    seen = replace(data, allocations=(replace(one, machine=machine),))
+    crowded = growth.crowded(replace(seen, evidence=(*data.evidence, told)))
+    assert crowded[f"key:{BASELINE}", "8x1"] == growth.SHARED
+
+
+def test_one_allocation_of_several_that_was_crowded_is_enough() -> None:
+    """The first of two jobs had its ranks on one core; the second says nothing against it."""
+    data = grown()
+    (first, *_) = (e for e in data.evidence if e.configuration == f"key:{BASELINE}")
+    bad, good = (
+        tuple(replace(r, host="n1", cores=cores) for r, cores in zip(first.evidence.ranks, own,
+              strict=False))
+        for own in (((0,), (0,)), ((0,), (1,)))
+    )  # fmt: skip
+    for order in ((bad, good), (good, bad)):
+        told = tuple(
+            replace(first, layout="8x1", evidence=replace(first.evidence, ranks=ranks))
+            for ranks in order
+        )
+        found = growth.crowded(replace(data, evidence=(*data.evidence, *told)))
+        assert found[f"key:{BASELINE}", "8x1"] == growth.SHARED
 
 
 def test_two_layouts_of_a_collective_say_nothing_to_a_person() -> None:

@@ -11,7 +11,7 @@ from mpigraft import env
 from mpigraft.campaign import Campaign, Step
 from mpigraft.cli.common import console
 from mpigraft.measure import Outcome
-from mpigraft.model import Configuration, Evidence, Layout, Level
+from mpigraft.model import Configuration, Evidence, Layout, Level, Standing
 
 
 class Progress:
@@ -56,7 +56,8 @@ class Progress:
         self._say(f"baseline: {campaign.baseline.id}")
 
     def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None:
-        mark = "proven" if evidence.ok else "FAILED"
+        proven = any(one.standing is Standing.PROVEN for one in evidence.proof)
+        mark = "FAILED" if not evidence.ok else "proven" if proven else "nothing to prove"
         self._say(f"  {mark}: {configuration.id} {layout.key}: {evidence.ran or 'nothing ran'}")
         for finding in evidence.findings:
             if finding.level is Level.ERROR:

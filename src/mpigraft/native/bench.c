@@ -273,9 +273,10 @@ static void print_begin(const struct world *world, const struct options *options
     fflush(stdout);
 }
 
-static bool needs_two(const struct options *options, const struct selection *selections, int count)
+/* A probe of one rank tells of the world alone. */
+static bool needs_two(const struct selection *selections, int count)
 {
-    bool needs = options->probe;
+    bool needs = false;
     for (int i = 0; i < count; i++)
         needs |= selections[i].benchmark->ranks < EVERYONE;
     return needs;
@@ -327,7 +328,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOFBF, 1 << 20); /* a line leaves in one piece */
     struct world world = start_world(&argc, &argv, options.launched);
     warn_of_unaware_mpi(options.buffers);
-    bool enough = world.size > 1 || !needs_two(&options, selections, count);
+    bool enough = world.size > 1 || options.probe || !needs_two(selections, count);
     if (enough)
         measure_or_probe(&world, &options, selections, count);
     else

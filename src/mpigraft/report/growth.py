@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mpigraft.jsonout import plain
 from mpigraft.layouts import GRAMMAR
-from mpigraft.model import RankRecord
+from mpigraft.model import EvidenceRecord, RankRecord
 from mpigraft.natives import STARTUP
 from mpigraft.report import ReportData, words
 from mpigraft.report.markup import Html, el, foreign, join, table
@@ -37,28 +37,38 @@ def shown(data: ReportData) -> list[Growth]:
 
 def crowded(data: ReportData) -> dict[tuple[str, str], str]:
     """(configuration, layout) whose ranks did not have a core each, or not for certain: by the
-    cores of the machine and by what each rank said that it may run on."""
-    cores = _cores(data)
-    seen = {(e.configuration, e.layout): e.evidence.ranks for e in data.evidence}
+    cores of the machine and by what each rank said that it may run on, in any allocation."""
+    machines = {a.id: _cpu(a.machine) for a in data.allocations}
+    least = min((cores for cores, _ in machines.values() if cores), default=0)
+    seen: dict[tuple[str, str], list[EvidenceRecord]] = defaultdict(list)
+    for record in data.evidence:
+        seen[record.configuration, record.layout].append(record)
+    alike = next(iter(machines.values()), (0, {}))[1] if len(machines) == 1 else {}
     found: dict[tuple[str, str], str] = {}
     for key in {(row.configuration, row.layout) for row in data.values}:
-        ranks = seen.get(key, ())
-        if _too_many(key[1], cores) or overlapping(ranks, _threads(key[1])):
+        threads, told = _threads(key[1]), False
+        shared = _too_many(key[1], least)
+        for record in seen[key]:
+            ranks = record.evidence.ranks
+            _, core_of = machines.get(record.allocation, (0, alike))
+            shared = shared or overlapping(ranks, threads, core_of)
+            told = told or any(rank.cores for rank in ranks)
+        if shared:
             found[key] = SHARED
-        elif not cores and not any(rank.cores for rank in ranks):
+        elif not least and not told:
             found[key] = UNKNOWN
     return found
 
 
-def _cores(data: ReportData) -> int:
-    """Of the smallest machine of the campaign, 0 where none said."""
-    found = []
-    for allocation in data.allocations:
-        try:
-            found.append(int(json.loads(allocation.machine)["cpu"]["cores"]))
-        except (ValueError, KeyError, TypeError):
-            continue
-    return min(found, default=0)
+def _cpu(machine: str) -> tuple[int, dict[int, int]]:
+    """Cores of an allocation's machine, 0 where it did not say; and the core of each CPU, as two
+    hardware threads are one core."""
+    try:
+        cpu = json.loads(machine)["cpu"]
+        cores = cpu.get("core_cpus") or ()
+        return int(cpu["cores"]), {cpu: n for n, own in enumerate(cores) for cpu in own}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return 0, {}
 
 
 def _too_many(layout: str, cores: int) -> bool:
@@ -71,12 +81,22 @@ def _threads(layout: str) -> int:
     return int(found["threads"] or 1) if found else 1
 
 
-def overlapping(ranks: Iterable[RankRecord], threads: int = 1) -> bool:
-    """Whether the ranks of a host that are confined to some CPUs are more than those CPUs serve."""
+def overlapping(
+    ranks: Iterable[RankRecord], threads: int = 1, core_of: Mapping[int, int] | None = None
+) -> bool:
+    """Whether the ranks of a machine that are confined to some cores are more than these serve.
+
+    Nodes that are containers or namespaces of one machine have one kernel, hence one boot, and
+    their CPUs of one number are the same. `core_of` has the core of each CPU; without it a CPU
+    counts as one.
+    """
+    cores = core_of or {}
     masks: dict[str, list[frozenset[int]]] = defaultdict(list)
     for rank in ranks:
         if rank.cores:
-            masks[rank.host].append(frozenset(rank.cores))
+            # CPUs that nobody described count by themselves, and as none of the others
+            own = frozenset(cores.get(cpu, -1 - cpu) for cpu in rank.cores)
+            masks[rank.boot or rank.host].append(own)
     return any(
         sum(inner <= mask for inner in own) * threads > len(mask)
         for own in masks.values()
