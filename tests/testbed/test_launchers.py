@@ -69,7 +69,11 @@ def an_order(slurm: Slurm, mpis: Mapping[Family, Path], kind: str, hosts: bool) 
                  version="22.05", folder=cluster.shared)  # fmt: skip
 
 
-def ran(slurm: Slurm, order: Order, kind: str, *, hosts: bool) -> Seen:
+WIDE = ("-N2", "-n2", "-c4")
+NARROW = ("-N2", "-n2")  # one CPU of the job, and so one slot, on each node
+
+
+def ran(slurm: Slurm, order: Order, kind: str, *, hosts: bool, job: tuple[str, ...] = WIDE) -> Seen:
     """What the ranks of an order said of themselves."""
     launcher = LAUNCHERS["srun" if kind == "srun" else order.mpi.launcher_kind]
     found = launcher.command(order)
@@ -80,7 +84,7 @@ def ran(slurm: Slurm, order: Order, kind: str, *, hosts: bool) -> Seen:
     env |= {row.name: row.value for row in rows if row.value is not None}
     if kind == "intel":
         env["I_MPI_ROOT"] = str(order.mpi.prefix)
-    in_job = () if hosts else ("salloc", "-Q", "-N2", "-n2", "-c4")
+    in_job = () if hosts else ("salloc", "-Q", *job)
     done = slurm.cluster.run("n1", [*in_job, *found.words], env=env, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("seen ")]
@@ -100,16 +104,24 @@ def test_each_rank_gets_its_mask(
     assert ran(job, order, kind, hosts=hosts) == due
 
 
+@pytest.mark.parametrize("where", [WIDE, NARROW, ()], ids=["wide", "narrow", "hosts"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_node_gets_all_programs(job: Slurm, mpis: Mapping[Family, Path], kind: str) -> None:
-    """Words that a shell, or srun's list of programs, would change."""
+def test_every_node_gets_all_programs(
+    job: Slurm, mpis: Mapping[Family, Path], kind: str, where: tuple[str, ...]
+) -> None:
+    """Words that a shell, or srun's list of programs, would change; ranks that share CPUs where
+    the job has fewer."""
+    if kind == "srun" and not where:
+        pytest.skip("srun has no hosts but a job's")
     show = str(job.cluster.shared / "show")
     groups = tuple(Group(1, ("/bin/sh", show, word)) for word in ("it's%t", '"$HOME"'))
-    order = replace(an_order(job, mpis, kind, False), groups=groups, masks=(),
-                    layout=Layout(2, 2, bind="none"))  # fmt: skip
-    due = {(h, n, told, "0-1") for h in ("n1", "n2")
-           for n, told in (("0", "it's%t"), ("1", '"$HOME"'))}  # fmt: skip
-    assert ran(job, order, kind, hosts=False) == due
+    order = replace(an_order(job, mpis, kind, not where), groups=groups, masks=(),
+                    layout=Layout(2, 2, bind="none"), crowded=where == NARROW)  # fmt: skip
+    due = {(h, n, told) for h in ("n1", "n2") for n, told in (("0", "it's%t"), ("1", '"$HOME"'))}
+    seen = ran(job, order, kind, hosts=not where, job=where)
+    assert {(host, local, told) for host, local, told, _ in seen} == due
+    if where != NARROW:  # nothing is bound
+        assert {cpus for *_, cpus in seen} == {"0-1"}
 
 
 def test_a_part_of_a_job_is_its_first_nodes(job: Slurm, mpis: Mapping[Family, Path]) -> None:

@@ -241,14 +241,23 @@ SERVERS = (Group(1, ("serve", "it's", "%t")), Group(3, ("ocean",)))
 
 
 def test_several_programs_are_told_for_each_node() -> None:
+    """Of Open MPI with their host each: in a job of Slurm --host n1:4,n2:4 counts no slots."""
     layout = Layout(2, 4, bind="none")
-    each = "-n 1 {}serve it's %t : -n 3 ocean"
-    first, second = each.format("--map-by slot --bind-to none "), each.format("")
-    assert words("prrte", layout, groups=SERVERS) == (f"--host n1:4,n2:4 {first} : {second}")
-    assert words("prrte", layout, groups=SERVERS, allocation=SLURM).startswith("--host n1:4,n2:4")
-    assert words("orte", layout, groups=SERVERS) == f"--host n1:4,n2:4 {first} : {second}"
+    parts = [f"{{}}-n {n} {{}}{program}" for n, program in ((1, "serve it's %t"), (3, "ocean"))]
+    told = {
+        "prrte": "--map-by slot:OVERSUBSCRIBE --bind-to none ",
+        "orte": "--map-by slot --bind-to none --oversubscribe ",
+    }
+    for kind, first in told.items():
+        here = [f"--host {host}:{n} " for host in ("n1", "n2") for n in (1, 3)]
+        due = [part.format(at, "") for part, at in zip(parts * 2, here, strict=True)]
+        due[0] = parts[0].format(here[0], first)
+        for allocation in (NAMED, SLURM):
+            said = words(kind, layout, groups=SERVERS, allocation=allocation)
+            assert said == " : ".join(due)
+    bare = " : ".join(part.format("", "") for part in parts)
     assert words("hydra", layout, groups=SERVERS) == (
-        f"-hosts n1,n2 -ppn 4 -bind-to none {second} : {second}"
+        f"-hosts n1,n2 -ppn 4 -bind-to none {bare} : {bare}"
     )
 
 

@@ -75,12 +75,13 @@ def test_each_program_of_a_world_has_its_ranks_and_the_same_environment() -> Non
 
 
 def test_crowded_programs_do_not_gather_on_the_first_node() -> None:
-    """PRRTE 3.0.11 maps all of them there when it may oversubscribe; the slots of --host do."""
+    """PRRTE 3.0.13 maps all of them there when it may oversubscribe; a host each keeps them."""
     nodes = Allocation(("n1", "n2"), "--hosts")
     asked = {"layout": Layout(2, 2), "others": (Group(1, ("/n/io",)),), "allocation": nodes}
     argv = given_to("ob1-sm", Placement(), **asked, cores=1).argv
-    assert argv[argv.index("--map-by") + 1] == "slot"
-    assert argv[argv.index("--host") + 1] == "n1:2,n2:2"
+    assert argv[argv.index("--map-by") + 1] == "slot:OVERSUBSCRIBE"
+    told = [argv[n + 1] for n, word in enumerate(argv) if word == "--host"]
+    assert told == ["n1:1", "n1:1", "n2:1", "n2:1"]
 
 
 # ------------------------------------------------------------------ findings

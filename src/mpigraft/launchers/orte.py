@@ -15,20 +15,21 @@ def command(order: Order) -> Command:
     layout, allocation = order.layout, order.allocation
     agent = ("--mca", "plm_rsh_agent", allocation.agent) if allocation.agent else ()
     several = len(order.groups) > 1
-    where = (*agent, *hosts(order, "--host", always=several))
-    start = (str(order.launcher), *where)
+    start = (str(order.launcher), *agent)
     if masked(order):
         path = path_in(order, "ranks")
         words = ("--rankfile", path, *PHYSICAL)
         text = prrte.rankfile(order, [list(mask) for mask in order.masks])
-        return Command((*start, *joined(order, words)), ((order.folder / "ranks", text),))
+        file = (order.folder / "ranks", text)
+        return Command((*start, *hosts(order), *joined(order, words)), (file,))
     mapping = "slot" if several else f"ppr:{layout.ranks_per_node}:node"
     tied = bound(order)
     if tied and layout.threads > 1:
         mapping += f":PE={layout.threads}"
-    oversubscribed = ("--oversubscribe",) if order.crowded else ()
+    oversubscribed = ("--oversubscribe",) if order.crowded or several else ()
     words = ("--map-by", mapping, "--bind-to", "core" if tied else "none", *oversubscribed)
-    return Command((*start, *joined(order, words)))
+    where = () if several else hosts(order)
+    return Command((*start, *where, *joined(order, words, "--host")))
 
 
 # CPUs of a rankfile as the kernel counts them; ranks of one NUMA domain may share them.

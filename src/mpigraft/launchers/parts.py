@@ -10,7 +10,7 @@ from mpigraft.errors import UsageError
 from mpigraft.knowledge.table import version
 from mpigraft.model import EnvRow, Order, Scope
 
-Segment = tuple[int, tuple[str, ...]]  # ranks, and the words that they run
+Segment = tuple[str, int, tuple[str, ...]]  # host, ranks, and the words that they run
 
 
 def nodes(order: Order) -> tuple[str, ...]:
@@ -35,11 +35,12 @@ def told(order: Order) -> tuple[str, ...]:
     return named
 
 
-def hosts(order: Order, flag: str, *, always: bool = False) -> tuple[str, ...]:
-    """`--host n1:4,n2:4`: K ranks on each of the hosts that are told, or of all."""
-    named = nodes(order) if always else told(order)
+def hosts(order: Order) -> tuple[str, ...]:
+    """`--host n1:4,n2:4`, as Open MPI's launchers have it: K ranks on each of the hosts that are
+    told."""
     ranks = order.layout.ranks_per_node
-    return (flag, ",".join(f"{host}:{ranks}" for host in named)) if named else ()
+    named = ",".join(f"{host}:{ranks}" for host in told(order))
+    return ("--host", named) if named else ()
 
 
 def bound(order: Order) -> bool:
@@ -70,11 +71,13 @@ def masked(order: Order) -> bool:
 
 def segments(order: Order) -> tuple[Segment, ...]:
     """The programs in the order of their ranks. Several programs are told once for every node:
-    launchers fill one node after the other, and each has to get all of them."""
+    launchers fill one node after the other, and each has to get all of them. One program alone
+    has no host of its own."""
     if len(order.groups) == 1:
-        return ((order.layout.ranks, order.groups[0].words),)
-    per_node = tuple((group.ranks_per_node, group.words) for group in order.groups)
-    return per_node * order.layout.nodes
+        return (("", order.layout.ranks, order.groups[0].words),)
+    return tuple(
+        (host, group.ranks_per_node, group.words) for host in nodes(order) for group in order.groups
+    )
 
 
 def one_program(order: Order, name: str) -> tuple[str, ...]:
@@ -87,11 +90,13 @@ def one_program(order: Order, name: str) -> tuple[str, ...]:
     return order.groups[0].words
 
 
-def joined(order: Order, words: tuple[str, ...] = ()) -> tuple[str, ...]:
+def joined(order: Order, words: tuple[str, ...] = (), flag: str = "") -> tuple[str, ...]:
     """The programs, each behind its `-n N`, with a colon between them; `words` stand with the
-    first, since Open MPI's mpirun and hydra refuse to hear them twice."""
+    first, since Open MPI's mpirun and hydra refuse to hear them twice. With `flag` each of several
+    programs says its host."""
     found: list[str] = []
-    for count, program in segments(order):
+    for host, count, program in segments(order):
+        found += [flag, f"{host}:{count}"] if flag and host else []
         found += ["-n", str(count), *words, *program, ":"]
         words = ()
     return tuple(found[:-1])

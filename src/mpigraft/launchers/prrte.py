@@ -11,7 +11,6 @@ from mpigraft.launchers.parts import (
     nodes,
     of_slurm,
     path_in,
-    told,
 )
 from mpigraft.model import Command, EnvRow, Order, Scope
 
@@ -22,7 +21,12 @@ MCA = "PRTE_MCA_"  # begins the names of its own settings
 
 def command(order: Order) -> Command:
     """`--map-by ppr:K:node:PE=T`: K ranks on each node, T cores for each rank. Crowded ranks are
-    let onto the node by OVERSUBSCRIBE and stay unbound: --bind-to core would refuse them."""
+    let onto the node by OVERSUBSCRIBE and stay unbound: --bind-to core would refuse them.
+
+    Several programs say their host each. `--host n1:2,n2:2` for all of them was rejected: in a job
+    of Slurm its numbers are not slots, so that all ranks go to the first node, or none anywhere
+    ("already filled"). Nor is a node's count of slots then the sum of its programs, so it may be
+    oversubscribed; cores are still given out one by one (3.0.13)."""
     if masked(order):
         return _by_file(order)
     layout, several = order.layout, len(order.groups) > 1
@@ -30,11 +34,11 @@ def command(order: Order) -> Command:
     tied = bound(order)
     if tied and layout.threads > 1:
         mapping += f":PE={layout.threads}"
-    if order.crowded and (not several or order.allocation.scheduler):
-        mapping += ":OVERSUBSCRIBE"  # several programs: all on the first node; --host has slots
+    if order.crowded or several:
+        mapping += ":OVERSUBSCRIBE"
     words = ("--map-by", mapping, "--bind-to", "core" if tied else "none")
-    where = (*_agent(order), *hosts(order, "--host", always=several))
-    return Command((str(order.launcher), *where, *joined(order, words)))
+    where = (*_agent(order), *(() if several else hosts(order)))
+    return Command((str(order.launcher), *where, *joined(order, words, "--host")))
 
 
 def _by_file(order: Order) -> Command:
@@ -46,7 +50,7 @@ def _by_file(order: Order) -> Command:
     number = {cpu: n for n, cpu in enumerate(order.numbers)}
     text = rankfile(order, [[number.get(cpu, cpu) for cpu in mask] for mask in order.masks])
     words = ("--map-by", f"rankfile:FILE={path}:HWTCPUS", "--bind-to", "hwthread:overload-allowed")
-    where = (*_agent(order), *(hosts(order, "--host") if told(order) else ()))
+    where = (*_agent(order), *hosts(order))
     return Command(
         (str(order.launcher), *where, *joined(order, words)), ((order.folder / "ranks", text),)
     )
