@@ -63,7 +63,8 @@ def test_every_launcher_is_known() -> None:
         ("hydra", "openmpi", "5.0.11", (), True),
         ("srun", "openmpi", "4.1.4", ("pmix",), False),
         ("srun", "mpich", "4.0.2", ("pmi2",), False),
-        ("srun", "mpich", "4.0.2", ("pmi1",), None),
+        ("srun", "mpich", "4.0.2", ("pmi1",), False),  # PMI-2 of Slurm speaks it too
+        ("srun", "openmpi", "4.1.4", ("pmi1",), None),
         ("hydra", "cray-mpich", "8.1.29", (), None),
         ("orte", "openmpi", "3.1.6", (), None),
     ],
