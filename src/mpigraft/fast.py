@@ -188,7 +188,7 @@ def start(document: Document, environ: Mapping[str, str], judge: Judge) -> int |
         argv = [word.replace(RECORDS, name) for word in document["argv"]]
         for path, text in document["files"]:  # lists of ranks and programs, for the launcher
             with open(path.replace(RECORDS, name), "x", encoding="utf-8") as file:  # noqa: PTH123
-                file.write(text)
+                file.write(text.replace(RECORDS, name))  # they name each other
         argv[document["parent"]] = str(os.getpid())
         given = {n: v for n, v in environ.items() if n not in document["drop"]}
         code = attached.attached(argv, given | document["set"], watch.look)

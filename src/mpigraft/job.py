@@ -310,7 +310,7 @@ def document(job: Job, key: str, environ: Mapping[str, str]) -> dict[str, Any]:
     """The job as `fast` keeps and starts it; what it was to be is kept beside it."""
     home = records_home(job, environ)
     made = prepare(job, Path(home) / fast.RECORDS)
-    given = dict(made.env)
+    given, decided = dict(made.env), dict(made.decided)
     due = due_library(job.configuration)
     what = {
         "configuration": job.configuration,
@@ -324,8 +324,9 @@ def document(job: Job, key: str, environ: Mapping[str, str]) -> dict[str, Any]:
         "argv": list(made.argv),
         "parent": made.argv.index("--parent") + 1,
         "home": home,
-        "drop": sorted(environ.keys() - given.keys()),
-        "set": {name: value for name, value in given.items() if environ.get(name) != value},
+        # Another job of the same nodes may have variables that this one has not, and lack others.
+        "drop": sorted((environ.keys() | decided.keys()) - given.keys()),
+        "set": {n: v for n, v in given.items() if n in decided or environ.get(n) != v},
         "ranks": job.layout.ranks,
         "nodes": job.layout.nodes,
         "libmpi": [due.path, due.device, due.inode]

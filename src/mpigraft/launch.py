@@ -101,7 +101,8 @@ def prepare(
     words = _around(plan, seat, rows, command.words) if inside and plan and seat else command.words
     guard = _guard(natives, limit_s, grace_s, os.getpid() if parent is None else parent)
     own = tuple(sorted(environment.items()))
-    return Launch((*guard, *words), own, cwd, limit_s, witness, command.files)
+    decided = tuple((r.name, r.value) for r in rows if r.scope is not Scope.RANK)
+    return Launch((*guard, *words), own, cwd, limit_s, witness, command.files, decided)
 
 
 def _crowded(layout: Layout, cores: int | None) -> bool:

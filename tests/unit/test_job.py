@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mpigraft import job_ask
+from mpigraft import fast, job, job_ask
 from mpigraft.cli import main
 from mpigraft.cli.run import told_by_site
 from mpigraft.errors import UsageError
 from mpigraft.job_ask import Ask
+from mpigraft.model import Allocation, Group, LaunchedBy, Layout
+from mpigraft.natives import Natives
+from mpigraft.passing import sort_out
+from tests.unit.probes import configuration
 
 HELLO = ("/opt/app/hello",)
 
@@ -43,3 +51,55 @@ def test_a_working_folder_that_is_gone_is_told(
     tmp_path.rmdir()
     assert main.run_command(["run", "--", "true"]) == 2
     assert "the working folder is gone" in capfd.readouterr().err
+
+
+# ------------------------------------------------------------------ what is kept
+
+STEP = LaunchedBy("srun", Path("/usr/bin/srun"), "22.05.8", "pmix")
+NODES = Allocation(("n1", "n2"), "Slurm job 7", "slurm", "7")
+
+
+def a_job(by: LaunchedBy | None, **changes: Any) -> job.Job:
+    """Two ranks on each of two nodes, the second of them another program."""
+    asked = configuration("openmpi@5.0.11", "ob1-tcp")
+    assert asked.mpi is not None
+    an_elf = replace(asked.mpi, libmpi=Path(sys.executable).resolve())
+    asked = replace(asked, launcher=by, mpi=an_elf)
+    given = sort_out({"PATH": "/bin", "SLURM_OVERLAP": "1"})
+    programs = Natives(Path("/n/bench"), Path("/n/witness.so"), Path("/n/guard"), "digest")
+    values: dict[str, Any] = {"allocation": NODES, "others": (Group(1, ("/n/io",)),)}
+    return job.Job(
+        Ask(("/n/ocean",)), asked, Layout(2, 2), programs, given, Path("/n/ocean"), (), (),
+        **{**values, **changes},
+    )  # fmt: skip
+
+
+def kept(made: job.Job, environ: dict[str, str]) -> dict[str, Any]:
+    return job.document(made, "k", environ)
+
+
+def test_another_job_of_the_same_nodes_cannot_change_the_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its variables are not in the key of what is kept: a second run meets other ones."""
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path))
+    environ = {"PATH": "/bin", "SLURM_OVERLAP": "1"}
+    assert {"SLURM_CPUS_PER_TASK", "SLURM_LABELIO"} <= set(kept(a_job(STEP), environ)["drop"])
+    own = kept(a_job(None), environ)
+    assert own["set"]["SLURM_OVERLAP"] == "1"
+    assert own["drop"] == []
+    assert "PATH" not in own["set"]
+
+
+def test_files_of_a_launcher_name_each_other_in_the_folder_of_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """srun's list of programs names a script for each of them."""
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path))
+    document = kept(a_job(STEP), {"PATH": "/bin"})
+    names = [Path(path).name for path, _ in document["files"]]
+    assert names == ["programs", "program0", "program1"]
+    folder = f"{document['home']}/{fast.RECORDS}"
+    look = 'case $(cat programs program1) in *0-records*) exit 8;; *"$PWD"*) exit 9;; esac'
+    told = {**document, "argv": ["/bin/sh", "-c", f"cd {folder}; {look}", "PID"], "parent": 3}
+    assert fast.start(told, dict(os.environ), lambda *_: False) == 9

@@ -131,3 +131,5 @@ class Launch:
     limit_s: float
     witness: Path  # folder into which every rank writes one record
     files: tuple[tuple[Path, str], ...] = ()  # (path, text) that must stand before it starts
+    # What of `env` is this launch's own, whatever the user has; None: a variable that must not be.
+    decided: tuple[tuple[str, str | None], ...] = ()
