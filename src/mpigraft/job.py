@@ -156,7 +156,9 @@ def _lines(job: Job, choice: Choice) -> Iterator[Line]:
     kind, pmi = (by.kind, by.pmi) if by else (choice.mpi.launcher_kind, "")
     if known := spawn(kind, choice.mpi.family, choice.mpi.version, pmi):
         yield Line("spawn", known.told, "knowledge")
-    yield Line("ranks", _ranks_told(job), ask.source("ranks"))
+    where = ask.where
+    typed = where.ranks_per_node or where.nodes or where.threads or where.places
+    yield Line("ranks", _ranks_told(job), "command line" if typed else ask.source("ranks"))
     if not job.allocation.here:
         hosts = ", ".join(job.allocation.hosts[: layout.nodes])
         yield Line("nodes", f"{layout.nodes}: {hosts}", job.allocation.source)
@@ -190,10 +192,12 @@ def _launcher(ask: Ask, machine: Machine, choice: Choice) -> LaunchedBy | None:
     wanted = (ask.launcher,) if ask.launcher else ()
     found, left = starting.launchers_for(choice.mpi, machine, wanted)
     if not found:
-        why = "; ".join(f"{name}: {why}" for name, why in left)
+        reasons = [starting.parted(reason) for _, reason in left]
         seen = f"{choice.mpi.id} cannot be started by {ask.launcher or 'anything'}"
         here = {one.name for one in machine.launchers}
-        raise (AnswerIsNo if ask.launcher in here else MissingError)(seen, why=why)
+        raise (AnswerIsNo if ask.launcher in here else MissingError)(
+            seen, why="; ".join(why for why, _ in reasons), mend=reasons[0][1]
+        )
     return found[0]
 
 

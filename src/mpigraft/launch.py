@@ -178,7 +178,7 @@ def _order(
         pmi=other.pmi if other else "",
         version=other.version if other else mpi.launcher_version,
         numbers=hardware_order() if masks and _kind(configuration) == "prrte" else (),
-        uneven=_uneven(layout, allocation),
+        uneven=_uneven(allocation),
         slingshot=_over_slingshot(transport),
         folder=folder,
     )
@@ -191,10 +191,11 @@ def _inside(configuration: Configuration) -> bool:
     return mpi is not None and mpi.source == IN_GUEST and configuration.launcher is None
 
 
-def _uneven(layout: Layout, allocation: Allocation) -> bool:
-    """Whether nodes may have other CPUs each. Those of a job that has all of each are alike."""
+def _uneven(allocation: Allocation) -> bool:
+    """Whether a node may have other CPUs than this one. Those of a job that has all of each are
+    alike."""
     whole = bool(allocation.cpus) and min(allocation.cpus) >= (os.cpu_count() or 1)
-    return layout.nodes > 1 and not whole
+    return not allocation.here and not whole
 
 
 def _over_slingshot(transport: Transport) -> bool:

@@ -37,6 +37,9 @@ OTHERS = ("srun", "flux", "pals", "aprun")  # keys of launchers.LAUNCHERS
 SCHEDULERS = {"srun": "slurm", "flux": "flux", "pals": "pbs", "aprun": "pbs"}
 PROBE_LIMIT_S = 60.0
 MEND = "use the MPI's own mpirun inside of the job (--launcher mpirun)"
+NODES_FIRST = (
+    "get nodes first (`mpigraft submit`, or the scheduler's own way), or use the MPI's own launcher"
+)
 
 Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], Launched]
 Starts = tuple[LaunchedBy | None, ...]
@@ -69,6 +72,12 @@ def launchers_for(
     return tuple(found), tuple(left)
 
 
+def parted(reason: str) -> tuple[str, str]:
+    """Why a launcher is left out, and what to do."""
+    mend = next((one for one in (MEND, NODES_FIRST) if reason.endswith(f"; {one}")), "")
+    return reason.removesuffix(f"; {mend}"), mend or "use another launcher: --launcher names it"
+
+
 def plain_name(name: str) -> str:
     """Of a launcher as a person may call it: `mpirun` is the MPI's own."""
     return "own" if name in OWN else name
@@ -85,10 +94,7 @@ def _other(kind: str, mpi: MpiInstall, machine: Machine) -> LaunchedBy | str:
         return f"no {kind} in PATH"
     scheduler = machine.scheduler
     if scheduler is None or not scheduler.in_allocation or scheduler.name != SCHEDULERS[kind]:
-        return (
-            f"{kind} starts steps of a job, and this is none: get nodes first "
-            "(`mpigraft submit`, or the scheduler's own way), or use the MPI's own launcher"
-        )
+        return f"{kind} starts steps of a job of its scheduler, and this is none; {NODES_FIRST}"
     can = spoken(mpi)
     rows = fit.starts(kind, str(mpi.family), mpi.version, can)
     for row in rows:

@@ -103,7 +103,15 @@ def _world(layout: Layout, ranks: Sequence[RankRecord]) -> list[Finding]:
         ]
     if sizes != [wanted]:
         said = ", ".join(map(str, sizes))
-        return [_error("world-size", f"asked for {wanted} ranks, worlds of {said} ran")]
+        return [
+            _error(
+                "world-size",
+                f"asked for {wanted} ranks, worlds of {said} ran",
+                why="another number of ranks is another job",
+                mend="see what else decides it: a wrapper around the program, the scheduler's "
+                "settings, a host that the launcher left out",
+            )
+        ]
     if [rank.rank for rank in sorted(ranks, key=lambda r: r.rank)] != list(range(wanted)):
         numbers = ", ".join(str(n) for n in sorted(rank.rank for rank in ranks))
         return [
@@ -118,14 +126,24 @@ def _world(layout: Layout, ranks: Sequence[RankRecord]) -> list[Finding]:
 
 def _hosts(layout: Layout, ranks: Sequence[RankRecord]) -> list[Finding]:
     per_host = Counter(rank.host for rank in ranks)
+    uneven = {host: n for host, n in per_host.items() if n != layout.ranks_per_node}
     if len(per_host) != layout.nodes:
         names = ", ".join(sorted(per_host))
-        return [_error("hosts", f"asked for {layout.nodes} nodes, ran on {len(per_host)}: {names}")]
-    uneven = {host: n for host, n in per_host.items() if n != layout.ranks_per_node}
-    if uneven:
+        seen = f"asked for {layout.nodes} nodes, ran on {len(per_host)}: {names}"
+    elif uneven:
         said = ", ".join(f"{n} on {host}" for host, n in sorted(uneven.items()))
-        return [_error("hosts", f"asked for {layout.ranks_per_node} ranks per node, ran {said}")]
-    return []
+        seen = f"asked for {layout.ranks_per_node} ranks per node, ran {said}"
+    else:
+        return []
+    return [
+        _error(
+            "hosts",
+            seen,
+            why="ranks that were to be apart shared a node's cores, memory and network",
+            mend="see the settings of the launcher in the environment and in parameter files, and "
+            "whether the job has all these nodes; --launcher may name another",
+        )
+    ]
 
 
 def libmpis(ranks: Iterable[RankRecord]) -> tuple[MappedLibrary, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +14,15 @@ import pytest
 
 from mpigraft import fast, job, job_ask
 from mpigraft.cli import main
-from mpigraft.cli.run import told_by_site
-from mpigraft.errors import UsageError
+from mpigraft.cli.run import rendered, told_by_site
+from mpigraft.errors import AnswerIsNo, MissingError, MpigraftError, UsageError
 from mpigraft.job_ask import Ask
-from mpigraft.model import Allocation, Group, LaunchedBy, Layout
+from mpigraft.job_layout import Where
+from mpigraft.model import Allocation, Group, LaunchedBy, LauncherInfo, Layout
 from mpigraft.natives import Natives
 from mpigraft.passing import sort_out
+from mpigraft.which_mpi import Choice
+from tests.unit.builders import a_machine
 from tests.unit.probes import configuration
 
 HELLO = ("/opt/app/hello",)
@@ -103,3 +108,52 @@ def test_files_of_a_launcher_name_each_other_in_the_folder_of_the_job(
     look = 'case $(cat programs program1) in *0-records*) exit 8;; *"$PWD"*) exit 9;; esac'
     told = {**document, "argv": ["/bin/sh", "-c", f"cd {folder}; {look}", "PID"], "parent": 3}
     assert fast.start(told, dict(os.environ), lambda *_: False) == 9
+
+
+# ------------------------------------------------------------------ what is shown
+
+
+def test_what_is_shown_makes_the_files_that_the_launcher_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path))
+    words = ("/n/io", "it's", '"$HOME"')
+    *lines, start = rendered(a_job(STEP, others=(Group(1, words),)))
+    listed = Path(shlex.split(start)[-1])
+    subprocess.run(["/bin/sh", "-c", "\n".join(lines)], check=True)
+    own, theirs = (line.split(" /bin/sh ") for line in listed.read_text().splitlines())
+    assert (own[0], theirs[0]) == ("0-0,2-2", "1-1,3-3")
+    script = Path(theirs[1]).read_text()
+    assert tuple(shlex.split(script)[-3:]) == words
+    assert "witness" not in script
+    assert not any(line.startswith("mkdir") for line in rendered(a_job(None)))
+
+
+def test_where_the_ranks_come_from_is_said() -> None:
+    asked = Ask(("/n/ocean",), where=Where(ranks_per_node=1))
+    typed = replace(a_job(None), ask=asked)
+    for made, due in ((typed, "command line"), (a_job(None), "default")):
+        mpi = made.configuration.mpi
+        assert mpi is not None
+        told = list(job._lines(made, Choice(mpi, "the first")))
+        assert [line.source for line in told if line.what == "ranks"] == [due]
+
+
+@pytest.mark.parametrize(
+    ("launchers", "kind", "why", "mend"),
+    [
+        ((), MissingError, "no srun in PATH", "--launcher"),
+        ((STEP,), AnswerIsNo, "this is none", "get nodes first"),
+    ],
+)
+def test_a_launcher_that_cannot_is_refused_with_the_way_out(
+    launchers: tuple[LaunchedBy, ...], kind: type[MpigraftError], why: str, mend: str
+) -> None:
+    here = [LauncherInfo("srun", one.path, one.version, (), "") for one in launchers]
+    mpi = configuration("openmpi@5.0.11", "ob1-tcp").mpi
+    assert mpi is not None
+    machine = replace(a_machine(mpi), launchers=tuple(here))
+    with pytest.raises(kind) as caught:
+        job._launcher(Ask(("/n/ocean",), launcher="srun"), machine, Choice(mpi, "the first"))
+    assert why in caught.value.why
+    assert mend in caught.value.mend

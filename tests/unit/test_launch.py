@@ -11,7 +11,7 @@ import pytest
 
 from mpigraft.env import ENV
 from mpigraft.errors import MissingError
-from mpigraft.launch import _own_cores, _uneven, prepare
+from mpigraft.launch import HERE, _own_cores, _uneven, prepare
 from mpigraft.model import Allocation, Configuration, EnvRow, Launch, LaunchedBy, Layout, Scope
 from mpigraft.natives import Natives
 from tests.unit.probes import configuration, install, with_transport
@@ -207,12 +207,14 @@ def test_two_hardware_threads_are_one_core(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "cpus", "due"),
-    [(2, (), True), (2, (1, 1), True), (2, (999, 999), False), (1, (), False)],
+    ("hosts", "cpus", "due"),
+    [(2, (), True), (2, (1, 1), True), (2, (999, 999), False), (1, (), True), (0, (), False)],
+    ids=["unknown", "parts", "whole", "another", "here"],
 )
 def test_nodes_are_alike_only_where_a_job_has_all_their_cpus(
-    nodes: int, cpus: tuple[int, ...], due: bool, monkeypatch: pytest.MonkeyPatch
+    hosts: int, cpus: tuple[int, ...], due: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One host is another than this one too, where a job is started from a login node."""
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
-    held = Allocation(("n1", "n2"), "Slurm job 1", "slurm", "1", cpus)
-    assert _uneven(Layout(nodes), held) is due
+    held = Allocation(("n1", "n2")[:hosts], "Slurm job 1", "slurm", "1", cpus)
+    assert _uneven(held if hosts else HERE) is due

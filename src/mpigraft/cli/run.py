@@ -274,13 +274,15 @@ def rendered(planned: Job) -> list[str]:
     """The command line that would be started, and what of the environment is changed for it: lines
     that a shell takes as they are.
 
-    They begin at the launcher. What this command puts around it is of no use without it: the guard
-    ends with the process that started it, and the folder for the records of ranks is made and
-    judged for each job anew.
+    They begin at the launcher, and at the files that it reads. What this command puts around it is
+    of no use without it: the guard ends with the process that started it, and the folder for the
+    records of ranks is made and judged for each job anew.
     """
-    from mpigraft import fast, job
+    from mpigraft import job
 
-    made = job.prepare(planned, Path(job.records_home(planned, os.environ)) / fast.RECORDS)
+    folder = Path(job.records_home(planned, os.environ)) / f"mpigraft-{os.getpid()}-shown"
+    made = job.prepare(planned, folder)
+    witness = str(planned.natives.witness)
     given = dict(made.env)
     changed = [f"unset {name}" for name in sorted(os.environ.keys() - given.keys()) if _named(name)]
     changed += [
@@ -288,8 +290,19 @@ def rendered(planned: Job) -> list[str]:
         for name, value in made.env
         if os.environ.get(name) != value
     ]
+    files = [shlex.join(["mkdir", str(folder)])] if made.files else []
+    files += [line for path, text in made.files for line in _written(path, text, witness)]
     words = made.argv[made.argv.index("--") + 1 :]
-    return [*changed, shlex.join(_unwitnessed(words, str(planned.natives.witness)))]
+    return [*changed, *files, shlex.join(_unwitnessed(words, witness))]
+
+
+def _written(path: Path, text: str, witness: str) -> list[str]:
+    """What makes a file that the launcher reads; scripts of programs as they are without the
+    witness."""
+    lines = text.splitlines()
+    if text.startswith("exec "):
+        lines = [shlex.join(_unwitnessed(shlex.split(text), witness))]
+    return [f"cat >{shlex.quote(str(path))} <<'END OF FILE'", *lines, "END OF FILE"]
 
 
 def _named(variable: str) -> bool:
