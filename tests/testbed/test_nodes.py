@@ -1,0 +1,181 @@
+"""Transports between nodes in campaigns, under mpirun and under srun, with proof for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from mpigraft.model import Family
+from tests.testbed.cluster import Cluster
+from tests.testbed.nodes import SHORT, Told, User, codes, crossed, lanes, standing
+from tests.testbed.slurm import Slurm
+
+pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
+
+Mpis = Mapping[Family, Path]
+ALL = ("p2p", "one-sided", "collective")
+MPIS = ("--mpi", "openmpi", "--mpi", "mpich@5", "--mpi", "intel")
+# What carries messages, windows and collectives to the other node.
+BETWEEN = {
+    ("openmpi@5", "ob1-tcp"): ("tcp", "rdma", "tcp"),
+    ("openmpi@5", "ofi-tcp"): ("tcp (e0)", "rdma", "tcp (e0)"),
+    ("openmpi@5", "ofi-lnx"): ("lnx (shm+e0)", "rdma", "lnx (shm+e0)"),
+    ("openmpi@5", "ucx"): ("ucx (tcp/e0)",) * 3,
+    ("openmpi@4", "ob1-tcp"): ("tcp", "", "tcp"),  # it does not say what carries a window
+    ("openmpi@4", "ofi-tcp"): ("tcp;ofi_rxm", "", "tcp;ofi_rxm"),
+    ("openmpi@4", "ucx"): ("ucx (tcp/e0)",) * 3,
+    ("mpich@5", "ofi-tcp"): ("tcp",) * 3,
+    ("mpich@5", "shm-ofi-tcp"): ("tcp",) * 3,
+    ("mpich@5", "ucx"): ("ucx (tcp/e0)",) * 3,
+    ("intel@2021", "ofi-tcp"): ("tcp",) * 3,
+    ("intel@2021", "shm-ofi-tcp"): ("tcp",) * 3,
+}
+
+
+@pytest.fixture(scope="module")
+def campaign(slurm: Slurm, mpis: Mpis) -> dict[str, Told]:
+    """Every transport here, started by mpirun or mpiexec and by srun, in one batch job."""
+    user = User(slurm.cluster, mpis, slurm)
+    user.job("bench", "--layout", "2x1", "--launcher", "own", "--launcher", "srun", *MPIS, *SHORT)
+    return user.shown()
+
+
+def found(campaign: dict[str, Told], mpi: str, transport: str, launcher: str) -> Told:
+    by = "" if launcher == "own" else f"+{launcher}"
+    hits = [c for name, c in campaign.items() if name.startswith(mpi)
+            and name.partition("/")[2] == f"{transport}{by}"]  # fmt: skip
+    if not hits and mpi == "openmpi@4":
+        pytest.skip("Debian's Open MPI 4.1 is not here")
+    assert len(hits) == 1, sorted(campaign)
+    return hits[0]
+
+
+@pytest.mark.parametrize("launcher", ["own", "srun"])
+@pytest.mark.parametrize(("mpi", "transport"), [*BETWEEN])
+def test_each_is_proven_between_two_nodes_of_a_job(
+    campaign: dict[str, Told], mpi: str, transport: str, launcher: str
+) -> None:
+    told = found(campaign, mpi, transport, launcher)
+    due = {kind: lane for kind, lane in zip(ALL, BETWEEN[mpi, transport], strict=True) if lane}
+    assert told["proven"], told["findings"]
+    assert lanes(told, "off-node") == due
+    assert standing(told, "on-node") == {"not exercised"}
+    assert told["launches"].keys() == {"ok"}
+    wire = crossed(told)
+    assert wire["counter"] == "netdev"
+    assert wire["named"]  # the transport or the library says that it is this one
+    assert 1 <= wire["bytes"] / wire["payload"] < 1.2  # twice would be both ends of a link
+    assert crossed(told, "lo")["bytes"] < 0.01 * wire["payload"]
+
+
+def test_none_is_left_out_in_silence(campaign: dict[str, Told]) -> None:
+    """Whatever ran is in the table above, and its rounds were measured."""
+    names = {
+        (name.partition("@")[0], name.partition("/")[2].partition("+")[0]) for name in campaign
+    }
+    assert names <= {(mpi.partition("@")[0], transport) for mpi, transport in BETWEEN}
+    assert all(c["proven"] for c in campaign.values())
+
+
+# ------------------------------------------------------------------ other shapes
+
+
+@pytest.fixture(scope="module")
+def wide(clusters: Callable[..., Cluster], slurms_here: None, mpis: Mpis) -> Iterator[User]:
+    """Two nodes of several processors, so that ranks of a node need not take turns."""
+    cluster = clusters(2, pin=False)
+    with Slurm(cluster) as slurm:
+        yield User(cluster, mpis, slurm)
+
+
+@pytest.fixture(scope="module")
+def squares(wide: User) -> dict[str, Told]:
+    """Few, since four ranks that wait for each other take turns on the processors of a host."""
+    mpi = ("--mpi", "openmpi@5", "--mpi", "mpich@5", "--launcher", "srun")
+    transports = ("--transport", "ofi-lnx", "--transport", "shm-ofi-tcp")
+    wide.job("bench", "--layout", "2x2:core-none", *mpi, *transports, *SHORT, ranks=4)
+    return wide.shown()
+
+
+@pytest.mark.parametrize(
+    ("mpi", "transport", "near", "far"),
+    [
+        ("openmpi@5", "ofi-lnx", "lnx (shm+e0)", "lnx (shm+e0)"),
+        ("mpich@5", "shm-ofi-tcp", "shm", "tcp"),
+    ],
+)
+def test_two_ranks_on_each_of_two_nodes(
+    squares: dict[str, Told], mpi: str, transport: str, near: str, far: str
+) -> None:
+    """In one launch the near go one way and the far another; LNX names both in one line, and it
+    is the wire that tells its shared memory from its network."""
+    told = found(squares, mpi, transport, "srun")
+    assert told["proven"], told["findings"]
+    assert lanes(told, "on-node")["p2p"] == near
+    assert lanes(told, "off-node")["p2p"] == far
+    assert 1 <= crossed(told)["bytes"] / crossed(told)["payload"] < 1.2
+
+
+def test_four_nodes(clusters: Callable[..., Cluster], mpis: Mpis) -> None:
+    """By hand, without a scheduler; each of the wires is counted once."""
+    transports = ("--transport", "ofi-lnx", "--transport", "ucx")
+    with clusters(4) as cluster:
+        user = User(cluster, mpis)
+        mpi = ("--mpi", "openmpi@5", "--mpi", "mpich@5")
+        user.on("n1", "bench", *user.nodes(), "--layout", "4x1", *mpi, *transports, *SHORT)
+        told = user.shown()
+    assert len(told) == 3
+    for one in told.values():
+        assert one["proven"], one["findings"]
+        assert lanes(one, "off-node").keys() == {*ALL}
+        assert 1 <= crossed(one)["bytes"] / crossed(one)["payload"] < 1.2
+
+
+# ------------------------------------------------------------------ what did not run as asked
+
+
+def refused(user: User, *words: object, code: int, ranks: int = 1) -> tuple[str, Told]:
+    """A campaign of one configuration that ends with that exit code."""
+    said = user.job("bench", "--mpi", "openmpi@5", *SHORT, *words, code=code, ranks=ranks)
+    (told,) = user.shown().values()
+    assert not told["proven"]
+    assert told["launches"] == {}  # nothing was measured under a wrong name
+    return said, told
+
+
+def test_lnx_without_its_shared_memory_is_caught_by_the_wire(wide: User) -> None:
+    """The library says the same words as ever, and the payload of the near crosses an interface."""
+    layout = ("--layout", "2x2:core-none", "--launcher", "srun", "--transport", "ofi-lnx")
+    said, told = refused(wide, *layout, "--set", "FI_LNX_DISABLE_SHM=1", code=5, ranks=4)
+    assert codes(told) == {"wire-contradiction"}
+    near = [p for p in told["proof"] if p["peer"] == "on-node" and p["kind"] == "p2p"]
+    assert near[0]["standing"] == "contradicted"
+    assert "a network, so not lnx" in near[0]["lane"]
+    assert lanes(told, "off-node")["p2p"] == "lnx (shm+e0)"
+    assert "wire-contradiction" in said
+
+
+def test_another_pml_under_the_name_of_a_transport_is_caught(slurm: Slurm, mpis: Mpis) -> None:
+    user = User(slurm.cluster, mpis, slurm)
+    words = ("--layout", "2x1", "--transport", "ofi-tcp", "--set", "OMPI_MCA_pml=ob1")
+    said, told = refused(user, *words, code=5)
+    assert "asked for ofi-tcp, ran ob1 (tcp)" in said
+    assert codes(told) == {"transport-mismatch"}
+
+
+def test_a_node_whose_interface_has_another_name_is_named(
+    clusters: Callable[..., Cluster], mpis: Mpis
+) -> None:
+    """LNX's links name an interface, and they are the same everywhere (LNX-10)."""
+    with clusters(2) as cluster:
+        user = User(cluster, mpis)
+        renamed = "ip link set e0 down; ip link set e0 name x0; ip link set x0 up"
+        cluster.run("n2", ["sh", "-c", renamed], check=True)
+        words = ("--mpi", "openmpi@5", "--transport", "ofi-lnx", "--layout", "2x1", *SHORT)
+        done = user.on("n1", "bench", *user.nodes(), *words, code=4)
+        assert "n2" in done.stderr
+        (told,) = user.shown().values()
+    assert not told["proven"]
+    assert told["launches"] == {}
