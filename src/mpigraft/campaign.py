@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -18,6 +19,7 @@ from mpigraft.env import refuse_secrets
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import canonical
 from mpigraft.launch import HERE
+from mpigraft.layouts import GRAMMAR
 from mpigraft.model import (
     Allocation,
     AllocationRecord,
@@ -85,11 +87,14 @@ class Step:
 
 def schedule(campaign: Campaign) -> tuple[Step, ...]:
     """Every launch in order: in each round every configuration once and the baseline twice, in
-    an order that depends on the seed alone."""
+    an order that depends on the seed alone. Layouts go one after the other, in another order in
+    each round: they may be held against each other too."""
     rng = random.Random(campaign.wish.seed)  # noqa: S311  an order, not a secret
     steps: list[Step] = []
     for number in range(campaign.wish.rounds):
-        for layout in campaign.layouts:
+        layouts = list(campaign.layouts)
+        rng.shuffle(layouts)
+        for layout in layouts:
             arms = [(c, 0) for c in campaign.configurations] + [(campaign.baseline, 1)]
             arms = [arm for arm in arms if configure.reaches(arm[0], layout)]
             rng.shuffle(arms)
@@ -129,7 +134,7 @@ def plan(
         configurations = tuple(named if c is base else c for c in configurations)
         base = named
     return Campaign(
-        wish=_complete(wish, len(benchmarks)),
+        wish=_complete(wish, benchmarks),
         configurations=configurations,
         baseline=base,
         layouts=layouts,
@@ -192,10 +197,10 @@ def completed(wish: Wish) -> Wish:
     """The wish with all that does not depend on the machine settled, so that each of several jobs
     plans the same. Raises UsageError for what cannot be started anywhere."""
     refuse_secrets(wish.name, *wish.set)
-    return _complete(wish, len(_benchmarks(wish)))
+    return _complete(wish, _benchmarks(wish))
 
 
-def _complete(wish: Wish, benchmarks: int) -> Wish:
+def _complete(wish: Wish, benchmarks: Sequence[Benchmark]) -> Wish:
     """The wish with every default that a later look must find again: rounds, seed, times."""
     if not 1 <= wish.min_size <= wish.max_size <= 1 << 30:
         raise UsageError(
@@ -208,15 +213,18 @@ def _complete(wish: Wish, benchmarks: int) -> Wish:
         rounds=wish.rounds or (QUICK_ROUNDS if wish.quick else DEFAULT_ROUNDS),
         seed=wish.seed or random.SystemRandom().randrange(1, 2**32),
         budget_ms=budget,
-        limit_s=wish.limit_s or _limit(wish, benchmarks, budget),
+        limit_s=wish.limit_s or START_S + 30 * measured(wish, benchmarks) * budget / 1000,
     )
 
 
-def _limit(wish: Wish, benchmarks: int, budget_ms: float) -> float:
-    """Seconds after which a launch counts as hung: a start, and every size at thirty times its
-    budget, since slow transports pass it with one message and validation is off the clock."""
+def measured(wish: Wish, benchmarks: Sequence[Benchmark]) -> int:
+    """How many times a launch spends the budget: once for each size; where nodes meet pair by pair,
+    thrice in each round of meetings. Thirty times as long counts as hung, since slow transports
+    pass the budget with one message and validation is off the clock."""
     sizes = wish.max_size.bit_length() - wish.min_size.bit_length() + 1
-    return START_S + 30 * benchmarks * sizes * budget_ms / 1000
+    nodes = [int(found["nodes"]) for text in wish.layout if (found := GRAMMAR.fullmatch(text))]
+    meetings = max(nodes, default=2)  # an odd one rests in each round
+    return sum(3 * meetings if b.name == "pairs" else sizes for b in benchmarks)
 
 
 def resumed(

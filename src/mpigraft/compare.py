@@ -79,7 +79,7 @@ def compare(
     margins = _margins(pairs, margin)
     groups = []
     for subject, held in sorted(table.subjects.items()):
-        limit = margins.get((subject.benchmark, subject.layout), margin)
+        limit = _limit(margins, subject.benchmark, subject.layout, margin)
         others = set(held.logs) - {key} if key in held.logs else set()
         for other in sorted(others, key=labels.__getitem__):
             pair = _Pair(subject, held, other, key, table.numbers(held), campaign)
@@ -307,6 +307,15 @@ def _margins(
         medians = np.concatenate([stats.medians(logs) for logs, _ in found])
         margins[place] = max(margin, float(np.median(np.expm1(np.abs(medians)))))
     return margins
+
+
+def _limit(
+    margins: dict[tuple[str, str], float], benchmark: str, layout: str, margin: float
+) -> float:
+    """That of the A/A pair; where there is none, the widest of the benchmark's other pairs: the
+    baseline alone is launched twice, and layouts may be compared for other configurations too."""
+    others = [own for (name, _), own in margins.items() if name == benchmark]
+    return margins.get((benchmark, layout), max(others, default=margin))
 
 
 def _noise(

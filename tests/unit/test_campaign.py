@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft import campaign, configure
-from mpigraft.campaign import Campaign, plan, resumed, schedule
+from mpigraft.campaign import (
+    DEFAULT_BUDGET_MS,
+    Campaign,
+    completed,
+    plan,
+    resumed,
+    schedule,
+)
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import (
     Allocation,
@@ -197,6 +204,28 @@ def test_the_order_differs_from_round_to_round() -> None:
     steps = schedule(planned(seed=7, rounds=10))
     orders = {tuple(s.configuration.id for s in steps if s.round == r) for r in range(10)}
     assert len(orders) > 5
+
+
+def test_layouts_change_places_from_round_to_round() -> None:
+    """They may be held against each other: one that were always first would meet colder caches."""
+    many = a_machine(*MACHINE.mpis, cores=8)
+    asked = plan(Wish(rounds=12, seed=3, layout=("1x2", "1x4", "1x8")), many, contents)
+    orders = {
+        tuple(dict.fromkeys(s.layout.key for s in schedule(asked) if s.round == number))
+        for number in range(12)
+    }
+    assert len(orders) > 3
+    assert {frozenset(order) for order in orders} == {frozenset({"1x2", "1x4", "1x8"})}
+
+
+def test_a_launch_of_many_pairs_may_take_long() -> None:
+    """511 meetings of three measurements each are no 23 sizes."""
+    budget = DEFAULT_BUDGET_MS / 1000
+    pairs = completed(Wish(benchmark=("pairs",), layout=("512x1",), seed=1))
+    assert pairs.limit_s > 20 * 3 * 511 * budget
+    assert completed(Wish(benchmark=("latency",), layout=("512x1",), seed=1)).limit_s < 60
+    both = completed(Wish(benchmark=("pairs,latency",), layout=("512x1", "2x1"), seed=1))
+    assert both.limit_s > pairs.limit_s
 
 
 def test_a_stored_plan_gives_the_same_schedule_again() -> None:

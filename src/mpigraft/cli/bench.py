@@ -343,9 +343,10 @@ def plan_lines(planned: Campaign) -> list[str]:
 def _estimate(planned: Campaign, launches: int) -> str:
     """About how long it takes. Each pair of configuration and layout is proved by one launch
     more; validation and warm-up are off the budget's clock and add about half of it."""
+    from mpigraft.campaign import measured
+
     wish = planned.wish
-    sizes = wish.max_size.bit_length() - wish.min_size.bit_length() + 1
-    budget_s = len(planned.benchmarks) * sizes * wish.budget_ms / 1000
+    budget_s = measured(wish, planned.benchmarks) * wish.budget_ms / 1000
     launch_s = START_S + 1.5 * budget_s
     all_s = launch_s * (launches + len(planned.configurations) * len(planned.layouts))
     took = f"{all_s / 60:.0f} minutes" if all_s >= 90 else f"{all_s:.0f} seconds"

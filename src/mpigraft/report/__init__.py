@@ -36,6 +36,7 @@ class ReportData:
     values: tuple[ValueRow, ...] = ()
     links: tuple[ValueRow, ...] = ()  # of single pairs of nodes, which nothing is compared by
     margin: float = 0.03  # the fixed one, for "equivalent"
+    across: str = "configurations"  # what was compared: or layouts, which then change places
 
 
 def load(
@@ -85,4 +86,5 @@ def load(
         values=values,
         links=links,
         margin=margin,
+        across="layouts" if layouts else "configurations",
     )

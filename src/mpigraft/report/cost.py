@@ -15,6 +15,7 @@ from mpigraft.report import ReportData, words
 from mpigraft.report.sections import cells, count
 
 TARGET = 0.05  # the precision that most choices between two MPIs need
+UNKNOWN = 1.0  # half-width from which on a value is not known, nor are the rounds for TARGET
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,9 @@ class Honesty:
     def _uncompared(self) -> str:
         """What is known where only the baseline has values."""
         parts = [f"{rounds(self.rounds)}; nothing to compare"]
-        if self.spread is not None:
+        if self.spread is not None and self.spread > UNKNOWN:
+            parts.append("values that differ too much from round to round to compare with")
+        elif self.spread is not None:
             known = words.percent(self.spread)
             parts.append(f"what equals the baseline would be known to ±{known} of it")
             parts += self._cost

@@ -23,15 +23,16 @@ def render(data: ReportData) -> str:
     return document(
         campaign=comparison.campaign,
         baseline=comparison.baseline,
+        across=data.across,
         name=data.campaign.name if data.campaign else None,
         origin=comparison.origin,
         rounds=comparison.rounds,
         margin=data.margin,
-        comparisons=[_group(group) for group in comparison.groups],
-        alone=[_finite(plain(one)) for one in alone(data)],
+        comparisons=[_placed(data, _group(group)) for group in comparison.groups],
+        alone=[_placed(data, _finite(plain(one))) for one in alone(data)],
         pairs=[_finite(plain(one)) for one in matrix.found(data)],
         growth=_finite(growth.document(data)),
-        noise=[_finite(plain(noise)) for noise in comparison.noise],
+        noise=[_placed(data, _finite(plain(noise))) for noise in comparison.noise],
         honesty={
             "spread": known.spread,
             "inconclusive": known.inconclusive,
@@ -51,6 +52,15 @@ def _group(group: CellGroup) -> dict[str, Any]:
     found: dict[str, Any] = _finite(plain(group))
     metric = METRICS.get(group.metric)
     return {**found, "better": metric.better.value if metric else None}
+
+
+def _placed(data: ReportData, found: dict[str, Any]) -> dict[str, Any]:
+    """Layouts that were compared stood in the place of configurations; here names are what they
+    say. Of the baseline layout's own figures the configuration is all there is to tell."""
+    if data.across != "layouts":
+        return found
+    layout = found.get("configuration", data.comparison.baseline)
+    return {**found, "configuration": found["layout"], "layout": layout}
 
 
 def _finite(value: Any) -> Any:
