@@ -198,7 +198,7 @@ def _of_one_kernel(
     files that can be the same: a file server's disk has another device number on each node, and
     what is installed on each node's own disk another inode. Empty: they cannot."""
     boots = sorted({rank.boot for rank in ranks}, key=lambda boot: (boot != _boot(), boot))
-    groups = [libmpis(rank for rank in ranks if rank.boot == boot) for boot in boots]
+    groups = [_of_nodes_of([r for r in ranks if r.boot == boot]) for boot in boots]
     alone = [group[0] for group in groups if len(group) == 1]
     if len(alone) != len(groups):
         return ()
@@ -206,6 +206,18 @@ def _of_one_kernel(
     host = configuration.graft is None  # in a guest, one path may be two files
     same = all(o.inode == one.inode or (host and o.path == one.path) for o in others)
     return (one,) if same else ()
+
+
+def _of_nodes_of(ranks: Sequence[RankRecord]) -> tuple[MappedLibrary, ...]:
+    """The MPI libraries of ranks under one kernel, as this node names them. Nodes that are
+    namespaces of it may each have mounted one image: inode and path are the same, the device
+    is not."""
+    hosts = sorted({rank.host for rank in ranks}, key=lambda h: (h != os.uname().nodename, h))
+    groups = [libmpis(rank for rank in ranks if rank.host == host) for host in hosts]
+    if all(len(group) == 1 for group in groups):
+        if len({(group[0].inode, group[0].path) for group in groups}) == 1:
+            return groups[0]
+    return libmpis(ranks)
 
 
 def _may_be(

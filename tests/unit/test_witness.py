@@ -163,8 +163,10 @@ def test_on_another_node_the_same_library_has_other_numbers(
     assert codes(on_nodes(RIGHT, there, there, boots="hxy"), three) == expected
     assert codes(on_nodes(there, there, RIGHT, boots="xyh"), three) == expected
     assert codes(on_nodes(RIGHT, RIGHT, there, boots="hxy"), three) == expected
-    for boots in ("hhx", "xxx", "hxx"):  # two files on one node
-        assert codes(on_nodes(RIGHT, there, RIGHT, boots=boots), three) == ["libmpi-several"]
+    image = [*changes] == ["device"]  # nodes of one kernel that mounted it each
+    for boots in ("hhx", "xxx", "hxx"):  # else two files on one node
+        found = codes(on_nodes(RIGHT, there, RIGHT, boots=boots), three)
+        assert found == ([] if image else ["libmpi-several"])
 
 
 def test_in_a_guest_one_path_of_two_nodes_may_be_two_files(monkeypatch: pytest.MonkeyPatch) -> None:
