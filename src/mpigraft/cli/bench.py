@@ -330,8 +330,9 @@ def plan_lines(planned: Campaign) -> list[str]:
     ]
     for configuration in planned.configurations:
         lines.append(f"configuration: {configuration.id}")
-        transport = configuration.transport
-        for row in transport.env if transport else ():
+        mpi, transport = configuration.mpi, configuration.transport
+        modules = [row for row in mpi.environment if row.source == "module"] if mpi else []
+        for row in (*modules, *(transport.env if transport else ())):
             value = "(dropped)" if row.value is None else row.value
             lines.append(f"    {row.scope}: {row.name}={value}  [{row.source}]")
     lines += [f"left out: {who}: {why}" for who, why in planned.skipped]
