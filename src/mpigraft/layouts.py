@@ -59,14 +59,16 @@ def from_flags(
     bind_to: str = "",
     gpus: bool = False,
 ) -> str:
-    """The key that flags mean; empty words are defaults. Raises UsageError, naming the flag."""
+    """The key that flags mean, with a binding to cores that was asked for by name; empty words
+    are defaults. Raises UsageError, naming the flag."""
     numbers = {"--nodes": nodes, "--ranks-per-node": ranks_per_node, "--threads": threads}
     for flag, number in numbers.items():
         if not 1 <= number < 1_000_000:
             raise UsageError(f"{flag} {number}", mend="give a number, 1 or more")
     _refuse_unknown("--map-by", map_by or "core", MAP_BY)
     _refuse_unknown("--bind-to", bind_to or "core", BIND_TO)
-    return Layout(nodes, ranks_per_node, threads, bind_to or "core", map_by or "core", gpus).key
+    key = Layout(nodes, ranks_per_node, threads, bind_to or "core", map_by or "core").key
+    return f"{key}{'-core' if bind_to == 'core' else ''}{'+gpus' if gpus else ''}"
 
 
 def _refuse_unknown(what: str, word: str, known: tuple[str, ...]) -> None:

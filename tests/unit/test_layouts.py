@@ -120,6 +120,10 @@ def test_any_words_are_a_layout_or_refused(text: str) -> None:
 def test_flags_make_a_key() -> None:
     assert layouts.from_flags(2, 8) == "2x8"
     assert layouts.from_flags(2, 8, 7, "l3cache", "numa", True) == "2x8x7:l3cache-numa+gpus"
+    named = layouts.from_flags(2, 8, 1, "", "core", True)
+    assert layouts.parse(named, 8) == layouts.parse("2x8+gpus", 8)
+    with pytest.raises(UsageError, match="binds 8 ranks"):
+        layouts.parse(named, 7)  # a binding that was asked for by name
     for flags, named in (
         ((0, 8), "--nodes"), ((1, 0), "--ranks-per-node"), ((1, 1, -1), "--threads"),
         ((1, 1, 1, "l3"), "--map-by"), ((1, 1, 1, "", "node"), "--bind-to"),

@@ -25,9 +25,10 @@ def command(order: Order) -> Command:
     """`srun --mpi=pmix --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpu-bind=mask_cpu:0x3,0xc`.
 
     The PMI is always named: a site's default is not the same everywhere, and a wrong one gives
-    worlds of one rank in silence. So are the nodes, the first ones of the job. No --cpus-per-task:
-    it implies --exact, which would take the CPUs away that the masks name. Raises UsageError for
-    an engine that closes the file through which pmi2 talks.
+    worlds of one rank in silence. So are the nodes, the first ones of the job. No --cpus-per-task
+    beside masks: it implies --exact, which would take the CPUs away that they name. Without them
+    `_packed` says the cores. Raises UsageError for an engine that closes the file through which
+    pmi2 talks.
     """
     refuse_lost_files(order, "srun")
     layout = order.layout
@@ -38,7 +39,7 @@ def command(order: Order) -> Command:
         f"--nodes={layout.nodes}",
         f"--ntasks={layout.ranks}",
         f"--ntasks-per-node={layout.ranks_per_node}",
-        "--distribution=block",
+        *_packed(order),
         "--kill-on-bad-exit=1",
     ]
     if order.allocation.scheduler == "slurm" and not order.allocation.here:
@@ -53,6 +54,17 @@ def command(order: Order) -> Command:
     if len(order.groups) == 1:
         return Command((*words, *order.groups[0].words))
     return Command((*words, "--multi-prog", path_in(order, "programs")), _files(order))
+
+
+def _packed(order: Order) -> tuple[str, ...]:
+    """Node by node; and ranks that get cores without masks get `threads` of them each, one after
+    the other. By itself srun deals ranks over the sockets in turn, gives each one CPU, and takes
+    the hardware threads of a core for several (srun(1): --distribution, --cpus-per-task,
+    --threads-per-core)."""
+    if masked(order) or not bound(order):
+        return ("--distribution=block",)
+    cores = f"--cpus-per-task={order.layout.threads}"
+    return ("--distribution=block:block", cores, "--threads-per-core=1")
 
 
 def _binding(order: Order) -> str:
