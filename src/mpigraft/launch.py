@@ -70,9 +70,8 @@ def prepare(
     `witness` is the folder into which every rank writes one record; `probe` adds what makes the
     library say what it uses. `root`, `cores` and `environ` default to this process's own.
     `inherited` is an environment to start from as it is, instead of what of `environ` is allowed.
-    `extra` binds are those that somebody wants in a guest.
-    `parent`, by default this process too, is the one that will start it: the guard does nothing
-    under another, since it has another only when that one died first.
+    `extra` binds are those that somebody wants in a guest. `parent`, by default this process too,
+    is the one that will start it: another one means that it died, and the guard does nothing.
     `allocation` has the nodes and `placement` what each rank of one of them is to have; `others`
     are more programs, each with its part of the layout's ranks. What the launcher reads is to be
     written into `folder`, by default `cwd`.
@@ -81,7 +80,7 @@ def prepare(
     """
     root = os.geteuid() == 0 if root is None else root
     order = _order(configuration, layout, allocation, placement.masks, folder or cwd)
-    order = replace(order, root=root, crowded=_crowded(layout, cores))
+    order = replace(order, root=root, crowded=_crowded(layout, allocation, cores))
     plan = configuration.graft
     start = env.base(environ) if inherited is None else inherited
     inside = _inside(configuration)
@@ -92,9 +91,9 @@ def prepare(
     environment = env.apply(start, rows, Scope.LAUNCHER, Scope.DAEMON)
     kind = LAUNCHERS[_kind(configuration)]
     seated = _seated(placement, natives, kind, inside=inside)
-    hosted = None if inside else seat
+    around = (plan, None if inside else seat, rows, environment)
     groups = tuple(
-        replace(g, words=(*seated, *_inner(plan, hosted, rows, environment, g.words)))
+        replace(g, words=(*seated, *_inner(*around, g.words)))
         for g in _groups(layout, program, others)
     )
     command = kind.command(replace(order, groups=groups))
@@ -105,9 +104,16 @@ def prepare(
     return Launch((*guard, *words), own, cwd, limit_s, witness, command.files, decided)
 
 
-def _crowded(layout: Layout, cores: int | None) -> bool:
-    """Whether threads have to share cores."""
-    return layout.ranks_per_node * layout.threads > (_own_cores() if cores is None else cores)
+def _crowded(layout: Layout, allocation: Allocation, cores: int | None) -> bool:
+    """Whether threads have to share cores: those that this process may use, or the CPUs that a job
+    was granted, which not every scheduler enforces."""
+    own = _own_cores() if cores is None else cores
+    return layout.ranks_per_node * layout.threads > min(own, *granted(allocation, layout.nodes))
+
+
+def granted(allocation: Allocation, nodes: int) -> tuple[int, ...]:
+    """CPUs of a job on its first nodes; some number that bounds nothing where it is not known."""
+    return allocation.cpus[:nodes] or (1 << 30,)
 
 
 def _rows(
