@@ -30,7 +30,7 @@ from mpigraft import (
     starting,
 )
 from mpigraft.elf import ElfError
-from mpigraft.errors import AnswerIsNo, MissingError, TransportMismatch
+from mpigraft.errors import AnswerIsNo, LaunchFailed, MissingError, TransportMismatch
 from mpigraft.graft import Wanted
 from mpigraft.job_ask import Ask
 from mpigraft.jsonout import digest, plain, revive
@@ -252,7 +252,8 @@ def prove(job: Job) -> Evidence | None:
             pair = Layout(min(job.layout.nodes, 2), 2 if job.layout.nodes == 1 else 1, bind="none")
             found = starting.believed(one, job.natives, start, pair)
             if found:
-                raise starter.error_of(TransportMismatch, one.id, found)
+                ran = any(finding.code in starting.WORLDS for finding in found)
+                raise starter.error_of(TransportMismatch if ran else LaunchFailed, one.id, found)
             return None
         evidence = starter.evidence_of(one, job.layout, job.natives, start, job.allocation)
     if not evidence.ok:

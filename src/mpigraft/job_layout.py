@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mpigraft.errors import UsageError
+from mpigraft.launch import granted
 from mpigraft.layouts import from_flags, parse
 from mpigraft.model import Allocation, Group, Layout
 
@@ -89,8 +90,9 @@ def decide(
     """The layout, and the programs besides the first.
 
     All nodes of the allocation unless fewer are asked for, or there are fewer ranks; as many
-    threads as OMP_NUM_THREADS says; a rank for every `cores` // threads. Raises UsageError for
-    more nodes than there are, and for ranks that do not spread over them evenly.
+    threads as OMP_NUM_THREADS says; a rank for every `cores` // threads, of no more than the job
+    was granted on each node. Raises UsageError for more nodes than there are, and for ranks that
+    do not spread over them evenly.
     """
     here = len(allocation.hosts)
     nodes = where.nodes or min(here, where.ranks or here)
@@ -99,6 +101,7 @@ def decide(
             f"--nodes {nodes}: {allocation.source} has {here}",
             mend="name nodes with --hosts, or ask for fewer",
         )
+    cores = min(cores, *granted(allocation, nodes))
     threads = where.threads or _omp_threads(environ)
     groups = tuple(
         Group(part.ranks_per_node or _spread(part.ranks, nodes), part.words)

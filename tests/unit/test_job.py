@@ -12,13 +12,28 @@ from typing import Any
 
 import pytest
 
-from mpigraft import fast, job, job_ask
+from mpigraft import fast, job, job_ask, starting
 from mpigraft.cli import main
 from mpigraft.cli.run import rendered, told_by_site
-from mpigraft.errors import AnswerIsNo, MissingError, MpigraftError, UsageError
+from mpigraft.errors import (
+    AnswerIsNo,
+    LaunchFailed,
+    MissingError,
+    MpigraftError,
+    TransportMismatch,
+    UsageError,
+)
 from mpigraft.job_ask import Ask
 from mpigraft.job_layout import Where
-from mpigraft.model import Allocation, Group, LaunchedBy, LauncherInfo, Layout
+from mpigraft.model import (
+    Allocation,
+    Finding,
+    Group,
+    LaunchedBy,
+    LauncherInfo,
+    Layout,
+    Level,
+)
 from mpigraft.natives import Natives
 from mpigraft.passing import sort_out
 from mpigraft.which_mpi import Choice
@@ -157,3 +172,20 @@ def test_a_launcher_that_cannot_is_refused_with_the_way_out(
         job._launcher(Ask(("/n/ocean",), launcher="srun"), machine, Choice(mpi, "the first"))
     assert why in caught.value.why
     assert mend in caught.value.mend
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [("LCH-01", TransportMismatch), ("launcher-fails", LaunchFailed)]
+)
+def test_two_ranks_that_do_not_start_are_another_error_than_two_worlds(
+    code: str, kind: type[MpigraftError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path))
+    finding = Finding(Level.ERROR, code, "seen", "why", "mend")
+    monkeypatch.setattr(starting, "believed", lambda *_: (finding,))
+    made = a_job(STEP)
+    assert made.configuration.transport is not None
+    free = replace(made.configuration.transport, name="")  # nothing is forced
+    asked = replace(made, configuration=replace(made.configuration, transport=free))
+    with pytest.raises(kind, match="seen"):
+        job.prove(asked)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,6 +43,15 @@ def test_all_nodes_of_the_allocation_unless_fewer_are_asked_for() -> None:
         decided(Where(ranks=5), nodes=TWO)
     with pytest.raises(UsageError, match="-n 4 is not --ranks-per-node 3 on 2 nodes"):
         decided(Where(ranks=4, ranks_per_node=3), nodes=TWO)
+
+
+def test_a_job_has_no_more_ranks_than_cpus_were_granted() -> None:
+    """Not every scheduler keeps a job's processes to them, so this one may see more."""
+    some = replace(TWO, cpus=(4, 2))
+    assert decided(Where(), nodes=some) == Layout(2, 2)
+    assert decided(Where(nodes=1), nodes=some) == Layout(1, 4)
+    assert decided(Where(ranks_per_node=3), nodes=some).bind == "none"
+    assert decided(Where(), nodes=replace(TWO, cpus=(256, 256))) == Layout(2, 8)
 
 
 def test_nemo_has_two_servers_beside_its_ocean_on_each_node() -> None:

@@ -166,6 +166,10 @@ def test_more_ranks_than_cores_are_let_on_and_not_bound() -> None:
     threads = launch(LNX, Layout(ranks_per_node=2, threads=2), cores=3).argv
     assert "ppr:2:node:OVERSUBSCRIBE" in threads
     assert "OMP_NUM_THREADS=2" in threads
+    few = Allocation(("n1", "n2"), "Slurm job 1", "slurm", "1", (4, 3))
+    for nodes, bound in ((1, True), (2, False)):
+        argv = launch(LNX, Layout(nodes, 4), cores=64, allocation=few).argv
+        assert ("core" in argv) is bound
 
 
 def test_root_is_said_for_root_only() -> None:
