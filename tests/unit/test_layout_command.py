@@ -173,6 +173,24 @@ def test_flags_say_the_same_as_the_word(
         assert re.search(told, capsys.readouterr().err)
 
 
+def test_a_plain_layout_is_left_to_the_launchers_as_it_is_in_a_launch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The CPUs of its ranks are drawn; no launcher is told them unless a mapping was asked for."""
+    for words, due in (
+        (["2x8", "--launcher", "srun"], "--cpu-bind=cores PROGRAM"),
+        (["--ranks-per-node", "8", "--launcher", "srun"], "--cpu-bind=cores PROGRAM"),
+        (["--ranks-per-node", "8", "--map-by", "core", "--launcher", "srun"], "=mask_cpu:0x"),
+        (["--ranks-per-node", "57", "--launcher", "srun"], "--cpu-bind=none"),
+    ):
+        run(monkeypatch, a_node(LUMI_G), *words)
+        text = capsys.readouterr().out
+        assert due in " ".join(text.replace("\\\n", "").split())
+        assert ("CPUs of each rank" in text) is ("57" not in words)
+    run(monkeypatch, a_node(LUMI_G), "--ranks-per-node", "57", "--bind-to", "core", code=2)
+    assert "binds 57 ranks" in capsys.readouterr().err
+
+
 def test_the_document_is_as_its_schema_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

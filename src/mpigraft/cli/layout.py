@@ -42,11 +42,17 @@ def command(
     ] = None,
     threads: Annotated[int, typer.Option(metavar="T", help="Cores of each rank.")] = 1,
     map_by: Annotated[
-        str, typer.Option(metavar="LEVEL", help="core, l3cache, numa, socket or node.")
-    ] = "core",
+        str | None,
+        typer.Option(
+            metavar="LEVEL", help="core, l3cache, numa, socket or node.", show_default="core"
+        ),
+    ] = None,
     bind_to: Annotated[
-        str, typer.Option(metavar="LEVEL", help="core, l3cache, numa, socket or none.")
-    ] = "core",
+        str | None,
+        typer.Option(
+            metavar="LEVEL", help="core, l3cache, numa, socket or none.", show_default="core"
+        ),
+    ] = None,
     gpus: Annotated[bool, typer.Option("--gpus", help="Each rank has the nearest GPU.")] = False,
     hosts: Annotated[
         str, typer.Option(metavar="N1,N2", help="Nodes by name.", show_default="the allocation's")
@@ -67,8 +73,9 @@ def command(
 ) -> int:
     """Draw a node with the ranks of a layout, and print each launcher's words for it.
 
-    Nothing is started. Numbers are those of ranks on their node, a dot is a free core, a plus one
-    that several ranks may use.
+    Nothing is started. A layout of cores one after the other is left to the launchers, in words of
+    their own; of others they are told the CPUs. Numbers are those of ranks on their node, a dot is
+    a free core, a plus one that several ranks may use.
 
     \b
     Examples:
@@ -79,20 +86,21 @@ def command(
     from mpigraft import layouts, telling
     from mpigraft.model import Placement
 
-    flags = (nodes, threads, map_by, bind_to, gpus) != (1, 1, "core", "core", False)
+    flags = (nodes, threads, map_by, bind_to, gpus) != (1, 1, None, None, False)
     if layout and (flags or per_node):
         raise UsageError(f"{layout} and flags both say a layout", mend="give one of the two")
     if flags and not per_node:
         raise UsageError("how many ranks a node has is not said", mend="add --ranks-per-node")
     here = _machine(machine)
     if per_node:
-        layout = layouts.from_flags(nodes, per_node, threads, map_by, bind_to, gpus)
+        layout = layouts.from_flags(nodes, per_node, threads, map_by or "", bind_to or "", gpus)
     asked = layouts.parse(layout, here.cpu.cores) if layout else None
     placed = layouts.place(asked, here.cpu, here.gpus) if asked else Placement()
     told: list[Told] = []
     if asked:
         kinds = launcher or telling.here(here)
-        told = list(telling.told(kinds, here, asked, placed, _nodes(asked, hosts)))
+        said = placed if map_by or bind_to else layouts.told(asked, here)  # as `run` has it
+        told = list(telling.told(kinds, here, asked, said, _nodes(asked, hosts)))
     if as_json:
         out(_document(here, asked, placed, told))
     else:
