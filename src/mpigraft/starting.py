@@ -172,6 +172,7 @@ def _words(libmpi: Path) -> Iterator[str]:
 
 WORLDS = ("LCH-01", "world-size", "world-ranks", "hosts")  # findings of worlds that ran
 WORLD = (*WORLDS, "no-witness", "witness-unreadable")
+JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "FLUX_JOB_ID")  # another one may have other nodes
 
 
 def believed(
@@ -206,7 +207,7 @@ def _pair(configuration: Configuration, programs: Natives, layout: Layout) -> st
             "layout": layout.key,
             "programs": programs.digest,
             "host": os.uname().nodename,
-            "job": os.environ.get("SLURM_JOB_ID", ""),
+            "job": [os.environ.get(name, "") for name in JOBS],
             "boot": boot.read_text(encoding="ascii").strip() if boot.exists() else "",
         }
     )

@@ -124,6 +124,8 @@ def test_ranks_that_nobody_bound_are_found() -> None:
     assert wrong.endswith("; and 4 more ranks")
     assert shared == "ranks share cores 0-7 although each was to have its own"
     assert len(said(Layout(1, 8, bind="none"), Placement(), *free)) == 0
+    (pair,) = said(Layout(1, 3), Placement(), *ranks((0,), (1, 2), (2, 3)))
+    assert pair.startswith("ranks share cores 2 ")
 
 
 def test_a_domain_may_be_shared_where_that_was_asked_for() -> None:

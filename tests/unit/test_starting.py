@@ -204,6 +204,17 @@ def test_one_world_of_two_is_believed_once() -> None:
     assert start.times == 3
 
 
+@pytest.mark.parametrize("name", starting.JOBS)
+def test_what_is_believed_of_a_job_is_not_of_the_next(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = Started(records(2))
+    for job in ("1", "2", "1"):
+        monkeypatch.setenv(name, job)
+        assert starting.believed(ASKED, NATIVES, start) == ()
+    assert start.times == 2
+
+
 def test_worlds_of_one_are_found_every_time() -> None:
     start = Started(ALONE)
     for times in (1, 2):
