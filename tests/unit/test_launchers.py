@@ -206,10 +206,10 @@ def test_an_allocation_is_left_to_the_launcher_and_a_part_of_it_is_named() -> No
     whole, part = replace(NODES, nodes=3), NODES
     for kind in ("prrte", "orte", "hydra", "intel", "pals"):
         assert "n1" not in words(kind, whole, allocation=SLURM)
-    assert "--host n1:3,n2:3" in words("prrte", part, allocation=SLURM)
-    assert "--host n1:3,n2:3" in words("orte", part, allocation=SLURM)
-    assert "-hosts n1,n2" in words("hydra", part, allocation=SLURM)
-    assert "-hosts n1,n2" in words("intel", part, allocation=SLURM)
+    for kind in ("prrte", "orte"):
+        assert "--host n1:3,n2:3" in words(kind, part, allocation=SLURM)
+    for kind in ("hydra", "intel"):
+        assert "-hosts n1,n2" in words(kind, part, allocation=SLURM)
     assert "--hosts n1,n2" in words("pals", part, allocation=SLURM)
     assert "--requires=hosts:n1,n2" in words("flux", part, allocation=SLURM)
     assert "--requires" not in words("flux", whole, allocation=SLURM)
@@ -235,8 +235,7 @@ def test_a_stand_in_for_ssh_is_told_in_each_ones_words() -> None:
     assert "--prtemca plm_ssh_agent /x/ssh" in words("prrte", NODES, allocation=asked)
     assert "--mca plm_rsh_agent /x/ssh" in words("orte", NODES, allocation=asked)
     reached = "-launcher ssh -launcher-exec /x/ssh -hosts n1,n2"
-    assert reached in words("hydra", NODES, allocation=asked)
-    assert reached in words("intel", NODES, allocation=asked)
+    assert all(reached in words(kind, NODES, allocation=asked) for kind in ("hydra", "intel"))
 
 
 # ------------------------------------------------------------------ several programs
@@ -302,8 +301,8 @@ def test_nodes_with_other_cpus_each_are_looked_at_one_by_one() -> None:
 
 def test_mpich_sets_nothing_and_intel_pins_by_environment() -> None:
     assert settings("hydra", PAIR, root=True) == {}
-    pin = {"I_MPI_PIN": "on", "I_MPI_PIN_CELL": "core", "I_MPI_PIN_DOMAIN": "core"}
-    assert settings("intel", PAIR) == pin
+    core = {"I_MPI_PIN_CELL": "core", "I_MPI_PIN_DOMAIN": "core"}
+    assert settings("intel", PAIR) == {"I_MPI_PIN": "on", **core}
     assert settings("intel", WIDE)["I_MPI_PIN_DOMAIN"] == "4:compact"
     assert settings("intel", FREE) == {"I_MPI_PIN": "off"}
     assert settings("intel", PAIR, crowded=True) == {"I_MPI_PIN": "off"}
