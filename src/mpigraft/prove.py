@@ -150,7 +150,7 @@ def judge(
     ]
     p2p = [phase for phase in told if phase.kind is Kind.P2P][-1:]  # of the farthest peers
     wire = p2p[0].wire if p2p else ()
-    far = [h.proof.lane for h in heard if (h.proof.kind, h.proof.peer) == FAR]
+    far = next(h.proof.lane for h in heard if (h.proof.kind, h.proof.peer) == FAR)
     return Evidence(
         asked=asked,
         ran=_label(heard, ended=completed.ok, alone=alone),
@@ -158,8 +158,8 @@ def judge(
         findings=tuple(findings),
         ranks=tuple(good),
         wire=wire,
-        counters=tuple(one for one in who if one[0] in dict(wire)),
-        named=(named(transport, wire) or in_lane("".join(far), wire)) if any(far) else (),
+        counters=who,
+        named=(named(transport, wire) or in_lane(far, wire)) if far else (),
         payload=p2p[0].bytes if p2p else 0,
         ok=not any(finding.level is Level.ERROR for finding in findings)
         and (alone or _all_proven(heard)),

@@ -32,6 +32,9 @@ from mpigraft.natives import NOW, Natives
 from mpigraft.run import run
 
 PROBE_LIMIT_S = 60.0
+EVERYWHERE = Path(
+    "/"
+)  # ranks start here: a folder that a node lacks would end the launch unexplained
 SCRATCH = "mpigraft-"  # then host and process id: folders of witness records
 
 Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], Launched]
@@ -76,10 +79,11 @@ def starter(
                 natives=programs[configuration.key],
                 witness=witness,
                 limit_s=limit_s,
-                cwd=Path(scratch),
+                cwd=Path(scratch) if allocation.here else EVERYWHERE,
                 probe=probe,
                 allocation=allocation,
                 placement=placement,
+                folder=Path(scratch),
             )
             try:
                 write_files(launch)

@@ -214,10 +214,9 @@ def _of_nodes_of(ranks: Sequence[RankRecord]) -> tuple[MappedLibrary, ...]:
     is not."""
     hosts = sorted({rank.host for rank in ranks}, key=lambda h: (h != os.uname().nodename, h))
     groups = [libmpis(rank for rank in ranks if rank.host == host) for host in hosts]
-    if all(len(group) == 1 for group in groups):
-        if len({(group[0].inode, group[0].path) for group in groups}) == 1:
-            return groups[0]
-    return libmpis(ranks)
+    alike = {(library.inode, library.path) for group in groups for library in group}
+    one_each = all(len(group) == 1 for group in groups)
+    return groups[0] if one_each and len(alike) == 1 else libmpis(ranks)
 
 
 def _may_be(

@@ -225,9 +225,9 @@ class Cluster:
 
     def processes(self, node: str) -> list[str]:
         """Command lines of the node's processes, but for its first one."""
-        done = self.run(node, ["ps", "-eo", "pid=,args="], check=True)
+        done = self.run(node, ["ps", "-ww", "-eo", "pid=,args="], check=True)
         rows = [line.split(None, 1) for line in done.stdout.splitlines()]
-        return [args for pid, args in rows if pid != "1" and not args.startswith("ps -eo")]
+        return [args for pid, args in rows if pid != "1" and not args.startswith("ps -ww")]
 
     def close(self) -> None:
         """End every process of every node and leave nothing."""

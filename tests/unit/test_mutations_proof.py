@@ -17,6 +17,7 @@ from tests.unit import (
     test_prove_parts,
     test_prove_recorded,
     test_records,
+    test_wires,
     test_witness,
 )
 from tests.unit.mutator import checks, mutants, survivors
@@ -28,13 +29,13 @@ PROVE = (
 )  # fmt: skip
 LANES = (
     "CARRIED", "QUIET", "LONG", "SLACK", "BURST", "phases", "_phase", "_part", "_idle_rate",
-    "_seconds", "_records", "drowned", "Part.carried", "Part.drowned",
+    "_seconds", "records", "drowned", "Part.carried", "Part.drowned",
     "_counts", "exercised", "placed", "phase_of", "expected", "wire_says", "apart", "_crossed",
     "look", "named", "hear", "_all_seen", "_missing", "_with_wire",
 )  # fmt: skip
 WITNESS = (
     "check_witness", "_unshared", "_world", "_hosts", "libmpis", "_library", "_of_one_kernel",
-    "_may_be",
+    "_of_nodes_of", "_may_be",
 )  # fmt: skip
 RECORDS = (
     "UNREAD", "read_witness", "_told_apart", "_of_node", "_objects", "_noting",
@@ -42,7 +43,7 @@ RECORDS = (
 )  # fmt: skip
 MEASURE = ("TIMED_OUT", "outcome", "_errors", "_ending", "_missing", "_finding")
 
-PROOFS = (test_prove, test_prove_parts, test_prove_recorded, test_witness)
+PROOFS = (test_prove, test_prove_parts, test_prove_recorded, test_witness, test_wires)
 
 
 @pytest.mark.parametrize(

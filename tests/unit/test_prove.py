@@ -16,7 +16,9 @@ from mpigraft import prove
 from mpigraft.lanes import (
     Heard,
 )
+from mpigraft.launch import HERE
 from mpigraft.model import (
+    Allocation,
     Evidence,
     Finding,
     Kind,
@@ -350,3 +352,14 @@ def test_the_lines_of_a_failure_that_say_most() -> None:
     assert prove.telling(f"only\n{rule}\none rule\n") == ["only", rule, "one rule"]
     assert prove.telling("\n".join(map(str, range(9)))) == ["3", "4", "5", "6", "7", "8"]
     assert prove.telling("") == []
+
+
+def test_what_is_proven_of_some_nodes_is_not_of_others(tmp_path: Path) -> None:
+    asked, boot = configuration("openmpi@5.0.11", "ob1-tcp"), tmp_path / "none"
+    programs = cast(Any, SimpleNamespace(digest="d"))
+    job = Allocation(("n1", "n2"), "Slurm job 7", job="7")
+    others = (job, replace(job, hosts=("n1", "n3")), replace(job, job="8"), HERE)
+    keys = [prove.evidence_key(asked, LAYOUT, programs, boot, nodes) for nodes in others]
+    assert len({*keys}) == len(keys)
+    renamed = replace(HERE, hosts=("else",))  # this host alone is known by its boot
+    assert prove.evidence_key(asked, LAYOUT, programs, boot, renamed) == keys[-1]

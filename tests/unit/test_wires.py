@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft import prove
-from mpigraft.lanes import Part, Phase, Wire, phases, wire_says
+from mpigraft.lanes import Heard, Part, Phase, Wire, _with_wire, wire_says
 from mpigraft.model import (
     EnvRow,
     Evidence,
@@ -25,7 +25,7 @@ from mpigraft.model import (
 )
 from mpigraft.run import Completed
 from mpigraft.wires import COUNTERS, WHOLE, counters, held, in_lane, named, unseen
-from tests.unit.probes import asked_for, configuration, records
+from tests.unit.probes import asked_for, configuration, records, with_transport
 
 LONG = 16 << 20
 FAR = frozenset({Peer.OFF_NODE})
@@ -147,26 +147,40 @@ def test_a_device_that_counts_for_itself_is_asked(
 KINDS = (Kind.P2P, Kind.ONE_SIDED, Kind.COLLECTIVE)
 
 
-def probed(wire: dict[str, int]) -> tuple[str, ...]:
+def said(wire: dict[str, int], kind: Kind, peer: Peer) -> dict[str, object]:
     parts = [{"what": "1 MiB", "bytes": LONG, "seconds": 0.1, "wire": wire}]
-    told = {"peer": "off-node", "bytes": LONG, "wire": wire, "parts": parts, "ok": True}
-    rows = [{"mpigraft": "phase", "kind": kind, **told} for kind in KINDS]
-    who = dict.fromkeys(wire, "netdev")
-    return (*(json.dumps(r, separators=(",", ":")) for r in rows), idle(counters=who))
+    told = {"bytes": LONG, "wire": wire, "parts": parts, "ok": True}
+    return {"mpigraft": "phase", "kind": kind, "peer": peer, **told}
 
 
-def judged(wire: dict[str, int]) -> Evidence:
-    """Of Intel MPI over TCP, which says its provider in one line."""
+def judged(
+    wire: dict[str, int],
+    *,
+    windows: dict[str, int] | None = None,
+    near: dict[str, int] | None = None,
+    by: str = "netdev",
+    unset: bool = False,
+) -> Evidence:
+    """Of Intel MPI over TCP, which says its provider in one line; `near` are counters between
+    ranks of one node, `windows` of one-sided traffic, `unset` names no interface."""
     asked = configuration("intel@2021.18.1", "shm-ofi-tcp")
-    assert asked.transport is not None
-    said = (
+    if unset:
+        asked = with_transport(asked, env=())
+    rows_ = [said(wire if kind is not Kind.ONE_SIDED else windows or wire, kind, Peer.OFF_NODE)
+             for kind in KINDS]  # fmt: skip
+    if near is not None:
+        rows_ = [said(near, kind, Peer.ON_NODE) for kind in KINDS[:2]] + rows_
+    lines = (
         "[0] MPI startup(): libfabric provider: tcp",
         "[0] MPI startup(): I_MPI_FABRICS=shm:ofi",
+        "[0] MPI startup(): shm segment size (1 MB per rank)",
+        *(json.dumps(row, separators=(",", ":")) for row in rows_),
+        idle(counters=dict.fromkeys(wire, by)),
     )
-    lines = "\n".join((*said, *probed(wire)))
-    text = f"{lines}\n".encode()
+    text = "\n".join(lines).encode()
+    each = 2 if near is not None else 1
     ended = Completed(("mpiexec",), 0, text, b"", 1.0)
-    return prove.judge(asked, Layout(2, 1), ended, records(2, hosts=2))
+    return prove.judge(asked, Layout(2, each), ended, records(2 * each, hosts=2))
 
 
 def test_evidence_has_the_counters_the_names_and_the_payload() -> None:
@@ -177,10 +191,64 @@ def test_evidence_has_the_counters_the_names_and_the_payload() -> None:
     assert dict(found.wire) == {"lo": 0, "eth0": LONG + 9}
 
 
+def test_the_wire_that_is_told_is_that_of_the_farthest() -> None:
+    found = judged({"lo": 0, "eth0": LONG + 9}, near={"lo": 5, "eth0": 0})
+    assert dict(found.wire) == {"lo": 0, "eth0": LONG + 9}
+    assert found.named == ("eth0",)
+
+
+def test_a_probe_that_told_nothing_has_no_payload() -> None:
+    asked = configuration("intel@2021.18.1", "shm-ofi-tcp")
+    ended = Completed(("mpiexec",), 1, b"", b"", 1.0)
+    found = prove.judge(asked, Layout(2, 1), ended, ())
+    assert (found.wire, found.counters, found.named, found.payload) == ((), (), (), 0)
+
+
 def test_another_interface_than_the_one_that_is_named_is_another_transport() -> None:
     found = judged({"lo": 0, "eth0": 0, "admin0": LONG + 9})
     assert not found.ok
     assert found.ran == "tcp over admin0"
     seen = next(f.seen for f in found.findings if f.code == prove.WIRE_CODE)
     assert "the payload was to cross eth0, and crossed admin0" in seen
-    assert len(phases("\n".join(probed({})))) == 3
+
+
+def test_so_it_is_where_the_library_alone_names_one() -> None:
+    """Here the interface is called as its lane is."""
+    found = judged({"tcp": LONG + 9, "admin0": 0}, unset=True)
+    assert found.ok, found.findings
+    assert found.named == ("tcp",)
+    assert judged({"tcp": 0, "admin0": LONG + 9}, unset=True).ran == "tcp over admin0"
+
+
+@pytest.mark.parametrize(
+    ("aside", "ran"), [(LONG // 2, "tcp over admin0"), (LONG // 3, "no network, so not tcp")]
+)
+def test_from_half_of_the_payload_on_another_interface_carried_it(aside: int, ran: str) -> None:
+    assert judged({"eth0": 0, "admin0": aside}).ran == ran
+
+
+def test_interfaces_over_each_other_count_the_same_bytes() -> None:
+    found = judged({"eth0": LONG + 9, "bond0": LONG + 9})
+    assert found.ok, found.findings
+
+
+def test_shared_memory_is_not_held_against_an_interface_that_it_had_not_to_cross() -> None:
+    one = Heard(proof=proven("shm"))
+    beside = replace(phase({"eth0": 0}), aside=(("admin0", LONG),))
+    assert _with_wire(one, {"none"}, Wire.QUIET, beside) is one
+
+
+def test_evidence_says_what_a_device_s_own_counter_did_not_see() -> None:
+    some = {"tcp": LONG * 6 // 10}
+    found = judged({"tcp": LONG + 9}, windows=some, by="cxi telemetry", unset=True)
+    assert found.ok
+    assert "wire-unseen" in [f.code for f in found.findings]
+
+
+def test_on_one_node_no_interface_is_due() -> None:
+    wire = {"lo": LONG, "eth0": 0}
+    rows = [json.dumps(said(wire, kind, Peer.ON_NODE), separators=(",", ":")) for kind in KINDS]
+    ended = Completed(("mpiexec",), 0, "\n".join(rows).encode(), b"", 1.0)
+    found = prove.judge(configuration("intel@2021.18.1", "ofi-tcp"), Layout(), ended, records(2))
+    assert found.named == ()
+    assert found.payload == LONG

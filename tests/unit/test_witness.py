@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,18 @@ def test_on_another_node_the_same_library_has_other_numbers(
     for boots in ("hhx", "xxx", "hxx"):  # else two files on one node
         found = codes(on_nodes(RIGHT, there, RIGHT, boots=boots), three)
         assert found == ([] if image else ["libmpi-several"])
+
+
+def test_of_nodes_of_one_kernel_this_one_names_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness, "_boot", lambda: "h")
+    other = replace(RIGHT, device=99)
+    first, second = on_nodes(other, RIGHT, boots="hh")
+    own = replace(second, host=os.uname().nodename)
+    assert codes((replace(first, host=" before"), own), Layout(2, 1)) == []
+    for hosts in ("aab", "abb"):  # on one node they are two files
+        made = on_nodes(other, RIGHT, other, boots="hhh")
+        ranks = tuple(replace(r, host=h) for r, h in zip(made, hosts, strict=True))
+        assert "libmpi-several" in codes(ranks, Layout(2, 2))
 
 
 def test_in_a_guest_one_path_of_two_nodes_may_be_two_files(monkeypatch: pytest.MonkeyPatch) -> None:

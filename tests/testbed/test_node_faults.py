@@ -1,0 +1,73 @@
+"""Nodes that fail under a launch: it ends, leaves nothing, and says what is known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from mpigraft.model import Family
+from tests.testbed.cluster import Cluster, until
+from tests.testbed.nodes import SHORT, User, lanes
+
+pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
+
+Mpis = Mapping[Family, Path]
+Clusters = Callable[..., Cluster]
+LIMIT_S = 8
+TRANSPORT = ("--mpi", "mpich@5", "--transport", "ofi-tcp", "--layout", "2x1")
+
+
+def strays(cluster: Cluster, node: str) -> list[str]:
+    return [line for line in cluster.processes(node) if "mpigraft" in line or "hydra" in line]
+
+
+@pytest.mark.parametrize("told", [False, True], ids=["silent", "told"])
+def test_a_node_killed_in_a_launch_ends_it_within_its_limit(
+    clusters: Clusters, mpis: Mpis, told: bool
+) -> None:
+    """Of a silent end nobody hears, so the limit ends the launch."""
+    with clusters(2) as cluster:
+        user = User(cluster, mpis)
+        words = ("bench", *user.nodes(), *TRANSPORT, "--benchmark", "latency", "--max", "8",
+                 "--budget", "60000", "--rounds", "1", "--limit", LIMIT_S)  # fmt: skip
+        argv = user.words(*words)
+        with cluster.popen("n1", argv, env=user.environ, cwd=user.folder) as process:
+            measuring = "--budget"
+            until(lambda: any(measuring in p and "bench" in p and "--probe" not in p
+                              for p in strays(cluster, "n2")), "ranks on n2")  # fmt: skip
+            time.sleep(0.5)
+            cluster.kill("n2", told=told)
+            code = process.wait(timeout=120)
+        assert code == 4
+        until(lambda: not strays(cluster, "n1"), "an n1 without processes")
+        (one,) = user.shown().values()
+    assert one["proven"]  # the probe had ended well before
+    assert one["launches"].keys() <= {"failed", "timeout"}
+    assert one["launches"]
+
+
+@pytest.mark.parametrize("shape", [{"shared_tmp": True}, {"loopback_hostname": True}], ids=str)
+def test_nodes_that_are_unlike_what_one_hopes_for_do(
+    clusters: Clusters, mpis: Mpis, shape: dict[str, bool]
+) -> None:
+    with clusters(2, **shape) as cluster:
+        user = User(cluster, mpis)
+        user.on("n1", "bench", *user.nodes(), *TRANSPORT, *SHORT)
+        (one,) = user.shown().values()
+    assert one["proven"], one["findings"]
+    assert lanes(one, "off-node")["p2p"] == "tcp"
+
+
+def test_records_in_a_folder_that_is_not_shared_are_told(clusters: Clusters, mpis: Mpis) -> None:
+    """/tmp is each node's own: the finding names the node and says what to do."""
+    with clusters(2) as cluster:
+        user = User(cluster, mpis, env={"MPIGRAFT_HOME": "/tmp/home"})
+        linked = f"mkdir -p /tmp/home && ln -s {user.home}/mpi /tmp/home/mpi"
+        for node in cluster.nodes:
+            cluster.run(node, ["sh", "-c", linked], check=True)
+        done = user.on("n1", "bench", *user.nodes(), *TRANSPORT, *SHORT, code=5)
+    assert "the ranks on n2 left no record" in done.stderr
+    assert "set MPIGRAFT_HOME to a folder that every node sees" in " ".join(done.stderr.split())
