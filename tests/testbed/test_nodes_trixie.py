@@ -1,0 +1,40 @@
+"""Two nodes that are Debian 13: Open MPI 5.0.7 over libfabric 2.1.0, whose LNX has other words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from mpigraft.model import Family
+from tests.testbed.cluster import Cluster
+from tests.testbed.images import Images
+from tests.testbed.nodes import SHORT, User, crossed, lanes
+
+pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
+
+LNX = "shm+tcp;ofi_rxm:lnx (shm+e0:ofi_lnx_domain)"
+BETWEEN = {"ofi-lnx": LNX, "ofi-tcp": "tcp (e0)", "ob1-tcp": "tcp", "ucx": "ucx (tcp/e0)"}
+
+
+def test_the_image_s_own_mpi_over_each_transport(
+    clusters: Callable[..., Cluster], images: Images, mpis: Mapping[Family, Path]
+) -> None:
+    """Its settings in /etc/openmpi switch OFI and UCX off (SEL-05), and every row says otherwise.
+    mpigraft itself runs in the nodes, by this project's Python."""
+    root = images.folder("trixie")
+    switched = (root / "etc/openmpi/openmpi-mca-params.conf").read_text()
+    assert "mtl = ^ofi" in switched
+    with clusters(2, root=root) as cluster:
+        user = User(cluster, mpis)
+        (user.home / "mpi").unlink()
+        done = user.on("n1", "bench", *user.nodes(), "--layout", "2x1", *SHORT)
+        told = user.shown()
+    assert {name.partition("/")[2] for name in told} == {*BETWEEN}, done.stderr
+    for name, one in told.items():
+        assert name.startswith("openmpi@5.0.7/")
+        assert one["proven"], one["findings"]
+        assert one["launches"].keys() == {"ok"}
+        assert lanes(one, "off-node")["p2p"] == BETWEEN[one["asked"]]
+        assert 1 <= crossed(one)["bytes"] / crossed(one)["payload"] < 1.2
