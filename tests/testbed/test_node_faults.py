@@ -17,21 +17,24 @@ pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 Mpis = Mapping[Family, Path]
 Clusters = Callable[..., Cluster]
 LIMIT_S = 8
-TRANSPORT = ("--mpi", "mpich@5", "--transport", "ofi-tcp", "--layout", "2x1")
+OVER = ("--transport", "ofi-tcp", "--layout", "2x1")
+TRANSPORT = ("--mpi", "mpich@5", *OVER)
 
 
 def strays(cluster: Cluster, node: str) -> list[str]:
-    return [line for line in cluster.processes(node) if "mpigraft" in line or "hydra" in line]
+    ours = ("mpigraft", "hydra", "prted", "mpirun")
+    return [line for line in cluster.processes(node) if any(word in line for word in ours)]
 
 
 @pytest.mark.parametrize("told", [False, True], ids=["silent", "told"])
+@pytest.mark.parametrize("mpi", ["mpich@5", "openmpi@5"])
 def test_a_node_killed_in_a_launch_ends_it_within_its_limit(
-    clusters: Clusters, mpis: Mpis, told: bool
+    clusters: Clusters, mpis: Mpis, mpi: str, told: bool
 ) -> None:
     """Of a silent end nobody hears, so the limit ends the launch."""
     with clusters(2) as cluster:
         user = User(cluster, mpis)
-        words = ("bench", *user.nodes(), *TRANSPORT, "--benchmark", "latency", "--max", "8",
+        words = ("bench", *user.nodes(), "--mpi", mpi, *OVER, "--benchmark", "latency", "--max", "8",
                  "--budget", "60000", "--rounds", "1", "--limit", LIMIT_S)  # fmt: skip
         argv = user.words(*words)
         with cluster.popen("n1", argv, env=user.environ, cwd=user.folder) as process:
