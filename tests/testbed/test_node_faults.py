@@ -11,6 +11,7 @@ import pytest
 from mpigraft.model import Family
 from tests.testbed.cluster import Cluster, until
 from tests.testbed.nodes import SHORT, User, lanes
+from tests.testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 
@@ -19,6 +20,10 @@ Clusters = Callable[..., Cluster]
 LIMIT_S = 8
 OVER = ("--transport", "ofi-tcp", "--layout", "2x1")
 TRANSPORT = ("--mpi", "mpich@5", *OVER)
+ENDLESS = (
+    "--benchmark", "latency", "--max", "8", "--budget", "60000", "--rounds", "1",
+    "--limit", LIMIT_S,
+)  # fmt: skip
 
 
 def strays(cluster: Cluster, node: str) -> list[str]:
@@ -34,9 +39,7 @@ def test_a_node_killed_in_a_launch_ends_it_within_its_limit(
     """Of a silent end nobody hears, so the limit ends the launch."""
     with clusters(2) as cluster:
         user = User(cluster, mpis)
-        words = ("bench", *user.nodes(), "--mpi", mpi, *OVER, "--benchmark", "latency", "--max", "8",
-                 "--budget", "60000", "--rounds", "1", "--limit", LIMIT_S)  # fmt: skip
-        argv = user.words(*words)
+        argv = user.words("bench", *user.nodes(), "--mpi", mpi, *OVER, *ENDLESS)
         with cluster.popen("n1", argv, env=user.environ, cwd=user.folder) as process:
             measuring = "--budget"
             until(lambda: any(measuring in p and "bench" in p and "--probe" not in p
@@ -48,6 +51,27 @@ def test_a_node_killed_in_a_launch_ends_it_within_its_limit(
         until(lambda: not strays(cluster, "n1"), "an n1 without processes")
         (one,) = user.shown().values()
     assert one["proven"]  # the probe had ended well before
+    assert one["launches"].keys() <= {"failed", "timeout"}
+    assert one["launches"]
+
+
+def test_a_node_killed_under_srun_ends_the_launch_within_its_limit(
+    clusters: Clusters, slurms_here: None, mpis: Mpis
+) -> None:
+    """Slurm takes longer than the limit to see that a node does not answer."""
+    with clusters(2) as cluster, Slurm(cluster) as slurm:
+        user = User(cluster, mpis, slurm)
+        words = user.words("bench", "--launcher", "srun", *TRANSPORT, *ENDLESS)
+        argv = ["salloc", "-Q", "-N2", *words]
+        with cluster.popen("n1", argv, env=user.environ, cwd=user.folder) as process:
+            until(lambda: any("--budget" in p and "mpigraft-bench" in p
+                              for p in strays(cluster, "n2")), "ranks on n2")  # fmt: skip
+            cluster.kill("n2")
+            code = process.wait(timeout=120)
+        assert code == 4
+        until(lambda: not strays(cluster, "n1"), "an n1 without processes")
+        (one,) = user.shown().values()
+    assert one["proven"]
     assert one["launches"].keys() <= {"failed", "timeout"}
     assert one["launches"]
 
