@@ -118,15 +118,13 @@ class Cluster:
 
     def _binds(self, binds: Sequence[Path], home: Path, root: Path | None) -> list[str]:
         """What a private /tmp, or a root of its own, would hide from the nodes."""
-        wanted = [self.folder, home, *binds]
-        if root:
-            own = os.environ.get("MPIGRAFT_HOME")
-            wanted += [PROJECT, Path(sys.prefix), Path(sys.base_prefix),
-                       *([Path(own)] if own else [])]  # fmt: skip
-            # /usr is the image's.
-            wanted = [path for path in wanted if path.exists() and str(path) not in {"/usr", "/"}]
+        own = [Path(place) for place in (os.environ.get("MPIGRAFT_HOME"),) if place]
+        ours = [PROJECT, Path(sys.prefix), Path(sys.base_prefix), *own]
+        wanted = [path for path in (self.folder, home, *ours, *binds) if path.exists()]
+        if root:  # /usr is the image's
+            wanted = [path for path in wanted if str(path) not in {"/usr", "/"}]
         else:
-            wanted = [path for path in wanted if path.is_relative_to("/tmp") and path.exists()]
+            wanted = [path for path in wanted if path.is_relative_to("/tmp")]
         return [str(path) for path in dict.fromkeys(path.resolve() for path in wanted)]
 
     @staticmethod
