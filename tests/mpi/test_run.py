@@ -213,9 +213,8 @@ def long_job(mpich: Path, scratch: Path) -> Iterator[subprocess.Popen[str]]:
 def test_a_signal_ends_the_job_and_leaves_nothing(
     long_job: subprocess.Popen[str], scratch: Path, sent: signal.Signals
 ) -> None:
-    """Hydra does not always hear of SIGHUP; then the guard ends the ranks after its 30 s."""
     long_job.send_signal(sent)
-    assert long_job.wait(120) != 0
+    assert long_job.wait(40) != 0
     assert list(scratch.iterdir()) == []
 
 
