@@ -360,3 +360,8 @@ def test_secrets_of_the_environment_do_not_reach_a_report(monkeypatch: pytest.Mo
     )
     data = replace(data, comparison=replace(data.comparison, findings=(finding,)))
     assert "hunter2" not in shown(data) + markdown.render(data)
+
+
+def test_what_was_left_out_names_each_mpi_once() -> None:
+    names = ("a@1/ofi-cxi", "b@2/ucx", "a@1/ofi-efa", "c@3")
+    assert terminal._by_mpi(names) == "a@1/ofi-cxi, ofi-efa; b@2/ucx; c@3"

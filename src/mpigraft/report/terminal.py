@@ -8,7 +8,7 @@ out. Verdicts carry a sign as well as a colour; a stream that cannot write it ge
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -280,6 +280,15 @@ def _plus_minus(text: str, signs: Signs) -> str:
     return text.replace("±", "+-") if signs is words.VERDICTS_ASCII else text
 
 
+def _by_mpi(names: Iterable[str]) -> str:
+    """`openmpi@5.0.11/ofi-cxi, ofi-efa; mpich@5.0.2/ofi-cxi`: each MPI once."""
+    found: dict[str, list[str]] = {}
+    for name in map(words.visible, names):
+        mpi, slash, transport = name.partition("/")
+        found.setdefault(mpi + slash, []).append(transport)
+    return "; ".join(mpi + ", ".join(transports) for mpi, transports in found.items())
+
+
 def _findings(console: Console, data: ReportData) -> None:
     found, out = trouble(data), left_out(data)
     if found or out:
@@ -291,8 +300,7 @@ def _findings(console: Console, data: ReportData) -> None:
         _reason(console, why, mend)
     here = [who for who, _ in out if GUEST not in who]
     if here:
-        names = ", ".join(map(words.visible, here))
-        _say(console, f"left out: {names} (`mpigraft discover` says why)", "dim")
+        _say(console, f"left out: {_by_mpi(here)} (`mpigraft discover` says why)", "dim")
     for who, why in out:
         if GUEST in who:
             _say(console, f"left out: {words.visible(who)}: {words.line(why)}", "dim", indent=2)
