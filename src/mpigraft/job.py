@@ -36,6 +36,7 @@ from mpigraft.job_ask import Ask
 from mpigraft.jsonout import digest, plain, revive
 from mpigraft.knowledge.spawn import spawn
 from mpigraft.model import (
+    NOWHERE,
     Allocation,
     Bind,
     Configuration,
@@ -93,7 +94,7 @@ class Job:
     binds: tuple[Bind, ...]
     lines: tuple[Line, ...]
     allocation: Allocation = launch.HERE
-    placement: Placement = launch.NOWHERE
+    placement: Placement = NOWHERE
     others: tuple[Group, ...] = ()  # programs besides the first
 
 
@@ -122,7 +123,7 @@ def plan(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Job:
     where = ask.where
     nodes = allocations.find(environ, hosts=where.hosts, hostfile=where.hostfile, agent=where.agent)
     layout, others = job_layout.decide(where, machine.cpu.cores, nodes, environ)
-    places = layouts.place(layout, machine.cpu, machine.gpus) if where.places else launch.NOWHERE
+    places = layouts.place(layout, machine.cpu, machine.gpus) if where.places else NOWHERE
     by = _launcher(ask, machine, choice)
     configuration = _configuration(ask, machine, choice, passed, layout.nodes, by)
     programs = natives(choice.mpi, machine.cpu.architecture)
@@ -274,7 +275,7 @@ def findings(key: str, folder: Path) -> tuple[Finding, ...]:
     placement = revive(Placement, what["placement"])
     hosts = tuple(what["hosts"])
     found = check_witness(configuration, layout, read_witness(folder), placement, hosts)
-    told = bindings.CODES if placement != launch.NOWHERE else ()
+    told = bindings.CODES if placement != NOWHERE else ()
     return tuple(f for f in found if f.level is Level.ERROR or f.code in told)
 
 
@@ -339,7 +340,7 @@ def document(job: Job, key: str, environ: Mapping[str, str]) -> dict[str, Any]:
         else ["", 0, 0],
         "libmpi_name": LIBMPI.pattern,
         "proof": job.ask.proof,
-        "placed": job.placement != launch.NOWHERE,
+        "placed": job.placement != NOWHERE,
         "files": [[str(path), text] for path, text in made.files],
         "stamps": [[path, *fast.stamp(path)] for path in _inputs(job)],
         "listed": [[*place, fast.listed(*place)] for place in places_that_steer(job.configuration)],

@@ -17,6 +17,7 @@ from mpigraft.errors import MissingError, UsageError
 from mpigraft.launchers import LAUNCHERS, Launcher
 from mpigraft.launchers.hardware import hardware_order
 from mpigraft.model import (
+    NOWHERE,
     Allocation,
     Bind,
     Configuration,
@@ -40,7 +41,6 @@ LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 PRTE = "PRTE_MCA_"
 GRACE_S = 2.0  # between the guard's SIGTERM and SIGKILL
 HERE = Allocation((os.uname().nodename,), "this host", here=True)
-NOWHERE = Placement()  # of no rank it is said where it is to be
 
 
 def prepare(

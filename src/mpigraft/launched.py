@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mpigraft.model import Placement, RankRecord
+from mpigraft.model import NOWHERE, Placement, RankRecord
 from mpigraft.run import Completed
-
-NOWHERE = Placement()
 
 
 class Launched(NamedTuple):

@@ -15,8 +15,8 @@ from mpigraft.campaign import Step, now
 from mpigraft.env import redact
 from mpigraft.errors import UsageError
 from mpigraft.knowledge.loader import matching_issues
-from mpigraft.launched import NOWHERE
 from mpigraft.model import (
+    NOWHERE,
     Benchmark,
     Configuration,
     Finding,

@@ -33,8 +33,8 @@ from mpigraft.lanes import (
     wire_says,
 )
 from mpigraft.launch import HERE
-from mpigraft.launched import NOWHERE
 from mpigraft.model import (
+    NOWHERE,
     Allocation,
     Configuration,
     Evidence,

@@ -17,8 +17,9 @@ from mpigraft import cache, grafts, prove
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch
 from mpigraft.jsonout import plain, revive
 from mpigraft.launch import HERE, prepare
-from mpigraft.launched import NOWHERE, Launched
+from mpigraft.launched import Launched
 from mpigraft.model import (
+    NOWHERE,
     Allocation,
     Configuration,
     Evidence,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mpigraft import bindings, grafts
 from mpigraft.model import (
+    NOWHERE,
     Configuration,
     Finding,
     Layout,
@@ -26,7 +27,6 @@ LIBMPI = re.compile(
     r"lib(?:mpi|mpich|mpi_abi|mpi_ilp64|mpi_(?:cray|gnu|intel|nvidia|amd|aocc)(?:_\d+)?)"
     r"\.so(?:\.[\d.]+)?"
 )
-NOWHERE = Placement()
 
 
 def check_witness(

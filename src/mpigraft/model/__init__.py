@@ -55,7 +55,16 @@ from mpigraft.model.jobs import (
     Share,
     SubmissionRecord,
 )
-from mpigraft.model.nodes import Allocation, Command, Group, LaunchedBy, Layout, Order, Placement
+from mpigraft.model.nodes import (
+    NOWHERE,
+    Allocation,
+    Command,
+    Group,
+    LaunchedBy,
+    Layout,
+    Order,
+    Placement,
+)
 from mpigraft.model.ran import (
     AllocationRecord,
     CampaignRecord,
@@ -76,6 +85,7 @@ from mpigraft.model.words import Abi, EnvRow, Family, Finding, Kind, Level, Peer
 
 __all__ = [
     "METRICS",
+    "NOWHERE",
     "Abi",
     "AbiObject",
     "Allocation",

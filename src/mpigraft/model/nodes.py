@@ -69,6 +69,9 @@ class Placement:
     vendor: str = ""  # of the GPUs
 
 
+NOWHERE = Placement()  # of no rank it is said where it is to be
+
+
 @dataclass(frozen=True, slots=True)
 class LaunchedBy:
     """A launcher that is not the MPI's own, and the PMI that it is to offer the ranks."""
