@@ -304,6 +304,7 @@ def test_status_without_a_scheduler_shows_the_store(
         (("submit", "gone.toml"), "gone.toml"),
         (("submit", "--resume", "gone"), "no submission 'gone'"),
         (("status", "gone"), "no submission 'gone'"),
+        (("status",), "no campaign was submitted into"),
         (("bench", "--share", "1/2"), "--share without --resume"),
     ],
 )

@@ -114,6 +114,11 @@ def find(store: Store, wish: str) -> SubmissionRecord:
     known = store.submissions()
     same = [s for s in known if not wish or s.campaign.startswith(wish) or s.name == wish]
     exact = [s for s in same if s.campaign == wish]
+    if not known and not wish:
+        raise UsageError(
+            f"no campaign was submitted into {store.folder}",
+            mend="mpigraft submit CAMPAIGN.toml --nodes N --time T; or name another --store",
+        )
     if not same:
         told = ", ".join(f"{s.campaign[:8]} ({s.name})" for s in known[-8:]) or "there is none"
         raise UsageError(f"no submission {wish!r} in {store.folder}", mend=f"take one of: {told}")
