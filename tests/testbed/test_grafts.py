@@ -6,12 +6,12 @@ has to fail, and the exceptions stand in LISTED with their cause. docs/grafts.md
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.testbed import documents
 from tests.testbed.engines import Engines
 from tests.testbed.images import Images
 from tests.testbed.pairs import Outcome, Pair, Tried, pairs, untouched
@@ -84,14 +84,7 @@ def test_the_table_in_the_docs_is_what_was_seen() -> None:
     """Only where every pair could be tried: Debian 12, whose own MPIs are the table's."""
     if len(outcomes) < len(pairs()):
         pytest.skip(f"{len(outcomes)} of {len(pairs())} pairs were tried here")
-    table = "".join(f"{line}\n" for line in rows())
-    text = DOCUMENT.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    kept, _, after = rest.partition(END)
-    if "MPIGRAFT_WRITE_DOCS" in os.environ:
-        DOCUMENT.write_text(f"{before}{BEGIN}{table}{END}{after}", encoding="utf-8")
-        return
-    assert kept == table, "docs/grafts.md says otherwise: MPIGRAFT_WRITE_DOCS=1 writes it anew"
+    documents.hold(DOCUMENT, BEGIN, rows(), END)
 
 
 def rows() -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import re
 import shutil
@@ -17,6 +16,7 @@ import mpigraft
 from mpigraft.knowledge.spawn import Spawn, spawn
 from mpigraft.model import Family
 from mpigraft.natives import PREBUILT, SPAWN
+from tests.testbed import documents
 from tests.testbed.cluster import Cluster
 from tests.testbed.slurm import Slurm
 
@@ -156,14 +156,7 @@ def row(outcome: Outcome) -> Spawn | None:
 def test_the_table_is_what_ran() -> None:
     if len(outcomes) < len(CASES):
         pytest.skip(f"{len(outcomes)} of {len(CASES)} cases were tried here")
-    table = "".join(f"{line}\n" for line in lines())
-    text = DOCUMENT.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    kept, _, after = rest.partition(END)
-    if "MPIGRAFT_WRITE_DOCS" in os.environ:
-        DOCUMENT.write_text(f"{before}{BEGIN}{table}{END}{after}", encoding="utf-8")
-        return
-    assert kept == table, "docs/spawn.md says otherwise: MPIGRAFT_WRITE_DOCS=1 writes it anew"
+    documents.hold(DOCUMENT, BEGIN, lines(), END)
 
 
 def lines() -> Iterator[str]:
