@@ -25,6 +25,7 @@ FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe",
+    "--disable-crashpad-for-testing",  # its handlers leave their parent, and outlive it
 )  # fmt: skip
 PATIENCE_S = 120
 
