@@ -7,6 +7,7 @@ import base64
 import itertools
 import json
 import os
+import platform
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from mpigraft.natives import GUARD, PREBUILT
 from mpigraft.report import ReportData, html
 from tests.unit.report_samples import campaign_data, olivia, small_data
 
@@ -25,7 +27,6 @@ FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe",
-    "--disable-crashpad-for-testing",  # its handlers leave their parent, and outlive it
 )  # fmt: skip
 PATIENCE_S = 120
 
@@ -38,7 +39,9 @@ class Browser:
         self.answers, to_write = os.pipe()
         script = f'exec "$0" "$@" 3<&{to_read} 4>&{to_write} {to_read}<&- {to_write}>&-'
         program = shutil.which("chromium") or "chromium"
-        words = ["bash", "-c", script, program, *FLAGS, f"--user-data-dir={profile}"]
+        # Its crash handlers leave their parent and outlive it for a while: the guard ends them.
+        guard = PREBUILT / platform.machine() / GUARD
+        words = [guard, "--", "bash", "-c", script, program, *FLAGS, f"--user-data-dir={profile}"]
         self.process = subprocess.Popen(
             words,
             pass_fds=(to_read, to_write),
