@@ -123,7 +123,7 @@ def plan(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Job:
     where = ask.where
     nodes = allocations.find(environ, hosts=where.hosts, hostfile=where.hostfile, agent=where.agent)
     layout, others = job_layout.decide(where, machine.cpu.cores, nodes, environ)
-    places = layouts.place(layout, machine.cpu, machine.gpus) if where.places else NOWHERE
+    places = layouts.told(layout, machine)
     by = _launcher(ask, machine, choice)
     configuration = _configuration(ask, machine, choice, passed, layout.nodes, by)
     programs = natives(choice.mpi, machine.cpu.architecture)

@@ -23,6 +23,8 @@ GRAMMAR = re.compile(
 )
 EXAMPLE = "for example 2x8 (nodes x ranks per node), 2x8x7 with threads, 2x8x7:l3cache-numa+gpus"
 
+MOST = 999_999  # nodes, ranks and threads, each: what GRAMMAR has room for
+
 Core = tuple[int, ...]  # its CPUs: one, or as many as it has hardware threads
 
 
@@ -30,8 +32,10 @@ Core = tuple[int, ...]  # its CPUs: one, or as many as it has hardware threads
 
 
 def parse(text: str, cores: int) -> Layout:
-    """A layout from its key: `2x8x7:l3cache-numa+gpus`. More ranks times threads than `cores` of
-    a node are not bound; raises UsageError where they were to be, and for other words."""
+    """A layout from its key: `2x8x7:l3cache-numa+gpus`. Where a mapping or a binding is written,
+    launchers are to be told the CPUs, of `2x8:core` and `2x8-core` too. More ranks times threads
+    than `cores` of a node are not bound; raises UsageError where they were to be, and for other
+    words."""
     found = GRAMMAR.fullmatch(text)
     numbers = [int(found[name] or 1) for name in ("nodes", "ranks", "threads")] if found else [0]
     if found is None or 0 in numbers:
@@ -47,8 +51,10 @@ def parse(text: str, cores: int) -> Layout:
             why="ranks that share a core wait for each other's time slice",
             mend="use fewer ranks or threads, or -none to leave them unbound",
         )
+    said, gpus = bool(found["map"] or bind), bool(found["gpus"])
     bind = "none" if crowded else bind or "core"
-    return Layout(nodes, ranks, threads, bind, map_by, gpus=bool(found["gpus"]))
+    usual = (map_by, bind) == ("core", "core") and not gpus  # else the key tells by itself
+    return Layout(nodes, ranks, threads, bind, map_by, gpus, explicit=said and usual)
 
 
 def from_flags(
@@ -59,16 +65,22 @@ def from_flags(
     bind_to: str = "",
     gpus: bool = False,
 ) -> str:
-    """The key that flags mean, with a binding to cores that was asked for by name; empty words
-    are defaults. Raises UsageError, naming the flag."""
+    """The words that flags mean, for `parse`: those that were said, and no default in the place
+    of an empty one. Raises UsageError, naming the flag."""
     numbers = {"--nodes": nodes, "--ranks-per-node": ranks_per_node, "--threads": threads}
     for flag, number in numbers.items():
-        if not 1 <= number < 1_000_000:
-            raise UsageError(f"{flag} {number}", mend="give a number, 1 or more")
+        refuse_count(flag, number)
     _refuse_unknown("--map-by", map_by or "core", MAP_BY)
     _refuse_unknown("--bind-to", bind_to or "core", BIND_TO)
-    key = Layout(nodes, ranks_per_node, threads, bind_to or "core", map_by or "core").key
-    return f"{key}{'-core' if bind_to == 'core' else ''}{'+gpus' if gpus else ''}"
+    words = f"{nodes}x{ranks_per_node}" + (f"x{threads}" if threads > 1 else "")
+    words += (f":{map_by}" if map_by else "") + (f"-{bind_to}" if bind_to else "")
+    return f"{words}{'+gpus' if gpus else ''}"
+
+
+def refuse_count(flag: str, number: int) -> None:
+    """Raise UsageError for a number of nodes, ranks or threads that is none."""
+    if not 1 <= number <= MOST:
+        raise UsageError(f"{flag} {number}", mend=f"give a number, 1 to {MOST:,}")
 
 
 def _refuse_unknown(what: str, word: str, known: tuple[str, ...]) -> None:
@@ -90,8 +102,8 @@ def masks(layout: Layout, cpu: Cpu, gpus: Sequence[Gpu] = ()) -> tuple[tuple[int
 
 
 def told(layout: Layout, machine: Machine) -> Placement:
-    """What launchers are told of a layout on machines like this one: nothing of a plain one, for
-    which they have words of their own. Raises UsageError as `place` does."""
+    """What launchers are told of a layout on machines like this one, by whichever command: nothing
+    of a plain one, for which they have words of their own. Raises UsageError as `place` does."""
     return Placement() if layout.plain else place(layout, machine.cpu, machine.gpus)
 
 

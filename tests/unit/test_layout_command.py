@@ -181,6 +181,8 @@ def test_a_plain_layout_is_left_to_the_launchers_as_it_is_in_a_launch(
         (["2x8", "--launcher", "srun"], "--cpu-bind=cores PROGRAM"),
         (["--ranks-per-node", "8", "--launcher", "srun"], "--cpu-bind=cores PROGRAM"),
         (["--ranks-per-node", "8", "--map-by", "core", "--launcher", "srun"], "=mask_cpu:0x"),
+        (["2x8:core", "--launcher", "srun"], "=mask_cpu:0x"),
+        (["2x8-core", "--launcher", "srun"], "=mask_cpu:0x"),
         (["--ranks-per-node", "57", "--launcher", "srun"], "--cpu-bind=none"),
     ):
         run(monkeypatch, a_node(LUMI_G), *words)

@@ -14,6 +14,7 @@ from mpigraft import layouts
 from mpigraft.errors import UsageError
 from mpigraft.layouts import BIND_TO, MAP_BY, masks, parse, place
 from mpigraft.model import Cpu, Gpu, Layout, Placement
+from tests.unit.builders import a_machine
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -81,7 +82,28 @@ def test_a_layout_is_read_from_its_key() -> None:
     assert parse("1x4", 8) == Layout(1, 4)
     assert parse("2x8x7:l3cache-numa+gpus", 56) == Layout(2, 8, 7, "numa", "l3cache", True)
     assert parse("1x4x2-none", 8).key == "1x4x2-none"
-    assert parse("1x4:core-core", 8).key == "1x4"
+
+
+def test_the_default_said_aloud_is_a_layout_of_its_own() -> None:
+    """Its launchers are told the CPUs: another command line, so never under the plain one's key."""
+    for words in ("1x4:core", "1x4-core", "1x4:core-core"):
+        said = parse(words, 8)
+        assert (said.key, said.plain) == ("1x4:core", False)
+    assert (parse("1x4", 8).key, parse("1x4", 8).plain) == ("1x4", True)
+    assert not parse("1x4:node", 8).plain
+    assert parse("1x4:core-none", 8) == parse("1x4-none", 8) == Layout(1, 4, bind="none")
+    assert parse("1x4:core", 2).key == "1x4-none"
+    assert parse("1x4:core+gpus", 8) == parse("1x4-core+gpus", 8) == Layout(1, 4, gpus=True)
+
+
+def test_what_was_said_is_told_and_nothing_else() -> None:
+    machine = replace(a_machine(), cpu=LUMI_C)
+    for words, told in (
+        ("1x2", ()), ("1x2-none", ()), ("1x2:numa-none", ()), ("1x129:numa", ()),
+        ("1x2:core", ((0,), (1,))), ("1x2-core", ((0,), (1,))), ("1x2:node", ((0,), (1,))),
+        ("1x2x2-core", ((0, 1), (2, 3))), ("1x2:numa", ((0,), (64,))),
+    ):  # fmt: skip
+        assert layouts.told(parse(words, 128), machine).masks == told
 
 
 def test_more_ranks_than_cores_are_not_bound() -> None:
@@ -99,7 +121,7 @@ LAYOUTS = st.builds(
     bind=st.sampled_from(BIND_TO),
     map_by=st.sampled_from(MAP_BY),
     gpus=st.booleans(),
-)
+) | st.builds(Layout, ranks_per_node=st.integers(1, 300), explicit=st.just(True))
 
 
 @given(LAYOUTS)
@@ -124,12 +146,33 @@ def test_flags_make_a_key() -> None:
     assert layouts.parse(named, 8) == layouts.parse("2x8+gpus", 8)
     with pytest.raises(UsageError, match="binds 8 ranks"):
         layouts.parse(named, 7)  # a binding that was asked for by name
+    assert layouts.from_flags(999_999, 999_999, 999_999) == "999999x999999x999999"
     for flags, named in (
         ((0, 8), "--nodes"), ((1, 0), "--ranks-per-node"), ((1, 1, -1), "--threads"),
+        ((1_000_000, 1), "--nodes 1000000"), ((1, 10**30), "--ranks-per-node"),
         ((1, 1, 1, "l3"), "--map-by"), ((1, 1, 1, "", "node"), "--bind-to"),
     ):  # fmt: skip
         with pytest.raises(UsageError, match=named):
             layouts.from_flags(*flags)
+
+
+@given(
+    st.tuples(*[st.integers(1, layouts.MOST)] * 3),
+    st.sampled_from(["", *MAP_BY]),
+    st.sampled_from(["", *BIND_TO]),
+    st.booleans(),
+)
+def test_flags_and_words_mean_the_same(
+    numbers: tuple[int, int, int], map_by: str, bind_to: str, gpus: bool
+) -> None:
+    nodes, ranks, threads = numbers
+    found = parse(layouts.from_flags(*numbers, map_by, bind_to, gpus), 1 << 60)
+    assert (found.nodes, found.ranks_per_node, found.threads) == (nodes, ranks, threads)
+    assert (found.map_by, found.bind) == (map_by or "core", bind_to or "core")
+    assert found.gpus is gpus
+    assert found.plain is (
+        not gpus and (map_by, bind_to) in (("", ""), ("", "none"), ("core", "none"))
+    )
 
 
 # ------------------------------------------------------------------ CPUs

@@ -73,9 +73,9 @@ def command(
 ) -> int:
     """Draw a node with the ranks of a layout, and print each launcher's words for it.
 
-    Nothing is started. A layout of cores one after the other is left to the launchers, in words of
-    their own; of others they are told the CPUs. Numbers are those of ranks on their node, a dot is
-    a free core, a plus one that several ranks may use.
+    Nothing is started. A layout without a mapping, a binding or GPUs is left to the launchers, in
+    words of their own; of others they are told the CPUs. Numbers are those of ranks on their node,
+    a dot is a free core, a plus one that several ranks may use.
 
     \b
     Examples:
@@ -99,7 +99,7 @@ def command(
     told: list[Told] = []
     if asked:
         kinds = launcher or telling.here(here)
-        said = placed if map_by or bind_to else layouts.told(asked, here)  # as `run` has it
+        said = layouts.told(asked, here)
         told = list(telling.told(kinds, here, asked, said, _nodes(asked, hosts)))
     if as_json:
         out(_document(here, asked, placed, told))

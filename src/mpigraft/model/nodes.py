@@ -32,6 +32,7 @@ class Layout:
     bind: str = "core"  # to what a rank is bound: core, l3cache, numa, socket, none
     map_by: str = "core"  # over what the ranks of a node are dealt: those, and node
     gpus: bool = False  # each rank sees the GPU nearest to its cores, and no other
+    explicit: bool = False  # launchers are told the CPUs, though they have words for these cores
 
     @property
     def ranks(self) -> int:
@@ -45,16 +46,19 @@ class Layout:
 
     @property
     def plain(self) -> bool:
-        """Whether every launcher has words of its own for it: cores one after the other, or
-        nothing bound. Nodes of a job may then have other CPUs each."""
-        return self.bind in ("core", "none") and self.map_by in ("core", "node") and not self.gpus
+        """Whether it is left to the launchers, which all have words for it: cores one after the
+        other, of which nobody said more, or nothing bound. Nodes of a job may then have other CPUs
+        each."""
+        usual = self.map_by == "core" and self.bind in ("core", "none")
+        return usual and not (self.gpus or self.explicit)
 
     @property
     def key(self) -> str:
         """`2x4`: nodes x ranks per node; then threads, mapping, binding and GPUs where they are
-        not the default: `2x8x7:l3cache-numa+gpus`."""
+        not the default: `2x8x7:l3cache-numa+gpus`. `2x4:core` is the default said aloud: the same
+        cores by another command line, so another layout."""
         tail = "" if self.threads == 1 else f"x{self.threads}"
-        mapped = "" if self.map_by == "core" else f":{self.map_by}"
+        mapped = f":{self.map_by}" if self.map_by != "core" or self.explicit else ""
         bound = "" if self.bind == "core" else f"-{self.bind}"
         gpus = "+gpus" if self.gpus else ""
         return f"{self.nodes}x{self.ranks_per_node}{tail}{mapped}{bound}{gpus}"
