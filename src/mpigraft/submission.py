@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpigraft import campaign, configure, schedulers
-from mpigraft.errors import UsageError
+from mpigraft.errors import LaunchFailed, UsageError
 from mpigraft.jsonout import canonical
 from mpigraft.model import (
     Allocation,
@@ -109,37 +109,84 @@ def network(scheduler: str, nodes: int) -> str:
 
 
 def job(
-    record: SubmissionRecord, share: int, mpigraft: Sequence[str], store: Path, base: JobWish
+    record: SubmissionRecord,
+    share: int,
+    mpigraft: Sequence[str],
+    store: Path,
+    base: JobWish,
+    number: int = 1,
 ) -> JobWish:
-    """The job of one share: `base`, which has what all of them say, with its own command."""
+    """The `number`-th job of one share: `base`, which has what all of them say, with its own
+    command, and its own file: PBS would write over that of the job before."""
     place = store.absolute()
     part = str(Share(share, record.shares))
+    again = "" if number == 1 else f".{number}"
     return replace(
         base,
         name="mpigraft-" + re.sub(r"[^A-Za-z0-9_.-]", "_", record.name)[:40],
         nodes=record.nodes,
         limit_s=record.limit_s,
-        output=str(place / "logs" / f"{record.campaign[:8]}-{share}"),
+        output=str(place / "logs" / f"{record.campaign[:8]}-{share}{again}"),
         command=(*mpigraft, "--store", str(place), "bench", "--resume", record.campaign,
                  "--share", part),
     )  # fmt: skip
 
 
-def submit(store: Store, record: SubmissionRecord, jobs: dict[int, str]) -> list[JobRecord]:
-    """Hand in the scripts of `jobs` by share. The submission is in the store before the first
-    job can start, each job as soon as it has an id. Raises LaunchFailed or MissingError; jobs
-    that were handed in until then stay and are known."""
+def submit(
+    store: Store, record: SubmissionRecord, links: Sequence[Mapping[int, JobWish]]
+) -> list[JobRecord]:
+    """Hand in jobs by share; those of a later link start when the share's job of the link before
+    has ended, however it did. The submission is in the store before the first job can start, each
+    job as soon as it has an id. Raises LaunchFailed or MissingError; jobs that were handed in
+    until then stay and are known.
+
+    Link by link: where a site's limit of jobs is met, no share is without its first for another's
+    third.
+    """
     store.logs()
-    handed = []
+    handed: list[JobRecord] = []
     with store.writer() as writer:
         if all(known.campaign != record.campaign for known in store.submissions()):
             writer.add_submission(record)
-        for share, script in jobs.items():
-            identity = schedulers.submit(record.scheduler, script)
-            one = JobRecord(record.campaign, share, identity, campaign.now(), script)
+        before: dict[int, str] = {}
+        for share, wish in ((s, w) for link in links for s, w in link.items()):
+            script = schedulers.SCHEDULERS[record.scheduler].script(
+                replace(wish, after=before.get(share, ""))
+            )
+            try:
+                before[share] = schedulers.submit(record.scheduler, script)
+            except LaunchFailed as error:
+                raise _refused(error, record, handed) from error
+            one = JobRecord(record.campaign, share, before[share], campaign.now(), script)
             writer.add_job(one)
             handed.append(one)
     return handed
+
+
+def _refused(
+    error: LaunchFailed, record: SubmissionRecord, handed: Sequence[JobRecord]
+) -> LaunchFailed:
+    """The scheduler's words, and what stands all the same."""
+    if not handed:
+        return error
+    listed = ", ".join(one.job for one in handed)
+    short = record.campaign[:8]
+    return LaunchFailed(
+        error.seen,
+        why=f"{record.scheduler} has the jobs handed in before it and runs them: {listed}",
+        mend=f"`mpigraft status {short}` shows what they leave, `mpigraft submit --resume {short}` "
+        f"hands that in; {error.mend}",
+    )
+
+
+def done(store: Store, identity: str, share: Share) -> bool:
+    """Whether a job of that share of that campaign has come to its end: another has nothing to
+    do, and need not look at its node to know."""
+    return _done(a for a in store.allocations(identity) if a.share == str(share))
+
+
+def _done(allocations: Iterable[AllocationRecord]) -> bool:
+    return any(a.ended for a in allocations)
 
 
 def agreed(
@@ -162,10 +209,11 @@ def agreed(
 
 @dataclass(frozen=True, slots=True)
 class ShareStatus:
-    """One share: its last job, and what all its jobs have measured."""
+    """One share: the job that is at it, else the next, else the last; what all have measured."""
 
     share: int
     job: str  # empty: none was handed in
+    behind: tuple[str, ...]  # jobs that wait for the end of that one, in order
     status: JobStatus
     nodes: str  # of the last allocation; empty: none has started
     launches: int  # made until now
@@ -194,13 +242,13 @@ def status(store: Store, record: SubmissionRecord, states: Mapping[str, JobStatu
     MissingError when what the jobs agreed on cannot be read."""
     allocations = store.allocations(record.campaign)
     launches = store.launches(record.campaign)
-    last = {one.share: one.job for one in store.jobs(record.campaign)}
+    jobs = store.jobs(record.campaign)
     rows = []
     for number in range(1, record.shares + 1):
         share = Share(number, record.shares)
         on = [a for a in allocations if a.share == str(share)]
-        job = last.get(number, "")
-        rows.append(_share(share, job, states.get(job, UNKNOWN), on, launches))
+        known = {one.job: states.get(one.job, UNKNOWN) for one in jobs if one.share == number}
+        rows.append(_share(share, known, on, launches))
     trouble = Counter(
         finding
         for one in store.evidence(record.campaign, every=True)
@@ -214,21 +262,23 @@ def status(store: Store, record: SubmissionRecord, states: Mapping[str, JobStatu
 
 def _share(
     share: Share,
-    job: str,
-    status: JobStatus,
+    jobs: Mapping[str, JobStatus],
     allocations: Sequence[AllocationRecord],
     launches: Iterable[LaunchRecord],
 ) -> ShareStatus:
+    job, behind = _turn(jobs)
+    status = jobs.get(job, UNKNOWN)
     mine = [x for x in launches if share.has(x.round)]
     now = allocations[-1] if allocations else None
     made = [x for x in mine if now and x.allocation == now.id]
-    done = any(a.ended for a in allocations)
+    done = _done(allocations)
     left = max(0, now.steps - len(made)) if now and not done else 0
     runs = now is not None and status.state is JobState.RUNNING and now.job == job
     pace_s = sum(x.wall_s for x in made) / len(made) if made and runs else None
     return ShareStatus(
         share=share.number,
         job=job,
+        behind=behind,
         status=status,
         nodes=now.nodes if now else "",
         launches=len(mine),
@@ -236,3 +286,12 @@ def _share(
         left_s=None if pace_s is None else pace_s * left,
         done=done,
     )
+
+
+def _turn(jobs: Mapping[str, JobStatus]) -> tuple[str, tuple[str, ...]]:
+    """Of the jobs of a share, oldest first: the one whose turn it is, and those that wait behind
+    it. Where none runs or waits, the last."""
+    waits = [job for job, status in jobs.items() if status.state is JobState.PENDING]
+    runs = [job for job, status in jobs.items() if status.state is JobState.RUNNING]
+    queue = [*runs, *waits] or list(jobs)[-1:] or [""]
+    return queue[0], tuple(queue[1:])

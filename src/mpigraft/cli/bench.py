@@ -208,6 +208,9 @@ def command(
             "--share without --resume: jobs share a campaign that each of them can name",
             mend="mpigraft submit CAMPAIGN.toml --allocations J writes such jobs",
         )
+    part = read_share(share)
+    if share and _nothing_left(ctx, campaign, part):
+        return
     from mpigraft import allocations
 
     nodes = allocations.find(os.environ, hosts=hosts, hostfile=hostfile, agent=agent)
@@ -216,7 +219,6 @@ def command(
 
         wish = between_all(wish, nodes.hosts)
     told = campaign if resume else None
-    part = read_share(share)
     away = here or bool(hosts or hostfile)
     _bench(ctx, wish, nodes, here=away, dry_run=dry_run, resume=told, share=part)
 
@@ -271,6 +273,17 @@ def read_share(text: str) -> Share:
             f"--share {text!r} is not K/J", mend="for example 2/3: the second of three"
         )
     return Share(int(number), int(of))
+
+
+def _nothing_left(ctx: typer.Context, campaign: str, share: Share) -> bool:
+    """Whether an earlier job of a chain has ended this share: said, before any look at a node."""
+    from mpigraft import submission
+    from mpigraft.store import Store
+
+    found = submission.done(Store(settings(ctx).store), campaign, share)
+    if found:
+        tell(f"share {share} of {campaign[:8]} is done; nothing is left for this job")
+    return found
 
 
 def _unfinished(store: Store, wish: str) -> CampaignRecord:
@@ -347,7 +360,8 @@ def _estimate(planned: Campaign, launches: int) -> str:
     from mpigraft.campaign import measured
 
     wish = planned.wish
-    budget_s = measured(wish, planned.benchmarks) * wish.budget_ms / 1000
+    nodes = max(layout.nodes for layout in planned.layouts)
+    budget_s = measured(wish, planned.benchmarks, nodes) * wish.budget_ms / 1000
     launch_s = START_S + 1.5 * budget_s
     all_s = launch_s * (launches + len(planned.configurations) * len(planned.layouts))
     took = f"{all_s / 60:.0f} minutes" if all_s >= 90 else f"{all_s:.0f} seconds"

@@ -74,7 +74,10 @@ def _share(share: ShareStatus, silent: bool) -> str:
     made = "1 launch" if share.launches == 1 else f"{share.launches} launches"
     where = f" on {share.nodes}" if share.nodes else ""
     if share.done:
-        return f"done: {made}{where}"
+        waits = share.status.state == "pending"
+        rest = (share.job, *share.behind) if waits else share.behind
+        idle = f"; queued with nothing left to do: {', '.join(rest)}" if rest else ""
+        return f"done: {made}{where}{idle}"
     if not share.job:
         return "was never handed in"
     state = "state not known" if silent else str(share.status.state)
@@ -82,4 +85,5 @@ def _share(share: ShareStatus, silent: bool) -> str:
     reason = f", {share.status.reason}" if share.status.reason else ""
     left = f", {share.left} left" if share.left else ""
     eta = "" if share.left_s is None else f", about {share.left_s / 60:.0f} minutes"
-    return f"job {share.job} {state}{word}{reason}{where}: {made}{left}{eta}"
+    then = f"; then {', '.join(share.behind)}" if share.behind else ""
+    return f"job {share.job} {state}{word}{reason}{where}: {made}{left}{eta}{then}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,10 +13,11 @@ from mpigraft.cli.common import out, program, settings, tell
 from mpigraft.errors import UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.model import JobRecord, SubmissionRecord
+    from mpigraft.model import JobRecord, JobWish, SubmissionRecord
     from mpigraft.store import Store
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": False}
+MOST = 100  # jobs of one chain; sites allow a user about as many in the queue
 HANDED_ON = ("MPIGRAFT_HOME", "CONTAINERS_CONF")  # a scheduler may start jobs in a bare environment
 
 
@@ -43,6 +45,15 @@ def command(
             min=1,
         ),
     ] = 1,
+    chain: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Jobs one after the other, each of which goes on where time ran out.",
+            min=1,
+            max=MOST,
+        ),
+    ] = 1,
     scheduler: Annotated[
         str,
         typer.Option(metavar="NAME", help="slurm, pbs or flux.", show_default="whose is here"),
@@ -68,12 +79,14 @@ def command(
     """Run a campaign as jobs of a scheduler; `mpigraft status` follows them.
 
     The first job that starts plans it on its nodes. A job that meets its time limit ends in
-    order; --resume hands what is left to another. Words after -- go to the scheduler.
+    order; the next of its --chain, or a job of --resume, does what is left. Words after -- go
+    to the scheduler.
 
     \b
     Examples:
       mpigraft submit campaign.toml --nodes 2 --time 30m -- --account=project_1
       mpigraft submit campaign.toml --nodes 2 --allocations 4 --dry-run
+      mpigraft submit campaign.toml --time 30m --chain 3
       mpigraft submit --resume night
     """
     from mpigraft import schedulers, submission
@@ -101,12 +114,12 @@ def command(
         network="" if network == "none" else network,
         extra=tuple(ctx.args),
     )
-    wishes = {n: submission.job(record, n, program(), store.folder, base) for n in shares}
-    scripts = {n: schedulers.SCHEDULERS[record.scheduler].script(w) for n, w in wishes.items()}
+    links = _links(store, record, shares, base, chain)
+    scripts = [schedulers.SCHEDULERS[record.scheduler].script(w) for w in links[0].values()]
     if dry_run:
-        _show(scripts)
+        _show(scripts, chain)
         return
-    _told(record, submission.submit(store, record, scripts))
+    _told(record, submission.submit(store, record, links), len(shares))
 
 
 def find(store: Store, wish: str) -> SubmissionRecord:
@@ -147,14 +160,36 @@ def _cut_off(
     return record, left
 
 
-def _show(scripts: dict[int, str]) -> None:
+def _links(
+    store: Store, record: SubmissionRecord, shares: tuple[int, ...], base: JobWish, chain: int
+) -> list[dict[int, JobWish]]:
+    """Of each link of the chain its jobs by share."""
+    from mpigraft import submission
+
+    before = Counter(known.share for known in store.jobs(record.campaign))
+    return [
+        {
+            share: submission.job(
+                record, share, program(), store.folder, base, before[share] + number
+            )
+            for share in shares
+        }
+        for number in range(1, chain + 1)
+    ]
+
+
+def _show(scripts: list[str], chain: int) -> None:
     first, *others = scripts
-    out(scripts[first])
+    out(first)
     if others:
         out(f"# and {len(others)} more, with --share and the file of output of their own")
+    if chain > 1:
+        each = " of each" if others else ""
+        out(f"# then up to {chain - 1}{each}, one by one, when the job before has ended")
 
 
-def _told(record: SubmissionRecord, jobs: list[JobRecord]) -> None:
-    listed = ", ".join(job.job for job in jobs)
+def _told(record: SubmissionRecord, jobs: list[JobRecord], shares: int) -> None:
+    links = [jobs[start : start + shares] for start in range(0, len(jobs), shares)]
+    listed = "; then ".join(", ".join(job.job for job in link) for link in links)
     out(f"{record.name} ({record.campaign[:8]}): {record.scheduler} job {listed}")
     tell(f"`mpigraft status {record.campaign[:8]}` follows it")

@@ -74,4 +74,5 @@ class JobWish:
     environment: tuple[tuple[str, str], ...] = ()
     partition: str = ""
     network: str = ""  # Slingshot: single_node_vni, job_vni
+    after: str = ""  # id of a job that must have ended, however it did
     extra: tuple[str, ...] = ()  # words for the scheduler as the user gave them

@@ -26,7 +26,7 @@ def script(wish: JobWish) -> str:
         *([f"--queue={shlex.quote(wish.partition)}"] if wish.partition else []),
     ]
     parts.refuse_network(wish, "Flux")
-    return parts.script(wish, "#flux:", directives)
+    return parts.script(wish, "#flux:", directives, "--dependency=afterany:")
 
 
 def job_id(said: str) -> str:

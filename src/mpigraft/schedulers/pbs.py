@@ -34,7 +34,7 @@ def script(wish: JobWish) -> str:
         *([f"-q {shlex.quote(wish.partition)}"] if wish.partition else []),
     ]
     parts.refuse_network(wish, "PBS")
-    return parts.script(wish, "#PBS", directives)
+    return parts.script(wish, "#PBS", directives, "-W depend=afterany:")
 
 
 def job_id(said: str) -> str:

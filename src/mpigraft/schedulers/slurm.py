@@ -28,7 +28,7 @@ def script(wish: JobWish) -> str:
         *([f"--partition={shlex.quote(wish.partition)}"] if wish.partition else []),
         *([f"--network={shlex.quote(wish.network)}"] if wish.network else []),
     ]
-    return parts.script(wish, "#SBATCH", directives)
+    return parts.script(wish, "#SBATCH", directives, "--dependency=afterany:")
 
 
 def job_id(said: str) -> str:
