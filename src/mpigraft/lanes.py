@@ -8,25 +8,17 @@ does not say otherwise. Silence is no evidence.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
-from typing import Any
 
 from mpigraft.model import Kind, Peer, Proof, RankRecord, Sign, Standing
+from mpigraft.phases import CARRIED, LONG, Part, Phase
 
-PHASE = '{"mpigraft":"phase"'  # how each of the probe's lines begins
-IDLE = '{"mpigraft":"idle"'  # what crossed while the probe slept
-CARRIED = 0.5  # of the payload: from here on the kernel's interfaces carried it
 QUIET = 0.1  # of the payload: up to here they only carried what is always about
-LONG = 1 << 18  # bytes of payload in a part that other programs' traffic is not taken for
-BURST = 10  # times as much as they sent on average others may send in a part
 SLACK = 2048  # bytes that are always about, however small the payload
 
 
@@ -36,55 +28,12 @@ class Line:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Messages of one size, or one collective at one size: these may have lanes of their own.
-    `noise`: bytes of other programs that are to be expected in `wire`, infinite where the probe
-    timed the part and did not tell what is always about."""
-
-    what: str  # 8 B, allreduce 64 KiB
-    bytes: int
-    wire: tuple[tuple[str, int], ...]
-    noise: float = 0.0
-    least: float = CARRIED  # of the payload, from which on it counts as carried
-
-    @property
-    def sent(self) -> int:
-        return sum(count for _, count in self.wire)
-
-    @property
-    def carried(self) -> bool:
-        return self.sent >= self.least * self.bytes
-
-    @property
-    def drowned(self) -> bool:
-        """Whether other programs may have sent what counts as the payload."""
-        return self.carried and self.sent - BURST * self.noise < CARRIED * self.bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """One phase of the probe, between peers of one class (a collective over several nodes is
-    between both, and called off-node). `bytes`: payload that all ranks sent; `wire`: (interface,
-    bytes sent) over all hosts, empty where the counters could not be read; `parts` add up to
-    these."""
-
-    kind: Kind
-    peer: Peer
-    bytes: int
-    wire: tuple[tuple[str, int], ...]
-    ok: bool
-    error: str = ""
-    parts: tuple[Part, ...] = ()
-    aside: tuple[tuple[str, int], ...] = ()  # of interfaces that the payload had not to cross
-
-
 class Wire(StrEnum):
     """What the kernel's counters say of one phase."""
 
     CARRIED = "carried"
     QUIET = "quiet"
-    SPLIT = "split"  # a long part crossed, another did not
+    SPLIT = "split"  # a long part crossed and another did not, or what one host of several sends
     UNCLEAR = "unclear"  # other traffic, or a part of the payload
     UNREAD = "unread"
 
@@ -93,73 +42,6 @@ def lines(stdout: str, stderr: str) -> tuple[Line, ...]:
     """Both streams line by line."""
     both = (("stdout", stdout), ("stderr", stderr))
     return tuple(Line(name, text) for name, stream in both for text in stream.split("\n"))
-
-
-def phases(stdout: str) -> tuple[Phase, ...]:
-    """The probe's phases in order; a line that is cut short or malformed is not one.
-
-    Libraries print without a newline before ours and launchers glue lines together, so a phase
-    is looked for anywhere in a line.
-    """
-    rate = _idle_rate(stdout)
-    found = (_phase(value, rate) for value in records(stdout, PHASE))
-    return tuple(phase for phase in found if phase is not None)
-
-
-def records(stdout: str, start: str) -> Iterator[dict[str, Any]]:
-    """The probe's lines that begin so."""
-    decoder = json.JSONDecoder()
-    for match in re.finditer(re.escape(start), stdout):
-        with contextlib.suppress(ValueError, RecursionError):
-            yield decoder.raw_decode(stdout, match.start())[0]
-
-
-def _idle_rate(stdout: str) -> float | None:
-    """Bytes per second that other programs send, None where the probe did not tell."""
-    rates = [
-        sum(count for _, count in _counts(idle["wire"])) / seconds
-        for idle in records(stdout, IDLE)
-        if isinstance(idle.get("wire"), dict) and (seconds := _seconds(idle.get("seconds")))
-    ]
-    return max(rates, default=None)
-
-
-def _seconds(value: Any) -> float | None:
-    """A time that can be, or None; JSON of Python knows NaN and infinity."""
-    return value if type(value) in (int, float) and 0 <= value < math.inf else None
-
-
-def _phase(value: Mapping[str, Any], rate: float | None) -> Phase | None:
-    kind, peer = value.get("kind"), value.get("peer")
-    size, ok, wire = value.get("bytes"), value.get("ok"), value.get("wire")
-    listed = value.get("parts", [])
-    if kind not in list(Kind) or peer not in list(Peer):  # no set: a list has no hash
-        return None
-    if type(size) is not int or size < 0 or not isinstance(ok, bool):
-        return None
-    if not isinstance(listed, list):
-        return None
-    parts = tuple(filter(None, (_part(part, rate) for part in listed)))
-    if len(parts) < len(listed):
-        return None
-    error = str(value.get("error", ""))
-    return Phase(Kind(kind), Peer(peer), size, _counts(wire), ok, error, parts)
-
-
-def _part(value: Any, rate: float | None) -> Part | None:
-    if not isinstance(value, dict) or type(value.get("bytes")) is not int:
-        return None
-    noise = 0.0
-    if "seconds" in value:
-        if (seconds := _seconds(value["seconds"])) is None:
-            return None
-        noise = math.inf if rate is None else rate * seconds
-    return Part(str(value.get("what", "")), value["bytes"], _counts(value.get("wire")), noise)
-
-
-def _counts(wire: Any) -> tuple[tuple[str, int], ...]:
-    counts = wire.items() if isinstance(wire, dict) else ()
-    return tuple((name, n) for name, n in counts if type(n) is int and n >= 0)
 
 
 def exercised(ranks: Sequence[RankRecord]) -> frozenset[Peer]:
@@ -208,16 +90,23 @@ def wire_says(phase: Phase | None, there: frozenset[Peer]) -> Wire | None:
     said = {_crossed(part) for part in parts}
     if len(said) == 1:
         return said.pop()
-    carried = any(_crossed(part) is Wire.CARRIED and part.bytes >= LONG for part in parts)
+    crossed = (Wire.CARRIED, Wire.SPLIT)
+    carried = any(_crossed(part) in crossed and part.bytes >= LONG for part in parts)
     return Wire.SPLIT if carried else Wire.UNCLEAR
 
 
 def apart(phase: Phase) -> str:
-    """What crossed of each part, where the parts of a phase went unlike ways; else empty."""
+    """What crossed of each part, where parts or hosts of a phase went unlike ways; else empty."""
     parts = _parts(phase)
-    if len({_crossed(part) for part in parts}) == 1:
+    said = {_crossed(part) for part in parts}
+    if len(said) == 1 and Wire.SPLIT not in said and not left_out(phase):
         return ""
     return ", ".join(f"{part.what} {part.sent} of {part.bytes} B" for part in parts)
+
+
+def left_out(phase: Phase) -> bool:
+    """Whether a host sent a part by another way than the others did."""
+    return any(part.left_out for part in _parts(phase))
 
 
 def drowned(phase: Phase, claims: Collection[str]) -> str:
@@ -245,6 +134,8 @@ def _crossed(part: Part) -> Wire:
         return Wire.UNCLEAR
     if part.carried:
         return Wire.CARRIED
+    if part.of_one:
+        return Wire.SPLIT
     return Wire.QUIET if part.sent <= max(QUIET * part.bytes, SLACK) else Wire.UNCLEAR
 
 
@@ -370,6 +261,9 @@ def _with_wire(heard: Heard, claims: set[str], wire: Wire | None, phase: Phase) 
     if "bytes" in claims and wire is not Wire.CARRIED and over:
         lane = f"{proof.lane} over {over}"
         reason = f"the payload was to cross {', '.join(dict(phase.wire))}, and crossed {over}"
+    elif "bytes" in claims and left_out(phase):
+        lane = f"not {proof.lane}"
+        reason = f"a node sent hardly any of its share through {', '.join(dict(phase.wire))}"
     elif "bytes" in claims and wire is not Wire.CARRIED:
         lane = f"no network, so not {proof.lane}"
         reason = "the library names a network, but the payload did not cross its interfaces"

@@ -21,14 +21,12 @@ from mpigraft.jsonout import digest
 from mpigraft.knowledge.loader import matching_issues
 from mpigraft.lanes import (
     Heard,
-    Phase,
     Wire,
     exercised,
     expected,
     hear,
     lines,
     phase_of,
-    phases,
     placed,
     wire_says,
 )
@@ -51,6 +49,7 @@ from mpigraft.model import (
     Transport,
 )
 from mpigraft.natives import Natives
+from mpigraft.phases import Phase, phases
 from mpigraft.records import UNREAD, read_witness
 from mpigraft.run import Completed, clean
 from mpigraft.steering import files_that_steer, network_namespace
@@ -193,7 +192,7 @@ def _hear_all(
     """Every kind between every class of peers; what nothing used is not exercised."""
     output = lines(clean(completed.stdout), clean(completed.stderr))
     signs = transport.signs if transport else ()
-    there = exercised(ranks)
+    there, hosts = exercised(ranks), len({rank.host for rank in ranks})
     found = []
     for kind, peer in product(Kind, Peer):
         if peer not in there:
@@ -206,9 +205,9 @@ def _hear_all(
             return hear(kind, peer, signs, output, due, ranks=len(ranks), wire=wire)  # noqa: B023
 
         names = named(transport, phase.wire) if phase else ()
-        one = heard(phase and held(phase, names))
+        one = heard(phase and held(phase, names, hosts))
         if phase and not names and (spoken := in_lane(one.proof.lane, phase.wire)):
-            one = heard(held(phase, spoken))
+            one = heard(held(phase, spoken, hosts))
         found.append(one)
     return tuple(found)
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from mpigraft.lanes import BURST, IDLE, LONG, Part, Phase, records
 from mpigraft.model import Finding, Kind, Level, Peer, Proof, Standing, Transport
+from mpigraft.phases import BURST, IDLE, LONG, Part, Phase, records
 
 LOOPBACK = "lo"
 NETDEV = "netdev"
@@ -51,10 +51,13 @@ def _words(value: str) -> set[str]:
     return whole | {part for word in whole for part in word.split(":")}
 
 
-def held(phase: Phase, names: Sequence[str]) -> Phase:
+def held(phase: Phase, names: Sequence[str], hosts: int = 1) -> Phase:
     """The phase with those of its counters alone that its payload had to cross: between nodes the
     interfaces that are named, else any but the loopback's. Of other phases it is all of them,
-    since on a node TCP takes the loopback for an address of any interface."""
+    since on a node TCP takes the loopback for an address of any interface. Of `hosts` each sends
+    as much between pairs."""
+    if phase.kind is not Kind.COLLECTIVE:
+        phase = replace(phase, parts=tuple(replace(p, hosts=hosts) for p in phase.parts))
     if phase.peer is not Peer.OFF_NODE:
         return phase
     due = set(names) or {name for name, _ in phase.wire} - {LOOPBACK}

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from mpigraft.lanes import (
     Heard,
     Line,
-    Part,
-    Phase,
     Wire,
     apart,
     exercised,
@@ -25,11 +23,11 @@ from mpigraft.lanes import (
     look,
     named,
     phase_of,
-    phases,
     placed,
     wire_says,
 )
 from mpigraft.model import Kind, Peer, Sign, Standing
+from mpigraft.phases import Part, Phase, phases
 from tests.unit.probes import records
 
 # ------------------------------------------------------------------ the wire

@@ -92,16 +92,8 @@ static struct wires of_all_hosts(const struct probe *probe, const struct wires *
     OK(MPI_Comm_size(probe->readers, &readers));
     struct wires *all = need((size_t)readers, sizeof *all);
     OK(MPI_Gather(own, sizeof *own, MPI_BYTE, all, sizeof *own, MPI_BYTE, 0, probe->readers));
-    for (int reader = 0; reader < readers && probe->rank == 0; reader++)
-        for (int i = 0; i < all[reader].count; i++) {
-            int k = 0;
-            while (k < total.count && strcmp(total.wire[k].name, all[reader].wire[i].name))
-                k++;
-            if (k == total.count)
-                add_wire(&total, all[reader].wire[i].name, all[reader].wire[i].counter, 0);
-            if (k < total.count)
-                total.wire[k].sent += all[reader].wire[i].sent;
-        }
+    if (probe->rank == 0)
+        total = wires_of_all(all, readers);
     free(all);
     return total;
 }
@@ -147,6 +139,8 @@ static void print_phase(const char *kind, const char *peer, const struct counted
         printf("%s{\"what\":\"%s\",\"times\":%d,\"bytes\":%lld,\"seconds\":%.6f,",
                i ? "," : "", parts[i].what, parts[i].times, parts[i].bytes, parts[i].seconds);
         print_wires(&parts[i].wires);
+        putchar(',');
+        print_least(&parts[i].wires);
         putchar('}');
     }
     printf("],\"ok\":%s", *error ? "false,\"error\":" : "true");

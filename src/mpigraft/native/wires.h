@@ -13,8 +13,9 @@ enum { MOST_WIRES = 64 };
 
 struct wire {
     char name[48];
-    int counter;    /* a place in COUNTERS */
-    long long sent; /* bytes */
+    int counter;     /* a place in COUNTERS */
+    long long sent;  /* bytes */
+    long long least; /* of several hosts together: what the one sent that sent least */
 };
 
 /* Who counted: an interface of the kernel does not see what a device sends by itself. */
@@ -34,6 +35,7 @@ static void add_wire(struct wires *wires, const char *name, int counter, long lo
     snprintf(wire->name, sizeof wire->name, "%.*s", (int)sizeof wire->name - 1, name);
     wire->counter = counter;
     wire->sent = sent;
+    wire->least = 0;
 }
 
 /* Bytes sent by each interface of this process's own network, not of what /sys was mounted for. */
@@ -141,6 +143,61 @@ static void print_wires(const struct wires *wires)
         printf(":%lld", wires->wire[i].sent);
     }
     putchar('}');
+}
+
+/* `"least":{"e0":1048576}` */
+static void print_least(const struct wires *wires)
+{
+    fputs("\"least\":{", stdout);
+    for (int i = 0; i < wires->count; i++) {
+        fputs(i ? "," : "", stdout);
+        json_string(stdout, wires->wire[i].name);
+        printf(":%lld", wires->wire[i].least);
+    }
+    putchar('}');
+}
+
+static bool counts(const struct wires *wires, int counter)
+{
+    for (int i = 0; i < wires->count; i++)
+        if (wires->wire[i].counter == counter)
+            return true;
+    return false;
+}
+
+static long long sent_through(const struct wires *wires, const char *name)
+{
+    for (int i = 0; i < wires->count; i++)
+        if (!strcmp(wires->wire[i].name, name))
+            return wires->wire[i].sent;
+    return 0;
+}
+
+/* What each of several hosts sent, added up by name. A host that reads such counters and lacks
+ * the wire sent nothing through it. */
+static struct wires wires_of_all(const struct wires *all, int hosts)
+{
+    struct wires total = {0};
+    for (int host = 0; host < hosts; host++)
+        for (int i = 0; i < all[host].count; i++) {
+            int k = 0;
+            while (k < total.count && strcmp(total.wire[k].name, all[host].wire[i].name))
+                k++;
+            if (k == total.count)
+                add_wire(&total, all[host].wire[i].name, all[host].wire[i].counter, 0);
+            if (k < total.count)
+                total.wire[k].sent += all[host].wire[i].sent;
+        }
+    for (int k = 0; k < total.count; k++) {
+        struct wire *wire = &total.wire[k];
+        wire->least = wire->sent;
+        for (int host = 0; host < hosts; host++) {
+            long long own = sent_through(&all[host], wire->name);
+            if (own < wire->least && counts(&all[host], wire->counter))
+                wire->least = own;
+        }
+    }
+    return total;
 }
 
 #endif
