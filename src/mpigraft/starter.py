@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft import cache, grafts, prove
+from mpigraft import cache, evidence_json, grafts, prove
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch
-from mpigraft.jsonout import plain, revive
 from mpigraft.launch import HERE, prepare
 from mpigraft.launched import Launched
 from mpigraft.model import (
@@ -155,7 +154,7 @@ def evidence_of(
     kept = cache.get("evidence", key)
     with contextlib.suppress(ValueError, TypeError, KeyError):  # kept by another version
         if kept is not None:
-            return revive(Evidence, kept)  # type: ignore[no-any-return]
+            return evidence_json.revived(kept)
     words = prove.probe_program(programs, configuration.buffers)
     for _ in range(2):
         ran = start(configuration, layout, words, PROBE_LIMIT_S, True)
@@ -163,7 +162,7 @@ def evidence_of(
         if not prove.worth_repeating(evidence):
             break
     if evidence.ok and all(f.code != "wire-unclear" for f in evidence.findings):
-        cache.put("evidence", key, plain(evidence))
+        cache.put("evidence", key, evidence_json.flat(evidence))
     return evidence
 
 

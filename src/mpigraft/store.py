@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from mpigraft import env, store_file
+from mpigraft import env, evidence_json, store_file
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import canonical, plain, revive
 from mpigraft.model import (
@@ -197,7 +197,7 @@ class Store:
 
         def read(db: sqlite3.Connection) -> list[tuple[str, EvidenceRecord]]:
             rows = db.execute("SELECT * FROM evidence WHERE campaign = ?", (campaign,))
-            return [(row["written"], _record(EvidenceRecord, row)) for row in rows]
+            return [(row["written"], _evidence(row)) for row in rows]
 
         dated = [pair for pairs in self._each_file(read) for pair in pairs]
         dated.sort(key=lambda pair: pair[0])
@@ -301,9 +301,14 @@ class Writer:
 
     def add_evidence(self, record: EvidenceRecord) -> None:
         """Later evidence of the same configuration, layout and allocation takes its place."""
-        evidence = canonical(store_file.redacted(plain(record.evidence)))
-        written = datetime.now(UTC).isoformat()
-        row = {**plain(record), "written": written, "evidence": evidence}
+        row = {
+            "campaign": record.campaign,
+            "configuration": record.configuration,
+            "layout": record.layout,
+            "allocation": record.allocation,
+            "written": datetime.now(UTC).isoformat(),
+            "evidence": canonical(store_file.redacted(evidence_json.flat(record.evidence))),
+        }
         with self._transaction():
             self._insert("evidence", row, "OR REPLACE")
 
@@ -366,11 +371,17 @@ def _settled(text: str) -> CampaignRecord:
 def _record(kind: type[T], row: sqlite3.Row) -> T:
     """A row as a record of the model; what the model nests is JSON in its column."""
     values = dict(row)
-    for column in ("findings", "artefacts", "evidence", "hosts"):
+    for column in ("findings", "artefacts", "hosts"):
         if column in values:
             values[column] = json.loads(values[column])
     record: T = revive(kind, values)
     return record
+
+
+def _evidence(row: sqlite3.Row) -> EvidenceRecord:
+    places = (row["campaign"], row["configuration"], row["layout"])
+    evidence = evidence_json.revived(json.loads(row["evidence"]))
+    return EvidenceRecord(*places, evidence, row["allocation"])
 
 
 def _measurement(row: sqlite3.Row) -> Measurement:

@@ -26,7 +26,7 @@ from mpigraft import env
 from mpigraft.errors import MissingError
 from mpigraft.jsonout import canonical
 
-VERSION = 2
+VERSION = 3
 JOBS = """
 CREATE TABLE submission (
     campaign TEXT PRIMARY KEY, name TEXT NOT NULL, created TEXT NOT NULL, scheduler TEXT NOT NULL,
@@ -44,6 +44,7 @@ ALTER TABLE allocation ADD COLUMN steps INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE allocation ADD COLUMN ended TEXT NOT NULL DEFAULT '';
 ALTER TABLE evidence ADD COLUMN allocation TEXT NOT NULL DEFAULT '';
 {JOBS}""",
+    2: "",  # evidence is written by columns; the reader takes both (evidence_json)
 }
 SUFFIX = ".sqlite"
 BUSY_S = 30.0  # a reader of a big file may hold its lock for a second or two
@@ -167,13 +168,19 @@ def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
         if version > VERSION:
             raise ValueError(f"its schema {version} is newer than this mpigraft's {VERSION}")
         if 0 < version < VERSION:
-            copy = stack.enter_context(contextlib.closing(sqlite3.connect(":memory:")))
-            db.backup(copy)
-            for step in range(version, VERSION):
-                copy.executescript(MIGRATIONS[step])
-            db = copy
+            steps = [MIGRATIONS[step] for step in range(version, VERSION)]
+            db = stack.enter_context(_migrated(db, steps)) if any(steps) else db
         db.row_factory = sqlite3.Row
         yield db if version else None
+
+
+@contextlib.contextmanager
+def _migrated(db: sqlite3.Connection, steps: Sequence[str]) -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as copy:
+        db.backup(copy)
+        for step in steps:
+            copy.executescript(step)
+        yield copy
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -21,14 +21,21 @@ from mpigraft.model import (
     Finding,
     LaunchState,
     Level,
+    MappedLibrary,
     Measurement,
     Origin,
+    RankRecord,
     ValueRow,
 )
 from mpigraft.store import Store
 from tests.unit.stored import ALLOCATION, CAMPAIGN, INDEXED, evidence, launch, measured
 
 KEPT = Path(__file__).parent.parent / "data" / "store"
+KEPT_LIBRARY = MappedLibrary("/opt/mpi/lib/libmpi.so.40", 8, 9)
+KEPT_RANKS = tuple(
+    RankRecord(n, 2, f"n{n + 1}", 11 + n, "Open MPI v5.0.11", (n,), (KEPT_LIBRARY,), (0,))
+    for n in (0, 1)
+)
 SECRET = 'ghp_"quoted"_and_höly'
 
 
@@ -208,15 +215,19 @@ def test_the_end_of_an_allocation_takes_the_place_of_its_begin(tmp_path: Path) -
 
 def test_every_kept_version_is_read(tmp_path: Path) -> None:
     """Made by `python tests/data/store/make.py`; the files of older versions stay as they are."""
-    for version in range(1, store_file.VERSION + 1):
-        folder = tmp_path / str(version)
+    names = {path.stem: int(path.stem[7]) for path in KEPT.glob("version*.sqlite")}
+    assert {*names.values()} == {*range(1, store_file.VERSION + 1)}
+    for name, version in names.items():
+        folder = tmp_path / name
         folder.mkdir()
-        shutil.copy(KEPT / f"version{version}.sqlite", folder)
+        shutil.copy(KEPT / f"{name}.sqlite", folder)
         store = Store(folder)
         campaign = store.campaign()
         assert (campaign.name, campaign.rounds, campaign.origin) == ("kept", 2, Origin.RUN)
         assert [c.id for c in store.configurations(campaign.id)] == ["openmpi@5.0.11/ob1-sm"]
-        assert store.evidence(campaign.id)[0].evidence.proof[0].lane == "sm"
+        told = store.evidence(campaign.id)[0].evidence
+        assert told.proof[0].lane == "sm"
+        assert told.ranks == (() if name in ("version1", "version2") else KEPT_RANKS)
         assert store.allocations(campaign.id)[0].nodes == ("n1" if version == 1 else "n1,n2")
         assert [j.job for j in store.jobs(campaign.id)] == ([] if version == 1 else ["42"])
         assert len(store.submissions()) == (version > 1)

@@ -23,10 +23,12 @@ from mpigraft.model import (
     LaunchRecord,
     LaunchState,
     Level,
+    MappedLibrary,
     Measurement,
     Origin,
     Peer,
     Proof,
+    RankRecord,
     Standing,
     SubmissionRecord,
 )
@@ -41,7 +43,12 @@ def main() -> None:
     owner = "00000000-0000-4000-8000-000000000001"
     asked = ConfigurationRecord(owner, "k0", "openmpi@5.0.11/ob1-sm", "{}")
     proof = Proof(Peer.ON_NODE, Kind.P2P, Standing.PROVEN, "sm", "btl: sm")
-    evidence = Evidence("ob1-sm", "ob1-sm", (proof,), (), ())
+    library = MappedLibrary("/opt/mpi/lib/libmpi.so.40", 8, 9)
+    ranks = tuple(
+        RankRecord(n, 2, f"n{n + 1}", 11 + n, "Open MPI v5.0.11", (n,), (library,), (0,))
+        for n in (0, 1)
+    )
+    evidence = Evidence("ob1-sm", "ob1-sm", (proof,), (), ranks)
     finding = Finding(Level.WARNING, "unbound", "rank 0 may run anywhere")
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder)).writer() as writer:
         writer.add_campaign(
