@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import random
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from mpigraft import __version__, configure
+from mpigraft import __version__, axes, configure
 from mpigraft.env import refuse_secrets
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import canonical
@@ -118,7 +118,7 @@ def plan(
     """
     refuse_secrets(wish.name, *wish.set)
     machine = brought(machine, wish.modules)
-    layouts = configure.layouts(wish, machine, nodes)
+    layouts = axes.layouts(wish, machine, nodes)
     benchmarks = _benchmarks(wish)
     _refuse_lonely(benchmarks, layouts)
     configurations, skipped = configure.configurations(wish, machine, layouts, contents)
@@ -134,7 +134,7 @@ def plan(
         configurations = tuple(named if c is base else c for c in configurations)
         base = named
     return Campaign(
-        wish=_complete(wish, benchmarks),
+        wish=_complete(wish, benchmarks, _most_nodes(layouts)),
         configurations=configurations,
         baseline=base,
         layouts=layouts,
@@ -193,14 +193,19 @@ def _check(benchmark: Benchmark) -> None:
             raise UsageError(f"{benchmark.key}: no option {option}={value}", mend=known)
 
 
-def completed(wish: Wish) -> Wish:
+def completed(wish: Wish, nodes: int = 2) -> Wish:
     """The wish with all that does not depend on the machine settled, so that each of several jobs
-    plans the same. Raises UsageError for what cannot be started anywhere."""
+    of so many `nodes` plans the same. Raises UsageError for what cannot be started anywhere."""
     refuse_secrets(wish.name, *wish.set)
-    return _complete(wish, _benchmarks(wish))
+    said = [int(found["nodes"]) for text in wish.layout if (found := GRAMMAR.fullmatch(text))]
+    return _complete(wish, _benchmarks(wish), max((*said, *wish.nodes), default=nodes))
 
 
-def _complete(wish: Wish, benchmarks: Sequence[Benchmark]) -> Wish:
+def _most_nodes(layouts: Iterable[Layout]) -> int:
+    return max(layout.nodes for layout in layouts)
+
+
+def _complete(wish: Wish, benchmarks: Sequence[Benchmark], nodes: int) -> Wish:
     """The wish with every default that a later look must find again: rounds, seed, times."""
     if not 1 <= wish.min_size <= wish.max_size <= 1 << 30:
         raise UsageError(
@@ -213,18 +218,17 @@ def _complete(wish: Wish, benchmarks: Sequence[Benchmark]) -> Wish:
         rounds=wish.rounds or (QUICK_ROUNDS if wish.quick else DEFAULT_ROUNDS),
         seed=wish.seed or random.SystemRandom().randrange(1, 2**32),
         budget_ms=budget,
-        limit_s=wish.limit_s or START_S + 30 * measured(wish, benchmarks) * budget / 1000,
+        limit_s=wish.limit_s or START_S + 30 * measured(wish, benchmarks, nodes) * budget / 1000,
     )
 
 
-def measured(wish: Wish, benchmarks: Sequence[Benchmark]) -> int:
-    """How many times a launch spends the budget: once for each size; where nodes meet pair by pair,
-    thrice in each round of meetings. Thirty times as long counts as hung, since slow transports
-    pass the budget with one message and validation is off the clock."""
+def measured(wish: Wish, benchmarks: Sequence[Benchmark], nodes: int) -> int:
+    """How many times a launch on `nodes` spends the budget: once for each size; where nodes meet
+    pair by pair, thrice in each round of meetings, which are no more than nodes. Thirty times as
+    long counts as hung, since slow transports pass the budget with one message and validation is
+    off the clock."""
     sizes = wish.max_size.bit_length() - wish.min_size.bit_length() + 1
-    nodes = [int(found["nodes"]) for text in wish.layout if (found := GRAMMAR.fullmatch(text))]
-    meetings = max(nodes, default=2)  # an odd one rests in each round
-    return sum(3 * meetings if b.name == "pairs" else sizes for b in benchmarks)
+    return sum(3 * nodes if b.name == "pairs" else sizes for b in benchmarks)
 
 
 def resumed(
@@ -248,7 +252,7 @@ def resumed(
     if lost:
         raise UsageError(
             f"cannot resume: {', '.join(lost)} is no longer what the campaign measured",
-            why="libraries, transport or cores changed; old and new rounds would be mixed",
+            why="libraries, transport, cores or places changed; old and new rounds would be mixed",
             mend="start a new campaign",
         )
     return replace(

@@ -1,4 +1,4 @@
-"""Which configurations and layouts a wish means on this machine, and what their keys are.
+"""Which configurations a wish means on this machine, and what their keys are.
 
 A configuration that cannot run here is left out with its reason, unless it was asked for by
 name: then the command ends, since measuring something else would answer another question.
@@ -17,10 +17,7 @@ from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import digest
 from mpigraft.knowledge.loader import Facts, offers, resolve
 from mpigraft.knowledge.loader import names as transport_names
-from mpigraft.launch import HERE
-from mpigraft.layouts import parse, told
 from mpigraft.model import (
-    Allocation,
     Configuration,
     EnvRow,
     Family,
@@ -92,26 +89,6 @@ def stamp(configuration: Configuration) -> tuple[tuple[int, ...], ...]:
     paths = [mpi.libmpi, *(net.path for net in (mpi.libfabric, mpi.ucx) if net)]
     seen = [path.stat() for path in paths if path and path.exists()]
     return tuple((s.st_dev, s.st_ino, s.st_size, s.st_ctime_ns) for s in seen)
-
-
-def layouts(wish: Wish, machine: Machine, nodes: Allocation = HERE) -> tuple[Layout, ...]:
-    """Those that were asked for; else a pair of ranks as far apart as the allocation has them,
-    and every core. Raises UsageError for more nodes than there are."""
-    cores, here = machine.cpu.cores, len(nodes.hosts)
-    found = tuple(dict.fromkeys(parse(text, cores) for text in wish.layout))
-    for layout in found:
-        if layout.nodes > here:
-            raise UsageError(
-                f"layout {layout.key} asks for {layout.nodes} nodes, {nodes.source} has {here}",
-                mend="ask the scheduler for more nodes, or name some: --hosts n1,n2",
-            )
-        told(layout, machine)  # one that does not fit is refused before anything starts
-    if found:
-        return found
-    pair = Layout(here, 2 if here == 1 else 1, bind="core" if cores >= 2 or here > 1 else "none")
-    if wish.quick or cores <= 2:
-        return (pair,)
-    return (pair, Layout(here, cores))
 
 
 def configurations(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from mpigraft.layouts import from_flags, parse
 from mpigraft.model import Allocation, Group, Layout
 
 COUNTS = ("-n", "-np", "--ranks-per-node")  # one of them begins each program behind a colon
-MOST_RANKS = 1_000_000
+NUMBER = re.compile(r"0*([1-9][0-9]{0,5})")  # to layouts.MOST; int() refuses 5000 digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +64,19 @@ def programs(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[Part, ...]]:
     return first, others
 
 
-def refuse_count(name: str, count: int) -> None:
-    """Raise UsageError for a number of nodes, ranks or threads that is none."""
-    if not 1 <= count <= MOST_RANKS:
-        raise UsageError(f"--{name.replace('_', '-')} {count}", mend="give a number, 1 or more")
-
-
 def _part(words: Sequence[str]) -> Part:
     flag, equals, value = words[0].partition("=")
     rest = tuple(words[1:] if equals else words[2:])
     value = value if equals else "".join(words[1:2])
-    if not (value.isdecimal() and 1 <= int(value) <= MOST_RANKS):
+    number = NUMBER.fullmatch(value)
+    if not number:
         raise UsageError(
             f"behind a colon stands {' '.join(words[:2])}",
             mend="give each program its ranks: : -n 2 PROGRAM, or : --ranks-per-node 1 PROGRAM",
         )
     if not rest:
         raise UsageError(f"{flag} {value} behind a colon has no program")
-    count = int(value)
+    count = int(number[1])
     return Part(rest, ranks_per_node=count) if flag == COUNTS[-1] else Part(rest, count)
 
 
@@ -130,4 +126,4 @@ def _spread(ranks: int, nodes: int) -> int:
 
 def _omp_threads(environ: Mapping[str, str]) -> int:
     first = environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return int(first) if first.isdecimal() and 0 < int(first) < 10_000 else 1
+    return int(found[1]) if (found := NUMBER.fullmatch(first)) else 1

@@ -206,7 +206,7 @@ def between_all(asked: Wish, hosts: Sequence[str]) -> Wish:
             f"--pairs needs two nodes or more, and there is {hosts[0]} alone",
             mend="run it inside an allocation, or name nodes with --hosts",
         )
-    if asked.benchmark or asked.layout:
+    if asked.benchmark or asked.layout or asked.axes:
         raise UsageError("--pairs chooses benchmark and layout: one rank on each node")
     name = BENCHMARK.partition(":")[2]
     return replace(asked, benchmark=(name,), layout=(f"{len(hosts)}x1",), name=asked.name or name)

@@ -17,6 +17,7 @@ from pathlib import Path
 from mpigraft import campaign, configure, schedulers
 from mpigraft.errors import LaunchFailed, UsageError
 from mpigraft.jsonout import canonical
+from mpigraft.layouts import MOST, parse
 from mpigraft.model import (
     Allocation,
     AllocationRecord,
@@ -70,19 +71,19 @@ def seconds(text: str) -> int:
 def planned(wish: Wish, nodes: int, limit_s: int, jobs: int, scheduler: str) -> SubmissionRecord:
     """A submission of `jobs` jobs. Raises UsageError for a wish that no allocation of that many
     nodes can meet."""
-    whole = campaign.completed(wish)
+    whole = campaign.completed(wish, nodes)
     if not 1 <= jobs <= whole.rounds:
         raise UsageError(
             f"{jobs} allocations for {whole.rounds} rounds",
             why="each allocation measures whole rounds",
             mend=f"1 to {whole.rounds}, or more --rounds",
         )
-    for layout in whole.layout:
-        head = layout.partition("x")[0]
-        if head.isdecimal() and int(head) > nodes:
+    asking = [(f"layout {text}", parse(text, MOST**2).nodes) for text in whole.layout]
+    asking += [(f"nodes = {count}", count) for count in whole.nodes]
+    for what, wanted in asking:
+        if wanted > nodes:
             raise UsageError(
-                f"layout {layout} asks for {head} nodes, the job has {nodes}",
-                mend=f"--nodes {head}",
+                f"{what} asks for {wanted} nodes, the job has {nodes}", mend=f"--nodes {wanted}"
             )
     return SubmissionRecord(
         campaign=str(uuid.uuid4()),

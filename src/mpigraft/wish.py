@@ -16,6 +16,8 @@ from typing import Any
 
 from mpigraft.env import SECRET_NAME
 from mpigraft.errors import UsageError
+from mpigraft.layouts import BIND_TO, MAP_BY
+from mpigraft.layouts import MOST as MOST_COUNTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,12 @@ class Wish:
     transport: tuple[str, ...] = ()
     benchmark: tuple[str, ...] = ()
     layout: tuple[str, ...] = ()
+    nodes: tuple[int, ...] = ()  # these six in the place of `layout`: each with each of the others
+    ranks_per_node: tuple[int, ...] = ()
+    threads: tuple[int, ...] = ()
+    map_by: tuple[str, ...] = ()
+    bind_to: tuple[str, ...] = ()
+    gpus: bool = False
     launcher: tuple[str, ...] = ()  # own, srun, flux, pals, aprun
     modules: tuple[str, ...] = ()  # sets: A,B loads two, -C,D unloads one before
     set: tuple[str, ...] = ()  # NAME=VALUE, for every rank
@@ -44,6 +52,11 @@ class Wish:
     image: str = ""  # a guest in which the benchmarks run too
     engine: str = ""
     guest: tuple[str, ...] = ()  # native, grafted, own: where; all three with an image
+
+    @property
+    def axes(self) -> bool:
+        """Whether layouts are said by their axes."""
+        return any(getattr(self, key) for key in AXES)
 
     @property
     def settings(self) -> tuple[tuple[str, str], ...]:
@@ -75,6 +88,9 @@ MOST = {
     "limit_s": 1_000_000_000,
 }
 WHERE = ("native", "grafted", "own")  # on this machine, in the guest, on the guest's own MPI
+COUNTS = ("nodes", "ranks_per_node", "threads")
+AXES = (*COUNTS, "map_by", "bind_to", "gpus")
+KNOWN = {"guest": WHERE, "map_by": MAP_BY, "bind_to": BIND_TO}  # what a list may have in it
 COMMAND_LINE = "command line"
 FLAGS = {  # whose names are not those of the keys
     "min_size": "min",
@@ -82,6 +98,9 @@ FLAGS = {  # whose names are not those of the keys
     "budget_ms": "budget",
     "limit_s": "limit",
     "native_build": "native-build",
+    "ranks_per_node": "ranks-per-node",
+    "map_by": "map-by",
+    "bind_to": "bind-to",
 }
 KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 EXAMPLES = {
@@ -92,6 +111,12 @@ EXAMPLES = {
     "transport": '["ofi-lnx", "ob1-sm"]',
     "benchmark": '["latency", "bibw"]',
     "layout": '["1x2"]',
+    "nodes": "2",
+    "ranks_per_node": "[8, 56]",
+    "threads": "[1, 7]",
+    "map_by": '"l3cache"',
+    "bind_to": '"numa"',
+    "gpus": "true",
     "launcher": '["own", "srun"]',
     "modules": '["craype-network-ofi,cray-mpich"]',
     "set": '["FI_TCP_IFACE=lo"]',
@@ -121,11 +146,24 @@ def wish_from(table: Mapping[str, Any], source: str) -> Wish:
             known = ", ".join(sorted(FIELDS))
             raise UsageError(f"{source}: unknown key {key!r}", mend=f"known keys: {known}")
         values[key] = _typed(key, value, _place(source, key))
+    if axis := _beside_layout(table):
+        raise UsageError(
+            f"{_place(source, axis)} beside {_place(source, 'layout').rpartition(' ')[2]}: "
+            "both say layouts",
+            mend="write it into the layout, 2x8x7:l3cache-numa+gpus, or leave the layout out",
+        )
     return Wish(**values)
+
+
+def _beside_layout(table: Mapping[str, Any]) -> str:
+    """An axis that is said though whole layouts are; empty where there is none."""
+    return next((key for key in AXES if table.get(key)), "") if table.get("layout") else ""
 
 
 def _typed(key: str, value: Any, place: str) -> Any:
     default = FIELDS[key].default
+    if key in COUNTS:
+        return _counts(key, value, place)
     if isinstance(default, tuple):
         return _words(key, value, place)
     wanted: Any = (int, float) if isinstance(default, float) else type(default)
@@ -152,10 +190,23 @@ def _words(key: str, value: Any, place: str) -> tuple[str, ...]:
         return tuple(f"{name}={setting}" for name, setting in value.items())
     words = [value] if isinstance(value, str) else value
     if isinstance(words, (list, tuple)) and all(isinstance(w, str) for w in words):
-        if key == "guest" and (wrong := [w for w in words if w not in WHERE]):
-            raise UsageError(f"{place} is {wrong[0]!r}", mend=f"one of {', '.join(WHERE)}")
+        if key in KNOWN and (wrong := [w for w in words if w not in KNOWN[key]]):
+            raise UsageError(f"{place} is {wrong[0]!r}", mend=f"one of {', '.join(KNOWN[key])}")
         return tuple(words)
     raise _refused(f"{place} must be a text or a list of texts, not {_toml(value)}", key)
+
+
+def _counts(key: str, value: Any, place: str) -> tuple[int, ...]:
+    """A list of numbers; one number is a list of one."""
+    counts = list(value) if isinstance(value, (list, tuple)) else [value]
+    for count in counts:
+        if type(count) is not int:
+            raise _refused(f"{place} must be a whole number or several, not {_toml(value)}", key)
+        if not 1 <= count <= MOST_COUNTED:
+            raise UsageError(
+                f"{place} is {_toml(count)}", mend=f"give a number, 1 to {MOST_COUNTED:,}"
+            )
+    return tuple(counts)
 
 
 def _refused(seen: str, key: str) -> UsageError:
@@ -199,7 +250,8 @@ def read_wish(path: Path) -> Wish:
                 below = line_of(name, text, "set", line)
                 wish_from({"set": {name: setting}}, f"{path}:{below}")
         wish_from({key: value}, f"{path}:{line}")
-    return wish_from(table, str(path))
+    axis = _beside_layout(table)
+    return wish_from(table, f"{path}:{line_of(axis, text)}" if axis else str(path))
 
 
 def line_of(key: str, text: str, table: str = "", after: int = 1) -> int:
@@ -218,8 +270,14 @@ def given(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merged(file: Wish, flags: Mapping[str, Any]) -> Wish:
-    """A campaign file's wish with the flags that were given laid over it."""
+    """A campaign file's wish with the flags that were given laid over it. Layouts that flags say
+    whole take the place of axes in the file, and the other way round."""
     laid = given(flags)
     refuse_zeros(laid, COMMAND_LINE)
     wish = wish_from(laid, COMMAND_LINE)
+    if any(laid.get(key) for key in AXES):
+        file = dataclasses.replace(file, layout=())
+    elif wish.layout:
+        none = Wish()
+        file = dataclasses.replace(file, **{key: getattr(none, key) for key in AXES})
     return dataclasses.replace(file, **{name: getattr(wish, name) for name in laid})

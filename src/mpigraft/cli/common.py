@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,6 +34,26 @@ Replaced = Annotated[
 NoGlibc = Annotated[
     bool, typer.Option("--no-glibc", help="Refuse where the host's glibc would have to go in.")
 ]
+
+# What a layout is said with: metavar, help, and what is without it.
+PLACES = {
+    "nodes": ("N", "Nodes.", "the allocation's"),
+    "ranks-per-node": ("K", "Ranks on each node.", "one for every T cores"),
+    "threads": ("T", "Cores of each rank.", "1"),
+    "map-by": ("LEVEL", "Deal ranks over core, l3cache, numa, socket or node.", "core"),
+    "bind-to": ("LEVEL", "Keep each on its core, l3cache, numa, socket, or none.", "core"),
+}
+Gpus = Annotated[
+    bool, typer.Option("--gpus", help="Show each rank the GPU nearest to its cores alone.")
+]
+
+
+def place(name: str, usual: str = "", *, again: bool = False) -> Any:
+    """The option of PLACES, the same for every command: `usual` says what another default is,
+    `again` that it is an axis."""
+    metavar, text, default = PLACES[name]
+    text += " May be given again." if again else ""
+    return typer.Option(f"--{name}", metavar=metavar, help=text, show_default=usual or default)
 
 
 @dataclass(frozen=True, slots=True)

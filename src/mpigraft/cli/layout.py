@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpigraft.cli.common import console, out
+from mpigraft.cli.common import Gpus, console, out, place
 from mpigraft.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,27 +33,12 @@ def command(
             show_default=False,
         ),
     ] = None,
-    nodes: Annotated[int, typer.Option(metavar="N", help="Nodes.")] = 1,
-    per_node: Annotated[
-        int | None,
-        typer.Option(
-            "--ranks-per-node", metavar="K", help="Ranks.", show_default="none: the node alone"
-        ),
-    ] = None,
-    threads: Annotated[int, typer.Option(metavar="T", help="Cores of each rank.")] = 1,
-    map_by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LEVEL", help="core, l3cache, numa, socket or node.", show_default="core"
-        ),
-    ] = None,
-    bind_to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LEVEL", help="core, l3cache, numa, socket or none.", show_default="core"
-        ),
-    ] = None,
-    gpus: Annotated[bool, typer.Option("--gpus", help="Each rank has the nearest GPU.")] = False,
+    nodes: Annotated[int, place("nodes", "1")] = 1,
+    per_node: Annotated[int | None, place("ranks-per-node", "none: the node alone")] = None,
+    threads: Annotated[int, place("threads")] = 1,
+    map_by: Annotated[str | None, place("map-by")] = None,
+    bind_to: Annotated[str | None, place("bind-to")] = None,
+    gpus: Gpus = False,
     hosts: Annotated[
         str, typer.Option(metavar="N1,N2", help="Nodes by name.", show_default="the allocation's")
     ] = "",
@@ -87,12 +72,12 @@ def command(
     from mpigraft.model import Placement
 
     flags = (nodes, threads, map_by, bind_to, gpus) != (1, 1, None, None, False)
-    if layout and (flags or per_node):
+    if layout and (flags or per_node is not None):
         raise UsageError(f"{layout} and flags both say a layout", mend="give one of the two")
-    if flags and not per_node:
+    if flags and per_node is None:
         raise UsageError("how many ranks a node has is not said", mend="add --ranks-per-node")
     here = _machine(machine)
-    if per_node:
+    if per_node is not None:
         layout = layouts.from_flags(nodes, per_node, threads, map_by or "", bind_to or "", gpus)
     asked = layouts.parse(layout, here.cpu.cores) if layout else None
     placed = layouts.place(asked, here.cpu, here.gpus) if asked else Placement()

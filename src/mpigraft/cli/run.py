@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpigraft.cli.common import console, out, tell
+from mpigraft.cli.common import Gpus, console, out, place, tell
 from mpigraft.errors import LaunchFailed, MissingError, MpigraftError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Words = list[str] | None
 # Options end at the program: what follows is its own.
 CONTEXT = {"allow_interspersed_args": False}
-MOST_RANKS = 1_000_000
 UNSEEN = "--no-proof starts what never does, or takes it from a library's handle (Julia, ctypes)"
 
 
@@ -66,38 +65,12 @@ def command(
         int | None,
         typer.Option("-n", metavar="N", help="Ranks, in all.", show_default="one per core"),
     ] = None,
-    nodes: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Nodes.", show_default="the allocation's"),
-    ] = None,
-    per_node: Annotated[
-        int | None, typer.Option("--ranks-per-node", metavar="K", help="Ranks on each node.")
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            metavar="T", help="Cores of each rank.", show_default="OMP_NUM_THREADS, or one"
-        ),
-    ] = None,
-    map_by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LEVEL",
-            help="Deal ranks over core, l3cache, numa, socket or node.",
-            show_default="core",
-        ),
-    ] = None,
-    bind_to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LEVEL",
-            help="Keep each on its core, l3cache, numa, socket, or none.",
-            show_default="core",
-        ),
-    ] = None,
-    gpus: Annotated[
-        bool, typer.Option("--gpus", help="Show each rank the GPU nearest to its cores alone.")
-    ] = False,
+    nodes: Annotated[int | None, place("nodes")] = None,
+    per_node: Annotated[int | None, place("ranks-per-node")] = None,
+    threads: Annotated[int | None, place("threads", "OMP_NUM_THREADS, or 1")] = None,
+    map_by: Annotated[str | None, place("map-by")] = None,
+    bind_to: Annotated[str | None, place("bind-to")] = None,
+    gpus: Gpus = False,
     hosts: Annotated[
         str | None,
         typer.Option(metavar="N1,N2", help="Nodes by name.", show_default="the allocation's"),
@@ -168,8 +141,10 @@ def command(
       mpigraft run --ranks-per-node 8 --threads 7 --map-by l3cache --gpus -- ./app
       mpigraft run --ranks-per-node 48 -- ./nemo : --ranks-per-node 2 ./xios_server
     """
-    if ranks is not None and not 1 <= ranks <= MOST_RANKS:
-        raise UsageError(f"-n {ranks}", mend="give a number of ranks, 1 or more")
+    from mpigraft import layouts
+
+    if ranks is not None:
+        layouts.refuse_count("-n", ranks)
     flags = {
         "image": image, "mpi": mpi, "transport": transport, "ranks": ranks, "engine": engine,
         "replace": replace, "bind": bind, "set": set_, "proof": proof, "launcher": launcher,
@@ -185,7 +160,7 @@ def command(
 def asked(program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | None = None) -> Ask:
     """What is asked of a job: flags that were given, over the site's profile. `where` are those
     about nodes and places, of which a profile says nothing."""
-    from mpigraft import job_layout, site
+    from mpigraft import job_layout, layouts, site
     from mpigraft.job_ask import Ask
 
     profile = site.read(os.environ)
@@ -193,7 +168,7 @@ def asked(program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | 
     first, others = job_layout.programs(program)
     told = {name: value for name, value in (where or {}).items() if value is not None}
     for name in ("nodes", "ranks_per_node", "threads"):
-        job_layout.refuse_count(name, told.get(name, 1))
+        layouts.refuse_count(f"--{name.replace('_', '-')}", told.get(name, 1))
     site_ranks = "ranks_per_node" in told and flags.get("ranks") is None  # the user's flag counts
     ranks = 0 if site_ranks else values.get("ranks", 0)
     return Ask(
