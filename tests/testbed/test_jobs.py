@@ -113,9 +113,13 @@ def whole(site: Site, identity: str, rounds: int) -> None:
 
 
 def test_jobs_that_start_at_once_plan_one_campaign_and_share_its_rounds(site: Site) -> None:
-    identity = site.submit("--allocations", 2, "--time", "10m", rounds=4)
+    identity = site.submit("--allocations", 2, "--chain", 2, "--time", "10m", rounds=4)
     site.ended()
     whole(site, identity, 4)
+    ours = {f"JobId={job.job}" for job in site.store.jobs(identity)}
+    ends = [line.split() for line in site.slurm.jobs_ended().splitlines()]
+    assert Counter("JobState=COMPLETED" in end for end in ends if ours & {*end}) == {True: 4}
+    assert site.logs().count("nothing is left for this job") == 2
     allocations = site.store.allocations(identity)
     assert {a.hosts for a in allocations} == {("n1",), ("n2",)}
     assert len({a.job for a in allocations}) == 2
@@ -140,21 +144,23 @@ def test_jobs_that_start_at_once_plan_one_campaign_and_share_its_rounds(site: Si
     assert "compare" in site.mpigraft("status", "night")
 
 
-def test_a_time_limit_ends_a_job_in_order_and_the_next_goes_on(site: Site) -> None:
-    identity = site.submit("--time", "1m", rounds=60)
+def test_a_time_limit_ends_a_job_in_order_and_the_next_of_its_chain_goes_on(site: Site) -> None:
+    identity = site.submit("--time", "1m", "--chain", 3, "--", "--nodelist=n1", rounds=60)
     site.measuring(identity)
-    site.ended()
-    kept = len(site.store.launches(identity))
-    assert 0 < kept < 60 * A_ROUND
+    first, second, third = (job.job for job in site.store.jobs(identity))
+    share = site.status()["shares"][0]
+    assert (share["job"], share["behind"]) == (first, [second, third])
+    assert f"then {second}, {third}" in site.mpigraft("status")
+    site.until(lambda: len(site.store.allocations(identity)) > 1, "the next job")
+    one, other = site.store.allocations(identity)
+    assert (one.job, one.ended, other.job, other.hosts) == (first, "", second, one.hosts)
+    kept = 60 * A_ROUND - other.steps
+    assert kept > 0
     ended = site.slurm.jobs_ended().strip().splitlines()[-1]
     assert "JobState=TIMEOUT" in ended or "JobState=FAILED" in ended, ended
-    share = site.status()["shares"][0]
-    assert (share["done"], share["launches"]) == (False, kept)
-    assert "submit --resume" in site.mpigraft("status")
-    first = site.store.allocations(identity)[0]
-    site.mpigraft("submit", "--resume", "night", "--", f"--nodelist={first.host}")
     site.measuring(identity, kept + 2)
-    assert len(site.store.jobs(identity)) == 2
+    share = site.status()["shares"][0]
+    assert (share["job"], share["behind"], share["done"]) == (second, [third], False)
     places = Counter(place(launch) for launch in site.store.launches(identity))
     assert set(places.values()) == {1}  # on the same node the round goes on where it stopped
 

@@ -51,6 +51,19 @@ def test_slurm_in_its_own_words() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("slurm", "#SBATCH --dependency=afterany:41"),
+        ("pbs", "#PBS -W depend=afterany:41"),
+        ("flux", "#flux: --dependency=afterany:41"),
+    ],
+)
+def test_a_job_of_a_chain_waits_whatever_the_user_says_of_waiting(name: str, word: str) -> None:
+    script = SCHEDULERS[name].script(replace(WISH, after="41"))
+    assert script.index("--account=p") < script.index(word) < script.index("cd ")
+
+
 def test_a_percent_in_a_path_is_no_pattern_of_slurms() -> None:
     script = slurm.script(replace(WISH, output="/proj/50%j/x"))
     assert "--output=/proj/50%%j/x-%j.out" in script

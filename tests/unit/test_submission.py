@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 import mpigraft
 from mpigraft import store_file, submission
 from mpigraft.cli.main import run_command
+from mpigraft.cli.status import lines as status_lines
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import plain
 from mpigraft.launch import HERE
@@ -29,6 +31,7 @@ from mpigraft.model import (
     JobWish,
     LaunchState,
     Scheduler,
+    Share,
     SubmissionRecord,
 )
 from mpigraft.store import Store
@@ -94,6 +97,8 @@ def test_a_job_names_its_share_and_its_own_file() -> None:
     )
     assert found.command[-4:] == ("--resume", CAMPAIGN.id, "--share", "2/2")
     assert found.output == f"/proj/store/logs/{CAMPAIGN.id[:8]}-2"
+    again = submission.job(RECORD, 2, ("mpigraft",), Path("/proj/store"), base, 3)
+    assert again.output == f"/proj/store/logs/{CAMPAIGN.id[:8]}-2.3"
     assert (found.name, found.nodes, found.extra) == ("mpigraft-a_b_c", 2, ("-A", "p"))
 
 
@@ -142,6 +147,44 @@ def test_a_share_whose_job_ended_early_is_open_until_it_has_another(tmp_path: Pa
         writer.add_job(JobRecord(CAMPAIGN.id, 1, "50", "2026-01-02T00:30", "#!"))
     assert status(store, RECORD, {**late, "50": JobStatus(JobState.PENDING)}).open == ()
     assert status(store, RECORD, {}).open == (1, 2)  # forgotten by the scheduler
+
+
+@given(st.permutations(["pending", "pending", "running", "ended", "gone"]))
+def test_of_a_chain_the_job_that_is_at_it_is_shown_and_who_waits(words: list[str]) -> None:
+    jobs = {str(n): JobStatus(JobState(word)) for n, word in enumerate(words)}
+    job, behind = submission._turn(jobs)
+    assert jobs[job].state is JobState.RUNNING
+    assert [jobs[other].state for other in behind] == [JobState.PENDING] * 2
+    assert list(behind) == sorted(behind)
+    over = {n: JobStatus(JobState.ENDED) for n in jobs}
+    assert submission._turn(over) == ("4", ())
+    assert submission._turn({}) == ("", ())
+
+
+def test_a_chain_goes_on_by_itself_and_its_share_is_no_one_elses(tmp_path: Path) -> None:
+    store = kept(tmp_path, on("41", "1/2"), on("42", "2/2", ended="2026-01-02T02:00"))
+    with store.writer() as writer:
+        for share, job in ((1, "9"), (2, "43"), (1, "100")):  # as ids of a chain may sort
+            writer.add_job(JobRecord(CAMPAIGN.id, share, job, f"2026-01-02T00:1{len(job)}", "#!"))
+    waits, ran = JobStatus(JobState.PENDING, "PENDING", "Dependency"), JobStatus(JobState.ENDED)
+    states = {"41": RUNS, "9": waits, "100": waits, "42": ran, "43": waits}
+    first, second = status(store, RECORD, states).shares
+    assert (first.job, first.behind) == ("41", ("9", "100"))
+    assert (second.job, second.behind, second.done) == ("43", (), True)
+    late = status(store, RECORD, {**states, "41": JobStatus(JobState.ENDED, "TIMEOUT")})
+    assert (late.shares[0].job, late.shares[0].behind) == ("9", ("100",))
+    assert late.open == ()
+    told = "\n".join(status_lines(status(store, RECORD, states)))
+    assert "job 41 running on n41,n9: 0 launches, 4 left; then 9, 100" in told
+    assert "done: 0 launches on n42,n9; queued with nothing left to do: 43" in told
+
+
+def test_a_share_is_done_when_one_of_its_jobs_came_to_its_end(tmp_path: Path) -> None:
+    store = kept(tmp_path, on("41", "1/2"), on("42", "2/2", ended="2026-01-02T02:00"))
+    assert not submission.done(store, CAMPAIGN.id, Share(1, 2))
+    assert submission.done(store, CAMPAIGN.id, Share(2, 2))
+    assert not submission.done(store, CAMPAIGN.id, Share(2, 3))
+    assert not submission.done(store, "another", Share(2, 2))
 
 
 # ------------------------------------------------------------------ where it may run
@@ -285,6 +328,56 @@ def test_a_campaign_is_handed_in_followed_and_handed_in_again(
     document = json.loads(said(capsys, site, "status", "night", "--json"))
     assert [s["job"] for s in document["submission"]["shares"]] == ["3", "2"]
     jsonschema.validate(document, SCHEMA)
+
+
+def test_each_job_of_a_chain_waits_for_the_one_before_of_its_share(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("submit", site / "night.toml", "--allocations", 2, "--chain", 3)
+    shown = said(capsys, site, *words, "--dry-run")
+    assert "afterany" not in shown
+    assert "# then up to 2 of each, one by one" in shown
+    mine = ("--", "--dependency=afterok:7")
+    assert "slurm job 1, 2; then 3, 4; then 5, 6" in said(capsys, site, *words, *mine)
+    scripts = (site / "scripts").read_text().split("#!/bin/sh\n")[1:]
+    waits = [re.findall(r"^#SBATCH (?:--dependency=)(\S+)$", s, re.MULTILINE) for s in scripts]
+    assert waits == [["afterok:7"]] * 2 + [["afterok:7", f"afterany:{n}"] for n in (1, 2, 3, 4)]
+    shares = [re.findall(r"--share (\S+)", script) for script in scripts]
+    assert shares == [["1/2"], ["2/2"]] * 3
+    files = [re.findall(r"--output=\S+/\w+-(\S+)", script)[0] for script in scripts]
+    assert files == ["1-%j.out", "2-%j.out", "1.2-%j.out", "2.2-%j.out", "1.3-%j.out", "2.3-%j.out"]
+    assert "has a job" in said(capsys, site, "submit", "--resume", "night", code=2)
+
+
+def test_a_site_that_takes_no_more_jobs_leaves_chains_of_one_length(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (site / "sbatch").write_text(
+        f"#!/bin/sh\nif [ $(wc -l < {site}/n) -ge 3 ]; then\n"
+        "echo QOSMaxSubmitJobPerUserLimit >&2; exit 1; fi\n"
+        f"cat > /dev/null; echo x >> {site}/n; wc -l < {site}/n\n"
+    )
+    (site / "n").touch()
+    words = ("submit", site / "night.toml", "--allocations", 2, "--chain", 3)
+    told = said(capsys, site, *words, code=4)
+    assert "QOSMaxSubmitJobPerUserLimit" in told
+    assert "runs them: 1, 2, 3" in told
+    store = Store(site / "store")
+    record = store.submissions()[0]
+    assert [(job.job, job.share) for job in store.jobs(record.campaign)] == [
+        ("1", 1), ("2", 2), ("3", 1),
+    ]  # fmt: skip
+    assert f"submit --resume {record.campaign[:8]}" in told
+
+
+def test_a_job_whose_share_is_done_ends_at_once_and_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mpigraft.discover.machine", lambda: pytest.fail("looked at the node"))
+    monkeypatch.setenv("FLUX_URI", "local:///nowhere")
+    kept(tmp_path / "store", on("42", "2/2", ended="2026-01-02T02:00"))
+    words = ("bench", "--resume", CAMPAIGN.id, "--share", "2/2")
+    assert "nothing is left for this job" in said(capsys, tmp_path, *words)
 
 
 def test_status_without_a_scheduler_shows_the_store(
