@@ -41,9 +41,9 @@ class Browser:
         program = shutil.which("chromium") or "chromium"
         # Its crash handlers leave their parent and outlive it for a while: the guard ends them.
         guard = PREBUILT / platform.machine() / GUARD
-        words = [guard, "--", "bash", "-c", script, program, *FLAGS, f"--user-data-dir={profile}"]
+        shell = ["bash", "-c", script, program, *FLAGS, f"--user-data-dir={profile}"]
         self.process = subprocess.Popen(
-            words,
+            [guard, "--", *shell],
             pass_fds=(to_read, to_write),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
