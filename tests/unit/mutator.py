@@ -14,13 +14,16 @@ import contextlib
 import copy
 import functools
 import inspect
+import os
 import signal
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
@@ -134,14 +137,34 @@ def _parameters(test: Callable[..., object]) -> list[dict[str, object]]:
 
 def survivors(module: ModuleType, only: Collection[str], checks: Collection[Check]) -> list[str]:
     """Names of the mutants that every check passed. Raises AssertionError when there was none
-    to try, or when the checks fail on the module as it is."""
+    to try, or when the checks fail on the module as it is. Each core tries its share, in a fork
+    of this process, which has the checks already."""
     assert module.__file__
-    source = Path(module.__file__).read_text()
+    tried = list(mutants(Path(module.__file__).read_text(), only))
+    missing = set(only) - {mutant.owner for mutant in tried}
+    assert not missing, f"nothing to change in {sorted(missing)} of {module.__name__}"
     calls = [(check, _entered(check, module)) for check in checks]
     quickest = sorted(calls, key=lambda one: one[1].total())
+    cores = len(os.sched_getaffinity(0))
+    with ProcessPoolExecutor(cores, get_context("fork"), _begin, (module, quickest)) as pool:
+        parts = pool.map(_alive, [tried[core::cores] for core in range(cores)])
+        alive = {mutant for part in parts for mutant in part}
+    return [mutant.name for mutant in tried if mutant.name in alive]
+
+
+_SHARED: list[Any] = []  # what a fork was given
+
+
+def _begin(*given: Any) -> None:
+    _SHARED[:] = given
+
+
+def _alive(tried: list[Mutant]) -> list[str]:
+    """Names of those of the mutants that live, tried in this process."""
+    module, quickest = _SHARED
     orders: dict[str, list[Check]] = {}
     alive = []
-    for mutant in mutants(source, only):
+    for mutant in tried:
         owner = mutant.owner
         if owner not in orders:
             constant = isinstance(mutant.part, ast.Assign)
@@ -149,8 +172,6 @@ def survivors(module: ModuleType, only: Collection[str], checks: Collection[Chec
         with contextlib.suppress(SyntaxError), _changed(module, mutant):
             if not _caught(orders[owner]):
                 alive.append(mutant.name)
-    missing = set(only) - set(orders)
-    assert not missing, f"nothing to change in {sorted(missing)} of {module.__name__}"
     return alive
 
 
