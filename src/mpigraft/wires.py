@@ -33,9 +33,10 @@ def counters(stdout: str) -> tuple[tuple[str, str], ...]:
 
 def named(transport: Transport | None, wire: Iterable[tuple[str, int]]) -> tuple[str, ...]:
     """The interfaces among those of `wire` that the transport's settings name; the last setting
-    of a name is the one that holds."""
+    of a name is the one that holds. Those that a setting leaves out are none of them."""
     rows = {row.name: row.value or "" for row in (transport.env if transport else ())}
-    said = {word for value in rows.values() for word in _words(value)}
+    taken = (v for n, v in rows.items() if "exclude" not in n.lower() and v[:1] != "^")
+    said = {word for value in taken for word in _words(value)}
     return tuple(name for name, _ in wire if name in said and name != LOOPBACK)
 
 
@@ -82,12 +83,15 @@ def _held(part: Part, due: set[str], kind: Kind) -> Part:
 def unseen(
     proofs: Iterable[Proof], phases: Iterable[Phase], who: Sequence[tuple[str, str]]
 ) -> list[Finding]:
-    """Devices with a counter of their own that a proven lane names and that did not see its bytes.
-    A warning: drivers may refresh such counters late, and a lane may have another port."""
-    devices = {name.partition(":")[0]: by for name, by in who if by != NETDEV}
+    """Interfaces and devices that a proven lane names and that did not see its bytes. A warning:
+    drivers may refresh their counters late, a lane may have another port, and one rank may speak
+    for nodes where the interface has another name. Collectives have bytes that stay on a node."""
+    devices = {name.partition(":")[0]: by for name, by in who if name != LOOPBACK}
     found = []
     for proof in proofs:
         if proof.standing is not Standing.PROVEN or proof.peer is not Peer.OFF_NODE:
+            continue
+        if proof.kind is Kind.COLLECTIVE:
             continue
         mine = [device for device in devices if device in _words(proof.lane)]
         for phase in phases:
@@ -100,6 +104,6 @@ def unseen(
                     f"{proof.kind} {proof.peer}: the library names {names}, whose counter "
                     f"({devices[mine[0]]}) saw {sent} of {phase.bytes} B"
                 )
-                why = "its driver may refresh it late, or the bytes took another way"
+                why = "its driver may refresh it late, or some of the bytes took another way"
                 found.append(Finding(Level.WARNING, "wire-unseen", seen, why, ""))
     return found

@@ -49,6 +49,8 @@ def test_the_last_setting_of_a_name_says_which_interface() -> None:
     assert named(transport(("OMPI_MCA_btl_tcp_if_include", "e1,e0")), WIRE) == ("e0", "e1")
     assert named(transport(("FI_TCP_IFACE", "lo"), ("X", "e00")), WIRE) == ()
     assert named(None, WIRE) == ()
+    for left_out in (("OMPI_MCA_btl_tcp_if_exclude", "lo,e1"), ("UCX_NET_DEVICES", "^e1")):
+        assert named(transport(("FI_TCP_IFACE", "e0"), left_out), WIRE) == ("e0",)
     ports = (("mlx5_0:1", 5), ("cxi0", 7), ("cxi1", 7))
     assert named(transport(("UCX_NET_DEVICES", "mlx5_0:1")), ports) == ("mlx5_0:1",)
     assert named(transport(("FI_LNX_PROV_LINKS", "shm+cxi:cxi1")), ports) == ("cxi1",)
@@ -119,7 +121,7 @@ def proven(lane: str, peer: Peer = Peer.OFF_NODE) -> Proof:
     return Proof(peer, Kind.P2P, Standing.PROVEN, lane, "a line")
 
 
-WHO = (("hsn0", "netdev"), ("cxi0", "cxi telemetry"), ("mlx5_0:1", "infiniband"))
+WHO = (("lo", "netdev"), ("hsn0", "netdev"), ("cxi0", "cxi telemetry"), ("mlx5_0:1", "infiniband"))
 
 
 @pytest.mark.parametrize(
@@ -131,16 +133,20 @@ WHO = (("hsn0", "netdev"), ("cxi0", "cxi telemetry"), ("mlx5_0:1", "infiniband")
         ("ucx (rc_mlx5/mlx5_0:1)", {"mlx5_0:1": LONG}, False),
         ("ucx (rc_mlx5/mlx5_0:1)", {"mlx5_0:1": int(LONG * WHOLE) - 1}, True),
         ("cxi (cxi1)", {"cxi0": 0}, False),  # of that one nothing was read
-        ("tcp (hsn0)", {"hsn0": 0}, False),  # the wire of a network is another finding's
+        ("ucx (tcp/hsn0)", {"hsn0": 0, "x0": LONG}, True),  # a row that asks for any network
+        ("ucx (tcp/hsn0)", {"hsn0": LONG}, False),
+        ("ucx (tcp/lo)", {"lo": 0}, False),
     ],
 )
-def test_a_device_that_counts_for_itself_is_asked(
+def test_what_a_lane_names_is_asked_for_what_it_counted(
     lane: str, wire: dict[str, int], told: bool
 ) -> None:
     found = unseen([proven(lane)], [phase(wire)], WHO)
     assert [f.code for f in found] == ["wire-unseen"] * told
     assert all(f.level is Level.WARNING for f in found)
     assert unseen([proven(lane, Peer.ON_NODE)], [phase(wire, peer=Peer.ON_NODE)], WHO) == []
+    both = replace(phase(wire), kind=Kind.COLLECTIVE)  # moves bytes on the nodes too
+    assert unseen([replace(proven(lane), kind=Kind.COLLECTIVE)], [both], WHO) == []
 
 
 # ------------------------------------------------------------------ in a proof
