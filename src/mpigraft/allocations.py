@@ -4,7 +4,7 @@ host.
 Sources: sbatch(1) "OUTPUT ENVIRONMENT VARIABLES" (SLURM_JOB_NODELIST, SLURM_JOB_CPUS_PER_NODE,
 SLURM_HET_SIZE); PBS Professional's user guide (PBS_NODEFILE: a line per MPI process); Flux's
 broker attribute `hostlist`, written as in its RFC 29, which is Slurm's way without several
-brackets in a name.
+brackets in a name; flux-core's src/broker/runat.c for what it takes out of the environment.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from mpigraft.errors import MissingError, UsageError
 from mpigraft.launch import HERE
 from mpigraft.model import Allocation
 from mpigraft.run import run
+from mpigraft.schedulers import flux
 
 MOST = 1 << 17  # hosts; a list of more is a mistake, or someone else's joke
 FLUX_LIMIT_S = 10.0
@@ -101,19 +102,25 @@ def _pbs(environ: Mapping[str, str]) -> Allocation | None:
 
 
 def _flux(environ: Mapping[str, str]) -> Allocation | None:
-    """An instance of one's own has FLUX_URI; the system's is found by its socket, without."""
+    """An instance of one's own has FLUX_URI; the system's is found by its socket, without. What
+    `flux batch` and `flux alloc` start has the instance for itself; it knows its job as
+    FLUX_ENCLOSING_ID, never as FLUX_JOB_ID (flux-environment(7)). That is a task of `flux run`,
+    whose nodes may be fewer than the instance's."""
     if not environ.get("FLUX_URI"):
         return None
-    job = environ.get("FLUX_ENCLOSING_ID", "") or environ.get("FLUX_JOB_ID", "")
-    said = run(["flux", "getattr", "hostlist"], env=environ, limit_s=FLUX_LIMIT_S)
+    task = environ.get("FLUX_JOB_ID", "")
+    job = task or environ.get("FLUX_ENCLOSING_ID", "")
+    asked = ["jobs", "-n", "--format={nodelist}", task] if task else ["getattr", "hostlist"]
+    said = run(["flux", *asked], env=environ, limit_s=FLUX_LIMIT_S)
     if not said.ok:
         raise MissingError(
-            f"flux getattr hostlist: {said.text().strip()[:200] or 'no answer'}",
+            f"flux {asked[0]}: {said.text().strip()[:200] or 'no answer'}",
             why="FLUX_URI is set, so the nodes are those of a Flux instance",
             mend="start it inside the instance, or name nodes with --hosts",
         )
     hosts = _unique(expand(said.text().strip(), "Flux's hostlist"))
-    return Allocation(hosts, f"Flux job {job}" if job else "Flux instance", "flux", job)
+    source = f"Flux job {job}" if job else "Flux instance"
+    return Allocation(hosts, source, "flux", flux.decimal(job) or job)
 
 
 def _nameless(job: str, seen: str) -> UsageError:

@@ -172,7 +172,7 @@ def _words(libmpi: Path) -> Iterator[str]:
 
 WORLDS = ("LCH-01", "world-size", "world-ranks", "hosts")  # findings of worlds that ran
 WORLD = (*WORLDS, "no-witness", "witness-unreadable")
-JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "FLUX_JOB_ID")  # another one may have other nodes
+JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "FLUX_JOB_ID", "FLUX_ENCLOSING_ID")  # each other nodes
 
 
 def believed(

@@ -258,10 +258,11 @@ def test_client_programs_alone_are_no_scheduler(tmp_path: Path) -> None:
     assert schedulers.scheduler(Here({"PATH": str(tool.parent)}, tmp_path)) is None
 
 
-def test_flux(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["FLUX_JOB_ID", "FLUX_ENCLOSING_ID"])
+def test_flux_knows_a_task_and_what_a_batch_job_starts(tmp_path: Path, name: str) -> None:
     launcher(tmp_path / "bin/flux", "commands:    0.61.2\nlibflux-core:    0.61.2")
     found = schedulers.scheduler(
-        Here({"PATH": str(tmp_path / "bin"), "FLUX_URI": "local:///tmp/x", "FLUX_JOB_ID": "f1"},
+        Here({"PATH": str(tmp_path / "bin"), "FLUX_URI": "local:///tmp/x", name: "f1"},
              tmp_path)
     )  # fmt: skip
     assert found is not None

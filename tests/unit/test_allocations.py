@@ -144,11 +144,16 @@ def test_pbs_names_a_host_for_each_process(tmp_path: Path) -> None:
 
 def test_flux_is_asked_for_its_nodes(tmp_path: Path) -> None:
     tool = tmp_path / "flux"
-    tool.write_text('#!/bin/sh\n[ "$*" = "getattr hostlist" ] && echo "tioga[10-11]"\n')
+    tool.write_text(
+        '#!/bin/sh\ncase "$*" in\n"getattr hostlist") echo "tioga[10-11]" ;;\n'
+        '"jobs -n --format={nodelist} ƒ3") echo tioga11 ;;\n*) exit 1\nesac\n'
+    )
     tool.chmod(0o755)
     environ = {"PATH": f"{tmp_path}:/usr/bin:/bin", "FLUX_URI": "local:///x"}
     found = find({**environ, "FLUX_ENCLOSING_ID": "f2"})
-    assert found == Allocation(("tioga10", "tioga11"), "Flux job f2", "flux", "f2")
+    assert found == Allocation(("tioga10", "tioga11"), "Flux job f2", "flux", "1")
+    task = find({**environ, "FLUX_ENCLOSING_ID": "f2", "FLUX_JOB_ID": "ƒ3"})
+    assert task == Allocation(("tioga11",), "Flux job ƒ3", "flux", "2")
     tool.write_text("#!/bin/sh\necho broker gone >&2; exit 1\n")
     with pytest.raises(MissingError, match="broker gone"):
         find(environ)

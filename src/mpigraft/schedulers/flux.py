@@ -50,7 +50,8 @@ def decimal(name: str) -> str:
 
 def asking(jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     fields = "{id.dec}|{state}|{result}|{exception.note}"
-    return (("flux", "jobs", "--no-header", f"--format={fields}", *jobs),)
+    # -n: in the long form it was --suppress-header, and since 2023 is --no-header.
+    return (("flux", "jobs", "-n", f"--format={fields}", *jobs),)
 
 
 def states(said: str) -> dict[str, JobStatus]:

@@ -70,7 +70,8 @@ def _pbs(here: Here) -> Scheduler | None:
 
 
 def _flux(here: Here) -> Scheduler | None:
-    job = here.environ.get("FLUX_JOB_ID", "")
+    # What `flux batch` starts has the second only: the broker takes the first away from it.
+    job = here.environ.get("FLUX_JOB_ID", "") or here.environ.get("FLUX_ENCLOSING_ID", "")
     tool = _which(here, "flux")
     uri = here.environ.get("FLUX_URI", "") or str(here.at("/run/flux/local"))
     if not job and not (tool and (uri.startswith("local:") or look.exists(Path(uri)))):
