@@ -9,24 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpigraft.errors import UsageError
+from mpigraft.laws import CONSTANT, LAWS, LOGARITHM, POWER, REACH, choose, resampled
 from mpigraft.model import RankRecord, ValueRow
 from mpigraft.report import growth as shown
-from mpigraft.scaling import (
-    CONSTANT,
-    LAWS,
-    LOGARITHM,
-    POWER,
-    REACH,
-    Growth,
-    choose,
-    growth,
-    predicted,
-    resampled,
-)
+from mpigraft.scaling import Growth, growth, predicted
 
 RANKS = (1, 2, 4, 8, 16, 32, 64)
 Curve = Callable[[float], float]
@@ -69,11 +59,23 @@ TRUTHS: dict[str, Curve] = {
 }
 
 
+def campaign(
+    curve: Curve, ranks: Sequence[int], launches: int, seed: int, misfit: float = 0.0
+) -> list[tuple[int, list[float]]]:
+    """Launches that vary by 5 %; `misfit`: by how much each number of ranks is off the curve."""
+    rng = np.random.default_rng(seed)
+    return [
+        (p, [curve(p) * math.exp(off + 0.05 * rng.normal()) for _ in range(launches)])
+        for p in ranks
+        for off in [misfit * rng.normal() if misfit else 0.0]
+    ]
+
+
 @pytest.mark.parametrize("name", TRUTHS)
 def test_the_law_that_made_the_values_is_found(name: str) -> None:
     """In nine of ten campaigns with 5 % of noise at least; the simplest where both will do."""
-    found = [on_one_node(TRUTHS[name], 0.05, seed).law for seed in range(20)]
-    assert sum(law is not None and law.name == name for law in found) >= 18
+    found = [choose(campaign(TRUTHS[name], RANKS, 8, seed))[0] for seed in range(20)]
+    assert sum(law.name == name for law in found) >= 18
 
 
 def test_without_noise_its_parameters_too() -> None:
@@ -87,16 +89,48 @@ def test_without_noise_its_parameters_too() -> None:
     assert (shrinking.name, shrinking.c) == (POWER, -1)
 
 
+@pytest.mark.parametrize(
+    ("ranks", "launches", "misfit"),
+    [(RANKS, 3, 0.0), (RANKS, 10, 0.05), (RANKS[:4], 3, 0.0)],
+    ids=["few launches", "off the law", "few ranks"],
+)
 @pytest.mark.parametrize("name", TRUTHS)
-def test_predictions_hold_the_truth(name: str) -> None:
-    """The interval at four times the most ranks, in 17 of 20 campaigns at least: the law is
-    chosen anew in each resample, and a 95 % interval of few points may miss more often."""
-    held = 0
+def test_predictions_hold_the_truth(
+    name: str, ranks: Sequence[int], launches: int, misfit: float
+) -> None:
+    """The interval at four times the most ranks, in 16 of 20 campaigns at least. Drawn without
+    stretching and without the law's own misfit it was 5 to 10 of 20 of those off the law."""
+    held, last = 0, REACH * ranks[-1]
     for seed in range(20):
-        last = on_one_node(TRUTHS[name], 0.05, seed).predictions[-1]
-        held += last.low <= TRUTHS[name](last.ranks) <= last.high
-        assert last.ranks == REACH * RANKS[-1]
-    assert held >= 17
+        values = campaign(TRUTHS[name], ranks, launches, seed, misfit)
+        said = sorted(law.at(last) for law in resampled(values, choose(values)[0], seed))
+        held += said[9] <= TRUTHS[name](last) <= said[-10]
+    assert held >= 16
+
+
+def test_no_cost_falls_below_nothing() -> None:
+    """A straight line through these is below zero at 64 ranks; and no law drawn anew is."""
+    values = [(p, [v, 1.1 * v]) for p, v in ((1, 100.0), (2, 80.0), (4, 60.0), (8, 42.0))]
+    law, _ = choose(values)
+    assert law.at(32) > 0
+    assert all(one.at(32) > 0 for one in resampled(values, law, 1))
+
+
+def test_without_scatter_and_on_a_law_there_is_no_interval() -> None:
+    values = [(p, [TRUTHS[LOGARITHM](p)] * 3) for p in RANKS]
+    law, _ = choose(values)
+    said = [one.at(256) for one in resampled(values, law, 1)]
+    assert min(said) == pytest.approx(max(said))
+    assert said[0] == pytest.approx(136)
+
+
+def test_a_single_launch_may_have_strayed_as_far_as_the_others() -> None:
+    """Else its number of ranks would be taken as certain."""
+    values = campaign(TRUTHS[CONSTANT], RANKS[:4], 6, 3)
+    law, _ = choose(values)
+    once = [*values[:3], (8, values[3][1][:1])]
+    said = [sorted(one.at(32) for one in resampled(v, law, 1)) for v in (values, once)]
+    assert said[1][-10] - said[1][9] > said[0][-10] - said[0][9]
 
 
 @given(st.floats(1e-3, 1e6), st.sampled_from(sorted(TRUTHS)))
@@ -108,14 +142,16 @@ def test_units_change_nothing(factor: float, name: str) -> None:
     assert other.at(100) == pytest.approx(factor * one.at(100), rel=1e-6)
 
 
+@settings(max_examples=40)  # each draws 400 campaigns anew
 @given(st.lists(st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=5), min_size=4, max_size=8))
 def test_any_values_get_finite_laws(values: list[list[float]]) -> None:
     launches = [(2**k, v) for k, v in enumerate(values)]
     law, why = choose(launches)
+    assert law.at(2 ** (len(values) + 1)) > 0
     assert law.name in LAWS
     assert math.isfinite(law.at(2 ** len(values)))
     assert why
-    assert all(math.isfinite(boot.at(4)) for boot in resampled(launches, 0))
+    assert all(math.isfinite(boot.at(4)) for boot in resampled(launches, law, 0))
 
 
 def test_the_reason_names_the_others() -> None:
@@ -134,6 +170,22 @@ def test_three_numbers_of_ranks_are_no_curve() -> None:
     assert "takes 4 numbers of ranks, and there are 3" in found.refused
     with pytest.raises(UsageError, match="cannot be predicted"):
         predicted(found, 8)
+
+
+def test_one_launch_of_each_says_nothing_of_an_interval() -> None:
+    """It had the width of nothing, and five points a constant for want of launches."""
+    one = only(growth(rows([f"1x{p}" for p in RANKS], TRUTHS[POWER], launches=1), {}, {}))
+    assert (one.law, one.predictions) == (None, ())
+    assert "takes 2 launches" in one.refused
+    enough = only(growth(rows([f"1x{p}" for p in RANKS], TRUTHS[POWER], launches=2), {}, {}))
+    assert enough.law is not None
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
+def test_values_that_are_none_count_for_nothing(value: float) -> None:
+    good = rows([f"1x{p}" for p in RANKS], TRUTHS[POWER], 0.02)
+    odd = [good[3]._replace(value=value), good[-1]._replace(value=value)]
+    assert growth([*good, *odd], {}, {}) == growth(good, {}, {})
 
 
 def test_ranks_that_shared_cores_do_not_count() -> None:

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mpigraft.jsonout import plain
+from mpigraft.laws import LAWS, REACH, Law
 from mpigraft.layouts import GRAMMAR
 from mpigraft.model import EvidenceRecord, RankRecord
 from mpigraft.natives import STARTUP
 from mpigraft.report import ReportData, words
 from mpigraft.report.markup import Html, el, foreign, join, table
 from mpigraft.report.trouble import labels
-from mpigraft.scaling import LAWS, REACH, Growth, Law, growth
+from mpigraft.scaling import Growth, growth
 
 SHARED = "ranks shared cores"
 UNKNOWN = "whether ranks had a core each is not known"
