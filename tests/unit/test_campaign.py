@@ -254,6 +254,16 @@ def test_other_cores_are_not_mixed_into_a_campaign() -> None:
         resumed(text, a_machine(*MACHINE.mpis, cores=1), contents)
 
 
+def test_a_layout_whose_places_were_left_to_launchers_stays_so() -> None:
+    """`1x2-core` was kept as `1x2` when its CPUs were not told to them: another layout today."""
+    said = plan(Wish(layout=("1x2-core",)), MACHINE, contents)
+    assert [layout.key for layout in said.layouts] == ["1x2:core"]
+    assert resumed(said.plan, MACHINE, contents).layouts == said.layouts
+    old = said.plan.replace('"layouts":["1x2:core"]', '"layouts":["1x2"]')
+    with pytest.raises(UsageError, match="cannot resume: layouts is no longer"):
+        resumed(old, MACHINE, contents)
+
+
 def test_a_name_with_a_secret_in_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "planted-1234")
     for wish in ({"name": "a planted-1234"}, {"set": ("UCX_LOG_FILE=planted-1234",)}):

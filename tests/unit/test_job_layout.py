@@ -24,7 +24,8 @@ def test_a_rank_for_every_core_unless_told() -> None:
     assert decided(Where()) == Layout(1, 8)
     assert decided(Where(), OMP_NUM_THREADS="3,2") == Layout(1, 2, 3)
     assert decided(Where(threads=4), OMP_NUM_THREADS="3") == Layout(1, 2, 4)
-    assert decided(Where(), OMP_NUM_THREADS="many") == Layout(1, 8)
+    for odd in ("many", "0", "-2", "", "9" * 5000, "\u0662", "1e3", "+2", "1000000"):
+        assert decided(Where(), OMP_NUM_THREADS=odd) == Layout(1, 8)
     assert decided(Where(ranks=9)).bind == "none"
     assert decided(Where(map_by="numa", bind_to="socket", gpus=True, ranks=2)).key == (
         "1x2:numa-socket+gpus"
@@ -75,8 +76,9 @@ def test_a_colon_of_the_programs_own_stays_its_own() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [": -n 2 b", "a : -n b", "a : -n 0 b", "a : -n 2", "a : -n", "a : -np b", "a : -n= b"],
-)
+    [": -n 2 b", "a : -n b", "a : -n 0 b", "a : -n 2", "a : -n", "a : -np b", "a : -n= b",
+     "a : -n -1 b", "a : -n 1000000 b", "a : -n \u0662 b", f"a : -n {'9' * 5000} b"],
+)  # fmt: skip
 def test_what_stands_wrongly_behind_a_colon_is_refused(words: str) -> None:
     with pytest.raises(UsageError):
         programs(words.split())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import console, out, settings, tell
+from mpigraft.cli.common import Gpus, console, out, place, settings, tell
 from mpigraft.errors import UsageError
 from mpigraft.natives import BENCHMARKS
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from mpigraft.wish import Wish
 
 Words = list[str] | None
+Numbers = list[int] | None
 WHICH = (
     "One or more of " + ", ".join(BENCHMARKS) + "; options follow: alltoallv,counts=sparse. "
     "By default latency, bibw, allreduce, bw, bcast, alltoall."
@@ -49,8 +51,17 @@ def command(
     ] = None,
     benchmark: Annotated[Words, typer.Option(metavar="NAME", help=WHICH)] = None,
     layout: Annotated[
-        Words, typer.Option(metavar="NODESxRANKS", help="For example 1x2: two ranks on one node.")
+        Words,
+        typer.Option(
+            metavar="NODESxRANKS", help="2x8, 2x8x7:l3cache; may be given again. Or its parts:"
+        ),
     ] = None,
+    on_nodes: Annotated[Numbers, place("nodes", again=True)] = None,
+    per_node: Annotated[Numbers, place("ranks-per-node", again=True)] = None,
+    threads: Annotated[Numbers, place("threads", again=True)] = None,
+    map_by: Annotated[Words, place("map-by", again=True)] = None,
+    bind_to: Annotated[Words, place("bind-to", again=True)] = None,
+    gpus: Gpus = False,
     launcher: Annotated[
         Words,
         typer.Option(metavar="NAME", help="own, srun, flux, pals, aprun; may be given again."),
@@ -186,6 +197,7 @@ def command(
       mpigraft bench --quick
       mpigraft bench --mpi openmpi --transport ofi-lnx --transport ob1-sm --rounds 20
       mpigraft bench --image app.sif --mpi openmpi --transport ob1-sm
+      mpigraft bench --threads 1 --threads 7 --map-by l3cache
       mpigraft bench campaign.toml --dry-run
       mpigraft bench --resume
     """
@@ -197,7 +209,9 @@ def command(
         "buffers": buffers, "min_size": min_size, "max_size": max_size,
         "budget_ms": budget_ms, "limit_s": limit_s, "seed": seed, "quick": quick or None,
         "native_build": native_build, "validate": validate, "image": image, "guest": guest,
-        "engine": engine, "launcher": launcher, "modules": modules,
+        "engine": engine, "launcher": launcher, "modules": modules, "nodes": on_nodes,
+        "ranks_per_node": per_node, "threads": threads, "map_by": map_by, "bind_to": bind_to,
+        "gpus": gpus or None,
     }  # fmt: skip
     file = read_wish(Path(campaign)) if campaign and not resume else Wish()
     wish = merged(file, flags)
@@ -265,14 +279,13 @@ def read_share(text: str) -> Share:
     """`2/3` -> the second of three; all for an empty text. Raises UsageError."""
     from mpigraft.model import Share
 
-    number, slash, of = text.partition("/")
-    if not text:
-        return Share()
-    if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text or "1/1", re.ASCII)
+    number, of = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= number <= of:
         raise UsageError(
             f"--share {text!r} is not K/J", mend="for example 2/3: the second of three"
         )
-    return Share(int(number), int(of))
+    return Share(number, of)
 
 
 def _nothing_left(ctx: typer.Context, campaign: str, share: Share) -> bool:

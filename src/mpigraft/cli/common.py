@@ -52,7 +52,7 @@ def place(name: str, usual: str = "", *, again: bool = False) -> Any:
     """The option of PLACES, the same for every command: `usual` says what another default is,
     `again` that it is an axis."""
     metavar, text, default = PLACES[name]
-    text += " May be given again." if again else ""
+    text = text.replace(".", "; may be given again.") if again else text
     return typer.Option(f"--{name}", metavar=metavar, help=text, show_default=usual or default)
 
 

@@ -1,0 +1,198 @@
+"""Layouts by their axes: from flags and files, on the nodes and the CPUs that a job has."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft import axes, campaign, discover, pairs, submission
+from mpigraft.cli import main
+from mpigraft.errors import UsageError
+from mpigraft.jsonout import canonical
+from mpigraft.launch import HERE
+from mpigraft.layouts import BIND_TO, MAP_BY, MOST
+from mpigraft.model import Allocation, Machine
+from mpigraft.wish import AXES, Wish, merged, read_wish, wish_from
+from tests.unit.builders import a_machine
+from tests.unit.test_layouts import LUMI_C
+
+EIGHT = a_machine(cores=8)
+TWO = Allocation(("n1", "n2"), "Slurm job 42", "slurm", "42")
+
+
+def keys(wish: Wish, nodes: Allocation = HERE, machine: Machine = EIGHT) -> list[str]:
+    return [layout.key for layout in axes.layouts(wish, machine, nodes)]
+
+
+# ------------------------------------------------------------------ what they mean
+
+
+def test_threads_alone_are_an_axis_of_full_nodes() -> None:
+    assert keys(Wish(threads=(1, 2, 3))) == ["1x8", "1x4x2", "1x2x3"]
+    assert keys(Wish(threads=(4,)), TWO) == ["2x2x4"]
+    assert keys(Wish(nodes=(1, 2)), TWO) == ["1x8", "2x8"]
+    assert keys(Wish(threads=(9,))) == ["1x1x9-none"]
+
+
+def test_each_axis_is_taken_with_each_of_the_others() -> None:
+    wish = Wish(ranks_per_node=(2, 4), map_by=("core", "node"), bind_to=("core", "none"))
+    assert keys(wish) == [
+        "1x2:core", "1x2-none", "1x2:node", "1x2:node-none",
+        "1x4:core", "1x4-none", "1x4:node", "1x4:node-none",
+    ]  # fmt: skip
+    assert keys(Wish(ranks_per_node=(2, 2), threads=(1, 1))) == ["1x2"]
+
+
+def test_what_is_said_by_axes_is_what_words_say() -> None:
+    machine = replace(EIGHT, cpu=LUMI_C)
+    by_axes = Wish(
+        nodes=(2,), ranks_per_node=(8,), threads=(7,), map_by=("l3cache",), bind_to=("numa",)
+    )
+    whole = Wish(layout=("2x8x7:l3cache-numa",))
+    assert axes.layouts(by_axes, machine, TWO) == axes.layouts(whole, machine, TWO)
+
+
+def test_a_layout_has_no_more_than_the_cpus_that_the_job_was_granted() -> None:
+    """As `run` has it: not every scheduler keeps a job to them, so this process may see more."""
+    some = replace(TWO, cpus=(4, 2))
+    assert keys(Wish(threads=(1, 2)), some) == ["2x2", "2x1x2"]
+    assert keys(Wish(nodes=(1,)), some) == ["1x4"]
+    assert keys(Wish(), replace(TWO, cpus=(4, 4))) == ["2x1", "2x4"]
+    assert keys(Wish(layout=("1x4", "2x4")), some) == ["1x4", "2x4-none"]
+    with pytest.raises(UsageError, match="binds 4 ranks with one core each, of 2 in all"):
+        keys(Wish(layout=("2x4-core",)), some)
+
+
+def test_what_cannot_be_is_refused_before_anything_starts() -> None:
+    for wish, seen in (
+        (Wish(nodes=(3,)), "asks for 3 nodes, Slurm job 42 has 2"),
+        (Wish(layout=("999999x999999",)), "asks for 999999 nodes"),
+        (Wish(ranks_per_node=(9,), bind_to=("core",)), "binds 9 ranks"),
+        (Wish(ranks_per_node=(2,), gpus=True), "there is none here"),
+        (Wish(ranks_per_node=tuple(range(1, 41)), threads=tuple(range(1, 41))), "1600 layouts"),
+    ):
+        with pytest.raises(UsageError, match=seen):
+            keys(wish, TWO)
+
+
+COUNTS = st.lists(st.integers(1, MOST), max_size=3).map(tuple)
+WISHES = st.builds(
+    Wish,
+    nodes=st.lists(st.integers(1, 2), max_size=2).map(tuple),
+    ranks_per_node=COUNTS,
+    threads=COUNTS,
+    map_by=st.lists(st.sampled_from(MAP_BY), max_size=2).map(tuple),
+    bind_to=st.lists(st.sampled_from(BIND_TO), max_size=2).map(tuple),
+    gpus=st.booleans(),
+)
+
+
+@given(WISHES)
+def test_any_axes_are_layouts_that_fit_or_refused(wish: Wish) -> None:
+    assert wish_from(json.loads(canonical(wish)), "stored plan") == wish
+    try:
+        found = axes.layouts(wish, replace(EIGHT, cpu=LUMI_C), TWO)
+    except UsageError:
+        return
+    assert all(x.bind == "none" or x.ranks_per_node * x.threads <= 128 for x in found)
+    if wish.axes:
+        asked = [getattr(wish, name) or ("",) for name in AXES[:-1]]
+        assert 1 <= len(found) <= len(asked[0]) * len(asked[1]) * len(asked[2]) * 4
+        assert {x.nodes for x in found} == set(wish.nodes or (2,))
+
+
+# ------------------------------------------------------------------ who says them
+
+
+def test_flags_and_files_do_not_mix_the_two_ways() -> None:
+    whole, parts = Wish(layout=("1x2",)), Wish(ranks_per_node=(8,), threads=(7,), gpus=True)
+    assert merged(whole, {"threads": [2]}) == Wish(threads=(2,))
+    assert merged(parts, {"layout": ["1x2"]}) == whole
+    assert merged(parts, {"threads": [1, 2]}) == replace(parts, threads=(1, 2))
+    assert merged(whole, {"rounds": 6}).layout == ("1x2",)
+    assert merged(parts, {"rounds": 6}).ranks_per_node == (8,)
+    with pytest.raises(UsageError, match=r"^--threads beside --layout: both say layouts"):
+        merged(Wish(), {"layout": ["1x2"], "threads": [1]})
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("\nthreads = 0", "toml:2: threads is 0"),
+        ("nodes = [1, -1]", "toml:1: nodes is -1"),
+        ("ranks_per_node = 1_000_000", "is 1000000\nwhat to do: give a number, 1 to 999,999"),
+        ("threads = true", "threads must be a whole number or several, not true"),
+        ("threads = [1.0]", "threads must be a whole number or several"),
+        ("threads = [[1]]", "threads must be a whole number or several"),
+        ("threads = '1'", "threads must be a whole number or several, not '1'"),
+        ("map_by = 'l3'", "map_by is 'l3'\nwhat to do: one of core, l3cache"),
+        ("bind_to = ['core', 'node']", "bind_to is 'node'"),
+        ("gpus = 1", "gpus must be true or false"),
+        ("layout = '1x2'\nthreads = 7", "toml:2: threads beside layout: both say layouts"),
+        ("gpus = true\nlayout = '1x2'", "toml:1: gpus beside layout"),
+    ],
+)
+def test_a_file_is_refused_with_its_line(tmp_path: Path, text: str, seen: str) -> None:
+    path = tmp_path / "campaign.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=seen):
+        read_wish(path)
+
+
+def test_a_file_says_axes_as_flags_do(tmp_path: Path) -> None:
+    path = tmp_path / "campaign.toml"
+    path.write_text("threads = [1, 7]\nranks_per_node = 8\nmap_by = 'numa'\ngpus = true\n")
+    flags = {"threads": [1, 7], "ranks_per_node": [8], "map_by": ["numa"], "gpus": True}
+    assert read_wish(path) == merged(Wish(), flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "seen"),
+    [
+        ("--threads 0", "--threads is 0"),
+        ("--ranks-per-node 1000000", "--ranks-per-node is 1000000"),
+        (f"--nodes {'9' * 5000}", "--nodes"),
+        ("--map-by l3", "--map-by is 'l3'"),
+        ("--layout 1x2 --bind-to none", "--bind-to beside --layout"),
+        ("--pairs --hosts a,b --threads 2", "--pairs chooses benchmark and layout"),
+        ("--threads 3 --threads 8", "layout 1x1x8 is one rank"),
+        ("--resume --threads 2", "no other flags with it"),
+        (f"--resume --share 1/{'9' * 5000}", "is not K/J"),
+    ],
+)
+def test_bench_refuses_by_the_flag_that_was_typed(
+    flags: str, seen: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(discover, "machine", lambda: EIGHT)
+    assert main.run_command(["bench", "--dry-run", "--here", *flags.split()]) == 2
+    assert seen in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------ campaigns of them
+
+
+def test_a_job_of_too_few_nodes_is_refused_before_it_waits_in_a_queue() -> None:
+    for wish, seen in (
+        (Wish(nodes=(1, 4)), "nodes = 4 asks for 4 nodes, the job has 2"),
+        (Wish(layout=("2x8", "two",)), "layout 'two' is not NODESxRANKS"),
+        (Wish(layout=(f"{'9' * 5000}x1",)), "is not NODESxRANKS"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=seen):
+            submission.planned(wish, 2, 600, 1, "slurm")
+    with pytest.raises(UsageError, match="chooses benchmark and layout"):
+        pairs.between_all(Wish(threads=(2,)), TWO.hosts)
+
+
+def test_pairs_on_all_nodes_of_a_job_may_take_as_long_as_when_they_are_counted() -> None:
+    def limit_s(of_job: int, wish: Wish) -> float:
+        return campaign.completed(replace(wish, benchmark=("pairs",)), of_job).limit_s
+
+    counted = limit_s(2, Wish(layout=("512x1",)))
+    assert counted == limit_s(512, Wish()) == limit_s(512, Wish(threads=(2,)))
+    assert counted == limit_s(2, Wish(nodes=(512,)))
+    assert limit_s(512, Wish(layout=("4x1",))) == limit_s(4, Wish()) < counted
