@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import PurePath
-
-from mpigraft.launchers.parts import listed
 from mpigraft.model import (
     ConfigurationRecord,
     Evidence,
@@ -14,15 +10,14 @@ from mpigraft.model import (
     Kind,
     Peer,
     Proof,
-    RankRecord,
     Standing,
 )
 from mpigraft.report import ReportData, words
 from mpigraft.report.html_provenance import provenance
+from mpigraft.report.html_ranks import ranks
 from mpigraft.report.markup import Html, el, foreign, hidden, join, table
 from mpigraft.report.trouble import left_out
 
-SHOWN = ("libmpi", "libpmpi", "libopen-", "libfabric", "libuc", "libpmi", "libprrte", "libmpigraft")
 CLASSES = {
     Standing.PROVEN: "ok",
     Standing.CONTRADICTED: "bad",
@@ -151,47 +146,13 @@ def _evidence(record: EvidenceRecord) -> Html:
     if found.findings:
         says.append(findings(found.findings))
     if found.ranks:
-        says.append(_ranks(record))
+        says.append(ranks(found.ranks))
     return join(*says)
 
 
 def _standing(evidence: Evidence, proof: Proof) -> str:
     said = f"{words.STANDINGS[proof.standing]} {proof.standing}"
     return f"{said}, {words.BESIDE}" if words.beside(evidence, proof) else said
-
-
-PLACES: tuple[tuple[str, Callable[[RankRecord], str]], ...] = (  # where some rank has it
-    ("NUMA", lambda rank: listed(rank.numa)),
-    ("GPUs that it sees", lambda rank: " ".join(rank.gpus)),
-    ("network devices", lambda rank: " ".join(rank.devices)),
-)
-
-
-def _ranks(record: EvidenceRecord) -> Html:
-    """Where each rank was, and the libraries it had mapped: once where ranks agree."""
-    more = [(head, text) for head, text in PLACES if any(map(text, record.evidence.ranks))]
-    rows = [
-        el(
-            "tr",
-            el("th", f"{r.rank} of {r.size}", scope="row"),
-            el("td", foreign(r.host)),
-            el("td", listed(r.cores)),
-            *(el("td", foreign(text(r))) for _, text in more),
-        )
-        for r in record.evidence.ranks
-    ]
-    heads = ("rank", "host", "CPUs", *(head for head, _ in more))
-    parts = [table("Ranks", heads, rows, class_="plain")]
-    who: dict[tuple[str, ...], list[str]] = {}
-    for r in record.evidence.ranks:
-        paths = {x.path for x in r.libraries if PurePath(x.path).name.startswith(SHOWN)}
-        mapped = tuple(sorted(paths))
-        who.setdefault(mapped, []).append(str(r.rank))
-    for mapped, ranks in who.items():
-        every = "every rank" if len(who) == 1 else f"rank {', '.join(ranks)}"
-        parts.append(el("p", f"Mapped by {every}:", class_="key"))
-        parts.append(el("div", *(el("code", foreign(path)) for path in mapped), class_="mapped"))
-    return join(*parts)
 
 
 def findings(found: tuple[Finding, ...]) -> Html:

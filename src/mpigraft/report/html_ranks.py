@@ -1,0 +1,114 @@
+"""Ranks in the HTML report: where each was, and what it had mapped.
+
+Thousands of ranks are told by the nodes that are alike: a row for each would be a page that no
+browser opens and no person reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from pathlib import PurePath
+
+from mpigraft.allocations import folded
+from mpigraft.launchers.parts import listed
+from mpigraft.model import MappedLibrary, RankRecord
+from mpigraft.report.markup import Html, el, foreign, join, table
+
+EACH = 64  # ranks that have a row each
+KINDS = 4  # of nodes that are told
+HOSTS = 40  # words of a list of hosts
+SHOWN = ("libmpi", "libpmpi", "libopen-", "libfabric", "libuc", "libpmi", "libprrte", "libmpigraft")
+Place = tuple[str, ...]  # texts of a rank's PLACES
+PLACES: tuple[tuple[str, Callable[[RankRecord], str]], ...] = (
+    ("CPUs", lambda rank: listed(rank.cores)),
+    ("NUMA", lambda rank: listed(rank.numa)),
+    ("GPUs that it sees", lambda rank: " ".join(rank.gpus)),
+    ("network devices", lambda rank: " ".join(rank.devices)),
+)
+
+
+def ranks(records: Sequence[RankRecord]) -> Html:
+    """Where ranks were, and the libraries that they had mapped: once where ranks agree."""
+    return join(_each(records) if len(records) <= EACH else _nodes(records), *_mapped(records))
+
+
+def _each(records: Sequence[RankRecord]) -> Html:
+    columns = _columns([_place(rank) for rank in records])
+    rows = [
+        el("tr", el("th", f"{rank.rank} of {rank.size}", scope="row"), el("td", foreign(rank.host)),
+           *_cells(_place(rank), columns))
+        for rank in records
+    ]  # fmt: skip
+    return table("Ranks", ("rank", "host", *_heads(columns)), rows, class_="plain")
+
+
+def _nodes(records: Sequence[RankRecord]) -> Html:
+    """A table for each kind of node, those of most nodes first."""
+    ordered = sorted(records, key=lambda rank: rank.host)  # stable: ranks stay in their order
+    of_host = {host: tuple(own) for host, own in groupby(ordered, key=lambda rank: rank.host)}
+    hosts = sorted(of_host, key=lambda host: of_host[host][0].rank)
+    kinds: dict[tuple[Place, ...], list[str]] = {}
+    for host in hosts:
+        kinds.setdefault(tuple(map(_place, of_host[host])), []).append(host)
+    most_first = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
+    parts = [_kind(places, alike, of_host[alike[0]]) for places, alike in most_first[:KINDS]]
+    if others := [host for _, alike in most_first[KINDS:] for host in alike]:
+        told = f"Other CPUs or devices, on {len(others)} more nodes: {folded(others, HOSTS)}"
+        parts.append(el("p", foreign(told), class_="key"))
+    return join(*parts)
+
+
+def _kind(places: Sequence[Place], hosts: Sequence[str], first: Sequence[RankRecord]) -> Html:
+    """The ranks of one node, and which nodes are like it."""
+    columns = _columns(places)
+    rows = [
+        el("tr", el("th", str(seat), scope="row"), *_cells(place, columns))
+        for seat, place in enumerate(places)
+    ]
+    numbers = listed(rank.rank for rank in first)
+    world = f"of {first[0].size}"
+    if len(hosts) == 1:
+        told = f"Ranks on {hosts[0]}: {numbers} {world}"
+    else:
+        told = f"Ranks on each of {len(hosts)} nodes, {folded(hosts, HOSTS)}; " + (
+            f"those on {hosts[0]} are {numbers} {world}"
+        )
+    return table(foreign(told), ("its number there", *_heads(columns)), rows, class_="plain")
+
+
+def _place(rank: RankRecord) -> Place:
+    return tuple(text(rank) for _, text in PLACES)
+
+
+def _columns(places: Sequence[Place]) -> list[int]:
+    """The PLACES to show: CPUs, and of the others those that some rank has."""
+    return [n for n in range(len(PLACES)) if not n or any(place[n] for place in places)]
+
+
+def _heads(columns: Sequence[int]) -> list[str]:
+    return [PLACES[n][0] for n in columns]
+
+
+def _cells(place: Place, columns: Sequence[int]) -> list[Html]:
+    return [el("td", foreign(place[n])) for n in columns]
+
+
+def _mapped(records: Sequence[RankRecord]) -> list[Html]:
+    shown: dict[int, tuple[str, ...]] = {}  # by the list, which ranks share
+    who: dict[tuple[str, ...], list[int]] = {}
+    for rank in records:
+        if id(rank.libraries) not in shown:
+            shown[id(rank.libraries)] = _shown(rank.libraries)
+        who.setdefault(shown[id(rank.libraries)], []).append(rank.rank)
+    parts = []
+    for mapped, numbers in who.items():
+        every = "every rank" if len(who) == 1 else f"rank {listed(numbers)}"
+        parts.append(el("p", f"Mapped by {every}:", class_="key"))
+        parts.append(el("div", *(el("code", foreign(path)) for path in mapped), class_="mapped"))
+    return parts
+
+
+def _shown(libraries: Sequence[MappedLibrary]) -> tuple[str, ...]:
+    paths = {one.path for one in libraries}
+    return tuple(sorted(path for path in paths if PurePath(path).name.startswith(SHOWN)))
