@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from mpigraft.model import MappedLibrary, RankRecord
@@ -38,6 +39,9 @@ class Common:
     library_version: str
     libraries: tuple[tuple[str, int, int], ...]  # path, which of the rank's disks, inode
     numa: tuple[tuple[int, frozenset[int]], ...]  # CPUs of each NUMA node
+
+
+Shared = dict[tuple[int, tuple[int, ...]], tuple[MappedLibrary, ...]]
 
 
 def read_witness(folder: Path) -> tuple[RankRecord, ...]:
@@ -87,6 +91,7 @@ def _of_node(path: Path) -> Iterator[RankRecord]:
     broken: list[str] = []
     values = list(_objects(data, broken))
     common: dict[str, Common] = {}
+    shared: Shared = {}
     for number, value in values:
         if "libraries" in value:
             with _noting(broken, number):
@@ -96,7 +101,7 @@ def _of_node(path: Path) -> Iterator[RankRecord]:
         with _noting(broken, number):
             digest = _text(value["map"])
             if digest in common:
-                yield _record(value, common[digest])
+                yield _record(value, common[digest], shared)
             elif "libraries" not in value:
                 lost[digest].append(_whole(value["rank"]))
     for ranks in lost.values():
@@ -154,7 +159,8 @@ def _common(value: Mapping[str, Any]) -> Common:
         boot=_text(value["boot"]),
         library_version=_text(value["library_version"]),
         libraries=tuple(
-            (_text(path), _whole(disk), _whole(inode)) for path, disk, inode in value["libraries"]
+            (intern(_text(path)), _whole(disk), _whole(inode))  # the same on all nodes
+            for path, disk, inode in value["libraries"]
         ),
         numa=tuple((int(node), frozenset(cpus(own))) for node, own in value["numa"].items()),
     )
@@ -163,8 +169,7 @@ def _common(value: Mapping[str, Any]) -> Common:
     return found
 
 
-def _record(value: Mapping[str, Any], common: Common) -> RankRecord:
-    disks = [_whole(device) for device in value["disks"]]
+def _record(value: Mapping[str, Any], common: Common, shared: Shared) -> RankRecord:
     cores = cpus(value["cores"])
     record = RankRecord(
         rank=_whole(value["rank"]),
@@ -173,9 +178,7 @@ def _record(value: Mapping[str, Any], common: Common) -> RankRecord:
         pid=_whole(value["pid"]),
         library_version=common.library_version,
         cores=cores,
-        libraries=tuple(
-            MappedLibrary(path, disks[disk], inode) for path, disk, inode in common.libraries
-        ),
+        libraries=_libraries(common, tuple(map(_whole, value["disks"])), shared),
         numa=tuple(sorted(node for node, own in common.numa if not own.isdisjoint(cores))),
         gpus=_texts(value.get("gpus", [])),
         devices=_texts(value.get("devices", [])),
@@ -184,6 +187,15 @@ def _record(value: Mapping[str, Any], common: Common) -> RankRecord:
     if record.rank < 0:
         raise ValueError(f"rank {record.rank} of {record.size}")
     return record
+
+
+def _libraries(common: Common, disks: tuple[int, ...], shared: Shared) -> tuple[MappedLibrary, ...]:
+    """The same object for ranks that have the same: thousands of lists are hundreds of megabytes,
+    and whoever asks something of each looks at one."""
+    key = (id(common), disks)
+    if key not in shared:
+        shared[key] = tuple(MappedLibrary(p, disks[disk], i) for p, disk, i in common.libraries)
+    return shared[key]
 
 
 def cpus(text: Any) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from mpigraft.model import Level, MappedLibrary, RankRecord
 from mpigraft.records import UNREAD, cpus, read_witness
 from mpigraft.witness import check_witness
 from tests.unit.probes import LAYOUT, configuration
-from tests.unit.told import NODE, a_rank, encoded, lines, written
+from tests.unit.told import LIBRARY, NODE, a_rank, encoded, lines, written
 
 ASKED = configuration("openmpi@5.0.11", "ob1-sm")
 
@@ -37,6 +37,14 @@ def test_ranks_share_what_one_of_them_told(tmp_path: Path) -> None:
     assert (first.cores, second.cores) == ((0,), (4, 5, 7))
     assert (first.gpus, first.devices, second.gpus) == (("A=1",), (), ())
     assert not list(tmp_path.glob(".look*"))
+
+
+def test_ranks_hold_one_list_of_what_they_have_in_common(tmp_path: Path) -> None:
+    far = a_rank(rank=3, libraries=[(LIBRARY[0], 99, 2)])
+    written(tmp_path, *(a_rank(rank=n) for n in range(3)), far)
+    first, second, third, other = read_witness(tmp_path)
+    assert first.libraries is second.libraries is third.libraries
+    assert [library.device for library in other.libraries] == [99]
 
 
 def test_who_tells_may_come_last(tmp_path: Path) -> None:

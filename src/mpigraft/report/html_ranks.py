@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from pathlib import PurePath
 
 from mpigraft.allocations import folded
 from mpigraft.launchers.parts import listed
@@ -111,4 +110,4 @@ def _mapped(records: Sequence[RankRecord]) -> list[Html]:
 
 def _shown(libraries: Sequence[MappedLibrary]) -> tuple[str, ...]:
     paths = {one.path for one in libraries}
-    return tuple(sorted(path for path in paths if PurePath(path).name.startswith(SHOWN)))
+    return tuple(sorted(path for path in paths if path.rpartition("/")[2].startswith(SHOWN)))
