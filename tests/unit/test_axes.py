@@ -19,7 +19,7 @@ from mpigraft.layouts import BIND_TO, MAP_BY, MOST
 from mpigraft.model import Allocation, Machine
 from mpigraft.wish import AXES, Wish, merged, read_wish, wish_from
 from tests.unit.builders import a_machine
-from tests.unit.test_layouts import LUMI_C
+from tests.unit.test_layouts import LUMI_C, lumi_g
 
 EIGHT = a_machine(cores=8)
 TWO = Allocation(("n1", "n2"), "Slurm job 42", "slurm", "42")
@@ -55,6 +55,9 @@ def test_what_is_said_by_axes_is_what_words_say() -> None:
     )
     whole = Wish(layout=("2x8x7:l3cache-numa",))
     assert axes.layouts(by_axes, machine, TWO) == axes.layouts(whole, machine, TWO)
+    lumi = replace(EIGHT, cpu=lumi_g(threads=2, without=range(0, 64, 8)))
+    documented = Wish(threads=(1, 7), map_by=("l3cache",))
+    assert keys(documented, machine=lumi) == ["1x56:l3cache", "1x8x7:l3cache"]
 
 
 def test_a_layout_has_no_more_than_the_cpus_that_the_job_was_granted() -> None:
