@@ -148,10 +148,11 @@ def _hosts(layout: Layout, ranks: Sequence[RankRecord]) -> list[Finding]:
 
 def libmpis(ranks: Iterable[RankRecord]) -> tuple[MappedLibrary, ...]:
     """Every distinct MPI library that some rank has mapped."""
+    lists = {id(rank.libraries): rank.libraries for rank in ranks}  # thousands share one
     found = {
         (lib.device, lib.inode): lib
-        for rank in ranks
-        for lib in rank.libraries
+        for own in lists.values()
+        for lib in own
         if LIBMPI.fullmatch(_file_name(lib.path))
     }
     return tuple(found.values())
@@ -163,7 +164,9 @@ def _file_name(path: str) -> str:
 
 def _library(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[Finding]:
     """Exactly one libmpi in every rank, and the one of the configuration."""
-    without = [rank.rank for rank in ranks if not libmpis([rank])]
+    kinds = {id(rank.libraries): rank for rank in ranks}
+    lacking = {kind for kind, rank in kinds.items() if not libmpis([rank])}
+    without = [rank.rank for rank in ranks if id(rank.libraries) in lacking]
     if without:
         return [_error("libmpi-none", f"rank {without[0]} has no MPI library mapped")]
     due, mapped = due_library(configuration), libmpis(ranks)
