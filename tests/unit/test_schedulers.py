@@ -94,7 +94,7 @@ def test_flux_in_its_own_words() -> None:
         "--output=/proj/store/logs/c0ffee-1-{{id}}.out",
         "--signal=SIGTERM@60s",
         "--queue=pdebug",
-        "--account=p 'a b'",
+        r"--account=p a\ b",
     ]
 
 

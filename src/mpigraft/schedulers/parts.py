@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mpigraft.errors import UsageError
 from mpigraft.model import JobWish
@@ -11,15 +11,22 @@ from mpigraft.model import JobWish
 WARN_S = 60  # before the time limit a job is told: enough to end a launch, too short to miss
 
 
-def script(wish: JobWish, mark: str, directives: Sequence[str], after: str) -> str:
+def script(
+    wish: JobWish,
+    mark: str,
+    directives: Sequence[str],
+    after: str,
+    quote: Callable[[str], str] = shlex.quote,
+) -> str:
     """A job script: directives after `mark`, then the user's words, then the command in place of
     the shell, so that signals of the scheduler reach it. Raises UsageError for a directive that
     is not one line.
 
     `after` is the directive for `wish.after`; it stands behind the user's words, which would win
     over it: with a dependency of theirs instead, two jobs of one share would run at once.
+    `quote` writes a word so that the scheduler reads it as it was.
     """
-    lines = [*directives, *([shlex.join(wish.extra)] if wish.extra else [])]
+    lines = [*directives, *([" ".join(map(quote, wish.extra))] if wish.extra else [])]
     lines += [after + wish.after] if wish.after else []
     if wrong := [line for line in lines if not line.isprintable()]:
         raise UsageError(f"{wrong[0]!r} cannot stand in a job script: it is not one line of text")
