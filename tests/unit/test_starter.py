@@ -1,0 +1,78 @@
+"""How long evidence lasts, and what is asked of nodes when a launch on them goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mpigraft import starter
+from mpigraft.launch import HERE
+from mpigraft.launched import Launched
+from mpigraft.model import Allocation, Finding, Layout, Level
+from mpigraft.natives import Natives
+from mpigraft.run import Completed
+from tests.unit.probes import configuration, recorded
+
+ASKED = configuration("openmpi@5.0.11", "ofi-lnx")
+NAMED = Allocation(("n1", "n2"), "--hosts")
+
+
+@pytest.fixture
+def natives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Natives:
+    """Programs that nothing runs, and a cache of one's own."""
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
+    witness = tmp_path / "witness.so"
+    witness.touch()
+    return Natives(tmp_path / "bench", witness, tmp_path / "guard", "digest")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "probes"),
+    [
+        (HERE, 1),
+        (replace(NAMED, scheduler="slurm", job="7"), 1),
+        (NAMED, 2),  # they may have booted between two campaigns
+    ],
+)
+def test_evidence_is_kept_of_this_host_and_of_a_job(
+    natives: Natives, nodes: Allocation, probes: int
+) -> None:
+    log, started = recorded("openmpi-5.0.11--ofi-lnx"), []
+
+    def start(*_: object) -> Launched:
+        started.append(1)
+        return Launched(log.completed, log.ranks)
+
+    found = [starter.evidence_of(ASKED, Layout(), natives, start, nodes) for _ in range(2)]
+    assert found[0] == found[1]
+    assert found[0].ok
+    assert len(started) == probes
+
+
+@pytest.mark.parametrize(
+    ("code", "nodes", "asked"), [(0, 2, []), (1, 2, [("n1", "n2")]), (1, 1, [()])]
+)
+def test_nodes_are_asked_after_a_launch_on_several_that_did_not_end_well(
+    natives: Natives, monkeypatch: pytest.MonkeyPatch, code: int, nodes: int, asked: list[object]
+) -> None:
+    heard: list[Sequence[str]] = []
+    lost = Finding(Level.ERROR, "node-lost", "n2 answered")
+
+    class Asked:
+        def __init__(self, hosts: Sequence[str]) -> None:
+            assert hosts == ("n1", "n2", "n3")
+
+        def trouble(self, hosts: Sequence[str]) -> tuple[Finding, ...]:
+            heard.append(tuple(hosts))
+            return (lost,) if hosts else ()
+
+    monkeypatch.setattr(starter, "Nodes", Asked)
+    monkeypatch.setattr(starter, "run", lambda *_, **__: Completed((), code, b"", b"", 0.1))
+    named = replace(NAMED, hosts=("n1", "n2", "n3"))
+    with starter.starter({ASKED.key: natives}, named) as start:
+        ended = start(ASKED, Layout(nodes, 1), ("program",), 1.0, False)
+    assert [h for h in heard if h] == [a for a in asked if a]
+    assert ended.nodes == ((lost,) if asked and nodes > 1 else ())
