@@ -283,6 +283,15 @@
     }
   }
 
+  // ---- a link of a heat map in words
+
+  function pace(value, worse, unit) {
+    if (value === null) return ["not measured"];
+    const [slower, faster] = [worse > 1.05, worse < 1 / 1.05];
+    const how = slower ? `${times(worse)} times slower than` : faster ? `${times(1 / worse)} times faster than` : "like";
+    return [`${figure(value)} ${unit}`, `${how} the median link`];
+  }
+
   // ---- the verdict matrices: a tooltip, and arrow keys from cell to cell
 
   function matrices() {
@@ -330,6 +339,22 @@
           next.focus();
         });
       }));
+    }
+    for (const picture of document.querySelectorAll("svg.heat")) {
+      const map = data.maps[Number(picture.dataset.map)];
+      const grid = picture.querySelector("g");
+      const show = (event) => {
+        const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(grid.getScreenCTM().inverse());
+        const [row, column] = [Math.floor(at.y), Math.floor(at.x)];
+        const worse = map.worse[row] && map.worse[row][column];
+        if (worse === undefined || row === column) return hide();
+        tip.textContent = [`${map.nodes[row]} to ${map.nodes[column]}`, ...pace(map.values[row][column], worse, map.unit)].join("\n");
+        tip.hidden = false;
+        place({ getBoundingClientRect: () => ({ left: event.clientX + 10, top: event.clientY, bottom: event.clientY + 10 }) });
+      };
+      picture.addEventListener("pointermove", show);
+      picture.addEventListener("pointerdown", show);
+      picture.addEventListener("pointerleave", hide);
     }
     // Focus scrolls a cell into view, so the tooltip follows the focused cell and leaves others.
     window.addEventListener("scroll", () => {

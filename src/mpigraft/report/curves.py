@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mpigraft.model import Better
-from mpigraft.report import ReportData, labels
+from mpigraft.report import ReportData, labels, matrix
 from mpigraft.report.sections import Section, sections
 from mpigraft.report.trouble import labels as ids
 
@@ -37,6 +37,7 @@ def curves(data: ReportData) -> str:
         },
         "margin": data.margin,
         "sections": [_section(s, baseline, bands) for s in found],
+        "maps": matrix.values(data),
     }
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from mpigraft.pairs import Matrix, Pair, matrices
-from mpigraft.report import ReportData, words
-from mpigraft.report.markup import Html, el, foreign, scrolling
+from mpigraft.report import ReportData, heat, words
+from mpigraft.report.heat import STEPS
+from mpigraft.report.markup import Html, el, foreign
 from mpigraft.report.trouble import labels
 
 SHADES = " ░▒▓█"  # up to each of STEPS times slower than the middle, and beyond
 SHADES_ASCII = ".-+*#"
-STEPS = (1.05, 1.2, 1.5, 2.0)
 FIGURES = 8  # nodes up to which the terminal has numbers rather than shades
 MOST = 64  # nodes that a line of shades has room for
 NAME = 12
 NOBODY = "no node and no link stands out time after time"
 ONCE = "measured once, which names nobody: what is slow has to be slow again"
-IN_CELLS = 24  # nodes up to which the page writes numbers into the cells
 
 
 def found(data: ReportData) -> tuple[Matrix, ...]:
@@ -70,42 +70,19 @@ def _figure(value: float | None) -> str:
 def _shade(worse: dict[Pair, float], pair: Pair, shades: str) -> str:
     if pair not in worse:
         return "\\" if pair[0] == pair[1] else "?"
-    return shades[sum(worse[pair] > step for step in STEPS)]
+    return shades[heat.step(worse[pair])]
 
 
 def html(data: ReportData) -> list[Html]:
-    """A heat map for each matrix: each cell has its colour, and its figure to be read."""
+    """A heat map for each matrix, below what stands out in it."""
     parts: list[Html] = []
-    for matrix in found(data):
+    for index, matrix in enumerate(found(data)):
         parts.append(el("h3", foreign(title(matrix))))
         parts += [el("p", foreign(line), class_="sub") for line in told(matrix)]
-        parts.append(_table(matrix))
+        parts.append(heat.html(matrix, title(matrix), index))
     return parts
 
 
-def _table(matrix: Matrix) -> Html:
-    links, worse = dict(matrix.links), matrix.worse
-    small = len(matrix.nodes) <= IN_CELLS
-    rows = []
-    for a in matrix.nodes:
-        cells = [_cell((a, b), links.get((a, b)), worse, small=small) for b in matrix.nodes]
-        rows.append(el("tr", el("th", foreign(a), scope="row"), *cells))
-    head = el("tr", el("th", "from, to", scope="col"),
-              *(el("th", foreign(node), scope="col") for node in matrix.nodes))  # fmt: skip
-    caption = foreign(f"{title(matrix)}: the darker, the slower")
-    return scrolling(
-        el("table", el("caption", caption), el("thead", head), el("tbody", *rows), class_="heat")
-    )
-
-
-def _cell(pair: Pair, value: float | None, worse: dict[Pair, float], *, small: bool) -> Html:
-    if value is None:
-        return el("td", "" if pair[0] == pair[1] else "?")
-    strength = min(max((worse[pair] - 1) / 1.5, 0.0), 1.0)  # full at 2.5 times the median
-    told_of = f"{pair[0]} to {pair[1]}: {words.number(value)}, {worse[pair]:.2f} times the median"
-    return el(
-        "td",
-        foreign(words.number(value)) if small else "",
-        title=told_of,
-        style=f"background:rgb(200 60 120 / {strength:.2f})",
-    )
+def values(data: ReportData) -> list[dict[str, Any] | None]:
+    """What the page's script says of a link that is pointed at; tables say it by themselves."""
+    return [heat.values(one) if heat.pictured(one) else None for one in found(data)]
