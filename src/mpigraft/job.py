@@ -349,8 +349,11 @@ def document(job: Job, key: str, environ: Mapping[str, str]) -> dict[str, Any]:
 
 def may_be_kept(job: Job) -> bool:
     """Whether the command line is the same next time: a witness whose path LD_PRELOAD cannot
-    take is copied into a folder of this process."""
-    return not re.search(r"[\s:]", str(job.natives.witness))
+    take is copied into a folder of this process. Nor is a proof kept that has to come again."""
+    transport = job.configuration.transport
+    proven = job.ask.proof and bool(transport and transport.name)
+    again = proven and not starter.lasting(job.allocation)
+    return not again and not re.search(r"[\s:]", str(job.natives.witness))
 
 
 def _inputs(job: Job) -> list[str]:

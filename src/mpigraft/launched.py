@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mpigraft.model import NOWHERE, Placement, RankRecord
+from mpigraft.model import NOWHERE, Finding, Placement, RankRecord
 from mpigraft.run import Completed
 
 
@@ -15,3 +15,4 @@ class Launched(NamedTuple):
     ranks: tuple[RankRecord, ...]
     placement: Placement = NOWHERE  # of each rank of a node, where it was told to the launcher
     hosts: tuple[str, ...] = ()  # of the allocation; empty: this host alone
+    nodes: tuple[Finding, ...] = ()  # what is wrong with these, where the launch did not end well

@@ -77,10 +77,13 @@ def outcome(
     ranks: tuple[RankRecord, ...],
     placement: Placement = NOWHERE,
     hosts: Sequence[str] = (),
+    nodes: Sequence[Finding] = (),
 ) -> Outcome:
-    """Judge one finished launch and take its values out of its output."""
-    witness = check_witness(configuration, layout, ranks, placement, hosts)
+    """Judge one finished launch and take its values out of its output. `nodes`: what is known to
+    be wrong with these, which is said before how the launch ended."""
+    witness = check_witness(configuration, layout, ranks, placement, hosts, ended=completed.ok)
     ended, state = _ending(configuration, completed)
+    ended = (*nodes, *ended)
     if _errors(witness):
         return Outcome(state or LaunchState.MISMATCH, (), ended + witness)
     try:

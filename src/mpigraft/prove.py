@@ -121,6 +121,7 @@ def judge(
     ranks: Sequence[RankRecord],
     placement: Placement = NOWHERE,
     hosts: Sequence[str] = (),
+    nodes: Sequence[Finding] = (),
 ) -> Evidence:
     """What a probe launch proves of its configuration.
 
@@ -139,8 +140,9 @@ def judge(
     output = _context(configuration, completed)
     known = matching_issues(output, transport)
     findings = [
+        *nodes,
         *_ending(completed, known),
-        *check_witness(configuration, layout, ranks, placement, hosts),
+        *check_witness(configuration, layout, ranks, placement, hosts, ended=completed.ok),
         *_unreachable(transport, heard),
         *_overridden(configuration),
         *_of_lanes(asked, heard, known, ended=completed.ok, alone=alone),

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mpigraft import cache, evidence_json, grafts, prove
+from mpigraft.answers import Nodes
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch
 from mpigraft.launch import HERE, prepare
 from mpigraft.launched import Launched
@@ -55,6 +56,7 @@ def starter(
     ranks of a layout are to be on a node.
     """
     hosts = () if allocation.here else allocation.hosts
+    nodes = Nodes(hosts if len(hosts) > 1 else ())
     base = home(allocation)
     _sweep(base)
     with tempfile.TemporaryDirectory(prefix=_prefix(), dir=base) as scratch:
@@ -89,7 +91,9 @@ def starter(
                 write_files(launch)
                 argv = stamped(launch.argv)
                 ended = run(argv, env=dict(launch.env), cwd=launch.cwd, limit_s=limit_s + 15)
-                return Launched(ended, prove.read_witness(witness), placement, hosts)
+                used = hosts[: layout.nodes] if layout.nodes > 1 and not ended.ok else ()
+                trouble = nodes.trouble(used)
+                return Launched(ended, prove.read_witness(witness), placement, hosts, trouble)
             finally:
                 shutil.rmtree(witness, ignore_errors=True)
 
@@ -141,6 +145,11 @@ def _sweep(home: Path) -> None:
                 shutil.rmtree(folder)
 
 
+def lasting(nodes: Allocation) -> bool:
+    """Whether what is proven of these nodes may be kept: of this one, and for as long as a job."""
+    return nodes.here or bool(nodes.job)
+
+
 def evidence_of(
     configuration: Configuration,
     layout: Layout,
@@ -149,9 +158,10 @@ def evidence_of(
     nodes: Allocation = HERE,
 ) -> Evidence:
     """The evidence of an earlier probe, else of one that is started now, and once more where
-    chance may have spoken against it."""
+    chance may have spoken against it. Nodes that no scheduler handed out may have booted since, or
+    have got other networks: what was proven of those holds for this time alone."""
     key = prove.evidence_key(configuration, layout, programs, nodes=nodes)
-    kept = cache.get("evidence", key)
+    kept = cache.get("evidence", key) if lasting(nodes) else None
     with contextlib.suppress(ValueError, TypeError, KeyError):  # kept by another version
         if kept is not None:
             return evidence_json.revived(kept)
@@ -161,7 +171,8 @@ def evidence_of(
         evidence = prove.judge(configuration, layout, *ran)
         if not prove.worth_repeating(evidence):
             break
-    if evidence.ok and all(f.code != "wire-unclear" for f in evidence.findings):
+    clear = evidence.ok and all(f.code != "wire-unclear" for f in evidence.findings)
+    if clear and lasting(nodes):
         cache.put("evidence", key, evidence_json.flat(evidence))
     return evidence
 

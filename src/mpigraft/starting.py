@@ -185,11 +185,12 @@ def believed(
     if cache.get("starting", key) is True:
         return ()
     words = prove.probe_program(programs, configuration.buffers)
-    ended, ranks, placement, hosts = start(configuration, asked, words, PROBE_LIMIT_S, False)
-    seen = check_witness(configuration, asked, ranks, placement, hosts)
+    ran = start(configuration, asked, words, PROBE_LIMIT_S, False)
+    ended, ranks, placement, hosts, nodes = ran
+    seen = check_witness(configuration, asked, ranks, placement, hosts, ended=ended.ok)
     found = tuple(f for f in seen if f.code in WORLD)
     if not ended.ok and not any(f.code in WORLDS for f in found):
-        found = (_silent(configuration, ended),)
+        found = (*nodes, _silent(configuration, ended))
     if not found:
         cache.put("starting", key, True)
     return found

@@ -35,10 +35,12 @@ def check_witness(
     ranks: Sequence[RankRecord],
     placement: Placement = NOWHERE,
     hosts: Sequence[str] = (),
+    *,
+    ended: bool = True,
 ) -> tuple[Finding, ...]:
     """What is wrong with the world that ran: records, size, hosts, libmpi, CPUs and GPUs, which
     are held against `placement` where it is known. `hosts` are those of the allocation: they name
-    the nodes of which no record came."""
+    the nodes of which no record came. `ended`: the launch ended well."""
     good = [rank for rank in ranks if rank.rank != UNREAD]
     found = [
         _error("witness-unreadable", f"{r.host}: {r.library_version}")
@@ -55,7 +57,11 @@ def check_witness(
             )
         )
         return tuple(found)
-    found += _unshared(layout, good, hosts) or _world(layout, good) or _hosts(layout, good)
+    found += (
+        _unshared(layout, good, hosts, ended=ended)
+        or _world(layout, good, hosts)
+        or _hosts(layout, good)
+    )
     found += _library(configuration, good)
     found += bindings.check(layout, placement, good)
     return tuple(found)
@@ -65,7 +71,9 @@ def _error(code: str, seen: str, *, why: str = "", mend: str = "") -> Finding:
     return Finding(Level.ERROR, code, seen, why, mend)
 
 
-def _unshared(layout: Layout, ranks: Sequence[RankRecord], hosts: Sequence[str]) -> list[Finding]:
+def _unshared(
+    layout: Layout, ranks: Sequence[RankRecord], hosts: Sequence[str], *, ended: bool
+) -> list[Finding]:
     """Whole nodes that left no record, where those that did belong to the world asked for."""
     told = Counter(rank.host for rank in ranks)
     numbers = {rank.rank for rank in ranks}
@@ -73,15 +81,18 @@ def _unshared(layout: Layout, ranks: Sequence[RankRecord], hosts: Sequence[str])
         return []
     if {*told.values()} != {layout.ranks_per_node} or len(numbers) != len(ranks):
         return []
-    short = {host.partition(".")[0] for host in told}
-    silent = [host for host in hosts[: layout.nodes] if host.partition(".")[0] not in short]
+    silent = [host for host, left in _left(layout, ranks, hosts) if not left]
     if len(silent) != layout.nodes - len(told):  # called by addresses, or by other names
         silent = []
     who = ", ".join(silent) or f"{layout.nodes - len(told)} of {layout.nodes} nodes"
+    seen = f"the ranks on {who} left no record; those on {', '.join(sorted(told))} did"
+    if not ended:
+        why = "a rank writes it as soon as MPI is there, which on these nodes it never was"
+        return [_error("nodes-without-mpi", seen, why=why, mend="look at what the launch said")]
     return [
         _error(
             "witness-unshared",
-            f"the ranks on {who} left no record; those on {', '.join(sorted(told))} did",
+            seen,
             why="the folder of the records is not the same one on all nodes, or is full there",
             mend="set MPIGRAFT_HOME to a folder that every node sees under one path: in a home or "
             "on a scratch file system, and not in /tmp",
@@ -89,7 +100,20 @@ def _unshared(layout: Layout, ranks: Sequence[RankRecord], hosts: Sequence[str])
     ]
 
 
-def _world(layout: Layout, ranks: Sequence[RankRecord]) -> list[Finding]:
+def _left(
+    layout: Layout, ranks: Sequence[RankRecord], hosts: Sequence[str]
+) -> tuple[tuple[str, int], ...]:
+    """Hosts of the launch, as the allocation calls them, with how many records came of each. The
+    same name may be written in full or in capitals."""
+    told = Counter(_short(rank.host) for rank in ranks)
+    return tuple((host, told[_short(host)]) for host in hosts[: layout.nodes])
+
+
+def _short(host: str) -> str:
+    return host.partition(".")[0].lower()
+
+
+def _world(layout: Layout, ranks: Sequence[RankRecord], hosts: Sequence[str] = ()) -> list[Finding]:
     sizes = sorted({rank.size for rank in ranks})
     wanted = layout.ranks
     if sizes == [1] and wanted > 1:
@@ -114,10 +138,14 @@ def _world(layout: Layout, ranks: Sequence[RankRecord]) -> list[Finding]:
         ]
     if [rank.rank for rank in sorted(ranks, key=lambda r: r.rank)] != list(range(wanted)):
         numbers = ", ".join(str(n) for n in sorted(rank.rank for rank in ranks))
+        due, left = layout.ranks_per_node, _left(layout, ranks, hosts)
+        few = ", ".join(f"{n} of {due} on {host}" for host, n in left if n < due)
+        known = sum(n for _, n in left) == len(ranks)  # else hosts have other names here
+        where = f" ({few})" if few and known else ""
         return [
             _error(
                 "world-ranks",
-                f"records of ranks {numbers}; one of each from 0 to {wanted - 1} was due",
+                f"records of ranks {numbers}{where}; one of each from 0 to {wanted - 1} was due",
                 why="a rank that left no record, or left two, is not the world that was asked for",
             )
         ]

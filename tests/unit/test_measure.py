@@ -58,13 +58,27 @@ def judged(
     monkeypatch: pytest.MonkeyPatch,
     *benchmarks: Benchmark,
     witness: tuple[Finding, ...] = (),
+    nodes: tuple[Finding, ...] = (),
 ) -> measure.Outcome:
-    def told(*_: object) -> tuple[Finding, ...]:
+    def told(*_: object, ended: bool) -> tuple[Finding, ...]:
+        assert ended is completed.ok
         return witness
 
     monkeypatch.setattr(measure, "check_witness", told)
     ranks: tuple[RankRecord, ...] = ()
-    return measure.outcome(CONFIGURATION, Layout(), benchmarks or (LATENCY,), completed, ranks)
+    wanted = benchmarks or (LATENCY,)
+    return measure.outcome(CONFIGURATION, Layout(), wanted, completed, ranks, nodes=nodes)
+
+
+def test_a_node_that_was_lost_comes_before_how_the_launch_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What ran before counts all the same."""
+    lost = Finding(Level.ERROR, "node-lost", "n2 answered")
+    got = judged(ended(lines("latency"), code=124), monkeypatch, nodes=(lost,))
+    assert [f.code for f in got.findings][:2] == ["node-lost", "timed-out"]
+    assert got.state is LaunchState.TIMEOUT
+    assert got.measurements
 
 
 def test_a_good_launch_gives_its_values(monkeypatch: pytest.MonkeyPatch) -> None:

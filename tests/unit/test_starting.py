@@ -12,9 +12,11 @@ from mpigraft.errors import UsageError
 from mpigraft.launched import Launched
 from mpigraft.launchers import LAUNCHERS
 from mpigraft.model import (
+    Finding,
     LaunchedBy,
     LauncherInfo,
     Layout,
+    Level,
     Machine,
     MpiInstall,
     RankRecord,
@@ -202,6 +204,14 @@ def test_one_world_of_two_is_believed_once() -> None:
     other = replace(ASKED, launcher=replace(by, pmi="pmi2"))
     assert starting.believed(other, NATIVES, start) == ()
     assert start.times == 3
+
+
+def test_a_node_that_was_lost_is_said_first() -> None:
+    lost = Finding(Level.ERROR, "node-lost", "n2 answered")
+    ended = Completed((), 1, b"", b"connection closed", 0.1)
+    found = starting.believed(ASKED, NATIVES, lambda *_: Launched(ended, (), nodes=(lost,)))
+    assert found[0].code == "node-lost"
+    assert "launcher-fails" in [f.code for f in found]
 
 
 @pytest.mark.parametrize("name", starting.JOBS)

@@ -89,6 +89,33 @@ def test_a_node_of_which_no_record_came_is_named(hosts: tuple[str, ...], named: 
     assert found[0].mend
 
 
+def test_nodes_whose_ranks_never_had_mpi_are_no_unshared_folder() -> None:
+    half = records(4, hosts=2)[:2]
+    found = check_witness(ASKED, Layout(2, 2), half, hosts=("n0", "n1"), ended=False)
+    assert [f.code for f in found] == ["nodes-without-mpi"]
+    assert "the ranks on n1 left no record; those on n0 did" in found[0].seen
+
+
+@pytest.mark.parametrize(
+    ("left", "hosts", "said"),
+    [
+        ((0, 1, 2), ("n0", "n1"), "ranks 0, 1, 2 (1 of 2 on n1); one"),
+        ((0, 2), ("N0", "n1.site"), "ranks 0, 2 (1 of 2 on N0, 1 of 2 on n1.site); one"),
+        ((2,), ("n0", "n1"), "ranks 2 (0 of 2 on n0, 1 of 2 on n1); one"),
+        ((0, 1, 2), ("n0", "other"), "ranks 0, 1, 2; one"),
+        ((0, 1, 2), ("10.0.0.1", "10.0.0.2"), "ranks 0, 1, 2; one"),
+    ],
+)
+def test_nodes_with_too_few_records_are_named(
+    left: tuple[int, ...], hosts: tuple[str, ...], said: str
+) -> None:
+    ranks = records(4, hosts=2)
+    some = [ranks[n] for n in left]
+    (found,) = check_witness(ASKED, Layout(2, 2), some, hosts=hosts, ended=False)
+    assert found.code == "world-ranks"
+    assert said in found.seen
+
+
 @pytest.mark.parametrize("left", [(0,), (0, 1, 2), (0, 0), (2,)])
 def test_a_rank_that_left_no_record_is_no_unshared_folder(left: tuple[int, ...]) -> None:
     ranks = records(4, hosts=2)
