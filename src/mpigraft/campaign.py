@@ -151,7 +151,7 @@ def _refuse_lonely(benchmarks: tuple[Benchmark, ...], layouts: tuple[Layout, ...
         if layout.ranks < 2 and social:
             raise UsageError(
                 f"layout {layout.key} is one rank, and {social[0]} needs two or more",
-                mend=f"use --layout 1x2, or --benchmark {','.join(STARTUP)}",
+                mend=f"use two ranks or more, as in 1x2, or --benchmark {','.join(STARTUP)}",
             )
 
 

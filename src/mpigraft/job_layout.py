@@ -107,7 +107,7 @@ def decide(
     first = where.ranks_per_node or (_spread(where.ranks, nodes) if where.ranks else 0)
     if where.ranks and where.ranks != first * nodes:
         raise UsageError(
-            f"-n {where.ranks} is not --ranks-per-node {first} on {nodes} nodes",
+            f"-n {where.ranks} is not --ranks-per-node {first} on {_nodes(nodes)}",
             mend="leave one of the two out",
         )
     first = first or max(1, cores // threads - taken)
@@ -118,10 +118,14 @@ def decide(
 def _spread(ranks: int, nodes: int) -> int:
     if ranks % nodes:
         raise UsageError(
-            f"{ranks} ranks do not spread over {nodes} nodes evenly",
+            f"{ranks} ranks do not spread over {_nodes(nodes)} evenly",
             mend="use a multiple, or fewer --nodes",
         )
     return ranks // nodes
+
+
+def _nodes(count: int) -> str:
+    return "one node" if count == 1 else f"{count} nodes"
 
 
 def _omp_threads(environ: Mapping[str, str]) -> int:

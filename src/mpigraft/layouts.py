@@ -49,7 +49,7 @@ def parse(text: str, cores: int) -> Layout:
         raise UsageError(
             f"layout {text!r} binds {ranks} ranks with {_cores(threads)} each, of {cores} in all",
             why="ranks that share a core wait for each other's time slice",
-            mend="use fewer ranks or threads, or -none to leave them unbound",
+            mend="use fewer ranks or threads, or leave them unbound: -none, --bind-to none",
         )
     said, gpus = bool(found["map"] or bind), bool(found["gpus"])
     bind = "none" if crowded else bind or "core"
@@ -127,7 +127,7 @@ def place(layout: Layout, cpu: Cpu, gpus: Sequence[Gpu] = ()) -> Placement:
     else:
         homes = _homes(layout, cpu, nearest)
         chosen = _chosen_gpus(homes, cpu, nearest)
-        bound = () if free else tuple(_widened(home, layout.bind, cpu) for home in homes)
+        bound = () if free else tuple(_widened(home, layout, cpu) for home in homes)
     return Placement(bound, tuple(alike[n].index for n in chosen), vendor)
 
 
@@ -219,13 +219,21 @@ def _no_room(layout: Layout, cpu: Cpu) -> UsageError:
     )
 
 
-def _widened(home: Iterable[Core], bind: str, cpu: Cpu) -> tuple[int, ...]:
+def _widened(home: Iterable[Core], layout: Layout, cpu: Cpu) -> tuple[int, ...]:
     """All CPUs of what the rank is bound to: its own cores, or each cache, domain or socket that
-    one of them lies in."""
+    one of them lies in. Raises UsageError where none is known: its own cores are less than what
+    was asked for."""
     own = {c for core in home for c in core}
-    if bind != "core":
-        own |= {c for group in groups_of(bind, cpu) if own & set(group) for c in group}
-    return tuple(sorted(own))
+    if layout.bind == "core":
+        return tuple(sorted(own))
+    around = {c for group in groups_of(layout.bind, cpu) if own & set(group) for c in group}
+    if not own <= around:
+        raise UsageError(
+            f"layout {layout.key} binds each rank to its {layout.bind}, and of core {min(own)} "
+            "none is known here",
+            mend="bind to core, or to none",
+        )
+    return tuple(sorted(around))
 
 
 # ------------------------------------------------------------------ GPUs

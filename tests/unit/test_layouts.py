@@ -207,6 +207,16 @@ def test_a_rank_is_bound_to_what_its_cores_lie_in() -> None:
     assert masks(Layout(1, 8, 1, "numa", "core"), LUMI_C)[7] == tuple(range(16))
 
 
+def test_a_rank_is_bound_to_what_was_asked_for_or_to_nothing() -> None:
+    """Its own cores alone would go under the name of a cache that nobody knows of."""
+    for level in ("l3cache", "numa", "socket"):
+        bare = replace(LUMI_C, l3=(), numa=(), socket_cpus=())
+        with pytest.raises(UsageError, match=f"binds each rank to its {level}, and of core 0 none"):
+            masks(Layout(1, 2, bind=level), bare)
+    with pytest.raises(UsageError, match="of core 124 none"):
+        masks(Layout(1, 32, 4, bind="l3cache"), replace(ARCHER2, l3=ARCHER2.l3[:-1]))
+
+
 def test_no_rank_takes_cores_of_two_caches() -> None:
     with pytest.raises(UsageError, match=r"32 x l3cache of 4 cores: there they do not fit") as no:
         masks(Layout(1, 8, 7, map_by="l3cache"), ARCHER2)
@@ -267,6 +277,9 @@ def test_masks_are_disjoint_cores_or_the_layout_is_refused(cpu: Cpu, layout: Lay
     assert len(found.masks) == layout.ranks_per_node
     known = {c for core in cpu.core_cpus for c in core}
     assert all(known.issuperset(m) and m == tuple(sorted(set(m))) for m in found.masks)
+    if layout.bind != "core":
+        groups = layouts.groups_of(layout.bind, cpu)
+        assert all(set(m) == {c for g in groups if set(g) & set(m) for c in g} for m in found.masks)
     if layout.bind == "core":
         taken = Counter(c for m in found.masks for c in m)
         assert set(taken.values()) == {1}
@@ -274,6 +287,31 @@ def test_masks_are_disjoint_cores_or_the_layout_is_refused(cpu: Cpu, layout: Lay
         assert all(len(m) == layout.threads * size for m in found.masks)
         level = layouts.groups_of(layout.map_by, cpu)
         assert all(any(set(m) <= set(group) for group in level) for m in found.masks)
+
+
+GROUPS = st.lists(st.lists(st.integers(0, 7), max_size=4).map(tuple), max_size=4).map(tuple)
+ODD = st.builds(
+    Cpu,
+    model=st.just(""), architecture=st.just("x86_64"), cores=st.integers(0, 9),
+    threads=st.integers(0, 9), sockets=st.integers(0, 2), numa=GROUPS, l3=GROUPS,
+    core_cpus=st.lists(st.lists(st.integers(0, 7), min_size=1, max_size=2).map(tuple), max_size=8)
+    .map(tuple),
+    socket_cpus=GROUPS,
+)  # fmt: skip
+
+
+@given(ODD, LAYOUTS, st.sampled_from([(), GCDS[:3]]))
+def test_what_a_kernel_may_say_is_a_placement_or_refused(
+    cpu: Cpu, layout: Layout, gpus: tuple[Gpu, ...]
+) -> None:
+    """A virtual machine, a container or a file may describe cores that no hardware has."""
+    try:
+        found = place(layout, cpu, gpus)
+    except UsageError:
+        return
+    assert len(found.masks) in (0, layout.ranks_per_node)
+    assert all(found.masks) or layout.bind == "none"
+    assert set(found.gpus) <= {gpu.index for gpu in gpus}
 
 
 # ------------------------------------------------------------------ GPUs

@@ -353,6 +353,7 @@ def plan_lines(planned: Campaign) -> list[str]:
         f"baseline: {planned.baseline.id}",
         "benchmarks: " + ", ".join(b.key for b in planned.benchmarks),
         f"sizes: {wish.min_size} B to {wish.max_size} B, {wish.budget_ms:g} ms each",
+        "layouts: " + ", ".join(layout.key for layout in planned.layouts),
     ]
     for configuration in planned.configurations:
         lines.append(f"configuration: {configuration.id}")
