@@ -53,7 +53,7 @@ def load(
     key of one. Raises what the store and the comparison raise:
     UsageError for names that fit nothing or several things, MissingError for no values.
     """
-    from mpigraft import across, drift, pairs
+    from mpigraft import across, drift, modes, pairs
     from mpigraft.blocks import labels_of
     from mpigraft.compare import compare
 
@@ -75,7 +75,8 @@ def load(
     launches = tuple(store.launches(campaign.id))
     # Last: files are read as they are asked for, and what could not be read may be missing here.
     slow = [f for matrix in pairs.matrices(links, labels) for f in pairs.findings(matrix)]
-    findings = (*comparison.findings, *drift.findings(values, labels), *slow, *store.findings)
+    over_rounds = (*drift.findings(values, labels), *modes.findings(values, labels))
+    findings = (*comparison.findings, *over_rounds, *slow, *store.findings)
     return ReportData(
         comparison=replace(comparison, findings=findings),
         campaign=campaign,

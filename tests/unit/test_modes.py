@@ -1,0 +1,157 @@
+"""Launches in two states are told from launches that only scatter."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft.model import ValueRow
+from mpigraft.modes import findings, parted
+
+Draw = Callable[[random.Random], float]
+
+# logarithms of a launch's time, as such a machine has them
+SCATTERS: dict[str, Draw] = {
+    "even": lambda r: r.uniform(0, 0.6),
+    "normal": lambda r: r.gauss(0, 0.3),
+    "skewed": lambda r: r.expovariate(3),
+    "heavy tails": lambda r: 0.2 * r.gauss(0, 1) / math.sqrt(r.gammavariate(1.5, 2 / 3)),
+    "quiet, and half of them disturbed": lambda r: (
+        r.gauss(0, 0.02) if r.random() < 0.5 else r.uniform(0, 1)
+    ),
+}
+
+
+def rows(
+    logs: list[float], metric: str = "latency", replicas: int = 1, allocation: str = "job"
+) -> list[ValueRow]:
+    """Three sizes of one curve; each of `logs` is a launch, `replicas` of them a round."""
+    return [
+        ValueRow("key", "1x2", allocation, number // replicas, number % replicas,
+                 "native:latency", metric, size, size * math.exp(log), "host")
+        for number, log in enumerate(logs)
+        for size in (1, 8, 64)
+    ]  # fmt: skip
+
+
+def two_states(count: int, apart: float, seed: int, share: float = 0.5) -> list[float]:
+    rng = random.Random(seed)
+    return [rng.gauss(0, 0.03) + (apart if rng.random() < share else 0) for _ in range(count)]
+
+
+SLOW = [0.0, 0.41, 0.02, 0.4, 0.01, -0.01, 0.42, 0.0, 0.43, 0.02]
+
+
+def test_the_rounds_of_the_slower_group_are_named() -> None:
+    (found,) = findings(rows(SLOW), {"key": "openmpi"})
+    assert found.code == "two-groups"
+    assert found.seen == (
+        "launches of openmpi fall into two groups: native:latency on 1x2, 4 of 10 launches "
+        "1.51 times slower (rounds 1, 3, 6, 8)"
+    )
+
+
+def test_of_a_bandwidth_the_lower_group_is_the_slower() -> None:
+    (found,) = findings(rows(SLOW, "bandwidth"), {})
+    assert "6 of 10 launches 1.51 times slower (rounds 0, 2, 4, 5, 7, 9)" in found.seen
+
+
+def test_each_launch_of_a_round_is_one() -> None:
+    """A round's two launches may be in two states; their median would be in neither."""
+    (found,) = findings(rows([*SLOW, *SLOW], replicas=2), {})
+    assert "8 of 20 launches" in found.seen
+    assert "(rounds 0, 1, 3, 4, 5, 6, 8, 9)" in found.seen
+
+
+@pytest.mark.parametrize("rounds", [8, 12, 20])
+@pytest.mark.parametrize("name", SCATTERS)
+def test_one_group_is_none(name: str, rounds: int) -> None:
+    """At most 2.5 % of curves where half of the launches are disturbed, 0.8 % of others."""
+    rng = random.Random(name)
+    told = [findings(rows([SCATTERS[name](rng) for _ in range(rounds)]), {}) for _ in range(100)]
+    assert sum(map(bool, told)) <= 4
+
+
+@pytest.mark.parametrize(("rounds", "least"), [(12, 10), (20, 17)])
+def test_two_states_are_found(rounds: int, least: int) -> None:
+    """Launches that vary by 3 %, and half of which take half as long again."""
+    told = [findings(rows(two_states(rounds, 0.41, seed)), {}) for seed in range(20)]
+    assert sum(map(bool, told)) >= least
+
+
+def test_few_rounds_say_nothing() -> None:
+    exact = [0.0, 0.5, 0.001, 0.501, 0.002, 0.502, 0.003]
+    assert not findings(rows(exact), {})
+    assert findings(rows([*exact, 0.503]), {})
+    assert not findings(rows([*exact, *(x + 0.0001 for x in exact)], replicas=2), {})
+
+
+def test_two_slow_launches_are_no_group() -> None:
+    steady = [0.001 * k for k in range(18)]
+    assert not findings(rows([*steady, 0.5, 0.501]), {})
+    assert not findings(rows([*steady, 0.5, 0.501, 0.5015, 0.502]), {})  # fewer than a fifth
+    assert findings(rows([*steady, 0.5, 0.501, 0.5015, 0.502, 0.5035]), {})
+
+
+def test_groups_too_near_to_matter_say_nothing() -> None:
+    near = [x / 0.41 * 0.08 / 10 + (0.07 if x > 0.2 else 0) for x in SLOW]
+    assert not findings(rows(near), {})
+    assert findings(rows([x * 2 for x in near]), {})
+
+
+def test_rounded_values_are_no_groups() -> None:
+    """A program that prints 9 or 10 is in no two states."""
+    assert not findings(rows([math.log(9 + k % 2) for k in range(60)]), {})
+    assert not findings(rows([math.log(9 + k % 3) for k in range(60)]), {})
+
+
+def test_many_curves_ask_for_more() -> None:
+    weak = two_states(12, 0.3, 3)
+    assert findings(rows(weak), {})
+    others = [
+        row._replace(benchmark=f"native:other{k}")
+        for k in range(300)
+        for row in rows([0.01 * (n * 7 % 12) for n in range(12)])
+    ]
+    assert not findings([*rows(weak), *others], {})
+
+
+def test_jobs_on_unlike_nodes_are_no_groups() -> None:
+    one, other = rows([0.001 * k for k in range(10)]), rows([0.5 + 0.001 * k for k in range(10)])
+    assert not findings([*one, *(r._replace(allocation="b") for r in other)], {})
+
+
+def test_many_curves_and_rounds_are_counted_rather_than_listed() -> None:
+    many = [
+        row._replace(benchmark=f"native:b{k}")
+        for k in range(6)
+        for row in rows([0.001 * n + 0.3 * (n % 2) + 0.01 * k * (n % 2) for n in range(40)])
+    ]
+    (found,) = findings(many, {})
+    assert "and 8 more)" in found.seen
+    assert found.seen.endswith("; and 2 more")
+    assert found.seen.index("native:b5") < found.seen.index("native:b4")
+
+
+@given(st.lists(st.floats(-1e6, 1e6), max_size=30))
+def test_any_values_have_a_chance(values: list[float]) -> None:
+    chance, border = parted(values)
+    assert 0 <= chance <= 1
+    assert math.isnan(border) or min(values) <= border <= max(values)
+    mirrored, there = parted([-x for x in values])
+    assert mirrored == pytest.approx(chance, rel=1e-6, abs=1e-12)
+    assert math.isnan(there) == math.isnan(border)
+
+
+def test_the_chance_is_the_formulas() -> None:
+    """Ten values, gaps of 1 but for one of 10 with five on either side: five gaps leave three
+    values on both sides; beside this one stand four gaps of 1 each."""
+    values = [0, 1, 2, 3, 4, 14, 15, 16, 17, 18]
+    chance, border = parted(values)
+    assert chance == pytest.approx(5 * (1 - 10 / 14) ** 4)
+    assert border == 9
