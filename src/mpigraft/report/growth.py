@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -14,14 +13,13 @@ from mpigraft.layouts import GRAMMAR
 from mpigraft.model import EvidenceRecord, RankRecord
 from mpigraft.natives import STARTUP
 from mpigraft.report import ReportData, words
-from mpigraft.report.markup import Html, el, foreign, join, table
+from mpigraft.report.growth_picture import picture
+from mpigraft.report.markup import Html, el, foreign, table
 from mpigraft.report.trouble import labels
 from mpigraft.scaling import Growth, growth
 
 SHARED = "ranks shared cores"
 UNKNOWN = "whether ranks had a core each is not known"
-WIDE, HIGH, EDGE = 560, 260, 46  # of the picture, in its own units
-STEPS = 48
 
 
 def growths(data: ReportData) -> tuple[Growth, ...]:
@@ -173,8 +171,9 @@ def html(data: ReportData) -> list[Html]:
         if one.law is None:
             parts.append(el("p", foreign(f"No law: {one.refused}."), class_="sub"))
             continue
-        caption = f"Law: {formula(one.law)}. {one.why}. Dashed: predicted, not measured."
-        parts += [el("figure", _picture(one), el("figcaption", foreign(caption))), _table(one)]
+        alt = f"{title(one)}. The table that follows has the same figures."
+        caption = el("figcaption", foreign(f"Law: {formula(one.law)} ({one.why})."))
+        parts += [el("figure", picture(one, alt), caption), _table(one)]
     return parts
 
 
@@ -193,62 +192,9 @@ def _table(one: Growth) -> Html:
         for p in one.predictions
     ]
     heads = ("ranks", f"{one.metric}, {one.unit}", "range, or 95 % interval", "from")
-    return table(
-        f"Measured, and predicted up to {REACH} times as many ranks", heads, measured + foreseen
-    )
+    caption = f"Measured, and predicted up to {REACH} times as many ranks"
+    return table(caption, heads, measured + foreseen, class_="figures")
 
 
 def _row(ranks: int, value: str, bounds: str, source: str) -> Html:
     return el("tr", el("th", ranks, scope="row"), *(el("td", x) for x in (value, bounds, source)))
-
-
-def _picture(one: Growth) -> Html:
-    """Ranks on a logarithmic axis, values from 0; the law dashed where nothing was measured."""
-    assert one.law is not None
-    law, last = one.law, one.points[-1].ranks
-    reach = max(p.ranks for p in one.predictions)
-    first = one.points[0].ranks
-    steps = [first * (reach / first) ** (k / STEPS) for k in range(STEPS + 1)]
-    highs = [*(p.highest for p in one.points), *(p.high for p in one.predictions)]
-    top = max(highs) * 1.05 or 1.0
-
-    def at(ranks: float, value: float) -> tuple[float, float]:
-        along = math.log(ranks / first) / math.log(reach / first)
-        inside = min(max(value / top, 0.0), 1.0)
-        return EDGE + along * (WIDE - EDGE - 12), HIGH - EDGE - inside * (HIGH - EDGE - 12)
-
-    known = [at(p, law.at(p)) for p in steps if p <= last] + [at(last, law.at(last))]
-    ahead = [at(last, law.at(last)), *(at(p, law.at(p)) for p in steps if p > last)]
-    full, hollow = "currentColor", "none"
-    seen = [(p.ranks, p.value, p.lowest, p.highest, full) for p in one.points]
-    seen += [(p.ranks, p.value, p.low, p.high, hollow) for p in one.predictions]
-    marks = [_mark(at(p, v), at(p, low), at(p, high), fill) for p, v, low, high, fill in seen]
-    ticks = [_tick(at(p, 0), str(p)) for p in dict.fromkeys(place[0] for place in seen)]
-    axis = _line([(EDGE, 12), (EDGE, HIGH - EDGE), (WIDE - 12, HIGH - EDGE)], 1)
-    label = el("text", f"{words.number(top)} {one.unit}", x=4, y=10, font_size=11,
-               fill="currentColor")  # fmt: skip
-    alt = f"{title(one)}. The table that follows has the same figures."
-    return el(
-        "svg", axis, label, *ticks, _line(known, 2), _line(ahead, 2, dashes="6 5"), *marks,
-        viewBox=f"0 0 {WIDE} {HIGH}", role="img", aria_label=alt, width="100%",
-        style=f"max-width:{WIDE}px",
-    )  # fmt: skip
-
-
-def _line(places: Iterable[tuple[float, float]], width: int, *, dashes: str = "") -> Html:
-    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    return el("polyline", points=points, fill="none", stroke="currentColor", stroke_width=width,
-              stroke_dasharray=dashes or None)  # fmt: skip
-
-
-def _mark(
-    middle: tuple[float, float], low: tuple[float, float], high: tuple[float, float], fill: str
-) -> Html:
-    dot = el("circle", cx=f"{middle[0]:.1f}", cy=f"{middle[1]:.1f}", r=4, fill=fill,
-             stroke="currentColor")  # fmt: skip
-    return join(_line((low, high), 1), dot)
-
-
-def _tick(place: tuple[float, float], text: str) -> Html:
-    return el("text", text, x=f"{place[0]:.1f}", y=f"{place[1] + 16:.1f}", font_size=11,
-              text_anchor="middle", fill="currentColor")  # fmt: skip
