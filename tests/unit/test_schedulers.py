@@ -69,6 +69,11 @@ def test_a_percent_in_a_path_is_no_pattern_of_slurms() -> None:
     assert "--output=/proj/50%%j/x-%j.out" in script
 
 
+def test_a_backslash_is_one_of_sbatchs_within_quotes_too() -> None:
+    script = slurm.script(replace(WISH, extra=(r"--comment=it's \d",)))
+    assert "#SBATCH '--comment=it'\"'\"'s \\\\d'\n" in script
+
+
 def test_pbs_in_its_own_words() -> None:
     assert directives(pbs.script(replace(WISH, partition="workq")), "#PBS") == [
         "-N mpigraft-night",

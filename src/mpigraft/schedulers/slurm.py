@@ -17,18 +17,24 @@ RUNS = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "STAGE_OUT", "SIGNALING
 
 def script(wish: JobWish) -> str:
     directives = [
-        f"--job-name={shlex.quote(wish.name)}",
+        f"--job-name={_quoted(wish.name)}",
         f"--nodes={wish.nodes}",
         "--exclusive",
         f"--time={parts.clock(wish.limit_s)}",
         # %j is the job; a % of the path itself is written twice.
-        f"--output={shlex.quote(wish.output.replace('%', '%%'))}-%j.out",
+        f"--output={_quoted(wish.output.replace('%', '%%'))}-%j.out",
         f"--signal=B:TERM@{parts.warning_s(wish)}",  # B: the command, which ends its own ranks
         "--no-requeue",  # after a node failure the share is submitted again, on purpose
-        *([f"--partition={shlex.quote(wish.partition)}"] if wish.partition else []),
-        *([f"--network={shlex.quote(wish.network)}"] if wish.network else []),
+        *([f"--partition={_quoted(wish.partition)}"] if wish.partition else []),
+        *([f"--network={_quoted(wish.network)}"] if wish.network else []),
     ]
-    return parts.script(wish, "#SBATCH", directives, "--dependency=afterany:")
+    return parts.script(wish, "#SBATCH", directives, "--dependency=afterany:", _quoted)
+
+
+def _quoted(word: str) -> str:
+    """The word in its directives: sbatch (seen with 22.05) splits them like a shell, but takes a
+    backslash for one within single quotes too, and a space for one behind a backslash."""
+    return shlex.quote(word).replace("\\", "\\\\")
 
 
 def job_id(said: str) -> str:
