@@ -84,6 +84,8 @@ def outcome(
     witness = check_witness(configuration, layout, ranks, placement, hosts, ended=completed.ok)
     ended, state = _ending(configuration, completed)
     ended = (*nodes, *ended)
+    if state is None and _errors(nodes):
+        state = LaunchState.FAILED
     if _errors(witness):
         return Outcome(state or LaunchState.MISMATCH, (), ended + witness)
     try:

@@ -91,9 +91,11 @@ def starter(
                 write_files(launch)
                 argv = stamped(launch.argv)
                 ended = run(argv, env=dict(launch.env), cwd=launch.cwd, limit_s=limit_s + 15)
-                used = hosts[: layout.nodes] if layout.nodes > 1 and not ended.ok else ()
-                trouble = nodes.trouble(used)
-                return Launched(ended, prove.read_witness(witness), placement, hosts, trouble)
+                ranks = prove.read_witness(witness)
+                # PRRTE ends with code 0 when it loses a node whose ranks are still in MPI_Init.
+                wrong = not ended.ok or len(ranks) < layout.ranks
+                used = hosts[: layout.nodes] if wrong and layout.nodes > 1 else ()
+                return Launched(ended, ranks, placement, hosts, nodes.trouble(used))
             finally:
                 shutil.rmtree(witness, ignore_errors=True)
 

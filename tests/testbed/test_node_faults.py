@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from mpigraft.model import Family
 from tests.testbed.cluster import Cluster, until
-from tests.testbed.nodes import SHORT, User, lanes
+from tests.testbed.nodes import SHORT, User, codes, lanes
 from tests.testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
@@ -44,7 +43,7 @@ def test_a_node_killed_in_a_launch_ends_it_within_its_limit(
             measuring = "--budget"
             until(lambda: any(measuring in p and "bench" in p and "--probe" not in p
                               for p in strays(cluster, "n2")), "ranks on n2")  # fmt: skip
-            time.sleep(0.5)
+            until(lambda: len(list(user.home.glob("cache/ranks/*/*/*.ranks"))) == 2, "records")
             cluster.kill("n2", told=told)
             code = process.wait(timeout=120)
         assert code == 4
@@ -53,6 +52,10 @@ def test_a_node_killed_in_a_launch_ends_it_within_its_limit(
     assert one["proven"]  # the probe had ended well before
     assert one["launches"].keys() <= {"failed", "timeout"}
     assert one["launches"]
+    if not told:  # else the peers hear resets, as of a node whose system still runs
+        lost = [f["seen"] for f in one["findings"] if f["code"] == "node-lost"]
+        assert lost
+        assert lost[0].startswith("n2 answered when this began")
 
 
 def test_a_node_killed_under_srun_ends_the_launch_within_its_limit(
@@ -74,6 +77,7 @@ def test_a_node_killed_under_srun_ends_the_launch_within_its_limit(
     assert one["proven"]
     assert one["launches"].keys() <= {"failed", "timeout"}
     assert one["launches"]
+    assert "node-lost" in codes(one)
 
 
 @pytest.mark.parametrize("shape", [{"shared_tmp": True}, {"loopback_hostname": True}], ids=str)

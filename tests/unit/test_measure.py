@@ -81,6 +81,19 @@ def test_a_node_that_was_lost_comes_before_how_the_launch_ended(
     assert got.measurements
 
 
+def test_a_launch_that_lost_a_node_failed_whatever_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost = Finding(Level.ERROR, "node-lost", "n2 answered")
+    silent = Finding(Level.WARNING, "node-silent", "n2 never answered")
+    none = (Finding(Level.ERROR, "no-witness", "no rank wrote a record"),)
+    states = [
+        judged(ended(""), monkeypatch, witness=none, nodes=(found,)).state
+        for found in (lost, silent)
+    ]
+    assert states == [LaunchState.FAILED, LaunchState.MISMATCH]
+
+
 def test_a_good_launch_gives_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
     got = judged(ended(lines("latency", "bibw")), monkeypatch, LATENCY, BIBW)
     assert got.state is LaunchState.OK

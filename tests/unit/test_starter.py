@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import starter
+from mpigraft import prove, starter
 from mpigraft.launch import HERE
 from mpigraft.launched import Launched
 from mpigraft.model import Allocation, Finding, Layout, Level
 from mpigraft.natives import Natives
 from mpigraft.run import Completed
-from tests.unit.probes import configuration, recorded
+from tests.unit.probes import configuration, recorded, records
 
 ASKED = configuration("openmpi@5.0.11", "ofi-lnx")
 NAMED = Allocation(("n1", "n2"), "--hosts")
@@ -53,10 +53,21 @@ def test_evidence_is_kept_of_this_host_and_of_a_job(
 
 
 @pytest.mark.parametrize(
-    ("code", "nodes", "asked"), [(0, 2, []), (1, 2, [("n1", "n2")]), (1, 1, [()])]
+    ("code", "nodes", "left", "asked"),
+    [
+        (0, 2, 2, []),
+        (0, 2, 1, [("n1", "n2")]),  # a rank left no record
+        (1, 2, 2, [("n1", "n2")]),
+        (1, 1, 1, []),
+    ],
 )
 def test_nodes_are_asked_after_a_launch_on_several_that_did_not_end_well(
-    natives: Natives, monkeypatch: pytest.MonkeyPatch, code: int, nodes: int, asked: list[object]
+    natives: Natives,
+    monkeypatch: pytest.MonkeyPatch,
+    code: int,
+    nodes: int,
+    left: int,
+    asked: list[object],
 ) -> None:
     heard: list[Sequence[str]] = []
     lost = Finding(Level.ERROR, "node-lost", "n2 answered")
@@ -71,8 +82,9 @@ def test_nodes_are_asked_after_a_launch_on_several_that_did_not_end_well(
 
     monkeypatch.setattr(starter, "Nodes", Asked)
     monkeypatch.setattr(starter, "run", lambda *_, **__: Completed((), code, b"", b"", 0.1))
+    monkeypatch.setattr(prove, "read_witness", lambda _: records(left))
     named = replace(NAMED, hosts=("n1", "n2", "n3"))
     with starter.starter({ASKED.key: natives}, named) as start:
         ended = start(ASKED, Layout(nodes, 1), ("program",), 1.0, False)
-    assert [h for h in heard if h] == [a for a in asked if a]
-    assert ended.nodes == ((lost,) if asked and nodes > 1 else ())
+    assert [hosts for hosts in heard if hosts] == asked
+    assert ended.nodes == ((lost,) if asked else ())
