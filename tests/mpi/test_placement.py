@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import bindings, job, seating
+from mpigraft import axes, bindings, job, layouts, seating
 from mpigraft.cli.run import asked
 from mpigraft.knowledge.loader import Facts, resolve
 from mpigraft.model import Configuration, Family, Layout, Machine, MpiInstall, Placement, RankRecord
@@ -16,6 +16,7 @@ from mpigraft.prove import probe_program
 from mpigraft.records import read_witness
 from mpigraft.run import run
 from mpigraft.starter import starter
+from mpigraft.wish import Wish, merged
 
 pytestmark = pytest.mark.mpi
 
@@ -84,3 +85,21 @@ def test_two_programs_are_one_world(machine: Machine, family: Family, tmp_path: 
     ranks = read_witness(witness)
     assert [(rank.rank, rank.size) for rank in ranks] == [(0, 2), (1, 2)]
     assert not set(ranks[0].cores) & set(ranks[1].cores)
+
+
+def test_run_and_bench_tell_launchers_the_same(machine: Machine, tmp_path: Path) -> None:
+    """What was said of places is CPUs in both; what was not is left to the launcher in both."""
+    mpi = wheel(machine, Family.MPICH)
+    words = [str(natives(mpi, machine.cpu.architecture).bench)]
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    for said, told in (
+        ({}, False), ({"bind_to": "none"}, False), ({"map_by": "core"}, True),
+        ({"bind_to": "core"}, True), ({"map_by": "node"}, True), ({"bind_to": "numa"}, True),
+    ):  # fmt: skip
+        where = {"ranks_per_node": 2, **said}
+        planned = job.plan(asked(words, {"mpi": mpi.id}, where), machine, environ)
+        wish = merged(Wish(), {name: [word] for name, word in where.items()})
+        (layout,) = axes.layouts(wish, machine)
+        assert planned.layout == layout
+        assert planned.placement == layouts.told(layout, machine)
+        assert bool(planned.placement.masks) is told
