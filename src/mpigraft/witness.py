@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mpigraft import bindings, grafts
+from mpigraft.allocations import folded
+from mpigraft.launchers.parts import listed
 from mpigraft.model import (
     NOWHERE,
     Configuration,
@@ -21,6 +23,7 @@ from mpigraft.model import (
 )
 from mpigraft.records import UNREAD
 
+FEW = 16  # hosts, ranks or files that are told one by one; of thousands nobody reads each
 # The library itself, of any family: libmpi.so.40, libmpi_abi.so.1, libmpich.so.12,
 # libmpi_gnu_123.so.12; not libmpi_mpifh, libmpi_gtl_cuda, libmpicxx, libmpifort.
 LIBMPI = re.compile(
@@ -42,11 +45,10 @@ def check_witness(
     are held against `placement` where it is known. `hosts` are those of the allocation: they name
     the nodes of which no record came. `ended`: the launch ended well."""
     good = [rank for rank in ranks if rank.rank != UNREAD]
-    found = [
-        _error("witness-unreadable", f"{r.host}: {r.library_version}")
-        for r in ranks
-        if r.rank == UNREAD
-    ]
+    unread = [f"{r.host}: {r.library_version}" for r in ranks if r.rank == UNREAD]
+    found = [_error("witness-unreadable", why) for why in unread[:FEW]]
+    if more := unread[FEW:]:
+        found.append(_error("witness-unreadable", f"{len(more)} more, the last {more[-1]}"))
     if not good:
         found.append(
             _error(
@@ -71,6 +73,31 @@ def _error(code: str, seen: str, *, why: str = "", mend: str = "") -> Finding:
     return Finding(Level.ERROR, code, seen, why, mend)
 
 
+def _few(words: Sequence[str]) -> str:
+    more = len(words) - FEW
+    return ", ".join(words[:FEW]) + (f" and {more} more" if more > 0 else "")
+
+
+def _named(hosts: Sequence[str]) -> str:
+    if len(hosts) <= FEW:
+        return ", ".join(hosts)
+    return folded(sorted(hosts, key=lambda host: (len(host), host)), FEW)  # n9 before n10
+
+
+def _numbers(ranks: Sequence[RankRecord]) -> str:
+    """The ranks of which there are records, and those of which there are several."""
+    times = Counter(rank.rank for rank in ranks)
+    if len(ranks) <= FEW:
+        return ", ".join(str(number) for number in sorted(times.elements()))
+    several = [number for number, count in times.items() if count > 1]
+    again = f", several of {_ranges(several)}" if several else ""
+    return _ranges(times) + again
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    return _few(listed(numbers).split(","))
+
+
 def _unshared(
     layout: Layout, ranks: Sequence[RankRecord], hosts: Sequence[str], *, ended: bool
 ) -> list[Finding]:
@@ -84,8 +111,8 @@ def _unshared(
     silent = [host for host, left in _left(layout, ranks, hosts) if not left]
     if len(silent) != layout.nodes - len(told):  # called by addresses, or by other names
         silent = []
-    who = ", ".join(silent) or f"{layout.nodes - len(told)} of {layout.nodes} nodes"
-    seen = f"the ranks on {who} left no record; those on {', '.join(sorted(told))} did"
+    who = _named(silent) or f"{layout.nodes - len(told)} of {layout.nodes} nodes"
+    seen = f"the ranks on {who} left no record; those on {_named(sorted(told))} did"
     if not ended:
         why = "a rank writes it as soon as MPI is there, which on these nodes it never was"
         return [_error("nodes-without-mpi", seen, why=why, mend="look at what the launch said")]
@@ -137,15 +164,15 @@ def _world(layout: Layout, ranks: Sequence[RankRecord], hosts: Sequence[str] = (
             )
         ]
     if [rank.rank for rank in sorted(ranks, key=lambda r: r.rank)] != list(range(wanted)):
-        numbers = ", ".join(str(n) for n in sorted(rank.rank for rank in ranks))
         due, left = layout.ranks_per_node, _left(layout, ranks, hosts)
-        few = ", ".join(f"{n} of {due} on {host}" for host, n in left if n < due)
+        few = _few([f"{n} of {due} on {host}" for host, n in left if n < due])
         known = sum(n for _, n in left) == len(ranks)  # else hosts have other names here
         where = f" ({few})" if few and known else ""
         return [
             _error(
                 "world-ranks",
-                f"records of ranks {numbers}{where}; one of each from 0 to {wanted - 1} was due",
+                f"records of ranks {_numbers(ranks)}{where}; one of each from 0 to "
+                f"{wanted - 1} was due",
                 why="a rank that left no record, or left two, is not the world that was asked for",
             )
         ]
@@ -156,10 +183,10 @@ def _hosts(layout: Layout, ranks: Sequence[RankRecord]) -> list[Finding]:
     per_host = Counter(rank.host for rank in ranks)
     uneven = {host: n for host, n in per_host.items() if n != layout.ranks_per_node}
     if len(per_host) != layout.nodes:
-        names = ", ".join(sorted(per_host))
+        names = _named(sorted(per_host))
         seen = f"asked for {layout.nodes} nodes, ran on {len(per_host)}: {names}"
     elif uneven:
-        said = ", ".join(f"{n} on {host}" for host, n in sorted(uneven.items()))
+        said = _few([f"{n} on {host}" for host, n in sorted(uneven.items())])
         seen = f"asked for {layout.ranks_per_node} ranks per node, ran {said}"
     else:
         return []

@@ -19,6 +19,7 @@ from tests.unit import (
     test_records,
     test_wires,
     test_witness,
+    test_witness_many,
 )
 from tests.unit.mutator import checks, mutants, survivors
 
@@ -51,7 +52,7 @@ PROOFS = (test_prove, test_prove_parts, test_prove_recorded, test_witness, test_
     [
         (prove, PROOFS, PROVE),
         (lanes, (test_lanes, *PROOFS), LANES),
-        (witness, (test_witness, *PROOFS), WITNESS),
+        (witness, (test_witness, test_witness_many, *PROOFS), WITNESS),
         (records, (test_records,), RECORDS),
         (measure, (test_measure,), MEASURE),
     ],
