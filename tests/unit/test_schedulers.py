@@ -77,15 +77,15 @@ def test_a_backslash_is_one_of_sbatchs_within_quotes_too() -> None:
 def test_pbs_in_its_own_words() -> None:
     assert directives(pbs.script(replace(WISH, partition="workq")), "#PBS") == [
         "-N mpigraft-night",
-        "-l select=2",
-        "-l place=scatter:exclhost",
-        "-l walltime=01:30:00",
         "-j oe",
         "-k doe",
         "-o /proj/store/logs/c0ffee-1.out",
         "-r n",
         "-q workq",
-        "--account=p 'a b'",
+        "--account=p 'a b'",  # wins over those above, and over a -l below
+        "-l select=2",
+        "-l place=scatter:exclhost",
+        "-l walltime=01:30:00",
     ]
     assert "#PBS -N a_b_name_of_fif\n" in pbs.script(replace(WISH, name="a b/name_of_fifteen"))
 

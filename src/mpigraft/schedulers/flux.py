@@ -25,7 +25,8 @@ def script(wish: JobWish) -> str:
         *([f"--queue={_quoted(wish.partition)}"] if wish.partition else []),
     ]
     parts.refuse_network(wish, "Flux")
-    return parts.script(wish, "#flux:", directives, "--dependency=afterany:", _quoted)
+    behind = parts.next_of(wish, "--dependency=afterany:")
+    return parts.script(wish, "#flux:", directives, behind, _quoted)
 
 
 def _quoted(word: str) -> str:

@@ -14,20 +14,14 @@ WARN_S = 60  # before the time limit a job is told: enough to end a launch, too 
 def script(
     wish: JobWish,
     mark: str,
-    directives: Sequence[str],
-    after: str,
+    before: Sequence[str],
+    behind: Sequence[str],
     quote: Callable[[str], str] = shlex.quote,
 ) -> str:
-    """A job script: directives after `mark`, then the user's words, then the command in place of
-    the shell, so that signals of the scheduler reach it. Raises UsageError for a directive that
-    is not one line.
-
-    `after` is the directive for `wish.after`; it stands behind the user's words, which would win
-    over it: with a dependency of theirs instead, two jobs of one share would run at once.
-    `quote` writes a word so that the scheduler reads it as it was.
-    """
-    lines = [*directives, *([" ".join(map(quote, wish.extra))] if wish.extra else [])]
-    lines += [after + wish.after] if wish.after else []
+    """A job script: directives after `mark`, the user's words among them, then the command in
+    place of the shell, so that signals of the scheduler reach it. `quote` writes a word so that
+    the scheduler reads it as it was. Raises UsageError for a directive that is not one line."""
+    lines = [*before, *([" ".join(map(quote, wish.extra))] if wish.extra else []), *behind]
     if wrong := [line for line in lines if not line.isprintable()]:
         raise UsageError(f"{wrong[0]!r} cannot stand in a job script: it is not one line of text")
     exports = [f"export {name}={shlex.quote(value)}" for name, value in wish.environment]
@@ -41,6 +35,12 @@ def script(
             "",
         )
     )
+
+
+def next_of(wish: JobWish, directive: str) -> list[str]:
+    """The directive for `wish.after`, to stand behind the user's words, which would win over it:
+    with a dependency of theirs instead, two jobs of one share would run at once."""
+    return [directive + wish.after] if wish.after else []
 
 
 def clock(seconds: int) -> str:

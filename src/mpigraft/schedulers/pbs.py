@@ -20,21 +20,28 @@ LATE = -29  # Exit_status of a job that was over its walltime (pbs_ifl: JOB_EXEC
 
 def script(wish: JobWish) -> str:
     """`place=scatter:exclhost` gives whole nodes, each once. Before its kill PBS sends SIGTERM by
-    itself, kill_delay seconds ahead (10 by default), so nothing has to be asked for."""
+    itself, kill_delay seconds ahead (10 by default), so nothing has to be asked for.
+
+    Of several `-l` of one name in a script the first counts, of all else the last (openpbs's
+    set_resource.c and set_attr.c): the user's words stand between, and win over both. A site
+    whose jobs are confined to the cores they ask for wants `-- -l select=2:ncpus=64`."""
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", wish.name)[:NAME_LENGTH]
     directives = [
         f"-N {name}",
-        f"-l select={wish.nodes}",
-        "-l place=scatter:exclhost",
-        f"-l walltime={parts.clock(wish.limit_s)}",
         "-j oe",
         "-k doe",  # written as it comes, so that it can be followed
         f"-o {shlex.quote(wish.output + '.out')}",
         "-r n",
         *([f"-q {shlex.quote(wish.partition)}"] if wish.partition else []),
     ]
+    resources = [
+        f"-l select={wish.nodes}",
+        "-l place=scatter:exclhost",
+        f"-l walltime={parts.clock(wish.limit_s)}",
+        *parts.next_of(wish, "-W depend=afterany:"),
+    ]
     parts.refuse_network(wish, "PBS")
-    return parts.script(wish, "#PBS", directives, "-W depend=afterany:")
+    return parts.script(wish, "#PBS", directives, resources)
 
 
 def job_id(said: str) -> str:

@@ -28,7 +28,8 @@ def script(wish: JobWish) -> str:
         *([f"--partition={_quoted(wish.partition)}"] if wish.partition else []),
         *([f"--network={_quoted(wish.network)}"] if wish.network else []),
     ]
-    return parts.script(wish, "#SBATCH", directives, "--dependency=afterany:", _quoted)
+    behind = parts.next_of(wish, "--dependency=afterany:")
+    return parts.script(wish, "#SBATCH", directives, behind, _quoted)
 
 
 def _quoted(word: str) -> str:
