@@ -117,7 +117,11 @@ def place(layout: Layout, cpu: Cpu, gpus: Sequence[Gpu] = ()) -> Placement:
     UsageError for a layout that does not fit, or wants GPUs where there are none.
     """
     if layout.gpus and not gpus:
-        raise UsageError(f"layout {layout.key} gives each rank a GPU, but there is none here")
+        raise UsageError(
+            f"layout {layout.key} gives each rank a GPU, but there is none here",
+            mend="go where they are, or leave +gpus (--gpus) out; `mpigraft layout --machine FILE`"
+            " draws another machine, by its `discover --json`",
+        )
     ranks, free = layout.ranks_per_node, layout.bind == "none"
     alike = [gpu for gpu in gpus if layout.gpus and gpu.vendor == gpus[0].vendor]
     nearest, vendor = near.nearest(cpu, alike), alike[0].vendor if alike else ""

@@ -38,7 +38,8 @@ def findings(
 ) -> Iterator[Finding]:
     """What the reader has to know of the data. Gaps are named, never filled. `enough` rounds
     are the fewest that give a verdict."""
-    yield from _too_few(campaign, len(table.allocation), enough)
+    if any(key != baseline for held in table.subjects.values() for key in held.logs):
+        yield from _too_few(campaign, len(table.allocation), enough)
     if campaign.origin is Origin.RUN and not noise and len(table.allocation) > 1:
         yield Finding(
             Level.WARNING,

@@ -100,8 +100,8 @@ def test_the_time_left_counts_launches_and_not_proofs(
             progress.launched(step, outcome(), 60.0)
     lines = [line for line in capsys.readouterr().err.splitlines() if "left" in line]
     assert lines == [
-        "round 1/6, about 17.0 minutes left",  # 18 launches, a minute each
-        "round 2/6, about 14.0 minutes left",
+        "round 1/6, about 17 min left",  # 18 launches, a minute each
+        "round 2/6, about 14 min left",
     ]
 
 

@@ -238,6 +238,7 @@ def test_alone_the_pair_gives_the_spread() -> None:
     assert found.noise[0].spread == pytest.approx(half)
     assert found.groups == ()
     assert "nothing to compare" in found.summary[0]
+    assert "few-rounds" not in codes(compared(campaign(rounds=3)).findings)
 
 
 def test_a_margin_that_is_asked_for_is_the_margin() -> None:

@@ -213,7 +213,9 @@ def test_another_machine_is_read_from_its_document(
     run(monkeypatch, a_node(LUMI_C), "1x8:l3cache+gpus", "--machine", str(file))
     assert "0: 1,65 GPU 4" in capsys.readouterr().out
     run(monkeypatch, a_node(LUMI_C), "1x8:l3cache+gpus", code=2)
-    assert "there is none here" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "there is none here" in told
+    assert "--machine FILE" in told
 
 
 def test_placement_without_masks_lists_gpus() -> None:

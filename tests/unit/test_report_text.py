@@ -201,6 +201,14 @@ def test_the_campaign_is_honest_about_itself() -> None:
     assert line.endswith("±5 % needs about 54 rounds (22 min)")
 
 
+def test_a_campaign_that_knows_nothing_says_so_and_asks_for_no_days() -> None:
+    data = small_data()
+    noise = (Noise("native:latency", "1x2", 0.03, 4.9, 1, 12),)
+    line = cost.honesty(replace(data, comparison=replace(data.comparison, noise=noise))).line
+    assert "a typical cell is not even known to ±100 %" in line
+    assert "needs about" not in line
+
+
 def test_more_rounds_have_a_price() -> None:
     data = small_data()
     group = data.comparison.groups[0]

@@ -238,7 +238,10 @@ def _transports(mpi: MpiInstall) -> Iterator[tuple[str, str]]:
     missing: dict[str, list[str]] = {}
     for transport in mpi.transports:
         if not transport.usable:
-            missing.setdefault(transport.reason, []).append(transport.name)
+            # that its name is not known for this MPI is said by where it stands
+            named = f"{transport.name} is not known for {mpi.id} here: "
+            reason = transport.reason.removeprefix(named)
+            missing.setdefault(reason, []).append(transport.name)
     for reason, names in missing.items():
         yield "not here", f"{', '.join(names)}: {reason}"
 

@@ -12,6 +12,7 @@ from mpigraft.campaign import Campaign, Step
 from mpigraft.cli.common import console
 from mpigraft.measure import Outcome
 from mpigraft.model import Configuration, Evidence, Layout, Level, Standing
+from mpigraft.report import words
 
 
 class Progress:
@@ -52,7 +53,8 @@ class Progress:
         self.rounds = campaign.wish.rounds
         self.launches = launches
         arms = len(campaign.configurations)
-        self._say(f"{arms} configurations, {self.rounds} rounds, {launches} launches")
+        counts = ((arms, "configuration"), (self.rounds, "round"), (launches, "launch"))
+        self._say(", ".join(words.many(*count) for count in counts))
         self._say(f"baseline: {campaign.baseline.id}")
 
     def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None:
@@ -84,7 +86,7 @@ class Progress:
         if self.live:
             return
         left = self.spent_s / self.done * (self.launches - self.done)
-        self._say(f"round {number + 1}/{self.rounds}, about {left / 60:.1f} minutes left")
+        self._say(f"round {number + 1}/{self.rounds}, about {words.duration(left)} left")
 
     def _say(self, line: str) -> None:
         """Values of secrets are struck out: a configuration's id has its settings in it."""

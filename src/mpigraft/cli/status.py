@@ -9,6 +9,7 @@ import typer
 
 from mpigraft.cli.common import out, settings, tell
 from mpigraft.errors import MissingError
+from mpigraft.report import words
 
 if TYPE_CHECKING:
     from mpigraft.submission import ShareStatus, Status
@@ -52,8 +53,7 @@ def command(
 
 def lines(found: Status, *, silent: bool = False) -> Iterator[str]:
     record = found.record
-    jobs = "1 job" if record.shares == 1 else f"{record.shares} jobs"
-    nodes = "1 node" if record.nodes == 1 else f"{record.nodes} nodes"
+    jobs, nodes = words.many(record.shares, "job"), words.many(record.nodes, "node")
     yield f"{record.name} ({record.campaign[:8]}), {jobs} of {nodes} by {record.scheduler}"
     if not found.planned:
         yield "  not planned yet: the first job to start does that"
@@ -71,7 +71,7 @@ def lines(found: Status, *, silent: bool = False) -> Iterator[str]:
 
 
 def _share(share: ShareStatus, silent: bool) -> str:
-    made = "1 launch" if share.launches == 1 else f"{share.launches} launches"
+    made = words.many(share.launches, "launch")
     where = f" on {share.nodes}" if share.nodes else ""
     if share.done:
         waits = share.status.state == "pending"
@@ -84,6 +84,6 @@ def _share(share: ShareStatus, silent: bool) -> str:
     word = f" ({share.status.word})" if share.status.word.lower() != state else ""
     reason = f", {share.status.reason}" if share.status.reason else ""
     left = f", {share.left} left" if share.left else ""
-    eta = "" if share.left_s is None else f", about {share.left_s / 60:.0f} minutes"
+    eta = "" if share.left_s is None else f", about {words.duration(share.left_s)}"
     then = f"; then {', '.join(share.behind)}" if share.behind else ""
     return f"job {share.job} {state}{word}{reason}{where}: {made}{left}{eta}{then}"

@@ -42,22 +42,24 @@ class Honesty:
                 f"{rounds(self.rounds)}: a value without an interval, "
                 f"so none of the {self.cells} cells can be called"
             )
-        parts = [rounds(self.rounds)]
-        if self.spread is not None:
+        parts, wild = [rounds(self.rounds)], self.spread is not None and self.spread > UNKNOWN
+        if wild:
+            parts.append("a typical cell is not even known to ±100 %")
+        elif self.spread is not None:
             parts.append(f"a typical cell is known to ±{words.percent(self.spread)}")
         parts.append(f"{self.inconclusive} of {self.cells} cells inconclusive")
         if self.aa_cells:
             parts.append(
                 f"the A/A pair, where nothing differs, gave {self.false_verdicts}/{self.aa_cells}"
             )
-        return "; ".join([*parts, *self._cost])
+        return "; ".join(parts if wild else [*parts, *self._cost])
 
     @property
     def _uncompared(self) -> str:
         """What is known where only the baseline has values."""
         parts = [f"{rounds(self.rounds)}; nothing to compare"]
         if self.spread is not None and self.spread > UNKNOWN:
-            parts.append("values that differ too much from round to round to compare with")
+            parts.append("values differ too much from round to round to hold others against them")
         elif self.spread is not None:
             known = words.percent(self.spread)
             parts.append(f"what equals the baseline would be known to ±{known} of it")

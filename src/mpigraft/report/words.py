@@ -139,6 +139,13 @@ def duration(seconds: float) -> str:
     return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"
 
 
+def many(number: int, thing: str) -> str:
+    """`1 round`, `6 rounds`, `3 launches`."""
+    if number == 1:
+        return f"1 {thing}"
+    return f"{number} {thing}{'es' if thing.endswith('ch') else 's'}"
+
+
 def unbroken(text: str) -> str:
     """`text` with figures stuck to their units by no-break spaces, so that no line parts them."""
     return UNIT.sub(STUCK, text)

@@ -103,10 +103,9 @@ def through(name: str, wish: JobWish) -> Completed:
     said = run(words, env=_outside(), limit_s=wish.limit_s)
     if not said.ok:
         late = f"no answer in {wish.limit_s} s" if said.timed_out else _told(said)
-        raise LaunchFailed(
-            f"{words[0]}: {late}",
-            mend="give it more --time, or flags of the scheduler after --",
-        )
+        more = "give it more --time, or another" if said.timed_out else "choose another"
+        mend = f"{more} --partition; words after -- go to the scheduler"
+        raise LaunchFailed(late if late.startswith(words[0]) else f"{words[0]}: {late}", mend=mend)
     return said
 
 
