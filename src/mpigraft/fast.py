@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     Document = dict[str, Any]
-    Judge = Callable[[str, str], bool]  # key of the document, folder of records: is it wrong?
+    # Key of the document, folder of records, did the job not fail by itself: is it wrong?
+    Judge = Callable[[str, str, bool], bool]
 
 FORMAT = 1
 RECORDS = "mpigraft-0-records"  # stands in documents for the name of one job's folder of records
@@ -195,8 +196,9 @@ def start(document: Document, environ: Mapping[str, str], judge: Judge) -> int |
         known = watch.whole() and not document["placed"]  # CPUs and GPUs take the full judgement
         if not document["proof"] or known or (code and not watch.records):
             return code
-        wrong = judge(document["key"], watch.folder)
-        return (5 if watch.ended or not code else code) if wrong else code
+        well = bool(watch.ended or not code)
+        wrong = judge(document["key"], watch.folder, well)
+        return (5 if well else code) if wrong else code
     finally:
         watch.remove()
 

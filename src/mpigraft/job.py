@@ -262,9 +262,10 @@ def prove(job: Job) -> Evidence | None:
     return evidence
 
 
-def findings(key: str, folder: Path) -> tuple[Finding, ...]:
+def findings(key: str, folder: Path, *, well: bool = True) -> tuple[Finding, ...]:
     """What is wrong with the world of a job that was kept under `key`, by the records that its
-    ranks left in `folder`: errors, and where ranks are not on the CPUs that were asked for."""
+    ranks left in `folder`: errors, and where ranks are not on the CPUs that were asked for. `well`:
+    the job did not fail by itself."""
     what = cache.get(KIND, key)
     if what is None:
         return (
@@ -274,7 +275,8 @@ def findings(key: str, folder: Path) -> tuple[Finding, ...]:
     layout = revive(Layout, what["layout"])
     placement = revive(Placement, what["placement"])
     hosts = tuple(what["hosts"])
-    found = check_witness(configuration, layout, read_witness(folder), placement, hosts)
+    ranks = read_witness(folder)
+    found = check_witness(configuration, layout, ranks, placement, hosts, ended=well)
     told = bindings.CODES if placement != NOWHERE else ()
     return tuple(f for f in found if f.level is Level.ERROR or f.code in told)
 

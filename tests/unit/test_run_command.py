@@ -181,16 +181,18 @@ def starting(
     tmp_path: Path, script: str, *, wrong: bool = True, **changes: Any
 ) -> tuple[int | None, bool]:
     """(exit code, whether the full judgement was asked) of a document whose program is `script`."""
-    asked = []
+    asked, heard = [], []
 
-    def judge(key: str, folder: str) -> bool:
+    def judge(key: str, folder: str, well: bool) -> bool:
         asked.append((key, Path(folder).is_dir()))
+        heard.append(well)
         return wrong
 
     document = a_document(tmp_path, argv=["/bin/sh", "-c", script, "PID"], **changes)
     code = fast.start(document, dict(os.environ), judge)
     assert list(Path(document["home"]).iterdir()) == []
     assert asked in ([], [("k", True)])
+    assert heard in ([], [code in (0, 5)])
     return code, bool(asked)
 
 
@@ -211,6 +213,14 @@ def test_the_programs_own_code_comes_first(
 
 def test_without_proof_nothing_is_judged(tmp_path: Path) -> None:
     assert starting(tmp_path, "exit 0", proof=False) == (0, False)
+
+
+def test_a_job_that_failed_by_itself_is_judged_as_such(tmp_path: Path) -> None:
+    """Of its two ranks one had come far enough to leave a record."""
+    document = a_document(tmp_path)
+    written(tmp_path, a_rank(size=2, libraries=mapped("right", Path(document["libmpi"][0]))))
+    script = f"cp {tmp_path}/*.ranks {document['home']}/{fast.RECORDS}/; exit 3"
+    assert starting(tmp_path, script, ranks=2) == (3, True)
 
 
 def test_a_wrong_world_ends_what_would_go_on(tmp_path: Path) -> None:

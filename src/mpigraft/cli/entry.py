@@ -7,10 +7,10 @@ import os
 import sys
 
 
-def _judge(key: str, folder: str) -> bool:
+def _judge(key: str, folder: str, well: bool) -> bool:
     from mpigraft.cli.run import judge
 
-    return judge(key, folder)
+    return judge(key, folder, well)
 
 
 def collect_seldom() -> None:

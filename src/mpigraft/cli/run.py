@@ -294,13 +294,13 @@ def _unwitnessed(words: Sequence[str], witness: str) -> list[str]:
     return [f"LD_PRELOAD={w.removeprefix(before)}" if w.startswith(before) else w for w in kept]
 
 
-def judge(key: str, folder: str) -> bool:
+def judge(key: str, folder: str, well: bool) -> bool:
     """Whether the world of the job kept under `key` was wrong, by the records in `folder`; says
-    on stderr what and why."""
+    on stderr what and why. `well`: it did not fail by itself."""
     from mpigraft import job
     from mpigraft.model import Level
 
-    found = job.findings(key, Path(folder))
+    found = job.findings(key, Path(folder), well=well)
     for one in found:
         parts = [f"mpigraft: {one.seen}"]
         parts += [f"why it matters: {one.why}"] if one.why else []
