@@ -12,6 +12,10 @@ It has to be slow again and again as well: any link is slow at times, and of man
 twice. In how many of its launches it stood out is held against how often the others did, by the
 binomial distribution; the chance times the number of all has to be below CHANCE. So one launch
 names nobody, and three of four nodes do.
+
+Where nodes fall into parts, every link within one of which is fast and every one between two slow,
+it is neither nodes nor links but what lies between: switches, and the cables that join them. Then
+the parts are told, and what stands out is looked for within them.
 """
 
 from __future__ import annotations
@@ -20,7 +24,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from itertools import pairwise
+from statistics import median, median_low
 from typing import TypeVar
 
 from mpigraft.errors import UsageError
@@ -30,8 +35,10 @@ from mpigraft.wish import Wish
 BENCHMARK = "native:pairs"
 MADS = 5.0
 NORMAL = 1.4826  # a normal distribution's deviation over its MAD
-LEAST = 0.2  # slower than the median, a fraction
+LEAST = 0.1  # slower than the median, a fraction
 CHANCE = 0.01  # of a false name in a matrix where all are alike
+SIX = 6  # nodes, whose links are hardly ever on the right sides by chance
+LEAST_LAUNCHES = 3  # that nodes fall into parts takes
 SHOWN = 8  # nodes and links that findings name
 
 T = TypeVar("T")
@@ -54,6 +61,8 @@ class Matrix:
     launches: int
     slow_nodes: tuple[tuple[str, float], ...] = ()  # times as slow as the median node, worst first
     slow_links: tuple[tuple[Pair, float], ...] = ()  # those of slow nodes left out
+    parts: tuple[tuple[str, ...], ...] = ()  # of nodes, with slower links between than within
+    between: float = 1.0  # times as slow the median link between parts is as that within them
 
     @property
     def worse(self) -> dict[Pair, float]:
@@ -84,9 +93,10 @@ def matrices(links: Iterable[ValueRow], labels: Mapping[str, str]) -> tuple[Matr
 
 
 def findings(matrix: Matrix) -> tuple[Finding, ...]:
-    """A warning for each slow node and link, the worst of them by name."""
+    """A warning for each slow node and link, the worst of them by name, and for parts."""
     who = f"{matrix.configuration}: {matrix.metric}"
-    what = f"times as slow as the median of {matrix.middle:.3g} {matrix.unit}"
+    middle = "within its part" if matrix.parts else f"of {matrix.middle:.3g} {matrix.unit}"
+    what = f"times as slow as the median {middle}"
     rest = "run it again without: --hosts names the others; then have it looked at"
     nodes = [
         Finding(Level.WARNING, "slow-node", f"{who}: {node} is {times:.2f} {what}",
@@ -100,7 +110,24 @@ def findings(matrix: Matrix) -> tuple[Finding, ...]:
     ]  # fmt: skip
     left = max(len(matrix.slow_nodes) - SHOWN, 0) + max(len(matrix.slow_links) - SHOWN, 0)
     more = Finding(Level.WARNING, "slow-link", f"{who}: and {left} more nodes and links")
-    return (*nodes, *links, *((more,) if left else ()))
+    return (
+        *nodes,
+        *links,
+        *((more,) if left else ()),
+        *((_apart(matrix, who),) if matrix.parts else ()),
+    )
+
+
+def _apart(matrix: Matrix, who: str) -> Finding:
+    names = [", ".join(part[:SHOWN]) + (" ..." if part[SHOWN:] else "") for part in matrix.parts]
+    return Finding(
+        Level.WARNING, "slow-between",
+        f"{who}: between {' and '.join(f'({name})' for name in names[:SHOWN])} it is "
+        f"{matrix.between:.2f} times as slow as within",
+        "each link within them is fast and each between them slow, so it is neither a node nor a "
+        "link but what joins them: switches, or cables that many share",
+        "ask for nodes of one switch (Slurm: --switches=1) where it matters",
+    )  # fmt: skip
 
 
 def _matrix(
@@ -117,8 +144,12 @@ def _matrix(
     nodes = tuple(sorted({node for pair in links for node in pair}, key=_natural))
     slow: dict[str, float] = {}
     links_out: dict[Pair, float] = {}
+    parts: tuple[tuple[str, ...], ...] = ()
+    between = 1.0
     if len(nodes) > 2:
         logs = [_logs(metric, launch) for launch in (once, *launches.values())]
+        parts, between = _parts(nodes, logs)
+        logs = [_within(parts, values) for values in logs]
         whole, *each = [_nodes(values, both=links is not once) for values in logs]
         slow = _outliers(whole, each)
         rest, *each_rest = [_without(values, slow) for values in logs]
@@ -127,7 +158,7 @@ def _matrix(
         label, layout, metric, METRICS[metric].unit, size, nodes,
         tuple(sorted(links.items())), median(links.values()), len(launches),
         tuple(sorted(slow.items(), key=lambda item: -item[1])),
-        tuple(sorted(links_out.items(), key=lambda item: (-item[1], item[0]))),
+        tuple(sorted(links_out.items(), key=lambda item: (-item[1], item[0]))), parts, between,
     )  # fmt: skip
 
 
@@ -138,7 +169,8 @@ def _logs(metric: str, links: Mapping[Pair, float]) -> dict[Pair, float]:
 
 def _nodes(links: Mapping[Pair, float], *, both: bool) -> dict[str, float]:
     """Of each node the median of what it sends, or of what it receives: one of both may be slow
-    alone. `both`: a link stands for the way back too."""
+    alone. `both`: a link stands for the way back too. The lower of two middle ones, since with
+    three nodes half the links of each good one are the slow one's."""
     sends, receives = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
     for (a, b), x in links.items():
         sends[a].append(x)
@@ -147,9 +179,62 @@ def _nodes(links: Mapping[Pair, float], *, both: bool) -> dict[str, float]:
             sends[b].append(x)
     ways = (sends,) if both else (sends, receives)
     return {
-        node: max(median(way[node]) for way in ways if node in way)
+        node: max(median_low(way[node]) for way in ways if node in way)
         for node in dict.fromkeys(node for way in ways for node in way)
     }
+
+
+def _parts(
+    nodes: Sequence[str], logs: Sequence[Mapping[Pair, float]]
+) -> tuple[tuple[tuple[str, ...], ...], float]:
+    """Parts of two nodes or more each, and how many times slower it is between them. By the
+    medians, `logs`' first, no link may be on the wrong side; in each launch, in which any link may
+    be slow, half of them. Of fewer than SIX nodes chance does that too, so what parts them has to
+    be wider than either side. None of fewer than LEAST_LAUNCHES."""
+    links, *launches = logs
+    ordered = sorted(links.values())
+    gap, place = max(((b - a, k) for k, (a, b) in enumerate(pairwise(ordered), 1)), default=(0, 0))
+    sides = max(ordered[place - 1] - ordered[0], ordered[-1] - ordered[place]) if place else 0.0
+    wide = max(math.log(1 + LEAST), sides if len(nodes) < SIX else 0.0)
+    if len(launches) < LEAST_LAUNCHES or gap <= wide:
+        return (), 1.0
+    part = _joined(nodes, [pair for pair, x in links.items() if x < ordered[place]])
+    whole = {(a, b): part[a] is part[b] for a, b in links}
+    parts = tuple(tuple(n for n in nodes if n in own) for own in _distinct(part.values()))
+    clean = all(inside == (links[pair] < ordered[place]) for pair, inside in whole.items())
+    if len(parts) < 2 or min(map(len, parts)) < 2 or not clean:
+        return (), 1.0
+    often = [_between(launch, whole) for launch in launches]
+    if min(often) <= math.log(1 + LEAST):
+        return (), 1.0
+    return parts, math.exp(_between(links, whole))
+
+
+def _between(links: Mapping[Pair, float], whole: Mapping[Pair, bool]) -> float:
+    """How much slower the median link between parts is than that within them; 0 of none."""
+    within = [x for pair, x in links.items() if whole[pair]]
+    across = [x for pair, x in links.items() if not whole[pair]]
+    return median(across) - median(within) if within and across else 0.0
+
+
+def _joined(nodes: Sequence[str], links: Iterable[Pair]) -> dict[str, set[str]]:
+    """Of each node, which ones `links` join it to: one set for all of them."""
+    part = {node: {node} for node in nodes}
+    for a, b in links:
+        if part[a] is not part[b]:
+            part[a] |= part[b]
+            part.update(dict.fromkeys(part[b], part[a]))
+    return part
+
+
+def _distinct(sets: Iterable[set[str]]) -> list[set[str]]:
+    return list({id(one): one for one in sets}.values())
+
+
+def _within(parts: Sequence[Sequence[str]], links: Mapping[Pair, float]) -> dict[Pair, float]:
+    """Without links between parts."""
+    part = {node: number for number, own in enumerate(parts) for node in own}
+    return {(a, b): x for (a, b), x in links.items() if part.get(a) == part.get(b)}
 
 
 def _without(links: Mapping[Pair, float], nodes: Mapping[str, float]) -> dict[Pair, float]:

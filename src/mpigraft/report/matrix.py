@@ -38,7 +38,12 @@ def told(matrix: Matrix) -> Iterator[str]:
         yield f"slow node: {node}, {words.ratio(times)} times slower than the median node"
     for (a, b), times in matrix.slow_links:
         yield f"slow link: {a} to {b}, {words.ratio(times)} times slower than the median link"
-    if not matrix.slow_nodes and not matrix.slow_links and len(matrix.nodes) > 2:
+    if matrix.parts:
+        sizes = " and ".join(str(len(part)) for part in matrix.parts)
+        yield (f"parts of {sizes} nodes: {words.ratio(matrix.between)} times slower between them "
+               f"than within, which is a switch or a cable: {matrix.parts[0][0]} is in one, "
+               f"{matrix.parts[1][0]} in another")  # fmt: skip
+    elif not matrix.slow_nodes and not matrix.slow_links and len(matrix.nodes) > 2:
         yield NOBODY if matrix.launches > 1 else ONCE
 
 
