@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft import axes, campaign, discover, pairs, submission
+from mpigraft import axes, campaign, discover, layouts, pairs, submission
 from mpigraft.cli import main
 from mpigraft.errors import UsageError
+from mpigraft.job_layout import Where, decide
 from mpigraft.jsonout import canonical
 from mpigraft.launch import HERE
 from mpigraft.layouts import BIND_TO, MAP_BY, MOST
@@ -107,6 +109,23 @@ def test_any_axes_are_layouts_that_fit_or_refused(wish: Wish) -> None:
         asked = [getattr(wish, name) or ("",) for name in AXES[:-1]]
         assert 1 <= len(found) <= len(asked[0]) * len(asked[1]) * len(asked[2]) * 4
         assert {x.nodes for x in found} == set(wish.nodes or (2,))
+
+
+@given(WISHES, st.sampled_from([(), (4, 2), (256, 256)]))
+def test_run_and_bench_mean_the_same_by_the_same_flags(wish: Wish, cpus: tuple[int, ...]) -> None:
+    """Of axes with one value each, as `run` has them."""
+    one = replace(wish, **{name: getattr(wish, name)[:1] for name in AXES[:-1]})
+    told = {name: found[0] for name in AXES[:-1] if (found := getattr(one, name))}
+    machine, nodes = replace(EIGHT, cpu=LUMI_C), replace(TWO, cpus=cpus)
+    told = told or {"nodes": 2}  # without a flag `bench` chooses layouts of its own
+    one = merged(one, {name: [word] for name, word in told.items()})
+    try:
+        (here,) = axes.layouts(one, machine, nodes)
+    except UsageError as error:
+        with pytest.raises(UsageError, match=re.escape(error.seen)):
+            layouts.told(decide(Where(**told, gpus=wish.gpus), 128, nodes, {})[0], machine)
+        return
+    assert decide(Where(**told, gpus=wish.gpus), 128, nodes, {}) == (here, ())
 
 
 # ------------------------------------------------------------------ who says them
