@@ -252,8 +252,16 @@ def test_a_campaign_is_handed_in_followed_and_handed_in_again(
     assert "job 1 ended (TIMEOUT): 0 launches" in told
     assert "job 2 pending, Priority" in told
     assert "not planned yet" in told
-    assert "slurm job 3" in said(capsys, site, "submit", "--resume", "night")
-    assert (site / "scripts").read_text().count("--share 1/2") == 2
+    for wrong in (("--nodes", 2), ("--allocations", 3), ("--scheduler", "pbs")):
+        refused = said(capsys, site, "submit", "--resume", "night", *wrong, code=2)
+        assert f"{wrong[0]} {'slurm' if wrong[1] == 'pbs' else wrong[1] - 1}, not" in refused
+    again = ("submit", "--resume", "night", "--time", "2h")
+    assert "slurm job 3" in said(capsys, site, *again)
+    scripts = (site / "scripts").read_text()
+    assert scripts.count("--share 1/2") == 2
+    assert scripts.count("--time=00:30:00\n") == 2
+    assert scripts.count("--time=02:00:00\n") == 1
+    assert "-1.2-%j.out" in scripts
     assert "each share is done or has a job" in said(
         capsys, site, "submit", "--resume", "night", code=2
     )
@@ -268,7 +276,8 @@ def test_each_job_of_a_chain_waits_for_the_one_before_of_its_share(
     words = ("submit", site / "night.toml", "--allocations", 2, "--chain", 3)
     shown = said(capsys, site, *words, "--dry-run")
     assert "afterany" not in shown
-    assert "# then up to 2 of each, one by one" in shown
+    assert "# and 1 more, " in shown
+    assert "# then 2 for each, one by one" in shown
     mine = ("--", "--dependency=afterok:7")
     assert "slurm job 1, 2; then 3, 4; then 5, 6" in said(capsys, site, *words, *mine)
     scripts = (site / "scripts").read_text().split("#!/bin/sh\n")[1:]
@@ -337,6 +346,14 @@ def test_what_is_not_there_is_named(
     site: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
 ) -> None:
     assert message in said(capsys, site, *words, code=2)
+
+
+def test_a_word_that_no_script_can_hold_leaves_nothing(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("submit", site / "night.toml", "--", "--comment=a\nb")
+    assert "not one line" in said(capsys, site, *words, code=2)
+    assert not (site / "store").exists()
 
 
 def test_a_refused_job_leaves_those_before_it_known(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,16 +37,22 @@ def command(
         int | None, typer.Option(metavar="N", help="Nodes of each job.", show_default="1", min=1)
     ] = None,
     time: Annotated[
-        str, typer.Option(metavar="T", help="Limit of each job: 30m, 1h30m, 1:30:00.")
-    ] = "1h",
+        str | None,
+        typer.Option(
+            metavar="T",
+            help="Limit of each job: 30m, 1h30m, 1:30:00.",
+            show_default="1h; with --resume what it was",
+        ),
+    ] = None,
     allocations: Annotated[
-        int,
+        int | None,
         typer.Option(
             metavar="J",
             help="Jobs among which the rounds are shared: other nodes, another hour.",
+            show_default="1",
             min=1,
         ),
-    ] = 1,
+    ] = None,
     chain: Annotated[
         int,
         typer.Option(
@@ -95,13 +103,16 @@ def command(
     from mpigraft.wish import read_wish
 
     store = Store(settings(ctx).store)
+    limit_s = submission.seconds(time or "1h")
     if resume:
-        record, shares = _cut_off(store, campaign, nodes)
+        given = {"nodes": nodes, "shares": allocations, "scheduler": scheduler or None}
+        record, shares = _cut_off(store, campaign, given)
+        record = replace(record, limit_s=limit_s) if time else record
     else:
-        wish, limit_s = read_wish(Path(campaign)), submission.seconds(time)
+        wish = read_wish(Path(campaign))
         # A script may be looked at where no scheduler is.
         kind = scheduler if dry_run and scheduler else schedulers.here(scheduler)
-        record = submission.planned(wish, nodes or 1, limit_s, allocations, kind)
+        record = submission.planned(wish, nodes or 1, limit_s, allocations or 1, kind)
         shares = tuple(range(1, record.shares + 1))
     if record.scheduler not in schedulers.SCHEDULERS:
         schedulers.here(record.scheduler)
@@ -115,9 +126,10 @@ def command(
         extra=tuple(ctx.args),
     )
     links = _links(store, record, shares, base, chain)
-    scripts = [schedulers.SCHEDULERS[record.scheduler].script(w) for w in links[0].values()]
+    script = schedulers.SCHEDULERS[record.scheduler].script
+    scripts = [script(wish) for link in links for wish in link.values()]  # or refused, unstored
     if dry_run:
-        _show(scripts, chain)
+        _show(scripts, len(shares))
         return
     _told(record, submission.submit(store, record, links), len(shares))
 
@@ -139,17 +151,21 @@ def find(store: Store, wish: str) -> SubmissionRecord:
 
 
 def _cut_off(
-    store: Store, wish: str, nodes: int | None
+    store: Store, wish: str, given: Mapping[str, object]
 ) -> tuple[SubmissionRecord, tuple[int, ...]]:
-    """The submission and its shares that no job is at. Raises UsageError where nothing is left."""
+    """The submission and its shares that no job is at. Raises UsageError where nothing is left,
+    and for what was `given`, by field of its record, that is no more to be chosen."""
     from mpigraft import schedulers, submission
 
     record = find(store, wish)
-    if nodes not in (None, record.nodes):
-        raise UsageError(
-            f"{record.name} was planned for {record.nodes} nodes, not {nodes}",
-            mend="leave --nodes out, or submit a new campaign",
-        )
+    for field, value in given.items():
+        was = getattr(record, field)
+        if value not in (None, was):
+            flag = "allocations" if field == "shares" else field
+            raise UsageError(
+                f"{record.name} was submitted with --{flag} {was}, not {value}",
+                mend=f"leave --{flag} out, or submit a new campaign",
+            )
     states = schedulers.states(record.scheduler, [j.job for j in store.jobs(record.campaign)])
     left = submission.status(store, record, states).open
     if not left:
@@ -178,14 +194,13 @@ def _links(
     ]
 
 
-def _show(scripts: list[str], chain: int) -> None:
-    first, *others = scripts
-    out(first)
-    if others:
-        out(f"# and {len(others)} more, with --share and the file of output of their own")
-    if chain > 1:
-        each = " of each" if others else ""
-        out(f"# then up to {chain - 1}{each}, one by one, when the job before has ended")
+def _show(scripts: list[str], shares: int) -> None:
+    out(scripts[0])
+    if shares > 1:
+        out(f"# and {shares - 1} more, with --share and the file of output of their own")
+    if later := len(scripts) // shares - 1:
+        each = " for each" if shares > 1 else ""
+        out(f"# then {later}{each}, one by one: each starts when the one before has ended")
 
 
 def _told(record: SubmissionRecord, jobs: list[JobRecord], shares: int) -> None:
