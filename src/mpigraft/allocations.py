@@ -13,7 +13,7 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -28,7 +28,6 @@ MOST = 1 << 17  # hosts; a list of more is a mistake, or someone else's joke
 FLUX_LIMIT_S = 10.0
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # no leading "-": launchers take it for a flag
 RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
-NUMBERED = re.compile(r"([^\[\],]*?)([0-9]{1,9})([^0-9\[\],]*)")  # the last number of a name
 COUNT = re.compile(r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?")
 
 
@@ -186,44 +185,6 @@ def _numbers(text: str, where: str) -> tuple[str, ...]:
         if len(found) > MOST:
             raise UsageError(f"{where}: {text[:80]!r} is more than {MOST} hosts")
     return tuple(found)
-
-
-def folded(hosts: Iterable[str], most: int = MOST) -> str:
-    """n1x n2x n3x n07x login -> `n[1-3]x,n07x,login`: hosts for a person, in their order, which
-    `expand` takes back. Behind `most` of such words it says how many hosts it leaves out."""
-    runs = list(_runs(hosts))
-    words = [word for run in runs[:most] for word in (run if len(run) < 3 else [_range(run)])]
-    more = sum(map(len, runs[most:]))
-    return ",".join(words) + (f" and {more} more" if more else "")
-
-
-def _runs(hosts: Iterable[str]) -> Iterator[list[str]]:
-    """Hosts that a range in brackets can stand for, as long as it can."""
-    run: list[str] = []
-    for host in hosts:
-        if run and host != _after(run[0], len(run)):
-            yield run
-            run = []
-        run.append(host)
-    if run:
-        yield run
-
-
-def _after(first: str, steps: int) -> str:
-    before, number, behind = _numbered(first)
-    return f"{before}{str(int(number) + steps).zfill(len(number))}{behind}" if number else ""
-
-
-def _range(run: Sequence[str]) -> str:
-    before, number, behind = _numbered(run[0])
-    last = run[-1][len(before) : len(run[-1]) - len(behind)]
-    return f"{before}[{number}-{last}]{behind}"
-
-
-def _numbered(host: str) -> tuple[str, str, str]:
-    """What stands before its last number, that number, and what stands behind it."""
-    match = NUMBERED.fullmatch(host)
-    return (match[1], match[2], match[3]) if match else (host, "", "")
 
 
 def counts(text: str) -> tuple[int, ...]:

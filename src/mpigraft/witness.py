@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mpigraft import bindings, grafts
-from mpigraft.allocations import folded
+from mpigraft.launchers.hostlist import folded
 from mpigraft.launchers.parts import listed
 from mpigraft.model import (
     NOWHERE,

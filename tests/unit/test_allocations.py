@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft import allocations
-from mpigraft.allocations import counts, expand, find, folded, read_hostfile
+from mpigraft.allocations import counts, expand, find, read_hostfile
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.launch import HERE
 from mpigraft.model import Allocation
@@ -61,42 +61,6 @@ def test_brackets_as_slurm_writes_them() -> None:
     assert expand("n[098-101]") == ("n098", "n099", "n100", "n101")
     assert expand("r[0-1]c[1,3]") == ("r0c1", "r0c3", "r1c1", "r1c3")
     assert expand(" nid001001,nid001003 ") == ("nid001001", "nid001003")
-
-
-HOST = st.from_regex(r"[a-c]{0,2}[0-9]{1,3}[a-z]{0,1}|login|x[0-9]c[0-9]{1,2}", fullmatch=True)
-ROWS = st.builds(lambda name, first, n: [f"{name}{first + i}" for i in range(n)],
-                 st.sampled_from(["n", "n0", "nid00", "a1-"]), st.integers(0, 1100),
-                 st.integers(1, 9))  # fmt: skip
-
-
-@given(st.lists(st.lists(HOST, max_size=4) | ROWS, min_size=1, max_size=5))
-def test_hosts_fold_for_a_person_and_unfold_again(parts: list[list[str]]) -> None:
-    hosts = tuple(host for part in parts for host in part)
-    if hosts:
-        assert expand(folded(hosts)) == hosts
-
-
-@pytest.mark.parametrize(
-    ("hosts", "told"),
-    [
-        (["n1", "n2"], "n1,n2"),
-        (["n1", "n2", "n3"], "n[1-3]"),
-        ([f"nid{n:06}" for n in range(4096)], "nid[000000-004095]"),
-        (["n9", "n10", "n11", "login", "n11"], "n[9-11],login,n11"),
-        (["n08", "n09", "n10"], "n[08-10]"),
-        (["n8", "n09", "n10"], "n8,n09,n10"),
-        (["a1.b", "a2.b", "a3.b", "a4.c"], "a[1-3].b,a4.c"),
-        (["n3", "n2", "n1"], "n3,n2,n1"),
-        (["n[1", "n[2", "n[3"], "n[1,n[2,n[3"),
-        ([], ""),
-    ],
-)
-def test_hosts_as_a_person_reads_them(hosts: list[str], told: str) -> None:
-    assert folded(hosts) == told
-
-
-def test_a_long_list_of_hosts_says_how_many_it_leaves_out() -> None:
-    assert folded([f"n{n}" for n in range(0, 4096, 2)], 3) == "n0,n2,n4 and 2045 more"
 
 
 @pytest.mark.parametrize(

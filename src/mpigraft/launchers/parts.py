@@ -10,6 +10,7 @@ from mpigraft.errors import UsageError
 from mpigraft.knowledge.table import version
 from mpigraft.model import EnvRow, Order, Scope
 
+WORD = 32 * 4096  # bytes of one word that a program is started with (execve(2), MAX_ARG_STRLEN)
 Segment = tuple[str, int, tuple[str, ...]]  # host, ranks, and the words that they run
 
 
@@ -28,10 +29,17 @@ def nodes(order: Order) -> tuple[str, ...]:
 
 def told(order: Order) -> tuple[str, ...]:
     """The hosts that the launcher has to be told of: none on this host alone, and none where it
-    reads the whole allocation from the scheduler itself."""
+    reads the whole allocation from the scheduler itself. Raises UsageError for a list that no
+    command line takes: files of hosts were not chosen, since Open MPI's count slots otherwise."""
     allocation, named = order.allocation, nodes(order)
     if allocation.here or (allocation.scheduler and len(named) == len(allocation.hosts)):
         return ()
+    if (size := sum(len(host) + len(f":{order.layout.ranks_per_node},") for host in named)) >= WORD:
+        raise UsageError(
+            f"the names of {len(named)} hosts are {size} bytes, and a word of a command line has "
+            f"less than {WORD}",
+            mend="have the scheduler hand out these nodes and no others: then launchers ask it",
+        )
     return named
 
 

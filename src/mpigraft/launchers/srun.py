@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from mpigraft.launchers.hostlist import slurm
 from mpigraft.launchers.parts import (
     at_least,
     bound,
@@ -43,7 +44,7 @@ def command(order: Order) -> Command:
         "--kill-on-bad-exit=1",
     ]
     if order.allocation.scheduler == "slurm" and not order.allocation.here:
-        words.append(f"--nodelist={','.join(named)}")
+        words.append(f"--nodelist={slurm(named)}")
     if at_least(order, "20.11"):  # before it steps share their job's CPUs anyhow
         words.append("--overlap")
     if order.crowded:

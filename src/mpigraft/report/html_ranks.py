@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from mpigraft.allocations import folded
+from mpigraft.launchers.hostlist import folded
 from mpigraft.launchers.parts import listed
 from mpigraft.model import MappedLibrary, RankRecord
 from mpigraft.report.markup import Html, el, foreign, join, table
