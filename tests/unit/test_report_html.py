@@ -264,6 +264,34 @@ def test_several_allocations_are_said_and_a_resumed_round_is_not_another() -> No
     assert "one allocation" in " ".join(method(one))
 
 
+def test_nodes_are_counted_and_machines_that_are_alike_told_once() -> None:
+    data = small_data()
+    (one,) = data.allocations
+    jobs = tuple(
+        replace(one, id=f"a{job}", hosts=tuple(f"n{n}" for n in range(first, first + 4)))
+        for job, first in ((1, 1), (2, 5))
+    )
+    told = html.render(replace(data, allocations=jobs))
+    assert "<h1>MPI configurations on 8 nodes</h1>" in told
+    assert "<dt>nodes</dt><dd>n[1-8]</dd>" in told
+    assert "<dt>allocations</dt><dd>2</dd>" in told
+    assert told.count("<dt>CPU</dt>") == 1
+    other = replace(jobs[1], machine='{"cpu": {"model": "another"}}')
+    apart = html.render(replace(data, allocations=(jobs[0], other)))
+    assert apart.count("<dt>CPU</dt>") == 2
+    assert "n[5-8]<small>" in apart
+
+
+def test_links_to_one_benchmark_of_two_metrics_differ() -> None:
+    data = small_data()
+    (group,) = data.comparison.groups[:1]
+    both = (group, replace(group, metric="bandwidth", unit="MB/s"))
+    text = html.render(replace(data, comparison=replace(data.comparison, groups=both)))
+    nav = text[text.index("<nav") : text.index("</nav>")]
+    links = re.findall(r'href="#b-[^"]*">([^<]*)<', nav)
+    assert links == ["latency latency", "latency bandwidth"]
+
+
 def test_a_benchmark_without_sizes_has_one_chart() -> None:
     data = small_data()
     groups = tuple(

@@ -12,6 +12,7 @@ import hashlib
 from importlib import resources
 
 import mpigraft
+from mpigraft.launchers.hostlist import folded
 from mpigraft.model import Origin
 from mpigraft.report import (
     ReportData,
@@ -30,6 +31,8 @@ from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.method import method
 from mpigraft.report.sections import Section, sections
 from mpigraft.report.trouble import trouble
+
+NAMED = 6  # nodes, or runs of nodes, that the header names
 
 
 def render(data: ReportData) -> str:
@@ -82,24 +85,32 @@ def _name(data: ReportData) -> str:
     return data.campaign.name if data.campaign else data.comparison.campaign[:8]
 
 
-def _hosts(data: ReportData) -> str:
-    return ", ".join(sorted({a.host for a in data.allocations if a.host}))
+def _nodes(data: ReportData) -> list[str]:
+    """Every node that was measured, once, in the order of the allocations."""
+    named = (node for a in data.allocations for node in a.hosts or (a.host,) if node)
+    return list(dict.fromkeys(named))
 
 
 def _title(data: ReportData) -> str:
-    hosts = _hosts(data)
-    return f"MPI configurations on {hosts}" if hosts else "MPI configurations compared"
+    match _nodes(data):
+        case []:
+            return "MPI configurations compared"
+        case [node]:
+            return f"MPI configurations on {node}"
+        case nodes:
+            return f"MPI configurations on {len(nodes)} nodes"
 
 
 def _header(data: ReportData) -> Html:
     comparison, campaign = data.comparison, data.campaign
-    rounds = cost.rounds(comparison.rounds)
+    rounds, nodes, spans = cost.rounds(comparison.rounds), _nodes(data), len(data.allocations)
     when = "imported on" if comparison.origin is Origin.IMPORT else "date"
     facts = [
         ("baseline", comparison.baseline),
         ("configurations", len({g.configuration for g in comparison.groups}) + 1),
         ("rounds", rounds),
-        ("machine", _hosts(data)),
+        (words.plural(len(nodes), "node"), folded(nodes, NAMED)),
+        ("allocations", spans if spans > 1 else 0),
         (when, campaign.created[:10] if campaign else ""),
     ]
     terms = (el("div", el("dt", k), el("dd", foreign(v))) for k, v in facts if v)
@@ -118,8 +129,8 @@ def _header(data: ReportData) -> Html:
 
 def _nav(data: ReportData) -> Html:
     links = [("glance", "At a glance")]
-    links += [(html_tables.anchor(s), _label(s, data)) for s in sections(data.comparison)]
     links += [("pairs", "Node by node")] if data.links else []
+    links += [(html_tables.anchor(s), _label(s, data)) for s in sections(data.comparison)]
     links += [("growth", "Growth")] if growth.shown(data) else []
     links += [
         ("noise", "Noise"),
@@ -131,10 +142,13 @@ def _nav(data: ReportData) -> Html:
 
 
 def _label(section: Section, data: ReportData) -> str:
-    """A benchmark's name without its suite, with its layout where there is more than one."""
+    """A benchmark's name without its suite, with its layout and its metric where there are more
+    than one."""
+    found = sections(data.comparison)
     name = section.benchmark.partition(":")[2] or section.benchmark
-    places = {s.place for s in sections(data.comparison)}
-    return name if len(places) == 1 else f"{name} {section.place}"
+    if len({s.metric for s in found if s.benchmark == section.benchmark}) > 1:
+        name += f" {section.metric}"
+    return name if len({s.place for s in found}) == 1 else f"{name} {section.place}"
 
 
 def _main(data: ReportData) -> list[Html]:
@@ -145,9 +159,9 @@ def _main(data: ReportData) -> list[Html]:
     problems = trouble(data)
     if problems:
         parts.append(_part("findings", "Findings", html_evidence.findings(problems)))
-    parts += [_benchmark(section, index, data) for index, section in enumerate(found)]
-    if mapped := matrix.html(data):
+    if mapped := matrix.html(data):  # first, since who has one asked for it
         parts.append(_part("pairs", "Node by node", *mapped))
+    parts += [_benchmark(section, index, data) for index, section in enumerate(found)]
     if grown := growth.html(data):
         parts.append(_part("growth", "Growth with ranks", *grown))
     parts += [

@@ -9,23 +9,37 @@ import json
 from typing import Any
 
 from mpigraft.env import SECRET_NAME, STRUCK
+from mpigraft.launchers.hostlist import folded
+from mpigraft.model import AllocationRecord
 from mpigraft.report import ReportData
 from mpigraft.report.markup import Html, el, foreign, join, table
 
-MACHINE = {"hostname": "host", "os": "system", "kernel": "kernel", "memory_mib": "memory, MiB"}
+NAMED = 12  # nodes, or runs of nodes, that one machine is named by
+MACHINE = {"os": "system", "kernel": "kernel", "memory_mib": "memory, MiB"}
 
 
 def machine(data: ReportData) -> Html:
-    """Every allocation's machine, as `discover` saw it."""
-    parts = []
+    """Every allocation's machine, as `discover` saw it on the first node; alike ones once, since
+    a campaign may have a hundred jobs."""
+    alike: dict[Html, list[AllocationRecord]] = {}
     for allocation in data.allocations:
         try:
             seen = json.loads(allocation.machine)
         except ValueError:
             seen = {}
-        head = el("h3", foreign(allocation.host), el("small", f" from {allocation.started}"))
-        parts.append(join(head, el("dl", *_machine(seen if isinstance(seen, dict) else {}))))
-    return join(*parts) if parts else el("p", "The machine was not recorded.")
+        rows = el("dl", *_machine(seen if isinstance(seen, dict) else {}))
+        alike.setdefault(rows, []).append(allocation)
+    parts = (join(_whose(found), rows) for rows, found in alike.items())
+    return join(*parts) if alike else el("p", "The machine was not recorded.")
+
+
+def _whose(found: list[AllocationRecord]) -> Html:
+    nodes = list(dict.fromkeys(node for one in found for node in one.hosts or (one.host,)))
+    told = f" from {min(one.started for one in found)}"
+    told += f", {len(found)} allocations" if len(found) > 1 else ""
+    if len(nodes) > 1:
+        told += f"; looked at on {', '.join(sorted({one.host for one in found})[:NAMED])}"
+    return el("h3", foreign(folded(nodes, NAMED)), el("small", foreign(told)))
 
 
 def _machine(seen: dict[str, Any]) -> list[Html]:

@@ -141,9 +141,11 @@ def duration(seconds: float) -> str:
 
 def many(number: int, thing: str) -> str:
     """`1 round`, `6 rounds`, `3 launches`."""
-    if number == 1:
-        return f"1 {thing}"
-    return f"{number} {thing}{'es' if thing.endswith('ch') else 's'}"
+    return f"{number} {plural(number, thing)}"
+
+
+def plural(number: int, thing: str) -> str:
+    return thing if number == 1 else thing + ("es" if thing.endswith("ch") else "s")
 
 
 def unbroken(text: str) -> str:
