@@ -137,6 +137,14 @@ def test_each_share_says_where_it_is_and_how_much_is_left(tmp_path: Path) -> Non
     assert not found.planned
 
 
+def test_a_share_on_thousands_of_nodes_is_told_on_one_line(tmp_path: Path) -> None:
+    hosts = tuple(f"nid{number:06}" for number in range(4096))
+    store = kept(tmp_path, on("41", "1/2", hosts=hosts), on("42", "2/2", hosts=hosts[::2]))
+    told = list(status_lines(status(store, RECORD, {})))
+    assert any(" on nid[000000-004095]" in line for line in told)
+    assert any(" on nid000000,nid000002," in line and " and 2043 more" in line for line in told)
+
+
 def test_a_share_whose_job_ended_early_is_open_until_it_has_another(tmp_path: Path) -> None:
     store = kept(tmp_path, on("41", "1/2"))
     late = {"41": JobStatus(JobState.ENDED, "TIMEOUT"), "42": JobStatus(JobState.PENDING)}

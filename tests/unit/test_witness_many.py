@@ -38,6 +38,10 @@ def test_ranks_without_records_and_with_several_fold() -> None:
     )
 
 
+def test_where_no_node_lacks_a_rank_none_is_named() -> None:
+    assert seen((*WORLD, WORLD[7])).startswith("records of ranks 0-511, several of 7; one of each")
+
+
 def test_of_many_nodes_that_lack_a_rank_some_are_named() -> None:
     assert "7 of 8 on n15 and 48 more); one" in seen(tuple(r for r in WORLD if r.rank % 8))
     assert " more" not in seen(tuple(r for r in WORLD if r.rank % 8 or r.rank >= 8 * FEW))

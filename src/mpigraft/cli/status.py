@@ -14,7 +14,7 @@ from mpigraft.report import words
 if TYPE_CHECKING:
     from mpigraft.submission import ShareStatus, Status
 
-SHOWN = 5  # findings
+SHOWN = 5  # findings, and words of a list of hosts
 
 
 def command(
@@ -71,8 +71,10 @@ def lines(found: Status, *, silent: bool = False) -> Iterator[str]:
 
 
 def _share(share: ShareStatus, silent: bool) -> str:
+    from mpigraft.launchers.hostlist import folded
+
     made = words.many(share.launches, "launch")
-    where = f" on {share.nodes}" if share.nodes else ""
+    where = f" on {folded(share.nodes.split(','), SHOWN)}" if share.nodes else ""
     if share.done:
         waits = share.status.state == "pending"
         rest = (share.job, *share.behind) if waits else share.behind
