@@ -152,6 +152,19 @@ def test_a_lane_beside_the_wish_is_marked(run: Run, store: Store) -> None:
     assert text.count("beside the wish") == 1
 
 
+def test_lanes_that_nothing_used_share_a_row(run: Run, store: Store) -> None:
+    idle = tuple(Proof(Peer.SELF, kind, Standing.NOT_EXERCISED, "", "") for kind in Kind)
+    proof = Proof(Peer.ON_NODE, Kind.P2P, Standing.PROVEN, "sm", "btl: sm")
+    with store.writer() as writer:
+        ran = Evidence("ob1-sm", "sm", (*idle, proof), (), ())
+        writer.add_evidence(EvidenceRecord(NIGHTLY.id, "k1", "2x1", ran))
+    rows = [line for line in run("results", "show").splitlines() if " 2x1 " in line]
+    assert rows == [
+        "  proof     2x1 on-node p2p: proven, sm",
+        "  proof     2x1 not exercised: self p2p, self one-sided, self collective",
+    ]
+
+
 def test_homes_are_not_named(run: Run, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/cluster/h/ann")
     told = '{"libmpi":"/cluster/h/ann/mpi/lib/libmpi.so.40"}'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -228,7 +228,7 @@ def text(head: dict[str, Any], told: list[dict[str, Any]]) -> list[str]:
     ]  # fmt: skip
     for c in told:
         states = ", ".join(f"{n} {state}" for state, n in c["launches"].items()) or "none"
-        proof = [line for p in c["proof"] for line in _proof(p)]
+        proof = list(_proofs(c["proof"]))
         lines += [
             "",
             *_wrap("", c["id"] + ("  (baseline)" if c["baseline"] else "")),
@@ -263,6 +263,20 @@ def _guest(provenance: Any) -> list[str]:
     if not isinstance(told, dict):
         return []
     return _wrap("guest", "; ".join(f"{k} {v}" for k, v in told.items() if v))
+
+
+def _proofs(proofs: list[dict[str, Any]]) -> Iterator[str]:
+    """A row for each lane; those that nothing used share one, since they are the most."""
+    from mpigraft.model import Standing
+
+    idle: dict[str, list[str]] = {}
+    for proof in proofs:
+        if proof["standing"] == Standing.NOT_EXERCISED and not proof["sign"]:
+            idle.setdefault(proof["layout"], []).append(f"{proof['peer']} {proof['kind']}")
+        else:
+            yield from _proof(proof)
+    for layout, lanes in idle.items():
+        yield from _wrap("proof", f"{layout} {Standing.NOT_EXERCISED}: {', '.join(lanes)}")
 
 
 def _proof(proof: dict[str, Any]) -> list[str]:
