@@ -70,6 +70,8 @@ def test_a_percent_in_a_path_is_no_pattern_of_slurms() -> None:
 
 
 def test_a_backslash_is_one_of_sbatchs_within_quotes_too() -> None:
+    with pytest.raises(UsageError, match="backslash"):
+        slurm.script(replace(WISH, output=r"/a\b"))
     script = slurm.script(replace(WISH, extra=(r"--comment=it's \d",)))
     assert "#SBATCH '--comment=it'\"'\"'s \\\\d'\n" in script
 

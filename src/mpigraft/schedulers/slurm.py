@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from mpigraft.errors import UsageError
 from mpigraft.model import JobState, JobStatus, JobWish
 from mpigraft.schedulers import parts
 
@@ -16,6 +17,11 @@ RUNS = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "STAGE_OUT", "SIGNALING
 
 
 def script(wish: JobWish) -> str:
+    if "\\" in wish.output:  # sbatch(1), filename pattern: it would be no part of the name
+        raise UsageError(
+            f"Slurm writes no output into {wish.output}, whose name has a backslash",
+            mend="name another folder: mpigraft --store FOLDER",
+        )
     directives = [
         f"--job-name={_quoted(wish.name)}",
         f"--nodes={wish.nodes}",
