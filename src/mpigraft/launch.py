@@ -187,6 +187,7 @@ def _order(
         uneven=_uneven(allocation),
         slingshot=_over_slingshot(transport),
         folder=folder,
+        reads=not inside,
     )
 
 

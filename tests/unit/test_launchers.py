@@ -238,48 +238,6 @@ def test_a_stand_in_for_ssh_is_told_in_each_ones_words() -> None:
     assert all(reached in words(kind, NODES, allocation=asked) for kind in ("hydra", "intel"))
 
 
-# ------------------------------------------------------------------ several programs
-
-SERVERS = (Group(1, ("serve", "it's", "%t")), Group(3, ("ocean",)))
-
-
-def test_several_programs_are_told_for_each_node() -> None:
-    """Of Open MPI with their host each: in a job of Slurm --host n1:4,n2:4 counts no slots."""
-    layout = Layout(2, 4, bind="none")
-    parts = [f"{{}}-n {n} {{}}{program}" for n, program in ((1, "serve it's %t"), (3, "ocean"))]
-    told = {
-        "prrte": "--map-by slot:OVERSUBSCRIBE --bind-to none ",
-        "orte": "--map-by slot --bind-to none --oversubscribe ",
-    }
-    for kind, first in told.items():
-        here = [f"--host {host}:{n} " for host in ("n1", "n2") for n in (1, 3)]
-        due = [part.format(at, "") for part, at in zip(parts * 2, here, strict=True)]
-        due[0] = parts[0].format(here[0], first)
-        for allocation in (NAMED, SLURM):
-            said = words(kind, layout, groups=SERVERS, allocation=allocation)
-            assert said == " : ".join(due)
-    bare = " : ".join(part.format("", "") for part in parts)
-    assert words("hydra", layout, groups=SERVERS) == (
-        f"-hosts n1,n2 -ppn 4 -bind-to none {bare} : {bare}"
-    )
-
-
-def test_several_programs_of_a_slurm_step_are_scripts() -> None:
-    found = command("srun", Layout(2, 4, bind="none"), groups=SERVERS)
-    assert found.words[-2:] == ("--multi-prog", "/f/programs")
-    assert found.files == (
-        (Path("/f/programs"), "0-0,4-4 /bin/sh /f/program0\n1-3,5-7 /bin/sh /f/program1\n"),
-        (Path("/f/program0"), "exec serve 'it'\"'\"'s' %t\n"),
-        (Path("/f/program1"), "exec ocean\n"),
-    )
-
-
-@pytest.mark.parametrize("kind", ["flux", "pals", "aprun"])
-def test_launchers_without_words_for_several_programs_say_so(kind: str) -> None:
-    with pytest.raises(UsageError, match="cannot start 2 programs"):
-        command(kind, Layout(1, 4, bind="none"), groups=SERVERS)
-
-
 # ------------------------------------------------------------------ environment
 
 

@@ -19,7 +19,7 @@ def command(order: Order) -> Command:
     layout = order.layout
     first = [str(order.launcher), *_where(order), "-ppn", str(layout.ranks_per_node)]
     if order.mpi.family is Family.INTEL:
-        return Command((*first, *joined(order)))
+        return _started(order, first)
     if not order.keeps:
         first.append("-pmi-port")
     bind = "none"
@@ -27,7 +27,12 @@ def command(order: Order) -> Command:
         bind = "user:" + ",".join("+".join(map(str, mask)) for mask in order.masks)
     elif bound(order):
         bind = "core" if layout.threads == 1 else f"core:{layout.threads}"
-    return Command((*first, "-bind-to", bind, *joined(order)))
+    return _started(order, [*first, "-bind-to", bind])
+
+
+def _started(order: Order, first: list[str]) -> Command:
+    told = joined(order, (), "-configfile")
+    return Command((*first, *told.words), told.files)
 
 
 def _where(order: Order) -> tuple[str, ...]:

@@ -21,7 +21,8 @@ def command(order: Order) -> Command:
         words = ("--rankfile", path, *PHYSICAL)
         text = prrte.rankfile(order, [list(mask) for mask in order.masks])
         file = (order.folder / "ranks", text)
-        return Command((*start, *hosts(order), *joined(order, words)), (file,))
+        told = joined(order, words, prrte.APP)
+        return Command((*start, *hosts(order), *told.words), (file, *told.files))
     mapping = "slot" if several else f"ppr:{layout.ranks_per_node}:node"
     tied = bound(order)
     if tied and layout.threads > 1:
@@ -29,7 +30,8 @@ def command(order: Order) -> Command:
     oversubscribed = ("--oversubscribe",) if order.crowded or several else ()
     words = ("--map-by", mapping, "--bind-to", "core" if tied else "none", *oversubscribed)
     where = () if several else hosts(order)
-    return Command((*start, *where, *joined(order, words, "--host")))
+    told = joined(order, words, prrte.APP, "--host")
+    return Command((*start, *where, *told.words), told.files)
 
 
 # CPUs of a rankfile as the kernel counts them; ranks of one NUMA domain may share them.

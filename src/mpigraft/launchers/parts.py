@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from mpigraft.errors import UsageError
 from mpigraft.knowledge.table import version
-from mpigraft.model import EnvRow, Order, Scope
+from mpigraft.model import Command, EnvRow, Order, Scope
 
 WORD = 32 * 4096  # bytes of one word that a program is started with (execve(2), MAX_ARG_STRLEN)
 Segment = tuple[str, int, tuple[str, ...]]  # host, ranks, and the words that they run
@@ -98,16 +100,49 @@ def one_program(order: Order, name: str) -> tuple[str, ...]:
     return order.groups[0].words
 
 
-def joined(order: Order, words: tuple[str, ...] = (), flag: str = "") -> tuple[str, ...]:
+def joined(order: Order, words: tuple[str, ...], option: str, flag: str = "") -> Command:
     """The programs, each behind its `-n N`, with a colon between them; `words` stand with the
     first, since Open MPI's mpirun and hydra refuse to hear them twice. With `flag` each of several
-    programs says its host."""
+    programs says its host.
+
+    On several nodes they stand in a file, which `option` names: environment and engine of each
+    program would be in the command line once for every node."""
+    parts = segments(order)
+    said = [(flag, f"{host}:{count}") if flag and host else () for host, count, _ in parts]
+    if len(order.groups) > 1 and order.layout.nodes > 1 and order.reads:
+        return _by_file(order, words, option, said)
     found: list[str] = []
-    for host, count, program in segments(order):
-        found += [flag, f"{host}:{count}"] if flag and host else []
-        found += ["-n", str(count), *words, *program, ":"]
+    for where, (_, count, program) in zip(said, parts, strict=True):
+        found += [*where, "-n", str(count), *words, *program, ":"]
         words = ()
-    return tuple(found[:-1])
+    return Command(tuple(found[:-1]))
+
+
+def _by_file(
+    order: Order, words: tuple[str, ...], option: str, said: Sequence[tuple[str, ...]]
+) -> Command:
+    """`--host n1:2 -n 2 /bin/sh FILE`, a line for each program of each node: the launchers that
+    read such a file split its lines at blanks and know no quotes."""
+    scripts = program_scripts(order)
+    lines = [
+        " ".join((*where, "-n", str(count), "/bin/sh", path_in(order, path.name)))
+        for where, (_, count, _), (path, _) in zip(
+            said, segments(order), scripts * order.layout.nodes, strict=True
+        )
+    ]
+    listed = (order.folder / PROGRAMS, "".join(f"{line}\n" for line in lines))
+    return Command((*words, option, path_in(order, PROGRAMS)), (listed, *scripts))
+
+
+PROGRAMS = "programs"
+
+
+def program_scripts(order: Order) -> tuple[tuple[Path, str], ...]:
+    """A shell's script for each program, with its words: lists of programs cannot hold them."""
+    return tuple(
+        (order.folder / f"program{number}", f"exec {shlex.join(group.words)}\n")
+        for number, group in enumerate(order.groups)
+    )
 
 
 def listed(cpus: Iterable[int]) -> str:

@@ -17,6 +17,7 @@ from mpigraft.model import Command, EnvRow, Order, Scope
 LOCAL_RANK = "OMPI_COMM_WORLD_LOCAL_RANK"
 UNEVEN = "prte_hetero_nodes"
 MCA = "PRTE_MCA_"  # begins the names of its own settings
+APP = "--app"  # a file with a line for each program, as ORTE reads it too
 
 
 def command(order: Order) -> Command:
@@ -38,7 +39,8 @@ def command(order: Order) -> Command:
         mapping += ":OVERSUBSCRIBE"
     words = ("--map-by", mapping, "--bind-to", "core" if tied else "none")
     where = (*_agent(order), *(() if several else hosts(order)))
-    return Command((str(order.launcher), *where, *joined(order, words, "--host")))
+    told = joined(order, words, APP, "--host")
+    return Command((str(order.launcher), *where, *told.words), told.files)
 
 
 def _by_file(order: Order) -> Command:
@@ -51,9 +53,8 @@ def _by_file(order: Order) -> Command:
     text = rankfile(order, [[number.get(cpu, cpu) for cpu in mask] for mask in order.masks])
     words = ("--map-by", f"rankfile:FILE={path}:HWTCPUS", "--bind-to", "hwthread:overload-allowed")
     where = (*_agent(order), *hosts(order))
-    return Command(
-        (str(order.launcher), *where, *joined(order, words)), ((order.folder / "ranks", text),)
-    )
+    told, ranks = joined(order, words, APP), (order.folder / "ranks", text)
+    return Command((str(order.launcher), *where, *told.words), (ranks, *told.files))
 
 
 def rankfile(order: Order, masks: list[list[int]]) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from mpigraft.launchers.hostlist import slurm
 from mpigraft.launchers.parts import (
+    PROGRAMS,
     at_least,
     bound,
     hexadecimal,
     masked,
     nodes,
     path_in,
+    program_scripts,
     refuse_lost_files,
 )
 from mpigraft.model import Command, EnvRow, Family, Order, Scope
@@ -54,7 +55,7 @@ def command(order: Order) -> Command:
     words.append(f"--cpu-bind={_binding(order)}")
     if len(order.groups) == 1:
         return Command((*words, *order.groups[0].words))
-    return Command((*words, "--multi-prog", path_in(order, "programs")), _files(order))
+    return Command((*words, "--multi-prog", path_in(order, PROGRAMS)), _files(order))
 
 
 def _packed(order: Order) -> tuple[str, ...]:
@@ -82,15 +83,13 @@ def _files(order: Order) -> tuple[tuple[Path, str], ...]:
     and %o in it, with no way to say otherwise (22.05).
     """
     layout, first = order.layout, 0
-    lines, scripts = [], []
-    for number, group in enumerate(order.groups):
+    lines, scripts = [], program_scripts(order)
+    for group, (path, _) in zip(order.groups, scripts, strict=True):
         starts = (node * layout.ranks_per_node + first for node in range(layout.nodes))
         ranks = ",".join(f"{a}-{a + group.ranks_per_node - 1}" for a in starts)
-        name = f"program{number}"
-        lines.append(f"{ranks} /bin/sh {path_in(order, name)}\n")
-        scripts.append((order.folder / name, f"exec {shlex.join(group.words)}\n"))
+        lines.append(f"{ranks} /bin/sh {path_in(order, path.name)}\n")
         first += group.ranks_per_node
-    return ((order.folder / "programs", "".join(lines)), *scripts)
+    return ((order.folder / PROGRAMS, "".join(lines)), *scripts)
 
 
 def rows(order: Order) -> tuple[EnvRow, ...]:

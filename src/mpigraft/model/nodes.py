@@ -113,7 +113,8 @@ class Order:
     numbers: tuple[int, ...] = ()  # CPU by its number in the hardware's order; empty: the same
     uneven: bool = False  # nodes may have other CPUs each: jobs share them, or nobody knows
     slingshot: bool = False  # bytes go over it, and a step of one node has to ask for a VNI
-    folder: Path = Path()  # where files may be written that the launcher itself reads
+    folder: Path = Path()  # where files may be written that launcher and ranks read
+    reads: bool = True  # they see that folder; a guest's own launcher does not
 
 
 @dataclass(frozen=True, slots=True)
