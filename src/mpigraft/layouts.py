@@ -231,9 +231,9 @@ def _widened(home: Iterable[Core], layout: Layout, cpu: Cpu) -> tuple[int, ...]:
     if layout.bind == "core":
         return tuple(sorted(own))
     around = {c for group in groups_of(layout.bind, cpu) if own & set(group) for c in group}
-    if not own <= around:
+    if alone := own - around:
         raise UsageError(
-            f"layout {layout.key} binds each rank to its {layout.bind}, and of core {min(own)} "
+            f"layout {layout.key} binds each rank to its {layout.bind}, and of CPU {min(alone)} "
             "none is known here",
             mend="bind to core, or to none",
         )

@@ -41,6 +41,13 @@ def test_threads_alone_are_an_axis_of_full_nodes() -> None:
     assert keys(Wish(threads=(9,))) == ["1x1x9-none"]
 
 
+def test_without_a_word_a_pair_and_every_core_unless_they_are_the_same() -> None:
+    for cores, due in ((1, ["1x2-none"]), (2, ["1x2"]), (3, ["1x2", "1x3"])):
+        assert keys(Wish(), machine=a_machine(cores=cores)) == due
+    assert keys(Wish(), TWO) == ["2x1", "2x8"]
+    assert keys(Wish(quick=True), TWO) == ["2x1"]
+
+
 def test_each_axis_is_taken_with_each_of_the_others() -> None:
     wish = Wish(ranks_per_node=(2, 4), map_by=("core", "node"), bind_to=("core", "none"))
     assert keys(wish) == [
@@ -192,6 +199,26 @@ def test_bench_refuses_by_the_flag_that_was_typed(
 ) -> None:
     monkeypatch.setattr(discover, "machine", lambda: EIGHT)
     assert main.run_command(["bench", "--dry-run", "--here", *flags.split()]) == 2
+    assert seen in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "seen"),
+    [
+        ("run -n 1000000 -- true", "-n 1000000\nwhat to do: give a number, 1 to 999,999"),
+        ("run -n -1 -- true", "-n -1"),
+        ("run --threads 0 -- true", "--threads 0"),
+        ("run --ranks-per-node 1000000 -- true", "--ranks-per-node 1000000"),
+        ("layout --ranks-per-node 0", "--ranks-per-node 0"),
+        ("layout 1x2 --ranks-per-node 0", "both say a layout"),
+        ("layout --nodes 0", "how many ranks a node has is not said"),
+    ],
+)
+def test_counts_that_are_none_are_refused_everywhere(
+    words: str, seen: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(discover, "machine", lambda: EIGHT)
+    assert main.run_command(words.split()) == 2
     assert seen in capsys.readouterr().err
 
 

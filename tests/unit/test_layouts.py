@@ -211,10 +211,12 @@ def test_a_rank_is_bound_to_what_was_asked_for_or_to_nothing() -> None:
     """Its own cores alone would go under the name of a cache that nobody knows of."""
     for level in ("l3cache", "numa", "socket"):
         bare = replace(LUMI_C, l3=(), numa=(), socket_cpus=())
-        with pytest.raises(UsageError, match=f"binds each rank to its {level}, and of core 0 none"):
+        with pytest.raises(UsageError, match=f"binds each rank to its {level}, and of CPU 0 none"):
             masks(Layout(1, 2, bind=level), bare)
-    with pytest.raises(UsageError, match="of core 124 none"):
+    with pytest.raises(UsageError, match="of CPU 124 none"):
         masks(Layout(1, 32, 4, bind="l3cache"), replace(ARCHER2, l3=ARCHER2.l3[:-1]))
+    with pytest.raises(UsageError, match="of CPU 124 none"):  # half of it is in one
+        masks(Layout(1, 16, 8, bind="l3cache"), replace(ARCHER2, l3=ARCHER2.l3[:-1]))
 
 
 def test_no_rank_takes_cores_of_two_caches() -> None:
