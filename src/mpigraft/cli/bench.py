@@ -36,7 +36,7 @@ def command(
     campaign: Annotated[
         str,
         typer.Argument(
-            metavar="[FILE]",
+            metavar="FILE",
             help="A campaign file (TOML), under the flags; with --resume an id or a name.",
             show_default=False,
         ),

@@ -19,7 +19,7 @@ LONGEST_NAME = 100
 def command(
     ctx: typer.Context,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Outputs of OSU, IMB, mpigraft-bench.")
+        list[Path], typer.Argument(metavar="FILE", help="Outputs of OSU, IMB, mpigraft-bench.")
     ],
     configuration: Annotated[
         str, typer.Option("--configuration", metavar="NAME", help="What was measured in them.")

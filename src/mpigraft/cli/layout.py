@@ -28,7 +28,7 @@ def command(
     layout: Annotated[
         str | None,
         typer.Argument(
-            metavar="[LAYOUT]",
+            metavar="LAYOUT",
             help="NODESxRANKS[xTHREADS][:MAP][-BIND][+gpus]: 2x8, 2x8x7:l3cache-numa+gpus.",
             show_default=False,
         ),
