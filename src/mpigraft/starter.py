@@ -33,6 +33,7 @@ from mpigraft.natives import NOW, Natives
 from mpigraft.run import run
 
 PROBE_LIMIT_S = 60.0
+PER_RANK_S = 0.05  # of a probe's limit more: thousands of ranks take minutes to start
 EVERYWHERE = Path(
     "/"
 )  # ranks start here: a folder that a node lacks would end the launch unexplained
@@ -168,8 +169,9 @@ def evidence_of(
         if kept is not None:
             return evidence_json.revived(kept)
     words = prove.probe_program(programs, configuration.buffers)
+    limit_s = PROBE_LIMIT_S + PER_RANK_S * layout.ranks
     for _ in range(2):
-        ran = start(configuration, layout, words, PROBE_LIMIT_S, True)
+        ran = start(configuration, layout, words, limit_s, True)
         evidence = prove.judge(configuration, layout, *ran)
         if not prove.worth_repeating(evidence):
             break

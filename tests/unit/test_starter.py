@@ -52,6 +52,19 @@ def test_evidence_is_kept_of_this_host_and_of_a_job(
     assert len(started) == probes
 
 
+def test_a_probe_of_many_ranks_may_take_longer_to_start(natives: Natives) -> None:
+    log, limits = recorded("openmpi-5.0.11--ofi-lnx"), []
+
+    def start(_: object, __: object, ___: object, limit_s: float, ____: object) -> Launched:
+        limits.append(limit_s)
+        return Launched(log.completed, log.ranks)
+
+    for layout in (Layout(1, 2), Layout(64, 64)):
+        starter.evidence_of(ASKED, layout, natives, start)
+    assert limits[0] < 61
+    assert limits[-1] > 240
+
+
 @pytest.mark.parametrize(
     ("code", "nodes", "left", "asked"),
     [
