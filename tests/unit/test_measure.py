@@ -88,7 +88,7 @@ def test_a_launch_that_lost_a_node_failed_whatever_its_exit_code(
     silent = Finding(Level.WARNING, "node-silent", "n2 never answered")
     none = (Finding(Level.ERROR, "no-witness", "no rank wrote a record"),)
     states = [
-        judged(ended(""), monkeypatch, witness=none, nodes=(found,)).state
+        judged(ended(b""), monkeypatch, witness=none, nodes=(found,)).state
         for found in (lost, silent)
     ]
     assert states == [LaunchState.FAILED, LaunchState.MISMATCH]
