@@ -19,6 +19,7 @@ import pytest
 
 from mpigraft.natives import GUARD, PREBUILT
 from mpigraft.report import ReportData, html
+from tests.unit.heat_links import links, named
 from tests.unit.report_samples import campaign_data, olivia, small_data
 
 pytestmark = pytest.mark.browser
@@ -307,6 +308,24 @@ def test_the_matrix_is_read_with_the_keyboard(browser: Browser, page: Path) -> N
     assert browser.ask(stops) == 6
     browser.key("Escape")
     assert browser.ask(f"{tip}.hidden") is True
+
+
+def test_a_link_of_many_nodes_is_told_under_the_pointer(browser: Browser, tmp_path: Path) -> None:
+    browser.open(write(links(named(24), {(5, 3): 2.5}), tmp_path / "page.html"), width=360)
+    assert overflow(browser) <= 0
+    grid = "document.querySelector('svg.heat g')"
+    browser.ask(f"{grid}.scrollIntoView()")
+    for row, column, words in (
+        (5, 3, "nid000006 to nid000004\n40 MB/s\n2.50 times slower than the median link"),
+        (3, 5, "nid000004 to nid000006\n100 MB/s\nlike the median link"),
+    ):
+        at = f"new DOMPoint({column}.5, {row}.5).matrixTransform({grid}.getScreenCTM())"
+        x, y = browser.ask(f"(() => {{ const p = {at}; return [p.x, p.y]; }})()")
+        browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        assert browser.ask("document.getElementById('tip').textContent") == words
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+    assert browser.ask("document.getElementById('tip').hidden") is True
+    assert browser.complaints() == []
 
 
 def test_the_theme_follows_the_system(browser: Browser, page: Path) -> None:

@@ -10,32 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.model import ValueRow
 from mpigraft.pairs import Matrix, matrices
 from mpigraft.report import ReportData, heat, html, matrix
-from tests.unit.report_samples import BASELINE, small_data
-
-
-def links(nodes: list[str], slow: dict[tuple[int, int], float] | None = None) -> ReportData:
-    """One launch of bandwidth between all nodes: 100 MB/s, less by the factors of `slow`."""
-    slower = slow or {}
-    rows = tuple(
-        ValueRow(f"key:{BASELINE}", "9x1", "a1", 0, 0, f"native:pairs,from={a},to={b}",
-                 "bandwidth", 1 << 20, 100.0 / slower.get((i, j), 1.0), "host")
-        for i, a in enumerate(nodes)
-        for j, b in enumerate(nodes)
-        if i != j
-    )  # fmt: skip
-    return replace(small_data(), links=rows)
+from tests.unit.heat_links import links, named
 
 
 def only(data: ReportData) -> Matrix:
     (one,) = matrices(data.links, {})
     return one
-
-
-def named(count: int) -> list[str]:
-    return [f"nid{k:06d}" for k in range(1, count + 1)]
 
 
 @pytest.mark.parametrize(
