@@ -233,7 +233,7 @@ class Store:
     def _each_file(self, read: Callable[[sqlite3.Connection], T]) -> list[T]:
         """What `read` says of each file; a file that cannot be read becomes a finding."""
         answers = []
-        for path in sorted(self.folder.glob(f"*{store_file.SUFFIX}")):
+        for path in store_file.names(self.folder):
             try:
                 with store_file.reading(path) as db:
                     if db is not None:

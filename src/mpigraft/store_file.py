@@ -3,19 +3,28 @@
 Files keep a rollback journal: WAL needs shared memory and does not work on network file systems
 (sqlite.org/wal.html), where most results will live.
 
-A file is never changed after its writer has gone. One of an older schema is copied into memory
+A file is never changed by another than its writer. One of an older schema is copied into memory
 and migrated there, so reading needs no right to write, and an older mpigraft can still read it.
+
+Locks keep a reader from what is half written, where there are any: a Lustre mounted without
+`flock` has none, and a file server mounted with `nolock` has those of each node alone. A reader
+that rolled back the journal of a live writer on another node would destroy what that one writes.
+So readers never write, and where there are no locks or a journal lies about they read a copy.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import json
 import os
 import shutil
 import sqlite3
+import stat
 import sys
 import tempfile
+import time
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
@@ -47,6 +56,8 @@ ALTER TABLE evidence ADD COLUMN allocation TEXT NOT NULL DEFAULT '';
     2: "",  # evidence is written by columns; the reader takes both (evidence_json)
 }
 SUFFIX = ".sqlite"
+ALONE = "rw&nolock=1"  # of a file that no other process opens for writing
+COPIES, BETWEEN_S = 20, 0.1
 BUSY_S = 30.0  # a reader of a big file may hold its lock for a second or two
 
 TABLES = f"""
@@ -84,8 +95,9 @@ CREATE TABLE artefact (sha TEXT PRIMARY KEY, data BLOB NOT NULL);
 
 
 def create(path: Path) -> sqlite3.Connection:
-    """A new file with the current schema, in autocommit mode. Raises sqlite3.Error."""
-    db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    """A new file with the current schema, in autocommit mode. Raises sqlite3.Error, OSError."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+    db = _connect(path, "rw" if _lockable(path) else ALONE)
     try:
         db.execute("PRAGMA journal_mode = DELETE")
         db.execute("PRAGMA synchronous = FULL")  # on disk before a launch counts
@@ -149,22 +161,29 @@ def mended(folder: Path) -> Iterator[None]:
         ) from error
 
 
+def names(folder: Path) -> list[Path]:
+    """The files of a store; none of one that is not there. Raises MissingError for a folder that
+    cannot be looked into: its results are not lost, and are not nothing."""
+    try:
+        found = os.listdir(folder)  # noqa: PTH208  Path.glob passes errors over
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise MissingError(
+            f"the store {folder} cannot be read: {error.strerror}",
+            mend="check its rights and that its file server answers, or name another folder: "
+            "mpigraft --store FOLDER",
+        ) from error
+    return [folder / name for name in sorted(found) if name.endswith(SUFFIX)]
+
+
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
     """A connection to read one file in the current schema, or None for a file that its writer
     has only just created. Raises sqlite3.Error, OSError, or ValueError for a newer schema."""
     with contextlib.ExitStack() as stack:
-        db = stack.enter_context(contextlib.closing(_connect(path)))
-        try:
-            version = _version(db)
-        except sqlite3.OperationalError:
-            # The journal of a killed writer must be rolled back, which needs the right to
-            # write: without it, do so on a copy.
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            for part in path.parent.glob(f"{path.name}*"):
-                shutil.copyfile(part, folder / part.name)
-            db = stack.enter_context(contextlib.closing(_connect(folder / path.name)))
-            version = _version(db)
+        db = stack.enter_context(_opened(path))
+        version = _version(db)
         if version > VERSION:
             raise ValueError(f"its schema {version} is newer than this mpigraft's {VERSION}")
         if 0 < version < VERSION:
@@ -183,10 +202,73 @@ def _migrated(db: sqlite3.Connection, steps: Sequence[str]) -> Iterator[sqlite3.
         yield copy
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    # mode=rw, though nothing is written: SQLite falls back to reading by itself, and where it
-    # may write it rolls back the journal of a killed writer.
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_S)
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """The file itself, or a copy on which the journal of a killed writer can be rolled back."""
+    with contextlib.ExitStack() as stack:
+        if _lockable(path):
+            db = stack.enter_context(contextlib.closing(_connect(path, "ro")))
+            if _readable(db):
+                yield db
+                return
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        yield stack.enter_context(contextlib.closing(_connect(_copied(path, folder), ALONE)))
+
+
+def _readable(db: sqlite3.Connection) -> bool:
+    try:
+        _version(db)
+    except sqlite3.OperationalError:  # a journal, or a lock that is not given back
+        return False
+    return True
+
+
+def _copied(path: Path, folder: Path) -> Path:
+    """The file and its journal as they were at one moment. Raises OSError where there is none."""
+    for _ in range(COPIES):
+        before = _state(path)
+        with contextlib.suppress(FileNotFoundError):  # the journal of a transaction that ended
+            for part in before:
+                shutil.copyfile(part, folder / part.name)
+            if _state(path) == before:
+                return folder / path.name
+        time.sleep(BETWEEN_S)
+        for part in folder.iterdir():
+            part.unlink()
+    raise OSError(f"it changed during each of {COPIES} attempts to copy it")
+
+
+def _state(path: Path) -> dict[Path, tuple[int, int]]:
+    """Last change and size of the file and, while something is being written, of its journal."""
+    found = {path: path.stat()}
+    journal = path.with_name(f"{path.name}-journal")
+    with contextlib.suppress(FileNotFoundError):
+        found[journal] = journal.stat()
+    return {part: (seen.st_mtime_ns, seen.st_size) for part, seen in found.items()}
+
+
+def _lockable(path: Path) -> bool:
+    """Whether its file system knows locks, asked with one that SQLite does not use. Not within a
+    transaction of this process on that file: closing it gives back all locks (fcntl(2)). Raises
+    OSError for what is no regular file."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # no wait on a fifo
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("it is not a regular file")
+        fcntl.lockf(handle, fcntl.LOCK_SH | fcntl.LOCK_NB, 1)
+    except OSError as error:
+        if error.errno in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+            return False
+        raise
+    finally:
+        os.close(handle)
+    return True
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    """In autocommit mode."""
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None)
 
 
 def _version(db: sqlite3.Connection) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import multiprocessing
 import os
 import shutil
@@ -62,10 +64,9 @@ def test_killed_at_any_moment_loses_no_launch_that_had_ended(tmp_path: Path) -> 
     assert store.findings == ()
 
 
-def test_a_hot_journal_is_rolled_back_even_without_the_right_to_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A copy of file and journal in the middle of a transaction is what a kill leaves."""
+def test_a_hot_journal_is_rolled_back_on_a_copy(tmp_path: Path) -> None:
+    """A copy of file and journal in the middle of a transaction is what a kill leaves, and what a
+    live writer on another node looks like where locks do not reach: it stays as it is."""
     with Store(tmp_path / "live").writer() as writer:
         writer.add_campaign(CAMPAIGN)
         writer.add_launch(launch(0), measured(1.0), {})
@@ -82,20 +83,24 @@ def test_a_hot_journal_is_rolled_back_even_without_the_right_to_write(
             shutil.copy(part, killed)
         db.execute("ROLLBACK")
         db.close()
-    assert len(list(killed.iterdir())) == 2
-    open_file = store_file._connect
-
-    def read_only(path: Path) -> sqlite3.Connection:
-        mode = "ro" if path.parent == killed else "rw"
-        return sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True)
-
-    monkeypatch.setattr(store_file, "_connect", read_only)
+    left = {path.name: path.read_bytes() for path in killed.iterdir()}
+    assert len(left) == 2
     assert [x.round for x in Store(killed).launches(CAMPAIGN.id)] == [0]
-    assert len(list(killed.iterdir())) == 2
-    monkeypatch.setattr(store_file, "_connect", open_file)
-    assert [x.round for x in Store(killed).launches(CAMPAIGN.id)] == [0]
+    assert {path.name: path.read_bytes() for path in killed.iterdir()} == left
 
 
+@pytest.fixture(params=[None, errno.ENOSYS, errno.ENOLCK], ids=["locks", "lustre", "nfs"])
+def locks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system with locks; a Lustre without `flock`; a file server whose locks are away."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(request.param, os.strerror(request.param))
+
+    if request.param:
+        monkeypatch.setattr(fcntl, "lockf", refuse)
+
+
+@pytest.mark.usefixtures("locks")
 def test_two_writers_at_once_lose_no_rows(tmp_path: Path) -> None:
     def write(first: int) -> None:
         with Store(tmp_path).writer() as writer:
@@ -107,13 +112,52 @@ def test_two_writers_at_once_lose_no_rows(tmp_path: Path) -> None:
     children = [context.Process(target=write, args=(100 * i,)) for i in range(3)]
     for child in children:
         child.start()
-    while any(child.is_alive() for child in children):
-        Store(tmp_path).values(CAMPAIGN.id)  # a reader in between hinders nobody
+    reader = Store(tmp_path)
+    while any(child.is_alive() for child in children):  # a reader in between hinders nobody
+        assert len(reader.values(CAMPAIGN.id)) % 3 == 0
+    assert reader.findings == ()
     assert [child.exitcode for child in children] == [0, 0, 0]
     rounds = {x.round for x in Store(tmp_path).launches(CAMPAIGN.id)}
     assert rounds == {100 * i + n for i in range(3) for n in range(20)}
     assert len(Store(tmp_path).values(CAMPAIGN.id)) == 3 * 60
     assert len(Store(tmp_path).campaigns()) == 1
+
+
+def test_what_is_no_file_is_named_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.sqlite")
+    (tmp_path / "b.sqlite").mkdir()
+    (tmp_path / "c.sqlite").symlink_to(tmp_path / "b.sqlite")
+    store = Store(tmp_path)
+    assert store.campaigns() == ()
+    assert ["not a regular file" in f.seen for f in store.findings] == [True] * 3
+
+
+def test_a_file_that_never_rests_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copied in the middle of one transaction, and of the next."""
+    with Store(tmp_path).writer() as writer:
+        writer.add_campaign(CAMPAIGN)
+    turn = iter(range(99))
+    monkeypatch.setattr(store_file, "_lockable", lambda _: False)
+    monkeypatch.setattr(store_file, "BETWEEN_S", 0)
+    monkeypatch.setattr(store_file, "_state", lambda path: {path: (next(turn), 0)})
+    store = Store(tmp_path)
+    assert store.campaigns() == ()
+    assert "it changed during each of 20 attempts" in store.findings[0].seen
+    monkeypatch.setattr(store_file, "_state", lambda path: {path: (next(turn) // 9, 0)})
+    assert store.campaigns() == (CAMPAIGN,)
+
+
+def test_a_folder_that_cannot_be_looked_into_is_not_taken_for_an_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stale(_: object) -> list[str]:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr(os, "listdir", stale)
+    with pytest.raises(MissingError, match="cannot be read: Stale file handle") as caught:
+        Store(tmp_path).campaign()
+    assert "--store" in caught.value.mend
+    assert "no results" not in str(caught.value)
 
 
 def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path: Path) -> None:
