@@ -157,7 +157,7 @@ def matching(entries: Sequence[Entry], text: str) -> Iterator[Entry]:
 
 def summary(answer: Answer, width: int) -> Iterator[str]:
     """How many there are, what was set, and where to look further."""
-    yield f"{answer.mpi}  {answer.version}"
+    yield from _title(answer, width)
     for kind in ("control", "performance"):
         ours = [e for e in answer.entries if e.variable.kind == kind]
         before = sum("before" in e.listed for e in ours)
@@ -193,7 +193,7 @@ def _change(entry: Entry) -> str:
 
 def blocks(answer: Answer, width: int) -> Iterator[str]:
     """Each variable in full."""
-    yield f"{answer.mpi}  {answer.version}"
+    yield from _title(answer, width)
     if not answer.entries:
         yield "  none has that in name, category or description"
     for entry in answer.entries:
@@ -212,6 +212,11 @@ def blocks(answer: Answer, width: int) -> Iterator[str]:
         if one.text:
             yield from _indented(one.text, width)
     yield from _notes(answer, width)
+
+
+def _title(answer: Answer, width: int) -> Iterator[str]:
+    said = " ".join(answer.version.split())
+    yield from textwrap.wrap(f"{answer.mpi}  {said}", width, subsequent_indent=" " * 4)
 
 
 def _plain(entry: Entry) -> str:
