@@ -99,7 +99,7 @@ def apart(phase: Phase) -> str:
     """What crossed of each part, where parts or hosts of a phase went unlike ways; else empty."""
     parts = _parts(phase)
     said = {_crossed(part) for part in parts}
-    if len(said) == 1 and Wire.SPLIT not in said and not left_out(phase):
+    if len(said) == 1 and Wire.SPLIT not in said:
         return ""
     return ", ".join(f"{part.what} {part.sent} of {part.bytes} B" for part in parts)
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from mpigraft import lanes, measure, prove, records, witness
+from mpigraft import lanes, measure, phases, prove, records, witness
 from tests.unit import (
     mutator,
     test_lanes,
@@ -18,6 +18,7 @@ from tests.unit import (
     test_prove_recorded,
     test_records,
     test_wires,
+    test_wires_hosts,
     test_witness,
     test_witness_many,
 )
@@ -29,10 +30,13 @@ PROVE = (
     "_of_phases", "evidence_key", "telling", "TAIL_LINES",
 )  # fmt: skip
 LANES = (
-    "CARRIED", "QUIET", "LONG", "SLACK", "BURST", "phases", "_phase", "_part", "_idle_rate",
-    "_seconds", "records", "drowned", "Part.carried", "Part.drowned",
-    "_counts", "exercised", "placed", "phase_of", "expected", "wire_says", "apart", "_crossed",
-    "look", "named", "hear", "_all_seen", "_missing", "_with_wire",
+    "QUIET", "SLACK", "drowned", "left_out", "exercised", "placed", "phase_of", "expected",
+    "wire_says", "apart", "_crossed", "look", "named", "hear", "_all_seen", "_missing",
+    "_with_wire",
+)  # fmt: skip
+PHASES = (
+    "CARRIED", "LONG", "BURST", "phases", "_phase", "_part", "_idle_rate", "_seconds", "records",
+    "_counts", "Part.carried", "Part.drowned", "Part.left_out", "Part.of_one", "Part._shared",
 )  # fmt: skip
 WITNESS = (
     "check_witness", "_unshared", "_world", "_hosts", "libmpis", "_library", "_of_one_kernel",
@@ -44,7 +48,14 @@ RECORDS = (
 )  # fmt: skip
 MEASURE = ("TIMED_OUT", "outcome", "_errors", "_ending", "_missing", "_finding")
 
-PROOFS = (test_prove, test_prove_parts, test_prove_recorded, test_witness, test_wires)
+PROOFS = (
+    test_prove,
+    test_prove_parts,
+    test_prove_recorded,
+    test_witness,
+    test_wires,
+    test_wires_hosts,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,11 +63,12 @@ PROOFS = (test_prove, test_prove_parts, test_prove_recorded, test_witness, test_
     [
         (prove, PROOFS, PROVE),
         (lanes, (test_lanes, *PROOFS), LANES),
+        (phases, (test_lanes, *PROOFS), PHASES),
         (witness, (test_witness, test_witness_many, *PROOFS), WITNESS),
         (records, (test_records,), RECORDS),
         (measure, (test_measure,), MEASURE),
     ],
-    ids=["prove", "lanes", "witness", "records", "measure"],
+    ids=["prove", "lanes", "phases", "witness", "records", "measure"],
 )
 def test_every_change_is_noticed(
     module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...]
@@ -74,7 +86,8 @@ def test_code_that_is_put_in_place_unchanged_passes(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(mutator, "_mutate", nothing)
     for module, tests, only in (
         (prove, test_prove_parts, ("judge", "_crash", "TIMED_OUT")),
-        (lanes, test_lanes, ("hear", "_crossed", "LONG")),
+        (lanes, test_lanes, ("hear", "_crossed")),
+        (phases, test_lanes, ("_part", "LONG")),
         (witness, test_witness, ("check_witness", "_world")),
         (measure, test_measure, ("outcome",)),
     ):

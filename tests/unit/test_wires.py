@@ -23,7 +23,7 @@ from mpigraft.model import (
     Standing,
     Transport,
 )
-from mpigraft.phases import Part, Phase, phases
+from mpigraft.phases import Part, Phase
 from mpigraft.run import Completed
 from mpigraft.wires import COUNTERS, WHOLE, counters, held, in_lane, named, unseen
 from tests.unit.probes import asked_for, configuration, records, with_transport
@@ -259,104 +259,3 @@ def test_on_one_node_no_interface_is_due() -> None:
     found = prove.judge(configuration("intel@2021.18.1", "ofi-tcp"), Layout(), ended, records(2))
     assert found.named == ()
     assert found.payload == LONG
-
-
-# ------------------------------------------------------------------ one host among many
-
-HOSTS = 32
-
-
-def of_hosts(
-    sent: int,
-    least: int | None,
-    *,
-    peer: Peer = Peer.OFF_NODE,
-    kind: Kind = Kind.P2P,
-    noise: float = 0.0,
-    aside: int = 0,
-) -> Phase:
-    """Each of HOSTS hosts had to send LONG; `least` is what one of them sent through e0."""
-    counts = (("lo", 0), ("e0", sent), ("e1", aside))
-    weakest = () if least is None else (("e0", least), ("e1", 0))
-    whole = HOSTS * LONG
-    part = Part("1 MiB", whole, counts, noise, weakest=weakest)
-    return Phase(kind, peer, whole, counts, ok=True, parts=(part,))
-
-
-SHARES = HOSTS * LONG + LONG  # headers weigh as much as a host's share
-
-
-@pytest.mark.parametrize(
-    ("least", "says"),
-    [
-        (LONG, Wire.CARRIED),
-        (LONG // 2, Wire.CARRIED),
-        (LONG // 2 - 1, Wire.SPLIT),
-        (0, Wire.SPLIT),
-        (None, Wire.CARRIED),
-    ],
-)
-def test_a_host_that_sends_another_way_is_seen_among_many(least: int | None, says: Wire) -> None:
-    told = of_hosts(SHARES, least)
-    assert wire_says(held(told, ("e0",), HOSTS), FAR) is says
-    assert wire_says(held(told, ("e0",)), FAR) is Wire.CARRIED  # one host is all there is
-    both = held(told, ("e0", "e1"), HOSTS)
-    assert wire_says(both, FAR) is Wire.CARRIED  # each may have taken either
-
-
-def test_of_short_parts_and_of_collectives_hosts_have_no_shares() -> None:
-    told = of_hosts(SHARES, 0, kind=Kind.COLLECTIVE)
-    assert wire_says(held(told, ("e0",), HOSTS), FAR) is Wire.CARRIED
-    short = replace(
-        told, kind=Kind.P2P, parts=(Part("8 B", 8000, (("e0", 9000),), weakest=(("e0", 0),)),)
-    )
-    assert wire_says(held(short, ("e0",), HOSTS), FAR) is Wire.CARRIED
-
-
-def heard_of(phase: Phase, claim: str) -> Heard:
-    silent = Heard(proof=Proof(phase.peer, phase.kind, Standing.PROVEN, "tcp", "a line"))
-    made = held(phase, ("e0",), HOSTS)
-    return _with_wire(silent, {claim}, wire_says(made, frozenset({phase.peer})), made)
-
-
-def test_a_lane_that_one_host_of_many_did_not_take_is_not_proven() -> None:
-    heard = heard_of(of_hosts(SHARES, 0, aside=LONG), "bytes")
-    assert heard.by_wire
-    assert heard.proof.standing is Standing.CONTRADICTED
-    assert heard.proof.lane == "tcp in part"
-    assert heard.reason.startswith("a node sent hardly any of its share through e0 (1 MiB ")
-    assert heard_of(of_hosts(SHARES, LONG), "bytes").proof.standing is Standing.PROVEN
-
-
-@pytest.mark.parametrize(
-    ("sent", "noise", "standing"),
-    [
-        (LONG // 2 - 1, 0.0, Standing.PROVEN),  # less than any host's share
-        (LONG // 2, 0.0, Standing.CONTRADICTED),
-        (4 * LONG, 0.0, Standing.CONTRADICTED),
-        (LONG, LONG / 20, Standing.CONTRADICTED),
-        (LONG, LONG / 19, Standing.PROVEN),  # others may have sent that
-    ],
-)
-def test_memory_that_one_node_of_many_does_not_share_is_seen(
-    sent: int, noise: float, standing: Standing
-) -> None:
-    heard = heard_of(of_hosts(sent, 0, peer=Peer.ON_NODE, noise=noise), "none")
-    assert heard.proof.standing is standing
-    if standing is Standing.CONTRADICTED:
-        assert heard.proof.lane == "tcp in part"
-
-
-def test_what_the_probe_says_of_the_host_that_sent_least_is_read() -> None:
-    part = {"what": "1 MiB", "bytes": 9, "wire": {"e0": 9}, "least": {"e0": 4, "x": -1, "y": "1"}}
-    line = {
-        "mpigraft": "phase",
-        "kind": "p2p",
-        "peer": "off-node",
-        "bytes": 9,
-        "wire": {},
-        "ok": True,
-    }
-    text = json.dumps({**line, "parts": [part, {**part, "least": None}]}, separators=(",", ":"))
-    (phase,) = phases(text)
-    assert [p.weakest for p in phase.parts] == [(("e0", 4),), ()]
