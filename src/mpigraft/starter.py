@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
@@ -37,7 +38,8 @@ PER_RANK_S = 0.05  # of a probe's limit more: thousands of ranks take minutes to
 EVERYWHERE = Path(
     "/"
 )  # ranks start here: a folder that a node lacks would end the launch unexplained
-SCRATCH = "mpigraft-"  # then host and process id: folders of witness records
+SCRATCH = "mpigraft-"  # then host, whose processes, process id: folders of witness records
+OLD_S = 7 * 86400  # longer than a job
 
 Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], Launched]
 Place = Callable[[Layout], Placement]
@@ -126,7 +128,16 @@ def home(allocation: Allocation) -> Path:
 
 def _prefix() -> str:
     """Of this process's folders: other hosts have processes of the same number."""
-    return f"{SCRATCH}{os.uname().nodename}-{os.getpid()}-"
+    return f"{_here()}{os.getpid()}-"
+
+
+def _here() -> str:
+    """Whose process numbers they are: two clusters that share a home folder may both have an n1,
+    and a container may have its host's name and processes of its own."""
+    counted = b""
+    with contextlib.suppress(OSError):
+        counted = prove.BOOT.read_bytes() + os.fsencode(Path("/proc/self/ns/pid").readlink())
+    return f"{SCRATCH}{os.uname().nodename}-{hashlib.sha256(counted).hexdigest()[:8]}-"
 
 
 def _preloadable(programs: Natives, scratch: Path) -> Natives:
@@ -139,12 +150,18 @@ def _preloadable(programs: Natives, scratch: Path) -> Natives:
 
 
 def _sweep(home: Path) -> None:
-    """Remove what campaigns of this user left that were killed on this host."""
-    begin = f"{SCRATCH}{os.uname().nodename}-"
-    for folder in home.glob(f"{begin}[0-9]*-*"):
-        pid = folder.name.removeprefix(begin).partition("-")[0]
+    """Remove what campaigns of this user left that were killed on this host: at once those of
+    processes that it can see to be gone, after OLD_S those of an earlier boot."""
+    here = _here()
+    for folder in home.glob(f"{SCRATCH}{os.uname().nodename}-*-*"):
         with contextlib.suppress(OSError):
-            if folder.stat().st_uid == os.getuid() and not Path("/proc", pid).exists():
+            found = folder.stat()
+            if folder.name.startswith(here):
+                pid = folder.name.removeprefix(here).partition("-")[0]
+                gone = pid.isdecimal() and not Path("/proc", pid).exists()
+            else:
+                gone = time.time() - found.st_mtime > OLD_S
+            if gone and found.st_uid == os.getuid():
                 shutil.rmtree(folder)
 
 

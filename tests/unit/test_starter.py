@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -101,3 +103,42 @@ def test_nodes_are_asked_after_a_launch_on_several_that_did_not_end_well(
         ended = start(ASKED, Layout(nodes, 1), ("program",), 1.0, False)
     assert [hosts for hosts in heard if hosts] == asked
     assert ended.nodes == ((lost,) if asked else ())
+
+
+# ------------------------------------------------------------------ folders that were left
+
+
+def gone() -> int:
+    """The number of a process that has ended."""
+    with subprocess.Popen(["true"]) as ended:
+        return ended.pid
+
+
+def test_only_what_this_host_knows_to_be_left_is_removed(tmp_path: Path) -> None:
+    """Two clusters with one home folder may both have an n1: the other's process is not here, and
+    its folder was taken from under it."""
+    here, host, pid = starter._here(), os.uname().nodename, gone()
+    left = tmp_path / f"{here}{pid}-x"
+    mine = tmp_path / f"{here}{os.getpid()}-x"
+    theirs = tmp_path / f"mpigraft-{host}-0badc0de-{pid}-x"
+    old = tmp_path / f"mpigraft-{host}-0badc0de-{pid}-y"
+    other = tmp_path / f"mpigraft-other-0badc0de-{pid}-x"
+    for folder in (left, mine, theirs, old, other):
+        (folder / "records").mkdir(parents=True)
+    os.utime(old, (0, 0))
+    os.utime(other, (0, 0))
+    starter._sweep(tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted((mine, theirs, other))
+
+
+def test_processes_are_counted_by_boot_and_namespace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = starter._here()
+    assert here == starter._here()
+    assert here in starter._prefix()
+    (tmp_path / "boot").write_text("another boot")
+    monkeypatch.setattr(prove, "BOOT", tmp_path / "boot")
+    assert starter._here() != here
+    monkeypatch.setattr(prove, "BOOT", tmp_path / "gone")  # hidden in some containers
+    assert starter._here().startswith(starter.SCRATCH)
