@@ -42,7 +42,8 @@ from mpigraft.model import (
 )
 
 T = TypeVar("T")
-READ_ERRORS = (sqlite3.Error, zlib.error, OSError, ValueError, TypeError, KeyError)
+DAMAGE = (ValueError, TypeError, KeyError, RecursionError)  # of a text that was JSON
+READ_ERRORS = (sqlite3.Error, zlib.error, OSError, *DAMAGE)
 
 VALUE_COLUMNS = [
     f.name for f in fields(Measurement) if f.name not in ("benchmark", "samples")
@@ -360,7 +361,7 @@ class Writer:
 def _settled(text: str) -> CampaignRecord:
     try:
         found: CampaignRecord = revive(CampaignRecord, json.loads(text))
-    except (ValueError, TypeError) as error:
+    except DAMAGE as error:
         raise MissingError(
             f"the plan that jobs of this campaign agreed on cannot be read: {error}",
             mend="restore the .campaign file in the store, or submit the campaign anew",

@@ -285,7 +285,7 @@ def redacted(value: Any) -> Any:
     if isinstance(value, list):
         return [redacted(v) for v in value]
     if isinstance(value, dict):
-        return {k: redacted(v) for k, v in value.items()}
+        return {env.redact(k): redacted(v) for k, v in value.items()}
     return value
 
 

@@ -147,7 +147,7 @@ def test_no_secret_reaches_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("CI_JOB_TOKEN", SECRET)
     store = Store(tmp_path)
     said = Finding(Level.ERROR, "launch-failed", f"it printed {SECRET}", SECRET, SECRET)
-    document = json.dumps({"env": {"X": SECRET}, "list": [SECRET]})
+    document = json.dumps({"env": {"X": SECRET}, "list": [SECRET], SECRET: 1})
     printed = {
         "stdout": f"token={SECRET}\n".encode() + b"\xff\0",
         "json": document.encode(),

@@ -19,8 +19,9 @@ import pytest
 
 from mpigraft import store_file
 from mpigraft.errors import MissingError
+from mpigraft.model import EvidenceRecord
 from mpigraft.store import Store, Writer
-from tests.unit.stored import CAMPAIGN, launch, measured
+from tests.unit.stored import CAMPAIGN, evidence, launch, measured
 
 
 def test_a_damaged_file_is_named_and_the_others_are_read(tmp_path: Path) -> None:
@@ -121,6 +122,22 @@ def test_two_writers_at_once_lose_no_rows(tmp_path: Path) -> None:
     assert rounds == {100 * i + n for i in range(3) for n in range(20)}
     assert len(Store(tmp_path).values(CAMPAIGN.id)) == 3 * 60
     assert len(Store(tmp_path).campaigns()) == 1
+
+
+@pytest.mark.parametrize("damage", ["[" * 5000, "[1", '{"ranks": 1}', "null", "", b"\xff", 7])
+def test_damage_inside_of_a_row_is_named(tmp_path: Path, damage: object) -> None:
+    store = Store(tmp_path)
+    for number in range(2):
+        with store.writer() as writer:
+            writer.add_evidence(EvidenceRecord(CAMPAIGN.id, f"k{number}", "1x2", evidence("sm")))
+            writer.add_launch(launch(number), measured(1.0), {})
+    with sqlite3.connect(writer.path) as db:
+        db.execute("UPDATE evidence SET evidence = ?", (damage,))
+        db.execute("UPDATE launch SET findings = ?", (damage,))
+    db.close()
+    assert [e.configuration for e in store.evidence(CAMPAIGN.id)] == ["k0"]
+    assert [f.code for f in store.findings] == ["store-file-unreadable"]
+    assert [x.round for x in store.launches(CAMPAIGN.id)] == [0]
 
 
 def test_what_is_no_file_is_named_and_nobody_waits_for_it(tmp_path: Path) -> None:
