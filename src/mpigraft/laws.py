@@ -80,7 +80,21 @@ def resampled(launches: Launches, law: Law, seed: int) -> tuple[Law, ...]:
     """The laws of RESAMPLES campaigns like this one, of which `law` was chosen."""
     import numpy as np
 
-    data, rng = _Data.of(launches), np.random.default_rng(seed)
+    data = _Data.of(launches)
+    laws, scores = data.fit(*_drawn(launches, data, law, seed))
+    least = np.min([scores[name] for name in LAWS], axis=0)
+    return tuple(
+        next(laws[name][k] for name in LAWS if scores[name][k] <= least[k] + WITHIN)
+        for k in range(RESAMPLES)
+    )
+
+
+def _drawn(launches: Launches, data: _Data, law: Law, seed: int) -> tuple[Floats, Floats]:
+    """Means of campaigns drawn anew and the sums of squares around them, as in _Data: each
+    (RESAMPLES, numbers of ranks)."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
     pairs = zip(launches, data.scale, strict=True)
     apart = [_apart(np.asarray(values) / scale) for (_, values), scale in pairs]
     every = np.concatenate([x for x in apart if len(x) > 1] or [np.zeros(1)])
@@ -92,12 +106,7 @@ def resampled(launches: Launches, law: Law, seed: int) -> tuple[Law, ...]:
         centre = drawn.mean(axis=1)
         means[:, place] = data.means[place] + centre + moved[:, place]
         inner[:, place] = ((drawn - centre[:, None]) ** 2).sum(axis=1)
-    laws, scores = data.fit(np.maximum(means, FLOOR), inner)
-    least = np.min([scores[name] for name in LAWS], axis=0)
-    return tuple(
-        next(laws[name][k] for name in LAWS if scores[name][k] <= least[k] + WITHIN)
-        for k in range(RESAMPLES)
-    )
+    return np.maximum(means, FLOOR), inner
 
 
 def _apart(values: Floats) -> Floats:
@@ -155,7 +164,7 @@ class _Data:
 
         fine = np.linspace(-2, 3, 251)
         powers = fine[np.abs(fine) > 0.05]  # nearer to 0 it is the logarithm
-        last = REACH * self.ranks.max()
+        last = REACH * np.max(self.ranks)
         steps = {
             CONSTANT: (np.zeros((1, len(self.ranks))), np.zeros(1)),
             LOGARITHM: (np.log2(self.ranks)[None], np.log2(last)[None]),

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpigraft.errors import UsageError
-from mpigraft.laws import CONSTANT, LAWS, LOGARITHM, POWER, REACH, choose, resampled
+from mpigraft.laws import CONSTANT, LAWS, LOGARITHM, POWER, REACH, Law, choose, resampled
 from mpigraft.model import RankRecord, ValueRow
 from mpigraft.report import growth as shown
 from mpigraft.scaling import Growth, growth, predicted
@@ -106,6 +106,29 @@ def test_predictions_hold_the_truth(
         said = sorted(law.at(last) for law in resampled(values, choose(values)[0], seed))
         held += said[9] <= TRUTHS[name](last) <= said[-10]
     assert held >= 16
+
+
+def test_a_constants_interval_is_the_standard_error_of_its_mean() -> None:
+    """Launches of 5 %, three of each of 16 numbers of ranks: 5 % / sqrt(48); drawn without being
+    stretched it was sqrt(2 / 3) of that. The law chosen anew adds some."""
+    rng = np.random.default_rng(5)
+    ratios = []
+    for _ in range(12):
+        values = [(p, (10 * (1 + 0.05 * rng.normal(size=3))).tolist()) for p in range(1, 17)]
+        laws = resampled(values, Law(CONSTANT, 10), 1)
+        same = [law.a for law in laws if law.name == CONSTANT]
+        ratios.append(np.std(same) / (0.5 / math.sqrt(48)))
+    assert 0.9 < np.median(ratios) < 1.15
+
+
+def test_off_the_law_the_interval_grows_with_what_is_off() -> None:
+    """Means 4 % off a constant, launches next to alike: 4 % / sqrt(16), however many launches."""
+    rng = np.random.default_rng(6)
+    off = 1 + 0.04 * rng.normal(size=16)
+    values = [(p, [10 * x * (1 + 1e-4 * k) for k in range(20)]) for p, x in enumerate(off, 1)]
+    laws = resampled(values, Law(CONSTANT, 10 * float(off.mean())), 1)
+    same = [law.a for law in laws if law.name == CONSTANT]
+    assert np.std(same) == pytest.approx(10 * float(np.std(off, ddof=1)) / 4, rel=0.25)
 
 
 def test_no_cost_falls_below_nothing() -> None:

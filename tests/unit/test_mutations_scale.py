@@ -1,0 +1,69 @@
+"""Every small change of the code that fits laws and finds drift and groups is noticed by the tests
+of it."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from mpigraft import drift, laws, modes
+from tests.unit import test_drift, test_laws, test_modes
+from tests.unit.mutator import checks, survivors
+
+LAWS = (
+    "COUNTED", "REACH", "WITHIN", "FLOOR", "Law.at", "choose", "_apart", "_Data.of",
+    "_Data.misfit", "_Data.fit", "_Data._linear", "_Data._aicc", "resampled", "_drawn",
+)  # fmt: skip
+DRIFT = (
+    "LEAST_ROUNDS", "CHANCE", "LEAST", "EXACT", "findings", "curves", "_over_sizes", "slope",
+    "kendall", "_orders",
+)  # fmt: skip
+MODES = (
+    "LEAST_ROUNDS", "LEAST_LAUNCHES", "SHARE", "CHANCE", "LEAST", "STEPS", "findings", "parted",
+    "_beside",
+)  # fmt: skip
+# Changes that change nothing that anyone could see, and why: beginnings of their names.
+SAME: dict[str, str] = {
+    "findings: kendall(order) * len(every) < CHANCE -> kendall(order) * len(every) <= ":
+        "no chance is exactly that",
+    "findings: chance * len(every) >= CHANCE -> chance * len(every) > ":
+        "no chance is exactly that",
+    "findings: abs(change) > math.log(1 + LEAST) -> abs(change) >=": "no change is exactly that",
+    "findings: apart > math.log(1 + LEAST) -> apart >=": "no distance is exactly that",
+    "findings: change > 0 -> change >= 0": "where it is told it is far from 0",
+    "findings: x < border": "the border stands between two values",
+    "findings: x > border": "the border stands between two values",
+    "kendall: variance <= 0 or score == 0 -> None": "without variance the score is 0 too",
+    "kendall: variance <= 0 -> variance < 0": "without variance the score is 0 too",
+    "kendall: 0 -> 1 in if variance": "a score of 1 has a chance of 1; no variance is 1 with ties",
+    "choose: scores[n][0] <= best": "no score is exactly 2 above another",
+    "resampled: scores[name][k] <= least": "no score is exactly 2 above another",
+    "_drawn: data.means[place] + centre + moved[:, place] -> data.means[place] + centre - ":
+        "as often up as down",
+    "_drawn: 1 -> 2 in every = np.concatenate([x for x in apart if len(x) > 1] or "
+    "[np.zeros(1)]) #2": "two zeros are drawn as one",
+    "_apart: 0.0 -> 1.0": "a single launch is its mean",
+    "_Data.fit: np.abs(fine) > 0.05 -> np.abs(fine) >=": "no step of the grid is there",
+    "_Data.fit: 1 -> 2 in CONSTANT": "two laws alike are one",
+    "_Data.fit: a + b * ahead > 0 -> a + b * ahead >=": "no cost is exactly nothing",
+    "_Data.fit: 2 -> 3 in Law(name": "steps of the grid have two decimals",
+    "_orders: len(found) + n - 1": "what is too long ends in zeros",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("module", "tests", "only"),
+    [
+        (laws, (test_laws,), LAWS),
+        (drift, (test_drift,), DRIFT),
+        (modes, (test_modes,), MODES),
+    ],
+    ids=["laws", "drift", "modes"],
+)
+def test_every_change_is_noticed(
+    module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...]
+) -> None:
+    alive = survivors(module, only, [check for test in tests for check in checks(test)])
+    unexpected = [name for name in alive if not name.startswith(tuple(SAME))]
+    assert not unexpected, "\n".join(["nothing noticed:", *unexpected])
