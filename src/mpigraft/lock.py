@@ -27,15 +27,22 @@ NAME = "\0mpigraft-campaign"
 @contextlib.contextmanager
 def nodes_lock(nodes: Allocation) -> Iterator[None]:
     """Hold the lock of this host if it is one of `nodes`, else of each of them as it is called.
-    Raises MissingError as `campaign_lock` does."""
+    Raises MissingError as `campaign_lock` does, and where files run out."""
     own = os.uname().nodename.partition(".")[0]
     shorts = {host.partition(".")[0] for host in nodes.hosts}
     names = {NAME: "this host"}
     if not nodes.here and own not in shorts:
         names = {f"{NAME}-{host[:64]}": host for host in sorted(shorts)}  # of 107 that fit
     with contextlib.ExitStack() as held:
-        for name, host in names.items():
-            held.enter_context(campaign_lock(name, host))
+        try:
+            for name, host in names.items():
+                held.enter_context(campaign_lock(name, host))
+        except OSError as error:
+            raise MissingError(
+                f"the locks of {len(names)} nodes need an open file each: {error.strerror}",
+                mend="raise the limit (`ulimit -n`), or start on one of these nodes, which holds "
+                "one lock for all",
+            ) from error
         yield
 
 

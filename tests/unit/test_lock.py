@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -78,3 +79,21 @@ def test_a_node_of_the_allocation_locks_itself(name: str, monkeypatch: pytest.Mo
         nodes_lock(Allocation((own,), "this host", here=True)),
     ):
         pytest.fail("two campaigns on this host")
+
+
+def test_more_nodes_than_files_that_may_be_open_are_refused() -> None:
+    mark = uuid.uuid4().hex[:8]
+    many = Allocation(tuple(f"{mark}-{number}" for number in range(200)), "--hosts")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+    try:
+        with (
+            pytest.raises(MissingError, match="200 nodes need an open file each") as caught,
+            nodes_lock(many),
+        ):
+            pytest.fail("more files than the limit")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert "ulimit -n" in caught.value.mend
+    with nodes_lock(many):  # what was held until then was given back
+        pass
