@@ -373,3 +373,18 @@ def test_secrets_of_the_environment_do_not_reach_a_report(monkeypatch: pytest.Mo
 def test_what_was_left_out_names_each_mpi_once() -> None:
     names = ("a@1/ofi-cxi", "b@2/ucx", "a@1/ofi-efa", "c@3")
     assert terminal._by_mpi(names) == "a@1/ofi-cxi, ofi-efa; b@2/ucx; c@3"
+
+
+def test_a_finding_of_many_allocations_and_layouts_names_each_once() -> None:
+    data = small_data()
+    told = Finding(Level.WARNING, "lane-beside", "one-sided went by rdma")
+    first, *_ = data.evidence
+    records = tuple(
+        replace(first, layout=layout, evidence=replace(first.evidence, findings=(told,)))
+        for layout in ("2x1", "2x2", "2x1", "2x2")
+    )
+    (found,) = (
+        f for f in trouble.trouble(replace(data, evidence=records)) if f.code == "lane-beside"
+    )
+    name = next(c.id for c in data.configurations if c.key == first.configuration)
+    assert found.seen == f"{name} (2x1, 2x2): one-sided went by rdma"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from mpigraft.env import redact
@@ -30,18 +31,24 @@ def mismatch(evidence: Evidence) -> str:
 
 
 def _evidence(data: ReportData) -> list[Finding]:
-    """Findings of the evidence; what several configurations have in common is said once."""
+    """Findings of the evidence; what several configurations, layouts or allocations have in
+    common is said once."""
     names = labels(data)
-    who: dict[Finding, list[str]] = {}
+    who: dict[Finding, dict[str, dict[str, None]]] = {}
     for record in data.evidence:
         evidence = record.evidence
         found = list(evidence.findings)
         if not evidence.ok and not any(f.level is Level.ERROR for f in found):
             found.append(Finding(Level.ERROR, "transport-mismatch", mismatch(evidence)))
         for finding in found:
-            name = f"{names.get(record.configuration, record.configuration)} ({record.layout})"
-            who.setdefault(finding, []).append(name)
-    return [replace(f, seen=f"{', '.join(names)}: {f.seen}") for f, names in who.items()]
+            name = names.get(record.configuration, record.configuration)
+            who.setdefault(finding, {}).setdefault(name, {})[record.layout] = None
+    return [replace(f, seen=f"{_listed(places)}: {f.seen}") for f, places in who.items()]
+
+
+def _listed(places: Mapping[str, Iterable[str]]) -> str:
+    """`openmpi@5.0.11/ucx (2x1, 2x8), mpich@5.0.2/ucx (2x1)`."""
+    return ", ".join(f"{name} ({', '.join(layouts)})" for name, layouts in places.items())
 
 
 def _no_evidence(data: ReportData) -> list[Finding]:
