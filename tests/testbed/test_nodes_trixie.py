@@ -31,6 +31,8 @@ def test_the_image_s_own_mpi_over_each_transport(
         (user.home / "mpi").unlink()
         done = user.on("n1", "bench", *user.nodes(), "--layout", "2x1", *SHORT)
         told = user.shown()
+        user.on("n1", "bench", "--here", "--transport", "ob1-tcp", *SHORT)
+        (alone,) = user.shown().values()
     assert {name.partition("/")[2] for name in told} == {*BETWEEN}, done.stderr
     for name, one in told.items():
         assert name.startswith("openmpi@5.0.7/")
@@ -38,3 +40,5 @@ def test_the_image_s_own_mpi_over_each_transport(
         assert one["launches"].keys() == {"ok"}
         assert lanes(one, "off-node")["p2p"] == BETWEEN[one["asked"]]
         assert 1 <= crossed(one)["bytes"] / crossed(one)["payload"] < 1.2
+    # Its libnl asks the kernel for the way to this very node, which is not e0 (TCP-02).
+    assert lanes(alone, "on-node")["p2p"] == BETWEEN["ob1-tcp"], alone["findings"]
