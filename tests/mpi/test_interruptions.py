@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from mpigraft.errors import (
     MissingError,
     MpigraftError,
 )
-from mpigraft.model import LaunchState
+from mpigraft.model import Family, LaunchState
 from mpigraft.store import Store
 from tests.mpi.campaigns import (
     SHORT,
@@ -31,9 +31,10 @@ pytestmark = pytest.mark.mpi
 
 @pytest.fixture
 def long_campaign(
-    fresh_home: Path, store_folder: Path, scratch: Path
+    fresh_home: Path, mpis: Mapping[Family, Path], store_folder: Path, scratch: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    words = ("--store", store_folder, "bench", "--mpi", "openmpi@5", "--transport", "ob1-sm")
+    mpi = mpis[Family.OPENMPI].name.replace("-", "@")  # Debian 13 has an openmpi@5 too
+    words = ("--store", store_folder, "bench", "--mpi", mpi, "--transport", "ob1-sm")
     argv = [sys.executable, "-m", "mpigraft.cli.main", *map(str, (*words, *SHORT))]
     child = subprocess.Popen(
         [*argv, "--rounds", "8"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
