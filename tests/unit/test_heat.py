@@ -95,3 +95,19 @@ def test_the_page_has_the_figures_that_a_tooltip_says() -> None:
     assert (one["values"][0][:3], one["worse"][0][:3]) == ([None, 100.0, 40.0], [None, 1.0, 2.5])
     assert json.dumps(one["values"][0]).replace(" ", "") in html.render(data)
     assert matrix.values(links(named(4))) == [None]  # its table says so by itself
+
+
+def test_a_column_on_the_terminal_has_the_number_of_its_row() -> None:
+    lines = matrix.picture(only(links(named(64), {(5, 22): 3.0})))
+    assert max(map(len, lines)) <= 80
+    slow = next(line for line in lines if "█" in line)
+    assert slow.startswith("nid000006    6 ")
+    assert lines[0][slow.index("█")] == "3"  # of 23
+    assert lines[23].startswith("nid000023    3 ")
+
+
+@pytest.mark.parametrize("count", [2, 5, 8])
+def test_names_above_figures_are_whole_where_they_fit(count: int) -> None:
+    lines = matrix.picture(only(links(named(count))))
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split() == [name if count < 8 else name[-7:] for name in named(count)]

@@ -15,7 +15,7 @@ SHADES = " ░▒▓█"  # up to each of STEPS times slower than the middle, an
 SHADES_ASCII = ".-+*#"
 FIGURES = 8  # nodes up to which the terminal has numbers rather than shades
 MOST = 64  # nodes that a line of shades has room for
-NAME = 12
+NAME, COLUMNS = 12, 80
 NOBODY = "no node and no link stands out time after time"
 ONCE = "measured once, which names nobody: what is slow has to be slow again"
 
@@ -53,11 +53,14 @@ def picture(matrix: Matrix, shades: str = SHADES) -> list[str]:
     worse = matrix.worse
     names = [words.visible(node)[-NAME:] for node in nodes]
     if len(nodes) <= FIGURES:
-        heads = "".join(f"{name[-7:]:>8}" for name in names)
-        rows = ["".join(f"{_figure(links.get((a, b))):>8}" for b in nodes) for a in nodes]
-    else:
-        heads = "".join(str(k % 10) for k in range(len(nodes)))
+        wide = min((COLUMNS - NAME - 1) // len(nodes), max(8, 2 + max(map(len, names))))
+        heads = "".join(f"{name[1 - wide :]:>{wide}}" for name in names)
+        rows = ["".join(f"{_figure(links.get((a, b))):>{wide}}" for b in nodes) for a in nodes]
+    else:  # a column has its row's number, of which the last digit has room
+        digits = [str(k % 10) for k in range(1, len(nodes) + 1)]
+        heads = "  " + "".join(digits)
         rows = ["".join(_shade(worse, (a, b), shades) for b in nodes) for a in nodes]
+        rows = [f"{digit} {row}" for digit, row in zip(digits, rows, strict=True)]
     lines = [f"{'':{NAME}} {heads}"]
     lines += [f"{name:<{NAME}} {row}".rstrip() for name, row in zip(names, rows, strict=True)]
     if len(nodes) > FIGURES:
