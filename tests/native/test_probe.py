@@ -28,6 +28,7 @@ def test_the_probe_has_every_kind(world: World, family: Family) -> None:
     assert all("lo" in p["wire"] for p in phases)
     for phase in phases:
         assert all(part["seconds"] > 0 for part in phase["parts"])
+        assert all(part["least"] == part["wire"] for part in phase["parts"])  # of one host
     (idle,) = (r for r in records(done) if r["mpigraft"] == "idle")
     assert idle["seconds"] >= 0.1
     assert idle["wire"].keys() == phases[0]["wire"].keys() == idle["counters"].keys()

@@ -57,6 +57,16 @@ def test_a_finding_that_was_forgotten_is_no_pass(monkeypatch: pytest.MonkeyPatch
     assert not evidence.ok
 
 
+def test_a_node_that_was_lost_comes_first_and_nothing_is_proven_without_it() -> None:
+    log = recorded(LNX)
+    asked = configuration(log.identity, "ofi-lnx")
+    lost = Finding(Level.ERROR, "node-lost", "n2 answered when this began")
+    evidence = prove.judge(asked, LAYOUT, log.completed, log.ranks, nodes=(lost,))
+    assert evidence.findings[0] == lost
+    assert not evidence.ok
+    assert prove.judge(asked, LAYOUT, log.completed, log.ranks).ok
+
+
 def test_without_a_transport_nothing_is_proven() -> None:
     log = recorded(LNX)
     asking = replace(configuration(log.identity, "ofi-lnx"), transport=None)
