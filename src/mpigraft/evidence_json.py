@@ -2,8 +2,9 @@
 
 Ranks of a job are alike in nearly all that the witness tells of them: an object for each would say
 ten kilobytes of mapped files thousands of times. So their records are written by columns, one for
-each field: the values that differ, and for each rank which of them is its own. Libraries are three
-columns, since a file server's disk has another number on each node while paths stay the same.
+each field: the values that differ, and for each rank which of them is its own. Libraries are four
+columns, since a file server's disk has another number on each node while all else stays the same:
+which disk of the rank's each lies on, and the numbers of those disks.
 Compressing a list of objects was rejected: it is as long again once it is read.
 
     {"asked": "ofi-cxi", ..., "ranks": {"count": 3, "columns": {
@@ -24,12 +25,16 @@ from mpigraft.jsonout import plain, revive
 from mpigraft.model import Evidence, MappedLibrary, RankRecord
 
 MOST = 1 << 24  # ranks; a document of more is damaged
-PARTS = {f.name: f"libraries.{f.name}" for f in fields(MappedLibrary)}
-LIBRARIES = typing.get_type_hints(MappedLibrary)
+PARTS = {
+    "libraries.path": tuple[str, ...],
+    "libraries.disk": tuple[int, ...],  # index of its device
+    "libraries.inode": tuple[int, ...],
+    "libraries.device": tuple[int, ...],
+}
 FIELDS = {f.name: f for f in fields(RankRecord) if f.name != "libraries"}
 TYPES = {
     **{name: kind for name, kind in typing.get_type_hints(RankRecord).items() if name in FIELDS},
-    **{PARTS[name]: tuple[kind, ...] for name, kind in LIBRARIES.items()},  # type: ignore[valid-type]
+    **PARTS,
 }
 
 
@@ -38,9 +43,9 @@ def flat(evidence: Evidence) -> dict[str, Any]:
     ranks = evidence.ranks
     columns = {name: _column(getattr(rank, name) for rank in ranks) for name in FIELDS}
     distinct = {id(rank.libraries): rank.libraries for rank in ranks}  # objects that ranks share
-    for name, place in PARTS.items():
-        lists = {i: tuple(getattr(one, name) for one in own) for i, own in distinct.items()}
-        columns[place] = _column(lists[id(rank.libraries)] for rank in ranks)
+    parts = {i: _parts(own) for i, own in distinct.items()}
+    for name in PARTS:
+        columns[name] = _column(parts[id(rank.libraries)][name] for rank in ranks)
     head: dict[str, Any] = plain(replace(evidence, ranks=()))
     return {**head, "ranks": {"count": len(ranks), "columns": columns}}
 
@@ -58,6 +63,17 @@ def revived(value: Any) -> Evidence:
     return replace(evidence, ranks=_ranks(value["ranks"]))
 
 
+def _parts(libraries: Sequence[MappedLibrary]) -> dict[str, tuple[Any, ...]]:
+    devices = tuple(dict.fromkeys(one.device for one in libraries))
+    disks = {device: number for number, device in enumerate(devices)}
+    return {
+        "libraries.path": tuple(one.path for one in libraries),
+        "libraries.disk": tuple(disks[one.device] for one in libraries),
+        "libraries.inode": tuple(one.inode for one in libraries),
+        "libraries.device": devices,
+    }
+
+
 def _column(values: Iterable[Hashable]) -> dict[str, list[Any]]:
     """Distinct values in the order of the first rank that has each, and who has which."""
     numbers: dict[Hashable, int] = {}
@@ -71,7 +87,7 @@ def _ranks(told: Mapping[str, Any]) -> tuple[RankRecord, ...]:
     if type(count) is not int or not 0 <= count <= MOST or not isinstance(columns, dict):
         raise ValueError(f"{count!r} ranks in {type(columns).__name__}")
     found = {name: _read(TYPES[name], columns[name], count) for name in TYPES if name in columns}
-    libraries = _libraries([found.pop(place, [()] * count) for place in PARTS.values()])
+    libraries = _libraries([found.pop(name, [()] * count) for name in PARTS])
     lacking = [name for name, f in FIELDS.items() if f.default is MISSING and name not in found]
     if lacking:
         raise ValueError(f"ranks without {', '.join(lacking)}")
@@ -87,9 +103,20 @@ def _libraries(parts: Sequence[Sequence[tuple[Any, ...]]]) -> list[tuple[MappedL
     for lists in zip(*parts, strict=True):
         key = tuple(map(id, lists))
         if key not in made:
-            made[key] = tuple(MappedLibrary(*library) for library in zip(*lists, strict=True))
+            made[key] = _joined(*lists)
         found.append(made[key])
     return found
+
+
+def _joined(
+    paths: Sequence[str], disks: Sequence[int], inodes: Sequence[int], devices: Sequence[int]
+) -> tuple[MappedLibrary, ...]:
+    if not all(0 <= disk < len(devices) for disk in disks):
+        raise ValueError(f"a library lies on none of {len(devices)} disks")
+    return tuple(
+        MappedLibrary(path, devices[disk], inode)
+        for path, disk, inode in zip(paths, disks, inodes, strict=True)
+    )
 
 
 def _read(kind: Any, column: Any, count: int) -> list[Any]:

@@ -55,9 +55,11 @@ def test_a_rank_costs_numbers_and_no_paths() -> None:
     few, many = (
         canonical(flat(replace(evidence("x"), ranks=a_world(n, 32)))) for n in (2, 64)
     )  # fmt: skip
+    alone = canonical(flat(replace(evidence("x"), ranks=a_world(64, 1))))
     assert many.count("/opt/lib/lib7.so") == many.count("Open MPI v5") == 1
     assert many.count('"nid000001"') == 1
-    assert (len(many) - len(few)) / (62 * 32) < 40  # bytes per rank; an object each: 3,000
+    assert (len(many) - len(few)) / (62 * 32) < 25  # bytes per rank; an object each: 3,000
+    assert len(alone) - len(few) < 64 * 60  # nor has a node more than its name and its disks
 
 
 def test_ranks_share_in_memory_what_they_have_in_common(tmp_path: Path) -> None:
@@ -96,6 +98,9 @@ DAMAGE: tuple[Callable[[dict[str, Any]], object], ...] = (
     lambda ranks: ranks["columns"]["host"].update(which=[0, 0, 1, True]),
     lambda ranks: ranks["columns"]["host"].update(which="0011"),
     lambda ranks: ranks["columns"].pop("libraries.inode"),
+    lambda ranks: ranks["columns"].pop("libraries.device"),
+    lambda ranks: ranks["columns"]["libraries.disk"].update(values=[[-1] * 50]),
+    lambda ranks: ranks["columns"]["libraries.disk"].update(values=[[1] * 50]),
     lambda ranks: ranks["columns"]["libraries.inode"].update(values=[[1]]),
 )
 
