@@ -100,10 +100,10 @@ def of_run(subject: Subject, ranks: int) -> dict[str, int]:
     first = run.run([*ENTRY, *words], env=os.environ, limit_s=LIMIT_S)  # it plans, and keeps that
     assert first.ok, first.text()
     found: dict[str, int] = {}
-    judged: list[str] = []
+    judged: list[tuple[str, str, bool]] = []
 
-    def judge(*asked: str) -> bool:
-        judged.extend(asked)
+    def judge(key: str, folder: str, well: bool) -> bool:
+        judged.append((key, folder, well))
         return False
 
     out = os.dup(1)
@@ -116,7 +116,7 @@ def of_run(subject: Subject, ranks: int) -> dict[str, int]:
         os.dup2(out, 1)
         os.close(out)
     assert code == 0, code
-    found["judged in full"] = len(judged) // 2
+    found["judged in full"] = len(judged)
     return found
 
 

@@ -260,9 +260,10 @@ def test_a_campaign_is_handed_in_followed_and_handed_in_again(
     assert "job 1 ended (TIMEOUT): 0 launches" in told
     assert "job 2 pending, Priority" in told
     assert "not planned yet" in told
-    for wrong in (("--nodes", 2), ("--allocations", 3), ("--scheduler", "pbs")):
-        refused = said(capsys, site, "submit", "--resume", "night", *wrong, code=2)
-        assert f"{wrong[0]} {'slurm' if wrong[1] == 'pbs' else wrong[1] - 1}, not" in refused
+    wrong = (("--nodes", 2, 1), ("--allocations", 3, 2), ("--scheduler", "pbs", "slurm"))
+    for flag, other, own in wrong:
+        refused = said(capsys, site, "submit", "--resume", "night", flag, other, code=2)
+        assert f"{flag} {own}, not" in refused
     again = ("submit", "--resume", "night", "--time", "2h")
     assert "slurm job 3" in said(capsys, site, *again)
     scripts = (site / "scripts").read_text()
