@@ -1,0 +1,141 @@
+"""How often what is said of scale is right, on made campaigns of which the truth is known.
+
+    python benchmarks/scale_synthetic.py [CAMPAIGNS]
+
+Growth: how often the law that made the values is found, and how often the interval at four times
+the most ranks holds it. Groups and drift: findings where there is nothing to find, and where there
+is. Slow nodes: the same. Seeds are fixed, so the same number of campaigns gives the same figures.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections.abc import Callable
+from itertools import permutations
+
+import numpy as np
+
+from mpigraft import drift, modes
+from mpigraft.laws import REACH, choose, resampled
+from mpigraft.model import ValueRow
+from mpigraft.pairs import Matrix, matrices
+
+LAWS: dict[str, Callable[[float], float]] = {
+    "constant": lambda p: 40.0 + 0 * p,
+    "logarithm": lambda p: 40.0 + 12.0 * math.log2(p),
+    "power": lambda p: 40.0 + 3.0 * p**0.8,
+}
+SCATTERS: dict[str, Callable[[random.Random], float]] = {
+    "even": lambda r: r.uniform(0, 0.6),
+    "normal": lambda r: r.gauss(0, 0.3),
+    "skewed": lambda r: r.expovariate(3),
+    "half disturbed": lambda r: r.gauss(0, 0.02) if r.random() < 0.5 else r.uniform(0, 1),
+    "two at 1.35": lambda r: r.gauss(0, 0.03) + (0.3 if r.random() < 0.5 else 0),
+    "two at 1.5": lambda r: r.gauss(0, 0.03) + (0.41 if r.random() < 0.5 else 0),
+}
+
+
+def row(layout: str, number: int, name: str, metric: str, value: float) -> ValueRow:
+    return ValueRow("key", layout, "job", number, 0, name, metric, 8, value, "host")
+
+
+def growth(ranks: tuple[int, ...], launches: int, misfit: float, campaigns: int) -> str:
+    """Launches vary by 5 %; each number of ranks is off the law by `misfit`."""
+    told = []
+    for name, curve in LAWS.items():
+        found = held = 0
+        for seed in range(campaigns):
+            rng = np.random.default_rng(1000 * seed + 7)
+            values = [
+                (p, [curve(p) * math.exp(off + 0.05 * rng.normal()) for _ in range(launches)])
+                for p in ranks
+                for off in [misfit * rng.normal()]
+            ]
+            law, _ = choose(values)
+            last = REACH * ranks[-1]
+            said = sorted(one.at(last) for one in resampled(values, law, seed))
+            low, high = said[int(0.025 * (len(said) - 1))], said[math.ceil(0.975 * len(said)) - 1]
+            found += law.name == name
+            held += min(low, law.at(last)) <= curve(last) <= max(high, law.at(last))
+        told.append(f"{name} found {found / campaigns:.0%}, held {held / campaigns:.0%}")
+    return "; ".join(told)
+
+
+def grouped(scatter: Callable[[random.Random], float], rounds: int, campaigns: int) -> float:
+    def once(seed: int) -> bool:
+        rng = random.Random(seed)
+        values = [math.exp(scatter(rng)) for _ in range(rounds)]
+        rows = [row("1x2", n, "native:latency", "latency", x) for n, x in enumerate(values)]
+        return bool(modes.findings(rows, {}))
+
+    return sum(map(once, range(campaigns))) / campaigns
+
+
+def drifted(rounds: int, curves: int, alike: float, trend: float, campaigns: int) -> float:
+    """Rounds vary by 5 %, neighbours correlated by `alike`; `trend` is from first to last."""
+
+    def once(seed: int) -> bool:
+        rng, rows = random.Random(seed), []
+        for curve in range(curves):
+            x = rng.gauss(0, 0.05)
+            for n in range(rounds):
+                x = alike * x + rng.gauss(0, 0.05 * math.sqrt(1 - alike**2))
+                value = math.exp(x + trend * n / (rounds - 1))
+                rows.append(row("1x2", n, f"native:b{curve}", "latency", value))
+        return bool(drift.findings(rows, {}))
+
+    return sum(map(once, range(campaigns))) / campaigns
+
+
+def matrix(nodes: int, launches: int, scatter: float, slow: float, seed: int) -> Matrix:
+    """Latencies between nodes, of which n2 is `slow` times as slow as the others."""
+    rng = np.random.default_rng(seed)
+    names = [f"n{k}" for k in range(1, nodes + 1)]
+    rows = [
+        row(f"{nodes}x1", n, f"native:pairs,from={a},to={b}", "latency",
+            (slow if "n2" in (a, b) else 1.0) * math.exp(scatter * rng.normal()))
+        for n in range(launches)
+        for a, b in permutations(names, 2)
+        if a < b
+    ]  # fmt: skip
+    (found,) = matrices(rows, {})
+    return found
+
+
+def named(nodes: int, launches: int, scatter: float, slow: float, campaigns: int) -> float:
+    every = (matrix(nodes, launches, scatter, slow, seed) for seed in range(campaigns))
+    if slow == 1:
+        wrong = (bool(one.slow_nodes or one.slow_links or one.parts) for one in every)
+        return sum(wrong) / campaigns
+    return sum([who for who, _ in one.slow_nodes] == ["n2"] for one in every) / campaigns
+
+
+def main() -> None:
+    campaigns = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    many = (1, 2, 4, 8, 16, 32, 64)
+    for ranks, launches, misfit in (
+        (many, 3, 0.0), (many, 10, 0.0), (many[:4], 3, 0.0), (many, 10, 0.05), (many[:4], 8, 0.05),
+    ):  # fmt: skip
+        what = f"{len(ranks)} numbers of ranks, {launches} launches, {misfit:.0%} off the law"
+        print(f"growth, {what}: {growth(ranks, launches, misfit, campaigns)}")
+    for name, scatter in SCATTERS.items():
+        told = ", ".join(f"{n}: {grouped(scatter, n, 5 * campaigns):.1%}" for n in (8, 12, 20))
+        print(f"groups, {name}, told by rounds: {told}")
+    for alike, trend in ((0.0, 0.0), (0.3, 0.0), (0.6, 0.0), (0.0, math.log(1.2))):
+        curves = 1 if trend else 12
+        told = ", ".join(
+            f"{n}: {drifted(n, curves, alike, trend, campaigns):.1%}" for n in (8, 12, 20)
+        )
+        print(f"drift, correlated {alike}, trend {math.expm1(trend):.0%}, told by rounds: {told}")
+    for spread in (0.05, 0.15):
+        for slow in (1.0, 1.2, 1.5):
+            told = ", ".join(
+                f"{n} nodes {named(n, 6, spread, slow, campaigns):.0%}" for n in (3, 4, 8)
+            )
+            print(f"pairs, six launches of {spread:.0%}, {slow:g} times slow, told: {told}")
+
+
+if __name__ == "__main__":
+    main()
