@@ -13,7 +13,7 @@ from mpigraft.report.trouble import labels
 
 SHADES = " ░▒▓█"  # up to each of STEPS times slower than the middle, and beyond
 SHADES_ASCII = ".-+*#"
-FIGURES = 8  # nodes up to which the terminal has numbers rather than shades
+FIGURES = 8  # nodes up to which the terminal has numbers rather than shades; parts told
 MOST = 64  # nodes that a line of shades has room for
 NAME, COLUMNS = 12, 80
 NOBODY = "no node and no link stands out time after time"
@@ -39,8 +39,9 @@ def told(matrix: Matrix) -> Iterator[str]:
     for (a, b), times in matrix.slow_links:
         yield f"slow link: {a} to {b}, {words.ratio(times)} times slower than the median link"
     if matrix.parts:
-        sizes = " and ".join(str(len(part)) for part in matrix.parts)
-        yield (f"parts of {sizes} nodes: {words.ratio(matrix.between)} times slower between them "
+        sizes = " and ".join(str(len(part)) for part in matrix.parts[:FIGURES])
+        more = f" and {len(matrix.parts) - FIGURES} more" if matrix.parts[FIGURES:] else ""
+        yield (f"parts of {sizes}{more} nodes: {words.ratio(matrix.between)} times slower between them "
                f"than within, which is a switch or a cable: {matrix.parts[0][0]} is in one, "
                f"{matrix.parts[1][0]} in another")  # fmt: skip
     elif not matrix.slow_nodes and not matrix.slow_links and len(matrix.nodes) > 2:
