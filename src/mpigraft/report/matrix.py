@@ -41,9 +41,11 @@ def told(matrix: Matrix) -> Iterator[str]:
     if matrix.parts:
         sizes = " and ".join(str(len(part)) for part in matrix.parts[:FIGURES])
         more = f" and {len(matrix.parts) - FIGURES} more" if matrix.parts[FIGURES:] else ""
-        yield (f"parts of {sizes}{more} nodes: {words.ratio(matrix.between)} times slower "
-               f"between them than within, which is a switch or a cable: {matrix.parts[0][0]} is in one, "
-               f"{matrix.parts[1][0]} in another")  # fmt: skip
+        one, other = matrix.parts[0][0], matrix.parts[1][0]
+        yield (
+            f"parts of {sizes}{more} nodes: {words.ratio(matrix.between)} times slower between "
+            f"them than within, which is a switch or a cable: {one} is in one, {other} in another"
+        )
     elif not matrix.slow_nodes and not matrix.slow_links and len(matrix.nodes) > 2:
         yield NOBODY if matrix.launches > 1 else ONCE
 
