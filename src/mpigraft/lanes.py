@@ -141,13 +141,16 @@ def _crossed(part: Part) -> Wire:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One sign and the first line that it was seen in; `who` are the processes that said it."""
+    """One sign and the first line that it was seen in; `who` are the processes that said it: a
+    sign's pattern names them in group `who`, or in `end` where it is said by whichever of two
+    processes begins a connection between them."""
 
     sign: Sign
     lane: str
     line: str
     who: frozenset[str]
     each: bool  # processes name themselves, so every rank has to say it
+    ends: bool  # or one end of every connection
 
 
 def look(sign: Sign, output: Iterable[Line]) -> Seen | None:
@@ -161,12 +164,12 @@ def look(sign: Sign, output: Iterable[Line]) -> Seen | None:
         if (match := pattern.search(line.text)) is None:
             continue
         first = first or match
-        if "who" in pattern.groupindex:
-            who.add(match["who"])
+        who.update(match[group] for group in ("who", "end") if group in pattern.groupindex)
     if first is None:
         return None
     lane = first["lane"] if "lane" in pattern.groupindex else sign.lane
-    return Seen(sign, lane.strip(), first.string.strip(), frozenset(who), bool(who))
+    ends = "end" in pattern.groupindex
+    return Seen(sign, lane.strip(), first.string.strip(), frozenset(who), bool(who), ends)
 
 
 def named(seen: Sequence[Seen]) -> str:
@@ -235,12 +238,13 @@ def _all_seen(signs: Iterable[Sign], output: Sequence[Line]) -> list[Seen]:
 
 
 def _missing(due: Sequence[Sign], seen: Sequence[Seen], ranks: int) -> str:
-    """Why signs do not suffice; empty if they do."""
+    """Why signs do not suffice; empty if they do. Ranks meet in rings: of those that never begin a
+    connection no two can be neighbours, so that they are half of a ring at the most."""
     for sign in due:
         if sign not in [s.sign for s in seen]:
             return f"no line matches {sign.pattern!r}"
     for one in seen:
-        if one.each and len(one.who) < ranks:
+        if one.each and len(one.who) < (ranks - ranks // 2 if one.ends else ranks):
             return f"{len(one.who)} of {ranks} ranks say {one.line!r}"
     return ""
 

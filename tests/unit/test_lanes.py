@@ -355,6 +355,28 @@ def test_a_sign_is_looked_for_where_it_is_printed() -> None:
     assert (seen.lane, seen.line, seen.each) == ("x", "lane x", False)
 
 
+@pytest.mark.parametrize(
+    ("group", "ranks", "said_by", "enough"),
+    [
+        ("who", 3, 3, True), ("who", 3, 2, False),
+        ("end", 2, 1, True), ("end", 3, 2, True), ("end", 3, 1, False), ("end", 3, 3, True),
+        ("end", 4, 2, True), ("end", 4, 1, False), ("end", 5, 3, True), ("end", 5, 2, False),
+        ("end", 2, 0, False),
+    ],
+)  # fmt: skip
+def test_a_connection_is_begun_at_one_of_its_ends(
+    group: str, ranks: int, said_by: int, enough: bool
+) -> None:
+    pattern = rf"\[(?P<{group}>\d+)\] send"
+    sign = Sign(Kind.P2P, Peer.ON_NODE, pattern, "ucx", proves=True)
+    said = lines("", "".join(f"[{rank}] send\n[{rank}] send\n" for rank in range(said_by)))
+    heard = hear(Kind.P2P, Peer.ON_NODE, [sign], said, a_phase(0), ranks=ranks, wire=None)
+    due = Standing.PROVEN if enough else Standing.NO_EVIDENCE
+    assert heard.proof.standing is due
+    if said_by and not enough:
+        assert heard.reason == f"{said_by} of {ranks} ranks say '[0] send'"
+
+
 def test_lanes_are_named_once() -> None:
     def seen(pattern: str, lane: str, text: str) -> Any:
         return look(Sign(Kind.P2P, Peer.ON_NODE, pattern, lane, proves=True), lines(text, ""))

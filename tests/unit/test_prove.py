@@ -122,6 +122,18 @@ def test_every_rank_has_to_say_it(sign: str) -> None:
     assert any("1 of 2 ranks say" in f.seen for f in evidence.findings)
 
 
+def test_a_rank_that_only_answers_used_it_as_well() -> None:
+    """Seen with three ranks of MPICH: one whose peers had both begun says nothing of it."""
+    log = recorded("mpich-5.0.2--ucx")
+    who = re.findall(rb"\[(\w+:\d+):\d\][^\n]*send wireup request", log.completed.stderr)
+    assert len(set(who)) == 2
+    line = rf"[^\n]*\[{who[0].decode()}:[^\n]*send wireup request[^\n]*\n"
+    evidence = prove.judge(
+        configuration(log.identity, "ucx"), LAYOUT, log.edited(line, ""), log.ranks
+    )
+    assert evidence.ok, evidence.findings
+
+
 def test_signs_do_not_count_without_traffic() -> None:
     """A library that says the right thing and a probe that moved nothing prove nothing."""
     log = recorded(LNX)
