@@ -80,6 +80,7 @@ def test_no_color_leaves_no_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch
         return file.getvalue()
 
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     assert "\x1b[1;32m" in on_terminal()
     monkeypatch.setenv("NO_COLOR", "1")
     assert not re.search(r"\x1b\[[\d;]*3[0-7]m", on_terminal())
