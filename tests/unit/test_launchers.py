@@ -121,9 +121,10 @@ def test_a_step_of_one_node_over_slingshot_asks_for_a_vni() -> None:
 
 def test_other_launchers_without_masks() -> None:
     assert words("flux", WIDE, pmi="pmix") == (
-        "run --nodes=1 --tasks-per-node=2 --exclusive -o pmi=pmix -o cpu-affinity=per-task"
+        "run --nodes=1 --tasks-per-node=2 --exclusive -o exit-on-error -o pmi=pmix"
+        " -o cpu-affinity=per-task"
     )
-    assert words("flux", FREE).endswith("--exclusive -o cpu-affinity=off")
+    assert words("flux", FREE).endswith("--exclusive -o exit-on-error -o cpu-affinity=off")
     assert words("pals", WIDE, pmi="pmix") == ("-n 2 --ppn 2 --pmi=pmix --depth 4 --cpu-bind depth")
     assert words("pals", FREE, slingshot=True).endswith("--single-node-vni --cpu-bind none")
     assert words("aprun", WIDE) == "-n 2 -N 2 -d 4 -cc cpu"
@@ -147,7 +148,11 @@ def test_other_launchers_without_masks() -> None:
         ),
         ("hydra", "-ppn 2 -bind-to user:0+1,2+3+8 -n 2"),
         ("intel", "-ppn 2 -n 2"),
-        ("flux", "run --nodes=1 --tasks-per-node=2 --exclusive -o cpu-affinity=map:0x3;0x10c"),
+        (
+            "flux",
+            "run --nodes=1 --tasks-per-node=2 --exclusive -o exit-on-error"
+            " -o cpu-affinity=map:0x3;0x10c",
+        ),
         ("pals", "-n 2 --ppn 2 --cpu-bind list:0-1:2-3,8"),
         ("aprun", "-n 2 -N 2 -d 1 -cc 0-1:2-3,8"),
     ],

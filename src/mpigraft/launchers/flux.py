@@ -28,6 +28,8 @@ def command(order: Order) -> Command:
         f"--nodes={order.layout.nodes}",
         f"--tasks-per-node={order.layout.ranks_per_node}",
         "--exclusive",
+        "-o",
+        "exit-on-error",  # the first rank that fails ends all, as srun does; else it is 30 s later
     ]
     named = nodes(order)
     if len(named) < len(order.allocation.hosts):
