@@ -38,10 +38,20 @@ class Wire(StrEnum):
     UNREAD = "unread"
 
 
+# UCX begins a line with time and process. A launcher that passes on the output of two ranks may
+# put it right behind what the other had not yet ended: seen with Open MPI 5.0.7 of Debian 13.
+STAMP = re.compile(r"(?<!^)(?=\[\d+\.\d{6}\] \[[^\[\]\s]+:\d+ *:\d+ *\])")
+
+
 def lines(stdout: str, stderr: str) -> tuple[Line, ...]:
     """Both streams line by line."""
     both = (("stdout", stdout), ("stderr", stderr))
-    return tuple(Line(name, text) for name, stream in both for text in stream.split("\n"))
+    return tuple(
+        Line(name, line)
+        for name, stream in both
+        for text in stream.split("\n")
+        for line in STAMP.split(text)
+    )
 
 
 def exercised(ranks: Sequence[RankRecord]) -> frozenset[Peer]:

@@ -377,6 +377,16 @@ def test_a_connection_is_begun_at_one_of_its_ends(
         assert heard.reason == f"{said_by} of {ranks} ranks say '[0] send'"
 
 
+def test_lines_of_ucx_that_a_launcher_glued_are_two() -> None:
+    """As Open MPI 5.0.7 of Debian 13 passed them on."""
+    one = "[1795332908.599910] [vm:209  :0]   ucp_worker.c:1887 UCX  INFO    cfg#1 amo(self/memory)"
+    two = "[1795332908.599911] [vm:210  :0]   ucp_worker.c:1887 UCX  INFO    cfg#1 tag(sysv/memory)"
+    texts = [line.text for line in lines("", f"{one}{two}\n{two}\n")]
+    assert texts == [one, two, two, ""]
+    plain = "took [1.500000] [s], [n1:12] and [vm:210  :0]"
+    assert [line.text for line in lines(plain, "")] == [plain, ""]
+
+
 def test_lanes_are_named_once() -> None:
     def seen(pattern: str, lane: str, text: str) -> Any:
         return look(Sign(Kind.P2P, Peer.ON_NODE, pattern, lane, proves=True), lines(text, ""))
