@@ -17,6 +17,7 @@ from tests.unit import (
     test_prove_parts,
     test_prove_recorded,
     test_records,
+    test_signs,
     test_wires,
     test_wires_hosts,
     test_witness,
@@ -62,7 +63,7 @@ PROOFS = (
     ("module", "tests", "only"),
     [
         (prove, PROOFS, PROVE),
-        (lanes, (test_lanes, *PROOFS), LANES),
+        (lanes, (test_lanes, test_signs, *PROOFS), LANES),
         (phases, (test_lanes, *PROOFS), PHASES),
         (witness, (test_witness, test_witness_many, *PROOFS), WITNESS),
         (records, (test_records,), RECORDS),
