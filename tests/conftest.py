@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, settings
 from mpigraft.model import Family
 from mpigraft.run import PR_SET_CHILD_SUBREAPER
 
-LEAVE_S = 10.0  # what ends by itself in this time was not left behind
+LEAVE_S = 3.0  # what ends by itself in this time was not left behind
 
 # A busy machine is slow, and slow is not wrong.
 settings.register_profile(

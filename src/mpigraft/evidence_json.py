@@ -24,7 +24,7 @@ from typing import Any
 from mpigraft.jsonout import plain, revive
 from mpigraft.model import Evidence, MappedLibrary, RankRecord
 
-MOST = 1 << 24  # ranks; a document of more is damaged
+MOST = 1 << 20  # ranks; a document of more is damaged
 PARTS = {
     "libraries.path": tuple[str, ...],
     "libraries.disk": tuple[int, ...],  # index of its device

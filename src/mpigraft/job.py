@@ -251,7 +251,8 @@ def prove(job: Job) -> Evidence | None:
     with starter.starter(mine, job.allocation, lambda _: job.placement) as start:
         if not asked:
             pair = Layout(min(job.layout.nodes, 2), 2 if job.layout.nodes == 1 else 1, bind="none")
-            found = starting.believed(one, job.natives, start, pair)
+            keep = starter.lasting(job.allocation)
+            found = starting.believed(one, job.natives, start, pair, keep=keep)
             if found:
                 ran = any(finding.code in starting.WORLDS for finding in found)
                 raise starter.error_of(TransportMismatch if ran else LaunchFailed, one.id, found)

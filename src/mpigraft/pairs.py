@@ -38,6 +38,7 @@ NORMAL = 1.4826  # a normal distribution's deviation over its MAD
 LEAST = 0.1  # slower than the median, a fraction
 CHANCE = 0.01  # of a false name in a matrix where all are alike
 SIX = 6  # nodes, whose links are hardly ever on the right sides by chance
+BOTH = {True, False}  # links within parts, and between them
 LEAST_LAUNCHES = 3  # that nodes fall into parts takes
 SHOWN = 8  # nodes and links that findings name
 
@@ -170,7 +171,8 @@ def _logs(metric: str, links: Mapping[Pair, float]) -> dict[Pair, float]:
 def _nodes(links: Mapping[Pair, float], *, both: bool) -> dict[str, float]:
     """Of each node the median of what it sends, or of what it receives: one of both may be slow
     alone. `both`: a link stands for the way back too. The lower of two middle ones, since with
-    three nodes half the links of each good one are the slow one's."""
+    three nodes half the links of each good one are the slow one's. A node with one partner is left
+    out: it is not told from their link."""
     sends, receives = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
     for (a, b), x in links.items():
         sends[a].append(x)
@@ -179,8 +181,8 @@ def _nodes(links: Mapping[Pair, float], *, both: bool) -> dict[str, float]:
             sends[b].append(x)
     ways = (sends,) if both else (sends, receives)
     return {
-        node: max(median_low(way[node]) for way in ways if node in way)
-        for node in dict.fromkeys(node for way in ways for node in way)
+        node: max(median_low(way[node]) for way in ways if len(way.get(node, ())) > 1)
+        for node in dict.fromkeys(node for way in ways for node in way if len(way[node]) > 1)
     }
 
 
@@ -204,17 +206,17 @@ def _parts(
     clean = all(inside == (links[pair] < ordered[place]) for pair, inside in whole.items())
     if len(parts) < 2 or min(map(len, parts)) < 2 or not clean:
         return (), 1.0
-    often = [_between(launch, whole) for launch in launches]
-    if min(often) <= math.log(1 + LEAST):
+    often = [_between(one, whole) for one in launches if {whole[pair] for pair in one} == BOTH]
+    if len(often) < LEAST_LAUNCHES or min(often) <= math.log(1 + LEAST):
         return (), 1.0
     return parts, math.exp(_between(links, whole))
 
 
 def _between(links: Mapping[Pair, float], whole: Mapping[Pair, bool]) -> float:
-    """How much slower the median link between parts is than that within them; 0 of none."""
+    """How much slower the median link between parts is than that within them, of BOTH some."""
     within = [x for pair, x in links.items() if whole[pair]]
     across = [x for pair, x in links.items() if not whole[pair]]
-    return median(across) - median(within) if within and across else 0.0
+    return median(across) - median(within)
 
 
 def _joined(nodes: Sequence[str], links: Iterable[Pair]) -> dict[str, set[str]]:
@@ -252,7 +254,7 @@ def _outliers(logs: Mapping[T, float], launches: Sequence[Mapping[T, float]]) ->
     far = {who: x - middle for who, x in logs.items() if x - middle > limit}
     seen: Counter[T] = Counter()
     beyond: Counter[T] = Counter()
-    for launch in launches if far else ():
+    for launch in filter(None, launches) if far else ():  # of one nothing may be left
         centre = median(launch.values())
         seen.update(launch.keys())
         beyond.update(who for who, x in launch.items() if x - centre > limit)
@@ -276,11 +278,11 @@ def _times(metric: str, value: float, middle: float) -> float:
     return value / middle if METRICS[metric].better is Better.LOWER else middle / value
 
 
-def _natural(name: str) -> tuple[str, int, str]:
-    """n2 before n10."""
+def _natural(name: str) -> tuple[str, int, str, str]:
+    """n2 before n10, of any length."""
     head = name.rstrip("0123456789")
-    tail = name[len(head) :]
-    return head, int(tail or 0), name
+    number = name[len(head) :].lstrip("0")
+    return head, len(number), number, name
 
 
 def between_all(asked: Wish, hosts: Sequence[str]) -> Wish:

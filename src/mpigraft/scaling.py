@@ -146,7 +146,9 @@ def _cut(every: Launches) -> list[tuple[str, Launches]]:
             each, nodes = layout.ranks_per_node, layout.nodes
             by_node = f"{each} {'rank' if each == 1 else 'ranks'} per node"
             on = f"on {nodes} {'node' if nodes == 1 else 'nodes'}"
-            found.append((by_node if grows == "nodes" else on, part))
+            rest = replace(layout, nodes=1, ranks_per_node=1).key.removeprefix("1x1")
+            other = f" ({rest})" if rest else ""  # x7, :l3cache: what sets it apart from others
+            found.append((f"{by_node if grows == 'nodes' else on}{other}", part))
     return found
 
 
@@ -171,7 +173,7 @@ def _series(
         return replace(plain, refused=reason + (f" ({told})" if told else ""))
     if sum(point.launches for point in points) < LEAST_LAUNCHES * len(points):
         return replace(plain, refused="most numbers of ranks were launched once, and a law takes "
-                       f"{LEAST_LAUNCHES} launches of each or more")  # fmt: skip
+                       f"{LEAST_LAUNCHES} launches of each on the average")  # fmt: skip
     law, why = choose(good)
     fitted = replace(plain, law=law, why=why)
     boots = resampled(good, law, seed)

@@ -90,6 +90,8 @@ def starter(
                 placement=placement,
                 folder=Path(scratch),
             )
+            if layout.nodes > 1:
+                nodes.ask(wait=not probe)
             try:
                 write_files(launch)
                 argv = stamped(launch.argv)

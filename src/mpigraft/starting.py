@@ -176,13 +176,19 @@ JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "FLUX_JOB_ID", "FLUX_ENCLOSING_ID")  # each
 
 
 def believed(
-    configuration: Configuration, programs: Natives, start: Start, layout: Layout | None = None
+    configuration: Configuration,
+    programs: Natives,
+    start: Start,
+    layout: Layout | None = None,
+    *,
+    keep: bool = True,
 ) -> tuple[Finding, ...]:
     """What is wrong with a launcher for this configuration: two ranks are started, on two nodes
-    where `layout` says so, and have to be one world. Nothing, where they were on this boot."""
+    where `layout` says so, and have to be one world. Nothing, where they were on this boot and of
+    nodes that last (`keep`)."""
     asked = layout or Layout(1, 2, bind="none")
     key = _pair(configuration, programs, asked)
-    if cache.get("starting", key) is True:
+    if keep and cache.get("starting", key) is True:
         return ()
     words = prove.probe_program(programs, configuration.buffers)
     ran = start(configuration, asked, words, PROBE_LIMIT_S, False)
@@ -191,7 +197,7 @@ def believed(
     found = tuple(f for f in seen if f.code in WORLD)
     if not ended.ok and not any(f.code in WORLDS for f in found):
         found = (*nodes, _silent(configuration, ended))
-    if not found:
+    if keep and not found:
         cache.put("starting", key, True)
     return found
 

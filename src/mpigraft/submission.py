@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpigraft import campaign, configure, schedulers
-from mpigraft.errors import LaunchFailed, UsageError
+from mpigraft.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.jsonout import canonical
 from mpigraft.layouts import MOST, parse
 from mpigraft.model import (
@@ -159,9 +159,21 @@ def submit(
             except LaunchFailed as error:
                 raise _refused(error, record, handed) from error
             one = JobRecord(record.campaign, share, before[share], campaign.now(), script)
-            writer.add_job(one)
+            try:
+                writer.add_job(one)
+            except MissingError as error:
+                raise _unknown(error, record.scheduler, one.job) from error
             handed.append(one)
     return handed
+
+
+def _unknown(error: MissingError, scheduler: str, job: str) -> MissingError:
+    """The trouble of a store that has no room for a job that is handed in already."""
+    return MissingError(
+        error.seen,
+        why=f"{scheduler} has job {job} all the same, of which `status` and --resume do not know",
+        mend=f"cancel job {job}, or two may run at once; then {error.mend or 'hand it in again'}",
+    )
 
 
 def _refused(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -255,8 +255,10 @@ def _of_one_kernel(
     """The MPI libraries of the ranks under one kernel, this one if any, if those of the others are
     files that can be the same: a file server's disk has another device number on each node, and
     what is installed on each node's own disk another inode. Empty: they cannot."""
-    boots = sorted({rank.boot for rank in ranks}, key=lambda boot: (boot != _boot(), boot))
-    groups = [_of_nodes_of([r for r in ranks if r.boot == boot]) for boot in boots]
+    mine, by = _boot(), defaultdict[str, list[RankRecord]](list)
+    for rank in ranks:
+        by[rank.boot].append(rank)
+    groups = [_of_nodes_of(by[boot]) for boot in sorted(by, key=lambda boot: (boot != mine, boot))]
     alone = [group[0] for group in groups if len(group) == 1]
     if len(alone) != len(groups):
         return ()
@@ -270,8 +272,10 @@ def _of_nodes_of(ranks: Sequence[RankRecord]) -> tuple[MappedLibrary, ...]:
     """The MPI libraries of ranks under one kernel, as this node names them. Nodes that are
     namespaces of it may each have mounted one image: inode and path are the same, the device
     is not."""
-    hosts = sorted({rank.host for rank in ranks}, key=lambda h: (h != os.uname().nodename, h))
-    groups = [libmpis(rank for rank in ranks if rank.host == host) for host in hosts]
+    mine, by = os.uname().nodename, defaultdict[str, list[RankRecord]](list)
+    for rank in ranks:
+        by[rank.host].append(rank)
+    groups = [libmpis(by[host]) for host in sorted(by, key=lambda host: (host != mine, host))]
     alike = {(library.inode, library.path) for group in groups for library in group}
     one_each = all(len(group) == 1 for group in groups)
     return groups[0] if one_each and len(alike) == 1 else libmpis(ranks)

@@ -100,6 +100,7 @@ def test_a_node_that_answered_and_does_not_any_more_is_lost(
 ) -> None:
     answering({"n1": True, "n2": True, "n3": True})
     nodes = answers.Nodes(HOSTS)
+    nodes.ask(wait=True)
     assert nodes.trouble(HOSTS) == ()
     answering({"n1": True, "n2": False, "n3": True})
     (lost,) = nodes.trouble(HOSTS)
@@ -114,7 +115,7 @@ def test_a_node_that_never_answered_may_be_behind_a_wall(
 ) -> None:
     answering({"n1": True, "n2": False, "n3": None})
     nodes = answers.Nodes(HOSTS)
-    nodes._before.answers()
+    nodes.ask(wait=True)
     answering({"n1": True, "n2": now, "n3": False})  # of n3 nothing was known
     assert [(f.code, f.level) for f in nodes.trouble(HOSTS)] == [(code, Level.WARNING)] * bool(code)
 
@@ -123,6 +124,8 @@ def test_of_many_some_are_named(answering: Callable[[Mapping[str, Answer]], None
     hosts = [f"n{number}" for number in range(100)]
     answering(dict.fromkeys(hosts, True))
     nodes = answers.Nodes(hosts)
+    nodes.ask(wait=True)
+    nodes.ask(wait=True)  # no more than once
     assert nodes.trouble(hosts) == ()
     answering(dict.fromkeys(hosts, False))
     (lost,) = nodes.trouble(hosts)
@@ -135,10 +138,41 @@ def test_names_that_are_never_found_hold_nobody_up(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(answers, "PATIENCE_S", 0.05)
     monkeypatch.setattr(answers, "answers", lambda *_: stuck.wait(30))
     nodes = answers.Nodes(HOSTS)
+    nodes.ask(wait=True)
     assert nodes.trouble(HOSTS) == ()
     stuck.set()
 
 
-def test_nobody_is_asked_where_there_are_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_is_asked_before_a_launch_on_several_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "Thread", None)
-    assert answers.Nodes(()).trouble(()) == ()
+    assert answers.Nodes(HOSTS).trouble(HOSTS) == ()
+    nodes = answers.Nodes(())
+    nodes.ask(wait=True)
+    assert nodes.trouble(()) == ()
+
+
+def test_where_no_thread_can_be_had_nobody_is_asked_and_nothing_breaks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def none_left(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none_left)
+    nodes = answers.Nodes(HOSTS)
+    nodes.ask(wait=True)
+    assert nodes.trouble(HOSTS) == ()
+
+
+def test_addresses_of_one_host_share_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    def silent(_family: int, _address: object, wait_s: float) -> bool:
+        waits.append(wait_s)
+        return False
+
+    places = [(number, 1, 6, "", ("address", 22)) for number in range(3)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: places)
+    monkeypatch.setattr(answers, "_at", silent)
+    assert answers.answers("three.addresses", wait_s=3.0) is False
+    assert waits == [1.0, 1.0, 1.0]
+    assert 2 * answers.WAIT_S < answers.PATIENCE_S  # two turns of AT_ONCE hosts

@@ -183,7 +183,7 @@ def test_two_ranks_that_do_not_start_are_another_error_than_two_worlds(
 ) -> None:
     monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path))
     finding = Finding(Level.ERROR, code, "seen", "why", "mend")
-    monkeypatch.setattr(starting, "believed", lambda *_: (finding,))
+    monkeypatch.setattr(starting, "believed", lambda *_, **__: (finding,))
     made = a_job(STEP)
     assert made.configuration.transport is not None
     free = replace(made.configuration.transport, name="")  # nothing is forced

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import mpigraft
+from mpigraft import pairs
 from mpigraft.errors import UsageError
 from mpigraft.model import ValueRow
 from mpigraft.pairs import Matrix, between_all, findings, is_link, matrices
@@ -213,6 +214,46 @@ def test_a_slow_node_within_a_part_is_named_beside() -> None:
     assert "within its part" in findings(one)[0].seen
 
 
+def test_of_two_nodes_alone_on_a_switch_it_is_their_link() -> None:
+    """Neither has another partner there, so that nothing says which of them it is."""
+    between = switched(2, 6, slow=4.0)
+    ends = {"n1", "n2"}
+    one = only(rows(8, lambda a, b: between(a, b) * (1.5 if {a, b} == ends else 1.0), launches=6))
+    assert tuple(map(len, one.parts)) == (2, 6)
+    assert not one.slow_nodes
+    assert {frozenset(pair) for pair, _ in one.slow_links} == {frozenset(ends)}
+    assert any("than the median link within its part" in line for line in matrix.told(one))
+
+
+def test_a_launch_that_kept_but_one_link_changes_nothing() -> None:
+    """As one that died while it printed: of its links none may be left, or none between parts."""
+    slow = rows(
+        8, lambda a, b: 3.0 if "n3" in (a, b) or (a, b) == ("n1", "n2") else 1.0, launches=6
+    )
+    (one, *_) = (row for row in slow if "from=n3" in row.benchmark)
+    found = only((*slow, one._replace(round=99)))
+    assert [node for node, _ in found.slow_nodes] == ["n3"]
+    assert [pair for pair, _ in found.slow_links] == [("n1", "n2")]
+    parted = rows(6, switched(3, 3), launches=6)
+    near = next(row for row in parted if "from=n1,to=n2" in row.benchmark)
+    assert only((*parted, near._replace(round=99))).parts
+
+
+def test_nodes_that_never_met_are_not_said_to_be_alike() -> None:
+    """A job on slow nodes is slow throughout: against itself nobody stands out."""
+    one = rows(4, launches=6)
+    other = tuple(
+        row._replace(
+            allocation="other",
+            value=row.value / 3,
+            benchmark=row.benchmark.replace("=n", "=m"),
+        )
+        for row in one
+    )
+    assert matrix.APART in list(matrix.told(only((*one, *other))))
+    assert matrix.NOBODY in list(matrix.told(only(one)))
+
+
 def test_parts_need_three_launches_all_of_their_links_and_two_nodes_each() -> None:
     between = switched(3, 3)
     assert not only(rows(6, between, launches=2)).parts
@@ -236,6 +277,11 @@ def test_two_nodes_have_nothing_to_stand_out_from() -> None:
     one = only(rows(2, lambda a, b: 9.0 if a < b else 1.0))
     assert not one.slow_nodes
     assert not one.slow_links
+
+
+def test_a_number_of_any_length_has_a_place() -> None:
+    names = ["n2", "n10", "n010", f"n{'9' * 5000}", "n"]
+    assert sorted(names, key=pairs._natural) == ["n", "n2", "n010", "n10", f"n{'9' * 5000}"]
 
 
 def test_nodes_come_in_the_order_of_their_numbers() -> None:

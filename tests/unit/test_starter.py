@@ -85,11 +85,15 @@ def test_nodes_are_asked_after_a_launch_on_several_that_did_not_end_well(
     asked: list[object],
 ) -> None:
     heard: list[Sequence[str]] = []
+    begun: list[bool] = []
     lost = Finding(Level.ERROR, "node-lost", "n2 answered")
 
     class Asked:
         def __init__(self, hosts: Sequence[str]) -> None:
             assert hosts == ("n1", "n2", "n3")
+
+        def ask(self, *, wait: bool) -> None:
+            begun.append(wait)
 
         def trouble(self, hosts: Sequence[str]) -> tuple[Finding, ...]:
             heard.append(tuple(hosts))
@@ -102,6 +106,7 @@ def test_nodes_are_asked_after_a_launch_on_several_that_did_not_end_well(
     with starter.starter({ASKED.key: natives}, named) as start:
         ended = start(ASKED, Layout(nodes, 1), ("program",), 1.0, False)
     assert [hosts for hosts in heard if hosts] == asked
+    assert begun == ([True] if nodes > 1 else [])  # answers are waited for, as this is measured
     assert ended.nodes == ((lost,) if asked else ())
 
 

@@ -206,6 +206,14 @@ def test_one_world_of_two_is_believed_once() -> None:
     assert start.times == 3
 
 
+def test_of_nodes_that_may_change_nothing_is_believed_for_long() -> None:
+    start = Started(records(2))
+    assert starting.believed(ASKED, NATIVES, start, keep=False) == ()
+    assert starting.believed(ASKED, NATIVES, start, keep=False) == ()
+    assert starting.believed(ASKED, NATIVES, start) == ()
+    assert start.times == 3
+
+
 def test_a_node_that_was_lost_is_said_first() -> None:
     lost = Finding(Level.ERROR, "node-lost", "n2 answered")
     ended = Completed((), 1, b"", b"connection closed", 0.1)

@@ -17,7 +17,7 @@ import mpigraft
 from mpigraft import submission
 from mpigraft.cli.main import run_command
 from mpigraft.cli.status import lines as status_lines
-from mpigraft.errors import UsageError
+from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import plain
 from mpigraft.launch import HERE
 from mpigraft.model import (
@@ -32,7 +32,7 @@ from mpigraft.model import (
     Share,
     SubmissionRecord,
 )
-from mpigraft.store import Store
+from mpigraft.store import Store, Writer
 from mpigraft.submission import planned, seconds, status
 from mpigraft.wish import Wish
 from tests.unit.builders import a_machine
@@ -374,3 +374,16 @@ def test_a_refused_job_leaves_those_before_it_known(
     said(capsys, site, "submit", site / "night.toml", "--allocations", 3, code=4)
     record = Store(site / "store").submissions()[0]
     assert [job.job for job in Store(site / "store").jobs(record.campaign)] == ["7"]
+
+
+def test_a_job_that_the_store_has_no_room_for_is_named(
+    site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise MissingError("the disk is full", mend="make room")
+
+    (site / "sbatch").write_text("#!/bin/sh\ncat >/dev/null; echo 7\n")
+    monkeypatch.setattr(Writer, "add_job", full)
+    text = said(capsys, site, "submit", site / "night.toml", code=3)
+    assert "slurm has job 7 all the same" in " ".join(text.split())
+    assert "cancel job 7" in " ".join(text.split())

@@ -53,7 +53,9 @@ def command(
     layout: Annotated[
         Words,
         typer.Option(
-            metavar="NODESxRANKS", help="2x8, 2x8x7:l3cache; may be given again. Or its parts:"
+            metavar="NODESxRANKS",
+            help="2x8, 2x8x7:l3cache; may be given again. The flags below say its parts.",
+            show_default="a pair of ranks, and every core",
         ),
     ] = None,
     on_nodes: Annotated[Numbers, place("nodes", again=True)] = None,
@@ -195,7 +197,7 @@ def command(
     \b
     Examples:
       mpigraft bench --quick
-      mpigraft bench --mpi openmpi --transport ofi-lnx --transport ob1-sm --rounds 20
+      mpigraft bench --transport ofi-lnx --transport ob1-sm --rounds 20
       mpigraft bench --image app.sif --mpi openmpi --transport ob1-sm
       mpigraft bench --threads 1 --threads 7 --map-by l3cache
       mpigraft bench campaign.toml --dry-run

@@ -138,8 +138,8 @@ def command(
       mpigraft run --mpi openmpi@5 --transport ob1-sm -n 2 -- ./app
       mpigraft run --image app.sif -n 4 -- /opt/app/solver input.dat
       mpigraft run -n 2 --explain --dry-run -- ./app
-      mpigraft run --ranks-per-node 8 --threads 7 --map-by l3cache --gpus -- ./app
-      mpigraft run --ranks-per-node 48 -- ./nemo : --ranks-per-node 2 ./xios_server
+      mpigraft run --ranks-per-node 8 --threads 7 --map-by numa --gpus -- ./app
+      mpigraft run --ranks-per-node 48 -- ./nemo : --ranks-per-node 2 ./xios
     """
     from mpigraft import layouts
 

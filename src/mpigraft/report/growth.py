@@ -148,8 +148,11 @@ def told(one: Growth) -> Iterator[str]:
         f"{p.ranks}: {words.number(p.value)} {words.span((p.low, p.high))}" for p in one.predictions
     )
     yield f"PREDICTED, not measured: {foreseen}"
-    for layout, reason in one.left_out:
-        yield f"left out: {layout}: {reason}"
+    yield from _left_out(one)
+
+
+def _left_out(one: Growth) -> Iterator[str]:
+    return (f"left out: {layout}: {reason}" for layout, reason in one.left_out)
 
 
 def lines(data: ReportData) -> list[tuple[str, list[str]]]:
@@ -174,6 +177,7 @@ def html(data: ReportData) -> list[Html]:
         alt = f"{title(one)}. The table that follows has the same figures."
         caption = el("figcaption", foreign(f"Law: {formula(one.law)} ({one.why})."))
         parts += [el("figure", picture(one, alt), caption), _table(one)]
+        parts += [el("p", foreign(said), class_="sub") for said in _left_out(one)]
     return parts
 
 
@@ -183,7 +187,7 @@ def _table(one: Growth) -> Html:
             p.ranks,
             words.number(p.value),
             words.span((p.lowest, p.highest)),
-            f"{p.launches} launches",
+            words.many(p.launches, "launch"),
         )
         for p in one.points
     ]

@@ -38,7 +38,7 @@ def _whose(found: list[AllocationRecord]) -> Html:
     told = f" from {min(one.started for one in found)}"
     told += f", {len(found)} allocations" if len(found) > 1 else ""
     if len(nodes) > 1:
-        told += f"; looked at on {', '.join(sorted({one.host for one in found})[:NAMED])}"
+        told += f"; looked at on {folded(sorted({one.host for one in found}), NAMED)}"
     return el("h3", foreign(folded(nodes, NAMED)), el("small", foreign(told)))
 
 

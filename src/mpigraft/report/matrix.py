@@ -17,6 +17,10 @@ FIGURES = 8  # nodes up to which the terminal has numbers rather than shades; pa
 MOST = 64  # nodes that a line of shades has room for
 NAME, COLUMNS = 12, 80
 NOBODY = "no node and no link stands out time after time"
+APART = (
+    "nodes of different jobs never met: each is held against those of its own job alone, of which "
+    "none stands out time after time"
+)
 ONCE = "measured once, which names nobody: what is slow has to be slow again"
 
 
@@ -36,8 +40,9 @@ def told(matrix: Matrix) -> Iterator[str]:
     yield f"median link {middle}; all pairs of a round were measured at once"
     for node, times in matrix.slow_nodes:
         yield f"slow node: {node}, {words.ratio(times)} times slower than the median node"
+    median = "the median link within its part" if matrix.parts else "the median link"
     for (a, b), times in matrix.slow_links:
-        yield f"slow link: {a} to {b}, {words.ratio(times)} times slower than the median link"
+        yield f"slow link: {a} to {b}, {words.ratio(times)} times slower than {median}"
     if matrix.parts:
         sizes = " and ".join(str(len(part)) for part in matrix.parts[:FIGURES])
         more = f" and {len(matrix.parts) - FIGURES} more" if matrix.parts[FIGURES:] else ""
@@ -47,7 +52,8 @@ def told(matrix: Matrix) -> Iterator[str]:
             f"them than within, which is a switch or a cable: {one} is in one, {other} in another"
         )
     elif not matrix.slow_nodes and not matrix.slow_links and len(matrix.nodes) > 2:
-        yield NOBODY if matrix.launches > 1 else ONCE
+        met = len(matrix.links) == len(matrix.nodes) * (len(matrix.nodes) - 1)
+        yield ONCE if matrix.launches == 1 else NOBODY if met else APART
 
 
 def picture(matrix: Matrix, shades: str = SHADES) -> list[str]:
