@@ -83,7 +83,9 @@ def test_what_ranks_said_of_their_cores_counts() -> None:
     one_core = tuple(replace(r, host="n1", cores=(0,)) for r in first.evidence.ranks)
     assert len(one_core) > 1
     told = replace(first, layout="8x1", evidence=replace(first.evidence, ranks=one_core))
-    (one,) = growth.growths(replace(data, evidence=(*data.evidence, told)))
+    data = replace(data, evidence=(*data.evidence, told))
+    (one,) = growth.growths(data)
+    assert "left out: 8x1: ranks shared cores" in html.render(data)
     assert one.left_out == (("8x1", growth.SHARED),)
     assert one.points[-1].ranks == 4
     assert not rest

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mpigraft.errors import UsageError
 from mpigraft.laws import CONSTANT, LAWS, LOGARITHM, POWER, REACH, Law, choose, resampled
+from mpigraft.layouts import parse
 from mpigraft.model import RankRecord, ValueRow
 from mpigraft.report import growth as shown
 from mpigraft.scaling import Growth, growth, predicted
@@ -29,7 +30,7 @@ def rows(
     return [
         ValueRow(
             "key", layout, "job", round_, 0, "native:init_time", "init_time", 0,
-            curve(math.prod(map(int, layout.split("x")[:2]))) * math.exp(noise * rng.normal()),
+            curve(parse(layout, 1 << 30).ranks) * math.exp(noise * rng.normal()),
             "host",
         )
         for layout in layouts
@@ -209,6 +210,15 @@ def test_values_that_are_none_count_for_nothing(value: float) -> None:
     good = rows([f"1x{p}" for p in RANKS], TRUTHS[POWER], 0.02)
     odd = [good[3]._replace(value=value), good[-1]._replace(value=value)]
     assert growth([*good, *odd], {}, {}) == growth(good, {}, {})
+
+
+def test_series_are_told_apart_by_what_they_do_not_share() -> None:
+    keys = [f"{n}x2{other}" for other in ("", "x7", ":core", "x7:l3cache-numa") for n in (1, 2, 3)]
+    found = growth(rows(keys, TRUTHS[POWER]), {}, {})
+    assert sorted(one.series for one in found) == [
+        "2 ranks per node", "2 ranks per node (:core)", "2 ranks per node (x7)",
+        "2 ranks per node (x7:l3cache-numa)",
+    ]  # fmt: skip
 
 
 def test_ranks_that_shared_cores_do_not_count() -> None:
