@@ -66,21 +66,28 @@ def test_each_program_of_a_world_has_its_ranks_and_the_same_environment() -> Non
     servers = Group(2, ("/n/xios", "in.xml"))
     nodes = Allocation(("n1", "n2"), "--hosts")
     asked = {"layout": Layout(2, 50), "others": (servers,), "allocation": nodes}
-    argv = list(given_to("ob1-sm", Placement(), **asked).argv)
-    parts = " ".join(argv[argv.index("--") + 1 :]).split(" : ")
-    assert [re.search(r"-n (\d+) ", part)[1] for part in parts] == ["48", "2"] * 2  # type: ignore[index]
-    ran = [part[part.index(ENV) :] for part in parts]
+    programs, scripts = in_files(given_to("ob1-sm", Placement(), **asked))
+    assert [re.search(r"-n (\d+) ", line)[1] for line in programs] == ["48", "2"] * 2  # type: ignore[index]
+    ran = [scripts[Path(line.split()[-1]).name] for line in programs]
     assert ran == [ran[0], ran[1]] * 2
-    assert ran[0].removesuffix("/n/bench --probe") == ran[1].removesuffix("/n/xios in.xml")
+    assert ENV in ran[0]
+    assert ran[0].removesuffix("/n/bench --probe\n") == ran[1].removesuffix("/n/xios in.xml\n")
+
+
+def in_files(asked: Launch) -> tuple[list[str], dict[str, str]]:
+    """Lines of the list of programs, and the script of each by its name."""
+    texts = {path.name: text for path, text in asked.files}
+    return texts.pop("programs").splitlines(), texts
 
 
 def test_crowded_programs_do_not_gather_on_the_first_node() -> None:
     """PRRTE 3.0.13 maps all of them there when it may oversubscribe; a host each keeps them."""
     nodes = Allocation(("n1", "n2"), "--hosts")
     asked = {"layout": Layout(2, 2), "others": (Group(1, ("/n/io",)),), "allocation": nodes}
-    argv = given_to("ob1-sm", Placement(), **asked, cores=1).argv
-    assert argv[argv.index("--map-by") + 1] == "slot:OVERSUBSCRIBE"
-    told = [argv[n + 1] for n, word in enumerate(argv) if word == "--host"]
+    asked_for = given_to("ob1-sm", Placement(), **asked, cores=1)
+    assert asked_for.argv[asked_for.argv.index("--map-by") + 1] == "slot:OVERSUBSCRIBE"
+    programs, _ = in_files(asked_for)
+    told = [re.search(r"--host (\S+) ", line)[1] for line in programs]  # type: ignore[index]
     assert told == ["n1:1", "n1:1", "n2:1", "n2:1"]
 
 
