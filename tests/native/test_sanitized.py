@@ -12,7 +12,7 @@ import pytest
 
 from mpigraft.model import Family
 from mpigraft.natives import SOURCES
-from tests.native.native_world import SHORT, World, compile_c, values
+from tests.native.native_world import SHORT, World, compile_c, records, values
 
 pytestmark = pytest.mark.mpi
 
@@ -31,13 +31,16 @@ def sanitized(
     request: pytest.FixtureRequest, world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Family, Path]:
     family: Family = request.param
+    return family, built(world, family, tmp_path_factory.mktemp("sanitized") / "bench")
+
+
+def built(world: World, family: Family, output: Path, *more: str) -> Path:
     prefix = world.mpis[family]
     soname = "libmpi.so.40" if family is Family.OPENMPI else "libmpi.so.12"
-    output = tmp_path_factory.mktemp("sanitized") / "bench"
-    flags = ("-Wshadow", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    flags = ("-Wshadow", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *more)
     libraries = (prefix / "lib" / soname, "-Wl,--allow-shlib-undefined")
     compile_c(SOURCES / "bench.c", output, *flags, "-isystem", prefix / "include", *libraries)
-    return family, output
+    return output
 
 
 def options(tmp_path: Path) -> dict[str, str]:
@@ -75,6 +78,17 @@ def test_the_probe(world: World, sanitized: tuple[Family, Path], tmp_path: Path)
     family, program = sanitized
     done = world.launch(family, program, "--probe", ranks=3, env=options(tmp_path))
     assert done.code == 0, done.text()[-6000:]
+
+
+def test_the_probe_of_many_ranks_takes_no_memory_for_each(world: World, tmp_path: Path) -> None:
+    """Three are many here: the long all-to-all is left out, and what it had is not touched."""
+    program = built(world, Family.MPICH, tmp_path / "bench", "-DLONG_RANKS=2")
+    done = world.launch(Family.MPICH, program, "--probe", ranks=3, env=options(tmp_path))
+    assert done.code == 0, done.text()[-6000:]
+    (phase,) = (one for one in records(done) if one.get("kind") == "collective")
+    told = [part["what"] for part in phase["parts"]]
+    assert told == ["alltoall 8 B", "allreduce 8 B", "allreduce 64 KiB", "bcast 8 B"]
+    assert phase["bytes"] == sum(part["bytes"] for part in phase["parts"]) > 0
 
 
 def test_osu_and_usage(world: World, sanitized: tuple[Family, Path], tmp_path: Path) -> None:

@@ -247,6 +247,11 @@ static void print_idle(const struct counted *one, const struct counted *other)
     fflush(stdout);
 }
 
+static bool has_room(const struct probe *probe, const struct part *part)
+{
+    return part->traffic != exchange || part->bytes == SMALL || probe->size <= LONG_RANKS;
+}
+
 static void run_phase(struct probe *probe, const struct kind *kind, const char *peer,
                       struct peers peers)
 {
@@ -259,8 +264,10 @@ static void run_phase(struct probe *probe, const struct kind *kind, const char *
         return; /* no such peers in this world */
     }
     bool failed = failed_anywhere(probe, kind->open ? kind->open(probe) : MPI_SUCCESS, error);
-    while (!failed && count < MOST_PARTS && kind->parts[count].traffic) {
-        const struct part *part = &kind->parts[count];
+    const struct part *end = kind->parts + MOST_PARTS;
+    for (const struct part *part = kind->parts; !failed && part < end && part->traffic; part++) {
+        if (!has_room(probe, part))
+            continue;
         int code = fit(probe, part, peers, &counted[count].times);
         if ((failed = failed_anywhere(probe, code, error)))
             break;

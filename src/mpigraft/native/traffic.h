@@ -16,6 +16,12 @@
 /* ---- who talks to whom ---- */
 
 enum { SMALL = 8, MEDIUM = 1 << 16, LARGE = 1 << 20 };
+
+/* Ranks up to which the long all-to-all is done: each keeps two messages for every rank, which of
+ * 8192 ranks would be a gigabyte in each. */
+#ifndef LONG_RANKS
+#define LONG_RANKS 256
+#endif
 enum { NOBODY = -1 };
 
 /* Ranks go round in a ring: each sends to the next and receives from the one before. In pairs a
@@ -32,7 +38,8 @@ struct probe {
     MPI_Comm readers;                     /* of those */
     int phases;
     const struct memory *memory;
-    char *buffer;  /* 2 x LARGE, or 2 x size x MEDIUM for the collective */
+    size_t half;   /* of the buffer: LARGE, or what an all-to-all sends */
+    char *buffer;
     char *exposed; /* of a window over memory of a GPU, else NULL */
     MPI_Win win;
 };
@@ -84,8 +91,9 @@ static struct probe seat_ranks(MPI_Comm host, const struct memory *memory)
     OK(MPI_Comm_size(MPI_COMM_WORLD, &probe.size));
     find_peers(&probe);
     find_readers(&probe);
-    size_t blocks = (size_t)probe.size * MEDIUM;
-    probe.buffer = memory->allocate(2 * (blocks > LARGE ? blocks : LARGE));
+    size_t blocks = (size_t)probe.size * (probe.size > LONG_RANKS ? SMALL : MEDIUM);
+    probe.half = blocks > LARGE ? blocks : LARGE;
+    probe.buffer = memory->allocate(2 * probe.half);
     return probe;
 }
 
@@ -152,7 +160,7 @@ static int withdraw_memory(struct probe *probe)
 static int exchange(struct probe *probe, struct peers peers, int bytes, int times)
 {
     (void)peers;
-    char *arriving = probe->buffer + (size_t)probe->size * MEDIUM;
+    char *arriving = probe->buffer + probe->half;
     for (int i = 0; i < times; i++)
         TRY(MPI_Alltoall(probe->buffer, bytes, MPI_CHAR, arriving, bytes, MPI_CHAR,
                          MPI_COMM_WORLD));
@@ -162,7 +170,7 @@ static int exchange(struct probe *probe, struct peers peers, int bytes, int time
 static int add_up(struct probe *probe, struct peers peers, int bytes, int times)
 {
     (void)peers;
-    char *sums = probe->buffer + (size_t)probe->size * MEDIUM;
+    char *sums = probe->buffer + probe->half;
     for (int i = 0; i < times; i++)
         TRY(MPI_Allreduce(probe->buffer, sums, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD));
     return MPI_SUCCESS;
