@@ -273,7 +273,7 @@ def test_a_full_shared_folder_ends_the_jobs_with_a_message_and_keeps_the_rest(
 ) -> None:
     small = tmp_path / "small"
     small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "none", small], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", small], check=True)
     try:
         with clusters(2, binds=[small]) as nodes, Slurm(nodes) as slurm:
             site = Site(slurm, fresh_home, small / "store")
