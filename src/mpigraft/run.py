@@ -277,10 +277,13 @@ def _listed_children(pid: int) -> list[int] | None:
     found: list[int] = []
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(ProcessLookupError):
+            try:
                 found += map(int, (task / "children").read_text().split())
-    except FileNotFoundError:
-        return None if Path(f"/proc/{pid}").exists() else []
+            except ProcessLookupError:
+                continue
+            except FileNotFoundError:  # a thread that has ended, such as our readers of output
+                if task.exists():
+                    return None
     except OSError:
         return []
     return found

@@ -350,3 +350,24 @@ def test_old_kernels_do_without(way: str, tmp_path: Path, monkeypatch: pytest.Mo
     assert done.ok
     assert not [pid for pid in pids(tmp_path, 2) if alive(pid)]
     assert run.run(["sleep", "60"], limit_s=0.2).timed_out
+
+
+def test_a_thread_that_ended_meanwhile_is_no_old_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader of output that ended just then made all of /proc be read: 71 files for none."""
+    tasks = Path(f"/proc/{os.getpid()}/task")
+    listed = [*tasks.iterdir(), tasks / "4194305"]  # above the most that a pid can be
+    monkeypatch.setattr(Path, "iterdir", lambda _: iter(listed))
+    with subprocess.Popen(["sleep", "60"]) as child:
+        assert child.pid in (run._listed_children(os.getpid()) or ())
+        child.kill()
+
+
+def test_a_kernel_that_lists_no_children_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "iterdir", lambda _: iter([tmp_path]))  # a thread without that file
+    assert run._listed_children(os.getpid()) is None
+
+
+def test_a_process_that_is_gone_has_no_children() -> None:
+    assert run._listed_children(4194305) == []
