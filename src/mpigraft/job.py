@@ -1,26 +1,19 @@
 """One job of a user: which MPI and transport, what the ranks are given, what proves it.
 
 `plan` decides, and says of each decision where it came from; `prove` sees to the evidence for the
-transport; `document` is the finished command line as `fast` keeps and starts it.
+transport; `prepare` makes the launch. `kept_jobs` has what is kept of a job for its next start.
 """
 
 from __future__ import annotations
 
-import os
-import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from mpigraft import (
     allocations,
-    bindings,
-    cache,
     configure,
-    engines,
-    fast,
     grafts,
     job_ask,
     job_layout,
@@ -29,11 +22,10 @@ from mpigraft import (
     starter,
     starting,
 )
-from mpigraft.elf import ElfError
 from mpigraft.errors import AnswerIsNo, LaunchFailed, MissingError, TransportMismatch
 from mpigraft.graft import Wanted
 from mpigraft.job_ask import Ask
-from mpigraft.jsonout import digest, plain, revive
+from mpigraft.jsonout import digest
 from mpigraft.knowledge.spawn import spawn
 from mpigraft.model import (
     NOWHERE,
@@ -42,15 +34,11 @@ from mpigraft.model import (
     Configuration,
     EnvRow,
     Evidence,
-    Finding,
     Group,
-    GuestKind,
     Launch,
     LaunchedBy,
     Layout,
-    Level,
     Machine,
-    MappedLibrary,
     Placement,
     Replace,
     Scope,
@@ -58,18 +46,13 @@ from mpigraft.model import (
 )
 from mpigraft.natives import Natives, natives
 from mpigraft.passing import Passed, sort_out
-from mpigraft.records import read_witness
-from mpigraft.resolve import closure
-from mpigraft.steering import places_that_steer
 from mpigraft.which_mpi import Choice, for_guest, for_program
 from mpigraft.wish import Wish
-from mpigraft.witness import LIBMPI, check_witness, due_library
 
 NO_LIMIT_S = 1e9  # what the guard takes at most: 31 years
 GRACE_S = 30.0  # for a job that is asked to end: as long as Slurm gives one by default
 NOTHING_FORCED = "the MPI's own choice; nothing is forced, and nothing of it proven"
 OWN_CHOICE = Transport("", "", (), (), (), (), (), (), ())  # nothing is forced
-KIND = "job"  # of documents that say what a kept job was to be
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,25 +246,6 @@ def prove(job: Job) -> Evidence | None:
     return evidence
 
 
-def findings(key: str, folder: Path, *, well: bool = True) -> tuple[Finding, ...]:
-    """What is wrong with the world of a job that was kept under `key`, by the records that its
-    ranks left in `folder`: errors, and where ranks are not on the CPUs that were asked for. `well`:
-    the job did not fail by itself."""
-    what = cache.get(KIND, key)
-    if what is None:
-        return (
-            Finding(Level.ERROR, "job-unknown", "what this job was to be is not known any more"),
-        )
-    configuration = revive(Configuration, what["configuration"])
-    layout = revive(Layout, what["layout"])
-    placement = revive(Placement, what["placement"])
-    hosts = tuple(what["hosts"])
-    ranks = read_witness(folder)
-    found = check_witness(configuration, layout, ranks, placement, hosts, ended=well)
-    told = bindings.CODES if placement != NOWHERE else ()
-    return tuple(f for f in found if f.level is Level.ERROR or f.code in told)
-
-
 # ------------------------------------------------------------------ rendering
 
 
@@ -313,83 +277,3 @@ def records_home(job: Job, environ: Mapping[str, str]) -> str:
     if not job.allocation.here:
         return str(starter.home(job.allocation))
     return environ.get("TMPDIR") or tempfile.gettempdir()
-
-
-def document(job: Job, key: str, environ: Mapping[str, str]) -> dict[str, Any]:
-    """The job as `fast` keeps and starts it; what it was to be is kept beside it."""
-    home = records_home(job, environ)
-    made = prepare(job, Path(home) / fast.RECORDS)
-    given, decided = dict(made.env), dict(made.decided)
-    due = due_library(job.configuration)
-    what = {
-        "configuration": job.configuration,
-        "layout": job.layout,
-        "placement": job.placement,
-        "hosts": () if job.allocation.here else job.allocation.hosts,
-    }
-    cache.put(KIND, key, plain(what))
-    return {
-        "key": key,
-        "argv": list(made.argv),
-        "parent": made.argv.index("--parent") + 1,
-        "home": home,
-        # Another job of the same nodes may have variables that this one has not, and lack others.
-        "drop": sorted((environ.keys() | decided.keys()) - given.keys()),
-        "set": {n: v for n, v in given.items() if n in decided or environ.get(n) != v},
-        "ranks": job.layout.ranks,
-        "nodes": job.layout.nodes,
-        "libmpi": [due.path, due.device, due.inode]
-        if isinstance(due, MappedLibrary)
-        else ["", 0, 0],
-        "libmpi_name": LIBMPI.pattern,
-        "proof": job.ask.proof,
-        "placed": job.placement != NOWHERE,
-        "files": [[str(path), text] for path, text in made.files],
-        "stamps": [[path, *fast.stamp(path)] for path in _inputs(job)],
-        "listed": [[*place, fast.listed(*place)] for place in places_that_steer(job.configuration)],
-    }
-
-
-def may_be_kept(job: Job) -> bool:
-    """Whether the command line is the same next time: a witness whose path LD_PRELOAD cannot
-    take is copied into a folder of this process. Nor is a proof kept that has to come again."""
-    transport = job.configuration.transport
-    proven = job.ask.proof and bool(transport and transport.name)
-    again = proven and not starter.lasting(job.allocation)
-    return not again and not re.search(r"[\s:]", str(job.natives.witness))
-
-
-def _inputs(job: Job) -> list[str]:
-    """Files that the decisions were made from."""
-    mpi, graft = job.configuration.mpi, job.configuration.graft
-    assert mpi is not None
-    found = [job.natives.guard, Path(__file__), job.ask.site, Path(job.ask.where.hostfile)]
-    found += [job.natives.seat] if job.placement.gpus else []
-    if graft:
-        folder = grafts.folder(graft)
-        found += [folder / copy.name for copy in graft.copies] + [folder / grafts.PLAN]
-        found += [Path(one.path) for one in graft.inputs]
-        found += _storage() if graft.guest.kind is GuestKind.PODMAN else []
-        found += [Path(engines.find(graft.engine, os.environ)[0])]
-    if mpi.source != launch.IN_GUEST:
-        by = job.configuration.launcher
-        found += [by.path if by else mpi.launcher, *configure.files(mpi)]
-    if job.program is not None:
-        found += [job.natives.witness, job.program, *_mapped(job)]
-    return sorted({str(path) for path in found if path and path != Path()})
-
-
-def _storage() -> list[Path]:
-    """Files that podman writes whenever the image of a name changes."""
-    names = ("overlay-images/images.json", "vfs-images/images.json")
-    homes = (Path("/var/lib/containers/storage"), Path("~/.local/share/containers/storage"))
-    return [home.expanduser() / name for home in homes for name in names]
-
-
-def _mapped(job: Job) -> list[Path]:
-    assert job.program is not None
-    try:
-        found = closure(job.program, environment=dict(job.passed.environment))
-    except ElfError:
-        return []
-    return [one.path for one in found if one.path]

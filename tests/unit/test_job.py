@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mpigraft import fast, job, job_ask, starting
+from mpigraft import fast, job, job_ask, kept_jobs, starting
 from mpigraft.cli import main
 from mpigraft.cli.run import rendered, told_by_site
 from mpigraft.errors import (
@@ -95,7 +95,7 @@ def a_job(by: LaunchedBy | None, **changes: Any) -> job.Job:
 
 
 def kept(made: job.Job, environ: dict[str, str]) -> dict[str, Any]:
-    return job.document(made, "k", environ)
+    return kept_jobs.document(made, "k", environ)
 
 
 def test_another_job_of_the_same_nodes_cannot_change_the_step(

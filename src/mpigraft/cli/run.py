@@ -190,7 +190,7 @@ def asked(program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | 
 
 
 def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
-    from mpigraft import discover, fast, job
+    from mpigraft import discover, fast, job, kept_jobs
 
     environ = dict(os.environ)
     try:
@@ -215,8 +215,8 @@ def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
     with console(stderr=True).status("proving the transport"):
         job.prove(planned)
     key = fast.key(sys.argv[2:], environ)  # what `entry` looks it up by
-    document = job.document(planned, key, environ)
-    if sys.argv[1:2] == ["run"] and not explain and job.may_be_kept(planned):
+    document = kept_jobs.document(planned, key, environ)
+    if sys.argv[1:2] == ["run"] and not explain and kept_jobs.may_be_kept(planned):
         fast.keep(document, environ)
     try:
         code = fast.start(document, environ, judge)
@@ -297,10 +297,10 @@ def _unwitnessed(words: Sequence[str], witness: str) -> list[str]:
 def judge(key: str, folder: str, well: bool) -> bool:
     """Whether the world of the job kept under `key` was wrong, by the records in `folder`; says
     on stderr what and why. `well`: it did not fail by itself."""
-    from mpigraft import job
+    from mpigraft import kept_jobs
     from mpigraft.model import Level
 
-    found = job.findings(key, Path(folder), well=well)
+    found = kept_jobs.findings(key, Path(folder), well=well)
     for one in found:
         parts = [f"mpigraft: {one.seen}"]
         parts += [f"why it matters: {one.why}"] if one.why else []
