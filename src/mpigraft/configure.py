@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mpigraft import env
 from mpigraft.cache import file_digest
-from mpigraft.contained import Places
+from mpigraft.contained import Own, Places
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import digest
 from mpigraft.knowledge.loader import Facts, offers, resolve
@@ -118,10 +118,12 @@ def configurations(
                 for by in launchers
             )
             _add(found, skipped, made)
-    if own := places.own(skipped):
-        mpi, plan = own
-        names = {c.transport.name for c in found if c.transport and c.mpi}
-        made = (_configuration(wish, mpi, t, (), plan) for t in _own_transports(mpi, names, facts))
+    if own := places.own(_families(wish, machine), skipped):
+        by_name = places.own_named
+        made = (
+            _configuration(wish, own.mpi, transport, (), own.plan, named=by_name)
+            for transport in _own_transports(wish, own, found, facts, on, skipped)
+        )
         _add(found, skipped, made)
     _refuse_unmet(wish, found, skipped)
     return tuple(found), tuple(skipped)
@@ -178,17 +180,46 @@ def _transports(
     return found
 
 
-def _own_transports(mpi: MpiInstall, names: set[str], facts: Facts) -> Iterator[Transport]:
-    """For a guest's own MPI, of which nothing was asked: those that the others run over, else
-    the first that its family has. The probe tells whether it can."""
-    candidates = [name for name in transport_names(mpi.family) if name in names]
-    for name in candidates or transport_names(mpi.family):
+def _families(wish: Wish, machine: Machine) -> frozenset[Family]:
+    """The families of the MPIs that were named, all if none was, that have one of the transports
+    that were named; none where neither was."""
+    if not wish.mpi and not wish.transport:
+        return frozenset()
+    mpis = {m.family for m in select_mpis(wish.mpi, machine.mpis)} if wish.mpi else set(Family)
+    named = set(wish.transport)
+    return frozenset(f for f in mpis if not named or named & set(transport_names(f)))
+
+
+def _own_transports(
+    wish: Wish,
+    own: Own,
+    found: Sequence[Configuration],
+    facts: Facts,
+    on: Sequence[Layout],
+    skipped: list[tuple[str, str]],
+) -> Iterator[Transport]:
+    """For a guest's own MPI: those that were named; else those that the others run over; else the
+    first that its family has. Only what it was built with, as far as its bytes say; the probe
+    tells the rest."""
+    known = {offer.name: offer.reason for offer in offers(own.mpi, facts)}
+    others = {c.transport.name for c in found if c.transport and c.mpi}
+    usable: dict[str, Transport] = {}
+    for name, why in known.items():
         try:
-            yield resolve(name, mpi, facts)
+            transport = resolve(name, own.mpi, facts)
         except MissingError:
+            if name in wish.transport:
+                skipped.append((f"{own.name}/{name}", why))
             continue
-        if not candidates:
-            return
+        if any(_reaches(transport, layout) for layout in on):
+            usable[name] = transport
+        elif name in wish.transport:
+            skipped.append((f"{own.name}/{name}", "it cannot reach the peers of these layouts"))
+    if set(wish.transport) & set(known):
+        chosen = [name for name in usable if name in wish.transport]
+    else:
+        chosen = [name for name in usable if name in others] or list(usable)[:1]
+    yield from (usable[name] for name in chosen)
 
 
 def _add(
@@ -237,7 +268,10 @@ def _configuration(
     libraries: tuple[tuple[str, str], ...],
     plan: GraftPlan | None = None,
     launcher: LaunchedBy | None = None,
+    *,
+    named: bool = True,
 ) -> Configuration:
+    """`named` False: it is there by default, whatever transport was named."""
     rows = tuple(EnvRow(k, v, Scope.RANK, "user") for k, v in wish.settings)
     key = digest(
         {
@@ -260,7 +294,7 @@ def _configuration(
         transport=replace(transport, env=transport.env + rows),
         buffers=wish.buffers,
         settings=wish.settings,
-        named=bool(wish.transport),
+        named=named and bool(wish.transport),
         libraries=libraries,
         graft=plan,
         launcher=launcher,

@@ -7,7 +7,7 @@ others say too.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
@@ -153,11 +153,13 @@ def serves(on: Guest, mpi: MpiInstall, what: Replace) -> MpiInstall:
     return with_fields(theirs, libfabric=mpi.libfabric, ucx=mpi.ucx)
 
 
-def own(on: Guest, wanted: Wanted) -> tuple[MpiInstall, GraftPlan]:
+def own(
+    on: Guest, wanted: Wanted, families: Collection[Family] = ()
+) -> tuple[MpiInstall, GraftPlan]:
     """The guest with its own MPI and its own launcher, and the plan that puts only our programs
-    in. Raises MissingError when it has none."""
+    in. `families`: as `installed` has them. Raises MissingError when it has none."""
     engine = chosen(on, wanted.engine)
-    mpi = installed(on)
+    mpi = installed(on, families)
     nothing = Injection(
         replace=Replace.NOTHING,
         place=engines.ENGINES[engine].place(on),
@@ -186,10 +188,12 @@ def own(on: Guest, wanted: Wanted) -> tuple[MpiInstall, GraftPlan]:
     return mpi, with_fields(made, mpi=mpi.id)
 
 
-def installed(on: Guest) -> MpiInstall:
-    """The guest's own MPI as an install; its paths are those inside. Raises MissingError where
-    there is none, or none that is known and has a launcher."""
-    found = guest.mpi_of(on)
+def installed(on: Guest, families: Collection[Family] = ()) -> MpiInstall:
+    """The guest's own MPI as an install; its paths are those inside. Of several the first that is
+    of one of `families`, else the first. Raises MissingError where there is none, or none that is
+    known and has a launcher."""
+    preferred = (m for m in guest.mpis_of(on) if m.family in families and m.version and m.launcher)
+    found = (next(preferred, None) if families else None) or guest.mpi_of(on)
     if found is None or found.family is None or not found.version:
         raise MissingError(
             f"{on.label.name} has no MPI of its own that is known",
@@ -214,8 +218,8 @@ def installed(on: Guest) -> MpiInstall:
         library_version="",
         libfabric=None,
         ucx=None,
-        device="",
-        components=(),
+        device=found.device,
+        components=found.components,
         environment=(),
         source="guest",
         found=(f"in {on.label.name}",),

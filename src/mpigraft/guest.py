@@ -23,7 +23,7 @@ from mpigraft.model import GuestKind, GuestLabel
 from mpigraft.root import FolderRoot, Over, Root, RootError, open_root
 from mpigraft.roots.squashfs import SquashRoot
 
-__all__ = ["Guest", "GuestMpi", "examine", "mpi_of"]
+__all__ = ["Guest", "GuestMpi", "examine", "mpi_of", "mpis_of"]
 
 PODMAN = "podman:"
 MAX_PROGRAMS = 1000  # each is loaded on paper, with and without the graft
@@ -67,6 +67,12 @@ def mpi_of(guest: Guest) -> GuestMpi | None:
     """The guest's own MPI; None where its programs find none."""
     subjects = (*guest.label.programs, *guest.libraries)
     return own_mpi.find(guest.root, subjects, dict(guest.label.environment))
+
+
+def mpis_of(guest: Guest) -> Iterator[GuestMpi]:
+    """Every MPI on which some program of the guest runs, the first as of `mpi_of`."""
+    subjects = (*guest.label.programs, *guest.libraries)
+    yield from own_mpi.every(guest.root, subjects, dict(guest.label.environment))
 
 
 def _examine(spec: str, programs: Sequence[str]) -> Guest:

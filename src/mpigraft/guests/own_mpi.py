@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from mpigraft.elf import ElfError
+from mpigraft.guests import built
 from mpigraft.knowledge import opened
 from mpigraft.knowledge.opened import Files
 from mpigraft.knowledge.sonames import binding_of
@@ -81,16 +82,27 @@ class GuestMpi:
     pmi: tuple[str, ...]  # what it can speak: pmix, pmi2, pmi1
     pmix: str = ""  # version of its libpmix, where it says so
     plugins: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (opener's soname, paths inside)
+    device: str = ""  # of MPICH and its kin: ch4:ucx,ofi; empty: not known
+    components: tuple[tuple[str, tuple[str, ...]], ...] = ()  # of Open MPI: (framework, names)
 
 
 def find(root: Root, subjects: Sequence[str], environment: Mapping[str, str]) -> GuestMpi | None:
     """The first libmpi that the loader would take for one of these files."""
+    return next(every(root, subjects, environment), None)
+
+
+def every(
+    root: Root, subjects: Sequence[str], environment: Mapping[str, str]
+) -> Iterator[GuestMpi]:
+    """Each libmpi that the loader would take for one of these files, once."""
+    known: set[tuple[int, int]] = set()
     for subject in subjects:
         found = loaded(root, subject, environment)
         libmpi = next((r for r in found if r.path is not None and _is_libmpi(r)), None)
-        if libmpi is not None:
-            return _describe(root, libmpi, found)
-    return None
+        entry = root.find(str(libmpi.path)) if libmpi is not None else None
+        if libmpi is not None and entry is not None and entry.identity not in known:
+            known.add(entry.identity)
+            yield _describe(root, libmpi, found)
 
 
 def needs(root: Root, program: str) -> bool:
@@ -119,6 +131,7 @@ def _describe(root: Root, libmpi: Resolved, found: Sequence[Resolved]) -> GuestM
     plugins = opened_in(root, found, family)
     names = [PurePosixPath(p).name for paths in plugins.values() for p in paths]
     names += _built_in(found)
+    files = [path for paths in plugins.values() for path in paths]
     pmix = next((r for r in _all(root, found, plugins) if r[0].startswith("libpmix.so")), None)
     return GuestMpi(
         family=family,
@@ -129,6 +142,8 @@ def _describe(root: Root, libmpi: Resolved, found: Sequence[Resolved]) -> GuestM
         pmi=_pmi(family, data, names, _imports(libmpi), has_pmix=pmix is not None),
         pmix=_pmix_version(root, pmix[1]) if pmix else "",
         plugins=tuple(plugins.items()),
+        device="" if family is Family.OPENMPI else built.device(data),
+        components=built.components(found, files) if family is Family.OPENMPI else (),
     )
 
 
