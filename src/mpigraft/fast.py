@@ -57,11 +57,16 @@ def key(words: Sequence[str], environ: Mapping[str, str]) -> str:
         "cores": sorted(os.sched_getaffinity(0)),
         "boot": _text(BOOT),
         "network": _link(NETWORK),
-        "environment": sorted((n, v) for n, v in environ.items() if n.startswith(DECIDES)),
+        "environment": sorted((n, v) for n, v in environ.items() if _decides(n)),
         "nodes": [environ.get(name) for name in NODES],
         "names": sorted(n for n in environ if not n.startswith(COME_AND_GO)),
     }
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+
+
+def _decides(name: str) -> bool:
+    """A `...PATH` goes into a guest or not by where its entries lead."""
+    return name.startswith(DECIDES) or name.endswith("PATH")
 
 
 def _text(path: str) -> str:

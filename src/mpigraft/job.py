@@ -113,7 +113,9 @@ def plan(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Job:
     if choice.plan:
         grafts.make(choice.plan)
         programs = grafts.seen(choice.plan, programs)
-        own = passed.reaching(name for name, _ in choice.plan.guest.environment)
+        environment = dict(passed.environment)
+        seat = launch.seat_of(choice.plan, 1, Path.cwd(), environ=environment, extra=binds)
+        own, passed = passed.into(choice.plan, seat)
         told = replace(choice.plan, passed=(*choice.plan.passed, *own))
         configuration = replace(configuration, graft=told)
     job = Job(
@@ -156,7 +158,7 @@ def _lines(job: Job, choice: Choice) -> Iterator[Line]:
         lost = "" if word.partition(":")[0] in here else " (left out: not here)"
         yield Line("bind", word + lost, ask.source("bind"))
     yield from (Line("set", word, ask.source("set")) for word in ask.settings)
-    yield from (Line("dropped", variable, why) for variable, why in job.passed.dropped)
+    yield from (Line("dropped", " ".join(names), why) for why, names in job.passed.why())
     yield from (Line("passed on", word, "environment") for word in job.passed.settings)
 
 

@@ -84,6 +84,7 @@ def _inputs(job: Job) -> list[str]:
     assert mpi is not None
     found = [job.natives.guard, Path(__file__), job.ask.site, Path(job.ask.where.hostfile)]
     found += [job.natives.seat] if job.placement.gpus else []
+    found += map(Path, job.passed.absent)
     if graft:
         folder = grafts.folder(graft)
         found += [folder / copy.name for copy in graft.copies] + [folder / grafts.PLAN]

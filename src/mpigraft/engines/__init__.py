@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from mpigraft.engines import apptainer, bwrap, charliecloud, none, podman
+from mpigraft.engines import apptainer, bwrap, charliecloud, mounts, none, podman
 from mpigraft.engines.parts import Part
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Seat
@@ -39,6 +39,9 @@ class Engine(Protocol):
 
     def rows(self, plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
         """Environment of the engine itself: scopes launcher and daemon."""
+
+    def own_binds(self, plan: GraftPlan, seat: Seat) -> tuple[Bind, ...]:
+        """What the engine binds of this machine by itself, beside `mounts`."""
 
     def shares(self, plan: GraftPlan, seat: Seat) -> str:
         """What the ranks of a node share, and what is lost where they do not."""
@@ -88,6 +91,13 @@ def find(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
         f"{name} is not here: no {' and no '.join(programs)} in PATH",
         mend="load its module or install it, or choose another with --engine",
     )
+
+
+def same_inside(plan: GraftPlan, seat: Seat) -> Callable[[str], bool]:
+    """Whether ranks find at a path of this machine the very file or folder that is there here."""
+    own = ENGINES[plan.engine].own_binds(plan, seat)
+    binds = (*mounts.present(own), *mounts.present(mounts.mounts(plan, seat)))
+    return lambda path: mounts.same_inside(path, binds, seat.cwd)
 
 
 def choose(kind: GuestKind, environ: Mapping[str, str]) -> str:

@@ -7,14 +7,16 @@ the launcher's variables too; what ranks may not get is dropped in front of the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpigraft.engines.mounts import OWNER, apart, dropped, kept, mounts, present
 from mpigraft.engines.parts import Part, fields, flat
 from mpigraft.env import ENV
 from mpigraft.knowledge.table import version
-from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Seat
+from mpigraft.model import Bind, BindKind, EnvRow, GraftPlan, GuestKind, Seat
 
 if TYPE_CHECKING:
     from mpigraft.guest import Guest
@@ -25,6 +27,8 @@ KEEPS_FILES = True
 PLACE = "/.mpigraft"
 # The engine's own needs, which the container gets its own values of.
 NEEDED = (*OWNER, "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+BIND_VARIABLES = ("BIND", "BINDPATH")
+BIND_PATH = re.compile(r"^[ \t]*bind path[ \t]*=[ \t]*(\S+)", re.MULTILINE)
 SETTINGS = ("CONFIGDIR", "CACHEDIR", "TMPDIR")
 
 
@@ -42,6 +46,37 @@ def rows(plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
     del plan
     own = kept(seat, *(f"{p}_{s}" for p in ("APPTAINER", "SINGULARITY") for s in SETTINGS))
     return own if seat.root or _shares(seat) else (*own, *apart(seat))
+
+
+def own_binds(plan: GraftPlan, seat: Seat) -> tuple[Bind, ...]:
+    """What its configuration file binds, and the user's APPTAINER_BIND: /scratch of a site is
+    mostly there. Sources: apptainer.conf, `bind path`; apptainer-exec(1), --bind."""
+    del plan
+    own = dict(seat.environment)
+    specs = [own.get(f"{p}_{s}", "") for p in ("APPTAINER", "SINGULARITY") for s in BIND_VARIABLES]
+    words = [word for spec in specs for word in spec.split(",")]
+    words += [word for path in configurations(seat.program) for word in _bind_paths(path)]
+    pairs = [(source, target or source) for source, target in map(_sides, words) if source]
+    return tuple(Bind(s, t, BindKind.FOLDER) for s, t in pairs if s[0] == t[0] == "/")
+
+
+def configurations(program: str) -> tuple[Path, ...]:
+    """Where this program may have its configuration file: below its prefix, or in /etc."""
+    prefix = Path(program).resolve().parent.parent
+    names = ("apptainer/apptainer.conf", "singularity/singularity.conf")
+    return tuple(etc / name for etc in (prefix / "etc", Path("/etc")) for name in names)
+
+
+def _bind_paths(path: Path) -> list[str]:
+    try:
+        return BIND_PATH.findall(path.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return []
+
+
+def _sides(word: str) -> tuple[str, str]:
+    source, _, rest = word.strip().partition(":")
+    return source, rest.partition(":")[0]
 
 
 def shares(plan: GraftPlan, seat: Seat) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mpigraft.engines.mounts import APART, apart, dropped, given, inside, is_device, mounts, present
 from mpigraft.engines.parts import Part, flat
 from mpigraft.errors import UsageError
-from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Seat
+from mpigraft.model import Bind, BindKind, EnvRow, GraftPlan, GuestKind, Seat
 from mpigraft.root import open_root
 from mpigraft.roots import Link, Root
 
@@ -52,6 +52,11 @@ def words(plan: GraftPlan, seat: Seat) -> tuple[str, ...]:
 def rows(plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
     del plan
     return () if seat.root else apart(seat)
+
+
+def own_binds(plan: GraftPlan, seat: Seat) -> tuple[Bind, ...]:
+    del plan, seat
+    return tuple(Bind(path, path, BindKind.FOLDER) for path in ("/proc", "/sys"))
 
 
 def shares(plan: GraftPlan, seat: Seat) -> str:

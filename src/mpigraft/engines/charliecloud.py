@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mpigraft.engines.mounts import APART, OWNER, TMP, apart, given, inside, kept, mounts, present
 from mpigraft.engines.parts import Part, flat, plain
 from mpigraft.errors import UsageError
-from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Scope, Seat
+from mpigraft.model import Bind, BindKind, EnvRow, GraftPlan, GuestKind, Scope, Seat
 from mpigraft.root import open_root
 
 if TYPE_CHECKING:
@@ -61,6 +61,11 @@ def _user() -> EnvRow:
     except KeyError:
         name = str(os.geteuid())
     return EnvRow("USER", name, Scope.LAUNCHER, "engine")
+
+
+def own_binds(plan: GraftPlan, seat: Seat) -> tuple[Bind, ...]:
+    del plan, seat
+    return tuple(Bind(path, path, BindKind.FOLDER) for path in BOUND)
 
 
 def shares(plan: GraftPlan, seat: Seat) -> str:

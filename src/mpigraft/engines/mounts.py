@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from mpigraft.errors import UsageError
 from mpigraft.model import Bind, BindKind, EnvRow, GraftPlan, GuestKind, Scope, Seat
@@ -14,6 +14,7 @@ from mpigraft.roots import Root
 
 GRAFT = "{graft}"
 RANKS = "ranks"
+MOST_STEPS = 1000  # from a path to what it means: links may lead in a circle
 TMP = "/tmp"  # noqa: S108  where launchers keep their session folders
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 OWNER = ("HOME", "USER", "LOGNAME")  # who runs it is not the guest's to say
@@ -69,6 +70,45 @@ def mounts(plan: GraftPlan, seat: Seat) -> tuple[Bind, ...]:
 def present(binds: Iterable[Bind]) -> tuple[Bind, ...]:
     """Those that are required, and those whose source is on this machine."""
     return tuple(b for b in binds if b.required or os.access(b.source, os.F_OK))
+
+
+def same_inside(path: str, binds: Iterable[Bind], cwd: str) -> bool:
+    """Whether ranks that see `binds` find at a path of this machine the very file or folder that
+    is there here: the same device and inode. Links are followed as ranks would, and one that
+    leads into the guest's own files leads to something else. A relative path is below `cwd`."""
+    whole = str(PurePosixPath(cwd) / path)
+    table = {PurePosixPath(bind.target): bind.source for bind in binds}
+    try:
+        there = _backing(PurePosixPath(whole), table)
+        return bool(there) and Path(whole).samefile(there)
+    except (OSError, ValueError):
+        return False
+
+
+def _backing(path: PurePosixPath, table: Mapping[PurePosixPath, str]) -> str:
+    """The path on this machine of what ranks find at `path`; empty: it is the guest's own."""
+    rest, at = [*path.parts[1:]], PurePosixPath("/")
+    for _ in range(MOST_STEPS):
+        if not rest:
+            return _source(at, table)
+        word = rest.pop(0)
+        step = at.parent if word == ".." else at / word
+        source = Path(_source(step, table))
+        if step not in table and source.is_symlink():
+            link = PurePosixPath(source.readlink())
+            rest = [*link.parts[link.is_absolute() :], *rest]
+            at = PurePosixPath("/") if link.is_absolute() else at
+        else:
+            at = step
+    return ""
+
+
+def _source(path: PurePosixPath, table: Mapping[PurePosixPath, str]) -> str:
+    """Where the innermost bind over `path` has it on this machine; empty where none is."""
+    for target in (path, *path.parents):
+        if target in table:
+            return str(PurePosixPath(table[target]) / path.relative_to(target))
+    return ""
 
 
 def is_device(bind: Bind) -> bool:

@@ -35,6 +35,11 @@ def rows(plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
     return ()
 
 
+def own_binds(plan: GraftPlan, seat: Seat) -> tuple[Bind, ...]:
+    del plan, seat
+    return ()
+
+
 def shares(plan: GraftPlan, seat: Seat) -> str:
     del plan, seat
     return "no namespaces: single-copy shared memory (CMA) works"

@@ -52,6 +52,11 @@ def rows(plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
     return (*kept(seat, *SETTINGS), *(() if seat.root else apart(seat)))
 
 
+def own_binds(plan: GraftPlan, seat: Seat) -> tuple[Bind, ...]:
+    del plan, seat
+    return ()
+
+
 def shares(plan: GraftPlan, seat: Seat) -> str:
     del plan
     if seat.root:
