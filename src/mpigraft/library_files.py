@@ -44,9 +44,6 @@ class Files(Protocol):
 class HostFiles:
     """This machine's."""
 
-    def __init__(self) -> None:
-        self._elves: dict[str, Elf] = {}
-
     def identity(self, path: str) -> tuple[int, int] | None:
         try:
             seen = Path(path).stat()
@@ -55,9 +52,11 @@ class HostFiles:
         return seen.st_dev, seen.st_ino
 
     def elf(self, path: str) -> Elf:
-        if path not in self._elves:
-            self._elves[path] = elf.read(path)
-        return self._elves[path]
+        try:
+            s = Path(path).stat()
+        except (OSError, ValueError):
+            return elf.read(path)  # says what is wrong
+        return _elf(path, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
 
     def real(self, path: str) -> str:
         return str(Path(path).resolve())
@@ -74,6 +73,12 @@ class HostFiles:
 
     def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader:
         return host_loader.loader_of(main, environment)
+
+
+@lru_cache(maxsize=512)
+def _elf(path: str, *_identity: int) -> Elf:
+    """Several MPIs of one machine share most of their libraries."""
+    return elf.read(path)
 
 
 @lru_cache(maxsize=4)

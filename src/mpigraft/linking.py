@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mpigraft.elf import Elf
 
 MAX_KEPT = 1024  # objects whose names are kept as sets
+MAX_SETS = 256  # sets of libraries of which is kept what they lack
 
 Reference = tuple[str, str | None]  # name, version
 
@@ -65,25 +66,58 @@ def unbound(objects: Sequence[Elf], of: Sequence[Elf] | None = None) -> tuple[Un
     not all: those of a plugin, whose own objects stand in the scope too. Raises ElfError for an
     object whose symbols cannot be read.
     """
-    scope = [_links(file) for file in objects]
-    # The order does not matter for what is found, and most is found in the largest.
-    largest = sorted(scope, key=lambda links: -len(links.provided))
-    found: list[Unbound] = []
-    for links in scope if of is None else map(_links, of):
-        left = links.wanted
-        for other in largest:
-            left -= other.provided
-            if not left:
-                break
-        lacking = [r for r in left if not _met(r, scope)]
-        others = [other for other in scope if other is not links] if links.copied else []
-        lacking += [r for r in links.copied if not _met(r, others)]
+    if of is not None:
+        scope = [_links(file) for file in objects]
+        return tuple(loose for file in of for loose in _loose(_links(file), scope))
+    if not objects:
+        return ()
+    first, *rest = objects
+    main, libraries = _links(first), _set_of(rest)
+    found = list(_loose(main, [main, *libraries.scope]))
+    for links in libraries.scope:
+        lacking = [r for r in libraries.lacking(links) if not main.provides(r)]
         found.extend(links.describe(lacking))
     return tuple(found)
 
 
+def _loose(links: _Links, scope: Sequence[_Links]) -> Iterator[Unbound]:
+    return links.describe(_lacking(links, scope, sorted(scope, key=_size)))
+
+
+def _size(links: _Links) -> int:
+    """What sorts the largest to the front: most is found there, and the order decides nothing."""
+    return -len(links.provided)
+
+
+def _lacking(links: _Links, scope: Sequence[_Links], largest: Sequence[_Links]) -> list[Reference]:
+    left = links.wanted
+    for other in largest:
+        left -= other.provided
+        if not left:
+            break
+    lacking = [r for r in left if not _met(r, scope)]
+    others = [other for other in scope if other is not links] if links.copied else []
+    return lacking + [r for r in links.copied if not _met(r, others)]
+
+
 def _met(reference: Reference, scope: Sequence[_Links]) -> bool:
     return any(other.provides(reference) for other in scope)
+
+
+class _Set:
+    """The libraries of a program, without the program: many programs of an image have the same,
+    and what these lack among themselves is the same each time."""
+
+    def __init__(self, scope: Sequence[_Links]) -> None:
+        self.scope = tuple(scope)
+        self._largest = sorted(scope, key=_size)
+        self._lacking: dict[int, list[Reference]] = {}
+
+    def lacking(self, links: _Links) -> list[Reference]:
+        """What one of them finds in none of them."""
+        if id(links) not in self._lacking:
+            self._lacking[id(links)] = _lacking(links, self.scope, self._largest)
+        return self._lacking[id(links)]
 
 
 class _Links:
@@ -139,3 +173,17 @@ def _links(file: Elf) -> _Links:
     if len(_KEPT) > MAX_KEPT:
         _KEPT.popitem(last=False)
     return links
+
+
+_SETS: OrderedDict[tuple[int, ...], _Set] = OrderedDict()
+
+
+def _set_of(files: Sequence[Elf]) -> _Set:
+    key = tuple(map(id, files))
+    known = _SETS.pop(key, None)
+    if known is None or any(a.file is not b for a, b in zip(known.scope, files, strict=True)):
+        known = _Set([_links(file) for file in files])
+    _SETS[key] = known
+    if len(_SETS) > MAX_SETS:
+        _SETS.popitem(last=False)
+    return known

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpigraft.abi import binding_of
@@ -56,11 +56,11 @@ def inject(
     """
     growth = Growth(guest, abi, replace, place, ours, opened)
     growth.allow_glibc, growth.binds = glibc and binds, binds
-    before = tuple(growth.load(path, grafted=False) for path in growth.subjects)
+    before = tuple(growth.load(path) for path in growth.subjects)
     growth.begin(before)
     after = before
     for _ in range(MAX_STEPS):
-        after = tuple(growth.load(path, grafted=True) for path in growth.subjects)
+        after = growth.load_all()
         if not growth.improve(after):
             break
     programs = tuple(_simulated(growth, b, a) for b, a in zip(before, after, strict=True))
@@ -90,8 +90,8 @@ def _by_number(node: str) -> tuple[int, ...]:
 
 def _simulated(growth: Growth, before: Loaded, after: Loaded) -> Simulated:
     brought = _brought(growth, after)
-    known = {(u.by, u.library, u.node) for u in before.unmet()}
-    unmet = [u for u in after.unmet() if (u.by, u.library, u.node) not in known]
+    known = {(u.by, u.library, u.node) for u in before.unmet}
+    unmet = [u for u in after.unmet if (u.by, u.library, u.node) not in known]
     absent = {r.name for r in before.found if r.path is None}
     return Simulated(
         program=before.program,
@@ -113,7 +113,7 @@ def _simulated(growth: Growth, before: Loaded, after: Loaded) -> Simulated:
 def _brought(growth: Growth, after: Loaded) -> dict[str, str]:
     """{file, by its path and by its name: name of the plugin that it came with}. What dlopen
     brings stands last, each plugin before what it needs; without that the program runs."""
-    names = {growth.path_of(p): PurePosixPath(p.path).name for p in growth.plugins}
+    names = growth.plugin_names
     found: dict[str, str] = {}
     plugin = ""
     for r in after.found:
@@ -126,8 +126,8 @@ def _brought(growth: Growth, after: Loaded) -> dict[str, str]:
 
 
 def _unbound(growth: Growth, before: Loaded, after: Loaded) -> Iterator[Unbound]:
-    known = set(before.unbound())
-    for loose in after.unbound():
+    known = set(before.unbound)
+    for loose in after.unbound:
         if growth.grafted(loose.by):
             if plain(loose) in growth.homes:  # else nobody has it at home either
                 yield loose
@@ -143,7 +143,7 @@ def _closed(growth: Growth, after: Sequence[Loaded]) -> dict[str, str]:
         for r in one.found:
             if r.rule is Rule.OPENED and r.problem and str(r.path) in brought:
                 found.setdefault(brought[str(r.path)], r.problem)
-        for lack in one.unmet():
+        for lack in one.unmet:
             if lack.by in brought:
                 found.setdefault(brought[lack.by], f"{lack.library} lacks {lack.node}")
     return found

@@ -30,8 +30,8 @@ class Growth(View):
         self.absent: dict[str, str] = {}
         self.guests: dict[str, str] = {}  # name: path of the guest's own, where it has one
         self.own = {name_of(r): str(r.path) for one in before for r in one.found if r.path}
-        self.unmet = {(u.by, u.library, u.node) for one in before for u in one.unmet()}
-        self.unbound = {u for one in before for u in one.unbound()}
+        self.unmet = {(u.by, u.library, u.node) for one in before for u in one.unmet}
+        self.unbound = {u for one in before for u in one.unbound}
         if self.replace is Replace.MPI:
             self.add(self.abi.objects[0].soname)
             for name, by in self.asked(before):
@@ -136,7 +136,7 @@ class Growth(View):
         """Choose again where one side's library lacks what the other side needs of it."""
         wrong: set[str] = set()
         for one in after:
-            for lack in one.unmet():
+            for lack in one.unmet:
                 if (lack.by, lack.library, lack.node) in self.unmet:
                     continue  # the guest's own trouble
                 library = self.offered.get(lack.library.removeprefix(PRIVATE))
@@ -154,13 +154,13 @@ class Growth(View):
 
     def loose(self, one: Loaded) -> Iterator[Unbound]:
         """Symbols that files of the host miss in the guest, and would not miss at home."""
-        for unbound in one.unbound():
+        for unbound in one.unbound:
             if self.grafted(unbound.by) and plain(unbound) in self.homes:
                 yield unbound
 
     def robbed(self, one: Loaded) -> Iterator[str]:
         """Libraries of which the guest's own had a symbol that a file of the guest misses now."""
-        for unbound in one.unbound():
+        for unbound in one.unbound:
             if self.grafted(unbound.by) or unbound in self.unbound:
                 continue
             for name, path in {**self.own, **self.guests}.items():

@@ -9,6 +9,7 @@ from dataclasses import replace as replace_fields
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from mpigraft import elf
 from mpigraft.abi import binding_of
@@ -18,7 +19,7 @@ from mpigraft.injection.values import Choice
 from mpigraft.linking import Unbound, Unmet, unbound, unmet
 from mpigraft.model import AbiObject, MpiAbi, Replace, Role
 from mpigraft.resolve import Resolved, closure
-from mpigraft.root import Over
+from mpigraft.root import Over, Root
 
 if TYPE_CHECKING:
     from mpigraft.guest import Guest
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 PRIVATE = "mpigraft-"  # before the name of a private copy
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Loaded:
     """One program under the loader; `files` are it and its libraries, by the name asked for."""
 
@@ -34,17 +35,23 @@ class Loaded:
     main: Elf
     found: tuple[Resolved, ...]
 
-    @property
+    @cached_property
     def files(self) -> list[tuple[str, Elf]]:
         first = (self.main.soname or self.program, self.main)
         return [first, *((r.name, r.elf) for r in self.found if r.elf is not None)]
 
+    @cached_property
     def unmet(self) -> tuple[Unmet, ...]:
         names, files = zip(*self.files, strict=True)
         return unmet(files, names)
 
+    @cached_property
     def unbound(self) -> tuple[Unbound, ...]:
         return unbound([file for _, file in self.files])
+
+
+# Of each root: programs as they are without a graft, which is the same for every host MPI.
+_BARE: WeakKeyDictionary[Root, dict[tuple[object, ...], Loaded]] = WeakKeyDictionary()
 
 
 class View:
@@ -75,22 +82,33 @@ class View:
         self.search = False  # ranks need LD_LIBRARY_PATH, for a name that the guest lacks
         self._facts: dict[tuple[object, ...], Elf] = {}
 
-    def load(self, program: str, *, grafted: bool) -> Loaded:
-        """The program under the loader. Raises ElfError or RootError if it cannot be read."""
-        if not grafted:
-            environment = dict(self.guest.label.environment)
-            own = program in self.ours
-            root = Over(self.guest.root, self.ours) if own else self.guest.root
+    def load(self, program: str) -> Loaded:
+        """The program under the loader, as the guest is. Raises ElfError or RootError if it cannot
+        be read."""
+        environment = dict(self.guest.label.environment)
+        if program in self.ours:
+            root: Root = Over(self.guest.root, self.ours)
             found = closure(program, environment=environment, root=root, opened=self.opened)
             return Loaded(program, root.elf(program), found)
-        found = closure(
-            program,
-            environment=self.environment(),
-            root=Over(self.guest.root, self.files(), self.sources()),
-            opened=self._opened(),
-        )
-        main = self.ours.get(program) or self.guest.root.elf(program)
-        return Loaded(program, main, found)
+        root = self.guest.root
+        opened = tuple((name, tuple(paths)) for name, paths in self.opened.items())
+        known = _BARE.setdefault(root, {})
+        key = (program, self.guest.label.environment, opened)
+        if key not in known:
+            found = closure(program, environment=environment, root=root, opened=self.opened)
+            known[key] = Loaded(program, root.elf(program), found)
+        return known[key]
+
+    def load_all(self) -> tuple[Loaded, ...]:
+        """Every program under the loader, over the graft as it is now. Raises as `load` does."""
+        environment, opened = self.environment(), self._opened()
+        root = Over(self.guest.root, self.files(), self.sources())
+        found = [
+            closure(program, environment=environment, root=root, opened=opened)
+            for program in self.subjects
+        ]
+        mains = [self.ours.get(one) or self.guest.root.elf(one) for one in self.subjects]
+        return tuple(map(Loaded, self.subjects, mains, found))
 
     def _opened(self) -> dict[str, Sequence[str]]:
         """What is opened by name: by the host's libraries their own, by the guest's theirs."""
@@ -149,6 +167,11 @@ class View:
 
     def path_of(self, plugin: AbiObject) -> str:
         return f"{self.place}/{self.name_of(plugin)}"
+
+    @cached_property
+    def plugin_names(self) -> dict[str, str]:
+        """{where ranks see a plugin: its name}."""
+        return {self.path_of(p): PurePosixPath(p.path).name for p in self.plugins}
 
     def grafted(self, path: PurePath | str) -> bool:
         return posixpath.normpath(path).startswith(f"{self.place}/")
