@@ -73,10 +73,12 @@ def planned(on: Guest, mpi: MpiInstall, machine: Machine, wanted: Wanted) -> Gra
             opened=dict(theirs.plugins) if theirs else None,
         )
         verdict = check.judge(on, abi, found, own=theirs, machine=machine)
+        if not verdict.ok and (on.possible or on.loose):
+            verdict = check.sparing(on, abi, found, verdict, own=theirs, machine=machine)
     parts = (*verdict.parts, _engine_part(engine, mpi, found))
     verdict = with_fields(verdict, parts=parts)
     if not verdict.ok and not wanted.force:
-        raise refused(verdict)
+        raise refused(verdict, loose=on.loose)
     return plan(
         on.label,
         abi,
@@ -233,13 +235,16 @@ def _launcher_kind(family: Family, version: str) -> str:
     return "prrte" if int(version.partition(".")[0]) >= 5 else "orte"
 
 
-def refused(verdict: Fit) -> AnswerIsNo:
-    """The error for a pair that does not fit: the worst finding, and how many more there are."""
+def refused(verdict: Fit, *, loose: bool = False) -> AnswerIsNo:
+    """The error for a pair that does not fit: the worst finding, and how many more there are.
+    `loose`: its programs were looked at one by one, and none fits."""
     wrong = [f for f in verdict.findings if f.level is Level.ERROR]
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     name, programs = verdict.guest.name, len(verdict.guest.programs)
     mend = wrong[0].mend or f"`mpigraft check {name} --mpi {verdict.mpi}` says all"
-    if programs > 1:
+    if loose and programs > 1:
+        mend += f"; none of its {programs} programs fits alone"
+    elif programs > 1:
         mend += (
             f"; of its {programs} programs some may fit alone: `mpigraft check` says which, and "
         )

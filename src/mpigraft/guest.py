@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpigraft import cache, elf
@@ -16,14 +16,15 @@ from mpigraft.elf import ElfError
 from mpigraft.errors import UsageError
 from mpigraft.guest_loader import glibc_version
 from mpigraft.guests import own_mpi, podman
+from mpigraft.guests.commands import Command, Kind, command_of, locate
 from mpigraft.guests.own_mpi import GuestMpi
 from mpigraft.guests.search import Searched, search
 from mpigraft.jsonout import digest
 from mpigraft.model import GuestKind, GuestLabel
-from mpigraft.root import FolderRoot, Over, Root, RootError, open_root
+from mpigraft.root import Bound, FolderRoot, Over, Root, RootError, open_root
 from mpigraft.roots.squashfs import SquashRoot
 
-__all__ = ["Guest", "GuestMpi", "examine", "mpi_of", "mpis_of"]
+__all__ = ["Guest", "GuestMpi", "examine", "examine_command", "mpi_of", "mpis_of", "usual_mpi"]
 
 PODMAN = "podman:"
 MAX_PROGRAMS = 1000  # each is loaded on paper, with and without the graft
@@ -32,6 +33,7 @@ MAX_FILE = 1 << 30  # bytes of one file of an image that has no file on this hos
 MAX_LOADED = 1 << 34  # bytes of all that programs load; a file with holes claims any size
 ENV_PROGRAMS = ("/usr/bin/env", "/bin/env")
 NOTHING = Searched((), (), ())
+READ_WHOLE = "a guest is read as a whole before anything starts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Guest:
     label: GuestLabel
     root: Root
     libraries: tuple[str, ...] = ()
+    possible: tuple[str, ...] = ()  # of these, what is opened on a condition only
+    loose: bool = False  # which of the programs are started is not known
 
 
 def examine(spec: str, programs: Sequence[str] = ()) -> Guest:
@@ -56,9 +60,7 @@ def examine(spec: str, programs: Sequence[str] = ()) -> Guest:
     try:
         return _examine(spec, programs)
     except RootError as error:
-        raise UsageError(
-            str(error), why="a guest is read as a whole before anything starts"
-        ) from error
+        raise UsageError(str(error), why=READ_WHOLE) from error
     except ElfError as error:
         raise UsageError(f"{spec}: {error}") from error
 
@@ -69,6 +71,11 @@ def mpi_of(guest: Guest) -> GuestMpi | None:
     return own_mpi.find(guest.root, subjects, dict(guest.label.environment))
 
 
+def usual_mpi(guest: Guest) -> GuestMpi | None:
+    """The MPI of the folders that every loader searches: what a program would open by name."""
+    return own_mpi.usual(guest.root, guest.label.architecture)
+
+
 def mpis_of(guest: Guest) -> Iterator[GuestMpi]:
     """Every MPI on which some program of the guest runs, the first as of `mpi_of`."""
     subjects = (*guest.label.programs, *guest.libraries)
@@ -76,21 +83,67 @@ def mpis_of(guest: Guest) -> Iterator[GuestMpi]:
 
 
 def _examine(spec: str, programs: Sequence[str]) -> Guest:
+    path = Path(spec)
+    if not spec.startswith(PODMAN) and not path.is_dir() and _is_elf(path):
+        return _program(path, programs)
+    kind, name, source, root, number = _opened(spec)
+    return _image(kind, name, source, root, programs, number)
+
+
+def _opened(spec: str) -> tuple[GuestKind, str, str, Root, str]:
+    """(kind, name, source, root, digest) of a whole file system; an empty digest: that of its
+    files is to be taken."""
     if spec.startswith(PODMAN):
         image = spec.removeprefix(PODMAN)
         archive, number = podman.saved(image)
-        return _image(GuestKind.PODMAN, image, image, open_root(archive), programs, number)
+        return GuestKind.PODMAN, image, image, open_root(archive), number
     path = Path(spec)
     if path.is_dir():
         source = str(path.resolve())
-        name = Path(source).name or "/"
-        return _image(GuestKind.FOLDER, name, source, open_root(path), programs, "")
-    if _is_elf(path):
-        return _program(path, programs)
+        return GuestKind.FOLDER, Path(source).name or "/", source, open_root(path), ""
     root = open_root(path)
     kind = GuestKind.SIF if isinstance(root, SquashRoot) else GuestKind.OCI
-    found = cache.file_digest(path)
-    return _image(kind, path.name, str(path.absolute()), root, programs, found)
+    return kind, path.name, str(path.absolute()), root, cache.file_digest(path)
+
+
+def examine_command(
+    spec: str, words: Sequence[str], settings: Mapping[str, str], folders: Mapping[str, Path]
+) -> tuple[Guest, Command]:
+    """The guest as far as the words of a job are concerned, and what is known of these.
+
+    `settings` are variables of the job beside the image's own, `folders` those of this host that
+    ranks see, {path inside: folder}. Of a shell, or whatever else may start any program, all that
+    needs MPI in the image is meant, and `loose` says so. Raises as `examine` does.
+    """
+    try:
+        return _examine_command(spec, words, settings, folders)
+    except RootError as error:
+        raise UsageError(str(error), why=READ_WHOLE) from error
+    except ElfError as error:
+        raise UsageError(f"{spec}: {error}") from error
+
+
+def _examine_command(
+    spec: str, words: Sequence[str], settings: Mapping[str, str], folders: Mapping[str, Path]
+) -> tuple[Guest, Command]:
+    path = Path(spec)
+    if not spec.startswith(PODMAN) and not path.is_dir() and _is_elf(path):
+        return _program(path, words[:1]), Command(Kind.MPI)
+    kind, name, source, base, number = _opened(spec)
+    root = Bound(base, folders)
+    environment = {**dict(base.config().environment), **settings}
+    found = command_of(root, words, environment, str(Path.cwd()))
+    if found.kind is Kind.UNKNOWN and not found.interpreted:
+        if locate(root, words[0], environment, str(Path.cwd()))[1] is None:
+            _named(root, name, words[:1])  # raises the error for a program that is not there
+        whole = _image(kind, name, source, base, (), number)
+        return replace(whole, loose=True), found
+    libraries = (*found.certain, *found.possible)
+    searched = Searched((), libraries, ())
+    label = _label(kind, name, source, root, (found.program,), number, searched)
+    if found.kind is not Kind.MPI:  # what is judged in its place is a program of ours
+        label = replace(label, programs=())
+    return Guest(label, root, libraries, found.possible), found
 
 
 def _is_elf(path: Path) -> bool:

@@ -24,6 +24,7 @@ from mpigraft import (
 )
 from mpigraft.errors import AnswerIsNo, LaunchFailed, MissingError, TransportMismatch
 from mpigraft.graft import Wanted
+from mpigraft.guests.commands import Command
 from mpigraft.job_ask import Ask
 from mpigraft.jsonout import digest
 from mpigraft.knowledge.spawn import spawn
@@ -79,30 +80,39 @@ class Job:
     allocation: Allocation = launch.HERE
     placement: Placement = NOWHERE
     others: tuple[Group, ...] = ()  # programs besides the first
+    sources: tuple[str, ...] = ()  # files of this machine that say what a script imports
+    unknown: tuple[str, ...] = ()  # what could not be taken into account, for a person
 
 
 # ------------------------------------------------------------------ deciding
 
 
-def plan(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Job:
-    """Decide all of a job; for a guest its graft folder is made. Raises MissingError for an MPI,
+def plan(
+    ask: Ask,
+    machine: Machine,
+    environ: Mapping[str, str],
+    subject: job_ask.Subject | None = None,
+) -> Job:
+    """Decide all of a job; for a guest its graft folder is made. `subject` is what
+    `job_ask.subject` says of it, where that is known already. Raises MissingError for an MPI,
     a transport or an engine that is not here, AnswerIsNo for a pair that would not run,
     UsageError for bad words."""
     passed = sort_out(environ)
     binds = tuple(bind for word in ask.binds for bind in job_ask.bind(word, ask.optional))
     program = None
-    if ask.image:
+    subject = subject or job_ask.subject(ask, environ)
+    guest, command = subject.guest, subject.command
+    if guest is not None:
         passed = passed.for_guest()
         wanted = Wanted(job_ask.replaced(ask.replace), ask.engine)
         ask = job_ask.without_host(ask) if wanted.replace is Replace.NOTHING else ask
-        guest = job_ask.guest(ask, environ)
         try:
             choice = for_guest(ask.mpi, machine, guest, wanted)
         except AnswerIsNo as no:
             raise job_ask.narrowed(no, ask, guest) from no
     else:
         program = job_ask.program(ask.program[0], environ)
-        choice = for_program(ask.mpi, machine, program, passed)
+        choice = for_program(ask.mpi, machine, program, passed, command)
     where = ask.where
     nodes = allocations.find(environ, hosts=where.hosts, hostfile=where.hostfile, agent=where.agent)
     layout, others = job_layout.decide(where, machine.cpu.cores, nodes, environ)
@@ -119,9 +129,26 @@ def plan(ask: Ask, machine: Machine, environ: Mapping[str, str]) -> Job:
         told = replace(choice.plan, passed=(*choice.plan.passed, *own))
         configuration = replace(configuration, graft=told)
     job = Job(
-        ask, configuration, layout, programs, passed, program, binds, (), nodes, places, others
+        ask, configuration, layout, programs, passed, program, binds, (), nodes, places, others,
+        subject.sources,
     )  # fmt: skip
-    return replace(job, lines=tuple(_lines(job, choice)))
+    return replace(
+        job, lines=tuple(_lines(job, choice)), unknown=tuple(_unknown(ask, command, choice))
+    )
+
+
+def _unknown(ask: Ask, command: Command, choice: Choice) -> Iterator[str]:
+    """What the choice of the MPI could not take into account."""
+    if not ask.image:
+        return
+    if command.notes and ask.proof:
+        way = "" if command.interpreted else "; --program PATH names what needs MPI"
+        yield f"not known: {'; '.join(command.notes)}{way}"
+    for part in choice.plan.parts if choice.plan else ():
+        for finding in part.findings:
+            if finding.code == "not-known":
+                mend = f"; {finding.mend}" if finding.mend else ""
+                yield f"not known: {finding.seen}: {finding.why}{mend}"
 
 
 def _lines(job: Job, choice: Choice) -> Iterator[Line]:

@@ -8,14 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft.elf import ElfError
+from mpigraft.engines.mounts import TMP
 from mpigraft.errors import AnswerIsNo, UsageError
-from mpigraft.guest import Guest, examine
-from mpigraft.guests import own_mpi
+from mpigraft.guest import Guest, examine, examine_command
+from mpigraft.guests.commands import Command, Kind, command_of
 from mpigraft.job_layout import Where
 from mpigraft.model import Bind, BindKind, Replace
+from mpigraft.root import FolderRoot
 
 NOWHERE = Where()
+KNOWN = Command(Kind.MPI)  # what a person named
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,23 +92,70 @@ def bind(word: str, optional: Sequence[str]) -> Iterator[Bind]:
         raise UsageError(f"--bind {word!r}: {source} is not here")
 
 
-def guest(ask: Ask, environ: Mapping[str, str]) -> Guest:
-    """The guest as far as this program is concerned. Of a script, a shell or an interpreter that
-    starts something else, all that needs MPI in the image is meant."""
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a job starts, read without a choice of MPI."""
+
+    guest: Guest | None  # None: it is of this machine
+    command: Command
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Files of this machine that the command was read from."""
+        if self.guest is None:
+            return self.command.sources
+        found = (self.guest.root.find(path) for path in self.command.sources)
+        return tuple(str(entry.source) for entry in found if entry and entry.source)
+
+
+def subject(ask: Ask, environ: Mapping[str, str]) -> Subject:
+    """The guest as far as the program is concerned, and what is known of that. Raises AnswerIsNo
+    for a program that has nothing to do with MPI, of which proof is wanted."""
+    if ask.image:
+        return _in_guest(ask, environ)
+    environment = {**environ, **_settings(ask)}
+    command = command_of(FolderRoot(Path("/")), ask.program, environment, str(Path.cwd()))
+    _refuse_without_mpi(ask, command)
+    return Subject(None, command)
+
+
+def _in_guest(ask: Ask, environ: Mapping[str, str]) -> Subject:
     itself = shutil.which(ask.program[0], path=environ.get("PATH"))
     if itself and Path(ask.image).is_file() and Path(ask.image).samefile(itself):
-        return examine(ask.image)
+        return Subject(examine(ask.image), KNOWN)
     if ask.programs:
-        return examine(ask.image, ask.programs)
-    try:
-        named = examine(ask.image, ask.program[:1])
-    except UsageError as error:
-        if not isinstance(error.__cause__, ElfError):
-            raise
-    else:
-        if all(own_mpi.needs(named.root, program) for program in named.label.programs):
-            return named
-    return examine(ask.image)
+        return Subject(examine(ask.image, ask.programs), KNOWN)
+    found, command = examine_command(
+        ask.image, ask.program, _settings(ask), dict(_folders(ask, environ))
+    )
+    _refuse_without_mpi(ask, command)
+    return Subject(found, command)
+
+
+def _refuse_without_mpi(ask: Ask, command: Command) -> None:
+    if command.kind is not Kind.NONE or not ask.proof:
+        return
+    raise AnswerIsNo(
+        f"{' '.join(ask.program[:2] if command.interpreted else ask.program[:1])} is no MPI "
+        f"program: {command.why}",
+        why="a rank proves what it runs on when it calls MPI_Init, and here none would",
+        mend="--no-proof starts it all the same"
+        + ("; --program PATH names what needs MPI, if it starts that" if ask.image else ""),
+    )
+
+
+def _settings(ask: Ask) -> dict[str, str]:
+    return {name: value for name, eq, value in (w.partition("=") for w in ask.settings) if eq}
+
+
+def _folders(ask: Ask, environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    """{path inside: folder of this host} of what ranks in a guest see, whichever engine it is."""
+    for folder in (TMP, environ.get("TMPDIR", ""), str(Path.cwd())):
+        if folder.startswith("/"):
+            yield folder, Path(folder)
+    for word in ask.binds:
+        for one in bind(word, ask.optional):
+            yield one.target, Path(one.source)
 
 
 def program(word: str, environ: Mapping[str, str]) -> Path:

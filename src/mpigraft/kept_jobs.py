@@ -94,6 +94,7 @@ def _inputs(job: Job) -> list[str]:
     if mpi.source != launch.IN_GUEST:
         by = job.configuration.launcher
         found += [by.path if by else mpi.launcher, *configure.files(mpi)]
+    found += [Path(one) for one in job.sources]
     if job.program is not None:
         found += [job.natives.witness, job.program, *_mapped(job)]
     return sorted({str(path) for path in found if path and path != Path()})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mpigraft.errors import UsageError
 from mpigraft.roots import Entry, ImageConfig, Link, Root, RootError
+from mpigraft.roots.bound import Bound
 from mpigraft.roots.folder import FolderRoot
 from mpigraft.roots.oci import open_image
 from mpigraft.roots.over import Over
@@ -14,6 +15,7 @@ from mpigraft.roots.squashfs import SQUASHFS, open_squashfs
 from mpigraft.roots.streams import File
 
 __all__ = [
+    "Bound",
     "Entry",
     "FolderRoot",
     "ImageConfig",

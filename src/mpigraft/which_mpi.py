@@ -13,13 +13,15 @@ from pathlib import Path
 from mpigraft import configure, engines, env, fast, graft, launch
 from mpigraft.elf import ElfError
 from mpigraft.errors import AnswerIsNo, MissingError, MpigraftError, UsageError
-from mpigraft.guest import Guest, mpi_of
+from mpigraft.guest import Guest, mpi_of, usual_mpi
+from mpigraft.guests.commands import Command, Kind
 from mpigraft.model import EnvRow, Family, GraftPlan, Machine, MpiInstall, Replace, Scope
 from mpigraft.passing import Passed
 from mpigraft.resolve import Resolved, closure
 from mpigraft.starting import launchers_for
 from mpigraft.witness import LIBMPI
 
+LIBMPI_OF_WHEELS = "MPI4PY_LIBMPI"
 DEFAULT = "default: Cray MPICH, the first in PATH, the first by id"
 
 
@@ -46,21 +48,30 @@ def _usable(wish: str, machine: Machine) -> list[MpiInstall]:
     return sorted(usable, key=lambda m: (m.family is not Family.CRAY_MPICH, m.source != "path"))
 
 
-def for_program(wish: str, machine: Machine, program: Path, passed: Passed) -> Choice:
+def for_program(
+    wish: str, machine: Machine, program: Path, passed: Passed, command: Command
+) -> Choice:
     """For a program of this machine: the MPI that it finds by itself, else the first on which it
-    runs. Raises MissingError without an MPI, AnswerIsNo when it would not run on any asked for.
+    runs. `command` is what is known of it: Python's extension modules stand for a script.
+    Raises MissingError without an MPI, AnswerIsNo when it would not run on any asked for.
     """
     usable = _usable(wish, machine)
     user = {row.name: row.value or "" for row in passed.rows}
-    own = libmpis(program, dict(passed.environment) | user)
+    files = _files(program, command)
+    own = [
+        one
+        for few in files
+        for file in few
+        for one in libmpis(file, dict(passed.environment) | user)
+    ]
     mine = [m for m in usable if own and _same(own[0].path, m.libmpi)]
     refused: list[str] = []
     for mpi in dict.fromkeys((*mine, *usable)):
         for rows in _ways(mpi, passed):
-            problem = _problem(mpi, program, passed, rows)
+            problem = _worst(mpi, files, passed, rows)
             if not problem:
                 by_itself = f"the program finds it by itself: {own[0].how}" if mpi in mine else ""
-                return Choice(mpi, by_itself or DEFAULT, rows)
+                return Choice(mpi, by_itself or DEFAULT, (*rows, *_by_path(files, mpi.libmpi)))
         refused.append(f"{mpi.id}: {problem}")
     raise AnswerIsNo(
         f"{program} does not run on {wish or 'any MPI that is here'}",
@@ -69,13 +80,42 @@ def for_program(wish: str, machine: Machine, program: Path, passed: Passed) -> C
     )
 
 
+def _files(program: Path, command: Command) -> list[tuple[Path, ...]]:
+    """Files that load an MPI, in groups of which one file does: the program; or the extension
+    modules that a script imports, one for each ABI where a package brings several (mpi4py)."""
+    groups: dict[str, list[Path]] = {}
+    for path in command.certain:
+        folder, _, name = path.rpartition("/")
+        groups.setdefault(f"{folder}/{name.partition('.')[0]}", []).append(Path(path))
+    named = Path(command.program) if command.program and not command.interpreted else program
+    return [(named,), *map(tuple, groups.values())]
+
+
+def _worst(
+    mpi: MpiInstall, files: Sequence[Sequence[Path]], passed: Passed, rows: Sequence[EnvRow]
+) -> str:
+    """The first problem of a group none of whose files would load this libmpi."""
+    for group in files:
+        problems = [_problem(mpi, file, passed, rows) for file in group]
+        if all(problems):
+            return problems[0]
+    return ""
+
+
+def _by_path(files: Sequence[Sequence[Path]], libmpi: object) -> tuple[EnvRow, ...]:
+    """mpi4py's wheels open a libmpi to see of which ABI it is, and look into the virtual
+    environment first; with this they take the one that is meant (mpi4py 4.1, _mpiabi.py)."""
+    several = any(len(group) > 1 for group in files)
+    return (EnvRow(LIBMPI_OF_WHEELS, str(libmpi), Scope.RANK, "mpi"),) if several else ()
+
+
 def for_guest(wish: str, machine: Machine, guest: Guest, wanted: graft.Wanted) -> Choice:
     """Under a guest: the first MPI that fits, those of its own family before others. Raises
     AnswerIsNo when none does, MissingError or UsageError as `graft.planned` does."""
     if wanted.replace is Replace.NOTHING:
         mpi, plan = graft.own(guest, wanted)
         return Choice(mpi, "the guest's own", plan=plan)
-    own = mpi_of(guest)
+    own = mpi_of(guest) or usual_mpi(guest)
     family = own.family if own else None
     usable = sorted(_usable(wish, machine), key=lambda m: m.family is not family)
     refused: list[AnswerIsNo] = []
@@ -85,8 +125,15 @@ def for_guest(wish: str, machine: Machine, guest: Guest, wanted: graft.Wanted) -
         except AnswerIsNo as no:
             refused.append(no)
         else:
-            return Choice(mpi, f"default: the first that fits, {family or 'any'} first", plan=plan)
+            rows = _by_path(_of_wheels(guest), plan.libmpi)
+            why = f"default: the first that fits, {family or 'any'} first"
+            return Choice(mpi, why, rows, plan)
     raise refused[0]
+
+
+def _of_wheels(guest: Guest) -> list[tuple[Path, ...]]:
+    found = Command(Kind.MPI, interpreted=True, certain=guest.libraries)
+    return _files(Path("/"), found)
 
 
 def _startable(guest: Guest, mpi: MpiInstall, machine: Machine, wanted: graft.Wanted) -> GraftPlan:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace as with_fields
 
 from mpigraft.abi_elf import as_elf
 from mpigraft.check import judge
@@ -116,6 +117,18 @@ def a_guest(
         env_program="/usr/bin/env",
     )  # fmt: skip
     return Guest(label, root)
+
+
+OPENMPI = library("libmpi.so.40", exported=C_SYMBOLS, needed=("libc.so.6",))
+
+
+def modules(*paths: str, needed: Sequence[str]) -> Guest:
+    """python3 and extension modules, each for a libmpi."""
+    found = [
+        library(path.rpartition("/")[2], path=path, needed=(name,), imported=C_SYMBOLS)
+        for path, name in zip(paths, needed, strict=True)
+    ]
+    return with_fields(a_guest(a_program(()), OPENMPI, *found), libraries=paths)
 
 
 def own(

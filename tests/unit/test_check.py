@@ -5,7 +5,6 @@ Each case runs the simulated loader over a guest and a host MPI made by hand.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -22,6 +21,7 @@ from tests.unit.checked import (
     LIB,
     LIBC_NEEDS,
     NEW,
+    OPENMPI,
     PLACE,
     a_guest,
     a_program,
@@ -31,12 +31,11 @@ from tests.unit.checked import (
     finding,
     libc,
     library,
+    modules,
     own,
     part,
     verdict,
 )
-
-OPENMPI = library("libmpi.so.40", exported=C_SYMBOLS, needed=("libc.so.6",))
 
 
 def mpich_guest(*symbols: str, flags: int = 0) -> Guest:
@@ -123,15 +122,6 @@ def test_an_interpreter_is_no_mpi_program_and_its_extension_is() -> None:
     assert verdict(guest, an_abi("openmpi@5.0.11"), own=own()).ok
     lacking = verdict(guest, an_abi("openmpi@5.0.11", exported=("MPI_Init",)), own=own())
     assert "needed by /opt/MPI.so" in finding(lacking, "mpi-symbols").evidence
-
-
-def modules(*paths: str, needed: Sequence[str]) -> Guest:
-    """python3 and extension modules, each for a libmpi."""
-    found = [
-        library(path.rpartition("/")[2], path=path, needed=(name,), imported=C_SYMBOLS)
-        for path, name in zip(paths, needed, strict=True)
-    ]
-    return replace(a_guest(a_program(()), OPENMPI, *found), libraries=paths)
 
 
 def test_a_package_with_a_module_for_each_abi() -> None:

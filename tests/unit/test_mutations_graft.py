@@ -13,12 +13,14 @@ from tests.unit import (
     test_injection_details,
     test_injection_glibc,
     test_injection_ladder,
+    test_injection_libmpi,
     test_plan,
 )
 from tests.unit.mutator import checks, survivors
 
 INJECTION = (
     test_injection, test_injection_details, test_injection_glibc, test_injection_ladder,
+    test_injection_libmpi,
 )  # fmt: skip
 GROWTH = ("Growth.add_needs", "Growth.improve", "Growth.fill", "plain")
 VIEW = (

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from mpigraft.check import beside, here, interface, languages, linkage
 from mpigraft.check.case import Case, Judge, unseen
-from mpigraft.model import Fit, Level, Machine, MpiAbi
+from mpigraft.model import Finding, Fit, Level, Machine, MpiAbi, Part
 
 if TYPE_CHECKING:
     from mpigraft.guest import Guest, GuestMpi
     from mpigraft.injection import Injection, Simulated
 
+FEW = 3  # files that are named to a person
 # In this order. Programs that fail at FIRST are left out of REST, which would only repeat it.
 FIRST: dict[str, Judge] = {"architecture": interface.architecture, "abi": interface.abi}
 REST: dict[str, Judge] = {
@@ -81,6 +82,60 @@ def fitting(
         if one.program in guest.label.programs
         and judge(guest, abi, _only(injection, [one]), own=own, machine=machine).ok
     )
+
+
+def sparing(
+    guest: Guest,
+    abi: MpiAbi,
+    injection: Injection,
+    verdict: Fit,
+    *,
+    own: GuestMpi | None = None,
+    machine: Machine | None = None,
+) -> Fit:
+    """A refusal, as far as it stands where it is not known what will be started or opened.
+
+    What may never be loaded refuses nothing: its errors become warnings. Of a guest whose programs
+    are `loose` the refusal stands when not one of them fits.
+    """
+    if guest.loose:
+        good = fitting(guest, abi, injection, own=own, machine=machine)
+        if not good:
+            return verdict
+        bad = [p for p in guest.label.programs if p not in good]
+        seen = (
+            f"{len(bad)} of {len(guest.label.programs)} programs of {guest.label.name} do not fit"
+        )
+        why = "which of them are started is not known, so they refuse nothing"
+        mend = "name what is started: --program PATH"
+    else:
+        sure = [p for p in injection.programs if p.program not in guest.possible]
+        certain = judge(guest, abi, _only(injection, sure), own=own, machine=machine)
+        if not certain.ok:
+            return certain
+        bad = list(guest.possible)
+        seen = f"{', '.join(bad[:FEW])} may be imported, and would not fit under {abi.mpi.id}"
+        why = "the import depends on a condition, so it refuses nothing"
+        mend = ""
+    note = Finding(
+        Level.WARNING,
+        "not-known",
+        seen,
+        why,
+        mend,
+        tuple(bad),
+    )
+    parts = (*map(_softened, verdict.parts), Part("known", Level.WARNING, seen, (note,)))
+    return replace(verdict, parts=parts)
+
+
+def _softened(part: Part) -> Part:
+    if part.level is not Level.ERROR:
+        return part
+    findings = tuple(
+        replace(f, level=Level.WARNING) if f.level is Level.ERROR else f for f in part.findings
+    )
+    return replace(part, level=Level.WARNING, findings=findings)
 
 
 def _only(injection: Injection, programs: Sequence[Simulated]) -> Injection:

@@ -190,7 +190,7 @@ def asked(program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | 
 
 
 def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
-    from mpigraft import discover, fast, job, kept_jobs
+    from mpigraft import discover, fast, job, job_ask, kept_jobs
 
     environ = dict(os.environ)
     try:
@@ -203,9 +203,12 @@ def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
         ) from error
     with console(stderr=True).status("looking at this machine"):
         try:
-            planned = job.plan(ask, discover.machine(), environ)
+            subject = job_ask.subject(ask, environ)  # first: it may end the matter at once
+            planned = job.plan(ask, discover.machine(), environ, subject)
         except MpigraftError as error:
             raise told_by_site(error, ask.sources) from error
+    for line in planned.unknown:
+        tell(f"mpigraft: {line}")
     if explain:
         for line in explained(planned):
             tell(line)

@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from mpigraft.elf import ElfError
 from mpigraft.guests import built
@@ -14,7 +14,7 @@ from mpigraft.knowledge import opened
 from mpigraft.knowledge.opened import Files
 from mpigraft.knowledge.sonames import binding_of
 from mpigraft.model import Family
-from mpigraft.resolve import Resolved, closure
+from mpigraft.resolve import Resolved, Rule, closure
 from mpigraft.roots import Root, RootError
 
 MAX_LIBRARY = 1 << 27  # bytes read of a library for its version; Debian's libmpich has 40 MiB
@@ -103,6 +103,20 @@ def every(
         if libmpi is not None and entry is not None and entry.identity not in known:
             known.add(entry.identity)
             yield _describe(root, libmpi, found)
+
+
+def usual(root: Root, machine: str) -> GuestMpi | None:
+    """The first libmpi in the folders that every loader searches."""
+    for folder in (f"/usr/lib/{machine}-linux-gnu", "/usr/local/lib", "/usr/lib64", "/usr/lib"):
+        for name in sorted(root.names(folder)):
+            path, binding = f"{folder}/{name}", binding_of(name)
+            if binding is None or binding.language != "c" or (entry := root.find(path)) is None:
+                continue
+            with contextlib.suppress(ElfError, RootError):
+                facts = root.elf(entry.path)
+                libmpi = Resolved(name, Path(path), Rule.DEFAULT, folder, Path(path), elf=facts)
+                return _describe(root, libmpi, (libmpi, *loaded(root, path, {})))
+    return None
 
 
 def needs(root: Root, program: str) -> bool:

@@ -177,14 +177,16 @@ def _why(choice: Choice, role: Role) -> str:
 
 
 def _libmpi(growth: Growth, after: Sequence[Loaded]) -> str:
-    """The path inside at which ranks map their libmpi; empty when none does."""
-    for one in after:
-        for r in one.found:
-            binding = binding_of(name_of(r))
-            if binding and binding.language == "c" and r.path:
-                entry = growth.guest.root.find(str(r.path))
-                return entry.path if entry else str(r.path)
-    return ""
+    """The path inside at which ranks map their libmpi; empty when none does. One of the graft
+    before the guest's own, which what does not fit would load."""
+    paths = []
+    for r in (r for one in after for r in one.found):
+        binding = binding_of(name_of(r))
+        if binding and binding.language == "c" and r.path:
+            entry = growth.guest.root.find(str(r.path))
+            paths.append(entry.path if entry else str(r.path))
+    ours = [path for path in paths if growth.grafted(path) or path in growth.over]
+    return next(iter((*ours, *paths)), "")
 
 
 # ------------------------------------------------------------------ what goes in
