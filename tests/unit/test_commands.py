@@ -101,7 +101,7 @@ def test_reasons_and_notes(image: Path) -> None:
     assert of(image, "python3 dynamic.py").notes == ("dynamic.py, line 2: CDLL",)
     assert of(image, "python3 gone.py").notes == ("gone.py, which is not in the guest",)
     sources = of(image, "python3 a.py").sources
-    assert sources == (f"/{SITE}", "/job/a.py")
+    assert sources == ("/job/a.py", f"/{SITE}")
 
 
 def test_scripts_that_start_each_other_end(image: Path) -> None:

@@ -85,9 +85,9 @@ def test_paths_of_pth_files(image: Path) -> None:
 
 
 def test_what_the_environment_and_options_change(image: Path) -> None:
-    put(image, {"opt/p/x.py": "", "home/u/.local/lib/python3.11/site-packages/y.py": ""})
-    env = {"PYTHONPATH": "/opt/p:/nowhere:rel", "HOME": "/home/u"}
-    user = "/home/u/.local/lib/python3.11/site-packages"
+    put(image, {"opt/p/x.py": "", "srv/u/.local/lib/python3.11/site-packages/y.py": ""})
+    env = {"PYTHONPATH": "/opt/p:/nowhere:rel", "HOME": "/srv/u"}
+    user = "/srv/u/.local/lib/python3.11/site-packages"
     assert python(image, environment=env).path == (
         "/opt/p", "/usr/lib/python3.11", user, f"/{SITE}",
     )  # fmt: skip

@@ -146,7 +146,8 @@ class _Follower:
         names = (*one.names, *(found.everything if found and "*" in one.names else ()))
         for name in names:
             if name != "*" and self._module(f"{base}.{name}") is not None:
-                bound = found is not None and name in found.binds and base != by
+                others = int(base == by)  # this very import binds it too
+                bound = found is not None and found.binds.count(name) > others
                 self.reach(f"{base}.{name}", certain=certain and not bound)
 
     def reach(self, name: str, *, certain: bool) -> bool:

@@ -52,7 +52,7 @@ class Source:
 
     imports: tuple[Import, ...] = ()
     everything: tuple[str, ...] = ()  # __all__
-    binds: frozenset[str] = frozenset()  # its own names: of these `from` imports no submodule
+    binds: tuple[str, ...] = ()  # its own names: of these `from` imports no submodule
     opens: tuple[str, ...] = ()  # what cannot be followed: "line 7: CDLL"
     starts: tuple[str, ...] = ()  # other programs: "line 9: system"
     unparsed: str = ""  # why the file could not be parsed
@@ -74,7 +74,7 @@ def read_source(data: bytes, *, main: bool = False) -> Source:
     return Source(
         tuple(dict.fromkeys(reader.imports)),
         tuple(reader.everything),
-        frozenset(_bound(tree.body)),
+        tuple(_bound(tree.body)),
         tuple(reader.opens),
         tuple(reader.starts),
     )
