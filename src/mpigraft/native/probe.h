@@ -17,6 +17,7 @@
 #include "json.h"
 #include "measure.h"
 #include "memory.h"
+#include "shares.h"
 #include "traffic.h"
 #include "wires.h"
 
@@ -66,11 +67,22 @@ static const struct kind COLLECTIVE = {
      {"bcast 8 B", tell_all, SMALL, 1000}},
 };
 
+/* Whether each rank that has a peer sends as much as the others. */
+static bool in_pairs(const struct part *part)
+{
+    return part->traffic == talk || part->traffic == access_window;
+}
+
+static long long own_payload(const struct part *part, struct peers peers, int times)
+{
+    return peers.to == NOBODY ? 0 : (long long)part->bytes * times;
+}
+
 /* Bytes that all ranks together cannot but send in a part. */
 static long long payload(const struct probe *probe, const struct part *part, struct peers peers,
                          int times)
 {
-    long long each = (long long)part->bytes * times, mine = peers.to == NOBODY ? 0 : each;
+    long long each = (long long)part->bytes * times, mine = own_payload(part, peers, times);
     if (part->traffic == exchange)
         mine = each * (probe->size - 1);
     else if (part->traffic == add_up)
@@ -109,6 +121,7 @@ struct counted {
     long long bytes;
     double seconds; /* while its wires were counted, on rank 0 */
     struct wires wires;
+    struct shares shares;
 };
 
 /* All parts of a phase as one: every part reads the same wires in the same order. */
@@ -141,6 +154,8 @@ static void print_phase(const char *kind, const char *peer, const struct counted
         print_wires(&parts[i].wires);
         putchar(',');
         print_least(&parts[i].wires);
+        putchar(',');
+        print_shares(&parts[i].shares, &parts[i].wires);
         putchar('}');
     }
     printf("],\"ok\":%s", *error ? "false,\"error\":" : "true");
@@ -185,22 +200,37 @@ static int fit(struct probe *probe, const struct part *part, struct peers peers,
     return MPI_SUCCESS;
 }
 
+/* The classes of peers between which a part's payload goes. */
+static unsigned classes_due(const struct part *part, bool far)
+{
+    return in_pairs(part) ? 1u << (far ? FAR : NEAR) : 1u << FAR | 1u << NEAR;
+}
+
 /* Between peers of one host nothing needs the network, so ranks wait for those of their host
- * alone while wires are counted. Bytes for other hosts have left when they are there. */
+ * alone while wires are counted. Bytes for other hosts have left when they are there. Connections
+ * that the trial has opened get their peers before, and those of the part itself after it. */
 static int run_part(struct probe *probe, const struct part *part, struct peers peers, bool far,
                     struct counted *counted)
 {
     struct wires before, own;
+    MPI_Comm there = far ? MPI_COMM_WORLD : probe->host;
+    walk_sockets(&probe->sockets);
+    match_connections(probe);
     OK(MPI_Barrier(MPI_COMM_WORLD));
     double start = now();
     read_own(probe, &before);
-    OK(MPI_Barrier(probe->host));
+    begin_window(&probe->sockets);
+    OK(MPI_Barrier(there));
     int code = part->traffic(probe, peers, part->bytes, counted->times);
-    OK(MPI_Barrier(far ? MPI_COMM_WORLD : probe->host));
+    OK(MPI_Barrier(there));
+    end_window(&probe->sockets);
     read_own(probe, &own);
     own = wires_since(&before, &own);
     counted->what = part->what;
     counted->seconds = now() - start;
+    match_connections(probe);
+    long long each = in_pairs(part) ? own_payload(part, peers, counted->times) : 0;
+    counted->shares = shares_of_all(probe, classes_due(part, far), each, &own);
     counted->wires = of_all_hosts(probe, &own);
     return code;
 }

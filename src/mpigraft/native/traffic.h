@@ -12,6 +12,9 @@
 #include "check.h"
 #include "host.h"
 #include "memory.h"
+#include "routes.h"
+#include "sockets.h"
+#include "wires.h"
 
 /* ---- who talks to whom ---- */
 
@@ -36,6 +39,11 @@ struct probe {
     struct peers near, far; /* on this host; at the same place of the next host that has it */
     bool reads_interfaces, reads_devices; /* the first rank of a network, of a machine */
     MPI_Comm readers;                     /* of those */
+    MPI_Comm network;                     /* of the ranks of one network; its reader is the first */
+    struct place_of_rank place;
+    struct sockets sockets;
+    struct wires interfaces; /* of this network: names only */
+    int routes;              /* a socket to ask the kernel for routes by */
     int phases;
     const struct memory *memory;
     size_t half;   /* of the buffer: LARGE, or what an all-to-all sends */
@@ -74,14 +82,28 @@ static void find_peers(struct probe *probe)
 static void find_readers(struct probe *probe)
 {
     struct place_of_rank *all = places_of_all(probe->size), *mine = &all[probe->rank];
-    probe->reads_interfaces = probe->reads_devices = true;
-    for (int before = 0; before < probe->rank; before++) {
-        probe->reads_interfaces &= all[before].network != mine->network;
+    int first = probe->rank;
+    probe->reads_devices = true;
+    probe->place = *mine;
+    for (int before = probe->rank; before-- > 0;) {
+        if (all[before].network == mine->network)
+            first = before;
         probe->reads_devices &= all[before].machine != mine->machine;
     }
     free(all);
+    probe->reads_interfaces = first == probe->rank;
     bool reads = probe->reads_interfaces || probe->reads_devices;
     OK(MPI_Comm_split(MPI_COMM_WORLD, reads ? 0 : MPI_UNDEFINED, probe->rank, &probe->readers));
+    OK(MPI_Comm_split(MPI_COMM_WORLD, first, probe->rank, &probe->network));
+}
+
+/* What own connections are counted with: all ranks of a network number its interfaces alike. */
+static void open_sockets(struct probe *probe)
+{
+    read_wires(&probe->interfaces, probe->reads_interfaces, false);
+    OK(MPI_Bcast(&probe->interfaces, sizeof probe->interfaces, MPI_BYTE, 0, probe->network));
+    probe->sockets.counts = kernel_counts();
+    probe->routes = open_routes();
 }
 
 static struct probe seat_ranks(MPI_Comm host, const struct memory *memory)
@@ -91,6 +113,7 @@ static struct probe seat_ranks(MPI_Comm host, const struct memory *memory)
     OK(MPI_Comm_size(MPI_COMM_WORLD, &probe.size));
     find_peers(&probe);
     find_readers(&probe);
+    open_sockets(&probe);
     size_t blocks = (size_t)probe.size * (probe.size > LONG_RANKS ? SMALL : MEDIUM);
     probe.half = blocks > LARGE ? blocks : LARGE;
     probe.buffer = memory->allocate(2 * probe.half);
@@ -102,6 +125,10 @@ static void leave_seats(struct probe *probe)
     probe->memory->release(probe->buffer);
     if (probe->readers != MPI_COMM_NULL)
         OK(MPI_Comm_free(&probe->readers));
+    OK(MPI_Comm_free(&probe->network));
+    forget_sockets(&probe->sockets);
+    if (probe->routes >= 0)
+        close(probe->routes);
 }
 
 /* ---- each kind ---- */

@@ -16,6 +16,8 @@ struct wire {
     int counter;     /* a place in COUNTERS */
     long long sent;  /* bytes */
     long long least; /* of several hosts together: what the one sent that sent least */
+    long long own;   /* what connections between ranks sent through it, by the kernel's routes */
+    long long lacking; /* of several hosts: the most that a host's counter is below its `own` */
 };
 
 /* Who counted: an interface of the kernel does not see what a device sends by itself. */
@@ -35,7 +37,7 @@ static void add_wire(struct wires *wires, const char *name, int counter, long lo
     snprintf(wire->name, sizeof wire->name, "%.*s", (int)sizeof wire->name - 1, name);
     wire->counter = counter;
     wire->sent = sent;
-    wire->least = 0;
+    wire->least = wire->own = wire->lacking = 0;
 }
 
 /* Bytes sent by each interface of this process's own network, not of what /sys was mounted for. */
@@ -134,6 +136,31 @@ static void print_counters(const struct wires *wires)
     putchar('}');
 }
 
+static void print_by_name(const char *title, const struct wires *wires,
+                          long long (*value)(const struct wire *))
+{
+    printf("\"%s\":{", title);
+    const char *between = "";
+    for (int i = 0; i < wires->count; i++)
+        if (value(&wires->wire[i])) {
+            fputs(between, stdout);
+            json_string(stdout, wires->wire[i].name);
+            printf(":%lld", value(&wires->wire[i]));
+            between = ",";
+        }
+    putchar('}');
+}
+
+static long long own_of(const struct wire *wire)
+{
+    return wire->own;
+}
+
+static long long lacking_of(const struct wire *wire)
+{
+    return wire->lacking;
+}
+
 static void print_wires(const struct wires *wires)
 {
     fputs("\"wire\":{", stdout);
@@ -185,8 +212,14 @@ static struct wires wires_of_all(const struct wires *all, int hosts)
                 k++;
             if (k == total.count)
                 add_wire(&total, all[host].wire[i].name, all[host].wire[i].counter, 0);
-            if (k < total.count)
-                total.wire[k].sent += all[host].wire[i].sent;
+            if (k == total.count)
+                continue;
+            const struct wire *one = &all[host].wire[i];
+            long long lacking = one->own - one->sent;
+            total.wire[k].sent += one->sent;
+            total.wire[k].own += one->own;
+            if (lacking > total.wire[k].lacking)
+                total.wire[k].lacking = lacking;
         }
     for (int k = 0; k < total.count; k++) {
         struct wire *wire = &total.wire[k];

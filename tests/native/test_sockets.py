@@ -1,0 +1,192 @@
+"""A rank's own connections: the walk over its open files, the kernel's counts, routes and pairs."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpigraft.model import Family
+from tests.native.native_world import World, compile_c
+
+SANITIZED = ("-Wshadow", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SENT = 100_000
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("sockets") / "sockets"
+    return compile_c("sockets.c", output, *SANITIZED)
+
+
+@pytest.fixture(scope="module")
+def in_fake_proc(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A program that reads another folder in the place of /proc/self, and that folder."""
+    folder = tmp_path_factory.mktemp("proc")
+    define = f'-DPROC_SELF="{folder}/self"'
+    return compile_c("sockets.c", folder / "sockets", *SANITIZED, define), folder
+
+
+def acted(program: Path, *words: str, stdin: int = subprocess.PIPE) -> dict[str, Any]:
+    done = subprocess.run(
+        [program, *words], stdin=stdin, capture_output=True, text=True, timeout=60, check=True
+    )
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("how", "address"), [("v4", "127.0.0.1"), ("v6", "::1"), ("mapped", "127.0.0.1")]
+)
+def test_each_end_has_its_bytes(program: Path, how: str, address: str) -> None:
+    """Two ends of one connection, both here; the first byte of one may be its handshake's."""
+    told = acted(program, how, "begin", "send", "end")
+    assert (told["count"], told["gap"]) == (2, "")
+    assert SENT <= told["sent"] <= SENT + 1
+    assert told["received"] == SENT
+    assert told["local"][0] == told["peer"][0] == address
+    assert told["local"][1] != told["peer"][1]
+    assert told["route"] == told["address"] == "lo"
+
+
+def test_what_was_sent_before_is_not_counted(program: Path) -> None:
+    told = acted(program, "v4", "send", "begin", "end")
+    assert (told["count"], told["sent"], told["received"], told["gap"]) == (2, 0, 0, "")
+
+
+def test_a_new_connection_counts_from_its_start(program: Path) -> None:
+    told = acted(program, "begin", "v4", "send", "end")
+    assert (told["count"], told["gap"]) == (2, "")
+    assert SENT <= told["sent"] <= SENT + 1
+    assert told["received"] == SENT
+
+
+def test_a_connection_that_is_closed_takes_its_count_along(program: Path) -> None:
+    told = acted(program, "v4", "begin", "send", "close", "end")
+    assert told["gap"] == "a connection was closed meanwhile"
+    assert SENT <= told["received"] <= SENT + 1  # and the word that it is closed
+    told = acted(program, "v4", "begin", "strangers", "send", "close", "end")
+    assert told["gap"] == ""  # to a daemon, whose bytes count for nothing
+    told = acted(program, "v4", "begin", "close", "end", "begin", "end")
+    assert (told["count"], told["gap"]) == (1, "")
+
+
+def test_many_and_several_descriptors_of_one(program: Path) -> None:
+    told = acted(program, "v4", "dup", "begin", "dup", "send", "dup", "end")
+    assert (told["count"], told["received"], told["gap"]) == (2, SENT, "")
+    told = acted(program, "many", "begin", "send", "many", "send", "end")
+    assert (told["count"], told["received"], told["gap"]) == (400, 2 * SENT, "")
+
+
+@pytest.mark.parametrize("word", ["unix", "idle-udp", "listen", "v4"])
+def test_what_carries_nothing_leaves_no_gap(program: Path, word: str) -> None:
+    assert acted(program, word, "begin", "end")["gap"] == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "gap"),
+    [
+        ("udp", "a rank has sockets that are not TCP (UDP, SCTP, raw)"),
+        ("child", "a rank has child processes, which may have connections"),
+        ("refused", "the kernel does not count the bytes of a connection"),
+        ("short", "the kernel does not count the bytes of a connection"),
+    ],
+)
+def test_what_the_walk_cannot_see_is_a_gap(program: Path, word: str, gap: str) -> None:
+    assert acted(program, "v4", word, "begin", "end")["gap"] == gap
+    assert acted(program, "v4", "begin", word, "end")["gap"] == gap
+
+
+@pytest.mark.parametrize("word", ["refused", "short", "zeros"])
+def test_a_kernel_that_does_not_count_is_tried_first(program: Path, word: str) -> None:
+    assert acted(program, "counts")["counts"]
+    told = acted(program, word, "counts", "v4", "begin", "send", "end")
+    assert not told["counts"]
+    assert told["gap"] == "the kernel does not count the bytes of a connection"
+
+
+# ------------------------------------------------------------------ another /proc
+
+
+def test_without_a_list_of_open_files_nothing_is_known(in_fake_proc: tuple[Path, Path]) -> None:
+    program, _ = in_fake_proc
+    told = acted(program, "v4", "begin", "end")
+    assert (told["count"], told["gap"]) == (0, "a rank cannot list its open files")
+
+
+FILES: Mapping[str, str] = {
+    "/dev/infiniband/uverbs0": "a rank has an RDMA device open",
+    "anon_inode:[io_uring]": "a rank uses io_uring, which may have connections of its own",
+    "anon_inode:[eventpoll]": "",
+    "/dev/null": "",
+    "/dev/infiniband/rdma_cm": "",
+}
+
+
+@pytest.mark.parametrize("target", FILES)
+def test_files_with_ways_of_their_own(in_fake_proc: tuple[Path, Path], target: str) -> None:
+    """The first file is a device; names that are no open file's are passed over."""
+    program, folder = in_fake_proc
+    fd, thread = folder / "self/fd", folder / "self/task/7"
+    fd.mkdir(parents=True)
+    thread.mkdir(parents=True)
+    try:
+        (fd / "0").symlink_to(target)
+        for name in ("999", "x1", "-1", "99999999999", "77 "):
+            (fd / name).symlink_to("/dev/infiniband/uverbs0")
+        (thread / "children").write_text("")
+        with Path(os.devnull).open() as nothing:
+            told = acted(program, "begin", "end", stdin=nothing.fileno())
+            assert told["gap"] == FILES[target]
+            (thread / "children").write_text("4711 ")
+            other = acted(program, "begin", "end", stdin=nothing.fileno())
+        assert other["gap"] == (
+            FILES[target] or "a rank has child processes, which may have connections"
+        )
+    finally:
+        for path in (*fd.iterdir(), thread / "children"):
+            path.unlink()
+        for empty in (fd, thread, thread.parent, folder / "self"):
+            empty.rmdir()
+
+
+# ------------------------------------------------------------------ whose ends meet
+
+
+def answers(ends: list[tuple[int, int, int, int]]) -> list[tuple[int, int]]:
+    """The other end of each (key, host, rank, side), as it is to be."""
+    found = []
+    for key, _, _, side in ends:
+        other = [e for e in ends if e[0] == key and e[3] != side]
+        best = (min if side else max)(other, key=lambda e: e[2], default=None)
+        found.append((best[2], best[1]) if best else (-1, 0))
+    return found
+
+
+@pytest.mark.mpi
+def test_ends_that_meet_find_each_other(world: World, tmp_path: Path) -> None:
+    prefix = world.mpis[Family.MPICH]
+    words = (*SANITIZED, "-Wno-unused-function", "-isystem", prefix / "include",
+             prefix / "lib/libmpi.so.12", "-Wl,--allow-shlib-undefined")  # fmt: skip
+    program = compile_c("ends.c", tmp_path / "ends", *words)
+    choice = random.Random(4)
+    for count in (0, 1, 2, 3, 50, 1000):
+        keys = [0, 1, 2**64 - 1, *(choice.getrandbits(64) for _ in range(count // 3))]
+        ends = [
+            (choice.choice(keys), choice.getrandbits(64), choice.randrange(9), choice.randrange(2))
+            for _ in range(count)
+        ]
+        ends = list({(e[0], e[2], e[3]): e for e in ends}.values())  # a rank holds an end once
+        text = "".join(f"{key} {host} {rank} {side}\n" for key, host, rank, side in ends)
+        done = subprocess.run(
+            [program], input=text, capture_output=True, text=True, check=True,
+            env={**world.environment(Family.MPICH), "ASAN_OPTIONS": "detect_leaks=0"},
+        )  # fmt: skip
+        told = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+        assert told == answers(ends)
