@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 
+from mpigraft.attribution import disagreement
 from mpigraft.model import Kind, Peer, Proof, RankRecord, Sign, Standing
 from mpigraft.phases import CARRIED, LONG, Part, Phase
-
-QUIET = 0.1  # of the payload: up to here they only carried what is always about
-SLACK = 2048  # bytes that are always about, however small the payload
+from mpigraft.sockets import QUIET, SLACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +90,12 @@ def expected(there: frozenset[Peer]) -> Counter[tuple[Kind, Peer]]:
     return found
 
 
+def claims_of(signs: Iterable[Sign], kind: Kind, peer: Peer) -> set[str]:
+    """What the signs of a lane say of the wire: "bytes" have to cross it, or "none" may."""
+    due = (s for s in signs if s.proves and (s.kind, s.peer) == (kind, peer))
+    return {sign.wire for sign in due if sign.wire}
+
+
 def wire_says(phase: Phase | None, there: frozenset[Peer]) -> Wire | None:
     """What crossed the interfaces, held against the payload of each part. None: it cannot be told
     whose bytes they were, since a collective among peers of both classes moved both."""
@@ -146,7 +151,9 @@ def _crossed(part: Part) -> Wire:
         return Wire.CARRIED
     if part.of_one:
         return Wire.SPLIT
-    return Wire.QUIET if part.sent <= max(QUIET * part.bytes, SLACK) else Wire.UNCLEAR
+    if part.sent <= max(QUIET * part.bytes, SLACK):
+        return Wire.QUIET
+    return Wire.SPLIT if part.by_own else Wire.UNCLEAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +208,15 @@ class Heard:
     untold: bool = False  # this MPI never says
     wire: Wire = Wire.UNREAD
     by_wire: bool = False  # it is the kernel's counters that contradict
+    by_sockets: bool = False  # those of the ranks' own connections
+
+    @property
+    def mend(self) -> str:
+        """What to do about a contradiction by the kernel's counters; empty without one."""
+        if self.by_sockets:
+            return "look at its settings: other programs' traffic was not counted"
+        again = "prove it again on an idle host, then look at its settings"
+        return again if self.by_wire else ""
 
 
 def hear(
@@ -238,7 +254,7 @@ def hear(
     proof = Proof(peer, kind, Standing.PROVEN, named(seen), seen[0].line)
     beside = any(s.sign.beside for s in seen)
     heard = Heard(proof=proof, beside=beside, wire=wire or Wire.UNREAD)
-    return _with_wire(heard, {s.wire for s in due if s.wire}, wire, phase)
+    return _with_wire(heard, claims_of(signs, kind, peer), wire, phase)
 
 
 def _all_seen(signs: Iterable[Sign], output: Sequence[Line]) -> list[Seen]:
@@ -271,22 +287,26 @@ def _with_wire(heard: Heard, claims: set[str], wire: Wire | None, phase: Phase) 
     if noise := drowned(phase, claims):
         reason = f"other programs' traffic could be taken for the payload ({noise})"
         return replace(heard, proof=silent, reason=reason)
+    if "bytes" in claims and wire is Wire.CARRIED and (reason := disagreement(phase)):
+        return replace(heard, proof=silent, reason=reason)
     over = ", ".join(name for name, sent in phase.aside if sent >= CARRIED * phase.bytes)
+    own = any(part.own for part in _parts(phase))
+    ways = "the ranks' own TCP connections" if own else "network interfaces"
     if "bytes" in claims and wire is not Wire.CARRIED and over:
         lane = f"{proof.lane} over {over}"
         reason = f"the payload was to cross {', '.join(dict(phase.wire))}, and crossed {over}"
     elif "bytes" in claims and left_out(phase):
-        lane = f"not {proof.lane}"
-        reason = f"a node sent hardly any of its share through {', '.join(dict(phase.wire))}"
+        lane, who = f"not {proof.lane}", "rank" if own else "node"
+        reason = f"a {who} sent hardly any of its share through {', '.join(dict(phase.wire))}"
     elif "bytes" in claims and wire is not Wire.CARRIED:
         lane = f"no network, so not {proof.lane}"
-        reason = "the library names a network, but the payload did not cross its interfaces"
+        reason = f"the library names a network, but the payload did not cross {ways}"
     elif "none" in claims and wire in (Wire.CARRIED, Wire.SPLIT):
         lane = f"a network, so not {proof.lane}"
-        reason = "the library names shared memory, but the payload crossed network interfaces"
+        reason = f"the library names shared memory, but the payload crossed {ways}"
     else:
         return heard
     if parts := apart(phase):
         lane, reason = f"{proof.lane} in part", f"{reason} ({parts} crossed)"
     other = replace(proof, standing=Standing.CONTRADICTED, lane=lane)
-    return replace(heard, proof=other, reason=reason, by_wire=True)
+    return replace(heard, proof=other, reason=reason, by_wire=True, by_sockets=own)

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpigraft.model import Kind, Peer
+from mpigraft.sockets import QUIET, Sockets, read_sockets
 
 PHASE = '{"mpigraft":"phase"'  # how each of the probe's lines begins
 IDLE = '{"mpigraft":"idle"'  # what crossed while the probe slept
+WHOLE = 0.95  # of a payload that has to cross as a whole
 CARRIED = 0.5  # of the payload: from here on the kernel's interfaces carried it
 LONG = 1 << 18  # bytes of payload in a part that other programs' traffic is not taken for
 BURST = 10  # times as much as they sent on average others may send in a part
@@ -36,6 +38,8 @@ class Part:
     least: float = CARRIED  # of the payload, from which on it counts as carried
     weakest: tuple[tuple[str, int], ...] = ()  # of the host that sent least; empty: not told
     hosts: int = 1  # that have alike shares in it
+    sockets: Sockets | None = None  # what the ranks' own connections carried; None: not told
+    own: Sockets | None = None  # the same, where `wire` is of these alone and nobody else's
 
     @property
     def sent(self) -> int:
@@ -48,7 +52,11 @@ class Part:
     @property
     def left_out(self) -> bool:
         """Whether a host sent less than half of its share through the one wire that it had to
-        take. Of many hosts that is less than the headers of all add to the payload."""
+        take. Of many hosts that is less than the headers of all add to the payload. Of its own
+        connections each rank knows what it sent."""
+        if self.own:
+            short = self.own.least < self.least * self.own.each
+            return short and self.own.sent >= CARRIED * self.bytes
         least = dict(self.weakest)
         (name,) = dict(self.wire) if len(self.wire) == 1 else ("",)
         most_did = self.sent >= CARRIED * self.bytes
@@ -59,8 +67,17 @@ class Part:
     def of_one(self) -> bool:
         """Whether as much crossed as one of several hosts has to send: it may have a way of its
         own."""
+        if self.own and self.own.each:
+            return self.bytes >= LONG and self.own.most >= CARRIED * self.own.each
         crossed = self.sent - BURST * self.noise
         return self._shared and crossed >= CARRIED * self.bytes / self.hosts
+
+    @property
+    def by_own(self) -> bool:
+        """Whether the ranks' own connections carried some of a long part: nobody else did."""
+        if self.own is None:
+            return False
+        return self.bytes >= LONG and self.own.sent > QUIET * self.bytes
 
     @property
     def _shared(self) -> bool:
@@ -133,14 +150,15 @@ def _phase(value: Mapping[str, Any], rate: float | None) -> Phase | None:
         return None
     if not isinstance(listed, list):
         return None
-    parts = tuple(filter(None, (_part(part, rate) for part in listed)))
+    told = (_part(part, rate, Kind(kind), Peer(peer)) for part in listed)
+    parts = tuple(filter(None, told))
     if len(parts) < len(listed):
         return None
     error = str(value.get("error", ""))
     return Phase(Kind(kind), Peer(peer), size, _counts(wire), ok, error, parts)
 
 
-def _part(value: Any, rate: float | None) -> Part | None:
+def _part(value: Any, rate: float | None, kind: Kind, peer: Peer) -> Part | None:
     if not isinstance(value, dict) or type(value.get("bytes")) is not int:
         return None
     noise = 0.0
@@ -149,7 +167,9 @@ def _part(value: Any, rate: float | None) -> Part | None:
             return None
         noise = math.inf if rate is None else rate * seconds
     wire, weakest = _counts(value.get("wire")), _counts(value.get("least"))
-    return Part(str(value.get("what", "")), value["bytes"], wire, noise, weakest=weakest)
+    own = read_sockets(value.get("sockets"), kind, peer)
+    what = str(value.get("what", ""))
+    return Part(what, value["bytes"], wire, noise, weakest=weakest, sockets=own)
 
 
 def _counts(wire: Any) -> tuple[tuple[str, int], ...]:

@@ -16,12 +16,14 @@ from itertools import product
 from pathlib import Path
 
 from mpigraft import __version__
+from mpigraft.attribution import attributed, own_bytes
 from mpigraft.env import redact
 from mpigraft.jsonout import digest
 from mpigraft.knowledge.loader import matching_issues
 from mpigraft.lanes import (
     Heard,
     Wire,
+    claims_of,
     exercised,
     expected,
     hear,
@@ -136,7 +138,7 @@ def judge(
     good = [rank for rank in ranks if rank.rank != UNREAD]
     told = placed(phases(clean(completed.stdout)), exercised(good))
     who = counters(clean(completed.stdout))
-    heard = _hear_all(transport, good, completed, told)
+    heard = _hear_all(transport, good, completed, told, who)
     output = _context(configuration, completed)
     known = matching_issues(output, transport)
     findings = [
@@ -162,6 +164,7 @@ def judge(
         counters=who,
         named=(named(transport, wire) or in_lane(far, wire)) if far else (),
         payload=p2p[0].bytes if p2p else 0,
+        own=own_bytes(p2p[0]) if p2p else None,
         ok=not any(finding.level is Level.ERROR for finding in findings)
         and (alone or _all_proven(heard)),
     )
@@ -190,6 +193,7 @@ def _hear_all(
     ranks: Sequence[RankRecord],
     completed: Completed,
     told: Sequence[Phase],
+    who: Sequence[tuple[str, str]],
 ) -> tuple[Heard, ...]:
     """Every kind between every class of peers; what nothing used is not exercised."""
     output = lines(clean(completed.stdout), clean(completed.stderr))
@@ -200,7 +204,7 @@ def _hear_all(
         if peer not in there:
             found.append(Heard(proof=Proof(peer, kind, Standing.NOT_EXERCISED, "", "")))
             continue
-        phase = phase_of(told, kind, peer)
+        phase = attributed(phase_of(told, kind, peer), who, claims_of(signs, kind, peer))
 
         def heard(due: Phase | None) -> Heard:
             wire = wire_says(due, there)
@@ -342,19 +346,19 @@ def _overridden(configuration: Configuration) -> list[Finding]:
 
 def _mismatches(asked: str, heard: Sequence[Heard], known: Sequence[KnownIssue]) -> list[Finding]:
     """One error for each lane that ran instead, naming every kind that took it."""
-    kinds: dict[tuple[str, str, str, bool], list[str]] = {}
+    kinds: dict[tuple[str, str, str, str], list[str]] = {}
     for one in heard:
         if one.proof.standing is Standing.CONTRADICTED:
-            told = (one.proof.lane, one.reason or "the library says", one.proof.sign, one.by_wire)
+            told = (one.proof.lane, one.reason or "the library says", one.proof.sign, one.mend)
             kinds.setdefault(told, []).append(f"{one.proof.kind} {one.proof.peer}")
     why, mend = _known(known)
     found = []
-    for (lane, reason, line, by_wire), what in kinds.items():
+    for (lane, reason, line, of_wire), what in kinds.items():
         seen = redact(f"{', '.join(what)}: asked for {asked}, ran {lane}: {reason}: {line}")
         code = known[0].id if known else "transport-mismatch"
         advice = mend or "force the top layer (pml, netmod, fabrics), so that a mismatch aborts"
-        if by_wire:
-            code, advice = WIRE_CODE, "prove it again on an idle host, then look at its settings"
+        if of_wire:
+            code, advice = WIRE_CODE, of_wire
         found.append(Finding(Level.ERROR, code, seen, why or MISLABELLED, advice))
     return found
 

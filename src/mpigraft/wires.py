@@ -12,13 +12,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from mpigraft.attribution import LOOPBACK, NETDEV
 from mpigraft.model import Finding, Kind, Level, Peer, Proof, Standing, Transport
-from mpigraft.phases import BURST, IDLE, LONG, Part, Phase, records
+from mpigraft.phases import BURST, IDLE, LONG, WHOLE, Part, Phase, records
 
-LOOPBACK = "lo"
-NETDEV = "netdev"
 COUNTERS = (NETDEV, "infiniband", "cxi telemetry")  # as the probe calls them (native/wires.h)
-WHOLE = 0.95  # of a long part's payload, which has to cross between nodes of one's own
 WORD = re.compile(r"[^,|;+/()\s]+")
 
 
@@ -74,6 +72,10 @@ def _held(part: Part, due: set[str], kind: Kind) -> Part:
     """A long message between nodes of one's own is on the wire as a whole: less of it says that a
     part took another way. Among other programs' bytes so close a look is not to be had."""
     wire = tuple(w for w in part.wire if w[0] in due)
+    if own := part.own:
+        if sum(sent for _, sent in part.wire) > sum(sent for _, sent in wire):
+            own = replace(own, each=0)  # what a rank sent is of all interfaces together
+        return replace(part, wire=wire, own=own)
     quiet = part.noise * BURST <= (1 - WHOLE) * part.bytes
     if kind is Kind.P2P and part.bytes >= LONG and quiet:
         return replace(part, wire=wire, least=WHOLE)

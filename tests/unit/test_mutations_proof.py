@@ -8,9 +8,11 @@ from types import ModuleType
 
 import pytest
 
-from mpigraft import lanes, measure, phases, prove, records, witness
+from mpigraft import attribution, lanes, measure, phases, prove, records, sockets, witness
 from tests.unit import (
     mutator,
+    test_attribution,
+    test_attribution_nodes,
     test_lanes,
     test_measure,
     test_prove,
@@ -18,6 +20,7 @@ from tests.unit import (
     test_prove_recorded,
     test_records,
     test_signs,
+    test_sockets,
     test_wires,
     test_wires_hosts,
     test_witness,
@@ -31,13 +34,14 @@ PROVE = (
     "_of_phases", "evidence_key", "telling", "TAIL_LINES",
 )  # fmt: skip
 LANES = (
-    "QUIET", "SLACK", "drowned", "left_out", "exercised", "placed", "phase_of", "expected",
+    "drowned", "left_out", "exercised", "placed", "phase_of", "expected", "claims_of",
     "wire_says", "apart", "_crossed", "look", "named", "hear", "_all_seen", "_missing",
     "_with_wire",
 )  # fmt: skip
 PHASES = (
     "CARRIED", "LONG", "BURST", "phases", "_phase", "_part", "_idle_rate", "_seconds", "records",
     "_counts", "Part.carried", "Part.drowned", "Part.left_out", "Part.of_one", "Part._shared",
+    "Part.by_own",
 )  # fmt: skip
 WITNESS = (
     "check_witness", "_unshared", "_world", "_hosts", "libmpis", "_library", "_of_one_kernel",
@@ -49,7 +53,17 @@ RECORDS = (
 )  # fmt: skip
 MEASURE = ("TIMED_OUT", "outcome", "_errors", "_ending", "_missing", "_finding")
 
+ATTRIBUTION = (
+    "attributed", "_attributed", "_unplaced", "_complete", "_enough", "_with_devices",
+    "disagreement", "own_bytes",
+)  # fmt: skip
+SOCKETS = (
+    "QUIET", "SLACK", "Sockets.agree", "Sockets.unplaced", "read_sockets", "_bytes",
+)  # fmt: skip
+
 PROOFS = (
+    test_attribution,
+    test_attribution_nodes,
     test_prove,
     test_prove_parts,
     test_prove_recorded,
@@ -65,11 +79,13 @@ PROOFS = (
         (prove, PROOFS, PROVE),
         (lanes, (test_lanes, test_signs, *PROOFS), LANES),
         (phases, (test_lanes, *PROOFS), PHASES),
+        (attribution, (test_attribution, test_attribution_nodes), ATTRIBUTION),
+        (sockets, (test_sockets, test_attribution), SOCKETS),
         (witness, (test_witness, test_witness_many, *PROOFS), WITNESS),
         (records, (test_records,), RECORDS),
         (measure, (test_measure,), MEASURE),
     ],
-    ids=["prove", "lanes", "phases", "witness", "records", "measure"],
+    ids=["prove", "lanes", "phases", "attribution", "sockets", "witness", "records", "measure"],
 )
 def test_every_change_is_noticed(
     module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...]

@@ -124,7 +124,7 @@ def test_show_says_asked_ran_proof_findings_and_provenance(run: Run, store: Stor
     )  # fmt: skip
     assert good["wire"] == [
         {"layout": "1x2", "interface": "lo", "bytes": 4096, "counter": "", "named": False,
-         "payload": 0}
+         "payload": 0, "own": None}
     ]  # fmt: skip
     assert good["launches"] == {"ok": 2}
     assert [(f["code"], f["times"]) for f in good["findings"]] == [("unbound", 2)]

@@ -23,9 +23,9 @@ from mpigraft.model import (
     Standing,
     Transport,
 )
-from mpigraft.phases import Part, Phase
+from mpigraft.phases import WHOLE, Part, Phase
 from mpigraft.run import Completed
-from mpigraft.wires import COUNTERS, WHOLE, counters, held, in_lane, named, unseen
+from mpigraft.wires import COUNTERS, counters, held, in_lane, named, unseen
 from tests.unit.probes import asked_for, configuration, records, with_transport
 
 LONG = 16 << 20

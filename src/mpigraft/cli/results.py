@@ -172,6 +172,7 @@ def _configuration(
                 "counter": dict(e.evidence.counters).get(interface, ""),
                 "named": interface in e.evidence.named,
                 "payload": e.evidence.payload,
+                "own": words.own_through(e.evidence, interface),
             }
             for e in evidence
             for interface, sent in e.evidence.wire
@@ -293,8 +294,9 @@ def _wire(wire: dict[str, Any]) -> list[str]:
     from mpigraft.report import words
 
     told = words.counted(
-        wire["interface"], wire["bytes"], wire["counter"], wire["payload"], due=wire["named"]
-    )
+        wire["interface"], wire["bytes"], wire["counter"], wire["payload"],
+        due=wire["named"], own=wire["own"],
+    )  # fmt: skip
     return _wrap("wire", f"{wire['layout']} p2p: {told}")
 
 

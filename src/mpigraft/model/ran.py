@@ -59,6 +59,8 @@ class Evidence:
     counters: tuple[tuple[str, str], ...] = ()  # (interface, who counted: netdev, infiniband, ...)
     named: tuple[str, ...] = ()  # interfaces that the payload had to cross; empty: any
     payload: int = 0  # bytes that all ranks sent in that probe; 0: not known
+    # (interface, bytes) that the ranks' own TCP connections sent in it; None: not known
+    own: tuple[tuple[str, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,14 @@ def _evidence(record: EvidenceRecord) -> Html:
     if found.wire:
         by = dict(found.counters)
         sent = "; ".join(
-            words.counted(name, n, by.get(name, ""), found.payload, due=name in found.named)
+            words.counted(
+                name,
+                n,
+                by.get(name, ""),
+                found.payload,
+                due=name in found.named,
+                own=words.own_through(found, name),
+            )
             for name, n in found.wire
             if n or name in found.named
         )

@@ -53,14 +53,26 @@ COUNTERS = {  # of wires.py: what a person has to know of each
 }
 
 
-def counted(interface: str, sent: int, counter: str, payload: int, *, due: bool) -> str:
-    """`16,870,000 bytes through e0, 1.01 of the payload, which it had to carry (netdev, ...)`."""
+def counted(
+    interface: str, sent: int, counter: str, payload: int, *, due: bool, own: int | None = None
+) -> str:
+    """`16,870,000 bytes through e0, 1.01 of the payload, which it had to carry (netdev, ...),
+    16,700,000 by the ranks' own connections`."""
     said = f"{sent:,} bytes through {interface}"
     if payload:
         said += f", {sent / payload:.2f} of the payload"
     if due:
         said += ", which it had to carry"
-    return said + (f" ({COUNTERS.get(counter, counter)})" if counter else "")
+    said += f" ({COUNTERS.get(counter, counter)})" if counter else ""
+    return said + (f", {own:,} by the ranks' own connections" if own is not None else "")
+
+
+def own_through(evidence: Evidence, interface: str) -> int | None:
+    """Bytes that the ranks' own connections sent through an interface of the kernel, None where
+    that is not known or no connection can."""
+    if evidence.own is None or dict(evidence.counters).get(interface) != "netdev":
+        return None
+    return dict(evidence.own).get(interface, 0)
 
 
 def size(count: int) -> str:

@@ -1,0 +1,154 @@
+"""Probes while other programs' traffic fills the interface that the ranks use."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mpigraft import prove
+from mpigraft.knowledge.loader import Facts, resolve
+from mpigraft.launch import HERE, prepare
+from mpigraft.model import (
+    Allocation,
+    Configuration,
+    EnvRow,
+    Evidence,
+    Family,
+    Layout,
+    Machine,
+    MpiInstall,
+    Scope,
+    Transport,
+)
+from mpigraft.natives import natives
+from mpigraft.run import Completed, run
+from tests.testbed.cluster import Cluster
+
+PUMP = Path(__file__).with_name("pump.py")
+PORT = "17717"
+LIMIT_S = 90.0
+
+# The transports over TCP that run without hardware, on one node and between two.
+TCP = {
+    Family.OPENMPI: ("ob1-tcp", "ofi-tcp", "ofi-tcp-rxm", "ucx-tcp"),
+    Family.MPICH: ("ofi-tcp",),
+    Family.INTEL: ("ofi-tcp",),
+}
+# Those in which ranks of a node share memory.
+SHARED = {
+    Family.OPENMPI: ("ob1-sm", "ofi-lnx"),
+    Family.MPICH: ("shm-ofi-tcp",),
+    Family.INTEL: ("shm",),
+}
+
+
+def wheel(machine: Machine, family: Family) -> MpiInstall:
+    return next(m for m in machine.mpis if m.family is family and m.source == "wheel" and m.usable)
+
+
+@contextmanager
+def pumping(cluster: Cluster | None = None) -> Iterator[None]:
+    """Foreign traffic while this is entered: through the loopback, or both ways between the
+    first two nodes of a cluster."""
+    with ExitStack() as stack:
+        if cluster is None:
+            words = [sys.executable, str(PUMP), "127.0.0.1", "127.0.0.1", PORT]
+            pumps = [subprocess.Popen(words, stdout=subprocess.PIPE)]
+        else:
+            pair = cluster.nodes[:2]
+            pumps = [
+                cluster.popen(
+                    own, [cluster.python, PUMP, cluster.address(own), cluster.address(peer), PORT],
+                    cwd=Path("/"), stdout=subprocess.PIPE,
+                )
+                for own, peer in (pair, pair[::-1])
+            ]  # fmt: skip
+        for pump in pumps:
+            stack.enter_context(pump)
+            stack.callback(pump.kill)
+        for pump in pumps:
+            assert pump.stdout
+            assert pump.stdout.readline() == b"on\n"
+        yield
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Probes of this machine's MPIs on one node, or on the nodes of a cluster."""
+
+    machine: Machine
+    cluster: Cluster | None = None
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(2, 1, bind="none") if self.cluster else Layout(bind="none")
+
+    def transport(self, family: Family, name: str) -> Transport:
+        facts = Facts.of(self.machine, nodes=len(self.cluster.nodes) if self.cluster else 1)
+        if self.cluster:
+            facts = replace(facts, interface=self.cluster.device)
+        elif not name.startswith("ucx"):  # Open MPI's UCX takes no loopback; the kernel does
+            facts = replace(facts, interface="lo")
+        return resolve(name, wheel(self.machine, family), facts)
+
+    def launch(
+        self, family: Family, transport: Transport, folder: Path
+    ) -> tuple[Configuration, Completed]:
+        """One probe launch; the witness's records are in `folder`."""
+        mpi = wheel(self.machine, family)
+        asked = Configuration("key", f"{mpi.id}/{transport.name}", mpi, transport)
+        programs = natives(mpi, self.machine.cpu.architecture)
+        nodes, environ = HERE, None
+        if self.cluster:
+            nodes = Allocation(self.cluster.nodes, "--hosts", agent=str(self.cluster.remote))
+            environ = {**os.environ, **self.cluster.environ}
+        launch = prepare(
+            asked, self.layout, prove.probe_program(programs), natives=programs, witness=folder,
+            limit_s=LIMIT_S, cwd=folder, probe=True, cores=1 if self.cluster else None,
+            allocation=nodes, environ=environ,
+        )  # fmt: skip
+        for path, text in launch.files:
+            path.write_text(text)
+        if not self.cluster:
+            return asked, run(launch.argv, env=dict(launch.env), cwd=folder, limit_s=LIMIT_S)
+        words = launch.argv[launch.argv.index("--") + 1 :]  # a guard knows its parent's number
+        done = self.cluster.run("n1", words, env=dict(launch.env), cwd=folder, timeout=LIMIT_S)
+        out, err = done.stdout.encode(), done.stderr.encode()
+        return asked, Completed(tuple(words), done.returncode, out, err, 1.0)
+
+    def judged(self, family: Family, transport: Transport) -> tuple[Evidence, Evidence]:
+        """What one probe proves, and what the interfaces alone would have proven of it."""
+        parent = self.cluster.shared if self.cluster else None
+        with tempfile.TemporaryDirectory(dir=parent) as folder:
+            asked, ended = self.launch(family, transport, Path(folder))
+            ranks = prove.read_witness(Path(folder))
+        blind = replace(ended, stdout=without_sockets(ended.stdout))
+        evidence, before = (prove.judge(asked, self.layout, e, ranks) for e in (ended, blind))
+        return evidence, before
+
+
+def without_sockets(stdout: bytes) -> bytes:
+    """The probe's output as it was before ranks told of their own connections."""
+    lines = []
+    for line in stdout.decode(errors="replace").splitlines():
+        if line.startswith('{"mpigraft":"phase"'):
+            phase = json.loads(line)
+            for part in phase["parts"]:
+                part.pop("sockets", None)
+            lines.append(json.dumps(phase, separators=(",", ":")))
+        else:
+            lines.append(line)
+    return "\n".join(lines).encode()
+
+
+def doctored(transport: Transport, **changes: str) -> Transport:
+    kept = tuple(row for row in transport.env if row.name not in changes)
+    new = tuple(EnvRow(name, value, Scope.RANK, "test") for name, value in changes.items())
+    return replace(transport, env=kept + new)
