@@ -50,9 +50,10 @@ A probe launch moves a known number of bytes of each kind (p2p, one-sided, colle
 library is made to say what it uses. Each kind and peer class is one of:
 
 - **proven**: every sign of the lane was seen, from every rank where ranks speak for themselves, no
-  sign of another lane was, and the kernel's interfaces counted what they should;
-- **contradicted**: a sign of another lane was seen, or the interfaces say otherwise: tcp without
-  its bytes, shared memory with them;
+  sign of another lane was, and the kernel counted what it should: the bytes of the ranks' own TCP
+  connections, or those of interfaces where connections cannot tell ([nodes](nodes.md));
+- **contradicted**: a sign of another lane was seen, or the kernel's counts say otherwise: tcp
+  without its bytes, shared memory with them;
 - **not exercised**: no such peers were there, so nothing used it;
 - **no evidence**: the library did not say, or the kind did not run. Never a pass.
 

@@ -45,6 +45,55 @@ def test_the_probe_sees_the_bytes_on_the_wire(world: World) -> None:
     assert p2p["wire"]["lo"] >= p2p["bytes"]
 
 
+def test_the_ranks_own_connections_carry_the_payload(world: World) -> None:
+    """Each part to the byte, headers aside, and the daemon's connection is none of a rank."""
+    env = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo"}
+    done = world.bench(Family.OPENMPI, "--probe", env=env, ranks=3)
+    assert done.code == 0, done.text()
+    phases = {p["kind"]: p for p in records(done) if p["mpigraft"] == "phase"}
+    for part in (*phases["p2p"]["parts"], *phases["collective"]["parts"]):
+        own = part["sockets"]
+        assert own["gap"] == ""
+        sent, received = own["on-node"]
+        assert sent >= part["bytes"]
+        assert abs(sent - received) < 1000
+        assert own["through"] == {"lo": sent}
+        assert own["off-node"] == own["self"] == [0, 0]
+        assert sum(own["no-rank"]) < 1000
+        assert own["lacking"] == {}
+    for part in phases["p2p"]["parts"]:
+        own = part["sockets"]
+        assert own["each"] * 3 == part["bytes"]
+        assert own["each"] <= own["least"] <= own["most"] < 1.2 * own["each"] + 50_000
+
+
+@pytest.mark.parametrize("family", [Family.OPENMPI, Family.MPICH, Family.INTEL])
+def test_shared_memory_leaves_the_ranks_own_connections_alone(world: World, family: Family) -> None:
+    done = world.bench(family, "--probe")
+    assert done.code == 0, done.text()
+    for phase in (r for r in records(done) if r["mpigraft"] == "phase"):
+        for part in phase["parts"]:
+            own = part["sockets"]
+            assert own["gap"] == ""
+            assert sum(own["on-node"]) < 1000
+            assert own["each"] == (part["bytes"] / 2 if phase["kind"] != "collective" else 0)
+
+
+def test_ranks_that_share_a_network_and_no_host_are_far(world: World, corrupt: Path) -> None:
+    """Two hosts of two ranks: neighbours and strangers by TCP, each class by itself."""
+    tcp = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
+    shim = {"LD_PRELOAD": str(corrupt), "NODES": "2", "MPIR_CVAR_NOLOCAL": "1"}
+    done = world.bench(Family.MPICH, "--probe", ranks=4, env={**tcp, **shim})
+    assert done.code == 0, done.text()
+    for phase in (r for r in records(done) if r.get("kind") == "p2p"):
+        other = "off-node" if phase["peer"] == "on-node" else "on-node"
+        for part in phase["parts"]:
+            own = part["sockets"]
+            assert own[phase["peer"]][0] >= part["bytes"]
+            assert own[other][0] < 20_000  # ranks that wait for each other
+            assert own["through"] == {"lo": own[phase["peer"]][0]}
+
+
 def test_a_phase_that_fails_does_not_end_the_probe(world: World, corrupt: Path) -> None:
     env = {"LD_PRELOAD": str(corrupt), "CORRUPT": "Win_allocate"}
     done = world.bench(Family.MPICH, "--probe", env=env)
