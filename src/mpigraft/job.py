@@ -7,12 +7,14 @@ transport; `prepare` makes the launch. `kept_jobs` has what is kept of a job for
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from mpigraft import (
     allocations,
+    alternatives,
     configure,
     grafts,
     job_ask,
@@ -22,8 +24,15 @@ from mpigraft import (
     starter,
     starting,
 )
-from mpigraft.errors import AnswerIsNo, LaunchFailed, MissingError, TransportMismatch
+from mpigraft.errors import (
+    AnswerIsNo,
+    LaunchFailed,
+    MissingError,
+    MpigraftError,
+    TransportMismatch,
+)
 from mpigraft.graft import Wanted
+from mpigraft.guest import examine, mpi_of
 from mpigraft.guests.commands import Command
 from mpigraft.job_ask import Ask
 from mpigraft.jsonout import digest
@@ -40,6 +49,7 @@ from mpigraft.model import (
     LaunchedBy,
     Layout,
     Machine,
+    MpiInstall,
     Placement,
     Replace,
     Scope,
@@ -109,10 +119,22 @@ def plan(
         try:
             choice = for_guest(ask.mpi, machine, guest, wanted)
         except AnswerIsNo as no:
+            theirs = mpi_of(guest)
+            wheels = alternatives.fetchable(guest, theirs, machine, wanted.replace, wanted.engine)
+            choose = partial(for_guest, machine=machine, guest=guest, wanted=wanted)
+            _name_fitting(no, ask, machine, passed, choose, wheels)
             raise job_ask.narrowed(no, ask, guest) from no
     else:
         program = job_ask.program(ask.program[0], environ)
-        choice = for_program(ask.mpi, machine, program, passed, command)
+        try:
+            choice = for_program(ask.mpi, machine, program, passed, command)
+        except AnswerIsNo as no:
+            no.mend = _under_it(ask, machine, program)
+            choose = partial(
+                for_program, machine=machine, program=program, passed=passed, command=command
+            )
+            _name_fitting(no, ask, machine, passed, choose)
+            raise
     where = ask.where
     nodes = allocations.find(environ, hosts=where.hosts, hostfile=where.hostfile, agent=where.agent)
     layout, others = job_layout.decide(where, machine.cpu.cores, nodes, environ)
@@ -149,6 +171,38 @@ def _unknown(ask: Ask, command: Command, choice: Choice) -> Iterator[str]:
             if finding.code == "not-known":
                 mend = f"; {finding.mend}" if finding.mend else ""
                 yield f"not known: {finding.seen}: {finding.why}{mend}"
+
+
+def _name_fitting(
+    no: AnswerIsNo,
+    ask: Ask,
+    machine: Machine,
+    passed: Passed,
+    choose: Callable[[str], Choice],
+    wheels: Sequence[str] = (),
+) -> None:
+    """Say in a refusal which other MPIs do for the job, launcher and transport included, or what
+    can be fetched; nothing where a site's profile has fixed the MPI."""
+    if "mpi" in dict(ask.fixed):
+        return
+
+    def check(mpi: MpiInstall) -> None:
+        choice = choose(mpi.id)
+        by = _launcher(ask, machine, choice)
+        _configuration(ask, machine, choice, passed, 1, by)
+
+    tried = [m.id for m in configure.select_mpis((ask.mpi,) if ask.mpi else (), machine.mpis)]
+    alternatives.add_way_out(no, alternatives.fitting(machine, tried, check), wheels)
+
+
+def _under_it(ask: Ask, machine: Machine, program: Path) -> str:
+    """The way of putting the MPI under a program of this machine, where that would do."""
+    try:
+        guest = examine(str(program))
+        for_guest(ask.mpi, machine, guest, Wanted(Replace.MPI, ask.engine))
+    except MpigraftError:
+        return ""
+    return f"--image {program} puts it under the program, which was checked"
 
 
 def _lines(job: Job, choice: Choice) -> Iterator[Line]:

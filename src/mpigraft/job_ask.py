@@ -39,6 +39,7 @@ class Ask:
     proof: bool = True
     site: Path | None = None  # the profile that was asked, there or not
     sources: tuple[tuple[str, str], ...] = ()  # (what, who asked): ("mpi", "site.toml:3")
+    fixed: tuple[tuple[str, str], ...] = ()  # keys that a site leaves to nobody, and where it says
 
     def source(self, what: str, *, default: str = "default") -> str:
         return dict(self.sources).get(what, default)

@@ -59,6 +59,11 @@ class Site:
     lines: tuple[tuple[str, str], ...] = ()
     fixed: tuple[str, ...] = ()
 
+    @property
+    def fixed_where(self) -> dict[str, str]:
+        """Keys that flags may not change, and the line that has their value."""
+        return {key: dict(self.lines).get(key, str(self.path)) for key in self.fixed}
+
     def merged(self, flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
         """The values of a job and who asked for each: flags that were given (those that are not
         None) over the site's. Lists are the site's, then the user's; of two settings of one name

@@ -6,11 +6,12 @@ and an MPI whose libmpi it would not get is refused before anything starts.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft import configure, engines, env, fast, graft, launch
+from mpigraft import alternatives, configure, engines, env, fast, graft, launch
 from mpigraft.elf import ElfError
 from mpigraft.errors import AnswerIsNo, MissingError, MpigraftError, UsageError
 from mpigraft.guest import Guest, mpi_of, usual_mpi
@@ -22,6 +23,8 @@ from mpigraft.starting import launchers_for
 from mpigraft.witness import LIBMPI
 
 LIBMPI_OF_WHEELS = "MPI4PY_LIBMPI"
+NOTHING_TO_FETCH = "`mpigraft discover` shows what is here; nothing that can be fetched would do"
+MOST_SHOWN, SHOWN = 4, 160  # of other refusals: how many, characters
 DEFAULT = "default: Cray MPICH, the first in PATH, the first by id"
 
 
@@ -76,7 +79,6 @@ def for_program(
     raise AnswerIsNo(
         f"{program} does not run on {wish or 'any MPI that is here'}",
         why="; ".join(refused),
-        mend=f"name another MPI with --mpi, or put this one under it: --image {program}",
     )
 
 
@@ -117,7 +119,12 @@ def for_guest(wish: str, machine: Machine, guest: Guest, wanted: graft.Wanted) -
         return Choice(mpi, "the guest's own", plan=plan)
     own = mpi_of(guest) or usual_mpi(guest)
     family = own.family if own else None
-    usable = sorted(_usable(wish, machine), key=lambda m: m.family is not family)
+    try:
+        usable = sorted(_usable(wish, machine), key=lambda m: m.family is not family)
+    except MissingError as missing:
+        wheels = alternatives.fetchable(guest, own, machine, wanted.replace, wanted.engine)
+        missing.mend = alternatives.told_wheels(wheels) if wheels else NOTHING_TO_FETCH
+        raise
     refused: list[AnswerIsNo] = []
     for mpi in usable:
         try:
@@ -128,7 +135,17 @@ def for_guest(wish: str, machine: Machine, guest: Guest, wanted: graft.Wanted) -
             rows = _by_path(_of_wheels(guest), plan.libmpi)
             why = f"default: the first that fits, {family or 'any'} first"
             return Choice(mpi, why, rows, plan)
-    raise refused[0]
+    raise _all_refused(refused)
+
+
+def _all_refused(refused: Sequence[AnswerIsNo]) -> AnswerIsNo:
+    """The first refusal, and in short the others."""
+    first, *others = refused
+    if not others:
+        return first
+    more = f"; and {len(others) - MOST_SHOWN} more" if len(others) > MOST_SHOWN else ""
+    nor = "; ".join(textwrap.shorten(no.seen, SHOWN) for no in others[:MOST_SHOWN])
+    return AnswerIsNo(first.seen, why=f"{first.why}. Nor do others: {nor}{more}", mend=first.mend)
 
 
 def _of_wheels(guest: Guest) -> list[tuple[Path, ...]]:
@@ -145,6 +162,11 @@ def _startable(guest: Guest, mpi: MpiInstall, machine: Machine, wanted: graft.Wa
         try:
             plan = graft.planned(guest, mpi, machine, replace(wanted, engine=name))
             engines.ENGINES[name].words(plan, launch.seat_of(plan, 1, Path.cwd()))
+        except AnswerIsNo as no:
+            # Without an engine a program's own search path may lead past the host's libraries.
+            if engines.ENGINES[name].PROGRAMS:
+                raise
+            refused.append(no)
         except (UsageError, MissingError) as error:
             refused.append(error)
         else:

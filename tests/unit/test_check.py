@@ -80,7 +80,7 @@ def test_an_open_mpi_program_over_mpich() -> None:
     assert {f.code for f in fit.findings if f.level is Level.ERROR} == {"abi-differs"}
     found = finding(fit, "abi-differs")
     assert f"{APP} needs libmpi.so.40" in found.evidence
-    assert "mpigraft get openmpi" in found.mend
+    assert "take a host MPI of ABI ompi" in found.mend
 
 
 def test_only_the_program_of_the_other_abi_is_left_out_of_the_rest() -> None:

@@ -125,6 +125,20 @@ def test_without_an_mpi_all_are_tried(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.usefixtures("image")
+def test_a_no_says_which_of_the_others_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--mpi", "mpich@5.0.2", "--program", "/opt/solver")
+    code, text, _ = run(capsys, *words)
+    assert code == 1
+    assert text.endswith("\n\ninstead   --mpi openmpi@5.0.11 fits, which was checked\n")
+    _, text, _ = run(capsys, *words, "--json")
+    assert json.loads(text)["others"] == {"fit": ["openmpi@5.0.11"], "fetch": []}
+    _, text, _ = run(capsys)
+    assert "instead   no other MPI of this machine does" in text
+    _, text, _ = run(capsys, "--mpi", "openmpi@5", "--program", "/opt/solver")
+    assert "instead" not in text
+
+
+@pytest.mark.usefixtures("image")
 def test_what_cannot_be_asked(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "--replace", "libc")[0] == 2
     assert run(capsys, "--mpi", "intel")[0] == 3

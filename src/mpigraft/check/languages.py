@@ -92,8 +92,7 @@ def _absent(case: Case, absent: list[tuple[str, str]]) -> Finding:
         "the guest has none either: cannot open shared object file"
         if gone & {name for name, _ in absent}
         else "the guest's own bindings over another libmpi reach into structures that differ",
-        "take a host MPI of the same family with Fortran bindings for the program's compiler: "
-        "`mpigraft discover` lists what is here",
+        "take a host MPI of the same family with Fortran bindings for the program's compiler",
         lines,
     )
 
@@ -207,8 +206,7 @@ def _unbound(case: Case, lost: list[Unbound], code: str, language: str) -> Findi
         f"{some(map(base, users))}: {count(len(names), 'symbol')} of the {language} bindings "
         f"missing in {case.mpi}: {some(names)}",
         "the program ends at its start, or where it first calls one: undefined symbol",
-        f"take a host MPI that has them: `mpigraft check {case.guest.label.source}` without --mpi "
-        "tries every one of this machine",
+        "take a host MPI that has them",
         (f"missing: {' '.join(names)}", *(f"needed by {by}" for by in users)),
     )
 

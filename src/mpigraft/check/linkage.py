@@ -91,9 +91,8 @@ def _mend_symbols(case: Case, names: Iterable[str]) -> str:
     wanted = max((since for since, p in SINCE if any(map(p.match, names))), default="")
     newer = f" (MPI {wanted} brought the newest of them)" if wanted else ""
     return (
-        f"take a host MPI that has them{newer}: `mpigraft check {case.guest.label.source}` "
-        "without --mpi tries every one of this machine; or build the program with an MPI no newer "
-        f"than {case.mpi}"
+        f"take a host MPI that has them{newer}; or build the program with an MPI no newer than "
+        f"{case.mpi}"
     )
 
 
@@ -212,8 +211,8 @@ def _unmet(case: Case, library: str, kind: str, found: set[Unmet]) -> Finding:
 def _mend_version(case: Case, library: str, kind: str, *, ours: bool) -> str:
     if case.injection.replace is Replace.LIBFABRIC:
         return (
-            f"take a host MPI whose {library} is as new as the guest's: `mpigraft discover` shows "
-            "the versions; or let the guest's MPI go: --replace mpi"
+            f"take a host MPI whose {library} is as new as the guest's (`mpigraft discover` "
+            "shows versions); or let the guest's MPI go: --replace mpi"
         )
     if ours:
         return f"take a host MPI whose {library} is newer"

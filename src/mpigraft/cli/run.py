@@ -186,11 +186,12 @@ def asked(program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | 
         proof=values.get("proof", True),
         site=profile.path,
         sources=tuple(sources.items()),
+        fixed=tuple(profile.fixed_where.items()),
     )
 
 
 def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
-    from mpigraft import discover, fast, job, job_ask, kept_jobs
+    from mpigraft import alternatives, discover, fast, job, job_ask, kept_jobs
 
     environ = dict(os.environ)
     try:
@@ -206,6 +207,7 @@ def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
             subject = job_ask.subject(ask, environ)  # first: it may end the matter at once
             planned = job.plan(ask, discover.machine(), environ, subject)
         except MpigraftError as error:
+            alternatives.permitted(error, dict(ask.fixed))
             raise told_by_site(error, ask.sources) from error
     for line in planned.unknown:
         tell(f"mpigraft: {line}")

@@ -1,0 +1,177 @@
+"""What a refusal says would do instead, and what it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpigraft import fetch, which_mpi
+from mpigraft.alternatives import add_way_out, fetchable, fitting, permitted
+from mpigraft.errors import AnswerIsNo, MissingError
+from mpigraft.graft import Wanted
+from mpigraft.guest import Guest
+from mpigraft.model import Family, Machine, MpiInstall, Replace
+from tests.unit.builders import a_machine, an_mpi
+from tests.unit.checked import C_SYMBOLS, a_guest, a_program, library, own
+
+OMPI, MPICH, INTEL = "mpigraft get openmpi", "mpigraft get mpich", "mpigraft get intel"
+OMPI_4 = f"{OMPI} --version 4.1.8"
+GFORTRAN = library("libgfortran.so.5")
+FORT = library("libmpifort.so.12", exported=("mpi_init_",))
+MPIFH = library("libmpi_mpifh.so.40", exported=("mpi_init_",))
+CXX = library("libmpi_cxx.so.40", exported=("_ZN3MPI4InitEv",))
+NOTHING_HERE = a_machine()
+
+
+def c_guest(libmpi: str = "libmpi.so.40") -> Guest:
+    return a_guest(a_program([libmpi]), library(libmpi, exported=C_SYMBOLS))
+
+
+def fortran_guest(*calls: str) -> Guest:
+    needed = ["libmpifort.so.12", "libmpi.so.12", "libgfortran.so.5"]
+    program = a_program(needed, imported=calls)
+    return a_guest(program, library("libmpi.so.12", exported=C_SYMBOLS), FORT, GFORTRAN)
+
+
+# ------------------------------------------------------------------ of this machine
+
+
+def test_those_that_pass_the_check_fit() -> None:
+    machine = a_machine(
+        an_mpi("openmpi@5.0.11"), an_mpi("openmpi@4.1.8"), an_mpi("mpich@5.0.2"),
+        an_mpi("openmpi@4.1.4", usable=False), an_mpi("intel@2021.18.1"),
+    )  # fmt: skip
+    looked: list[str] = []
+
+    def check(mpi: MpiInstall) -> None:
+        looked.append(mpi.id)
+        if mpi.id.startswith("mpich"):
+            raise AnswerIsNo("another ABI")
+        if mpi.id.startswith("intel"):
+            raise MissingError("cannot be started")
+
+    assert fitting(machine, ["openmpi@5.0.11"], check) == ("openmpi@4.1.8",)
+    assert looked == ["openmpi@4.1.8", "mpich@5.0.2", "intel@2021.18.1"]
+
+
+def test_what_fits_is_said_first_and_nothing_is_fetched_then() -> None:
+    no = AnswerIsNo("it does not fit", mend="build it anew")
+    add_way_out(no, ["a@1", "b@2", "c@3", "d@4", "e@5"], [OMPI])
+    assert no.mend == ("--mpi a@1 fits, which was checked; so do b@2, c@3, d@4; else build it anew")
+    other = AnswerIsNo("it does not fit")
+    add_way_out(other, ["a@1", "b@2"], [])
+    assert other.mend == "--mpi a@1 fits, which was checked; so does b@2"
+
+
+def test_where_none_fits_it_is_said_and_what_can_be_fetched() -> None:
+    no = AnswerIsNo("it does not fit", mend="build it anew")
+    add_way_out(no, [], [OMPI, OMPI_4])
+    assert no.mend == (
+        "build it anew; no other MPI of this machine does; `mpigraft get openmpi` or "
+        "`mpigraft get openmpi --version 4.1.8` fetches one for such programs"
+    )
+    other = AnswerIsNo("it does not fit")
+    add_way_out(other, [], [])
+    assert other.mend == "no other MPI of this machine does"
+
+
+# ------------------------------------------------------------------ to fetch
+
+
+@pytest.mark.parametrize(
+    ("libmpi", "due"),
+    [("libmpi.so.40", (OMPI, OMPI_4)), ("libmpi.so.12", (MPICH, INTEL)), ("libmpi.so.20", ())],
+)
+def test_of_the_programs_abi(libmpi: str, due: tuple[str, ...]) -> None:
+    assert fetchable(c_guest(libmpi), None, NOTHING_HERE) == due
+
+
+def test_not_what_is_here_nor_what_is_older_than_the_guests() -> None:
+    here = a_machine(an_mpi("openmpi@5.0.11"))
+    assert fetchable(c_guest(), None, here) == (OMPI_4,)
+    assert fetchable(c_guest(), own(Family.OPENMPI, "5.0.7"), NOTHING_HERE) == (OMPI,)
+    assert fetchable(c_guest(), own(Family.OPENMPI, "5.0.7"), here) == ()
+
+
+def test_not_for_another_architecture_nor_for_a_library_alone() -> None:
+    arm = a_guest(a_program(machine="aarch64"))
+    assert fetchable(arm, None, NOTHING_HERE) == ()
+    assert fetchable(c_guest(), None, NOTHING_HERE, Replace.LIBFABRIC) == ()
+
+
+def test_intel_is_not_for_podman() -> None:
+    assert fetchable(c_guest("libmpi.so.12"), None, NOTHING_HERE, engine="podman") == (MPICH,)
+
+
+def test_with_the_bindings_of_the_programs_compiler() -> None:
+    assert fetchable(fortran_guest("mpi_init_"), None, NOTHING_HERE) == (INTEL,)
+    modern = fortran_guest("mpi_init_f08_", "__mpi_f08_types_MOD_x")
+    assert fetchable(modern, None, NOTHING_HERE) == ()
+
+
+def test_bindings_that_are_linked_and_not_called_do_not_matter() -> None:
+    assert fetchable(fortran_guest("MPI_Init"), None, NOTHING_HERE) == (MPICH, INTEL)
+
+
+@pytest.mark.parametrize("extra", [MPIFH, CXX])
+def test_beside_open_mpis_own_series_the_guests_bindings_may_stay(extra: object) -> None:
+    soname = extra.soname  # type: ignore[attr-defined]
+    program = a_program([soname, "libmpi.so.40"], imported=("mpi_init_", "_ZN3MPI4InitEv"))
+    guest = a_guest(program, library("libmpi.so.40", exported=C_SYMBOLS), extra)  # type: ignore[arg-type]
+    assert fetchable(guest, own(Family.OPENMPI, "4.1.4"), NOTHING_HERE) == (OMPI_4,)
+    assert fetchable(guest, own(Family.OPENMPI, "3.1.4"), NOTHING_HERE) == ()
+
+
+def test_without_an_mpi_here_only_what_would_do_is_named() -> None:
+    def asked(guest: Guest, machine: Machine) -> str:
+        with pytest.raises(MissingError) as missing:
+            which_mpi.for_guest("", machine, guest, Wanted())
+        return missing.value.mend
+
+    assert asked(c_guest("libmpi.so.12"), NOTHING_HERE).startswith(f"`{MPICH}` or `{INTEL}`")
+    assert asked(c_guest("libmpi.so.20"), NOTHING_HERE) == which_mpi.NOTHING_TO_FETCH
+
+
+# ------------------------------------------------------------------ what a profile forbids
+
+FIXED = {"mpi": "/etc/site.toml:3", "engine": "/etc/site.toml:4"}
+ASK = "ask those who keep the site's profile, which does not leave the rest to users"
+
+
+@pytest.mark.parametrize(
+    ("mend", "left"),
+    [
+        ("--mpi a@1 fits, which was checked; else take a host MPI of ABI ompi", ""),
+        ("take a host MPI of ABI ompi; or build it anew", "build it anew"),
+        ("`mpigraft get openmpi` fetches one for such programs", ""),
+        ("use --engine bwrap, which can", ""),
+        ("use another engine: apptainer, charliecloud or bwrap", ""),
+        ("name a host MPI whose launcher starts it; --replace mpi would", "--replace mpi would"),
+    ],
+)
+def test_no_way_out_that_the_profile_forbids(mend: str, left: str) -> None:
+    error = AnswerIsNo("no", mend=mend)
+    permitted(error, FIXED)
+    where = "(/etc/site.toml:3, /etc/site.toml:4)"
+    assert error.mend == "; ".join(filter(None, [left, f"{ASK} {where}"]))
+
+
+@pytest.mark.parametrize("mend", ["build it anew", "--program PATH names one", ""])
+def test_other_ways_stay(mend: str) -> None:
+    error = AnswerIsNo("no", mend=mend)
+    permitted(error, FIXED)
+    assert error.mend == mend
+    free = AnswerIsNo("no", mend="--mpi a@1 fits")
+    permitted(free, {})
+    permitted(free, {"transport": "x"})
+    assert free.mend == "--mpi a@1 fits"
+
+
+def test_flags_have_their_own_names() -> None:
+    error = AnswerIsNo("no", mend="-n 2 starts fewer; --no-proof starts it; --replace mpi")
+    permitted(error, {"ranks": "a:1", "proof": "a:2"})
+    assert error.mend.startswith("--replace mpi; ask those")
+
+
+def test_every_wheel_is_one_that_get_offers() -> None:
+    families = {wheel.family: wheel.version for wheel in fetch.WHEELS[::-1]}
+    assert families == {f: offer.version for f, offer in fetch.OFFERS.items()}
