@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft import env
+from mpigraft import env, fetch
 from mpigraft.cache import file_digest
 from mpigraft.contained import Own, Places
 from mpigraft.errors import MissingError, UsageError
@@ -352,8 +352,9 @@ def select_mpis(specs: Sequence[str], mpis: Sequence[MpiInstall]) -> tuple[MpiIn
         ]
         if not hits:
             known = ", ".join(m.id for m in mpis) or "none"
-            fetch = f"`mpigraft get {spec.partition('@')[0]}` may fetch it"
-            raise MissingError(f"no MPI {spec!r} here; found: {known}", mend=fetch)
+            command = fetch.command_for(spec)
+            mend = f"`{command}` may fetch it" if command else "name one of those"
+            raise MissingError(f"no MPI {spec!r} here; found: {known}", mend=mend)
         chosen.update((m.id, m) for m in hits)
     return tuple(chosen.values())
 

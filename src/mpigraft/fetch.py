@@ -88,6 +88,19 @@ WHEELS = (
 )
 
 
+def command_for(spec: str) -> str:
+    """The command that fetches an MPI as a person named it, openmpi@5 or mpich; empty where there
+    is none."""
+    family, _, version = spec.partition("@")
+    offer = OFFERS.get(Family(family)) if family in set(Family) else None
+    if offer is None:
+        return ""
+    if f"{offer.version}.".startswith(f"{version}.") or not version:
+        return f"mpigraft get {family}"
+    whole = VERSION.fullmatch(version) and version.count(".") >= 2
+    return f"mpigraft get {family} --version {version}" if whole else ""
+
+
 def home() -> Path:
     """The folder of all fetched prefixes."""
     return folders().data / "mpi"

@@ -6,6 +6,7 @@ transport; `prepare` makes the launch. `kept_jobs` has what is kept of a job for
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +33,7 @@ from mpigraft.errors import (
     TransportMismatch,
 )
 from mpigraft.graft import Wanted
-from mpigraft.guest import examine, mpi_of
+from mpigraft.guest import Guest, examine, mpi_of
 from mpigraft.guests.commands import Command
 from mpigraft.job_ask import Ask
 from mpigraft.jsonout import digest
@@ -57,7 +58,7 @@ from mpigraft.model import (
 )
 from mpigraft.natives import Natives, natives
 from mpigraft.passing import Passed, sort_out
-from mpigraft.which_mpi import Choice, for_guest, for_program
+from mpigraft.which_mpi import Choice, first_of, for_guest, for_program
 from mpigraft.wish import Wish
 
 NO_LIMIT_S = 1e9  # what the guard takes at most: 31 years
@@ -114,27 +115,10 @@ def plan(
     guest, command = subject.guest, subject.command
     if guest is not None:
         passed = passed.for_guest()
-        wanted = Wanted(job_ask.replaced(ask.replace), ask.engine)
-        ask = job_ask.without_host(ask) if wanted.replace is Replace.NOTHING else ask
-        try:
-            choice = for_guest(ask.mpi, machine, guest, wanted)
-        except AnswerIsNo as no:
-            theirs = mpi_of(guest)
-            wheels = alternatives.fetchable(guest, theirs, machine, wanted.replace, wanted.engine)
-            choose = partial(for_guest, machine=machine, guest=guest, wanted=wanted)
-            _name_fitting(no, ask, machine, passed, choose, wheels)
-            raise job_ask.narrowed(no, ask, guest) from no
+        ask, choice = _in_guest(ask, machine, guest, passed)
     else:
         program = job_ask.program(ask.program[0], environ)
-        try:
-            choice = for_program(ask.mpi, machine, program, passed, command)
-        except AnswerIsNo as no:
-            no.mend = _under_it(ask, machine, program)
-            choose = partial(
-                for_program, machine=machine, program=program, passed=passed, command=command
-            )
-            _name_fitting(no, ask, machine, passed, choose)
-            raise
+        choice = _on_host(ask, machine, program, passed, command)
     where = ask.where
     nodes = allocations.find(environ, hosts=where.hosts, hostfile=where.hostfile, agent=where.agent)
     layout, others = job_layout.decide(where, machine.cpu.cores, nodes, environ)
@@ -157,6 +141,31 @@ def plan(
     return replace(
         job, lines=tuple(_lines(job, choice)), unknown=tuple(_unknown(ask, command, choice))
     )
+
+
+def _in_guest(ask: Ask, machine: Machine, guest: Guest, passed: Passed) -> tuple[Ask, Choice]:
+    """The MPI under a guest; of what was asked, all that still holds."""
+    wanted = Wanted(job_ask.replaced(ask.replace), ask.engine)
+    ask = job_ask.without_host(ask) if wanted.replace is Replace.NOTHING else ask
+    choose = partial(for_guest, machine=machine, guest=guest, wanted=wanted)
+    try:
+        return ask, first_of(ask.wishes, choose)
+    except AnswerIsNo as no:
+        theirs = mpi_of(guest)
+        wheels = alternatives.fetchable(guest, theirs, machine, wanted.replace, wanted.engine)
+        _name_fitting(no, ask, machine, passed, choose, wheels)
+        raise job_ask.narrowed(no, ask, guest) from no
+
+
+def _on_host(ask: Ask, machine: Machine, program: Path, passed: Passed, command: Command) -> Choice:
+    """The MPI for a program of this machine."""
+    choose = partial(for_program, machine=machine, program=program, passed=passed, command=command)
+    try:
+        return first_of(ask.wishes, choose)
+    except AnswerIsNo as no:
+        no.mend = _under_it(ask, machine, program)
+        _name_fitting(no, ask, machine, passed, choose)
+        raise
 
 
 def _unknown(ask: Ask, command: Command, choice: Choice) -> Iterator[str]:
@@ -191,7 +200,11 @@ def _name_fitting(
         by = _launcher(ask, machine, choice)
         _configuration(ask, machine, choice, passed, 1, by)
 
-    tried = [m.id for m in configure.select_mpis((ask.mpi,) if ask.mpi else (), machine.mpis)]
+    tried: set[str] = set()
+    for wish in ask.wishes:
+        with contextlib.suppress(MissingError):
+            chosen = configure.select_mpis((wish,) if wish else (), machine.mpis)
+            tried.update(mpi.id for mpi in chosen)
     alternatives.add_way_out(no, alternatives.fitting(machine, tried, check), wheels)
 
 
@@ -199,7 +212,7 @@ def _under_it(ask: Ask, machine: Machine, program: Path) -> str:
     """The way of putting the MPI under a program of this machine, where that would do."""
     try:
         guest = examine(str(program))
-        for_guest(ask.mpi, machine, guest, Wanted(Replace.MPI, ask.engine))
+        for_guest(ask.wishes[0], machine, guest, Wanted(Replace.MPI, ask.engine))
     except MpigraftError:
         return ""
     return f"--image {program} puts it under the program, which was checked"

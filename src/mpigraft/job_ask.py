@@ -28,6 +28,7 @@ class Ask:
     image: str = ""
     programs: tuple[str, ...] = ()  # in it, that need MPI: what a script starts
     mpi: str = ""
+    mpis: tuple[str, ...] = ()  # of a site, in its order, where nobody named one
     transport: str = ""
     launcher: str = ""  # own, srun, flux, pals, aprun
     engine: str = ""
@@ -40,6 +41,11 @@ class Ask:
     site: Path | None = None  # the profile that was asked, there or not
     sources: tuple[tuple[str, str], ...] = ()  # (what, who asked): ("mpi", "site.toml:3")
     fixed: tuple[tuple[str, str], ...] = ()  # keys that a site leaves to nobody, and where it says
+
+    @property
+    def wishes(self) -> tuple[str, ...]:
+        """MPIs to be tried one after the other; "" stands for whichever fits."""
+        return self.mpis or (self.mpi,)
 
     def source(self, what: str, *, default: str = "default") -> str:
         return dict(self.sources).get(what, default)
@@ -71,7 +77,7 @@ def without_host(ask: Ask) -> Ask:
             mend="leave one of the two out",
         )
     sources = tuple(pair for pair in ask.sources if pair[0] != "mpi")
-    return replace(ask, mpi="", sources=sources)
+    return replace(ask, mpi="", mpis=(), sources=sources)
 
 
 def bind(word: str, optional: Sequence[str]) -> Iterator[Bind]:

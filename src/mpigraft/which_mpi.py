@@ -7,7 +7,7 @@ and an MPI whose libmpi it would not get is refused before anything starts.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -49,6 +49,23 @@ def _usable(wish: str, machine: Machine) -> list[MpiInstall]:
             mend="`mpigraft discover` shows what is here, `mpigraft get openmpi` fetches one",
         )
     return sorted(usable, key=lambda m: (m.family is not Family.CRAY_MPICH, m.source != "path"))
+
+
+def first_of(wishes: Sequence[str], choose: Callable[[str], Choice]) -> Choice:
+    """The choice for the first of these MPIs that is here and fits. Raises what the first refused
+    one does, with the others in short; where none is here, what the first does."""
+    refused: list[AnswerIsNo] = []
+    missing: list[MissingError] = []
+    for wish in wishes:
+        try:
+            return choose(wish)
+        except AnswerIsNo as no:
+            refused.append(no)
+        except MissingError as error:
+            missing.append(error)
+    if not refused:
+        raise missing[0]
+    raise _all_refused(refused)
 
 
 def for_program(

@@ -175,3 +175,20 @@ def test_flags_have_their_own_names() -> None:
 def test_every_wheel_is_one_that_get_offers() -> None:
     families = {wheel.family: wheel.version for wheel in fetch.WHEELS[::-1]}
     assert families == {f: offer.version for f, offer in fetch.OFFERS.items()}
+
+
+@pytest.mark.parametrize(
+    ("spec", "command"),
+    [
+        ("openmpi", "mpigraft get openmpi"),
+        ("openmpi@5", "mpigraft get openmpi"),
+        ("openmpi@5.0.11", "mpigraft get openmpi"),
+        ("openmpi@4.1.8", "mpigraft get openmpi --version 4.1.8"),
+        ("openmpi@4", ""),
+        ("openmpi@50", ""),
+        ("cray-mpich", ""),
+        ("lam", ""),
+    ],
+)
+def test_the_command_that_fetches_what_was_named(spec: str, command: str) -> None:
+    assert fetch.command_for(spec) == command
