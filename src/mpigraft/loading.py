@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -155,7 +156,7 @@ class Loading:
             yield plugin
             return
         found = list(self._needed(start))
-        by = Path(self.maps[start].path)
+        by = _path(self.maps[start].path)
         lacking = [replace(r, needed_by=by) for r in found if r.path is None]
         plugin = replace(plugin, rule=Rule.OPENED, where=opener.soname)
         if lacking:
@@ -188,7 +189,7 @@ class Loading:
         if name in self.missing or name in self.names:
             return None
         self.tried = []
-        needed_by = Path(parent.path)
+        needed_by = _path(parent.path)
         try:
             hit = next(self._search(name, parent), None)
         except _Refused as refused:
@@ -204,7 +205,7 @@ class Loading:
             return None
         place, facts = self.files.absolute(path), self.files.elf(path)
         self._add(_Map(place, facts, None if opened else parent, identity), name, path)
-        return Resolved(name, Path(place), rule, where, needed_by, elf=facts)
+        return Resolved(name, _path(place), rule, where, needed_by, elf=facts)
 
     def _search(self, name: str, parent: _Map) -> Iterator[tuple[Rule, str, str]]:
         """(rule, entry as it is written, path), in the loader's order: it takes the first."""
@@ -302,6 +303,12 @@ class Loading:
     def _plain_defaults(self) -> str:
         subs = tuple(f"/{s}" for s in self.loader.subfolders)
         return ":".join(d for d in self.loader.defaults if not (subs and d.endswith(subs)))
+
+
+@lru_cache(maxsize=1 << 16)
+def _path(path: str) -> Path:
+    """The libraries of an image's programs are the same few hundred."""
+    return Path(path)
 
 
 def _from(maps: list[_Map], start: int) -> Iterator[_Map]:

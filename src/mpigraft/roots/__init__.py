@@ -44,7 +44,12 @@ class Entry:
     size: int  # bytes
     mode: int  # permission bits
     identity: tuple[int, int]  # the same for all names of one file
-    source: Path | None = None  # where it lies on this host; None in an archive
+    host: str | None = None  # where it lies on this host; None in an archive
+
+    @property
+    def source(self) -> Path | None:
+        """`host` as a Path: made when it is asked for, since a walk has a hundred thousand."""
+        return Path(self.host) if self.host is not None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ class FolderRoot(Walked):
             seen.st_size,
             stat.S_IMODE(seen.st_mode),
             (seen.st_dev, seen.st_ino),
-            Path(self._top + path),
+            self._top + path,
         )
 
     def config(self) -> ImageConfig:
