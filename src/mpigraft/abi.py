@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mpigraft import cache, elf, env, resolve
+from mpigraft import cache, elf, env, reads, resolve
 from mpigraft.elf import Elf, ElfError
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import SCHEMA, revive
@@ -302,6 +302,7 @@ def _first(files: Files, facts: Mapping[str, tuple[str, ...]]) -> list[Path]:
     """The files of the first folder that has some."""
     for template in files.folders:
         for folder in opened.expanded(template, facts):
+            reads.file(folder)
             place = Path(folder).resolve()
             if hits := [path for path in _files(place) if files.names.fullmatch(path.name)]:
                 return hits
@@ -310,6 +311,7 @@ def _first(files: Files, facts: Mapping[str, tuple[str, ...]]) -> list[Path]:
 
 def _files(folder: Path) -> list[Path]:
     """Regular files of a folder, through links, by name; none where it cannot be read."""
+    reads.folder(folder)
     try:
         with os.scandir(folder) as entries:
             return sorted(Path(entry.path) for entry in entries if _is_file(entry))
@@ -318,6 +320,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
+    reads.file(entry.path)
     try:
         return entry.is_file()
     except OSError:

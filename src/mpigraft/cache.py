@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mpigraft import reads
 from mpigraft.errors import MissingError
 
 DIGESTS = "digest"  # kind under which digests of files are remembered
@@ -70,6 +71,7 @@ def file_digest(path: Path | str) -> str:
     A file that changed within the last two seconds is not remembered: on a coarse clock it may
     change again and look the same.
     """
+    reads.file(path)
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # no wait on a fifo
     with os.fdopen(handle, "rb", buffering=0) as file:
         seen = os.fstat(handle)
@@ -122,6 +124,15 @@ def put(kind: str, key: str, document: Any) -> None:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def trim(kind: str, most: int) -> None:
+    """Keep the newest `most` documents of a kind: for those that are large."""
+    with contextlib.suppress(OSError, MissingError):
+        files = (folders().cache / kind).glob("*.json")
+        aged = sorted(((file.stat().st_mtime_ns, file) for file in files), reverse=True)
+        for _, file in aged[most:]:
+            file.unlink(missing_ok=True)
 
 
 def _place(kind: str, key: str) -> Path:

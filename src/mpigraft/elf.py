@@ -21,6 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from mpigraft import reads
 from mpigraft.elf_tables import (
     HEAD,
     MAX_SYMBOLS,
@@ -43,8 +44,7 @@ from mpigraft.elf_tables import (
 __all__ = ["Elf", "ElfError", "Symbol", "VersionNeed", "parse", "parse_with", "read"]
 
 MAX_DYNAMIC = 1 << 20  # bytes: 65,536 entries
-MAX_VERSIONS = 1 << 15  # a version index has 15 bits
-MAX_VERSION_BYTES = 1 << 20
+MAX_VERSIONS, MAX_VERSION_BYTES = 1 << 15, 1 << 20  # a version index has 15 bits
 
 PT_DYNAMIC, PT_INTERP, PT_NOTE = 2, 3, 4
 DT_NEEDED, DT_PLTRELSZ, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ = 1, 2, 4, 5, 6, 7, 8
@@ -143,6 +143,7 @@ class Elf:
 def read(path: Path | str) -> Elf:
     """The facts of a regular file; symbolic links are followed. Raises ElfError only."""
     name = os.fspath(path)
+    reads.file(name)
     try:
         # Looked at before it is opened: opening a device may have effects (a tape rewinds).
         if not stat.S_ISREG(Path(name).stat().st_mode):

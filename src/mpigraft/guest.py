@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft import cache, elf
+from mpigraft import cache, elf, reads
 from mpigraft.elf import ElfError
 from mpigraft.errors import UsageError
 from mpigraft.guest_loader import glibc_version
@@ -174,6 +174,8 @@ def _program(path: Path, programs: Sequence[str]) -> Guest:
             why="a graft works through the loader",
         )
     below = facts.interpreter.lstrip("/")
+    for folder in real.parents:
+        reads.file(folder / below)
     home = next((f for f in real.parents if (f / below).exists()), Path("/"))
     own = Path("/") if (Path("/") / below).exists() else home
     inside = f"/{real.relative_to(own)}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from mpigraft import elf, guest_loader, host_loader, ld_cache
+from mpigraft import elf, guest_loader, host_loader, ld_cache, reads
 from mpigraft.elf import Elf, ElfError
 from mpigraft.host_loader import Loader
 from mpigraft.roots import Entry, Root, RootError
@@ -45,6 +45,7 @@ class HostFiles:
     """This machine's."""
 
     def identity(self, path: str) -> tuple[int, int] | None:
+        reads.file(path)
         try:
             seen = Path(path).stat()
         except (OSError, ValueError):
@@ -52,6 +53,7 @@ class HostFiles:
         return seen.st_dev, seen.st_ino
 
     def elf(self, path: str) -> Elf:
+        reads.file(path)
         try:
             s = Path(path).stat()
         except (OSError, ValueError):
@@ -65,6 +67,7 @@ class HostFiles:
         return str(Path(path).absolute())
 
     def ld_cache(self, path: str) -> ld_cache.LdCache:
+        reads.file(path)
         try:
             seen = Path(path).stat()
             return _ld_cache(path, seen.st_ino, seen.st_size, seen.st_mtime_ns)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mpigraft
-from mpigraft import abi, check, discover, guest
+from mpigraft import abi, check, discover, guest, verdicts
 from mpigraft.check import saved
 from mpigraft.cli import check as command
 from mpigraft.cli.discover import as_document
@@ -33,6 +33,7 @@ from mpigraft.model import (
     Part,
     Replace,
 )
+from mpigraft.verdicts import Tried
 from tests.unit.builders import a_machine, an_mpi
 from tests.unit.checked import (
     C_SYMBOLS,
@@ -71,6 +72,7 @@ def image(monkeypatch: pytest.MonkeyPatch) -> Guest:
     monkeypatch.setattr(guest, "mpi_of", lambda _: own())
     monkeypatch.setattr(discover, "machine", lambda: a_machine(*MPIS))
     monkeypatch.setattr(abi, "of", of)
+    monkeypatch.setattr(verdicts, "_may_be_kept", lambda _: False)  # no file is read at all
     return made
 
 
@@ -171,7 +173,7 @@ def test_an_mpi_that_cannot_be_read_is_left_out_and_named(
 def test_names_of_a_guest_are_no_commands_to_the_terminal() -> None:
     bad = "/opt/\x1b[2Jsol\nver\udcff"
     fit = verdict(a_guest({bad: a_program()}), an_abi("mpich@5.0.2"))
-    text = "\n".join(command.lines(command.Tried(fit, ())))
+    text = "\n".join(command.lines(Tried(fit, ())))
     assert "\x1b" not in text
     assert r"\x1b[2Jsol\nver\udcff" in text
     text.encode("utf-8")
@@ -182,7 +184,7 @@ def test_a_page_is_80_columns_wide(said: str, evidence: list[str]) -> None:
     fit = verdict(a_guest(a_program()), an_abi("mpich@5.0.2"))
     odd = replace(finding(fit, "abi-differs"), seen=said, why=said, evidence=tuple(evidence))
     part = Part("abi", Level.ERROR, said, (odd,))
-    for line in command.lines(command.Tried(replace(fit, parts=(part,)), ())):
+    for line in command.lines(Tried(replace(fit, parts=(part,)), ())):
         assert line.isprintable()
         # a word longer than the page, a path, is not cut
         assert len(line) <= 80 or len(line.split()) <= 2

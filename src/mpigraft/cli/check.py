@@ -4,42 +4,22 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mpigraft.cli.common import NoGlibc, Program, Replaced, console, out
-from mpigraft.errors import AnswerIsNo, MissingError, UsageError
+from mpigraft.errors import AnswerIsNo, UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.guest import Guest, GuestMpi
-    from mpigraft.model import Finding, Fit, GuestLabel, Machine, MpiAbi, MpiInstall, Part
+    from mpigraft.guest import GuestMpi
+    from mpigraft.model import Finding, Fit, GuestLabel, Machine, Part
+    from mpigraft.verdicts import Tried, Verdicts
 
 WIDTH = 80
-PLACE = "/.mpigraft"  # of the graft in a guest, where an engine can make it
 SHOWN, LONG = 8, 400  # lines of evidence of one finding, their length; --json has all
 WORDS = {"error": "NO", "warning": "warning", "info": "ok"}
-
-
-@dataclass(frozen=True, slots=True)
-class Others:
-    """What would do instead: ids of MPIs that fit, and commands that fetch one."""
-
-    fits: tuple[str, ...] = ()
-    fetch: tuple[str, ...] = ()
-
-
-NO_OTHER = Others()
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """A verdict, and the programs that would fit if they were alone."""
-
-    fit: Fit
-    fitting: tuple[str, ...]
 
 
 def command(
@@ -72,30 +52,27 @@ def command(
       mpigraft check app.sif --mpi openmpi@5
       mpigraft check ./app --machine machine.json --mpi mpich --json
     """
-    from mpigraft import guest as guests
+    from mpigraft import verdicts
     from mpigraft.jsonout import document
+    from mpigraft.model import Replace
 
     if replace not in ("mpi", "libfabric"):
         raise UsageError(f"--replace {replace!r} is unknown", mend="mpi or libfabric")
-    with console(stderr=True).status("reading the guest"):
-        examined = guests.examine(guest, tuple(program or ()))
-        own = guests.mpi_of(examined)
     with console(stderr=True).status("looking at the machine"):
         here = _machine(machine)
-    tried, unread = _try(examined, own, here, machine, mpi, replace, glibc=not no_glibc)
-    ok = any(one.fit.ok for one in tried)
-    ways = (
-        NO_OTHER
-        if ok
-        else _others(examined, own, here, machine, tried, replace, glibc=not no_glibc)
-    )
+    request = verdicts.Request(guest, tuple(program or ()), Replace(replace), not no_glibc, machine)
+    mpis = _chosen(mpi, here)
+    found = verdicts.kept(request, here, mpis)
+    if found is None:
+        with console(stderr=True).status("reading the guest"):
+            found = verdicts.verdicts(request, here, mpis)
     if as_json:
-        out(document(**as_document(examined.label, tried, unread, ways)))
+        out(document(**as_document(found)))
     elif mpi:
-        out("\n".join([*lines(tried[0], own), *_ways(ways, ok=ok)]))
+        out("\n".join([*lines(found.tried[0], found.own), *_ways(found)]))
     else:
-        out("\n".join([*table(examined.label, tried, unread), *_ways(ways, ok=ok)]))
-    return 0 if ok else AnswerIsNo.code
+        out("\n".join([*table(found), *_ways(found)]))
+    return 0 if found.ok else AnswerIsNo.code
 
 
 def _machine(path: Path | None) -> Machine:
@@ -105,116 +82,28 @@ def _machine(path: Path | None) -> Machine:
     return saved.machine(path) if path else discover.machine()
 
 
-def _try(
-    examined: Guest,
-    own: GuestMpi | None,
-    here: Machine,
-    path: Path | None,
-    spec: str,
-    replace: str,
-    *,
-    glibc: bool,
-    alone: bool = True,
-) -> tuple[list[Tried], list[str]]:
-    """The verdicts, and the MPIs that could not be read. `alone`: also which programs would fit if
-    they were alone."""
-    from mpigraft import alternatives, check
-    from mpigraft.graft import readable
-    from mpigraft.injection import inject
-    from mpigraft.model import Replace
-
-    tried: list[Tried] = []
-    unread: list[str] = []
-    for one in _chosen(spec, here):
-        try:
-            abi = _abi(one.id, path, here)
-        except (MissingError, UsageError) as error:
-            if spec:
-                raise
-            unread.append(error.seen)
-            continue
-        with readable():
-            found = inject(
-                examined,
-                abi,
-                replace=Replace(replace),
-                place=PLACE,
-                glibc=glibc,
-                opened=dict(own.plugins) if own else None,
-            )
-            fit = check.judge(examined, abi, found, own=own, machine=here)
-            single = fit.guest.programs if fit.ok else ()
-            if alone and not fit.ok:
-                single = check.fitting(examined, abi, found, own=own, machine=here)
-            tried.append(Tried(fit, single))
-    if not tried:
-        wheels = alternatives.fetchable(examined, own, here, Replace(replace))
-        raise MissingError(
-            "no MPI here can be checked",
-            why=unread[0] if unread else "",
-            mend=alternatives.told_wheels(wheels) if wheels else "",
-        )
-    return tried, unread
-
-
-def _others(
-    examined: Guest,
-    own: GuestMpi | None,
-    here: Machine,
-    path: Path | None,
-    tried: Sequence[Tried],
-    replace: str,
-    *,
-    glibc: bool,
-) -> Others:
-    """Which of the machine's other MPIs do fit, by the same check; else what can be fetched."""
-    from mpigraft import alternatives
-    from mpigraft.model import Replace
-
-    def check(mpi: MpiInstall) -> None:
-        found, _ = _try(examined, own, here, path, mpi.id, replace, glibc=glibc, alone=False)
-        if not found[0].fit.ok:
-            raise AnswerIsNo(mpi.id)
-
-    fits = alternatives.fitting(here, [one.fit.mpi for one in tried], check)
-    wheels = () if fits else alternatives.fetchable(examined, own, here, Replace(replace))
-    return Others(fits, wheels)
-
-
-def _chosen(spec: str, here: Machine) -> Sequence[MpiInstall]:
-    """The MPI that was named, or all. Of several that a family names, the first that works."""
+def _chosen(spec: str, here: Machine) -> list[str]:
+    """The id of the MPI that was named, or all. Of several that a family names, the first that
+    works."""
     from mpigraft.configure import select_mpis
 
+    hits = select_mpis([spec] if spec else [], here.mpis)
     if not spec:
-        return select_mpis([], here.mpis)
-    hits = select_mpis([spec], here.mpis)
-    return [next((m for m in hits if m.usable), hits[0])]
-
-
-def _abi(identity: str, path: Path | None, here: Machine) -> MpiAbi:
-    from mpigraft import abi
-
-    if path:
-        return abi.from_machine(path, identity)
-    return abi.of(next(m for m in here.mpis if m.id == identity))
+        return [mpi.id for mpi in hits]
+    return [next((m for m in hits if m.usable), hits[0]).id]
 
 
 # ------------------------------------------------------------------ for other tools
 
 
-def as_document(
-    guest: GuestLabel,
-    tried: Sequence[Tried],
-    unread: Sequence[str] = (),
-    others: Others = NO_OTHER,
-) -> dict[str, Any]:
+def as_document(found: Verdicts) -> dict[str, Any]:
     """What schemas/check.json describes."""
     from mpigraft.jsonout import plain
 
-    label = plain(guest)
+    label = plain(found.guest)
     del label["environment"]  # an image's may hold secrets, and it decides nothing here
     return {
-        "ok": any(one.fit.ok for one in tried),
+        "ok": found.ok,
         "guest": label,
         "checks": [
             {
@@ -224,10 +113,10 @@ def as_document(
                 "fitting": one.fitting,
                 "parts": one.fit.parts,
             }
-            for one in tried
+            for one in found.tried
         ],
-        "unread": list(unread),
-        "others": {"fit": list(others.fits), "fetch": list(others.fetch)},
+        "unread": list(found.unread),
+        "others": {"fit": list(found.others.fits), "fetch": list(found.others.fetch)},
     }
 
 
@@ -258,12 +147,13 @@ def lines(tried: Tried, own: GuestMpi | None = None) -> Iterator[str]:
             yield from _row(word, f"{part.name:13}{part.said}", 23)
 
 
-def _ways(others: Others, *, ok: bool) -> Iterator[str]:
+def _ways(found: Verdicts) -> Iterator[str]:
     """What fits in place of what does not."""
     from mpigraft import alternatives
 
-    if ok:
+    if found.ok:
         return
+    others = found.others
     yield ""
     if others.fits:
         yield from _row("instead", alternatives.told(others.fits))
@@ -333,18 +223,19 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def table(guest: GuestLabel, tried: Sequence[Tried], unread: Sequence[str]) -> Iterator[str]:
+def table(found: Verdicts) -> Iterator[str]:
     """Every MPI in a line: yes, or the first thing in the way."""
+    tried = found.tried
     yield f"fits: {sum(one.fit.ok for one in tried)} of {len(tried)} MPIs"
     yield ""
-    yield from _row("guest", _guest(guest))
-    yield from _row("programs", _names(guest.programs))
+    yield from _row("guest", _guest(found.guest))
+    yield from _row("programs", _names(found.guest.programs))
     yield ""
     width = max(len(one.fit.mpi) for one in tried) + 2
     for one in sorted(tried, key=lambda one: (not one.fit.ok, -len(one.fitting))):
         said = f"{one.fit.mpi:{width}}{_reason(one)}"
         yield from _row("yes" if one.fit.ok else "NO", said, 10 + width)
-    for line in unread:
+    for line in found.unread:
         yield from _row("left out", line)
     yield ""
     yield "--mpi SPEC says more of one of them"

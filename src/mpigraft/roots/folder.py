@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
+from mpigraft import reads
 from mpigraft.roots import (
     MAX_NAMES,
     MAX_PATH,
@@ -57,12 +58,15 @@ class FolderRoot(Walked):
         try:
             handle = self._handle(folder)
             seen = os.stat(name, dir_fd=handle, follow_symlinks=False)
+            reads.name(self._top + path, seen)
             if stat.S_ISLNK(seen.st_mode):
                 return Link(os.readlink(name, dir_fd=handle))
         except PermissionError:
+            reads.name(self._top + path, None)
             self._could_not(path)
             return None
         except (OSError, ValueError):  # gone, too long; a NUL
+            reads.name(self._top + path, None)
             return None
         return Entry(
             path,
@@ -101,6 +105,7 @@ class FolderRoot(Walked):
             os.close(self._handles.popitem(last=False)[1])
 
     def _list(self, folder: str) -> list[str]:
+        reads.folder(self._top + folder)
         try:
             # A handle of O_PATH cannot be listed; "." of it is the same folder.
             handle = os.open(".", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._handle(folder))

@@ -70,9 +70,7 @@ class Over(Walked):
             facts = self._over[path]
             source, size = self._bytes.get(path), self._sizes.get(path, 0)
             host = os.fspath(source) if source else None
-            return Entry(
-                path, "file", size, 0o755, (self._device, self._numbers[id(facts)]), host
-            )
+            return Entry(path, "file", size, 0o755, (self._device, self._numbers[id(facts)]), host)
         if name in self._made.get(folder, ()):
             return Entry(path, "folder", 0, 0o755, (self._device - 1, hash(path)))
         return self.base.look(folder, name)
