@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from mpigraft import env, fetch
 from mpigraft.cache import file_digest
@@ -31,19 +30,10 @@ from mpigraft.model import (
     Transport,
 )
 from mpigraft.modules import content
-from mpigraft.plan import stamps
-from mpigraft.resolve import closure
 from mpigraft.resolve import contents as resolve_libraries
 from mpigraft.starting import launchers_for, plain_name
+from mpigraft.used_files import opened_later
 from mpigraft.wish import Wish
-
-PLUGINS = (  # opened by name at run time: providers, UCX's transports, Open MPI's components
-    "*-fi.so*",
-    "libfabric/*-fi.so*",
-    "ucx/lib*.so*",
-    "mca_*.so",
-    "openmpi*/mca_*.so",
-)
 
 Contents = Callable[[MpiInstall], tuple[tuple[str, str], ...]]
 
@@ -55,40 +45,9 @@ def contents(mpi: MpiInstall) -> tuple[tuple[str, str], ...]:
         return ()
     environment = env.apply(env.base(), mpi.environment, Scope.RANK)
     found = dict(resolve_libraries(mpi.libmpi, environment))
-    for path in _opened_later(mpi.libmpi, mpi):
+    for path in opened_later(mpi.libmpi, mpi):
         found.setdefault(path.name, file_digest(path))
     return tuple(sorted(found.items()))
-
-
-def _opened_later(libmpi: Path, mpi: MpiInstall) -> list[Path]:
-    """libfabric, UCX and the plugins beside them and beside libmpi."""
-    nets = [net.path for net in (mpi.libfabric, mpi.ucx) if net and net.path and net.path.exists()]
-    places = dict.fromkeys(path.resolve().parent for path in (libmpi, *nets))
-    plugins = {p for place in places for pattern in PLUGINS for p in place.glob(pattern)}
-    return [p for p in (*nets, *sorted(plugins)) if p.is_file()]
-
-
-def files(mpi: MpiInstall) -> tuple[Path, ...]:
-    """The files of `contents`, as they lie here."""
-    if mpi.libmpi is None:
-        return ()
-    environment = env.apply(env.base(), mpi.environment, Scope.RANK)
-    mapped = [found.path for found in closure(mpi.libmpi, environment=environment) if found.path]
-    return (mpi.libmpi, *mapped, *_opened_later(mpi.libmpi, mpi))
-
-
-def stamp(configuration: Configuration) -> tuple[tuple[int, ...], ...]:
-    """(device, inode, size, change time) of libmpi and of the network libraries, or of all that
-    a graft was made from: unlike digests cheap enough to look at before every launch."""
-    mpi, plan = configuration.mpi, configuration.graft
-    if plan:
-        now = stamps(one.path for one in plan.inputs)
-        return tuple((s.device, s.inode, s.size, s.changed_ns) for s in now)
-    if mpi is None:
-        return ()
-    paths = [mpi.libmpi, *(net.path for net in (mpi.libfabric, mpi.ucx) if net)]
-    seen = [path.stat() for path in paths if path and path.exists()]
-    return tuple((s.st_dev, s.st_ino, s.st_size, s.st_ctime_ns) for s in seen)
 
 
 def configurations(

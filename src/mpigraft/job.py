@@ -25,6 +25,7 @@ from mpigraft import (
     starter,
     starting,
 )
+from mpigraft.config_files import Surroundings
 from mpigraft.errors import (
     AnswerIsNo,
     LaunchFailed,
@@ -326,20 +327,25 @@ def prove(job: Job) -> Evidence | None:
     asked = bool(one.transport and one.transport.name)
     if not asked and one.launcher is None:
         return None
-    mine = {one.key: job.natives}
-    with starter.starter(mine, job.allocation, lambda _: job.placement) as start:
+    mine, around = {one.key: job.natives}, surroundings(job)
+    with starter.starter(mine, job.allocation, lambda _: job.placement, around) as start:
         if not asked:
             pair = Layout(min(job.layout.nodes, 2), 2 if job.layout.nodes == 1 else 1, bind="none")
             keep = starter.lasting(job.allocation)
-            found = starting.believed(one, job.natives, start, pair, keep=keep)
+            found = starting.believed(one, job.natives, start, pair, keep=keep, around=around)
             if found:
                 ran = any(finding.code in starting.WORLDS for finding in found)
                 raise starter.error_of(TransportMismatch if ran else LaunchFailed, one.id, found)
             return None
-        evidence = starter.evidence_of(one, job.layout, job.natives, start, job.allocation)
+        evidence = starter.evidence_of(one, job.layout, job.natives, start, job.allocation, around)
     if not evidence.ok:
         raise starter.refusal(one, evidence)
     return evidence
+
+
+def surroundings(job: Job) -> Surroundings:
+    """Where and with what this job's ranks are started: its probe is to read the same files."""
+    return Surroundings(Path.cwd(), job.passed.environment, job.binds)
 
 
 # ------------------------------------------------------------------ rendering

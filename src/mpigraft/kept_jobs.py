@@ -6,21 +6,20 @@ it was made from; `findings` judges the world of a job that was started from one
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mpigraft import bindings, cache, configure, engines, fast, grafts, launch, starter
+from mpigraft import bindings, cache, fast, grafts, starter
+from mpigraft.config_files import config_files
 from mpigraft.elf import ElfError
-from mpigraft.job import Job, prepare, records_home
+from mpigraft.job import Job, prepare, records_home, surroundings
 from mpigraft.jsonout import plain, revive
 from mpigraft.model import (
     NOWHERE,
     Configuration,
     Finding,
-    GuestKind,
     Layout,
     Level,
     MappedLibrary,
@@ -28,14 +27,17 @@ from mpigraft.model import (
 )
 from mpigraft.records import read_witness
 from mpigraft.resolve import closure
-from mpigraft.steering import places_that_steer
+from mpigraft.used_files import image_lists, used_files
 from mpigraft.witness import LIBMPI, check_witness, due_library
 
 KIND = "job"  # of documents that say what a kept job was to be
 
 
-def document(job: Job, key: str, environ: Mapping[str, str]) -> dict[str, Any]:
-    """The job as `fast` keeps and starts it; what it was to be is kept beside it."""
+def document(
+    job: Job, key: str, environ: Mapping[str, str], inputs: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The job as `fast` keeps and starts it; what it was to be is kept beside it. `inputs` are
+    what `watched` gave before the proof."""
     home = records_home(job, environ)
     made = prepare(job, Path(home) / fast.RECORDS)
     given, decided = dict(made.env), dict(made.decided)
@@ -64,8 +66,7 @@ def document(job: Job, key: str, environ: Mapping[str, str]) -> dict[str, Any]:
         "proof": job.ask.proof,
         "placed": job.placement != NOWHERE,
         "files": [[str(path), text] for path, text in made.files],
-        "stamps": [[path, *fast.stamp(path)] for path in _inputs(job)],
-        "listed": [[*place, fast.listed(*place)] for place in places_that_steer(job.configuration)],
+        **(watched(job) if inputs is None else inputs),
     }
 
 
@@ -78,33 +79,25 @@ def may_be_kept(job: Job) -> bool:
     return not again and not re.search(r"[\s:]", str(job.natives.witness))
 
 
-def _inputs(job: Job) -> list[str]:
-    """Files that the decisions were made from."""
-    mpi, graft = job.configuration.mpi, job.configuration.graft
-    assert mpi is not None
-    found = [job.natives.guard, Path(__file__), job.ask.site, Path(job.ask.where.hostfile)]
-    found += [job.natives.seat] if job.placement.gpus else []
-    found += map(Path, job.passed.absent)
-    if graft:
-        folder = grafts.folder(graft)
-        found += [folder / copy.name for copy in graft.copies] + [folder / grafts.PLAN]
-        found += [Path(one.path) for one in graft.inputs]
-        found += _storage() if graft.guest.kind is GuestKind.PODMAN else []
-        found += [Path(engines.find(graft.engine, os.environ)[0])]
-    if mpi.source != launch.IN_GUEST:
-        by = job.configuration.launcher
-        found += [by.path if by else mpi.launcher, *configure.files(mpi)]
-    found += [Path(one) for one in job.sources]
+def watched(job: Job) -> dict[str, list[list[Any]]]:
+    """Stamps of all files that the decisions and the proof rest on, there or not, and the names in
+    folders of which every file counts. Take them before the proof: what changes while a probe
+    runs has not been proven."""
+    config = config_files(job.configuration, surroundings(job))
+    found = [Path(__file__), job.ask.site, Path(job.ask.where.hostfile)]
+    found += map(Path, (*job.passed.absent, *job.sources))
+    graft = job.configuration.graft
+    found += used_files(job.configuration, job.natives)
+    found += image_lists(graft)
+    found += [grafts.folder(graft) / grafts.PLAN] if graft else []
     if job.program is not None:
-        found += [job.natives.witness, job.program, *_mapped(job)]
-    return sorted({str(path) for path in found if path and path != Path()})
-
-
-def _storage() -> list[Path]:
-    """Files that podman writes whenever the image of a name changes."""
-    names = ("overlay-images/images.json", "vfs-images/images.json")
-    homes = (Path("/var/lib/containers/storage"), Path("~/.local/share/containers/storage"))
-    return [home.expanduser() / name for home in homes for name in names]
+        found += [job.program, *_mapped(job)]
+    paths = {str(path) for path in found if path and path != Path()}
+    paths |= {*config.paths, *config.present}
+    return {
+        "stamps": [[path, *fast.stamp(path)] for path in sorted(paths)],
+        "listed": [[folder, "", "", fast.listed(folder, "", "")] for folder in config.folders],
+    }
 
 
 def _mapped(job: Job) -> list[Path]:

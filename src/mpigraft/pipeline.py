@@ -15,6 +15,7 @@ from typing import Protocol
 
 from mpigraft import campaign, configure, grafts, layouts, measure, provenance, shares
 from mpigraft.campaign import Campaign, Step
+from mpigraft.campaign_files import LaunchFiles, launch_files, refuse_changed, refuse_other
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch, UsageError
 from mpigraft.launch import HERE
 from mpigraft.lock import nodes_lock
@@ -62,9 +63,10 @@ def bench(
     asked, and MissingError when the store cannot be written; what was measured until then stays.
     """
     programs = {c.key: _natives(c, machine, asked) for c in asked.configurations}
+    files = {c.key: launch_files(c, programs[c.key]) for c in asked.configurations}
     place = partial(layouts.told, machine=machine)
     with nodes_lock(nodes), store.writer() as writer, starter(programs, nodes, place) as start:
-        identity = _announce(asked, programs, store, writer, resume)
+        identity = _announce(asked, programs, files, store, writer, resume)
         before = (store.evidence(identity, every=True), store.allocations(identity))
         allocation = campaign.allocation(identity, machine, nodes)
         steps = shares.left(
@@ -81,12 +83,11 @@ def bench(
         trouble: list[MpigraftError] = []
         ready = set(_prove(asked, allocation, refused, look, writer, watch, trouble))
         failed: Counter[Pair] = Counter()
-        stamps = {c.key: configure.stamp(c) for c in asked.configurations}
         for step in steps:
             pair = (step.configuration.key, step.layout.key)
             if pair not in ready or failed[pair] >= GIVE_UP_AFTER:
                 continue
-            _refuse_changed(step.configuration, stamps)
+            refuse_changed(step.configuration, files[pair[0]])
             words = measure.program(asked.wish, asked.benchmarks, programs[pair[0]])
             ran = start(step.configuration, step.layout, words, asked.wish.limit_s, False)
             outcome = measure.outcome(step.configuration, step.layout, asked.benchmarks, *ran)
@@ -114,39 +115,31 @@ def _natives(configuration: Configuration, machine: Machine, asked: Campaign) ->
 def _announce(
     asked: Campaign,
     programs: dict[str, Natives],
+    files: dict[str, LaunchFiles],
     store: Store,
     writer: Writer,
     resume: CampaignRecord | None,
 ) -> str:
     """Write the configurations, then the campaign, before anything is started: a campaign that
-    is there has all of them, whenever it was killed. Raises UsageError when the programs that
-    would go on measuring are not those that began."""
+    is there has all of them, whenever it was killed. Raises UsageError when what would go on
+    measuring is not what began."""
     record = resume or campaign.record(asked)
     for old in store.configurations(record.id) if resume else ():
-        began = json.loads(old.provenance).get("programs")
-        if old.key in programs and began != programs[old.key].digest:
+        began = json.loads(old.provenance)
+        if old.key in programs and began.get("programs") != programs[old.key].digest:
             raise UsageError(
                 f"cannot resume: {old.id} was measured with other benchmark programs",
                 why="old and new rounds would be mixed",
                 mend="start a new campaign",
             )
+        if old.key in files:
+            refuse_other(old.id, began.get("files"), files[old.key])
     for configuration in asked.configurations:
-        told = provenance.provenance(configuration, programs[configuration.key].digest)
+        key = configuration.key
+        told = provenance.provenance(configuration, programs[key].digest, files[key].recorded)
         writer.add_configuration(provenance.record(record.id, configuration, told))
     writer.add_campaign(record)
     return record.id
-
-
-def _refuse_changed(
-    configuration: Configuration, stamps: dict[str, tuple[tuple[int, ...], ...]]
-) -> None:
-    """Raise UsageError when libraries were replaced since the campaign looked at them."""
-    if configure.stamp(configuration) != stamps[configuration.key]:
-        raise UsageError(
-            f"the libraries of {configuration.id} were replaced during the campaign",
-            why="its rounds would be of two different MPIs under one name",
-            mend="start a new campaign",
-        )
 
 
 def _prove(

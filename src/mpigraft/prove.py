@@ -7,18 +7,14 @@ have to agree. Asked for LNX and got ob1 is an error with the mend; silence is n
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 from collections import Counter
 from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
 
-from mpigraft import __version__
 from mpigraft.attribution import attributed, own_bytes
 from mpigraft.env import redact
-from mpigraft.jsonout import digest
 from mpigraft.knowledge.loader import matching_issues
 from mpigraft.lanes import (
     Heard,
@@ -32,10 +28,8 @@ from mpigraft.lanes import (
     placed,
     wire_says,
 )
-from mpigraft.launch import HERE
 from mpigraft.model import (
     NOWHERE,
-    Allocation,
     Configuration,
     Evidence,
     Finding,
@@ -54,13 +48,11 @@ from mpigraft.natives import Natives
 from mpigraft.phases import Phase, phases
 from mpigraft.records import UNREAD, read_witness
 from mpigraft.run import Completed, clean
-from mpigraft.steering import files_that_steer, network_namespace
 from mpigraft.wires import counters, held, in_lane, named, unseen
 from mpigraft.witness import check_witness
 
 __all__ = [
     "check_witness",
-    "evidence_key",
     "judge",
     "probe_program",
     "read_witness",
@@ -71,7 +63,6 @@ MISLABELLED = "values would carry the name of a transport that did not run"
 WIRE_CODE = "wire-contradiction"  # the kernel counted what the library does not say
 ALONE = "one rank alone"  # in the place of a lane
 CHANCE = frozenset({WIRE_CODE, "no-evidence", "probe-incomplete"})
-BOOT = Path("/proc/sys/kernel/random/boot_id")
 FAR = (Kind.P2P, Peer.OFF_NODE)
 TIMED_OUT = 124  # the guard's exit code when the time limit passed
 TAIL_LINES = 6  # of a failed probe's output, in the finding
@@ -85,35 +76,6 @@ CRASHES = frozenset(
 def probe_program(natives: Natives, buffers: str = "host") -> tuple[str, ...]:
     """The program of a probe launch: it moves memory of the kind that will be measured."""
     return (str(natives.bench), "--probe", "--buffers", buffers)
-
-
-def evidence_key(
-    configuration: Configuration,
-    layout: Layout,
-    natives: Natives,
-    boot: Path = BOOT,
-    nodes: Allocation = HERE,
-) -> str:
-    """Key under which evidence may be kept: the same contents, signs, parameter files and programs
-    on this boot of this host, and in the same job on the same hosts. After a boot, drivers and
-    NICs may not be what they were; what is proven of some nodes is not of others."""
-    transport = configuration.transport
-    return digest(
-        {
-            "configuration": configuration.key,
-            "layout": layout.key,
-            "environment": transport.env if transport else (),
-            "probe": transport.probe_env if transport else (),
-            "signs": transport.signs if transport else (),
-            "files": files_that_steer(configuration),
-            "programs": natives.digest,
-            "tool": __version__,
-            "user": os.getuid(),
-            "network": network_namespace(),
-            "boot": boot.read_text(encoding="ascii").strip() if boot.exists() else "",
-            "nodes": () if nodes.here else (nodes.hosts, nodes.job),
-        }
-    )
 
 
 def judge(

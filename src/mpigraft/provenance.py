@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mpigraft import env
 from mpigraft.jsonout import canonical
 from mpigraft.model import Configuration, ConfigurationRecord, GraftPlan, MpiInstall
 
 
-def provenance(configuration: Configuration, program: str) -> str:
+def provenance(
+    configuration: Configuration, program: str, files: Sequence[Sequence[str]] = ()
+) -> str:
     """Canonical JSON of where a configuration comes from; `program` is the digest of the native
-    programs that measured it. Environment through the allow-list, secrets struck out."""
+    programs that measured it, `files` are (name, SHA-256) of all that its launches use.
+    Environment through the allow-list, secrets struck out."""
     mpi, transport = configuration.mpi, configuration.transport
     if mpi is None or transport is None:
         return canonical({"id": configuration.id})
@@ -38,6 +43,7 @@ def provenance(configuration: Configuration, program: str) -> str:
             "libraries": configuration.libraries,
             "guest": _guest_told(configuration.graft),
             "programs": program,
+            "files": files,
         }
     )
 

@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft import cache, evidence_json, grafts, prove
+from mpigraft import cache, evidence_json, grafts, kept_evidence, prove
 from mpigraft.answers import Nodes
+from mpigraft.config_files import OURS, Surroundings
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch
 from mpigraft.launch import HERE, prepare
 from mpigraft.launched import Launched
@@ -51,19 +52,21 @@ def _anywhere(_: Layout) -> Placement:
 
 @contextmanager
 def starter(
-    programs: dict[str, Natives], allocation: Allocation = HERE, place: Place = _anywhere
+    programs: dict[str, Natives],
+    allocation: Allocation = HERE,
+    place: Place = _anywhere,
+    around: Surroundings = OURS,
 ) -> Iterator[Start]:
     """A function that starts a configuration's program, waits, and reads the witness.
 
-    `programs` are ours by the configuration's key, as its ranks see them; `place` says where the
-    ranks of a layout are to be on a node.
+    `programs` are ours by the configuration's key, as its ranks see them; `place` says where ranks
+    are to be on a node; `around` where and with what a user's job will run, as its probe has to.
     """
     hosts = () if allocation.here else allocation.hosts
     nodes = Nodes(hosts if len(hosts) > 1 else ())
-    base = home(allocation)
-    _sweep(base)
-    with tempfile.TemporaryDirectory(prefix=_prefix(), dir=base) as scratch:
+    with tempfile.TemporaryDirectory(prefix=_prefix(), dir=_swept(allocation)) as scratch:
         count = iter(range(1 << 30))
+        there = around.cwd or (Path(scratch) if allocation.here else EVERYWHERE)
         programs = {key: _preloadable(here, Path(scratch)) for key, here in programs.items()}
 
         def start(
@@ -84,8 +87,10 @@ def starter(
                 natives=programs[configuration.key],
                 witness=witness,
                 limit_s=limit_s,
-                cwd=Path(scratch) if allocation.here else EVERYWHERE,
+                cwd=there,
                 probe=probe,
+                inherited=around.inherited,
+                extra=around.binds,
                 allocation=allocation,
                 placement=placement,
                 folder=Path(scratch),
@@ -138,7 +143,9 @@ def _here() -> str:
     and a container may have its host's name and processes of its own."""
     counted = b""
     with contextlib.suppress(OSError):
-        counted = prove.BOOT.read_bytes() + os.fsencode(Path("/proc/self/ns/pid").readlink())
+        counted = kept_evidence.BOOT.read_bytes() + os.fsencode(
+            Path("/proc/self/ns/pid").readlink()
+        )
     return f"{SCRATCH}{os.uname().nodename}-{hashlib.sha256(counted).hexdigest()[:8]}-"
 
 
@@ -149,6 +156,12 @@ def _preloadable(programs: Natives, scratch: Path) -> Natives:
     copy = scratch / f"{programs.digest[:16]}.so"
     shutil.copy(programs.witness, copy)
     return replace(programs, witness=copy)
+
+
+def _swept(allocation: Allocation) -> Path:
+    base = home(allocation)
+    _sweep(base)
+    return base
 
 
 def _sweep(home: Path) -> None:
@@ -178,11 +191,16 @@ def evidence_of(
     programs: Natives,
     start: Start,
     nodes: Allocation = HERE,
+    around: Surroundings = OURS,
 ) -> Evidence:
     """The evidence of an earlier probe, else of one that is started now, and once more where
     chance may have spoken against it. Nodes that no scheduler handed out may have booted since, or
     have got other networks: what was proven of those holds for this time alone."""
-    key = prove.evidence_key(configuration, layout, programs, nodes=nodes)
+
+    def now() -> str:
+        return kept_evidence.evidence_key(configuration, layout, programs, nodes, around)
+
+    key = now()
     kept = cache.get("evidence", key) if lasting(nodes) else None
     with contextlib.suppress(ValueError, TypeError, KeyError):  # kept by another version
         if kept is not None:
@@ -195,7 +213,7 @@ def evidence_of(
         if not prove.worth_repeating(evidence):
             break
     clear = evidence.ok and all(f.code != "wire-unclear" for f in evidence.findings)
-    if clear and lasting(nodes):
+    if clear and lasting(nodes) and now() == key:  # else a file changed while it ran
         cache.put("evidence", key, evidence_json.flat(evidence))
     return evidence
 

@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from mpigraft import cache, elf, prove
+from mpigraft.config_files import OURS, Surroundings
 from mpigraft.errors import UsageError
 from mpigraft.jsonout import digest
+from mpigraft.kept_evidence import evidence_key
 from mpigraft.knowledge import fit
 from mpigraft.launched import Launched
 from mpigraft.model import (
@@ -182,12 +184,13 @@ def believed(
     layout: Layout | None = None,
     *,
     keep: bool = True,
+    around: Surroundings = OURS,
 ) -> tuple[Finding, ...]:
     """What is wrong with a launcher for this configuration: two ranks are started, on two nodes
     where `layout` says so, and have to be one world. Nothing, where they were on this boot and of
-    nodes that last (`keep`)."""
+    nodes that last (`keep`), and no configuration file or library has changed since."""
     asked = layout or Layout(1, 2, bind="none")
-    key = _pair(configuration, programs, asked)
+    key = _pair(configuration, programs, asked, around)
     if keep and cache.get("starting", key) is True:
         return ()
     words = prove.probe_program(programs, configuration.buffers)
@@ -202,20 +205,18 @@ def believed(
     return found
 
 
-def _pair(configuration: Configuration, programs: Natives, layout: Layout) -> str:
-    """Names launcher, PMI, libmpi and nodes: another boot may bring another Slurm."""
+def _pair(
+    configuration: Configuration, programs: Natives, layout: Layout, around: Surroundings
+) -> str:
+    """Names launcher, PMI, libraries and nodes: another boot may bring another Slurm."""
     by, mpi = configuration.launcher, configuration.mpi
-    boot = prove.BOOT
     return digest(
         {
             "launcher": [by.kind, by.path, by.version, by.pmi] if by else mpi and mpi.launcher,
-            "libraries": configuration.libraries,
             "libmpi": mpi and mpi.libmpi,
-            "layout": layout.key,
-            "programs": programs.digest,
+            "kept": evidence_key(configuration, layout, programs, around=around),
             "host": os.uname().nodename,
             "job": [os.environ.get(name, "") for name in JOBS],
-            "boot": boot.read_text(encoding="ascii").strip() if boot.exists() else "",
         }
     )
 

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from mpigraft import measure, pipeline, prove, shares, starter
+from mpigraft import measure, natives, pipeline, shares, starter
 from mpigraft.campaign import Step
 from mpigraft.errors import (
     LaunchFailed,
     TransportMismatch,
     UsageError,
 )
+from mpigraft.kept_evidence import evidence_key
 from mpigraft.model import Configuration, Evidence, LaunchState, Machine, MpiInstall
 from mpigraft.natives import BENCHMARKS, Natives
 from mpigraft.natives import natives as real_natives
@@ -159,16 +160,16 @@ def test_a_named_one_that_is_refused_ends_with_an_error_and_not_the_others(
     assert ran == ({} if whose == "baseline" else {planned.baseline.key: 2})
 
 
-def test_libraries_replaced_in_the_middle_end_the_campaign(
-    machine: Machine, store_folder: Path, tmp_path: Path
-) -> None:
+@pytest.fixture
+def moved(machine: Machine, tmp_path: Path) -> MpiInstall:
+    """An MPICH of this test's own."""
     mpi = next(m for m in machine.mpis if m.id.startswith("mpich"))
     copy = tmp_path / "mpich"
     shutil.copytree(mpi.prefix, copy)
     there = str(mpi.prefix)
     assert mpi.libmpi is not None
     assert mpi.launcher is not None
-    moved = replace(
+    return replace(
         mpi,
         prefix=copy,
         libmpi=copy / mpi.libmpi.relative_to(mpi.prefix),
@@ -178,21 +179,60 @@ def test_libraries_replaced_in_the_middle_end_the_campaign(
             for row in mpi.environment
         ),
     )
-    planned = short(replace(machine, mpis=(moved,)), transport=("shm-ofi-tcp",))
+
+
+@pytest.mark.parametrize(
+    "name", ["libmpi", "libfabric", "launcher", "daemon", "bench", "guard", "config"]
+)
+def test_what_a_launch_uses_and_is_replaced_in_the_middle_ends_the_campaign(
+    name: str,
+    machine: Machine,
+    moved: MpiInstall,
+    store_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same bytes under another inode are the same; other bytes are refused."""
+    architecture = machine.cpu.architecture
+    ours = real_natives(moved, architecture).guard.parent
+    shutil.copytree(ours, tmp_path / "prebuilt" / architecture)
+    monkeypatch.setattr(natives, "PREBUILT", tmp_path / "prebuilt")
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    programs = real_natives(moved, architecture)
+    assert moved.libmpi is not None
+    assert moved.launcher is not None
+    file = {
+        "libmpi": moved.libmpi.resolve(),
+        "libfabric": next((moved.prefix / "lib").rglob("libfabric.so.1")).resolve(),
+        "launcher": moved.launcher.resolve(),
+        "daemon": moved.launcher.parent / "hydra_pmi_proxy",
+        "bench": programs.bench,
+        "guard": programs.guard,
+        "config": tmp_path / "user/ucx.conf",
+    }[name]
+    planned = short(replace(machine, mpis=(moved,)), transport=("shm-ofi-tcp",), rounds=6)
 
     class Meddler(Silent):
         def launched(self, step: Step, outcome: measure.Outcome, wall_s: float) -> None:
             super().launched(step, outcome, wall_s)
-            assert moved.libmpi is not None
-            real = moved.libmpi.resolve()
-            other = real.with_suffix(".new")
-            shutil.copy(real, other)
-            other.replace(real)
+            file.parent.mkdir(exist_ok=True)
+            other = file.with_suffix(".new")
+            other.write_bytes(file.read_bytes() if file.exists() else b"")
+            other.chmod(0o755)
+            if len(self.outcomes) == 2 or name == "config":
+                with other.open("ab") as end:
+                    end.write(b"UCX_RNDV_THRESH=1024\n")
+            other.replace(file)
 
     watch, store = Meddler(), Store(store_folder)
-    with pytest.raises(UsageError, match="replaced during the campaign"):
+    with pytest.raises(UsageError, match="the campaign") as caught:
         pipeline.bench(planned, replace(machine, mpis=(moved,)), store, watch)
-    assert len(store.launches(store.campaign().id)) == 1
+    assert file.name in str(caught.value.seen)
+    due = 1 if name == "config" else 2
+    assert [o.state for o in watch.outcomes] == [LaunchState.OK] * due
+    assert len(store.launches(store.campaign().id)) == due
+    with pytest.raises(UsageError, match="cannot resume"):
+        pipeline.bench(planned, machine, store, Silent(), store.campaign())
 
 
 def test_other_programs_do_not_go_on_with_a_campaign(
@@ -237,11 +277,11 @@ def test_what_steers_a_library_from_a_file_is_part_of_the_evidence(
     asked, layout = planned.configurations[0], planned.layouts[0]
     assert asked.mpi is not None
     programs = real_natives(asked.mpi, machine.cpu.architecture)
-    keys = [prove.evidence_key(asked, layout, programs)]
+    keys = [evidence_key(asked, layout, programs)]
     (tmp_path / "ucx.conf").write_text("UCX_TLS=tcp\n")
-    keys.append(prove.evidence_key(asked, layout, programs))
+    keys.append(evidence_key(asked, layout, programs))
     named.write_text("btl = self,tcp\n")
-    keys.append(prove.evidence_key(asked, layout, programs))
+    keys.append(evidence_key(asked, layout, programs))
     assert len(set(keys)) == 3
 
 

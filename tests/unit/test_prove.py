@@ -12,7 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from mpigraft import prove
+from mpigraft import kept_evidence, prove
+from mpigraft.kept_evidence import evidence_key
 from mpigraft.lanes import (
     Heard,
 )
@@ -226,26 +227,28 @@ def test_evidence_is_kept_for_the_same_contents_only(
     monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
     boot = tmp_path / "boot_id"
     boot.write_text("first\n")
+    monkeypatch.setattr(kept_evidence, "BOOT", boot)
     programs = cast(Any, SimpleNamespace(digest="d"))
     asking = configuration("openmpi@5.0.11", "ofi-lnx")
-    key = prove.evidence_key(asking, LAYOUT, programs, boot)
-    assert key == prove.evidence_key(asking, LAYOUT, programs, boot)
+    key = evidence_key(asking, LAYOUT, programs)
+    assert key == evidence_key(asking, LAYOUT, programs)
     others = [
-        prove.evidence_key(replace(asking, key="other"), LAYOUT, programs, boot),
-        prove.evidence_key(asking, Layout(ranks_per_node=4), programs, boot),
-        prove.evidence_key(with_transport(asking, signs=()), LAYOUT, programs, boot),
-        prove.evidence_key(with_transport(asking, env=()), LAYOUT, programs, boot),
-        prove.evidence_key(with_transport(asking, probe_env=()), LAYOUT, programs, boot),
-        prove.evidence_key(asking, LAYOUT, cast(Any, SimpleNamespace(digest="e")), boot),
+        evidence_key(replace(asking, key="other"), LAYOUT, programs),
+        evidence_key(asking, Layout(ranks_per_node=4), programs),
+        evidence_key(with_transport(asking, signs=()), LAYOUT, programs),
+        evidence_key(with_transport(asking, env=()), LAYOUT, programs),
+        evidence_key(with_transport(asking, probe_env=()), LAYOUT, programs),
+        evidence_key(asking, LAYOUT, cast(Any, SimpleNamespace(digest="e"))),
     ]
     (tmp_path / ".openmpi").mkdir()
     (tmp_path / ".openmpi" / "mca-params.conf").write_text("btl = self,tcp\n")
-    others.append(prove.evidence_key(asking, LAYOUT, programs, boot))
+    others.append(evidence_key(asking, LAYOUT, programs))
     boot.write_text("second\n")
-    others.append(prove.evidence_key(asking, LAYOUT, programs, boot))
+    others.append(evidence_key(asking, LAYOUT, programs))
     bare = replace(asking, transport=None, mpi=None)  # neither is known: a key all the same
-    others.append(prove.evidence_key(bare, LAYOUT, programs, boot))
-    others.append(prove.evidence_key(asking, LAYOUT, programs, tmp_path / "no boot_id"))
+    others.append(evidence_key(bare, LAYOUT, programs))
+    monkeypatch.setattr(kept_evidence, "BOOT", tmp_path / "no boot_id")
+    others.append(evidence_key(asking, LAYOUT, programs))
     assert len({key, *others}) == len(others) + 1
 
 
@@ -366,12 +369,12 @@ def test_the_lines_of_a_failure_that_say_most() -> None:
     assert prove.telling("") == []
 
 
-def test_what_is_proven_of_some_nodes_is_not_of_others(tmp_path: Path) -> None:
-    asked, boot = configuration("openmpi@5.0.11", "ob1-tcp"), tmp_path / "none"
+def test_what_is_proven_of_some_nodes_is_not_of_others() -> None:
+    asked = configuration("openmpi@5.0.11", "ob1-tcp")
     programs = cast(Any, SimpleNamespace(digest="d"))
     job = Allocation(("n1", "n2"), "Slurm job 7", job="7")
     others = (job, replace(job, hosts=("n1", "n3")), replace(job, job="8"), HERE)
-    keys = [prove.evidence_key(asked, LAYOUT, programs, boot, nodes) for nodes in others]
+    keys = [evidence_key(asked, LAYOUT, programs, nodes) for nodes in others]
     assert len({*keys}) == len(keys)
     renamed = replace(HERE, hosts=("else",))  # this host alone is known by its boot
-    assert prove.evidence_key(asked, LAYOUT, programs, boot, renamed) == keys[-1]
+    assert evidence_key(asked, LAYOUT, programs, renamed) == keys[-1]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import prove, starter
+from mpigraft import kept_evidence, prove, starter
 from mpigraft.launch import HERE
 from mpigraft.launched import Launched
 from mpigraft.model import Allocation, Finding, Layout, Level
@@ -143,7 +143,7 @@ def test_processes_are_counted_by_boot_and_namespace(
     assert here == starter._here()
     assert here in starter._prefix()
     (tmp_path / "boot").write_text("another boot")
-    monkeypatch.setattr(prove, "BOOT", tmp_path / "boot")
+    monkeypatch.setattr(kept_evidence, "BOOT", tmp_path / "boot")
     assert starter._here() != here
-    monkeypatch.setattr(prove, "BOOT", tmp_path / "gone")  # hidden in some containers
+    monkeypatch.setattr(kept_evidence, "BOOT", tmp_path / "gone")  # hidden in some containers
     assert starter._here().startswith(starter.SCRATCH)

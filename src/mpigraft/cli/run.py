@@ -217,10 +217,11 @@ def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
     if dry_run:
         out("\n".join(rendered(planned)))
         return 0
+    inputs = kept_jobs.watched(planned)
     with console(stderr=True).status("proving the transport"):
         job.prove(planned)
     key = fast.key(sys.argv[2:], environ)  # what `entry` looks it up by
-    document = kept_jobs.document(planned, key, environ)
+    document = kept_jobs.document(planned, key, environ, inputs)
     if sys.argv[1:2] == ["run"] and not explain and kept_jobs.may_be_kept(planned):
         fast.keep(document, environ)
     try:

@@ -1,0 +1,157 @@
+"""The programs and libraries that a launch of a configuration uses, and whether they changed.
+
+Stamps tell cheaply that a file may have changed; its contents decide.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from mpigraft import engines, env, grafts
+from mpigraft.cache import file_digest
+from mpigraft.elf import ElfError
+from mpigraft.launch import IN_GUEST
+from mpigraft.model import Configuration, GraftPlan, GuestKind, MpiInstall, Scope, Stamp
+from mpigraft.natives import Natives
+from mpigraft.plan import stamp, stamps
+from mpigraft.resolve import closure
+
+PLUGINS = (  # opened by name at run time: providers, UCX's transports, Open MPI's components
+    "*-fi.so*",
+    "libfabric/*-fi.so*",
+    "ucx/lib*.so*",
+    "mca_*.so",
+    "openmpi*/mca_*.so",
+)
+# What a launcher starts from its own folder: its daemons, or the program that a script stands for.
+DAEMONS = (
+    "prte", "prted", "prterun", "orted", "orterun", "mpiexec.hydra", "hydra_pmi_proxy",
+    "hydra_bstrap_proxy",
+)  # fmt: skip
+PODMAN = ("overlay-images/images.json", "vfs-images/images.json")  # written with each image
+
+
+# ------------------------------------------------------------------ which
+
+
+def libraries(mpi: MpiInstall) -> tuple[Path, ...]:
+    """libmpi, what the loader maps with it, and what an MPI opens for itself while it runs."""
+    return _libraries(mpi.libmpi, mpi) if mpi.libmpi else ()
+
+
+@lru_cache(maxsize=64)  # one command asks for each MPI as many times as it has transports
+def _libraries(libmpi: Path, mpi: MpiInstall) -> tuple[Path, ...]:
+    environment = env.apply(env.base(), mpi.environment, Scope.RANK)
+    given = tuple(sorted(environment.items()))
+    later = opened_later(libmpi, mpi)
+    # A provider may need what nothing else does: Intel's `mlx` opens the system's UCX.
+    openers = (libmpi, *(path for path in later if "-fi.so" in path.name))
+    mapped = [library for opener in openers for library in _mapped(opener, given)]
+    return tuple(dict.fromkeys((libmpi, *mapped, *later)))
+
+
+def opened_later(libmpi: Path, mpi: MpiInstall) -> list[Path]:
+    """libfabric, UCX and the plugins beside them and beside libmpi."""
+    nets = [net.path for net in (mpi.libfabric, mpi.ucx) if net and net.path and net.path.exists()]
+    places = dict.fromkeys(path.resolve().parent for path in (libmpi, *nets))
+    plugins = {p for place in places for pattern in PLUGINS for p in place.glob(pattern)}
+    return [p for p in (*nets, *sorted(plugins)) if p.is_file()]
+
+
+def launchers(configuration: Configuration) -> tuple[Path, ...]:
+    """The program that starts ranks, what it starts from its own folder, and their libraries;
+    nothing of a launcher that lies in a guest."""
+    mpi, by = configuration.mpi, configuration.launcher
+    path = by.path if by else mpi.launcher if mpi and mpi.source != IN_GUEST else None
+    if path is None:
+        return ()
+    beside = (path.parent / name for name in DAEMONS)
+    programs = (path, *(one for one in beside if not by and one.is_file()))
+    rows = mpi.environment if mpi else ()
+    environment = env.apply(env.base(), rows, Scope.LAUNCHER, Scope.DAEMON)
+    given = tuple(sorted(environment.items()))
+    found = [library for one in programs for library in _mapped(one, given)]
+    return tuple(dict.fromkeys((*programs, *found)))
+
+
+@lru_cache(maxsize=64)
+def _mapped(file: Path, environment: tuple[tuple[str, str], ...]) -> tuple[Path, ...]:
+    try:
+        found = closure(file, environment=dict(environment))
+    except ElfError:  # a script; what cannot be read is said by whoever starts it
+        return ()
+    return tuple(one.path for one in found if one.path)
+
+
+def graft_files(plan: GraftPlan) -> tuple[Path, ...]:
+    """The graft's own copies, what it was made from, the guest and the engine."""
+    folder = grafts.folder(plan)
+    found = [folder / copy.name for copy in plan.copies] + [Path(i.path) for i in plan.inputs]
+    if engine := engines.find(plan.engine, os.environ)[0]:
+        found.append(Path(engine))
+    return tuple(found)
+
+
+def image_lists(plan: GraftPlan | None) -> tuple[Path, ...]:
+    """Files that podman writes whenever the image of some name changes."""
+    if plan is None or plan.guest.kind is not GuestKind.PODMAN:
+        return ()
+    homes = (Path("/var/lib/containers/storage"), Path("~/.local/share/containers/storage"))
+    return tuple(home.expanduser() / name for home in homes for name in PODMAN)
+
+
+def used_files(configuration: Configuration, natives: Natives) -> tuple[Path, ...]:
+    """Every program and library of this machine that a launch uses. `natives` as they lie here or
+    as ranks in a guest see them: then their copies are the graft's."""
+    mpi, plan = configuration.mpi, configuration.graft
+    found = [natives.guard, *(p for p in (natives.seat,) if p.is_file())]
+    if plan:
+        found += graft_files(plan)
+    else:
+        found += [natives.bench, natives.witness]
+    if mpi is not None and mpi.source != IN_GUEST:
+        found += libraries(mpi)
+    return tuple(dict.fromkeys((*found, *launchers(configuration))))
+
+
+# ------------------------------------------------------------------ whether they changed
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Files as they were: stamps of all, digests of those that can be read."""
+
+    stamps: tuple[Stamp, ...]
+    digests: tuple[tuple[str, str], ...]  # (path, SHA-256)
+
+
+def fingerprint(paths: Iterable[Path]) -> Fingerprint:
+    """The stamps come first: what changes while its content is read has another one afterwards."""
+    before = stamps(str(path.absolute()) for path in paths)
+    return Fingerprint(before, tuple((one.path, digest_of(one.path)) for one in before))
+
+
+def digest_of(path: str) -> str:
+    """SHA-256 of a file; empty where it is not there or is a folder."""
+    try:
+        return file_digest(path)
+    except OSError:
+        return ""
+
+
+def changed(before: Fingerprint) -> tuple[str, ...]:
+    """Paths of files whose content is not what it was, or that came or went. What was only
+    touched, or restored, has not changed."""
+    moved = [one.path for one in before.stamps if stamp(one.path) != one]
+    known = dict(before.digests)
+    return tuple(path for path in moved if digest_of(path) != known[path])
+
+
+def named_digests(prints: Iterable[Fingerprint]) -> Iterator[tuple[str, str]]:
+    """(file name, SHA-256) of what is there: other nodes may have it elsewhere."""
+    rows = {(Path(path).name, sum_) for one in prints for path, sum_ in one.digests if sum_}
+    yield from sorted(rows)
