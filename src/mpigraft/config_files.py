@@ -77,6 +77,17 @@ class ConfigFiles:
             if os.path.isfile(path):  # noqa: PTH113
                 yield path
 
+    def with_settings(self) -> tuple[str, ...]:
+        """Those that set something: most MPIs bring files of comments. Tables of tuning set no
+        transport."""
+        found = []
+        for path in self.present:
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                text = Path(path).read_text(encoding="utf-8") if not path.endswith(".dat") else ""
+                if any("=" in line.partition("#")[0] for line in text.splitlines()):
+                    found.append(path)
+        return tuple(found)
+
     def digests(self) -> tuple[tuple[str, str], ...]:
         """(path, SHA-256) of what is there. What we cannot read, a rank cannot."""
         found = []

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mpigraft import cache, evidence_json, grafts, kept_evidence, prove
 from mpigraft.answers import Nodes
-from mpigraft.config_files import OURS, Surroundings
+from mpigraft.config_files import OURS, Surroundings, config_files
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch
 from mpigraft.launch import HERE, prepare
 from mpigraft.launched import Launched
@@ -41,6 +41,8 @@ EVERYWHERE = Path(
 )  # ranks start here: a folder that a node lacks would end the launch unexplained
 SCRATCH = "mpigraft-"  # then host, whose processes, process id: folders of witness records
 OLD_S = 7 * 86400  # longer than a job
+CONFIG_FILES = "config-files"
+TO_BLAME = ("setting-overrides", CONFIG_FILES)  # findings of what a user or a site set
 
 Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], Launched]
 Place = Callable[[Layout], Placement]
@@ -212,10 +214,25 @@ def evidence_of(
         evidence = prove.judge(configuration, layout, *ran)
         if not prove.worth_repeating(evidence):
             break
+    if not evidence.ok:
+        evidence = replace(
+            evidence, findings=(*evidence.findings, *_config_files(configuration, around))
+        )
     clear = evidence.ok and all(f.code != "wire-unclear" for f in evidence.findings)
     if clear and lasting(nodes) and now() == key:  # else a file changed while it ran
         cache.put("evidence", key, evidence_json.flat(evidence))
     return evidence
+
+
+def _config_files(configuration: Configuration, around: Surroundings) -> Iterator[Finding]:
+    """What may be to blame and stands in no command line."""
+    if files := config_files(configuration, around).with_settings():
+        yield Finding(
+            Level.WARNING,
+            CONFIG_FILES,
+            f"settings are read from {', '.join(files)}",
+            mend="look whether one of them selects another transport",
+        )
 
 
 def refusal(configuration: Configuration, evidence: Evidence) -> MpigraftError:
@@ -230,6 +247,6 @@ def error_of(kind: type[MpigraftError], what: str, findings: tuple[Finding, ...]
     worst = [f for f in findings if f.level is Level.ERROR] or [*findings]
     if not worst:
         return kind(what)
-    asked = [f for f in findings if f.code == "setting-overrides"]
+    asked = [f for f in findings if f.code in TO_BLAME]
     mend = "; ".join(f"{f.seen}: {f.mend}" for f in asked) or worst[0].mend
     return kind(f"{what}: {worst[0].seen}", why=worst[0].why, mend=mend)
