@@ -78,12 +78,12 @@ class ConfigFiles:
                 yield path
 
     def with_settings(self) -> tuple[str, ...]:
-        """Those that set something: most MPIs bring files of comments. Tables of tuning set no
-        transport."""
+        """Those that set something: most MPIs bring files of comments. What a folder has are sets
+        to choose from, and tables of tuning."""
         found = []
-        for path in self.present:
+        for path in self.paths:
             with contextlib.suppress(OSError, UnicodeDecodeError):
-                text = Path(path).read_text(encoding="utf-8") if not path.endswith(".dat") else ""
+                text = Path(path).read_text(encoding="utf-8")
                 if any("=" in line.partition("#")[0] for line in text.splitlines()):
                     found.append(path)
         return tuple(found)

@@ -224,6 +224,17 @@ def test_a_library_of_a_guest_says_what_it_reads(place: Path) -> None:
     )
 
 
+# ------------------------------------------------------------------ what may be to blame
+
+
+def test_files_of_comments_alone_are_not_to_blame(place: Path) -> None:
+    (place / "cwd/ucx.conf").write_text("# UCX_TLS=tcp\n\n")
+    (place / "home/ucx.conf").write_text("# mine\nUCX_TLS=tcp # all\n")
+    (place / "etc/mpiexec.hydra.conf").write_bytes(b"\xff=1")  # nobody can read it
+    found = config_files.config_files(asked("mpich", place), Surroundings(place / "cwd"))
+    assert found.with_settings() == (f"{place}/home/ucx.conf",)
+
+
 # ------------------------------------------------------------------ settings that name files
 
 
