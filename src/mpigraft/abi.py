@@ -9,9 +9,8 @@ MPI opens by name is knowledge (opened.toml), checked against what strace saw.
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,13 @@ from mpigraft.jsonout import SCHEMA, revive
 from mpigraft.knowledge import opened
 from mpigraft.knowledge.opened import Files, Opened
 from mpigraft.knowledge.sonames import Binding, binding_of, role_of
-from mpigraft.model import Abi, AbiObject, DataFile, EnvRow, MpiAbi, MpiInstall, Role, Scope
+from mpigraft.model import AbiObject, DataFile, EnvRow, MpiAbi, MpiInstall, Role, Scope
+from mpigraft.sources.interfaces import binding_files, readable, regular_files
 
 __all__ = ["Binding", "binding_of", "from_machine", "of", "role_of"]
 
 MAX_MACHINE = 1 << 28  # bytes of a saved description
 MAX_LIBC = 1 << 24  # bytes read of libc for its version
-SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")  # where many packages' libraries lie
 SYSTEM = ("/usr/", "/lib")  # below them what is installed has its configuration in /etc
 GLIBC = re.compile(rb"GNU C Library [^\n]*? version (\d+\.\d+)")
 
@@ -143,7 +142,7 @@ class _Found:
     def gather(self, libmpi: Path) -> None:
         first = elf.read(libmpi)
         self.machine = first.machine
-        bindings = tuple(_bindings(self.mpi, libmpi, first))
+        bindings = tuple(binding_files(self.mpi.abi, libmpi, first))
         for path, facts in ((libmpi, first), *bindings):
             self._keep(path, facts)
         for path, _ in ((libmpi, first), *bindings):
@@ -197,9 +196,9 @@ class _Found:
         libc = next((x for x in self.libraries.values() if x.soname.startswith("libc.so.")), None)
         if libc is None:
             return
-        for path in _files(Path(libc.path).parent):
+        for path in regular_files(Path(libc.path).parent):
             if role_of(path.name) is Role.LIBC and path.name not in self.libraries:
-                facts = _readable(path, self.machine)
+                facts = readable(path, self.machine)
                 if facts is not None and facts.soname == path.name:
                     self._keep(path, facts)
 
@@ -212,7 +211,7 @@ class _Found:
         facts = self._facts(opener)
         names = []
         for path in _first(row.plugins, facts):
-            elf_facts = _readable(path, self.machine)
+            elf_facts = readable(path, self.machine)
             if elf_facts is None:
                 continue
             names.append(path.name)
@@ -267,70 +266,12 @@ def _object(path: Path, facts: Elf, place: str | None) -> AbiObject:
     )
 
 
-def _bindings(mpi: MpiInstall, libmpi: Path, first: Elf) -> Iterator[tuple[Path, Elf]]:
-    """The other bindings of this install, beside its libmpi.
-
-    Where packages share a folder only those count that are of this ABI and need no other libmpi:
-    there the MPI-5 library may be another MPI's.
-    """
-    own = {first.soname or libmpi.name, libmpi.name}
-    shared = _is_shared(libmpi.parent)
-    for path in _files(libmpi.parent):
-        binding = binding_of(path.name)
-        if binding is None or path.name in own or binding.abi not in (mpi.abi, Abi.MPI_ABI):
-            continue
-        facts = _readable(path, first.machine)
-        if facts is None or (facts.soname or path.name) != path.name:
-            continue  # a link for other spellings: the file stands under its own name too
-        others = {n for n in facts.needed if (b := binding_of(n)) and b.language == "c"} - own
-        if binding.abi == Abi.MPI_ABI and shared and not own & set(facts.needed):
-            continue
-        if others and not (binding.abi == Abi.MPI_ABI and not shared):
-            continue
-        yield path, facts
-
-
-def _is_shared(folder: Path) -> bool:
-    real = os.path.realpath(folder)
-    roots = {os.path.realpath(name) for name in SHARED}
-    return real in roots or (
-        str(Path(real).parent) in roots and real.endswith(("-linux-gnu", "-linux-gnueabihf"))
-    )
-
-
 def _first(files: Files, facts: Mapping[str, tuple[str, ...]]) -> list[Path]:
     """The files of the first folder that has some."""
     for template in files.folders:
         for folder in opened.expanded(template, facts):
             reads.file(folder)
             place = Path(folder).resolve()
-            if hits := [path for path in _files(place) if files.names.fullmatch(path.name)]:
+            if hits := [path for path in regular_files(place) if files.names.fullmatch(path.name)]:
                 return hits
     return []
-
-
-def _files(folder: Path) -> list[Path]:
-    """Regular files of a folder, through links, by name; none where it cannot be read."""
-    reads.folder(folder)
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(Path(entry.path) for entry in entries if _is_file(entry))
-    except OSError:
-        return []
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    reads.file(entry.path)
-    try:
-        return entry.is_file()
-    except OSError:
-        return False
-
-
-def _readable(path: Path, machine: str) -> Elf | None:
-    """The facts of a library for this machine; None for linker scripts and others' libraries."""
-    try:
-        facts = elf.read(path)
-    except ElfError:
-        return None
-    return facts if facts.machine == machine else None

@@ -16,6 +16,7 @@ from mpigraft import abi
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import plain, revive
 from mpigraft.model import AbiObject, Family, MpiAbi, MpiInstall, Role
+from mpigraft.sources import interfaces
 from tests.elf.elf_builders import compiled
 from tests.unit.builders import an_mpi
 
@@ -121,7 +122,7 @@ def test_in_a_shared_folder_only_what_belongs(
     """As Debian has it: Open MPI and MPICH side by side, and an MPI-5 library of the latter."""
     mpi = openmpi(tmp_path / "usr")
     lib = tmp_path / "usr/lib"
-    monkeypatch.setattr(abi, "SHARED", (str(lib),))
+    monkeypatch.setattr(interfaces, "SHARED", (str(lib),))
     mpich = library(lib / "libmpich.so.12")
     library(lib / "libmpichfort.so.12", mpich)
     library(lib / "libmpi_abi.so.1")
@@ -130,7 +131,7 @@ def test_in_a_shared_folder_only_what_belongs(
     second = an_mpi("mpich@4.0.2", prefix=tmp_path / "usr", libmpi=mpich)
     other = named(abi.of(second), opened=False)
     assert other == {"libmpich.so.12", "libmpichfort.so.12"}
-    monkeypatch.setattr(abi, "SHARED", ())
+    monkeypatch.setattr(interfaces, "SHARED", ())
     assert "libmpi_abi.so.1" in named(abi.of(second), opened=False)
 
 

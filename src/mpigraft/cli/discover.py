@@ -213,6 +213,7 @@ def _mpi(mpi: MpiInstall) -> Iterator[tuple[str, str]]:
         yield "reason", mpi.reason
         return
     yield "abi", f"{mpi.abi}: {mpi.soname}"
+    yield "languages", "; ".join(_languages(mpi))
     yield "libmpi", _short(mpi.libmpi, mpi)
     if mpi.launcher:
         yield "launcher", f"{_short(mpi.launcher, mpi)}, {mpi.launcher_kind} {mpi.launcher_version}"
@@ -229,6 +230,15 @@ def _mpi(mpi: MpiInstall) -> Iterator[tuple[str, str]]:
         if library is not None:
             yield library.name, _library(library)
     yield from _transports(mpi)
+
+
+def _languages(mpi: MpiInstall) -> Iterator[str]:
+    """`C`, `Fortran mpif.h, use mpi (gfortran)`, `C++`: with the compilers whose modules it has."""
+    yield "C"
+    rows = [row for row in mpi.interfaces if row.name != "C++"]
+    names = (f"{r.name} ({', '.join(r.compilers)})" if r.compilers else r.name for r in rows)
+    yield f"Fortran: {', '.join(names)}" if rows else "no Fortran"
+    yield "C++ bindings" if len(rows) < len(mpi.interfaces) else "no C++ bindings"
 
 
 def _transports(mpi: MpiInstall) -> Iterator[tuple[str, str]]:

@@ -110,6 +110,16 @@ def compilers_of_libraries(sonames: Iterable[str]) -> set[str]:
     return {c.name for c in facts().compilers if any(c.runtime.fullmatch(name) for name in names)}
 
 
+def modules_of_symbols(symbols: Iterable[str]) -> set[tuple[str, str]]:
+    """(compiler, module in small letters) that gave one of these symbols its name."""
+    return {
+        (compiler.name, match[1].lower())
+        for symbol in symbols
+        for compiler in facts().compilers
+        if (match := compiler.mangled.match(symbol)) and match[1]
+    }
+
+
 def compilers_of_symbols(symbols: Iterable[str], module: str = "mpi") -> set[str]:
     """Fortran compilers that gave a symbol of a module its name; `module` begins the module's."""
     found: set[str] = set()

@@ -31,6 +31,15 @@ class TransportOffer:
 
 
 @dataclass(frozen=True, slots=True)
+class MpiInterface:
+    """A way to call an MPI besides C, by the symbols of the library that has it."""
+
+    name: str  # mpif.h, use mpi, use mpi_f08, C++
+    library: str  # its soname
+    compilers: tuple[str, ...] = ()  # of its modules, or of its run-time library; empty: not known
+
+
+@dataclass(frozen=True, slots=True)
 class MpiInstall:
     """One installed MPI and how it was found. `usable` False always carries a `reason`."""
 
@@ -57,6 +66,7 @@ class MpiInstall:
     reason: str = ""
     transports: tuple[TransportOffer, ...] = ()
     modules: str = ""  # a name of those that bring it, where they belong to a configuration
+    interfaces: tuple[MpiInterface, ...] = ()  # Fortran and C++
 
     def components_of(self, framework: str) -> tuple[str, ...]:
         return dict(self.components).get(framework, ())

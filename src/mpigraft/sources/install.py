@@ -13,6 +13,7 @@ from mpigraft.jsonout import digest
 from mpigraft.model import Abi, EnvRow, Family, MpiInstall, NetLibrary, Scope
 from mpigraft.sources import look, path, probe
 from mpigraft.sources.candidate import LIBRARY_NAMES, TRIPLETS, Candidate, Here
+from mpigraft.sources.interfaces import interfaces
 
 # First line of MPI_Get_library_version -> family and version. Cray's fourth number counts builds.
 SIGNS = (
@@ -121,6 +122,7 @@ def describe(candidate: Candidate, here: Here, devices: Sequence[str]) -> MpiIns
         source=candidate.source,
         found=(candidate.found,),
         usable=True,
+        interfaces=interfaces(abi_of(family, soname), candidate.libmpi),
     )
 
 
