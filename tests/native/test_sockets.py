@@ -156,6 +156,45 @@ def test_files_with_ways_of_their_own(in_fake_proc: tuple[Path, Path], target: s
             empty.rmdir()
 
 
+# ------------------------------------------------------------------ hosts together
+
+Counted = tuple[int, str, int, int]  # host, interface, sent by its counter, sent by own connections
+
+
+def together(counted: list[Counted]) -> dict[str, tuple[int, int, int, int]]:
+    """Of each interface: sent, what the host sent that sent least, own, and what a counter lacks.
+    A host without the interface sent nothing through it."""
+    found = {}
+    hosts = range(max(row[0] for row in counted) + 1)
+    for name in dict.fromkeys(row[1] for row in counted):
+        sent = [sum(r[2] for r in counted if (r[0], r[1]) == (host, name)) for host in hosts]
+        mine = [r for r in counted if r[1] == name]
+        lacking = max(0, *(own - by for _, _, by, own in mine))
+        found[name] = (sum(sent), min(sent), sum(r[3] for r in mine), lacking)
+    return found
+
+
+def test_a_counter_that_shows_less_on_one_host_is_not_made_up_for_by_others(
+    tmp_path: Path,
+) -> None:
+    program = compile_c("wires.c", tmp_path / "wires", *SANITIZED, "-Wno-unused-function")
+    choice = random.Random(5)
+    tries: list[list[Counted]] = [[(0, "e0", 10, 9), (1, "e0", 3, 8), (1, "e1", 5, 5)]]
+    for _ in range(50):
+        names = [(host, name) for host in range(4) for name in ("e0", "e1", "lo")]
+        some = choice.sample(names, choice.randrange(1, len(names)))
+        hosts = {0, *(host for host, _ in some)}
+        some += [(host, "lo") for host in range(max(hosts)) if (host, "lo") not in some]
+        tries.append(
+            [(*n, choice.randrange(99), choice.randrange(99)) for n in dict.fromkeys(some)]
+        )
+    for counted in tries:
+        text = "".join(f"{host} {name} 0 {sent} {own}\n" for host, name, sent, own in counted)
+        done = subprocess.run([program], input=text, capture_output=True, text=True, check=True)
+        rows = [line.split() for line in done.stdout.splitlines()]
+        assert {row[0]: tuple(map(int, row[1:])) for row in rows} == together(counted)
+
+
 # ------------------------------------------------------------------ whose ends meet
 
 
