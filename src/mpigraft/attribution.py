@@ -81,6 +81,23 @@ def _with_devices(made: Part, part: Part, netdevs: Sequence[str], claims: Collec
     return replace(made, wire=(*made.wire, *devices), noise=noise)
 
 
+def cannot_tell(phase: Phase) -> str:
+    """Why the ranks' own connections do not decide a part of the phase; empty where they do, and
+    where nobody asked for them."""
+    for part in phase.parts:
+        own = part.sockets
+        if own is None or part.own:
+            continue
+        if own.gap:
+            return own.gap
+        if not own.agree:
+            return "the two ends of connections count unlike"
+        if not _complete(own, part):
+            return "some of their peers cannot be found among the ranks"
+        return "the kernel does not say through which interface they send"
+    return ""
+
+
 def disagreement(phase: Phase) -> str:
     """Where the interface of the ranks' connections is not proven, why; else empty. It matters
     between nodes that have several: the route says one, and the counter of that one has to have

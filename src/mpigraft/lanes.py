@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 
-from mpigraft.attribution import disagreement
+from mpigraft.attribution import cannot_tell, disagreement
 from mpigraft.model import Kind, Peer, Proof, RankRecord, Sign, Standing
 from mpigraft.phases import CARRIED, LONG, Part, Phase
 from mpigraft.sockets import QUIET, SLACK
@@ -286,6 +286,8 @@ def _with_wire(heard: Heard, claims: set[str], wire: Wire | None, phase: Phase) 
         return replace(heard, proof=silent, reason=reason)
     if noise := drowned(phase, claims):
         reason = f"other programs' traffic could be taken for the payload ({noise})"
+        if why := cannot_tell(phase):
+            reason += f", and the ranks' own connections cannot tell: {why}"
         return replace(heard, proof=silent, reason=reason)
     if "bytes" in claims and wire is Wire.CARRIED and (reason := disagreement(phase)):
         return replace(heard, proof=silent, reason=reason)

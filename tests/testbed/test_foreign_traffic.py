@@ -70,7 +70,8 @@ def test_an_address_of_one_interface_and_a_route_by_another(
     both interfaces."""
     for number, (own, peer) in enumerate((("n1", "n2"), ("n2", "n1")), 1):
         for words in (
-            "link add e1 type dummy",
+            "link add e1 type veth peer name nowhere",
+            "link set nowhere up",
             f"address add 10.88.0.{number}/32 dev e1",
             "link set e1 up",
             f"route add 10.88.0.{3 - number} via {cluster.address(peer)} src 10.88.0.{number}",

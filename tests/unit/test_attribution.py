@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mpigraft import attribution
+from mpigraft.attribution import cannot_tell
 from mpigraft.lanes import Wire, claims_of
 from mpigraft.model import Kind, Peer, Standing
 from mpigraft.phases import CARRIED, LONG, WHOLE, Phase
@@ -180,6 +181,34 @@ def test_who_counts_has_to_be_known() -> None:
     told = a_phase(own(PAYLOAD))
     assert attributed(told, (), {"bytes"}) is told
     assert attributed(told, WHO[3:], {"bytes"}) is told
+
+
+@pytest.mark.parametrize(
+    ("sockets", "why"),
+    [
+        (own(0, gap="a rank has an RDMA device open"), "a rank has an RDMA device open"),
+        (own(0, received=PAYLOAD), "the two ends of connections count unlike"),
+        (own(0, strangers=PAYLOAD), "some of their peers cannot be found among the ranks"),
+    ],
+)
+def test_why_they_cannot_tell_is_said(sockets: Sockets, why: str) -> None:
+    heard = heard_of(a_phase(sockets), "none")
+    assert heard.proof.standing is Standing.NO_EVIDENCE
+    assert heard.reason.endswith(f", and the ranks' own connections cannot tell: {why}")
+    assert cannot_tell(a_phase(sockets)) == why
+    first = a_phase(None).parts[0]
+    both = replace(a_phase(sockets), parts=(first, *a_phase(sockets).parts))
+    assert cannot_tell(both) == why
+    decided = attributed(a_phase(own(PAYLOAD, gap="x")), WHO, {"bytes"}).parts
+    assert cannot_tell(replace(both, parts=(*decided, *both.parts))) == why
+
+
+def test_nothing_is_said_of_those_that_can() -> None:
+    assert cannot_tell(a_phase(None)) == ""
+    assert cannot_tell(attributed(a_phase(own(PAYLOAD)), WHO, {"bytes"})) == ""
+    told = a_phase(own(PAYLOAD, through=()), peer=Peer.OFF_NODE)
+    assert cannot_tell(told) == "the kernel does not say through which interface they send"
+    assert heard_of(a_phase(None), "none").reason.endswith("B are always about)")
 
 
 def test_a_phase_that_is_not_there_stays_away() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mpigraft import prove
 from mpigraft.attribution import disagreement, own_bytes
+from mpigraft.knowledge.table import document
 from mpigraft.lanes import Wire
 from mpigraft.model import Evidence, Kind, Layout, Peer, Standing
 from mpigraft.phases import LONG, WHOLE, Part, Phase
@@ -202,6 +203,18 @@ def test_foreign_traffic_neither_proves_nor_hides_a_transport() -> None:
     assert not judged(PAYLOAD, name="shm").ok
     blind = judged(0, gap="a rank cannot list its open files")
     assert {f.code for f in blind.findings} == {"no-evidence"}
+
+
+def test_only_lanes_of_tcp_claim_bytes_on_the_wire() -> None:
+    """Of others connections would carry nothing, and a right transport would be contradicted."""
+    claiming = [
+        row
+        for row in document("transports.toml")["transport"]
+        if any(sign.get("wire") == "bytes" for sign in row.get("signs", ()))
+    ]
+    assert len(claiming) > 10
+    for row in claiming:
+        assert "tcp" in row["name"] or "shm+tcp" in row["env"]["FI_LNX_PROV_LINKS"], row["name"]
 
 
 def test_evidence_has_what_the_ranks_connections_sent() -> None:

@@ -55,7 +55,7 @@ MEASURE = ("TIMED_OUT", "outcome", "_errors", "_ending", "_missing", "_finding")
 
 ATTRIBUTION = (
     "attributed", "_attributed", "_unplaced", "_complete", "_enough", "_with_devices",
-    "disagreement", "own_bytes",
+    "cannot_tell", "disagreement", "own_bytes",
 )  # fmt: skip
 SOCKETS = (
     "QUIET", "SLACK", "Sockets.agree", "Sockets.unplaced", "read_sockets", "_bytes",

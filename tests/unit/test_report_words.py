@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.model import (
-    Better,
-)
+from mpigraft.model import Better, Evidence
 from mpigraft.report import words
 from mpigraft.report.sections import sections
 from tests.unit.report_samples import BASELINE, small_data
@@ -64,3 +64,22 @@ def test_crossings_name_the_one_that_is_ahead() -> None:
     found = words.crossings(group, BASELINE, Better.LOWER)
     assert [(c.size, c.ahead) for c in found] == [(1 << 22, BASELINE)]
     assert words.crossings(group, BASELINE, Better.HIGHER)[0].ahead == group.configuration
+
+
+def test_what_the_ranks_sent_themselves_is_told_beside_what_crossed() -> None:
+    told = words.counted("e0", 1_100_000, "netdev", 1_000_000, due=True, own=1_000_123)
+    assert told.endswith(
+        "(netdev, which does not see RDMA), 1,000,123 by the ranks' own connections"
+    )
+    assert "own" not in words.counted("e0", 9, "netdev", 9, due=False)
+    assert words.counted("e0", 9, "", 0, due=False, own=0).endswith(
+        "0 by the ranks' own connections"
+    )
+
+
+def test_only_interfaces_of_the_kernel_carry_connections() -> None:
+    counters = (("e0", "netdev"), ("e1", "netdev"), ("cxi0", "cxi telemetry"))
+    found = Evidence("x", "x", (), (), (), counters=counters, own=(("e0", 7),))
+    names = ("e0", "e1", "cxi0", "e9")
+    assert [words.own_through(found, name) for name in names] == [7, 0, None, None]
+    assert words.own_through(replace(found, own=None), "e0") is None

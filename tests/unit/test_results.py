@@ -110,6 +110,21 @@ def test_list_names_every_campaign(run: Run, store: Store) -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_show_says_what_the_ranks_sent_themselves(run: Run, store: Store) -> None:
+    counted = (("lo", "netdev"), ("e0", "netdev"))
+    found = Evidence("ob1-tcp", "tcp", (PROOF[0],), (), (), (("lo", 4096), ("e0", 9)),
+                     counters=counted, payload=4000, own=(("lo", 4001),))  # fmt: skip
+    with store.writer() as writer:
+        writer.add_evidence(EvidenceRecord(NIGHTLY.id, "k1", "1x4", found))
+    good = document(run("results", "show", "nightly", "--json"))["configurations"][0]
+    assert [(w["interface"], w["own"]) for w in good["wire"]] == [
+        ("lo", None), ("lo", 4001), ("e0", 0)
+    ]  # fmt: skip
+    text = " ".join(run("results", "show", "nightly").split())
+    assert "4,096 bytes through lo, 1.02 of the payload" in text
+    assert "4,001 by the ranks' own connections" in text
+
+
 def test_list_of_an_empty_store_is_no_error(run: Run) -> None:
     assert document(run("results", "list", "--json"))["campaigns"] == []
     assert "no results in" in run("results", "list")

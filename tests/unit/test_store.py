@@ -227,6 +227,7 @@ def test_every_kept_version_is_read(tmp_path: Path) -> None:
         assert [c.id for c in store.configurations(campaign.id)] == ["openmpi@5.0.11/ob1-sm"]
         told = store.evidence(campaign.id)[0].evidence
         assert told.proof[0].lane == "sm"
+        assert told.own is None  # nobody asked the ranks for it then
         assert told.ranks == (() if name in ("version1", "version2") else KEPT_RANKS)
         assert store.allocations(campaign.id)[0].nodes == ("n1" if version == 1 else "n1,n2")
         assert [j.job for j in store.jobs(campaign.id)] == ([] if version == 1 else ["42"])
