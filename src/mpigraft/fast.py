@@ -42,7 +42,8 @@ NODES = ("SLURM_JOB_NODELIST", "SLURM_JOB_CPUS_PER_NODE", "PBS_JOBID", "FLUX_URI
 # Of others the name decides, since engines are told what passes; but not of these.
 COME_AND_GO = ("SLURM", "PBS_", "FLUX_", "PALS_", "SSH_", "OLDPWD", "SHLVL", "_", "TERM", "COLUMNS")
 PARTS = frozenset(("argv", "parent", "home", "drop", "set", "ranks", "nodes", "libmpi",
-                   "libmpi_name", "proof", "placed", "files", "stamps", "listed"))  # fmt: skip
+                   "libmpi_name", "networks", "network_name", "proof", "placed", "files", "stamps",
+                   "listed"))  # fmt: skip
 BOOT, NETWORK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/net"
 
 
@@ -237,6 +238,8 @@ class World:
         self.nodes: int = document["nodes"]
         self.libmpi: list[Any] = document["libmpi"]  # path, device, inode
         self.name = re.compile(document["libmpi_name"])
+        self.networks: dict[str, list[list[int]]] = document["networks"]
+        self.network = re.compile(document["network_name"])
         self.judged: bool = document["proof"]
         self.files: dict[str, tuple[int, bytearray]] = {}  # handle, the line that is not whole
         self.common: dict[tuple[str, Any], Any] = {}  # by file and digest
@@ -304,6 +307,8 @@ class World:
             whole = type(line["rank"]) is int and isinstance(shared["host"], str)
             if not (whole and shared["size"] == self.ranks):
                 return False
+            if right and not self._networks_right(line["disks"], shared["libraries"]):
+                return None  # the full judgement tells which
             return right or (None if self.nodes > 1 else False)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             return None
@@ -318,6 +323,18 @@ class World:
         if self.nodes > 1:
             return [number for _, number in found] == [inode]
         return [*found] == [(device, inode)]
+
+    def _networks_right(self, disks: list[int], libraries: list[Any]) -> bool:
+        """Whether of each network library that was due a rank mapped that one, if any."""
+        seen: dict[str, bool] = {}
+        for path, disk, inode in libraries:
+            file = path.removesuffix(" (deleted)").rpartition("/")[2]
+            hit = self.network.fullmatch(file) if "lib" in file else None
+            if hit and (due := self.networks.get(hit[1])):
+                many = self.nodes > 1  # a file server's disk has another number on each
+                same = inode in [row[1] for row in due] if many else [disks[disk], inode] in due
+                seen[hit[1]] = seen.get(hit[1], False) or same
+        return all(seen.values())
 
     def remove(self) -> None:
         """Remove the records and their folder."""

@@ -25,6 +25,7 @@ from mpigraft.model import (
     MappedLibrary,
     Placement,
 )
+from mpigraft.network_libraries import NETWORK, due_networks
 from mpigraft.records import read_witness
 from mpigraft.resolve import closure
 from mpigraft.used_files import image_lists, used_files
@@ -63,6 +64,11 @@ def document(
         if isinstance(due, MappedLibrary)
         else ["", 0, 0],
         "libmpi_name": LIBMPI.pattern,
+        "networks": {
+            name: [[one.device, one.inode] for one in own]
+            for name, own in due_networks(job.configuration).items()
+        },
+        "network_name": NETWORK.pattern,
         "proof": job.ask.proof,
         "placed": job.placement != NOWHERE,
         "files": [[str(path), text] for path, text in made.files],

@@ -21,6 +21,7 @@ from mpigraft.model import (
     Placement,
     RankRecord,
 )
+from mpigraft.network_libraries import check_networks
 from mpigraft.records import UNREAD
 
 FEW = 16  # hosts, ranks or files that are told one by one; of thousands nobody reads each
@@ -41,7 +42,8 @@ def check_witness(
     *,
     ended: bool = True,
 ) -> tuple[Finding, ...]:
-    """What is wrong with the world that ran: records, size, hosts, libmpi, CPUs and GPUs, which
+    """What is wrong with the world that ran: records, size, hosts, libmpi, libfabric and UCX, CPUs
+    and GPUs, which
     are held against `placement` where it is known. `hosts` are those of the allocation: they name
     the nodes of which no record came. `ended`: the launch ended well."""
     good = [rank for rank in ranks if rank.rank != UNREAD]
@@ -65,6 +67,7 @@ def check_witness(
         or _hosts(layout, good)
     )
     found += _library(configuration, good)
+    found += check_networks(configuration, good)
     found += bindings.check(layout, placement, good)
     return tuple(found)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mpigraft import fast
+from mpigraft.network_libraries import NETWORK
 from mpigraft.witness import LIBMPI
 
 NODE = "n0-00000000000000a1"
@@ -90,6 +91,8 @@ def a_document(tmp_path: Path, **changes: Any) -> fast.Document:
         "nodes": 1,
         "libmpi": [str(library), seen.st_dev, seen.st_ino],
         "libmpi_name": LIBMPI.pattern,
+        "networks": {},
+        "network_name": NETWORK.pattern,
         "proof": True,
         "placed": False,
         "files": [],

@@ -1,0 +1,100 @@
+"""Which libfabric and UCX the ranks mapped, held against the plan or the MPI's own.
+
+Another libmpi is refused by the witness; under `--replace libfabric` it stays the guest's, and
+what goes in is libfabric or UCX alone. One that LD_LIBRARY_PATH or a provider's folder brings is
+another network library under this configuration's name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from mpigraft import grafts
+from mpigraft.launch import IN_GUEST
+from mpigraft.model import Configuration, Finding, Level, MappedLibrary, RankRecord
+from mpigraft.used_files import libraries
+
+NETWORK = re.compile(r"(?:mpigraft-)?(libfabric|libucp|libucs|libuct|libucm)\.so(?:\.[\d.]+)?")
+
+Due = Mapping[str, tuple[MappedLibrary, ...]]  # by name without version
+
+
+def network_name(path: str) -> str:
+    """libfabric, libucp, ...; empty for any other file."""
+    hit = NETWORK.fullmatch(path.removesuffix(" (deleted)").rpartition("/")[2])
+    return hit[1] if hit else ""
+
+
+def due_networks(configuration: Configuration) -> Due:
+    """The files that ranks must map where they map such a library: the graft's copies, else those
+    of the MPI. What neither has is nobody's to say."""
+    plan, mpi = configuration.graft, configuration.mpi
+    paths: Iterable[Path] = ()
+    if plan:
+        folder = grafts.folder(plan)
+        paths = [folder / copy.name for copy in plan.copies]
+    elif mpi is not None and mpi.source != IN_GUEST:
+        paths = libraries(mpi)
+    found: dict[str, list[MappedLibrary]] = {}
+    for path in paths:
+        if name := network_name(str(path.resolve())) or network_name(str(path)):
+            try:
+                seen = path.stat()  # follows links
+            except OSError:
+                continue
+            real = MappedLibrary(os.path.realpath(path), seen.st_dev, seen.st_ino)
+            found.setdefault(name, []).append(real)
+    return {name: tuple(own) for name, own in found.items()}
+
+
+def check_networks(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[Finding]:
+    """An error for each network library that ranks mapped from elsewhere, and not from where it
+    was due. One that no rank mapped was not exercised."""
+    due = due_networks(configuration)
+    other: dict[tuple[str, str], list[int]] = {}
+    kinds: dict[tuple[int, str], list[tuple[str, str]]] = {}  # thousands of ranks share a list
+    for rank in ranks:
+        key = (id(rank.libraries), rank.host)
+        if key not in kinds:
+            kinds[key] = list(_others(configuration, due, rank))
+        for wrong in kinds[key]:
+            other.setdefault(wrong, []).append(rank.rank)
+    return [
+        Finding(
+            Level.ERROR,
+            "network-library-other",
+            f"asked for {due[name][0].path}, rank {numbers[0]} mapped {path}"
+            + (f", and so did {len(numbers) - 1} more" if len(numbers) > 1 else ""),
+            "another libfabric or UCX moved the bytes than the one that this configuration names",
+            "look at LD_LIBRARY_PATH, LD_PRELOAD and FI_PROVIDER_PATH of the ranks, and for an "
+            "RPATH in the program",
+        )
+        for (name, path), numbers in sorted(other.items())
+    ]
+
+
+def _others(configuration: Configuration, due: Due, rank: RankRecord) -> Iterable[tuple[str, str]]:
+    """(name, path) of libraries of one rank, where none of its name is the one that was due. A
+    program may bring one for itself beside the MPI's."""
+    mapped: dict[str, list[MappedLibrary]] = {}
+    for library in rank.libraries:
+        if (name := network_name(library.path)) in due:
+            mapped.setdefault(name, []).append(library)
+    host = configuration.graft is None
+    for name, own in mapped.items():
+        if not any(_is(one, wanted, rank, host=host) for one in own for wanted in due[name]):
+            yield name, own[0].path
+
+
+def _is(one: MappedLibrary, wanted: MappedLibrary, rank: RankRecord, *, host: bool) -> bool:
+    """By device and inode. On another node a file server's disk has another device number, and
+    what each node has installed another inode: there the inode or, of this machine's own files,
+    the path says it."""
+    if (one.device, one.inode) == (wanted.device, wanted.inode):
+        return True
+    if rank.host == os.uname().nodename:
+        return False
+    return one.inode == wanted.inode or (host and one.path == wanted.path)
