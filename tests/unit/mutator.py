@@ -18,6 +18,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -143,10 +144,9 @@ def survivors(module: ModuleType, only: Collection[str], checks: Collection[Chec
     tried = list(mutants(Path(module.__file__).read_text(), only))
     missing = set(only) - {mutant.owner for mutant in tried}
     assert not missing, f"nothing to change in {sorted(missing)} of {module.__name__}"
-    calls = [(check, _entered(check, module)) for check in checks]
-    quickest = sorted(calls, key=lambda one: one[1].total())
+    calls = _ordered(checks, module)
     cores = len(os.sched_getaffinity(0))
-    with ProcessPoolExecutor(cores, get_context("fork"), _begin, (module, quickest)) as pool:
+    with ProcessPoolExecutor(cores, get_context("fork"), _begin, (module, calls)) as pool:
         parts = pool.map(_alive, [tried[core::cores] for core in range(cores)])
         alive = {mutant for part in parts for mutant in part}
     return [mutant.name for mutant in tried if mutant.name in alive]
@@ -161,18 +161,34 @@ def _begin(*given: Any) -> None:
 
 def _alive(tried: list[Mutant]) -> list[str]:
     """Names of those of the mutants that live, tried in this process."""
-    module, quickest = _SHARED
+    module, calls = _SHARED
     orders: dict[str, list[Check]] = {}
     alive = []
     for mutant in tried:
         owner = mutant.owner
         if owner not in orders:
             constant = isinstance(mutant.part, ast.Assign)
-            orders[owner] = [check for check, names in quickest if constant or names[owner]]
+            orders[owner] = [check for check, names in calls if constant or names[owner]]
         with contextlib.suppress(SyntaxError), _changed(module, mutant):
             if not _caught(orders[owner]):
                 alive.append(mutant.name)
     return alive
+
+
+def _ordered(
+    checks: Collection[Check], module: ModuleType
+) -> list[tuple[Check, Counter[str]]]:  # fmt: skip
+    """The checks and what each calls: one case of every test first, then another of every test,
+    the quickest first. A thousand cases of one test catch much the same."""
+    cases: Counter[object] = Counter()
+    rows: list[tuple[tuple[int, float], Check, Counter[str]]] = []
+    for check in checks:
+        began = time.process_time()
+        names = _entered(check, module)
+        test = check.args[0] if isinstance(check, functools.partial) else check
+        rows.append(((cases[test], time.process_time() - began), check, names))
+        cases[test] += 1
+    return [(check, names) for _, check, names in sorted(rows, key=lambda row: row[0])]
 
 
 def _entered(check: Check, module: ModuleType) -> Counter[str]:
