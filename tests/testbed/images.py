@@ -12,12 +12,12 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mpigraft.model import Family
 from mpigraft.run import run
-from tests.testbed import oci, rootfs
+from tests.testbed import applications, oci, rootfs
 from tests.testbed.kept import kept, recipe
 
 PROGRAMS = rootfs.HERE / "programs"
@@ -45,6 +45,8 @@ class Image:
     """What is installed, and which programs lie where: (folder inside, the MPI they are built on).
 
     `architecture` is empty for this machine's own; another's is unpacked and nothing in it is run.
+    An image with `python`, the version of its Python, also has mpi4py as PyPI has it and mpi4py's
+    tests. A `long` image is made when a test asks for it, since only long tests do.
     """
 
     suite: str
@@ -52,6 +54,8 @@ class Image:
     programs: tuple[tuple[str, str], ...] = (("opt/app", "openmpi"),)
     libmpi: str = "mpi.so.40"  # of which a private copy is made; none if empty
     architecture: str = ""
+    python: str = field(default="", repr=False)
+    long: bool = field(default=False, repr=False)
 
 
 IMAGES: Mapping[str, Image] = {
@@ -73,7 +77,32 @@ IMAGES: Mapping[str, Image] = {
     "arm64": Image(
         "bookworm", ("libopenmpi3", "libgfortran5"), libmpi="", architecture="arm64"
     ),
+    "bookworm-apps": Image(
+        "bookworm",
+        ("openmpi-bin", "lammps", "python3-mpi4py", "python3-distutils"),
+        programs=(),
+        libmpi="",
+        python="3.11",
+        long=True,
+    ),
+    "bookworm-apps-mpich": Image(
+        "bookworm",
+        ("mpich", "libmpich12", "python3"),
+        programs=(),
+        libmpi="",
+        python="3.11",
+        long=True,
+    ),
+    "trixie-apps": Image(
+        "trixie",
+        ("openmpi-bin", "lammps", "python3-mpi4py"),
+        programs=(),
+        libmpi="",
+        python="3.13",
+        long=True,
+    ),
 }  # fmt: skip
+USUAL_IMAGES = tuple(name for name, image in IMAGES.items() if not image.long)
 COMPILERS = "gcc,g++,gfortran,libc6-dev"
 COMPILED = {  # where programs are compiled: with which MPIs
     "bookworm": ("openmpi", "mpich"),
@@ -98,12 +127,13 @@ class Images:
     def make_all(self) -> None:
         """Make what the cache lacks, two at a time: each keeps one core busy."""
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(self.tar, IMAGES))
+            list(pool.map(self.tar, USUAL_IMAGES))
 
     def tar(self, name: str) -> Path:
         """The root as a tar, owners and all."""
         image = IMAGES[name]
-        made_by = recipe(repr(image), repr(RECIPE), *self._sources())
+        sources = self._sources() if image.programs else applications.recipe(image.python)
+        made_by = recipe(repr(image), repr(RECIPE), *sources)
         made = self.cache / f"image-{name}.tar"
         return kept(made, made_by, lambda new: self._make(image, new))
 
@@ -201,10 +231,14 @@ class Images:
         if image.architecture:
             self._make_foreign(image, new)
             return
-        programs = self._programs(image.suite)
         with tempfile.TemporaryDirectory(dir=self.stage) as scratch:
-            self._do("tar", "--extract", "--file", programs, "--directory", scratch)
-            options = [f"--customize-hook={line}" for line in _hooks(image, Path(scratch))]
+            if image.programs:
+                programs = self._programs(image.suite)
+                self._do("tar", "--extract", "--file", programs, "--directory", scratch)
+            lines = _hooks(image, Path(scratch))
+            if image.python:
+                lines += applications.hooks(image.python, Path(scratch))
+            options = [f"--customize-hook={line}" for line in lines]
             include = ",".join(image.packages)
             rootfs.bootstrap(image.suite, new, include, self.as_root, *SMALL, *options)
 
