@@ -175,13 +175,11 @@ def _alive(tried: list[Mutant]) -> list[str]:
     return alive
 
 
-def _ordered(
-    checks: Collection[Check], module: ModuleType
-) -> list[tuple[Check, Counter[str]]]:  # fmt: skip
+def _ordered(checks: Collection[Check], module: ModuleType) -> list[Any]:
     """The checks and what each calls: one case of every test first, then another of every test,
     the quickest first. A thousand cases of one test catch much the same."""
     cases: Counter[object] = Counter()
-    rows: list[tuple[tuple[int, float], Check, Counter[str]]] = []
+    rows = []
     for check in checks:
         began = time.process_time()
         names = _entered(check, module)

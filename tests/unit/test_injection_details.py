@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.injection import Choice, Injection, inject
+from mpigraft.injection.view import View
 from mpigraft.model import AbiObject, MpiAbi, Replace
 from tests.elf.elf_builders import program
 from tests.unit.checked import C_SYMBOLS, an_abi, libc
@@ -234,3 +235,13 @@ def test_of_what_both_bring_and_the_hosts_serves_the_guests_path_is_told_once() 
     rows = [(c.soname, c.guest) for c in found.collisions]
     assert rows == [("libfabric.so.1", theirs.path), ("libmpi.so.40", LIBMPI.path)]
     assert set(choices(found).values()) == {Choice.HOST}
+
+
+# ------------------------------------------------------------------ several MPIs, one guest
+
+
+def test_a_program_without_a_graft_is_loaded_once_for_all_mpis() -> None:
+    guest = a_world(needing("libmpi.so.40"), LIBMPI, PAL)
+    views = [View(guest, an_openmpi(), kind, PLACE) for kind in (Replace.MPI, Replace.NOTHING)]
+    first, second = (view.load(APP) for view in views)
+    assert first is second

@@ -8,11 +8,23 @@ from types import ModuleType
 
 import pytest
 
-from mpigraft import attribution, lanes, measure, phases, prove, records, sockets, witness
+from mpigraft import (
+    attribution,
+    kept_evidence,
+    lanes,
+    measure,
+    phases,
+    prove,
+    records,
+    sockets,
+    witness,
+)
 from tests.unit import (
     mutator,
     test_attribution,
     test_attribution_nodes,
+    test_config_files,
+    test_kept_evidence,
     test_lanes,
     test_measure,
     test_prove,
@@ -31,8 +43,9 @@ from tests.unit.mutator import checks, mutants, survivors
 PROVE = (
     "TIMED_OUT", "judge", "worth_repeating", "_all_proven", "_hear_all", "_label", "ran",
     "_context", "_ending", "_crash", "_known", "_of_lanes", "_mismatches", "_unreachable",
-    "_of_phases", "evidence_key", "telling", "TAIL_LINES",
+    "_of_phases", "telling", "TAIL_LINES",
 )  # fmt: skip
+KEPT = ("evidence_key", "_libraries")
 LANES = (
     "drowned", "left_out", "exercised", "placed", "phase_of", "expected", "claims_of",
     "wire_says", "apart", "_crossed", "look", "named", "hear", "_all_seen", "_missing",
@@ -77,6 +90,7 @@ PROOFS = (
     ("module", "tests", "only"),
     [
         (prove, PROOFS, PROVE),
+        (kept_evidence, (test_kept_evidence, test_config_files), KEPT),
         (lanes, (test_lanes, test_signs, *PROOFS), LANES),
         (phases, (test_lanes, *PROOFS), PHASES),
         (attribution, (test_attribution, test_attribution_nodes), ATTRIBUTION),
@@ -85,7 +99,17 @@ PROOFS = (
         (records, (test_records,), RECORDS),
         (measure, (test_measure,), MEASURE),
     ],
-    ids=["prove", "lanes", "phases", "attribution", "sockets", "witness", "records", "measure"],
+    ids=[
+        "prove",
+        "kept",
+        "lanes",
+        "phases",
+        "attribution",
+        "sockets",
+        "witness",
+        "records",
+        "measure",
+    ],
 )
 def test_every_change_is_noticed(
     module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...]

@@ -6,20 +6,14 @@ import json
 import re
 import signal
 from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
-from mpigraft import kept_evidence, prove
-from mpigraft.kept_evidence import evidence_key
+from mpigraft import prove
 from mpigraft.lanes import (
     Heard,
 )
-from mpigraft.launch import HERE
 from mpigraft.model import (
-    Allocation,
     Evidence,
     Finding,
     Kind,
@@ -220,38 +214,6 @@ def test_secrets_in_output_are_struck_out(monkeypatch: pytest.MonkeyPatch) -> No
     assert "planted-secret" not in json.dumps([str(evidence.proof), str(evidence.findings)])
 
 
-def test_evidence_is_kept_for_the_same_contents_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
-    boot = tmp_path / "boot_id"
-    boot.write_text("first\n")
-    monkeypatch.setattr(kept_evidence, "BOOT", boot)
-    programs = cast(Any, SimpleNamespace(digest="d"))
-    asking = configuration("openmpi@5.0.11", "ofi-lnx")
-    key = evidence_key(asking, LAYOUT, programs)
-    assert key == evidence_key(asking, LAYOUT, programs)
-    others = [
-        evidence_key(replace(asking, key="other"), LAYOUT, programs),
-        evidence_key(asking, Layout(ranks_per_node=4), programs),
-        evidence_key(with_transport(asking, signs=()), LAYOUT, programs),
-        evidence_key(with_transport(asking, env=()), LAYOUT, programs),
-        evidence_key(with_transport(asking, probe_env=()), LAYOUT, programs),
-        evidence_key(asking, LAYOUT, cast(Any, SimpleNamespace(digest="e"))),
-    ]
-    (tmp_path / ".openmpi").mkdir()
-    (tmp_path / ".openmpi" / "mca-params.conf").write_text("btl = self,tcp\n")
-    others.append(evidence_key(asking, LAYOUT, programs))
-    boot.write_text("second\n")
-    others.append(evidence_key(asking, LAYOUT, programs))
-    bare = replace(asking, transport=None, mpi=None)  # neither is known: a key all the same
-    others.append(evidence_key(bare, LAYOUT, programs))
-    monkeypatch.setattr(kept_evidence, "BOOT", tmp_path / "no boot_id")
-    others.append(evidence_key(asking, LAYOUT, programs))
-    assert len({key, *others}) == len(others) + 1
-
-
 # ------------------------------------------------------------------ the wire
 
 
@@ -367,14 +329,3 @@ def test_the_lines_of_a_failure_that_say_most() -> None:
     assert prove.telling(f"only\n{rule}\none rule\n") == ["only", rule, "one rule"]
     assert prove.telling("\n".join(map(str, range(9)))) == ["3", "4", "5", "6", "7", "8"]
     assert prove.telling("") == []
-
-
-def test_what_is_proven_of_some_nodes_is_not_of_others() -> None:
-    asked = configuration("openmpi@5.0.11", "ob1-tcp")
-    programs = cast(Any, SimpleNamespace(digest="d"))
-    job = Allocation(("n1", "n2"), "Slurm job 7", job="7")
-    others = (job, replace(job, hosts=("n1", "n3")), replace(job, job="8"), HERE)
-    keys = [evidence_key(asked, LAYOUT, programs, nodes) for nodes in others]
-    assert len({*keys}) == len(keys)
-    renamed = replace(HERE, hosts=("else",))  # this host alone is known by its boot
-    assert evidence_key(asked, LAYOUT, programs, renamed) == keys[-1]
