@@ -222,13 +222,18 @@ def flooded() -> Iterator[None]:
 
 def test_bytes_of_another_program_prove_no_network(machine: Machine) -> None:
     """Intel MPI adds up 8 bytes in shared memory when left to it; others' bytes on the loopback
-    do not make these cross it."""
+    do not make these cross it, and do not hide what the ranks' own connections carried."""
     mpi = wheel(machine, Family.INTEL)
     tcp = resolve("ofi-tcp", mpi, replace(facts(machine), interface="lo"))
     with flooded():
         evidence = probe(machine, mpi, doctored(tcp, I_MPI_COLL_INTRANODE="shm"))
+        healthy = [probe(machine, mpi, row) for row in (tcp, resolve("shm", mpi, facts(machine)))]
     assert not evidence.ok, evidence.findings
-    assert standing(evidence, Kind.COLLECTIVE) is not Standing.PROVEN
+    assert standing(evidence, Kind.P2P) is Standing.PROVEN
+    assert standing(evidence, Kind.COLLECTIVE) is Standing.CONTRADICTED
+    for right in healthy:
+        assert right.ok, right.findings
+        assert {standing(right, kind) for kind in Kind} == {Standing.PROVEN}
 
 
 def test_a_crash_is_reported(machine: Machine) -> None:

@@ -7,6 +7,7 @@ On the standard library alone, since it is started in nodes of clusters. Ends wh
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import sys
 import threading
@@ -30,8 +31,9 @@ def connected(address: str, port: int) -> socket.socket:
 
 def send(stream: socket.socket) -> None:
     data = bytes(BLOCK)
-    while True:
-        stream.sendall(data)
+    with contextlib.suppress(OSError):  # the peer was killed first
+        while True:
+            stream.sendall(data)
 
 
 def main(own: str, peer: str, port: str) -> None:
