@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import struct
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -154,6 +155,49 @@ def test_files_with_ways_of_their_own(in_fake_proc: tuple[Path, Path], target: s
             path.unlink()
         for empty in (fd, thread, thread.parent, folder / "self"):
             empty.rmdir()
+
+
+# ------------------------------------------------------------------ routes
+
+NEWROUTE, OIF, SEQUENCE = 24, 4, 7
+
+
+def answer(*attributes: tuple[int, bytes], kind: int = NEWROUTE, sequence: int = SEQUENCE) -> bytes:
+    """A netlink message about a route: header, rtmsg, and attributes padded to four bytes."""
+    body = bytes(12)
+    for number, data in attributes:
+        body += struct.pack("=HH", 4 + len(data), number) + data + bytes(-len(data) % 4)
+    return struct.pack("=IHHII", 16 + len(body), kind, 0, sequence, 0) + body
+
+
+def test_the_interface_is_read_from_any_answer(tmp_path: Path) -> None:
+    """Whole answers, answers to another question, and each of them cut short or damaged."""
+    program = compile_c("routes.c", tmp_path / "routes", *SANITIZED, "-Wno-unused-function")
+    index = struct.pack("=I", 3)
+    known = [
+        (answer((15, bytes(4)), (1, bytes(16)), (OIF, index)), 3),
+        (answer((OIF, index), (8, bytes(3))), 3),
+        (answer((1, bytes(4))), 0),
+        (answer((OIF, b"ab")), 0),
+        (answer((OIF, index), kind=2), 0),  # an error
+        (answer((OIF, index), sequence=8), 0),
+        (b"", 0),
+    ]
+    choice = random.Random(6)
+    damaged = [data[:end] for data, _ in known for end in range(len(data))]
+    for data, _ in known[:-1]:
+        for _ in range(200):
+            copy = bytearray(data)
+            copy[choice.randrange(len(copy))] = choice.randrange(256)
+            damaged.append(bytes(copy))
+    answers_ = [*(data for data, _ in known), *damaged]
+    done = subprocess.run(
+        [program], input=b"".join(struct.pack("=I", len(a)) + a for a in answers_),
+        capture_output=True, check=True,
+    )  # fmt: skip
+    told = [int(line) for line in done.stdout.split()]
+    assert told[: len(known)] == [index for _, index in known]
+    assert len(told) == len(answers_)
 
 
 # ------------------------------------------------------------------ hosts together
