@@ -150,8 +150,8 @@ def _phase(value: Mapping[str, Any], rate: float | None) -> Phase | None:
         return None
     if not isinstance(listed, list):
         return None
-    told = (_part(part, rate, Kind(kind), Peer(peer)) for part in listed)
-    parts = tuple(filter(None, told))
+    made = (_part(part, rate, Kind(kind), Peer(peer)) for part in listed)
+    parts = tuple(filter(None, made))
     if len(parts) < len(listed):
         return None
     error = str(value.get("error", ""))

@@ -38,8 +38,8 @@ def acted(program: Path, *words: str, stdin: int = subprocess.PIPE) -> dict[str,
     done = subprocess.run(
         [program, *words], stdin=stdin, capture_output=True, text=True, timeout=60, check=True
     )
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -47,42 +47,42 @@ def acted(program: Path, *words: str, stdin: int = subprocess.PIPE) -> dict[str,
 )
 def test_each_end_has_its_bytes(program: Path, how: str, address: str) -> None:
     """Two ends of one connection, both here; the first byte of one may be its handshake's."""
-    told = acted(program, how, "begin", "send", "end")
-    assert (told["count"], told["gap"]) == (2, "")
-    assert SENT <= told["sent"] <= SENT + 1
-    assert told["received"] == SENT
-    assert told["local"][0] == told["peer"][0] == address
-    assert told["local"][1] != told["peer"][1]
-    assert told["route"] == told["address"] == "lo"
+    result = acted(program, how, "begin", "send", "end")
+    assert (result["count"], result["gap"]) == (2, "")
+    assert SENT <= result["sent"] <= SENT + 1
+    assert result["received"] == SENT
+    assert result["local"][0] == result["peer"][0] == address
+    assert result["local"][1] != result["peer"][1]
+    assert result["route"] == result["address"] == "lo"
 
 
 def test_what_was_sent_before_is_not_counted(program: Path) -> None:
-    told = acted(program, "v4", "send", "begin", "end")
-    assert (told["count"], told["sent"], told["received"], told["gap"]) == (2, 0, 0, "")
+    result = acted(program, "v4", "send", "begin", "end")
+    assert (result["count"], result["sent"], result["received"], result["gap"]) == (2, 0, 0, "")
 
 
 def test_a_new_connection_counts_from_its_start(program: Path) -> None:
-    told = acted(program, "begin", "v4", "send", "end")
-    assert (told["count"], told["gap"]) == (2, "")
-    assert SENT <= told["sent"] <= SENT + 1
-    assert told["received"] == SENT
+    result = acted(program, "begin", "v4", "send", "end")
+    assert (result["count"], result["gap"]) == (2, "")
+    assert SENT <= result["sent"] <= SENT + 1
+    assert result["received"] == SENT
 
 
 def test_a_connection_that_is_closed_takes_its_count_along(program: Path) -> None:
-    told = acted(program, "v4", "begin", "send", "close", "end")
-    assert told["gap"] == "a connection was closed meanwhile"
-    assert SENT <= told["received"] <= SENT + 1  # and the word that it is closed
-    told = acted(program, "v4", "begin", "strangers", "send", "close", "end")
-    assert told["gap"] == ""  # to a daemon, whose bytes count for nothing
-    told = acted(program, "v4", "begin", "close", "end", "begin", "end")
-    assert (told["count"], told["gap"]) == (1, "")
+    result = acted(program, "v4", "begin", "send", "close", "end")
+    assert result["gap"] == "a connection was closed meanwhile"
+    assert SENT <= result["received"] <= SENT + 1  # and the word that it is closed
+    result = acted(program, "v4", "begin", "strangers", "send", "close", "end")
+    assert result["gap"] == ""  # to a daemon, whose bytes count for nothing
+    result = acted(program, "v4", "begin", "close", "end", "begin", "end")
+    assert (result["count"], result["gap"]) == (1, "")
 
 
 def test_many_and_several_descriptors_of_one(program: Path) -> None:
-    told = acted(program, "v4", "dup", "begin", "dup", "send", "dup", "end")
-    assert (told["count"], told["received"], told["gap"]) == (2, SENT, "")
-    told = acted(program, "many", "begin", "send", "many", "send", "end")
-    assert (told["count"], told["received"], told["gap"]) == (400, 2 * SENT, "")
+    result = acted(program, "v4", "dup", "begin", "dup", "send", "dup", "end")
+    assert (result["count"], result["received"], result["gap"]) == (2, SENT, "")
+    result = acted(program, "many", "begin", "send", "many", "send", "end")
+    assert (result["count"], result["received"], result["gap"]) == (400, 2 * SENT, "")
 
 
 @pytest.mark.parametrize("word", ["unix", "idle-udp", "listen", "v4"])
@@ -107,9 +107,9 @@ def test_what_the_walk_cannot_see_is_a_gap(program: Path, word: str, gap: str) -
 @pytest.mark.parametrize("word", ["refused", "short", "zeros"])
 def test_a_kernel_that_does_not_count_is_tried_first(program: Path, word: str) -> None:
     assert acted(program, "counts")["counts"]
-    told = acted(program, word, "counts", "v4", "begin", "send", "end")
-    assert not told["counts"]
-    assert told["gap"] == "the kernel does not count the bytes of a connection"
+    result = acted(program, word, "counts", "v4", "begin", "send", "end")
+    assert not result["counts"]
+    assert result["gap"] == "the kernel does not count the bytes of a connection"
 
 
 # ------------------------------------------------------------------ another /proc
@@ -117,8 +117,8 @@ def test_a_kernel_that_does_not_count_is_tried_first(program: Path, word: str) -
 
 def test_without_a_list_of_open_files_nothing_is_known(in_fake_proc: tuple[Path, Path]) -> None:
     program, _ = in_fake_proc
-    told = acted(program, "v4", "begin", "end")
-    assert (told["count"], told["gap"]) == (0, "a rank cannot list its open files")
+    result = acted(program, "v4", "begin", "end")
+    assert (result["count"], result["gap"]) == (0, "a rank cannot list its open files")
 
 
 FILES: Mapping[str, str] = {
@@ -143,8 +143,8 @@ def test_files_with_ways_of_their_own(in_fake_proc: tuple[Path, Path], target: s
             (fd / name).symlink_to("/dev/infiniband/uverbs0")
         (thread / "children").write_text("")
         with Path(os.devnull).open() as nothing:
-            told = acted(program, "begin", "end", stdin=nothing.fileno())
-            assert told["gap"] == FILES[target]
+            result = acted(program, "begin", "end", stdin=nothing.fileno())
+            assert result["gap"] == FILES[target]
             (thread / "children").write_text("4711 ")
             other = acted(program, "begin", "end", stdin=nothing.fileno())
         assert other["gap"] == (
@@ -195,9 +195,9 @@ def test_the_interface_is_read_from_any_answer(tmp_path: Path) -> None:
         [program], input=b"".join(struct.pack("=I", len(a)) + a for a in answers_),
         capture_output=True, check=True,
     )  # fmt: skip
-    told = [int(line) for line in done.stdout.split()]
-    assert told[: len(known)] == [index for _, index in known]
-    assert len(told) == len(answers_)
+    result = [int(line) for line in done.stdout.split()]
+    assert result[: len(known)] == [index for _, index in known]
+    assert len(result) == len(answers_)
 
 
 # ------------------------------------------------------------------ hosts together
@@ -208,14 +208,14 @@ Counted = tuple[int, str, int, int]  # host, interface, sent by its counter, sen
 def together(counted: list[Counted]) -> dict[str, tuple[int, int, int, int]]:
     """Of each interface: sent, what the host sent that sent least, own, and what a counter lacks.
     A host without the interface sent nothing through it."""
-    found = {}
+    expected = {}
     hosts = range(max(row[0] for row in counted) + 1)
     for name in dict.fromkeys(row[1] for row in counted):
         sent = [sum(r[2] for r in counted if (r[0], r[1]) == (host, name)) for host in hosts]
         mine = [r for r in counted if r[1] == name]
         lacking = max(0, *(own - by for _, _, by, own in mine))
-        found[name] = (sum(sent), min(sent), sum(r[3] for r in mine), lacking)
-    return found
+        expected[name] = (sum(sent), min(sent), sum(r[3] for r in mine), lacking)
+    return expected
 
 
 def test_a_counter_that_shows_less_on_one_host_is_not_made_up_for_by_others(
@@ -244,12 +244,12 @@ def test_a_counter_that_shows_less_on_one_host_is_not_made_up_for_by_others(
 
 def answers(ends: list[tuple[int, int, int, int]]) -> list[tuple[int, int]]:
     """The other end of each (key, host, rank, side), as it is to be."""
-    found = []
+    expected = []
     for key, _, _, side in ends:
         other = [e for e in ends if e[0] == key and e[3] != side]
         best = (min if side else max)(other, key=lambda e: e[2], default=None)
-        found.append((best[2], best[1]) if best else (-1, 0))
-    return found
+        expected.append((best[2], best[1]) if best else (-1, 0))
+    return expected
 
 
 @pytest.mark.mpi
@@ -271,5 +271,5 @@ def test_ends_that_meet_find_each_other(world: World, tmp_path: Path) -> None:
             [program], input=text, capture_output=True, text=True, check=True,
             env={**world.environment(Family.MPICH), "ASAN_OPTIONS": "detect_leaks=0"},
         )  # fmt: skip
-        told = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
-        assert told == answers(ends)
+        result = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+        assert result == answers(ends)

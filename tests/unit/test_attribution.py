@@ -138,22 +138,22 @@ CANNOT_TELL = [
 def test_that_nothing_was_sent_needs_all_connections(
     claim: str, changes: dict[str, Any], known: bool
 ) -> None:
-    told = a_phase(own(0, **changes))
-    made = attributed(told, WHO, {claim})
-    assert (made is not told) is known
-    assert (says(told, claim) is Wire.QUIET) is known
+    given = a_phase(own(0, **changes))
+    made = attributed(given, WHO, {claim})
+    assert (made is not given) is known
+    assert (says(given, claim) is Wire.QUIET) is known
 
 
 def test_strangers_of_a_short_part_may_be_daemons() -> None:
     for strangers, known in ((SLACK, True), (SLACK + 1, False)):
-        told = a_phase(Sockets(0, 0, strangers), size=9)
-        assert (attributed(told, WHO, {"none"}) is not told) is known
+        given = a_phase(Sockets(0, 0, strangers), size=9)
+        assert (attributed(given, WHO, {"none"}) is not given) is known
 
 
 def test_of_a_lane_that_claims_nothing_half_is_enough() -> None:
     gap = "a connection was closed meanwhile"
-    told = a_phase(own(PAYLOAD // 2, gap=gap))
-    assert attributed(told, WHO, set()) is not told
+    given = a_phase(own(PAYLOAD // 2, gap=gap))
+    assert attributed(given, WHO, set()) is not given
     less = a_phase(own(PAYLOAD // 2 - 2, gap=gap))
     assert attributed(less, WHO, set()) is less
 
@@ -166,21 +166,21 @@ def test_what_was_sent_is_known_of_those_that_are_there(changes: dict[str, Any])
     assert says(a_phase(own(PAYLOAD, **changes)), "none") is Wire.CARRIED
     assert says(a_phase(own(PAYLOAD // 10 + 2, **changes)), "none") is Wire.SPLIT
     for little, claim in ((PAYLOAD // 2, "bytes"), (PAYLOAD // 10, "none")):
-        told = a_phase(own(little, **changes))
-        assert attributed(told, WHO, {claim}) is told
+        given = a_phase(own(little, **changes))
+        assert attributed(given, WHO, {claim}) is given
     short = own(PAYLOAD, **changes, least=0)
     assert attributed(a_phase(short), WHO, {"bytes"}) == a_phase(short)
 
 
 def test_ends_that_count_unlike_are_not_believed() -> None:
-    told = a_phase(own(PAYLOAD, received=PAYLOAD // 2))
-    assert attributed(told, WHO, {"bytes"}) is told
+    given = a_phase(own(PAYLOAD, received=PAYLOAD // 2))
+    assert attributed(given, WHO, {"bytes"}) is given
 
 
 def test_who_counts_has_to_be_known() -> None:
-    told = a_phase(own(PAYLOAD))
-    assert attributed(told, (), {"bytes"}) is told
-    assert attributed(told, WHO[3:], {"bytes"}) is told
+    given = a_phase(own(PAYLOAD))
+    assert attributed(given, (), {"bytes"}) is given
+    assert attributed(given, WHO[3:], {"bytes"}) is given
 
 
 @pytest.mark.parametrize(
@@ -206,8 +206,8 @@ def test_why_they_cannot_tell_is_said(sockets: Sockets, why: str) -> None:
 def test_nothing_is_said_of_those_that_can() -> None:
     assert cannot_tell(a_phase(None)) == ""
     assert cannot_tell(attributed(a_phase(own(PAYLOAD)), WHO, {"bytes"})) == ""
-    told = a_phase(own(PAYLOAD, through=()), peer=Peer.OFF_NODE)
-    assert cannot_tell(told) == "the kernel does not say through which interface they send"
+    given = a_phase(own(PAYLOAD, through=()), peer=Peer.OFF_NODE)
+    assert cannot_tell(given) == "the kernel does not say through which interface they send"
     assert heard_of(a_phase(None), "none").reason.endswith("B are always about)")
 
 
@@ -223,8 +223,8 @@ def test_a_network_without_a_loopback_has_none_of_its_bytes() -> None:
 
 def test_a_gap_leaves_what_is_about_anyway() -> None:
     for sent, known in ((SLACK, False), (SLACK + 1, True)):
-        told = a_phase(Sockets(sent, sent, through=(("lo", sent),), gap="x"), size=9)
-        assert (attributed(told, WHO, {"none"}) is not told) is known
+        given = a_phase(Sockets(sent, sent, through=(("lo", sent),), gap="x"), size=9)
+        assert (attributed(given, WHO, {"none"}) is not given) is known
 
 
 def test_signs_say_what_is_due_on_the_wire() -> None:
@@ -246,8 +246,8 @@ def test_one_part_of_their_own_is_enough_to_name_them() -> None:
 
 
 def test_parts_are_taken_one_by_one() -> None:
-    told = a_phase(own(PAYLOAD))
-    both = replace(told, parts=(told.parts[0], replace(told.parts[0], sockets=None)))
+    given = a_phase(own(PAYLOAD))
+    both = replace(given, parts=(given.parts[0], replace(given.parts[0], sockets=None)))
     made = attributed(both, WHO, {"bytes"})
     assert [part.own is not None for part in made.parts] == [True, False]
     assert dict(made.wire) == {"lo": FLOOD + PAYLOAD, "e0": FLOOD, "e1": FLOOD}

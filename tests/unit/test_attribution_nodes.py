@@ -44,14 +44,14 @@ def test_the_interface_is_the_one_of_the_route() -> None:
 
 def test_an_interface_that_is_not_known_leaves_the_counters() -> None:
     spare = int((1 - WHOLE) * PAYLOAD)
-    told = between(own(PAYLOAD, through=(("e0", PAYLOAD - spare + 1),)))
-    assert attributed(told, WHO, {"bytes"}) is not told
-    told = between(own(PAYLOAD, through=(("e0", PAYLOAD - spare - 2),)))
-    assert attributed(told, WHO, {"bytes"}) is told
-    short = replace(told, parts=(replace(told.parts[0], bytes=9, sockets=Sockets(SLACK, SLACK)),))
+    given = between(own(PAYLOAD, through=(("e0", PAYLOAD - spare + 1),)))
+    assert attributed(given, WHO, {"bytes"}) is not given
+    given = between(own(PAYLOAD, through=(("e0", PAYLOAD - spare - 2),)))
+    assert attributed(given, WHO, {"bytes"}) is given
+    short = replace(given, parts=(replace(given.parts[0], bytes=9, sockets=Sockets(SLACK, SLACK)),))
     assert attributed(short, WHO, {"bytes"}) is not short
     short = replace(
-        told, parts=(replace(told.parts[0], bytes=9, sockets=Sockets(SLACK + 1, SLACK)),)
+        given, parts=(replace(given.parts[0], bytes=9, sockets=Sockets(SLACK + 1, SLACK)),)
     )
     assert attributed(short, WHO, {"bytes"}) is short
 
@@ -78,8 +78,8 @@ def test_route_and_counter_have_to_agree_where_there_are_several() -> None:
 
 def test_little_that_lacks_is_the_slack_of_a_reading() -> None:
     for lacks, doubt in ((SLACK + 100, False), (SLACK + 101, True)):
-        told = own(2000, "e0", lacking=(("e0", lacks),), each=0)
-        part = Part("8 B", 2000, (("e0", 2000), ("e1", 0)), own=replace(told, sent=2000))
+        given = own(2000, "e0", lacking=(("e0", lacks),), each=0)
+        part = Part("8 B", 2000, (("e0", 2000), ("e1", 0)), own=replace(given, sent=2000))
         made = Phase(Kind.P2P, Peer.OFF_NODE, 2000, (), ok=True, parts=(part,))
         assert bool(disagreement(made)) is doubt
 

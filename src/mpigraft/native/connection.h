@@ -116,9 +116,9 @@ static bool sent_and_counted(int from, int to)
  * emulated ones may fill in zeros, and a sandbox may refuse the question. */
 static bool kernel_counts(void)
 {
-    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const struct timeval patience = {.tv_sec = 1};
-    socklen_t length = sizeof here;
+    socklen_t length = sizeof name;
     int fd[3] = {-1, -1, -1};
     bool works = true;
     for (int i = 0; i < 2; i++) {
@@ -127,9 +127,9 @@ static bool kernel_counts(void)
                  !setsockopt(fd[i], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) &&
                  !setsockopt(fd[i], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     }
-    works = works && !bind(fd[0], (struct sockaddr *)&here, length) && !listen(fd[0], 1) &&
-            !getsockname(fd[0], (struct sockaddr *)&here, &length) &&
-            !connect(fd[1], (struct sockaddr *)&here, length);
+    works = works && !bind(fd[0], (struct sockaddr *)&name, length) && !listen(fd[0], 1) &&
+            !getsockname(fd[0], (struct sockaddr *)&name, &length) &&
+            !connect(fd[1], (struct sockaddr *)&name, length);
     if (works)
         fd[2] = accept4(fd[0], NULL, NULL, SOCK_CLOEXEC);
     works = works && fd[2] >= 0 &&

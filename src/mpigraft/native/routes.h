@@ -93,10 +93,10 @@ static unsigned asked_interface(int routes, const struct endpoint *from, const s
 static bool interface_with(const struct endpoint *local, char *name)
 {
     struct ifaddrs *all = NULL;
-    bool found = false;
+    bool matches = false;
     if (getifaddrs(&all))
         return false;
-    for (const struct ifaddrs *one = all; one && !found; one = one->ifa_next) {
+    for (const struct ifaddrs *one = all; one && !matches; one = one->ifa_next) {
         struct sockaddr_storage address = {0};
         struct endpoint end;
         if (!one->ifa_addr)
@@ -105,13 +105,13 @@ static bool interface_with(const struct endpoint *local, char *name)
             memcpy(&address, one->ifa_addr, sizeof(struct sockaddr_in));
         else if (one->ifa_addr->sa_family == AF_INET6)
             memcpy(&address, one->ifa_addr, sizeof(struct sockaddr_in6));
-        found = endpoint_of(&address, &end) && end.family == local->family &&
+        matches = endpoint_of(&address, &end) && end.family == local->family &&
                 !memcmp(end.address, local->address, sizeof end.address);
-        if (found)
+        if (matches)
             snprintf(name, IF_NAMESIZE, "%s", one->ifa_name);
     }
     freeifaddrs(all);
-    return found;
+    return matches;
 }
 
 /* The name of the interface that a connection sends by; false where the kernel does not say. */

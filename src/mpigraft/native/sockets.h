@@ -153,13 +153,13 @@ static void add_socket(struct sockets *own, int fd, uint64_t inode)
 static void visit_socket(struct sockets *own, size_t known, int fd, uint64_t inode)
 {
     struct connection like = {.inode = inode};
-    struct connection *found =
+    struct connection *entry =
         known ? bsearch(&like, own->all, known, sizeof like, by_inode) : NULL;
-    if (!found) {
+    if (!entry) {
         add_socket(own, fd, inode);
-    } else if (found->walk != own->walk) {
-        found->walk = own->walk;
-        if (!read_counts(fd, found))
+    } else if (entry->walk != own->walk) {
+        entry->walk = own->walk;
+        if (!read_counts(fd, entry))
             note_gap(own, GAP_UNCOUNTED);
     }
 }
@@ -184,19 +184,19 @@ static bool has_children(void)
 {
     DIR *tasks = opendir(PROC_SELF "/task");
     struct dirent *task;
-    bool found = false;
-    while (tasks && !found && (task = readdir(tasks))) {
+    bool any = false;
+    while (tasks && !any && (task = readdir(tasks))) {
         char path[sizeof PROC_SELF + 320];
         snprintf(path, sizeof path, PROC_SELF "/task/%s/children", task->d_name);
         FILE *file = task->d_name[0] == '.' ? NULL : fopen(path, "r");
         if (!file)
             continue;
-        found = fgetc(file) != EOF;
+        any = fgetc(file) != EOF;
         fclose(file);
     }
     if (tasks)
         closedir(tasks);
-    return found;
+    return any;
 }
 
 /* Two descriptors of a new socket have made two entries of it. */
