@@ -31,6 +31,7 @@ from mpigraft.natives import (  # noqa: E402
     SEAT,
     SHARED,
     SOURCES,
+    STDIN,
     WARNINGS,
     WITNESS,
 )
@@ -61,9 +62,11 @@ class Failed(Exception):
     """A compiler's complaint, or a binary that is not what it should be."""
 
 
-def compile_c(architecture: str, *words: str | Path) -> None:
-    """zig cc; its caches lie in build/, not in the user's home."""
-    target = f"{architecture}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
+def compile_c(architecture: str, *words: str | Path, static: bool = False) -> None:
+    """zig cc; its caches lie in build/, not in the user's home. `static`: with musl, whose
+    programs need no library of where they run."""
+    libc = "musl" if static else f"gnu.{GLIBC[0]}.{GLIBC[1]}"
+    target = f"{architecture}-linux-{libc}"
     cache = str(ROOT / "build" / "zig")
     done = run(
         [sys.executable, "-m", "ziglang", "cc", "-target", target, "-fno-sanitize=undefined",
@@ -132,9 +135,11 @@ def build(architecture: str, headers: dict[Family, Path]) -> None:
                 verify(program, interface.soname)
         witness = (*WARNINGS, *SHARED, f"-Wl,-soname,{WITNESS}", SOURCES / "witness.c")
         compile_c(architecture, *witness, "-o", stage / WITNESS, "-ldl")
-        for name, source in ((GUARD, "guard.c"), (SEAT, "seat.c")):
-            compile_c(architecture, *WARNINGS, SOURCES / source, "-o", stage / name)
-        for name in (WITNESS, GUARD, SEAT):
+        compile_c(architecture, *WARNINGS, SOURCES / "guard.c", "-o", stage / GUARD)
+        for name, source in ((SEAT, "seat.c"), (STDIN, "stdin.c")):
+            words = (*WARNINGS, "-static", SOURCES / source, "-o", stage / name)
+            compile_c(architecture, *words, static=True)
+        for name in (WITNESS, GUARD, SEAT, STDIN):
             verify(stage / name, None)
         shutil.rmtree(target, ignore_errors=True)
         stage.rename(target)

@@ -69,6 +69,13 @@ def _spawn(argv: Sequence[str], environ: Mapping[str, str], mask: set[int], *, a
     return os.posix_spawn(words[0], words, environ, setsigmask=mask, setsigdef=reset)
 
 
+def beside(argv: Sequence[str], output: int) -> int:
+    """Start a program with this process's standard input that answers to the descriptor `output`;
+    its process id. Raises OSError."""
+    answer = [(os.POSIX_SPAWN_DUP2, output, 1)]
+    return os.posix_spawn(argv[0], [*argv], {}, file_actions=answer, setsigmask=())
+
+
 def _wait(pid: int, watched: frozenset[int], look: Callable[[], int]) -> int:
     pause, asked, deadline = FIRST_LOOK_S, 0, float("inf")
     looking = True

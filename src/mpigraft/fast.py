@@ -16,7 +16,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from mpigraft import __version__, attached
+from mpigraft import __version__, attached, standard_input
 
 TYPE_CHECKING = False  # typing itself takes five milliseconds
 if TYPE_CHECKING:
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     # Key of the document, folder of records, did the job not fail by itself: is it wrong?
     Judge = Callable[[str, str, bool], bool]
 
-FORMAT = 1
+FORMAT = 2
 RECORDS = "mpigraft-0-records"  # stands in documents for the name of one job's folder of records
 MAX_DOCUMENT = 16 * 1024 * 1024  # bytes
 SEARCH = "LD_LIBRARY_PATH"
+RAW = "surrogateescape"  # names of files are bytes
 # Variables that decide how a job is started; what else a user has only passes through.
 DECIDES = (
     "PATH", "HOME", "XDG_", "TMPDIR", "LD_", "MPIGRAFT_", "OMP_NUM_THREADS", "MODULEPATH",
@@ -43,7 +44,7 @@ NODES = ("SLURM_JOB_NODELIST", "SLURM_JOB_CPUS_PER_NODE", "PBS_JOBID", "FLUX_URI
 COME_AND_GO = ("SLURM", "PBS_", "FLUX_", "PALS_", "SSH_", "OLDPWD", "SHLVL", "_", "TERM", "COLUMNS")
 PARTS = frozenset(("argv", "parent", "home", "drop", "set", "ranks", "nodes", "libmpi",
                    "libmpi_name", "networks", "network_name", "proof", "placed", "files", "stamps",
-                   "listed"))  # fmt: skip
+                   "listed", "stdin"))  # fmt: skip
 BOOT, NETWORK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/net"
 
 
@@ -191,13 +192,15 @@ def start(document: Document, environ: Mapping[str, str], judge: Judge) -> int |
     if not name:
         return None
     watch = World(document, f"{document['home']}/{name}")
+    feeder = 0
     try:
         argv = [word.replace(RECORDS, name) for word in document["argv"]]
         for path, text in document["files"]:  # lists of ranks and programs, for the launcher
-            with open(path.replace(RECORDS, name), "x", encoding="utf-8") as file:  # noqa: PTH123
+            with open(path.replace(RECORDS, name), "x", encoding="utf-8", errors=RAW) as file:  # noqa: PTH123
                 file.write(text.replace(RECORDS, name))  # they name each other
         argv[document["parent"]] = str(os.getpid())
         given = {n: v for n, v in environ.items() if n not in document["drop"]}
+        feeder = standard_input.serve(document["stdin"], watch.folder)
         code = attached.attached(argv, given | document["set"], watch.look)
         known = watch.whole() and not document["placed"]  # CPUs and GPUs take the full judgement
         if not document["proof"] or known or (code and not watch.records):
@@ -206,6 +209,7 @@ def start(document: Document, environ: Mapping[str, str], judge: Judge) -> int |
         wrong = judge(document["key"], watch.folder, well)
         return (5 if well else code) if wrong else code
     finally:
+        standard_input.end(feeder)
         watch.remove()
 
 

@@ -252,6 +252,8 @@ def _lines(job: Job, choice: Choice) -> Iterator[Line]:
     for word in ask.binds:
         lost = "" if word.partition(":")[0] in here else " (left out: not here)"
         yield Line("bind", word + lost, ask.source("bind"))
+    if ask.stdin != "0":
+        yield Line("stdin", job_ask.STDIN[ask.stdin], "command line")
     yield from (Line("set", word, ask.source("set")) for word in ask.settings)
     yield from (Line("dropped", " ".join(names), why) for why, names in job.passed.why())
     yield from (Line("passed on", word, "environment") for word in job.passed.settings)
@@ -351,8 +353,9 @@ def surroundings(job: Job) -> Surroundings:
 # ------------------------------------------------------------------ rendering
 
 
-def prepare(job: Job, witness: Path) -> Launch:
-    """The launch of this job; ranks write their records into `witness`."""
+def prepare(job: Job, witness: Path, stdin: str = "") -> Launch:
+    """The launch of this job; ranks write their records into `witness`. `stdin`: who reads
+    standard input; empty: those to whom the launcher gives it."""
     return launch.prepare(
         job.configuration,
         job.layout,
@@ -368,6 +371,7 @@ def prepare(job: Job, witness: Path) -> Launch:
         placement=job.placement,
         others=job.others,
         folder=witness,
+        stdin=stdin,
     )
 
 

@@ -18,6 +18,7 @@ from mpigraft.root import FolderRoot
 
 NOWHERE = Where()
 KNOWN = Command(Kind.MPI)  # what a person named
+STDIN = {"0": "read by rank 0", "all": "read by every rank", "none": "read by no rank"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Ask:
     where: Where = NOWHERE
     settings: tuple[str, ...] = ()  # NAME=VALUE
     proof: bool = True
+    stdin: str = "0"  # ranks that read standard input: 0, all, none
     site: Path | None = None  # the profile that was asked, there or not
     sources: tuple[tuple[str, str], ...] = ()  # (what, who asked): ("mpi", "site.toml:3")
     fixed: tuple[tuple[str, str], ...] = ()  # keys that a site leaves to nobody, and where it says

@@ -40,7 +40,7 @@ def document(
     """The job as `fast` keeps and starts it; what it was to be is kept beside it. `inputs` are
     what `watched` gave before the proof."""
     home = records_home(job, environ)
-    made = prepare(job, Path(home) / fast.RECORDS)
+    made = prepare(job, Path(home) / fast.RECORDS, job.ask.stdin)
     given, decided = dict(made.env), dict(made.decided)
     due = due_library(job.configuration)
     what = {
@@ -71,9 +71,16 @@ def document(
         "network_name": NETWORK.pattern,
         "proof": job.ask.proof,
         "placed": job.placement != NOWHERE,
+        "stdin": _stdin(job),
         "files": [[str(path), text] for path, text in made.files],
         **(watched(job) if inputs is None else inputs),
     }
+
+
+def _stdin(job: Job) -> list[str]:
+    """The words of standard_input.serve."""
+    reach = "near" if job.allocation.here else "far"
+    return [str(job.natives.stdin), job.ask.stdin, str(job.layout.ranks), reach]
 
 
 def may_be_kept(job: Job) -> bool:
@@ -90,7 +97,7 @@ def watched(job: Job) -> dict[str, list[list[Any]]]:
     folders of which every file counts. Take them before the proof: what changes while a probe
     runs has not been proven."""
     config = config_files(job.configuration, surroundings(job))
-    found = [Path(__file__), job.ask.site, Path(job.ask.where.hostfile)]
+    found = [Path(__file__), job.ask.site, Path(job.ask.where.hostfile), job.natives.stdin]
     found += map(Path, (*job.passed.absent, *job.sources))
     graft = job.configuration.graft
     found += used_files(job.configuration, job.natives)

@@ -8,8 +8,9 @@ with its own MPI brings its own launcher: then the engine stands outside of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from mpigraft import engines, env, grafts, seating
@@ -34,6 +35,10 @@ from mpigraft.model import (
     Transport,
 )
 from mpigraft.natives import Natives
+from mpigraft.plan import SEAT
+
+# From a rank's words, and the program with which they end, to those with mpigraft-seat in front.
+Wrap = Callable[[tuple[str, ...], tuple[str, ...]], tuple[str, ...]]
 
 CPUS = Path("/sys/devices/system/cpu")
 IN_GUEST = "guest"  # source of an MpiInstall that lies in one
@@ -64,17 +69,18 @@ def prepare(
     placement: Placement = NOWHERE,
     others: tuple[Group, ...] = (),
     folder: Path | None = None,
+    stdin: str = "",
 ) -> Launch:
     """The launch of `program` in this configuration on this layout.
 
     `witness` is the folder into which every rank writes one record; `probe` adds what makes the
     library say what it uses. `root`, `cores` and `environ` default to this process's own.
     `inherited` is an environment to start from as it is, instead of what of `environ` is allowed.
-    `extra` binds are those that somebody wants in a guest. `parent`, by default this process too,
-    is the one that will start it: another one means that it died, and the guard does nothing.
-    `allocation` has the nodes and `placement` what each rank of one of them is to have; `others`
-    are more programs, each with its part of the layout's ranks. What the launcher reads is to be
-    written into `folder`, by default `cwd`.
+    `extra` binds are those that somebody wants in a guest. `parent`, by default this process, will
+    start it: another one means that it died, and the guard does nothing. `allocation` has the nodes
+    and `placement` what each rank of one of them is to have; `others` are more programs, each with
+    its part of the layout's ranks. Files for the launcher go into `folder`, by default `cwd`.
+    `stdin`: who reads standard input, 0, all or none, by way of `witness`; empty: the launcher's.
     Raises MissingError without an MPI, a transport or a launcher that is known; UsageError for
     GPUs in a guest with a launcher of its own.
     """
@@ -84,24 +90,26 @@ def prepare(
     plan = configuration.graft
     start = env.base(environ) if inherited is None else inherited
     inside = _inside(configuration)
-    per_node = 1 if inside else layout.ranks_per_node
-    seat = seat_of(plan, per_node, cwd, root=root, environ=start, extra=extra) if plan else None
+    node = 1 if inside else layout.ranks_per_node
+    seat = seat_of(plan, node, cwd, root=root, environ=start, extra=extra) if plan else None
     rows = _rows(configuration, order, seat, placement, probe=probe)
     rows += _witness_rows(rows, natives, grafts.inside(plan, witness) if plan else witness)
     environment = env.apply(start, rows, Scope.LAUNCHER, Scope.DAEMON)
-    kind = LAUNCHERS[_kind(configuration)]
-    seated = _seated(placement, natives, kind, inside=inside)
     around = (plan, None if inside else seat, rows, environment)
+    outer, inner = _seats(configuration, placement, natives, witness, stdin)
     groups = tuple(
-        replace(g, words=(*seated, *_inner(*around, g.words)))
+        replace(g, words=outer(_inner(*around, g.words, inner), _foreign(g.words, natives)))
         for g in _groups(layout, program, others)
     )
-    command = kind.command(replace(order, groups=groups))
+    command = LAUNCHERS[_kind(configuration)].command(replace(order, groups=groups))
     words = _around(plan, seat, rows, command.words) if inside and plan and seat else command.words
-    guard = _guard(natives, limit_s, grace_s, os.getpid() if parent is None else parent)
-    own = tuple(sorted(environment.items()))
-    decided = tuple((r.name, r.value) for r in rows if r.scope is not Scope.RANK)
-    return Launch((*guard, *words), own, cwd, limit_s, witness, command.files, decided)
+    words = (*_guard(natives, limit_s, grace_s, parent), *words)
+    given = tuple(sorted(environment.items()))
+    return Launch(words, given, cwd, limit_s, witness, command.files, _decided(rows))
+
+
+def _decided(rows: Iterable[EnvRow]) -> tuple[tuple[str, str | None], ...]:
+    return tuple((row.name, row.value) for row in rows if row.scope is not Scope.RANK)
 
 
 def _crowded(layout: Layout, allocation: Allocation, cores: int | None) -> bool:
@@ -147,17 +155,52 @@ def _groups(
     return (Group(layout.ranks_per_node - taken, program), *others)
 
 
-def _seated(
-    placement: Placement, natives: Natives, kind: Launcher, *, inside: bool
-) -> tuple[str, ...]:
-    """What shows each rank its own GPU."""
+def _foreign(program: tuple[str, ...], natives: Natives) -> tuple[str, ...]:
+    """The program's words, but for our benchmarks, whose options no launcher knows: what is
+    measured starts without a seat."""
+    return () if program[:1] == (str(natives.bench),) else program
+
+
+def _seats(
+    configuration: Configuration,
+    placement: Placement,
+    natives: Natives,
+    witness: Path,
+    stdin: str,
+) -> tuple[Wrap, Wrap]:
+    """What puts mpigraft-seat around a rank's words, right inside of the launcher, and around the
+    program's own. The second does nothing, but for an engine that hands on no open files: then
+    standard input is fetched in the guest. There the seat is the graft's."""
+    plan, kind = configuration.graft, LAUNCHERS[_kind(configuration)]
+    inside = _inside(configuration)
     if inside and placement.gpus:
         raise UsageError(
             "a guest's own launcher gives its ranks no GPUs of their own",
             why="mpigraft-seat, which chooses them, is a program of this machine",
             mend="leave the layout's GPUs out, or put this machine's MPI into the guest",
         )
-    return seating.words(placement, natives.seat, kind.LOCAL_RANK)
+    guest = Path(grafts.place(plan)) / SEAT if plan else Path()
+    seat = guest if inside else natives.seat
+    reads = seating.Input(stdin, kind.RANK, str(witness)) if stdin else None
+    fetches: tuple[str, ...] = ()  # in the guest, behind an engine
+    if plan is not None and reads is not None:
+        within = replace(reads, folder=str(grafts.inside(plan, witness)))
+        if inside:
+            reads = within
+        elif not engines.ENGINES[plan.engine].KEEPS_FILES:
+            reads, fetches = None, seating.words(NOWHERE, guest, "", within)
+    outer = partial(seating.seated, seating.words(placement, seat, kind.LOCAL_RANK, reads), seat)
+    return outer, partial(_behind_engine, fetches, guest)
+
+
+def _behind_engine(
+    front: tuple[str, ...], seat: Path, given: tuple[str, ...], program: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Words of the guest, with its own seat where that is needed: to fetch standard input, and for
+    bytes that are no UTF-8, which Apptainer 1.4.5 replaces."""
+    if front or any(map(seating.is_binary, program)):
+        return seating.seated(front or (str(seat), "--"), seat, given, program)
+    return given
 
 
 def _order(
@@ -233,9 +276,12 @@ def _graft_rows(plan: GraftPlan, seat: Seat) -> tuple[EnvRow, ...]:
     return (*grafts.environment(plan), *engines.ENGINES[plan.engine].rows(plan, seat))
 
 
-def _guard(natives: Natives, limit_s: float, grace_s: float, parent: int) -> tuple[str, ...]:
+def _guard(natives: Natives, limit_s: float, grace_s: float, parent: int | None) -> tuple[str, ...]:
+    """Leaves nothing behind. The launcher reads nothing: Open MPI 5.0.11 never ends what it sends
+    on, and MPICH 5.0.2 gives up where a rank reads slowly; `stdin` goes past it."""
     times = ("--limit", f"{limit_s:g}", "--grace", f"{grace_s:g}")
-    return (str(natives.guard), *times, "--parent", str(parent), "--")
+    starter = os.getpid() if parent is None else parent
+    return (str(natives.guard), *times, "--stdin", os.devnull, "--parent", str(starter), "--")
 
 
 def _inner(
@@ -244,11 +290,13 @@ def _inner(
     rows: list[EnvRow],
     environment: Mapping[str, str],
     program: tuple[str, ...],
+    fetching: Wrap,
 ) -> tuple[str, ...]:
-    """Engine, where it stands inside of the launcher, and environment around the program."""
+    """Engine, where it stands inside of the launcher, and environment around the program.
+    `fetching` is what stands right behind an engine."""
     if plan is None:
         return env.rank_argv(rows, program)
-    inner = env.rank_argv(rows, program, plan.guest.env_program or env.ENV)
+    inner = fetching(env.rank_argv(rows, program, plan.guest.env_program or env.ENV), program)
     if seat is None:
         return inner
     engine = engines.ENGINES[plan.engine].words(plan, seat)

@@ -38,8 +38,11 @@ OPTIONS = {
     "window": (),  # any number
 }
 BENCH, WITNESS, GUARD = "mpigraft-bench", "libmpigraft-witness.so", "mpigraft-guard"
-SEAT = "mpigraft-seat"
+SEAT, STDIN = "mpigraft-seat", "mpigraft-stdin"
 VARS, SPAWN = "mpigraft-vars", "mpigraft-spawn"
+UNLINKED = {  # they know no MPI
+    WITNESS: "witness.c", GUARD: "guard.c", SEAT: "seat.c", STDIN: "stdin.c",
+}  # fmt: skip
 LINKED = {BENCH: "bench.c", VARS: "vars.c", SPAWN: "spawn.c"}  # to an MPI: one for each ABI
 
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC")
@@ -59,8 +62,13 @@ class Natives:
 
     @property
     def seat(self) -> Path:
-        """Gives a rank its own GPU; it measures nothing, so `digest` leaves it out."""
+        """Gives a rank what is its own; it measures nothing, so `digest` leaves it out."""
         return self.guard.with_name(SEAT)
+
+    @property
+    def stdin(self) -> Path:
+        """Hands standard input to ranks; `digest` leaves it out as well."""
+        return self.guard.with_name(STDIN)
 
 
 def natives(mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Natives:
@@ -92,7 +100,7 @@ def tool(name: str, mpi: MpiInstall, architecture: str, build: str = "prebuilt")
 def _prebuilt(mpi: MpiInstall, architecture: str) -> Natives:
     folder = PREBUILT / architecture
     paths = (folder / mpi.abi / BENCH, folder / WITNESS, folder / GUARD)
-    for path in (*paths, folder / SEAT):
+    for path in (*paths, folder / SEAT, folder / STDIN):
         _there(path, mpi, architecture, "is measured with it")
     return Natives(*paths, digest=digest([file_digest(path) for path in paths]))
 
@@ -137,14 +145,14 @@ def _built(mpi: MpiInstall, architecture: str) -> Natives:
     )
     folder = folders().data / "native" / key
     made = Natives(folder / BENCH, folder / WITNESS, folder / GUARD, key)
-    if not all((folder / name).is_file() for name in (*LINKED, WITNESS, GUARD)):
+    if not all((folder / name).is_file() for name in (*LINKED, *UNLINKED)):
         _build(folder, wrapper, compiler, architecture, environment)
     return made
 
 
 def _compiler(architecture: str) -> Path | None:
-    """The compiler of the two programs that know no MPI; None: take the prebuilt ones."""
-    if all((PREBUILT / architecture / name).is_file() for name in (WITNESS, GUARD)):
+    """The compiler of the programs that know no MPI; None: take the prebuilt ones."""
+    if all((PREBUILT / architecture / name).is_file() for name in UNLINKED):
         return None
     for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
         if name and (found := shutil.which(name)):
@@ -176,10 +184,11 @@ def _build(
             stage.mkdir()
             for name, source in LINKED.items():
                 _compile([wrapper, *FLAGS, SOURCES / source], stage / name, environment)
-            for name, source, shared in ((WITNESS, "witness.c", SHARED), (GUARD, "guard.c", ())):
+            for name, source in UNLINKED.items():
                 if compiler is None:
                     shutil.copy2(PREBUILT / architecture / name, stage / name)
                 else:
+                    shared = SHARED if name == WITNESS else ()
                     argv: list[str | Path] = [compiler, *FLAGS, *shared, SOURCES / source]
                     _compile(argv, stage / name, environment)
             with contextlib.suppress(FileExistsError, NotADirectoryError):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 ANYWHERE = "/{graft}"  # a place that is wherever the graft folder is: no engine moves it
 BENCH, WITNESS = "bin/mpigraft-bench", "lib/libmpigraft-witness.so"
+SEAT = "bin/mpigraft-seat"
 # Of the launcher's environment, what ranks need to find each other and what people set for them.
 PASSED = (
     "PMIX_*", "PMI_*", "PMI2_*", "OMPI_*", "PRTE_*", "ORTE_*", "HYDRA_*", "HYDI_*", "MPIR_*",
@@ -115,7 +116,7 @@ def _data(abi: MpiAbi | None, injection: Injection) -> tuple[Copy, ...]:
 
 def _programs(natives: Natives, injection: Injection, libmpi: str) -> tuple[Copy, ...]:
     """The benchmarks look for MPI in the graft, else under the name that the guest's own has
-    (Debian's libmpich.so.12); the witness needs nothing."""
+    (Debian's libmpich.so.12); the witness and the seat need nothing."""
     bench = Copy(str(natives.bench), BENCH, file_digest(natives.bench), edit=True)
     if injection.replace is Replace.MPI:
         bench = replace(bench, rpath=f"{injection.place}/lib")
@@ -123,7 +124,8 @@ def _programs(natives: Natives, injection: Injection, libmpi: str) -> tuple[Copy
         needed = [n for n in elf.read(natives.bench).needed if binding_of(n)]
         renamed = tuple((name, libmpi) for name in needed if libmpi and name != libmpi)
         bench = replace(bench, renamed=renamed, edit=bool(renamed))
-    return bench, Copy(str(natives.witness), WITNESS, file_digest(natives.witness))
+    others = ((natives.witness, WITNESS), (natives.seat, SEAT))
+    return bench, *(Copy(str(path), name, file_digest(path)) for path, name in others)
 
 
 def _environment(injection: Injection, abi: MpiAbi | None, guest: GuestLabel) -> tuple[EnvRow, ...]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from mpigraft import cache, evidence_json, grafts, kept_evidence, prove
@@ -69,6 +70,7 @@ def starter(
     with tempfile.TemporaryDirectory(prefix=_prefix(), dir=_swept(allocation)) as scratch:
         count = iter(range(1 << 30))
         there = around.cwd or (Path(scratch) if allocation.here else EVERYWHERE)
+        prepared = partial(prepare, cwd=there, inherited=around.inherited, extra=around.binds)
         programs = {key: _preloadable(here, Path(scratch)) for key, here in programs.items()}
 
         def start(
@@ -82,20 +84,18 @@ def starter(
             records = grafts.make(plan) / grafts.RANKS if plan else Path(scratch)
             witness = records / f"{_prefix()}{next(count)}"
             witness.mkdir()
-            launch = prepare(
+            launch = prepared(
                 configuration,
                 layout,
                 words,
                 natives=programs[configuration.key],
                 witness=witness,
                 limit_s=limit_s,
-                cwd=there,
                 probe=probe,
-                inherited=around.inherited,
-                extra=around.binds,
                 allocation=allocation,
                 placement=placement,
                 folder=Path(scratch),
+                stdin="" if words[0] == str(programs[configuration.key].bench) else "none",
             )
             if layout.nodes > 1:
                 nodes.ask(wait=not probe)
@@ -122,7 +122,7 @@ def stamped(argv: Sequence[str]) -> list[str]:
 def write_files(launch: Launch) -> None:
     """Write what the launcher is to read: lists of ranks, of programs."""
     for path, text in launch.files:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
 def home(allocation: Allocation) -> Path:

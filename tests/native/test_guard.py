@@ -282,3 +282,12 @@ def test_a_program_that_signals_its_group_does_not_end_the_guard(
     done = guarded(guard_program, *program)
     assert done.returncode == 128 + signal.SIGKILL
     assert not alive(int(note.read_text()))
+
+
+def test_the_program_may_read_another_file(guard_program: Path, tmp_path: Path) -> None:
+    (tmp_path / "input").write_text("of a file")
+    for path, code, seen in ((tmp_path / "input", 0, "of a file"), (tmp_path / "none", 126, "")):
+        argv = [str(guard_program), "--stdin", str(path), "--", "cat"]
+        ended = subprocess.run(argv, input="ours", capture_output=True, text=True, timeout=WAIT_S)
+        assert (ended.returncode, ended.stdout) == (code, seen)
+    assert f"{tmp_path}/none: No such file" in ended.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpigraft.natives import SEAT, SOURCES
+from mpigraft.seating import encoded
 from tests.native.native_world import compile_c
 
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -63,6 +65,17 @@ def test_the_program_takes_its_place(program: Path) -> None:
         (("--rank", "X", "--set", "=1", "--", "true"), "0", "is not VARIABLE=VALUE"),
         (("--rank", "X", "--set", "A", "--", "true"), "0", "is not VARIABLE=VALUE"),
         (("--rank", "X", "--other", "A", "--", "true"), "0", "--other is not known"),
+        (("--rank", "X%+", "--", "true"), "0", "--rank goes on"),
+        (("--", "true", "%4"), "0", "is no encoded word"),
+        (("--", "true", "%4g"), "0", "is no encoded word"),
+        (("--", "true", "%00"), "0", "is no encoded word"),
+        (("--", "true", "%3a"), "0", "is no encoded word"),
+        (("--", "true", "a%+"), "0", "nothing follows"),
+        (("--stdin", "1", "--", "true"), "0", "--stdin 1 wants --folder"),
+        (("--stdin", "1", "--folder", "/", "--", "true"), "0", "none of 0, all, none"),
+        (("--stdin", "0", "--folder", "/", "--", "true"), "0", "wants --world"),
+        (("--stdin", "0", "--folder", "/", "--world", "Y", "--", "true"), "0", "in the world"),
+        (("--stdin", "all", "--folder", "/no/such", "--", "true"), "0", "No such file"),
         (("--set", "A=1", "--", "true"), "0", "it is called as"),
         (("--rank", "X", "--set", "A=1", "--"), "0", "it is called as"),
         (("--rank", "X", "--set", "A=1", "true"), "0", "true is not known|it is called as"),
@@ -85,3 +98,24 @@ def test_any_values_arrive_as_they_are(program: Path, values: list[str]) -> None
         program, "--rank", "X", "--set", f"A={'/'.join(values)}", "--", *SHOW, env={"X": str(last)}
     )
     assert ended.stdout == f"{values[last] or 'unset'} unset\n"
+
+
+def arguments(program: Path, words: list[str]) -> list[str]:
+    """What `words` are to a program behind the seat."""
+    pieces = [piece for word in words for piece in encoded(word)]
+    show = ("/bin/sh", "-c", 'printf "%%s\\0" "$@"'.replace("%%", "%25"), "sh")
+    done = subprocess.run([program, "--", *show, *pieces], capture_output=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    return [os.fsdecode(word) for word in done.stdout.split(b"\0")[:-1]]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.binary(max_size=12).filter(lambda b: b"\0" not in b), min_size=1, max_size=6))
+def test_any_words_arrive_as_they_were(program: Path, words: list[bytes]) -> None:
+    given_words = [os.fsdecode(word) for word in words]
+    assert arguments(program, given_words) == given_words
+
+
+def test_words_of_any_length_arrive(program: Path) -> None:
+    words = ["x" * 70_000, "é" * 60_000, "", "\n" * 100_000, ":"]
+    assert arguments(program, words) == words

@@ -47,8 +47,9 @@ LNX = configuration("openmpi@5.0.11", "ofi-lnx")
 
 def test_the_layers_stand_in_order() -> None:
     outer, inner, program = words_of(launch(LNX))
-    assert outer[:8] == ["/n/guard", "--limit", "30", "--grace", "2", "--parent", "7", "--"]
-    assert outer[8:] == [
+    guard = "/n/guard --limit 30 --grace 2 --stdin /dev/null --parent 7 --"
+    assert outer[:10] == guard.split()
+    assert outer[10:] == [
         "/opt/mpi/bin/mpirun", "-n", "2", "--map-by", "ppr:2:node", "--bind-to", "core",
     ]  # fmt: skip
     assert inner[0] == ENV
@@ -115,7 +116,7 @@ def test_settings_of_open_mpis_launcher_follow_its_version(kind: str, due: str) 
 def test_another_launcher_starts_the_same_ranks() -> None:
     by = LaunchedBy("srun", Path("/usr/bin/srun"), "22.05.8", "pmix")
     outer, inner, program = words_of(launch(replace(LNX, launcher=by)))
-    assert outer[8:10] == ["/usr/bin/srun", "--mpi=pmix"]
+    assert outer[10:12] == ["/usr/bin/srun", "--mpi=pmix"]
     assert "--overlap" in outer
     assert "--network=single_node_vni" not in outer
     assert "PMIX_MCA_psec=native" in inner

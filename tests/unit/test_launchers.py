@@ -97,11 +97,11 @@ def test_words(kind: str, layout: Layout, crowded: bool, due: str) -> None:
 
 
 def test_srun_names_the_pmi_the_nodes_and_the_binding() -> None:
-    step = "--distribution=block --kill-on-bad-exit=1"
+    step = "--distribution=block --kill-on-bad-exit=1 --input=none"
     packed = "--distribution=block:block --cpus-per-task={} --threads-per-core=1"
     assert words("srun", NODES, allocation=SLURM, pmi="pmix", version="22.05.8") == (
         f"--mpi=pmix --nodes=2 --ntasks=6 --ntasks-per-node=3 {packed.format(1)} "
-        "--kill-on-bad-exit=1 --nodelist=n1,n2 --overlap --cpu-bind=cores"
+        "--kill-on-bad-exit=1 --input=none --nodelist=n1,n2 --overlap --cpu-bind=cores"
     )
     assert packed.format(4) in words("srun", WIDE)
     assert "--cpus-per-task" not in words("srun", WIDE, crowded=True)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mpigraft import cache, fast
 from tests.unit.told import a_document, a_rank, mapped, written
 
-LIGHT = {"mpigraft", "mpigraft.attached", "mpigraft.fast"}
+LIGHT = {"mpigraft", "mpigraft.attached", "mpigraft.fast", "mpigraft.standard_input"}
 HEAVY = {"dataclasses", "subprocess", "typing", "pathlib", "tempfile", "typer", "inspect"}
 
 

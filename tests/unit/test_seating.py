@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mpigraft import bindings, seating
 from mpigraft.env import ENV
@@ -29,8 +32,89 @@ def test_the_seat_picks_by_the_number_on_the_node() -> None:
         "/n/seat", "--rank", "L", "--set", "ROCR_VISIBLE_DEVICES=4/5", "--",
     )  # fmt: skip
     assert seating.words(Placement(), Path("/n/seat"), "L") == ()
+    reads = [seating.Input(whose, "W", "/a b") for whose in ("0", "all", "none")]
+    first, every, none = (seating.words(Placement(), Path("/n/seat"), "", one) for one in reads)
+    assert first == ("/n/seat", *["--stdin", "0", "--world", "W", "--folder", "/a%20b", "--"])
+    assert every == ("/n/seat", *["--stdin", "all", "--world", "W", "--folder", "/a%20b", "--"])
+    assert none == ("/n/seat", "--stdin", "none", "--")
+    both = seating.words(AMD, Path("/n/seat"), "L", reads[0])
+    assert both == (*seating.words(AMD, Path("/n/seat"), "L")[:-1], *first[1:])
     assert seating.rows(Placement()) == ()
     assert seating.shown(AMD, 1) == "ROCR_VISIBLE_DEVICES=5"
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["", ":", "-", "--map-by", "-tune", "%", "a%3A", "a\nb", "@f", "é", "\udcff", "\t", "\x7f",
+     "--a=b"],
+)  # fmt: skip
+def test_what_a_launcher_may_change_gets_a_seat(word: str) -> None:
+    seat, given = Path("/n/seat"), ("/usr/bin/env", "A=b c", "--long", "/n/app", word)
+    words = seating.seated((), seat, given, ("/n/app", word))
+    assert words[:4] == ("/n/seat", "--", "/usr/bin/env", "A=b%20c")
+    assert words[4:6] == ("%2D-long", "/n/app")
+    assert words[6] != word
+    assert not re.fullmatch(r":|.*[^!-~].*|[-@].*|", words[6], re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "word", ["a", "-x", "/a/b=c", "1:2", ":a", "a b", "it's", '"$HOME"', "~", "a-b", "K=V", "\\"]
+)
+def test_what_all_launchers_hand_on_gets_none(word: str) -> None:
+    given = ("/usr/bin/env", "--long", "/n/app", word)
+    assert seating.seated((), Path("/n/seat"), given, ("/n/app", word)) == given
+    colon = ("/n/engine", ":", "/n/app", word)
+    assert seating.seated((), Path("/n/seat"), colon, ("/n/app", word))[3] == "%3A"
+    front = ("/n/seat", "--stdin", "none", "--")
+    behind = seating.seated(front, Path("/n/seat"), given, ("/n/app", word))
+    assert behind[:7] == (*front, "/usr/bin/env", "%2D-long", "/n/app")
+
+
+@given(st.binary(max_size=40).filter(lambda data: b"\0" not in data))
+def test_any_word_comes_back(data: bytes) -> None:
+    word = os.fsdecode(data)
+    (alone,) = seating.encoded(word)
+    assert seating.decoded(alone) == word
+    assert alone.isascii()
+    assert alone.isprintable()
+    assert " " not in alone
+    assert alone not in ("", ":")
+    assert alone[0] not in "-@" or len(alone) == 2
+    assert (alone == word) == bool(seating.PLAIN.fullmatch(word))
+    assert seating.is_binary(word) == (data != data.decode("utf-8", "replace").encode())
+
+
+@pytest.mark.parametrize("word", ["%", "a%", "%4", "%4g", "%3a", "%00", "a%+"])
+def test_what_nobody_encoded_is_refused(word: str) -> None:
+    if word == "%":
+        assert seating.decoded(word) == ""
+        return
+    with pytest.raises(ValueError, match="is no encoded word"):
+        seating.decoded(word)
+
+
+def test_bytes_that_are_no_utf8_are_noticed() -> None:
+    words = ("", "a", "é", "\udcff", "a\udcffb", os.fsdecode("é".encode("latin-1")))
+    assert [seating.is_binary(word) for word in words] == [False] * 3 + [True] * 3
+
+
+def test_gpus_need_a_number_on_the_node() -> None:
+    with pytest.raises(UsageError, match="does not tell ranks their number on their node"):
+        seating.words(AMD, Path("/n/seat"), "")
+
+
+def test_a_long_word_is_several() -> None:
+    plain = "x" * seating.MOST
+    assert seating.encoded(plain) == (plain,)
+    step = seating.MOST // 3
+    for word in (plain + "y", "é" * 30_000, "%" * step, "%" * (step + 1)):
+        pieces = seating.encoded(word)
+        assert all(piece.endswith("%+") for piece in pieces[:-1])
+        assert max(map(len, pieces)) <= seating.MOST + 1
+        whole = "".join(piece.removesuffix("%+") for piece in pieces)
+        assert seating.decoded(whole) == word
+        due = -(-len(os.fsencode(word)) // step)
+        assert len(pieces) == due
 
 
 def test_nothing_chooses_among_the_gpus_once_more() -> None:

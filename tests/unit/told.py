@@ -97,6 +97,7 @@ def a_document(tmp_path: Path, **changes: Any) -> fast.Document:
         "placed": False,
         "files": [],
         "stamps": [[str(library), *fast.stamp(str(library))]],
+        "stdin": ["/n/stdin", "none", "1", "near"],
         "listed": [[str(home), "x", ".conf", []]],
         **changes,
     }

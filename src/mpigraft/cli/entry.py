@@ -24,8 +24,9 @@ def collect_seldom() -> None:
 def main() -> None:
     """Run the command of this process's arguments and end with its exit code."""
     if sys.argv[1:2] == ["run"]:
-        from mpigraft import fast
+        from mpigraft import fast, standard_input
 
+        standard_input.ensure()
         try:
             code = fast.attempt(sys.argv[2:], os.environ, _judge)
         except KeyboardInterrupt:

@@ -159,7 +159,6 @@ def _configuration(
                 "standing": proof.standing,
                 "lane": proof.lane,
                 "sign": proof.sign,
-                "says": proof.says and f"the library says that {proof.says}",
                 "beside": words.beside(e.evidence, proof),
             }
             for e in evidence

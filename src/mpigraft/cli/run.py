@@ -120,6 +120,10 @@ def command(
             show_default="proof",
         ),
     ] = None,
+    stdin: Annotated[
+        str,
+        typer.Option(metavar="WHO", help="Ranks that read standard input: 0, all or none."),
+    ] = "0",
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what was decided and by whom, then start it.")
     ] = False,
@@ -141,8 +145,11 @@ def command(
       mpigraft run --ranks-per-node 8 --threads 7 --map-by numa --gpus -- ./app
       mpigraft run --ranks-per-node 48 -- ./nemo : --ranks-per-node 2 ./xios
     """
-    from mpigraft import layouts
+    from mpigraft import job_ask, layouts
 
+    if stdin not in job_ask.STDIN:
+        known = ", ".join(job_ask.STDIN)
+        raise UsageError(f"--stdin {stdin!r} is unknown", mend=f"one of {known}")
     if ranks is not None:
         layouts.refuse_count("-n", ranks)
     flags = {
@@ -154,7 +161,8 @@ def command(
         "bind_to": bind_to, "gpus": gpus, "hosts": hosts, "hostfile": hostfile, "agent": agent,
     }  # fmt: skip
     ask = asked(program, flags, where)
-    return _run(with_fields(ask, programs=tuple(programs or ())), explain=explain, dry_run=dry_run)
+    ask = with_fields(ask, programs=tuple(programs or ()), stdin=stdin)
+    return _run(ask, explain=explain, dry_run=dry_run)
 
 
 def asked(program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | None = None) -> Ask:
@@ -227,7 +235,8 @@ def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
     try:
         code = fast.start(document, environ, judge)
     except OSError as error:
-        raise LaunchFailed(f"{document['argv'][0]}: {error.strerror}") from error
+        what = error.filename or document["argv"][0]
+        raise LaunchFailed(f"{what}: {error.strerror}") from error
     if code is None:
         raise MissingError(
             f"no folder can be made in {document['home']}",
@@ -294,10 +303,16 @@ def _named(variable: str) -> bool:
 def _unwitnessed(words: Sequence[str], witness: str) -> list[str]:
     """The words of a launch without what makes ranks write records: a user's own LD_PRELOAD
     stays."""
-    preload = f"LD_PRELOAD={witness}"
-    kept = [w for w in words if w != preload and not w.startswith("MPIGRAFT_WITNESS=")]
-    before = f"{preload}:"
-    return [f"LD_PRELOAD={w.removeprefix(before)}" if w.startswith(before) else w for w in kept]
+    from mpigraft.seating import encoded
+
+    preload, others = f"LD_PRELOAD={witness}", "MPIGRAFT_WITNESS="
+    ours = {*encoded(preload), preload}
+    before = (f"{preload}:", *(f"{word}:" for word in encoded(preload)))
+    kept = [w for w in words if w not in ours and not w.startswith(others)]
+    return [
+        next((f"LD_PRELOAD={w.removeprefix(b)}" for b in before if w.startswith(b)), w)
+        for w in kept
+    ]
 
 
 def judge(key: str, folder: str, well: bool) -> bool:

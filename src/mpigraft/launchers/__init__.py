@@ -14,6 +14,7 @@ class Launcher(Protocol):
     """What a launcher's module gives."""
 
     LOCAL_RANK: str  # the variable that tells a rank its number on its node; empty: none does
+    RANK: str  # the variable that tells a rank its number in the world
     MCA: str  # what its own settings' names begin with, where it is Open MPI's; else empty
 
     def command(self, order: Order) -> Command:

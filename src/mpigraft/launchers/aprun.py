@@ -9,6 +9,7 @@ from mpigraft.launchers.parts import bound, listed, masked, nodes, one_program
 from mpigraft.model import Command, EnvRow, Order
 
 LOCAL_RANK = ""  # ALPS_APP_PE is a rank's number in the world, and nothing tells that on its node
+RANK = "ALPS_APP_PE"
 MCA = ""
 
 

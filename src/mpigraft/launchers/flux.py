@@ -13,6 +13,7 @@ from mpigraft.launchers.parts import (
 from mpigraft.model import Command, EnvRow, Order
 
 LOCAL_RANK = "FLUX_TASK_LOCAL_ID"
+RANK = "FLUX_TASK_RANK"
 MCA = ""
 
 

@@ -6,6 +6,7 @@ from mpigraft.launchers.parts import bound, hexadecimal, joined, masked, of_slur
 from mpigraft.model import Command, EnvRow, Family, Order, Scope
 
 LOCAL_RANK = "MPI_LOCALRANKID"
+RANK = "PMI_RANK"
 MCA = ""
 
 

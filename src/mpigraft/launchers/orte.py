@@ -6,7 +6,7 @@ from mpigraft.launchers import prrte
 from mpigraft.launchers.parts import bound, hosts, joined, masked, path_in
 from mpigraft.model import Command, EnvRow, Order, Scope
 
-LOCAL_RANK = prrte.LOCAL_RANK
+LOCAL_RANK, RANK = prrte.LOCAL_RANK, prrte.RANK
 MCA = "OMPI_MCA_"  # it does not read PRTE_MCA_
 
 

@@ -6,6 +6,7 @@ from mpigraft.launchers.parts import bound, listed, masked, one_program, told
 from mpigraft.model import Command, EnvRow, Order
 
 LOCAL_RANK = "PALS_LOCAL_RANKID"
+RANK = "PALS_RANKID"
 MCA = ""
 
 

@@ -15,6 +15,7 @@ from mpigraft.launchers.parts import (
 from mpigraft.model import Command, EnvRow, Order, Scope
 
 LOCAL_RANK = "OMPI_COMM_WORLD_LOCAL_RANK"
+RANK = "OMPI_COMM_WORLD_RANK"
 UNEVEN = "prte_hetero_nodes"
 MCA = "PRTE_MCA_"  # begins the names of its own settings
 APP = "--app"  # a file with a line for each program, as ORTE reads it too

@@ -19,6 +19,7 @@ from mpigraft.launchers.parts import (
 from mpigraft.model import Command, EnvRow, Family, Order, Scope
 
 LOCAL_RANK = "SLURM_LOCALID"
+RANK = "SLURM_PROCID"
 MCA = ""
 NO_PMI = "none"
 
@@ -43,6 +44,7 @@ def command(order: Order) -> Command:
         f"--ntasks-per-node={layout.ranks_per_node}",
         *_packed(order),
         "--kill-on-bad-exit=1",
+        "--input=none",  # by itself it reads all that it gets, and sends it to every rank
     ]
     if order.allocation.scheduler == "slurm" and not order.allocation.here:
         words.append(f"--nodelist={slurm(named)}")

@@ -1,5 +1,5 @@
-/* mpigraft-guard [--limit S] [--grace S] [--parent PID] -- PROGRAM...: runs a program and leaves
- * nothing behind.
+/* mpigraft-guard [--limit S] [--grace S] [--parent PID] [--stdin FILE] -- PROGRAM...: runs a
+ * program and leaves nothing behind.
  *
  * Whatever the program starts stays below us, even after setsid and a double fork, because we
  * are a subreaper. All of it is ended: when the time limit passes, on SIGTERM, SIGINT, SIGHUP or
@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -31,6 +32,7 @@ struct guarded {
     int status;  /* wait status of the child */
     bool ended;  /* the child has */
     double limit, grace;
+    const char *input; /* what the child reads instead of our own standard input */
 };
 
 static double now(void)
@@ -167,6 +169,11 @@ static void start(struct guarded *g, char **argv, const sigset_t *before)
         _exit(NOT_EXECUTABLE);
     if (!isatty(STDIN_FILENO))
         setpgid(0, 0); /* a launcher that signals its own group does not hit the guard */
+    int input = g->input ? open(g->input, O_RDONLY) : STDIN_FILENO;
+    if (input < 0 || (input != STDIN_FILENO && (dup2(input, STDIN_FILENO) < 0 || close(input)))) {
+        fprintf(stderr, "mpigraft-guard: %s: %s\n", g->input, strerror(errno));
+        _exit(NOT_EXECUTABLE);
+    }
     sigprocmask(SIG_SETMASK, before, NULL);
     execvp(argv[0], argv);
     int code = errno == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
@@ -240,14 +247,16 @@ int main(int argc, char **argv)
             g.limit = seconds(argv[i], argv[i + 1]);
         else if (!strcmp(argv[i], "--grace"))
             g.grace = seconds(argv[i], argv[i + 1]);
+        else if (!strcmp(argv[i], "--stdin"))
+            g.input = argv[i + 1];
         else if (!strcmp(argv[i], "--parent"))
             g.parent = process_id(argv[i], argv[i + 1]);
         else
             break;
     }
     if (i + 1 >= argc || strcmp(argv[i], "--")) {
-        fputs("usage: mpigraft-guard [--limit SECONDS] [--grace SECONDS] [--parent PID] -- PROGRAM"
-              " [ARGUMENT...]\n",
+        fputs("usage: mpigraft-guard [--limit SECONDS] [--grace SECONDS] [--parent PID]"
+              " [--stdin FILE] -- PROGRAM [ARGUMENT...]\n",
               stderr);
         return USAGE;
     }
