@@ -7,6 +7,7 @@ transport; `prepare` makes the launch. `kept_jobs` has what is kept of a job for
 from __future__ import annotations
 
 import contextlib
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -117,6 +118,7 @@ def plan(
     if guest is not None:
         passed = passed.for_guest()
         ask, choice = _in_guest(ask, machine, guest, passed)
+        choice = choice.with_options(dict(ask.engine_options))
     else:
         program = job_ask.program(ask.program[0], environ)
         choice = _on_host(ask, machine, program, passed, command)
@@ -226,9 +228,7 @@ def _lines(job: Job, choice: Choice) -> Iterator[Line]:
     name = transport.name if transport else ""
     yield Line("program", str(job.program or ask.program[0]), "command line")
     yield from (Line("program", other.words[0], "command line") for other in job.others)
-    yield Line(
-        "mpi", f"{choice.mpi.id} ({choice.mpi.libmpi})", ask.source("mpi", default=choice.why)
-    )
+    yield Line("mpi", f"{choice.mpi.id} ({choice.mpi.libmpi})", ask.mpi_source(choice.why))
     yield Line("transport", name or NOTHING_FORCED, ask.source("transport"))
     by = job.configuration.launcher
     if by:
@@ -246,6 +246,8 @@ def _lines(job: Job, choice: Choice) -> Iterator[Line]:
     if graft:
         yield Line("image", f"{graft.guest.source} ({graft.guest.os})", ask.source("image"))
         yield Line("engine", graft.engine, ask.source("engine"))
+        if graft.options:
+            yield Line("engine options", shlex.join(graft.options), ask.source("engine_options"))
         yield Line("replaced", graft.replace, ask.source("replace"))
         yield Line("graft", str(grafts.folder(graft)), "plan")
     here = {bind.source for bind in job.binds}

@@ -33,6 +33,7 @@ class Ask:
     transport: str = ""
     launcher: str = ""  # own, srun, flux, pals, aprun
     engine: str = ""
+    engine_options: tuple[tuple[str, tuple[str, ...]], ...] = ()  # by engine, of a site
     replace: str = ""
     binds: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()  # of these, what a site binds where it is
@@ -48,6 +49,11 @@ class Ask:
     def wishes(self) -> tuple[str, ...]:
         """MPIs to be tried one after the other; "" stands for whichever fits."""
         return self.mpis or (self.mpi,)
+
+    def mpi_source(self, why: str) -> str:
+        """Who decided on the MPI; of a site's list, which were tried. `why` where nobody asked."""
+        source = self.source("mpi", default=why)
+        return f"{source}: the first that fits of {', '.join(self.mpis)}" if self.mpis else source
 
     def source(self, what: str, *, default: str = "default") -> str:
         return dict(self.sources).get(what, default)

@@ -2,10 +2,14 @@
 of that its users may change.
 
     [run]
-    mpi = "openmpi@5"
+    mpi = ["cray-mpich", "openmpi@5"]
     transport = "ofi-lnx"
     bind = ["/scratch"]
     set = { FI_LOG_LEVEL = "warn" }
+    engine_options = { apptainer = ["--nv"] }
+
+    [images]
+    gromacs = "/apps/gromacs.sif"
 
     [policy]
     fixed = ["mpi", "transport"]
@@ -15,6 +19,7 @@ A profile guides; it is no lock: whoever may start programs can also start mpiru
 
 from __future__ import annotations
 
+import re
 import stat
 import tomllib
 from collections.abc import Mapping
@@ -29,11 +34,12 @@ PLACE = Path("/etc/mpigraft/site.toml")
 VARIABLE = "MPIGRAFT_SITE"
 # Keys of [run] with the type of their value; `set` is a table of texts or a list of NAME=VALUE.
 KEYS: Mapping[str, type] = {
-    "mpi": str,
+    "mpi": list,  # or one text
     "transport": str,
     "launcher": str,
     "ranks": int,
     "engine": str,
+    "engine_options": dict,
     "replace": str,
     "bind": list,
     "set": list,
@@ -42,11 +48,16 @@ KEYS: Mapping[str, type] = {
 FLAGS = {"ranks": "-n", "proof": "--no-proof"}  # where the flag is not --KEY
 KINDS = {str: "a text", int: "a whole number above 0", bool: "true or false"}
 EXAMPLES = {
-    "mpi": '"openmpi@5"', "transport": '"ob1-sm"', "launcher": '"srun"', "ranks": "4",
-    "engine": '"apptainer"',
+    "mpi": '["cray-mpich", "openmpi@5"]', "transport": '"ob1-sm"',
+    "launcher": '"srun"', "ranks": "4",
+    "engine": '"apptainer"', "engine_options": '{ apptainer = ["--nv"] }',
     "replace": '"mpi"', "bind": '["/scratch"]', "set": '{ FI_LOG_LEVEL = "warn" }',
     "proof": "true",
 }  # fmt: skip
+ALIAS = re.compile(r"[A-Za-z0-9][\w.+-]*")  # what `--image` takes for neither a path nor a name
+SCHEME = re.compile(r"[a-z][a-z-]+:\S")  # docker://..., podman:NAME
+TABLES = ("run", "images", "policy")
+WITH_OPTIONS = ("apptainer", "podman", "charliecloud", "bwrap")
 MAX_FILE = 1024 * 1024  # bytes
 
 
@@ -58,6 +69,25 @@ class Site:
     values: tuple[tuple[str, Any], ...] = ()
     lines: tuple[tuple[str, str], ...] = ()
     fixed: tuple[str, ...] = ()
+    images: tuple[tuple[str, str], ...] = ()  # (alias, what it stands for)
+
+    def known_images(self) -> str:
+        """For the error of one that is not there."""
+        names = ", ".join(alias for alias, _ in self.images)
+        return f"or an image of {self.path}: {names}" if names else ""
+
+    def image(self, word: str) -> tuple[str, str]:
+        """(what `--image` takes, where it is said): of an alias what it stands for, of all else
+        the word itself and nothing. A folder of the name here is ./NAME."""
+        found = dict(self.images).get(word)
+        if found:
+            return found, dict(self.lines).get(f"images.{word}", "")
+        if word and self.images and ALIAS.fullmatch(word) and not Path(word).exists():
+            raise UsageError(
+                f"{word}: no such file or folder",
+                mend=f"give the path of an image, {self.known_images()}",
+            )
+        return word, ""
 
     @property
     def fixed_where(self) -> dict[str, str]:
@@ -70,7 +100,7 @@ class Site:
         the later counts. Raises UsageError for a flag that the policy does not leave to users.
         """
         values = dict(self.values)
-        sources = dict(self.lines)
+        sources = {key: where for key, where in self.lines if key in values}
         if flags.get("replace") == "nothing" and values.get("replace") != "nothing":
             self._refuse_own(values)
         for key, value in flags.items():
@@ -79,6 +109,7 @@ class Site:
             if key in self.fixed and value != values.get(key):
                 self._refuse(key)
             both = isinstance(value, list) and values.get(key)
+            both = both and key != "mpi"  # a user's choice goes over a site's list
             values[key] = [*values[key], *value] if both else value
             sources[key] = f"{sources[key]}, command line" if both else "command line"
         return values, sources
@@ -89,7 +120,8 @@ class Site:
             where = dict(self.lines)["mpi"]
             raise UsageError(
                 "--replace nothing is not left to users here",
-                why=f"{where} fixes the MPI to {values['mpi']}, and that starts the guest's own",
+                why=f"{where} fixes the MPI to {_listed(values['mpi'])}, and that starts the "
+                "guest's own",
                 mend="leave it out, or ask those who keep the site's profile",
             )
 
@@ -98,9 +130,13 @@ class Site:
         own = dict(self.values).get(key)
         raise UsageError(
             f"{FLAGS.get(key, '--' + key)} is not left to users here",
-            why=f"{where} fixes it" + (f" to {own}" if own not in (None, []) else ""),
+            why=f"{where} fixes it" + (f" to {_listed(own)}" if own not in (None, []) else ""),
             mend="leave it out, or ask those who keep the site's profile",
         )
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def find(environ: Mapping[str, str]) -> Path:
@@ -142,21 +178,25 @@ def _site(path: Path, table: Mapping[str, Any], text: str) -> Site:
     begins: dict[str, int] = {}
     for name, part in table.items():
         begins[name] = _heading(name, text)
-        if name not in ("run", "policy") or not isinstance(part, dict):
+        if name not in TABLES or not isinstance(part, dict):
             line = begins[name] if isinstance(part, dict) else line_of(name, text)
-            raise UsageError(
-                f"{path}:{line}: unknown key {name!r}", mend="known tables: [run], [policy]"
-            )
+            known = ", ".join(f"[{table}]" for table in TABLES)
+            raise UsageError(f"{path}:{line}: unknown key {name!r}", mend=f"known tables: {known}")
     values: dict[str, Any] = {}
     lines: dict[str, str] = {}
     for key, value in table.get("run", {}).items():
         where = f"{path}:{line_of(key, text, 'run', begins['run'])}"
         values[key] = _value(key, value, where)
         lines[key] = where
+    images: dict[str, str] = {}
+    for key, value in table.get("images", {}).items():
+        where = f"{path}:{line_of(key, text, 'images', begins['images'])}"
+        images[key] = _alias(key, value, where)
+        lines[f"images.{key}"] = where
     fixed: tuple[str, ...] = ()
     for key, value in table.get("policy", {}).items():
         fixed = _fixed(key, value, f"{path}:{line_of(key, text, 'policy', begins['policy'])}")
-    return Site(path, tuple(values.items()), tuple(lines.items()), fixed)
+    return Site(path, tuple(values.items()), tuple(lines.items()), fixed, tuple(images.items()))
 
 
 def _heading(name: str, text: str) -> int:
@@ -173,6 +213,10 @@ def _value(key: str, value: Any, where: str) -> Any:
             f"{where}: unknown key {key!r} in [run]", mend=f"known keys: {', '.join(KEYS)}"
         )
     kind = KEYS[key]
+    if key == "engine_options":
+        return _engine_options(value, where)
+    if key == "mpi":
+        return _mpis(value, where)
     if key == "set" and isinstance(value, dict):
         value = [f"{name}={setting}" for name, setting in value.items()]
     if kind is list:
@@ -186,6 +230,53 @@ def _value(key: str, value: Any, where: str) -> Any:
     if isinstance(value, int) and kind is int and not 1 <= value <= 1_000_000:
         raise _unfit(f"{where}: {key} must be {KINDS[int]}", key)
     return value
+
+
+def _mpis(value: Any, where: str) -> Any:
+    """One MPI, or several in the order in which they are tried."""
+    if isinstance(value, str):
+        return value
+    fine = isinstance(value, list) and all(isinstance(word, str) and word for word in value)
+    if not fine or not value or len(set(value)) < len(value):
+        raise _unfit(f"{where}: mpi must be a text, or a list of texts, each once", "mpi")
+    return value
+
+
+def _engine_options(value: Any, where: str) -> dict[str, list[str]]:
+    """{engine: words} that stand before the image, as a person types them."""
+    if not isinstance(value, dict):
+        raise _unfit(f"{where}: engine_options must be a table", "engine_options")
+    for engine, words in value.items():
+        if engine not in WITH_OPTIONS:
+            known = ", ".join(WITH_OPTIONS)
+            raise UsageError(f"{where}: no engine {engine!r}", mend=f"known engines: {known}")
+        fine = isinstance(words, list) and all(isinstance(word, str) for word in words)
+        if not fine or any("\0" in word for word in words):
+            raise _unfit(f"{where}: {engine} must be a list of texts", "engine_options")
+        if words and (not words[0].startswith("-") or "--" in words):
+            raise _unfit(
+                f"{where}: {engine} = {words!r:.60} is no list of options: the engine would take "
+                "a word of it for the image, or for the program",
+                "engine_options",
+            )
+    return {engine: list(words) for engine, words in value.items()}
+
+
+def _alias(name: str, value: Any, where: str) -> str:
+    if not ALIAS.fullmatch(name):
+        raise UsageError(
+            f"{where}: {name!r} cannot be an image's alias",
+            why="--image would take it for a path or for a name in a registry",
+            mend="letters, digits, '.', '_', '+' and '-'",
+        )
+    absolute = isinstance(value, str) and (value.startswith("/") or SCHEME.match(value))
+    if not absolute:
+        raise UsageError(
+            f"{where}: {name} must be an absolute path, or docker://, podman:NAME and the like",
+            why="where people stand differs",
+            mend='for example gromacs = "/apps/gromacs.sif"',
+        )
+    return str(value)
 
 
 def _check_settings(words: list[str], where: str) -> None:

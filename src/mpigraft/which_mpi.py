@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mpigraft import alternatives, configure, engines, env, fast, graft, launch
 from mpigraft.elf import ElfError
+from mpigraft.engines.options import with_options
 from mpigraft.errors import AnswerIsNo, MissingError, MpigraftError, UsageError
 from mpigraft.guest import Guest, mpi_of, usual_mpi
 from mpigraft.guests.commands import Command, Kind
@@ -36,6 +37,13 @@ class Choice:
     why: str
     rows: tuple[EnvRow, ...] = ()
     plan: GraftPlan | None = None
+
+    def with_options(self, by_engine: Mapping[str, tuple[str, ...]]) -> Choice:
+        """The same with what a site's profile has for the engine that starts the guest."""
+        if self.plan is None:
+            return self
+        words = by_engine.get(self.plan.engine, ())
+        return replace(self, plan=with_options(self.plan, words))
 
 
 def _usable(wish: str, machine: Machine) -> list[MpiInstall]:

@@ -92,7 +92,20 @@ def test_a_fixed_mpi_is_not_left_out_either(tmp_path: Path) -> None:
         ("[run]\nranks = true\n", ":2: ranks must be"),
         ("[run]\nproof = 1\n", ":2: proof must be true or false"),
         ('[run]\nbind = "/scratch"\n', ":2: bind must be a list of texts"),
-        ("[run]\nmpi = 5\n", ":2: mpi must be a text"),
+        ("[run]\nmpi = 5\n", ":2: mpi must be a text, or a list of texts"),
+        ("[run]\nmpi = []\n", ":2: mpi must be a text, or a list of texts"),
+        ('[run]\nmpi = ["a", "a"]\n', ":2: mpi must be a text, or a list of texts, each once"),
+        ('[run]\nmpi = ["a", ""]\n', ":2: mpi must be a text"),
+        ('[run]\nengine_options = ["--nv"]\n', ":2: engine_options must be a table"),
+        ('[run]\nengine_options = { docker = ["--nv"] }\n', ":2: no engine 'docker'"),
+        ('[run]\nengine_options = { none = ["--nv"] }\n', ":2: no engine 'none'"),
+        ('[run]\nengine_options = { podman = "--nv" }\n', ":2: podman must be a list of texts"),
+        ('[run]\n[run.engine_options]\npodman = ["nv"]\n', ":2: podman = ['nv'] is no list"),
+        ('[run]\nengine_options = { bwrap = ["-a", "--"] }\n', ":2: bwrap = ['-a', '--'] is no"),
+        ('[images]\ngromacs = "apps/g.sif"\n', ":2: gromacs must be an absolute path"),
+        ("[images]\ngromacs = 5\n", ":2: gromacs must be an absolute path"),
+        ('[images]\n"a/b" = "/g.sif"\n', "'a/b' cannot be an image's alias"),
+        ('[images]\n"a:b" = "/g.sif"\n', "'a:b' cannot be an image's alias"),
         ('[run]\nset = ["NOVALUE"]\n', ":2: --set 'NOVALUE' is not NAME=VALUE"),
         ('[run]\nset = { MY_TOKEN = "1" }\n', ":2: --set MY_TOKEN: the name looks like a secret"),
         ('# a\n\n[rum]\nmpi = "x"\n', ":3: unknown key 'rum'"),
@@ -109,6 +122,42 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, said: st
         read(tmp_path, text)
     assert str(tmp_path / "site.toml") in caught.value.seen
     assert said in caught.value.seen
+
+
+def test_a_list_of_mpis_is_the_sites_and_a_flag_goes_over_it(tmp_path: Path) -> None:
+    found = read(tmp_path, '[run]\nmpi = ["cray-mpich", "openmpi@5"]\n')
+    assert found.merged({})[0]["mpi"] == ["cray-mpich", "openmpi@5"]
+    values, sources = found.merged({"mpi": "mpich"})
+    assert values["mpi"] == "mpich"
+    assert sources["mpi"] == "command line"
+    fixed = read(tmp_path, '[run]\nmpi = ["a", "b"]\n[policy]\nfixed = ["mpi"]\n')
+    with pytest.raises(UsageError) as no:
+        fixed.merged({"mpi": "b"})
+    assert no.value.why.endswith("site.toml:2 fixes it to a, b")
+    assert fixed.fixed_where == {"mpi": f"{tmp_path / 'site.toml'}:2"}
+
+
+def test_options_of_engines_come_as_they_are_written(tmp_path: Path) -> None:
+    text = '[run.engine_options]\napptainer = ["--nv"]\npodman = ["--ulimit", "nofile=1:2"]\n'
+    found = read(tmp_path, text)
+    due = {"apptainer": ["--nv"], "podman": ["--ulimit", "nofile=1:2"]}
+    assert found.merged({})[0]["engine_options"] == due
+
+
+def test_an_alias_stands_for_an_image(tmp_path: Path) -> None:
+    text = '[images]\ngromacs = "/apps/g.sif"\n"lmp-2" = "docker://site/lmp:2"\n'
+    found = read(tmp_path, text)
+    where = str(tmp_path / "site.toml")
+    assert found.image("gromacs") == ("/apps/g.sif", f"{where}:2")
+    assert found.image("lmp-2") == ("docker://site/lmp:2", f"{where}:3")
+    for word in ("./gromacs", "/gromacs.sif", "", "docker://x", str(tmp_path)):
+        assert found.image(word) == (word, "")
+    with pytest.raises(UsageError, match="lmp: no such file") as no:
+        found.image("lmp")
+    assert no.value.mend.endswith(f"or an image of {where}: gromacs, lmp-2")
+    assert found.known_images() == f"or an image of {where}: gromacs, lmp-2"
+    assert found.merged({"image": "gromacs"})[1] == {"image": "command line"}
+    assert site.Site(tmp_path).known_images() == ""
 
 
 def test_a_file_that_anybody_may_write_is_refused(tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import Gpus, console, out, place, settings, tell
+from mpigraft.cli.common import Gpus, console, image_of, out, place, settings, tell
 from mpigraft.errors import UsageError
 from mpigraft.natives import BENCHMARKS
 
@@ -217,6 +218,7 @@ def command(
     }  # fmt: skip
     file = read_wish(Path(campaign)) if campaign and not resume else Wish()
     wish = merged(file, flags)
+    wish = replace(wish, image=image_of(wish.image)) if wish.image else wish
     if resume and (given(flags) or pairs):
         raise UsageError("--resume takes the campaign as it was planned: no other flags with it")
     if share and not resume:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpigraft.cli.common import NoGlibc, Program, Replaced, console, out
+from mpigraft.cli.common import NoGlibc, Program, Replaced, console, image_of, out
 from mpigraft.errors import AnswerIsNo, UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ def command(
         raise UsageError(f"--replace {replace!r} is unknown", mend="mpi or libfabric")
     with console(stderr=True).status("looking at the machine"):
         here = _machine(machine)
-    request = verdicts.Request(guest, tuple(program or ()), Replace(replace), not no_glibc, machine)
+    request = verdicts.Request(
+        image_of(guest), tuple(program or ()), Replace(replace), not no_glibc, machine
+    )
     mpis = _chosen(mpi, here)
     found = verdicts.kept(request, here, mpis)
     if found is None:

@@ -48,6 +48,15 @@ Gpus = Annotated[
 ]
 
 
+def image_of(word: str) -> str:
+    """A guest as a person named it, or what a site's profile means by an alias."""
+    import os
+
+    from mpigraft import site
+
+    return site.read(os.environ).image(word)[0]
+
+
 def place(name: str, usual: str = "", *, again: bool = False) -> Any:
     """The option of PLACES, the same for every command: `usual` says what another default is,
     `again` that it is an axis."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import NoGlibc, Program, Replaced, console, out, tell
+from mpigraft.cli.common import NoGlibc, Program, Replaced, console, image_of, out, tell
 from mpigraft.errors import AnswerIsNo, UsageError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _planned(
     if replace not in ("mpi", "libfabric"):
         raise UsageError(f"--replace {replace!r} is unknown", mend="mpi or libfabric")
     with console(stderr=True).status("reading the guest"):
-        examined = examine(guest, programs)
+        examined = examine(image_of(guest), programs)
     with console(stderr=True).status("looking at the machine"):
         here = discover.machine()
     hits = select_mpis([spec], here.mpis)

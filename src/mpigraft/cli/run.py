@@ -179,14 +179,22 @@ def asked(program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | 
         layouts.refuse_count(f"--{name.replace('_', '-')}", told.get(name, 1))
     site_ranks = "ranks_per_node" in told and flags.get("ranks") is None  # the user's flag counts
     ranks = 0 if site_ranks else values.get("ranks", 0)
+    mpi = values.get("mpi", "")
+    image, alias = profile.image(values.get("image", ""))
+    if alias:
+        sources["image"] = f"{sources['image']}, {values['image']} of {alias}"
     return Ask(
         program=first,
-        image=values.get("image", ""),
+        image=image,
         engine=values.get("engine", ""),
         replace=values.get("replace", ""),
         binds=tuple(values.get("bind", ())),
         optional=tuple(dict(profile.values).get("bind", ())),
-        mpi=values.get("mpi", ""),
+        engine_options=tuple(
+            (name, tuple(words)) for name, words in values.get("engine_options", {}).items()
+        ),
+        mpi=mpi if isinstance(mpi, str) else "",
+        mpis=() if isinstance(mpi, str) else tuple(mpi),
         transport=values.get("transport", ""),
         launcher=values.get("launcher", ""),
         where=job_layout.Where(ranks=ranks, others=others, **told),

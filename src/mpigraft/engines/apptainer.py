@@ -117,6 +117,7 @@ def options(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> tuple[Part, .
         Part((seat.program, "--quiet", "exec", "--no-mount", "home,cwd")),
         *((Part(("--sharens",)),) if _shares(seat) else ()),
         *_bound(binds),
+        Part(plan.options),
         Part(("--cwd" if new else "--pwd", seat.cwd)),
         Part((plan.guest.source,)),
     )

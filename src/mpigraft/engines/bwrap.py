@@ -94,6 +94,7 @@ def options(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> tuple[Part, .
         *(_bound(bind, path) for bind, path, _ in placed),
         *(Part(("--unsetenv", name)) for name in dropped(plan, seat)),
         *(() if host else (Part(("--setenv", *pair)) for pair in given(plan).items())),
+        Part(plan.options),
         Part(("--chdir", seat.cwd, "--")),
     )
 

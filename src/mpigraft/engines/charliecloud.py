@@ -90,6 +90,7 @@ def options(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> tuple[Part, .
         Part((f"--unset-env=@({_either(gone)})",)),
         Part(("--env-no-expand",)),
         *(Part((f"--set-env={_value(*pair)}",)) for pair in given(plan).items()),
+        Part(plan.options),
         Part((f"--cd={seat.cwd}", plan.guest.source, "--")),
     )
 

@@ -81,6 +81,7 @@ def options(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> tuple[Part, .
         *(Part(("--env", _pattern(pattern))) for pattern in plan.passed),
         *(_bound(bind) for bind in binds if not (ipc and bind.target == SHM)),
         Part(("--workdir", seat.cwd)),
+        Part(plan.options),
         Part(_image(plan, seat)),
     )
 

@@ -187,6 +187,7 @@ class GraftPlan:
     glibc: bool  # the host's glibc goes in too
     parts: tuple[Part, ...]  # of the check that allowed it
     inputs: tuple[Stamp, ...]  # files that it was computed from
+    options: tuple[str, ...] = ()  # of the engine's own, as a site wants them
 
 
 @dataclass(frozen=True, slots=True)
