@@ -157,12 +157,12 @@ def needs(need: Needs) -> str:
 
 def proofs(row: Row) -> Iterator[str]:
     """A table of the signs for each kind and peer class."""
-    yield "| kind | peers | signs | wire |"
+    yield "| kind | peers | what the library has to say | wire |"
     yield "| --- | --- | --- | --- |"
     for kind in Kind:
         for peer in (p for p in row.peers if p is not Peer.SELF):
             signs = [s for s in row.signs if (s.kind, s.peer) == (kind, peer) and s.proves]
-            told = "<br>".join(f"`{s.pattern.replace('|', chr(92) + '|')}`" for s in signs)
+            told = "<br>".join(s.says.replace("{lane}", s.due) for s in signs)
             wire = ", ".join(dict.fromkeys(s.wire for s in signs if s.wire)) or "-"
             beside = " (beside)" if any(s.beside for s in signs) else ""
             yield f"| {kind}{beside} | {peer} | {told or 'never told'} | {wire} |"

@@ -168,6 +168,12 @@ class Seen:
     who: frozenset[str]
     each: bool  # processes name themselves, so every rank has to say it
     ends: bool  # or one end of every connection
+    says: str = ""  # the line as a clause for a person
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """For a proof."""
+        return self.line, self.says
 
 
 def look(sign: Sign, output: Iterable[Line]) -> Seen | None:
@@ -185,8 +191,10 @@ def look(sign: Sign, output: Iterable[Line]) -> Seen | None:
     if first is None:
         return None
     lane = first["lane"] if "lane" in pattern.groupindex else sign.lane
+    told = first["told"] if "told" in pattern.groupindex else lane
     ends = "end" in pattern.groupindex
-    return Seen(sign, lane.strip(), first.string.strip(), frozenset(who), bool(who), ends)
+    says = sign.says.replace("{lane}", told.strip())
+    return Seen(sign, lane.strip(), first.string.strip(), frozenset(who), bool(who), ends, says)
 
 
 def named(seen: Sequence[Seen]) -> str:
@@ -237,7 +245,7 @@ def hear(
     mine = [s for s in signs if (s.kind, s.peer) == (kind, peer)]
     against = _all_seen((s for s in mine if not s.proves), output)
     if against:
-        proof = Proof(peer, kind, Standing.CONTRADICTED, named(against), against[0].line)
+        proof = Proof(peer, kind, Standing.CONTRADICTED, named(against), *against[0].told)
         return Heard(proof=proof)
     silent = Proof(peer, kind, Standing.NO_EVIDENCE, "", "")
     if phase is None:
@@ -251,7 +259,7 @@ def hear(
     seen = _all_seen(due, output)
     if missing := _missing(due, seen, ranks):
         return Heard(proof=silent, reason=missing)
-    proof = Proof(peer, kind, Standing.PROVEN, named(seen), seen[0].line)
+    proof = Proof(peer, kind, Standing.PROVEN, named(seen), *seen[0].told)
     beside = any(s.sign.beside for s in seen)
     heard = Heard(proof=proof, beside=beside, wire=wire or Wire.UNREAD)
     return _with_wire(heard, claims_of(signs, kind, peer), wire, phase)
@@ -268,10 +276,10 @@ def _missing(due: Sequence[Sign], seen: Sequence[Seen], ranks: int) -> str:
     connection no two can be neighbours, so that they are half of a ring at the most."""
     for sign in due:
         if sign not in [s.sign for s in seen]:
-            return f"no line matches {sign.pattern!r}"
+            return f"the library did not say that {sign.says.replace('{lane}', sign.due)}"
     for one in seen:
         if one.each and len(one.who) < (ranks - ranks // 2 if one.ends else ranks):
-            return f"{len(one.who)} of {ranks} ranks say {one.line!r}"
+            return f"{len(one.who)} of {ranks} ranks say that {one.says}"
     return ""
 
 
@@ -280,7 +288,7 @@ def _with_wire(heard: Heard, claims: set[str], wire: Wire | None, phase: Phase) 
     if wire is None or not claims:
         return heard
     proof = heard.proof
-    silent = replace(proof, standing=Standing.NO_EVIDENCE, lane="", sign="")
+    silent = replace(proof, standing=Standing.NO_EVIDENCE, lane="", sign="", says="")
     if wire is Wire.UNREAD:
         reason = "the bytes of the interfaces could not be counted"
         return replace(heard, proof=silent, reason=reason)

@@ -11,6 +11,7 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 from mpigraft.attribution import attributed, own_bytes
@@ -311,17 +312,19 @@ def _mismatches(asked: str, heard: Sequence[Heard], known: Sequence[KnownIssue])
     kinds: dict[tuple[str, str, str, str], list[str]] = {}
     for one in heard:
         if one.proof.standing is Standing.CONTRADICTED:
-            told = (one.proof.lane, one.reason or "the library says", one.proof.sign, one.mend)
+            parts = (one.reason, one.proof.says and f"the library says that {one.proof.says}")
+            told = (one.proof.lane, "; ".join(filter(None, parts)), one.proof.sign, one.mend)
             kinds.setdefault(told, []).append(f"{one.proof.kind} {one.proof.peer}")
     why, mend = _known(known)
     found = []
     for (lane, reason, line, of_wire), what in kinds.items():
-        seen = redact(f"{', '.join(what)}: asked for {asked}, ran {lane}: {reason}: {line}")
+        seen = redact(f"{', '.join(what)}: asked for {asked}, ran {lane}: {reason}")
         code = known[0].id if known else "transport-mismatch"
         advice = mend or "force the top layer (pml, netmod, fabrics), so that a mismatch aborts"
         if of_wire:
             code, advice = WIRE_CODE, of_wire
-        found.append(Finding(Level.ERROR, code, seen, why or MISLABELLED, advice))
+        shown = (redact(line),) if line else ()
+        found.append(Finding(Level.ERROR, code, seen, why or MISLABELLED, advice, shown))
     return found
 
 
@@ -356,4 +359,5 @@ def _of_phases(told: Sequence[Phase], ranks: Sequence[RankRecord], *, ended: boo
 
 
 def _redacted(proof: Proof) -> Proof:
-    return Proof(proof.peer, proof.kind, proof.standing, redact(proof.lane), redact(proof.sign))
+    lane, sign, says = redact(proof.lane), redact(proof.sign), redact(proof.says)
+    return replace(proof, lane=lane, sign=sign, says=says)

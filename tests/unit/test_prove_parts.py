@@ -37,7 +37,7 @@ ISSUE = KnownIssue("ABC-01", "it hangs", "all", "a race", "upgrade", (), ())
 
 
 def heard(standing: Standing, kind: Kind = Kind.P2P, lane: str = "") -> Heard:
-    return Heard(proof=Proof(Peer.ON_NODE, kind, standing, lane, "its line"))
+    return Heard(proof=Proof(Peer.ON_NODE, kind, standing, lane, "its line", f"it goes by {lane}"))
 
 
 def of_lanes(*several: Heard, known: tuple[KnownIssue, ...] = (), ended: bool = True) -> list[str]:
@@ -123,7 +123,10 @@ def test_only_a_proven_lane_is_said_to_be_beside_or_unclear() -> None:
 
 def test_a_mismatch_says_why_and_what_to_do() -> None:
     (plain,) = prove._mismatches("asked", [heard(C, lane="tcp")], ())
-    assert plain.seen == "p2p on-node: asked for asked, ran tcp: the library says: its line"
+    assert plain.seen == (
+        "p2p on-node: asked for asked, ran tcp: the library says that it goes by tcp"
+    )
+    assert plain.evidence == ("its line",)
     assert plain.mend.startswith("force the top layer")
     assert plain.why == prove.MISLABELLED
     (known,) = prove._mismatches("asked", [heard(C, lane="tcp")], (ISSUE,))
@@ -131,7 +134,7 @@ def test_a_mismatch_says_why_and_what_to_do() -> None:
     assert known.why == "ABC-01: it hangs; a race"
     by_wire = replace(heard(C, lane="tcp"), by_wire=True, reason="bytes crossed")
     (wire,) = prove._mismatches("asked", [by_wire], (ISSUE,))
-    assert "ran tcp: bytes crossed: its line" in wire.seen
+    assert "ran tcp: bytes crossed; the library says that it goes by tcp" in wire.seen
     assert wire.code == "wire-contradiction"
     assert "idle host" in wire.mend
 

@@ -115,7 +115,8 @@ def test_asked_for_lnx_and_got_ob1() -> None:
     assert "asked for ofi-lnx, ran ob1 (sm)" in first.seen
     assert "the library says" in first.seen
     assert "lnx" in first.mend
-    assert "selected ob1 best priority" in first.seen
+    assert "that its messages go by the pml ob1" in first.seen
+    assert "selected ob1 best priority" in first.evidence[0]
 
 
 def test_a_launch_that_failed_after_another_lane_showed_is_a_mismatch() -> None:

@@ -16,7 +16,7 @@ from mpigraft.knowledge import loader
 from mpigraft.knowledge.loader import (
     read_issues,
 )
-from mpigraft.knowledge.rows import FLAGS, Row, When, read_rows, read_tells
+from mpigraft.knowledge.rows import FLAGS, Row, When, plain_words, read_rows, read_tells
 from mpigraft.knowledge.table import Range, document, version
 from mpigraft.model import Family, Kind
 
@@ -131,8 +131,31 @@ def test_a_place_without_a_word_is_refused() -> None:
 def test_groups_of_a_pattern_are_no_places() -> None:
     def change(row: dict[str, Any]) -> None:
         row["signs"][0]["expect"] = "ob1(?P<mine>)"
+        row["signs"][0]["words"] = "ob1"
 
     assert len(several(change)) > 2
+
+
+def test_what_is_expected_is_said_in_words() -> None:
+    def change(row: dict[str, Any]) -> None:
+        row["signs"][0]["expect"] = r"ob\d+"
+
+    assert "a person cannot read" in refusal(change)
+    for expect, words in (
+        ("sm|rdma", "sm or rdma"),
+        ("tcp(;ofi_rxm)?", "tcp or tcp;ofi_rxm"),
+        (r"shm\+tcp;ofi_rxm:lnx", "shm+tcp;ofi_rxm:lnx"),
+        (r"cxi\d+", ""),
+        ("[^)]+", ""),
+        ("", ""),
+    ):
+        assert plain_words(expect) == words
+
+
+def test_a_tell_says_what_is_told() -> None:
+    pml = {"pattern": "{lane}", "lane": "x", "source": "y", "says": "nothing"}
+    with pytest.raises(UsageError, match="must stand in it once"):
+        read_tells({"openmpi": {"tells": {"pml": pml}}})
 
 
 def test_a_family_may_tell_what_another_tells() -> None:

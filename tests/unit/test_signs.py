@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from mpigraft.knowledge.loader import rows
 from mpigraft.lanes import Line, hear, lines, look, named
 from mpigraft.model import Kind, Peer, Sign, Standing
 from mpigraft.phases import Phase
@@ -37,13 +39,38 @@ def test_a_connection_is_begun_at_one_of_its_ends(
     group: str, ranks: int, said_by: int, enough: bool
 ) -> None:
     pattern = rf"\[(?P<{group}>\d+)\] send"
-    sign = Sign(Kind.P2P, Peer.ON_NODE, pattern, "ucx", proves=True)
+    sign = Sign(Kind.P2P, Peer.ON_NODE, pattern, "ucx", proves=True, says="{lane} is in use")
     said = lines("", "".join(f"[{rank}] send\n[{rank}] send\n" for rank in range(said_by)))
     heard = hear(Kind.P2P, Peer.ON_NODE, [sign], said, QUIET, ranks=ranks, wire=None)
     due = Standing.PROVEN if enough else Standing.NO_EVIDENCE
     assert heard.proof.standing is due
     if said_by and not enough:
-        assert heard.reason == f"{said_by} of {ranks} ranks say '[0] send'"
+        assert heard.reason == f"{said_by} of {ranks} ranks say that ucx is in use"
+    if not said_by:
+        asked = replace(sign, due="ucx alone")
+        heard = hear(Kind.P2P, Peer.ON_NODE, [asked], said, QUIET, ranks=ranks, wire=None)
+        assert heard.reason == "the library did not say that ucx alone is in use"
+
+
+def test_what_a_sign_says_is_a_sentence_with_what_was_told() -> None:
+    pattern = r"by (?P<told>\S+)"
+    sign = Sign(
+        Kind.P2P, Peer.ON_NODE, pattern, "x", proves=True, says="it goes by {lane}", due="y"
+    )
+    for one in (sign, replace(sign, pattern=r"by (?P<lane> *\S+)")):
+        seen = look(one, lines("", "[1] by  tcp\n".replace("  ", " ")))
+        assert seen is not None
+        assert seen.says == "it goes by tcp"
+        assert seen.told == ("[1] by tcp", "it goes by tcp")
+
+
+def test_nothing_that_a_person_reads_of_a_sign_is_an_expression() -> None:
+    """Of every row: what is due in words, and a clause to say it in."""
+    for row in rows():
+        for sign in row.signs:
+            assert sign.says.count("{lane}") == 1, row.id
+            assert bool(sign.due) is sign.proves, row.id
+            assert not re.search(r"[\\\[\]^$*?]|\(\?", sign.says + sign.due), (row.id, sign.due)
 
 
 def test_lines_of_ucx_that_a_launcher_glued_are_two() -> None:

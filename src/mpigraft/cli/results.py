@@ -159,6 +159,7 @@ def _configuration(
                 "standing": proof.standing,
                 "lane": proof.lane,
                 "sign": proof.sign,
+                "says": proof.says and f"the library says that {proof.says}",
                 "beside": words.beside(e.evidence, proof),
             }
             for e in evidence

@@ -26,6 +26,7 @@ class Tell:
 
     name: str
     pattern: str
+    says: str  # the same for a person, a clause with `{lane}`
     lane: str
     other: str  # name in results of what it tells against; empty: as told
     peers: tuple[Peer, ...]  # empty: those of the transport
@@ -34,13 +35,13 @@ class Tell:
 
     def proof(self, expect: str, *, named: bool) -> str:
         """The line that tells `expect`, in group `lane` if it is to be named in results."""
-        return self._with(f"(?P<lane>{expect})" if named else f"(?:{expect})")
+        return self._with(f"(?P<{'lane' if named else 'told'}>{expect})")
 
     def contradiction(self, expect: str | None) -> str:
         """The line that tells anything else; None: that tells anything at all."""
         tail = self.pattern.partition("{lane}")[2]
         but = "" if expect is None else f"(?!(?:{expect}){tail})"
-        return self._with(f"{but}(?:{self.lane})" if self.other else f"{but}(?P<lane>{self.lane})")
+        return self._with(f"{but}(?P<{'told' if self.other else 'lane'}>{self.lane})")
 
     def _with(self, lane: str) -> str:
         return self.pattern.replace("{lane}", lane)
@@ -127,9 +128,13 @@ def _tell(rows: Table, name: str) -> Tell:
     if pattern.count("{lane}") != 1:
         raise table.wrong("pattern", "{lane} must stand in it once")
     lane = table.pattern("lane")
+    says = table.text("says")
+    if says.count("{lane}") != 1:
+        raise table.wrong("says", "{lane} must stand in it once")
     tell = Tell(
         name=name,
         pattern=pattern,
+        says=says,
         lane=lane,
         other=table.text("other", ""),
         peers=_peers(table, "peers"),
@@ -244,21 +249,35 @@ def _signs(table: Table, tell: Tell, peers: tuple[Peer, ...]) -> Iterator[Sign]:
     absent = bool(table.flag("absent"))
     expect = None if absent else table.pattern("expect")
     also = table.pattern("also", "")
+    words = table.text("words", "") or plain_words(expect or "")
     label = table.label("lane")
     wire = table.choice("wire", WIRES, "")
     beside = bool(table.flag("beside"))
     kinds = _kinds(table, "kinds", list(Kind))
     wanted = _peers(table, "peers") or tell.peers or tuple(p for p in peers if p is not Peer.SELF)
     table.done()
+    if expect is not None and not words:
+        raise table.wrong("words", f"missing: a person cannot read {expect!r}")
     if wire and not label:
         raise table.wrong("wire", "only a sign that names the lane may claim the wire")
     lane = label if isinstance(label, str) else tell.name if label else ""
     for kind, peer in product(kinds, (p for p in wanted if p in peers)):
         if expect is not None:
             pattern = tell.proof(expect, named=label is True)
-            yield Sign(kind, peer, pattern, lane, True, "any", wire, beside)
+            told = (tell.says, words)
+            yield Sign(kind, peer, pattern, lane, True, "any", wire, beside, *told)
         fine = f"{expect}|{also}" if also else expect
-        yield Sign(kind, peer, tell.contradiction(fine), tell.other or tell.name, False)
+        other = tell.other or tell.name
+        yield Sign(kind, peer, tell.contradiction(fine), other, False, says=tell.says)
+
+
+def plain_words(expect: str) -> str:
+    """`sm|rdma` -> `sm or rdma`, `tcp(;ofi_rxm)?` -> `tcp or tcp;ofi_rxm`; empty for an expression
+    that is no list of words."""
+    text = re.sub(r"\\([+.])", r"\1", expect)
+    if short := re.fullmatch(r"([\w;]+)\(([\w;]+)\)\?", text):
+        return f"{short[1]} or {short[1]}{short[2]}"
+    return " or ".join(text.split("|")) if re.fullmatch(r"[\w;:+. |-]+", text) else ""
 
 
 def _kinds(table: Table, key: str, default: Sequence[str]) -> tuple[Kind, ...]:

@@ -25,6 +25,8 @@ class Sign:
     where: str = "any"  # stdout, stderr, any
     wire: str = ""  # bytes: its payload crosses the kernel's interfaces; none: it must not
     beside: bool = False  # known not to be the transport asked for: windows in shared memory
+    says: str = ""  # the same for a person, with {lane} for what was told
+    due: str = ""  # for a person, what had to be told; empty where nothing had to
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ class Proof:
     standing: Standing
     lane: str  # as the library names it: "sm", "lnx (shm+lo)"
     sign: str  # the line that was seen; empty without evidence
+    says: str = ""  # what that line says, as a clause for a person
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mpigraft.model import (
     ConfigurationRecord,
     Evidence,
@@ -116,6 +118,14 @@ def _configuration(configuration: ConfigurationRecord, records: list[EvidenceRec
     )
 
 
+def _sign(proof: Proof) -> Iterator[Html]:
+    """What the library said, as a sentence, and the line itself."""
+    if proof.says:
+        yield el("p", foreign(f"The library says that {proof.says}."))
+    if proof.sign:
+        yield el("code", foreign(proof.sign))
+
+
 def _evidence(record: EvidenceRecord) -> Html:
     found = record.evidence
     rows = [
@@ -124,7 +134,7 @@ def _evidence(record: EvidenceRecord) -> Html:
             el("th", f"{p.peer}, {p.kind}", scope="row"),
             el("td", _standing(found, p), class_=_class(found, p)),
             el("td", foreign(p.lane)),
-            el("td", el("code", foreign(p.sign)) if p.sign else None),
+            el("td", *_sign(p)),
         )
         for p in _exercised(found)
     ]
