@@ -34,7 +34,9 @@ STEERING = (
     "MPIEXEC_", "HYDRA_", "PSM2_", "PSM3_", "IBV_", "RDMAV_",
 )  # fmt: skip
 LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT")
-NO_CONFIG = re.compile(r"OPAL_|PMIX_\w*(DIR|PREFIX)$|\w*(component_path|MODULE_DIR|PROVIDER_PATH)$")
+NO_CONFIG = re.compile(
+    r"OPAL_|I_MPI_ROOT$|PRTE_PREFIX$|PMIX_\w*(DIR|PREFIX)$|\w*(component_path|MODULE_DIR|PROVIDER_PATH)$"
+)
 OF_FOLDERS = re.compile("file|conf|tuning", re.IGNORECASE)  # /tmp of another one is no such folder
 SEPARATORS = re.compile("[:,]")
 
@@ -153,7 +155,7 @@ def _facts(
     return {
         "prefix": tuple(dict.fromkeys(prefixes)),
         "home": (home,) if home else (),
-        "cwd": (str(around.cwd),) if around.cwd else (),
+        "cwd": tuple(map(str, filter(None, (around.cwd,)))),
     }
 
 
@@ -216,9 +218,10 @@ def _named(variables: Mapping[str, str], facts: Mapping[str, tuple[str, ...]]) -
             continue
         whole = bool(OF_FOLDERS.search(variable))
         for word in filter(None, SEPARATORS.split(value)):
-            if word.startswith("/") and (whole or not os.path.isdir(word)):  # noqa: PTH112
-                yield word
-            elif whole and not word.startswith("/"):
+            if word.startswith("/"):
+                if whole or not os.path.isdir(word):  # noqa: PTH112
+                    yield word
+            elif whole:
                 yield from (f"{place}/{word}" for place in facts["cwd"])
                 sets = "share/openmpi/amca-param-sets"
                 yield from (f"{prefix}/{sets}/{word}" for prefix in facts["prefix"])

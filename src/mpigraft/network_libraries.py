@@ -40,7 +40,7 @@ def due_networks(configuration: Configuration) -> Due:
         paths = libraries(mpi)
     found: dict[str, list[MappedLibrary]] = {}
     for path in paths:
-        if name := network_name(str(path.resolve())) or network_name(str(path)):
+        if name := network_name(str(path)):
             try:
                 seen = path.stat()  # follows links
             except OSError:
@@ -55,13 +55,11 @@ def check_networks(configuration: Configuration, ranks: Sequence[RankRecord]) ->
     was due. One that no rank mapped was not exercised."""
     due = due_networks(configuration)
     other: dict[tuple[str, str], list[int]] = {}
-    kinds: dict[tuple[int, str], list[tuple[str, str]]] = {}  # thousands of ranks share a list
+    kinds = {(id(rank.libraries), rank.host): rank for rank in ranks}  # thousands share a list
+    wrong = {key: list(_others(configuration, due, rank)) for key, rank in kinds.items()}
     for rank in ranks:
-        key = (id(rank.libraries), rank.host)
-        if key not in kinds:
-            kinds[key] = list(_others(configuration, due, rank))
-        for wrong in kinds[key]:
-            other.setdefault(wrong, []).append(rank.rank)
+        for one in wrong[id(rank.libraries), rank.host]:
+            other.setdefault(one, []).append(rank.rank)
     return [
         Finding(
             Level.ERROR,

@@ -127,7 +127,8 @@ def test_ucx_by_tcp_on_a_node_is_not_the_ucx_that_was_asked_for(
     folder alone."""
     (tmp_path / "cwd").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
-    words = ("--mpi", family.value, "-n", 2, "--transport", "ucx", "--", programs[family])
+    mpi = {Family.OPENMPI: "openmpi@5", Family.MPICH: "mpich@5"}[family]
+    words = ("--mpi", mpi, "-n", 2, "--transport", "ucx", "--", programs[family])
     file = tmp_path / "cwd/ucx.conf"
     assert run(*words).returncode == 0
     file.write_text("UCX_TLS=tcp,self\n")

@@ -9,12 +9,21 @@ from typing import Any, cast
 
 import pytest
 
-from mpigraft import config_files, grafts
+from mpigraft import cache, config_files, grafts
 from mpigraft.config_files import Surroundings, built_in
 from mpigraft.errors import UsageError
 from mpigraft.kept_evidence import evidence_key
 from mpigraft.knowledge import config_rows
-from mpigraft.model import Bind, Configuration, EnvRow, Family, Layout, Scope, Stamp
+from mpigraft.model import (
+    Bind,
+    Configuration,
+    EnvRow,
+    Family,
+    GuestKind,
+    Layout,
+    Scope,
+    Stamp,
+)
 from tests.unit.graft_plans import label, plan
 from tests.unit.probes import configuration, with_transport
 
@@ -57,8 +66,7 @@ ASKED = {
 }
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("home", "cwd", "lib/ucx", "etc", "data"):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -90,8 +98,9 @@ def key(one: Configuration, place: Path, **changes: Any) -> str:
 
 @pytest.mark.parametrize(("family", "name"), OURS)
 def test_a_file_that_appears_changes_or_goes_means_a_new_proof(
-    family: str, name: str, place: Path, monkeypatch: pytest.MonkeyPatch
+    family: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    place = a_place(tmp_path, monkeypatch)
     seen = (place / "lib/ucx/libucs.so.0",)
     monkeypatch.setattr(config_files, "_seen", lambda _: seen)
     one = asked(family, place)
@@ -115,7 +124,10 @@ def listed(one: Configuration, place: Path) -> set[str]:
     return {*found.paths, *(f"{folder}/{name}" for folder in found.folders for name in names)}
 
 
-def test_a_file_of_another_mpi_changes_nothing(place: Path) -> None:
+def test_a_file_of_another_mpi_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
     one = asked("intel", place)
     before = key(one, place)
     (place / "etc/../home/.openmpi").mkdir()
@@ -125,8 +137,9 @@ def test_a_file_of_another_mpi_changes_nothing(place: Path) -> None:
 
 
 def test_a_folder_of_ours_has_no_files_of_the_users(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    place = a_place(tmp_path, monkeypatch)
     monkeypatch.chdir(place / "cwd")
     one = asked("openmpi", place)
     before = evidence_key(one, Layout(), PROGRAMS)
@@ -134,7 +147,10 @@ def test_a_folder_of_ours_has_no_files_of_the_users(
     assert evidence_key(one, Layout(), PROGRAMS) == before
 
 
-def test_what_a_job_inherits_and_binds_is_part_of_the_proof(place: Path) -> None:
+def test_what_a_job_inherits_and_binds_is_part_of_the_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
     one = asked("openmpi", place)
     home = ("HOME", str(place / "home"))
     given: tuple[tuple[tuple[str, str], ...], ...] = (
@@ -154,7 +170,10 @@ def test_what_a_job_inherits_and_binds_is_part_of_the_proof(place: Path) -> None
     assert Surroundings(None, given[1]).inherited == dict(given[1])
 
 
-def test_paths_that_a_library_was_built_with_are_read_from_it(place: Path) -> None:
+def test_paths_that_a_library_was_built_with_are_read_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
     library = place / "lib/libucs.so.0"
     library.write_bytes(
         b"\0/opt/x/etc/ucx\0../etc/ucx/ucx.conf\0/opt/y/etc/libfabric.conf\0no/etc\0/opt/z/share\0"
@@ -166,7 +185,8 @@ def test_paths_that_a_library_was_built_with_are_read_from_it(place: Path) -> No
     assert built_in(place / "none") == ()
 
 
-def test_the_files_of_built_in_folders(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_of_built_in_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = a_place(tmp_path, monkeypatch)
     (place / "lib/libfabric.so.1").write_bytes(b"\0/opt/y/etc/libfabric.conf\0")
     (place / "lib/libucs.so.0").write_bytes(b"\0/opt/x/etc/ucx\0/opt/x/etc/other.conf\0")
     seen = tuple((place / "lib").glob("*.so.*"))
@@ -188,7 +208,10 @@ def in_guest(place: Path, **changes: Any) -> Configuration:
 @pytest.mark.parametrize(
     "name", ["image/etc/ucx/ucx.conf", "image/etc/mpich.conf", "bound/ucx.conf", "bound"]
 )
-def test_a_guests_own_files_and_bound_ones_count(name: str, place: Path) -> None:
+def test_a_guests_own_files_and_bound_ones_count(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
     one = in_guest(place)
     if "mpich" in name:
         mpich = asked("mpich", place)
@@ -202,7 +225,10 @@ def test_a_guests_own_files_and_bound_ones_count(name: str, place: Path) -> None
     assert key(one, place, binds=binds) != before
 
 
-def test_the_grafts_own_folder_is_where_ranks_see_it(place: Path) -> None:
+def test_the_grafts_own_folder_is_where_ranks_see_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
     one = in_guest(place)
     assert one.graft is not None
     file = grafts.folder(one.graft) / "etc/openmpi-mca-params-override.conf"
@@ -212,7 +238,10 @@ def test_the_grafts_own_folder_is_where_ranks_see_it(place: Path) -> None:
     assert key(one, place) != before
 
 
-def test_a_library_of_a_guest_says_what_it_reads(place: Path) -> None:
+def test_a_library_of_a_guest_says_what_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
     library = place / "image/usr/lib/libucs.so.0"
     library.parent.mkdir(parents=True)
     library.write_bytes(b"\0/opt/inside/etc/ucx\0")
@@ -227,7 +256,10 @@ def test_a_library_of_a_guest_says_what_it_reads(place: Path) -> None:
 # ------------------------------------------------------------------ what may be to blame
 
 
-def test_files_of_comments_alone_are_not_to_blame(place: Path) -> None:
+def test_files_of_comments_alone_are_not_to_blame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
     (place / "cwd/ucx.conf").write_text("# UCX_TLS=tcp\n\n")
     (place / "home/ucx.conf").write_text("# mine\nUCX_TLS=tcp # all\n")
     (place / "etc/mpiexec.hydra.conf").write_bytes(b"\xff=1")  # nobody can read it
@@ -251,7 +283,10 @@ def test_files_of_comments_alone_are_not_to_blame(place: Path) -> None:
         ("OMPI_MCA_btl=self,sm", ()),
     ],
 )
-def test_files_that_settings_name(setting: str, due: tuple[str, ...], place: Path) -> None:
+def test_files_that_settings_name(
+    setting: str, due: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
     name, _, value = setting.partition("=")
     plain = asked("openmpi", place)
     assert plain.transport is not None
@@ -265,7 +300,10 @@ def test_files_that_settings_name(setting: str, due: tuple[str, ...], place: Pat
     assert wanted or not new
 
 
-def test_of_a_folder_every_file_counts_where_a_setting_means_files(place: Path) -> None:
+def test_of_a_folder_every_file_counts_where_a_setting_means_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
     folder = place / "sets"
     folder.mkdir()
 
@@ -277,6 +315,104 @@ def test_of_a_folder_every_file_counts_where_a_setting_means_files(place: Path) 
     (folder / "one").write_text("x\n")
     assert str(folder / "one") in found("OMPI_MCA_mca_base_param_file_path").present
     assert str(folder / "one") not in found("OMPI_MCA_orte_tmpdir_base").present
+
+
+# ------------------------------------------------------------------ exactly these
+
+
+def only(monkeypatch: pytest.MonkeyPatch, *files: str) -> None:
+    row = {"id": "x", "reads": "X", "sources": ["y"], "files": [*files]}
+    rows = config_rows.read({"config": [row]})
+    monkeypatch.setattr(config_files, "rows", lambda: rows)
+
+
+def with_rows(one: Configuration, **values: str) -> Configuration:
+    rows = tuple(EnvRow(name, value, Scope.RANK, "user") for name, value in values.items())
+    return with_transport(one, env=rows)
+
+
+def test_a_template_with_every_value_of_what_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
+    templates = ("{prefix}/p", "{home}/h", "{cwd}/c", "{UCX_V}/v", "{UCX_R}/v", "{prefix}/d/*")
+    only(monkeypatch, *templates)
+    folder = str(place / "lib")
+    settings = {"UCX_V": "/v", "UCX_R": "rel", "OMPI_MCA_btl": "self", "OMPI_MCA_tmp": folder}
+    one = with_rows(asked("openmpi", place), **settings)
+    assert one.mpi is not None
+    rows = (EnvRow("OPAL_PREFIX", "/o", Scope.RANK, "plan"),)
+    one = replace(one, mpi=replace(one.mpi, environment=rows))
+    given = (("HOME", "/u"), ("I_MPI_ROOT", "/i"), ("PRTE_PREFIX", "rel"))
+    found = config_files.config_files(one, Surroundings(Path("/w"), given))
+    assert found.paths == ("/o/p", "/i/p", f"{place}/p", "/u/h", "/w/c", "/v/v", "/v")
+    assert found.folders == ("/o/d", "/i/d", f"{place}/d")
+
+
+def test_of_a_configuration_that_nothing_is_known_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
+    only(monkeypatch, "/etc/x", "{prefix}/p", "{home}/h", "{cwd}/c")
+    bare = Configuration("key", "id", None, None)
+    assert config_files.config_files(bare).paths == ("/etc/x", f"{place}/home/h")
+
+    def homeless(_: Path) -> Path:
+        raise RuntimeError
+
+    monkeypatch.setattr(Path, "expanduser", homeless)
+    assert config_files.config_files(bare).paths == ("/etc/x",)
+
+
+def test_the_environment_and_the_folder_of_a_graft_are_prefixes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
+    only(monkeypatch, "{prefix}/p")
+    row = EnvRow("OPAL_PREFIX", "/other", Scope.RANK, "plan")
+    one = in_guest(place, environment=(row,))
+    assert one.graft is not None
+    folder = grafts.folder(one.graft)
+    assert {"/other/p", f"{folder}/p"} <= {*config_files.config_files(one).paths}
+
+
+def test_where_a_path_of_a_guest_may_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a_place(tmp_path, monkeypatch)
+    binds = (Bind("/mine", "/etc/ucx/"), Bind("/root-of-all", "/"))
+    folder, image = plan(label("/img"), "bwrap"), plan(label("/img", GuestKind.SIF), "bwrap")
+    graft = grafts.folder(folder)
+    for path, due in (
+        ("/etc/ucx/ucx.conf", {"/mine/ucx.conf", "/root-of-all/etc/ucx/ucx.conf"}),
+        ("/etc/ucx", {"/root-of-all/etc/ucx"}),
+        ("/etc/ucxx", {"/root-of-all/etc/ucxx"}),
+        ("/.mpigraft/etc/a", {f"{graft}/etc/a", "/root-of-all/.mpigraft/etc/a"}),
+    ):
+        assert {*config_files._in_guest(path, image, binds)} == {path, *due}
+        assert {*config_files._in_guest(path, folder, binds)} == {path, f"/img{path}", *due}
+    assert [*config_files._in_guest("/img/etc/a", folder, ())] == ["/img/etc/a"]
+    file = (Bind("/mine.conf", "/etc/ucx/ucx.conf"),)
+    assert "/mine.conf" in config_files._in_guest("/etc/ucx/ucx.conf", image, file)
+    assert [*config_files._in_guest("/etc/ucx/ucx.conf.old", image, file)] == [
+        "/etc/ucx/ucx.conf.old"
+    ]
+
+
+def test_what_was_kept_of_a_library_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = a_place(tmp_path, monkeypatch) / "lib/libucs.so.0"
+    library.write_bytes(b"\0/opt/x/etc/ucx\0")
+    monkeypatch.setattr(cache, "get", lambda *_: ["/kept/etc"])
+    assert built_in(library) == ("/kept/etc",)
+
+
+def test_only_files_that_are_there_are_present(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a").touch()
+    (tmp_path / "in/more").mkdir()
+    paths = (str(tmp_path / "none"), str(tmp_path / "in/a"), str(tmp_path / "in"))
+    found = config_files.ConfigFiles(paths, (str(tmp_path / "in"), str(tmp_path / "gone")))
+    assert [*found.present] == [str(tmp_path / "in/a")]
 
 
 # ------------------------------------------------------------------ the data

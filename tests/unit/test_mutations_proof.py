@@ -10,13 +10,17 @@ import pytest
 
 from mpigraft import (
     attribution,
+    campaign_files,
+    config_files,
     kept_evidence,
     lanes,
     measure,
+    network_libraries,
     phases,
     prove,
     records,
     sockets,
+    used_files,
     witness,
 )
 from tests.unit import (
@@ -27,12 +31,14 @@ from tests.unit import (
     test_kept_evidence,
     test_lanes,
     test_measure,
+    test_network_libraries,
     test_prove,
     test_prove_parts,
     test_prove_recorded,
     test_records,
     test_signs,
     test_sockets,
+    test_used_files,
     test_wires,
     test_wires_hosts,
     test_witness,
@@ -64,6 +70,18 @@ RECORDS = (
     "UNREAD", "read_witness", "_told_apart", "_of_node", "_objects", "_noting",
     "_common", "_record", "cpus", "_whole", "_text", "_texts",
 )  # fmt: skip
+CONFIG = (
+    "config_files", "_variables", "_facts", "_filled", "_built", "built_in", "_named", "_in_guest",
+    "ConfigFiles.present", "ConfigFiles.with_settings",
+    "Surroundings.steering", "Surroundings.inherited",
+)  # fmt: skip
+USED = (
+    "libraries", "launchers", "graft_files", "image_lists", "used_files", "changed",
+    "named_digests",
+
+)  # fmt: skip
+CAMPAIGN = ("refuse_changed", "refuse_other", "_few")
+NETWORKS = ("network_name", "due_networks", "check_networks", "_others", "_is")
 MEASURE = ("TIMED_OUT", "outcome", "_errors", "_ending", "_missing", "_finding")
 
 ATTRIBUTION = (
@@ -98,6 +116,10 @@ PROOFS = (
         (witness, (test_witness, test_witness_many, *PROOFS), WITNESS),
         (records, (test_records,), RECORDS),
         (measure, (test_measure,), MEASURE),
+        (config_files, (test_config_files,), CONFIG),
+        (used_files, (test_used_files,), USED),
+        (campaign_files, (test_used_files,), CAMPAIGN),
+        (network_libraries, (test_network_libraries,), NETWORKS),
     ],
     ids=[
         "prove",
@@ -109,6 +131,10 @@ PROOFS = (
         "witness",
         "records",
         "measure",
+        "config",
+        "used",
+        "campaign",
+        "networks",
     ],
 )
 def test_every_change_is_noticed(

@@ -36,8 +36,7 @@ def test_network_libraries_by_their_names(path: str, name: str) -> None:
     assert network_name(path) == name
 
 
-@pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
+def a_graft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
     """libfabric and UCX of a graft."""
     monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path))
     names = ("lib/libfabric.so.1", "lib/libucp.so.0", "lib/libz.so.1", "lib/libucs.so.0")
@@ -58,15 +57,18 @@ def ranks_with(*libraries: MappedLibrary, host: str = HERE) -> tuple[RankRecord,
     return tuple(replace(rank, host=host, libraries=libraries) for rank in records(2))
 
 
-def test_what_is_due_are_the_grafts_copies(asked: Configuration) -> None:
+def test_what_is_due_are_the_grafts_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = a_graft(tmp_path, monkeypatch)
     assert set(due_networks(asked)) == {"libfabric", "libucp"}
     assert asked.graft is not None
     assert due(asked).path == os.path.realpath(grafts.folder(asked.graft) / "lib/libfabric.so.1")
 
 
 def test_a_library_of_the_guest_in_the_place_of_the_grafts_is_an_error(
-    asked: Configuration,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    asked = a_graft(tmp_path, monkeypatch)
     own = MappedLibrary("/usr/lib/libfabric.so.1", 7, 8)
     (finding,) = check_networks(asked, ranks_with(own))
     assert (finding.level, finding.code) == (Level.ERROR, "network-library-other")
@@ -80,7 +82,8 @@ def test_a_library_of_the_guest_in_the_place_of_the_grafts_is_an_error(
     assert len(check_networks(asked, ranks_with(*both))) == 2
 
 
-def test_the_right_one_and_none_are_fine(asked: Configuration) -> None:
+def test_the_right_one_and_none_are_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = a_graft(tmp_path, monkeypatch)
     right, own = due(asked), MappedLibrary("/opt/lib/libfabric.so.1", 7, 8)
     other = MappedLibrary("/usr/lib/libucs.so.0", 7, 8)  # nobody knows which was due
     for libraries in ((right,), (), (right, own), (own, right), (other,)):
@@ -105,9 +108,10 @@ def test_libraries_of_other_nodes(
     host: str,
     native: bool,
     fine: bool,
-    asked: Configuration,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    asked = a_graft(tmp_path, monkeypatch)
     if native:
         path = Path(due(asked).path)
         monkeypatch.setattr(network_libraries, "libraries", lambda _: (path,))
@@ -116,14 +120,21 @@ def test_libraries_of_other_nodes(
     assert (check_networks(asked, ranks_with(mapped, host=host)) == []) is fine
 
 
-def test_of_a_guests_own_mpi_nothing_is_due(asked: Configuration) -> None:
+def test_of_a_guests_own_mpi_nothing_is_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = a_graft(tmp_path, monkeypatch)
+    path = Path(due(asked).path)
+    monkeypatch.setattr(network_libraries, "libraries", lambda _: (path,))
+    assert set(due_networks(replace(asked, graft=None))) == {"libfabric"}
     assert asked.mpi is not None
     own = replace(asked, graft=None, mpi=replace(asked.mpi, source="guest"))
     assert due_networks(own) == {}
     assert due_networks(replace(asked, graft=None, mpi=None)) == {}
 
 
-def test_the_witness_says_it(asked: Configuration) -> None:
+def test_the_witness_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = a_graft(tmp_path, monkeypatch)
     own = MappedLibrary("/usr/lib/libfabric.so.1", 7, 8)
     found = check_witness(asked, LAYOUT, ranks_with(own))
     assert "network-library-other" in [f.code for f in found]

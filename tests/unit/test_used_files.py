@@ -1,0 +1,253 @@
+"""What a launch uses, and whether it is what it was."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpigraft import campaign_files, engines, grafts, used_files
+from mpigraft.campaign_files import LaunchFiles, launch_files, refuse_changed, refuse_other
+from mpigraft.errors import UsageError
+from mpigraft.model import (
+    Configuration,
+    Copy,
+    EnvRow,
+    GuestKind,
+    LaunchedBy,
+    NetLibrary,
+    Scope,
+    Stamp,
+)
+from mpigraft.natives import Natives
+from mpigraft.used_files import changed, digest_of, fingerprint, named_digests
+from tests.unit.graft_plans import label, plan
+from tests.unit.probes import configuration
+
+
+def a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "data"))
+    for name in (
+        "bin/mpirun", "bin/prted", "bin/other", "lib/libmpi.so.40", "lib/libfabric.so.1",
+        "lib/ucx/libuct_ib.so.0", "lib/libtcp-fi.so", "n/bench", "n/witness.so", "n/guard",
+        "slurm/srun", "slurm/prted", "engine/bwrap",
+    ):  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+        (tmp_path / name).chmod(0o755)
+    return tmp_path
+
+
+def natives(place: Path) -> Natives:
+    return Natives(place / "n/bench", place / "n/witness.so", place / "n/guard", "digest")
+
+
+def asked(place: Path, **changes: Any) -> Configuration:
+    one = configuration("openmpi@5.0.11", "ob1-sm")
+    assert one.mpi is not None
+    values: dict[str, Any] = {
+        "prefix": place,
+        "libmpi": place / "lib/libmpi.so.40",
+        "launcher": place / "bin/mpirun",
+        "libfabric": NetLibrary("libfabric", "2.5", place / "lib/libfabric.so.1"),
+        "ucx": None,
+    }
+    return replace(one, mpi=replace(one.mpi, **{**values, **changes}))
+
+
+def names(place: Path, one: Configuration) -> set[str]:
+    found = used_files.used_files(one, natives(place))
+    assert len({*found}) == len(found)
+    return {str(path.relative_to(place)) for path in found if path.is_relative_to(place)}
+
+
+LAUNCHER = {"bin/mpirun", "bin/prted"}
+OURS = {"n/bench", "n/witness.so", "n/guard"}
+MPI = {"lib/libmpi.so.40", "lib/libfabric.so.1", "lib/ucx/libuct_ib.so.0", "lib/libtcp-fi.so"}
+
+
+def test_programs_libraries_plugins_and_daemons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
+    assert names(place, asked(place)) == LAUNCHER | OURS | MPI
+    assert names(place, asked(place, launcher=None)) == OURS | MPI
+    assert names(place, asked(place, libmpi=None)) == LAUNCHER | OURS
+    (place / "n/mpigraft-seat").touch()
+    assert "n/mpigraft-seat" in names(place, asked(place))
+
+
+def test_a_schedulers_launcher_starts_nothing_from_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
+    one = replace(asked(place), launcher=LaunchedBy("srun", place / "slurm/srun", "22", "pmix"))
+    assert names(place, one) == {"slurm/srun"} | OURS | MPI
+
+
+def grafted(place: Path, **changes: Any) -> Configuration:
+    one = asked(place)
+    inputs = (Stamp(str(place / "image/app"), 1, 2, 3, 4),)
+    copies = (Copy("/h", "bin/mpigraft-bench", "d"), Copy("/h", "lib/libmpi.so.40", "d"))
+    made = plan(label(str(place / "image")), "bwrap", copies=copies, inputs=inputs, **changes)
+    return replace(one, graft=made)
+
+
+def test_of_a_graft_its_copies_the_guest_and_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
+    monkeypatch.setattr(engines, "find", lambda *_: (str(place / "engine/bwrap"), "1"))
+    one = grafted(place)
+    assert one.graft is not None
+    folder = grafts.folder(one.graft).relative_to(place)
+    inside = {f"{folder}/bin/mpigraft-bench", f"{folder}/lib/libmpi.so.40", "image/app"}
+    due = inside | {"engine/bwrap", "n/guard"} | MPI | LAUNCHER
+    assert names(place, one) == due
+    monkeypatch.setattr(engines, "find", lambda *_: ("", ""))
+    assert names(place, one) == due - {"engine/bwrap"}
+    assert one.mpi is not None
+    own = replace(one, mpi=replace(one.mpi, source="guest"))
+    assert names(place, own) == inside | {"n/guard"}
+    assert names(place, replace(own, mpi=None)) == inside | {"n/guard"}
+
+
+def test_the_lists_of_images_are_podmans_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
+    folder = grafted(place).graft
+    assert folder is not None
+    assert used_files.image_lists(None) == used_files.image_lists(folder) == ()
+    image = plan(label("app", GuestKind.PODMAN), "podman")
+    found = [str(path) for path in used_files.image_lists(image)]
+    mine = f"{place}/user/.local/share/containers/storage/overlay-images/images.json"
+    assert mine in found
+    assert "/var/lib/containers/storage/vfs-images/images.json" in found
+    assert len(found) == 4
+
+
+def test_libraries_of_launchers_are_those_that_its_environment_leads_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
+
+    def mapped(file: Path, environment: tuple[tuple[str, str], ...]) -> tuple[Path, ...]:
+        return (Path(dict(environment).get("MINE", "/none"), file.name),)
+
+    monkeypatch.setattr(used_files, "_mapped", mapped)
+    row = EnvRow("MINE", "/mine", Scope.LAUNCHER, "module")
+    found = used_files.launchers(asked(place, environment=(row,)))
+    assert {Path("/mine/mpirun"), Path("/mine/prted"), place / "bin/mpirun"} <= {*found}
+    by = LaunchedBy("srun", place / "slurm/srun", "22", "pmix")
+    bare = replace(asked(place), mpi=None, launcher=by)
+    assert used_files.launchers(bare) == (by.path, Path("/none/srun"))
+
+
+# ------------------------------------------------------------------ whether they changed
+
+
+def test_contents_decide_where_a_stamp_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
+    file, gone, new = place / "n/bench", place / "n/guard", place / "n/new"
+    before = fingerprint([file, gone, new, place / "lib"])
+    assert changed(before) == ()
+    os.utime(file)
+    copy = place / "n/copy"
+    copy.write_bytes(file.read_bytes())
+    copy.replace(file)
+    assert changed(before) == ()
+    file.write_text("other")
+    assert changed(before) == (str(file),)
+    gone.unlink()
+    new.write_text("x")
+    assert set(changed(before)) == {str(file), str(gone), str(new)}
+    assert digest_of(str(place / "lib")) == digest_of(str(gone)) == ""
+    assert len(digest_of(str(file))) == 64
+
+
+def test_what_was_not_touched_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = a_place(tmp_path, monkeypatch)
+    read: list[str] = []
+
+    def digest(path: str) -> str:
+        read.append(path)
+        return "another"
+
+    before = fingerprint([place / "n/bench", place / "n/guard"])
+    (place / "n/guard").write_text("other")
+    monkeypatch.setattr(used_files, "digest_of", digest)
+    assert changed(before) == (f"{place}/n/guard",)
+    assert read == [f"{place}/n/guard"]
+
+
+def test_digests_are_told_by_file_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = a_place(tmp_path, monkeypatch)
+    one = fingerprint([place / "n/bench", place / "n/none"])
+    two = fingerprint([place / "bin/prted", place / "n/bench"])
+    rows = list(named_digests([one, two]))
+    assert [name for name, _ in rows] == ["bench", "prted"]
+    assert rows[0][1] == digest_of(str(place / "n/bench"))
+
+
+# ------------------------------------------------------------------ campaigns
+
+
+def test_a_campaign_whose_files_change_is_refused_with_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
+    one = asked(place)
+    before = launch_files(one, natives(place))
+    refuse_changed(one, before)
+    (place / "user").mkdir()
+    config = place / "user/ucx.conf"
+    config.write_text("UCX_TLS=tcp\n")
+    with pytest.raises(UsageError, match="configuration files of") as caught:
+        refuse_changed(one, before)
+    assert caught.value.seen.endswith(f"changed during the campaign: {config}")
+    assert "another transport" in caught.value.why
+    (place / "n/bench").write_text("other")
+    with pytest.raises(UsageError, match="was replaced during the campaign") as caught:
+        refuse_changed(one, before)
+    assert caught.value.seen.endswith(f": {place}/n/bench")
+    assert "different programs or MPIs" in caught.value.why
+    assert caught.value.mend == "start a new campaign"
+
+
+def test_a_campaign_goes_on_with_the_same_files_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = a_place(tmp_path, monkeypatch)
+    one = asked(place)
+    (place / "user").mkdir()
+    (place / "user/ucx.conf").write_text("UCX_TLS=sm\n")
+    before = launch_files(one, natives(place))
+    rows = before.recorded
+    assert rows == sorted(rows)
+    assert {"bench", "guard", "libmpi.so.40", "mpirun", "prted", "ucx.conf"} <= {r[0] for r in rows}
+    refuse_other("x", rows, before)
+    refuse_other("x", None, before)  # an older version stored none
+    (place / "n/bench").write_text("other")
+    (place / "user/ucx.conf").unlink()
+    with pytest.raises(
+        UsageError, match="cannot resume: x was measured with other files"
+    ) as caught:
+        refuse_other("x", rows, launch_files(one, natives(place)))
+    assert caught.value.seen.endswith(": bench, ucx.conf")
+
+
+def test_of_many_files_a_few_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = LaunchFiles(fingerprint([]), ())
+    rows = [[f"file{number}", "0"] for number in range(6)]
+    for count, tail in ((4, "file3"), (5, "file3 and 1 more"), (6, "file3 and 2 more")):
+        with pytest.raises(UsageError) as caught:
+            refuse_other("x", rows[:count], now)
+        assert caught.value.seen.endswith(f"file0, file1, file2, {tail}")
+    assert campaign_files.FEW == 4
