@@ -44,7 +44,7 @@ NODES = ("SLURM_JOB_NODELIST", "SLURM_JOB_CPUS_PER_NODE", "PBS_JOBID", "FLUX_URI
 COME_AND_GO = ("SLURM", "PBS_", "FLUX_", "PALS_", "SSH_", "OLDPWD", "SHLVL", "_", "TERM", "COLUMNS")
 PARTS = frozenset(("argv", "parent", "home", "drop", "set", "ranks", "nodes", "libmpi",
                    "libmpi_name", "networks", "network_name", "proof", "placed", "files", "stamps",
-                   "listed", "stdin"))  # fmt: skip
+                   "copies", "listed", "stdin"))  # fmt: skip
 BOOT, NETWORK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/net"
 
 
@@ -107,6 +107,7 @@ def kept(name: str, environ: Mapping[str, str]) -> Document | None:
         return None
     try:
         same = all(stamp(path) == [*rest] for path, *rest in document["stamps"])
+        same = same and all(copy_stamp(path) == [*rest] for path, *rest in document["copies"])
         same = same and all(listed(*ask) == names for *ask, names in document["listed"])
     except (KeyError, TypeError, ValueError):
         return None
@@ -156,6 +157,16 @@ def stamp(path: str) -> list[int]:
     except OSError:
         return [0, 0, 0, 0]
     return [seen.st_dev, seen.st_ino, seen.st_size, seen.st_ctime_ns]
+
+
+def copy_stamp(path: str) -> list[int]:
+    """As `stamp`, of a copy in a graft folder, with mtime in ctime's place: that changes with each
+    plan that takes or gives back its share in the copy, and nobody but mpigraft writes to it."""
+    try:
+        seen = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return [0, 0, 0, 0]
+    return [seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns]
 
 
 def listed(place: str, begin: str, end: str) -> list[str]:

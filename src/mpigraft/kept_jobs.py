@@ -106,9 +106,13 @@ def watched(job: Job) -> dict[str, list[list[Any]]]:
     if job.program is not None:
         found += [job.program, *_mapped(job)]
     paths = {str(path) for path in found if path and path != Path()}
+    folder = grafts.folder(graft) if graft else Path()
+    copies = {str(folder / copy.name) for copy in (graft.copies if graft else ())}
+    copies = (copies & paths) - {*config.paths, *config.present}
     paths |= {*config.paths, *config.present}
     return {
-        "stamps": [[path, *fast.stamp(path)] for path in sorted(paths)],
+        "stamps": [[path, *fast.stamp(path)] for path in sorted(paths - copies)],
+        "copies": [[path, *fast.copy_stamp(path)] for path in sorted(copies)],
         "listed": [[folder, "", "", fast.listed(folder, "", "")] for folder in config.folders],
     }
 

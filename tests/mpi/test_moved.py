@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import abi, discover, fetch, grafts, prove
+from mpigraft import abi, discover, fetch, graft_copies, prove
 from mpigraft.knowledge.loader import Facts, resolve
 from mpigraft.launch import prepare
 from mpigraft.model import (
@@ -55,7 +55,7 @@ def moved(facts: MpiAbi, folder: Path) -> MpiInstall:
             continue
         shutil.copy(library.path, target)
         edit = ("--force-rpath", "--set-rpath", f"{folder}/lib")
-        assert run([grafts.patchelf(), *edit, target]).ok
+        assert run([graft_copies.patchelf(), *edit, target]).ok
         made[library.digest] = target
     for file in facts.data:
         target = folder / file.place

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpigraft import elf, grafts
+from mpigraft import elf, graft_copies, grafts
 from mpigraft.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.jsonout import document
 from mpigraft.model import Copy, EnvRow, GraftPlan, Scope
@@ -77,7 +77,7 @@ def test_the_second_time_nothing_is_done(
 ) -> None:
     made = grafts.make(a_plan(files))
     before = state(made)
-    monkeypatch.setattr(grafts, "_fill", pytest.fail)
+    monkeypatch.setattr(graft_copies, "fill", pytest.fail)
     assert grafts.make(a_plan(files)) == made
     assert state(made) == before
 
@@ -223,7 +223,7 @@ def test_an_interruption_leaves_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(grafts, "_edit", interrupted)
+        patched.setattr(graft_copies, "_edit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             grafts.make(plan)
     assert left(home) == []
@@ -250,7 +250,7 @@ def test_without_patchelf_it_says_what_to_install(
         grafts.make(a_plan(files))
     monkeypatch.setenv("PATH", str(files["bench"].parent))
     shutil.copy2("/bin/true", files["bench"].parent / "patchelf")
-    assert grafts.patchelf() == files["bench"].parent / "patchelf"
+    assert graft_copies.patchelf() == files["bench"].parent / "patchelf"
 
 
 def test_eight_at_once_make_one(home: Path, files: dict[str, Path]) -> None:

@@ -265,18 +265,49 @@ def test_plans_are_listed_and_removed(made: Made, capsys: pytest.CaptureFixture[
     (foreign / grafts.PLAN).write_text("{}")
     code, text, _ = run(capsys, "--list")
     assert code == 0
-    rows = sorted(text.splitlines(), key=lambda row: row.startswith("0123456789ab"))
+    head, *rows, blank, total = text.splitlines()
+    rows.sort(key=lambda row: row.startswith("0123456789ab"))
+    assert head.split() == ["plan", "made", "used", "size", "what"]
     assert rows[0].startswith(made.plan.key[:12])
-    assert rows[0].endswith("  openmpi@5.0.11 under app, bwrap")
+    assert rows[0].split("  ")[1:3] == ["0 min", "0 min"]
+    assert rows[0].endswith("  openmpi@5.0.11 under solver of app, bwrap")
     assert rows[1].endswith("  of another version of mpigraft")
+    assert (blank, total.split(", ")[0]) == ("", "2 plans")
     code, text, _ = run(capsys, "--list", "--json")
     found = json.loads(text)
     jsonschema.validate(found, SCHEMA)
     assert {one["key"] for one in found["plans"]} == {made.plan.key[:32], foreign.name}
+    assert found["disk"] > 1000
     code, text, _ = run(capsys, "--remove", made.plan.key[:12])
     assert (code, text) == (0, f"removed {grafts.folder(made.plan)}\n")
     assert not grafts.folder(made.plan).exists()
     assert foreign.exists()
+
+
+def test_plans_that_are_unused_are_pruned(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, *WORDS)
+    folder = grafts.folder(made.plan)
+    code, text, _ = run(capsys, "--prune")
+    assert (code, text) == (0, "0 plans removed, 0 MiB: unused for 30 days\n")
+    code, text, _ = run(capsys, "--prune", "0", "--dry-run")
+    assert code == 0
+    assert made.plan.key[:12] in text
+    assert text.endswith("1 plan would be removed, 0 MiB: unused for 0 days\n")
+    assert folder.exists()
+    (folder / grafts.RANKS / "mpigraft-7-run0").mkdir()
+    code, text, _ = run(capsys, "--prune", "0")
+    assert f"kept, for a job has its records in it: {made.plan.key[:12]}" in text
+    assert run(capsys, "--remove", made.plan.key[:12])[0] == 2
+    (folder / grafts.RANKS / "mpigraft-7-run0").rmdir()
+    code, text, _ = run(capsys, "--prune", "0", "--json")
+    found = json.loads(text)
+    jsonschema.validate(found, SCHEMA)
+    assert [one["key"] for one in found["removed"]] == [made.plan.key[:32]]
+    assert (found["busy"], found["dry_run"]) == ([], False)
+    assert found["freed"] > 1000
+    assert not folder.exists()
+    for words in (("--prune", "x"), ("--prune", "-1"), ("--prune", "nan"), ("--dry-run", "app")):
+        assert run(capsys, *words)[0] == 2
 
 
 def test_the_kept_plan_is_for_its_user_alone(

@@ -135,7 +135,7 @@ def test_what_another_may_have_written_is_not_read(
 
 
 def documents_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.dictionaries(st.sampled_from(["stamps", "listed", "x"]), inner, max_size=3)
+    return st.dictionaries(st.sampled_from(["stamps", "copies", "listed", "x"]), inner, max_size=3)
 
 
 VALUES = st.recursive(

@@ -98,6 +98,7 @@ def a_document(tmp_path: Path, **changes: Any) -> fast.Document:
         "files": [],
         "stamps": [[str(library), *fast.stamp(str(library))]],
         "stdin": ["/n/stdin", "none", "1", "near"],
+        "copies": [],
         "listed": [[str(home), "x", ".conf", []]],
         **changes,
     }

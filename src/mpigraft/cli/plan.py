@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Iterator
-from pathlib import Path
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,10 +15,12 @@ from mpigraft.cli.common import NoGlibc, Program, Replaced, console, image_of, o
 from mpigraft.errors import AnswerIsNo, UsageError
 
 if TYPE_CHECKING:
+    from mpigraft.grafts import Kept
     from mpigraft.model import EnvRow, GraftPlan, Seat
 
 FORMS = ("text", "json", "command", "shell", "cdi")
 MIB = 1 << 20
+UNUSED_DAYS, MOST_DAYS = 30, 36500
 
 
 def command(
@@ -54,6 +57,15 @@ def command(
     remove: Annotated[
         str, typer.Option("--remove", metavar="KEY", help="Remove a plan and its files.")
     ] = "",
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune", help="Remove plans that no job has used for DAYS, 30 where none are given."
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --prune: show what would be removed.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --as json.")] = False,
 ) -> None:
     """Put a host MPI under a guest, once, as plain data that any launch can use.
@@ -66,10 +78,16 @@ def command(
       mpigraft plan app.sif --mpi openmpi@5
       mpigraft plan app.sif --mpi openmpi@5 --as shell -o app.sh
       mpigraft plan --list
+      mpigraft plan --prune 7 --dry-run
     """
     form = "json" if as_json else form
     if form not in FORMS:
         raise UsageError(f"--as {form!r} is unknown", mend=f"one of {', '.join(FORMS)}")
+    if dry_run and not prune:
+        raise UsageError("--dry-run is for --prune", mend="a plan starts nothing anyway")
+    if prune:
+        out("\n".join(_pruned(guest, form, dry=dry_run)))
+        return
     if list_ or remove:
         out("\n".join(_listed(form) if list_ else _removed(remove)))
         return
@@ -209,20 +227,77 @@ def _listed(form: str) -> Iterator[str]:
     from mpigraft import grafts
     from mpigraft.jsonout import document
 
-    kept = list(grafts.kept())
+    kept = sorted(grafts.kept(), key=lambda one: -one.used)
+    disk = grafts.disk()
     if form == "json":
-        yield document(plans=kept)
+        yield document(plans=kept, disk=disk)
         return
     if not kept:
         yield "no plans are kept here"
+        return
+    yield from _table(kept)
+    yield ""
+    yield f"{_count(len(kept))}, {_mib(disk)} on disk: copies that several have are there once"
+
+
+def _table(kept: Sequence[Kept]) -> Iterator[str]:
+    rows = [("plan", "made", "used", "size", "what")]
     for one in kept:
-        size = f"{one.size / MIB:.0f} MiB"
-        if one.plan is None:
-            yield f"{one.key[:12]}  {size:>8}  of another version of mpigraft"
-        else:
-            plan = one.plan
-            where = _shown(f"{plan.mpi} under {plan.guest.name}, {plan.engine}")
-            yield f"{one.key[:12]}  {size:>8}  {where}"
+        used = "now" if one.jobs else _age(one.used)
+        what = "of another version of mpigraft"
+        if plan := one.plan:
+            programs = [_shown(PurePosixPath(path).name) for path in plan.guest.programs]
+            more = f" and {len(programs) - 1} more" if len(programs) > 1 else ""
+            named = f"{programs[0]}{more} of " if programs else ""
+            mpi = f"{plan.mpi} under " if plan.mpi else ""
+            what = _shown(f"{mpi}{named}{plan.guest.name}, {plan.engine}")
+        rows.append((one.key[:12], _age(one.made), used, _mib(one.size), what))
+    wide = [max(len(row[n]) for row in rows) for n in range(4)]
+    for key, made, used, size, what in rows:
+        yield (f"{key:{wide[0]}}  {made:>{wide[1]}}  {used:>{wide[2]}}  {size:>{wide[3]}}  {what}")
+
+
+def _age(then: float) -> str:
+    """12 min, 5 h, 3 days."""
+    minutes = max(0, int((time.time() - then) / 60))
+    if minutes < 100:
+        return f"{minutes} min"
+    hours = minutes // 60
+    return f"{hours} h" if hours < 48 else f"{hours // 24} days"
+
+
+def _mib(size: int) -> str:
+    return f"{size / MIB:.0f} MiB"
+
+
+def _count(number: int) -> str:
+    return f"{number} plan" if number == 1 else f"{number} plans"
+
+
+def _pruned(days: str, form: str, *, dry: bool) -> Iterator[str]:
+    from mpigraft import grafts
+    from mpigraft.jsonout import document
+
+    try:
+        limit = float(days or UNUSED_DAYS)
+    except ValueError:
+        limit = -1.0
+    if not 0 <= limit <= MOST_DAYS:
+        raise UsageError(
+            f"{days!r} is no number of days", mend="mpigraft plan --prune 7; 0 is every plan"
+        )
+    done = grafts.prune(limit, dry=dry)
+    if form == "json":
+        yield document(removed=done.removed, busy=done.busy, freed=done.freed, dry_run=dry)
+        return
+    if done.removed:
+        yield from _table(done.removed)
+        yield ""
+    if done.busy:
+        keys = ", ".join(one.key[:12] for one in done.busy)
+        yield f"kept, for a job has its records in it: {keys}"
+    verb = "would be removed" if dry else "removed"
+    yield f"{_count(len(done.removed))} {verb}, {_mib(done.freed)}: unused for {limit:g} days"
 
 
 def _removed(key: str) -> Iterator[str]:
