@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 import subprocess
@@ -16,11 +17,10 @@ ODD = (
     "HOME", "-n", "3", "--help", "$HOME `id`", "~", "*", "q'\"", "\\", ";", "--", "K=V", "@f",
     "{}", "é€", os.fsdecode(b"\xff\xfe"), "-", "", ":",
 )  # fmt: skip
-# Digest of what a rank reads, and its arguments, each ended by a NUL, in one write, so that those
-# of two ranks do not mix. There is no python in images.
-WHOLE = "dd bs=64k iflag=fullblock status=none"
-SCRIPT = f'd=$(md5sum | cut -c 1-32); printf "%s\\0" "$d" "$@" | {WHOLE}'
-SHOW = ("sh", "-c", SCRIPT, "sh")
+# A line of each rank, since launchers mix those of several: digest of what it reads, and its
+# arguments. There is no python in images.
+TELL = 'echo "$(md5sum | cut -c 1-32) $(printf "%s\\0" "$@" | base64 -w 0)"'
+SHOW = ("sh", "-c", TELL, "sh")
 NOTHING = hashlib.md5(b"").hexdigest()
 RUN = (sys.executable, "-m", "mpigraft.cli.entry", "run")
 SIZES = (0, 400, 229_000, 64 << 20)
@@ -53,7 +53,13 @@ def shown(
     argv = [*RUN, *map(str, words), "--no-proof", "--", *SHOW, *arguments]
     done = subprocess.run(argv, stdin=stdin, capture_output=True, timeout=300, env=env, cwd=cwd)
     assert done.returncode == 0, done.stderr
-    rows = os.fsdecode(done.stdout).split("\0")[:-1]
-    step = 1 + len(arguments)
-    assert len(rows) % step == 0, rows
-    return sorted(rows[::step]), rows[1:step]
+    return parsed(done.stdout)
+
+
+def parsed(output: bytes) -> tuple[list[str], list[str]]:
+    """What SHOW printed, of all ranks. Arguments have to be the same."""
+    lines = [line.split(" ") for line in output.decode().splitlines()]
+    given = {argument for _, argument in lines}
+    assert len(given) == 1, output
+    words = base64.b64decode(given.pop()).split(b"\0")[:-1]
+    return sorted(read for read, _ in lines), [os.fsdecode(word) for word in words]

@@ -11,7 +11,7 @@ from typing import IO
 import pytest
 
 from mpigraft.model import Family
-from tests.arrival import NOTHING, ODD, RUN, SHOW, content, digest, of_size
+from tests.arrival import NOTHING, ODD, RUN, SHOW, content, digest, of_size, parsed
 from tests.testbed.cluster import Cluster
 from tests.testbed.slurm import Slurm
 
@@ -42,9 +42,7 @@ def shown(
     ) as process:
         out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
-    rows = os.fsdecode(out).split("\0")[:-1]
-    step = 1 + len(arguments)
-    return sorted(rows[::step]), rows[1:step]
+    return parsed(out)
 
 
 MPIS = ["openmpi@5", pytest.param("mpich", marks=LONG), pytest.param("intel", marks=LONG)]
