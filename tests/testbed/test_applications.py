@@ -125,11 +125,7 @@ def test_lammps_computes_what_it_computes_without_a_graft(
     assert physics(site.graft(image, engine, host, n, "lmp", "-in", "in.melt")) == due
 
 
-# By mpirun of Open MPI 5 the end of the input does not arrive.
-ON_STDIN = tuple(case for case in LAMMPS if "@4" in case[2])
-
-
-@pytest.mark.parametrize(("image", "engine", "host", "n"), ON_STDIN)
+@pytest.mark.parametrize(("image", "engine", "host", "n"), LAMMPS[:5])
 def test_lammps_reads_standard_input(
     image: str, engine: str, host: str, n: int, site: Site, need: Need
 ) -> None:

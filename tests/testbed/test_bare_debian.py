@@ -68,6 +68,7 @@ def set_up_and_smoke(root: Root, project: str, user: str) -> None:
     say(f"{mpigraft} report -o report.html && grep -q plotly report.html")
 
 
+@pytest.mark.long
 @pytest.mark.testbed
 def test_debian_12_as_root(cache_folder: Path, as_root: tuple[str, ...], tmp_path: Path) -> None:
     with unpacked("bookworm", cache_folder, as_root, tmp_path / "root") as root:
@@ -75,6 +76,7 @@ def test_debian_12_as_root(cache_folder: Path, as_root: tuple[str, ...], tmp_pat
         set_up_and_smoke(root, "/opt/mpigraft", "root")
 
 
+@pytest.mark.long
 @pytest.mark.testbed
 def test_debian_13_as_a_user_who_may_sudo(
     cache_folder: Path, as_root: tuple[str, ...], tmp_path: Path
