@@ -15,7 +15,7 @@ from mpigraft import cache, elf, reads
 from mpigraft.elf import ElfError
 from mpigraft.errors import UsageError
 from mpigraft.guest_loader import glibc_version
-from mpigraft.guests import own_mpi, podman
+from mpigraft.guests import own_mpi, podman, registry
 from mpigraft.guests.commands import Command, Kind, command_of, locate
 from mpigraft.guests.own_mpi import GuestMpi
 from mpigraft.guests.search import Searched, search
@@ -93,11 +93,13 @@ def _examine(spec: str, programs: Sequence[str]) -> Guest:
 def _opened(spec: str) -> tuple[GuestKind, str, str, Root, str]:
     """(kind, name, source, root, digest) of a whole file system; an empty digest: that of its
     files is to be taken."""
+    if registry.is_name(spec):
+        spec = registry.fetched(spec)
     if spec.startswith(PODMAN):
         image = spec.removeprefix(PODMAN)
         archive, number = podman.saved(image)
         return GuestKind.PODMAN, image, image, open_root(archive), number
-    path = Path(spec)
+    path = Path(registry.plain_path(spec))
     if path.is_dir():
         source = str(path.resolve())
         return GuestKind.FOLDER, Path(source).name or "/", source, open_root(path), ""

@@ -71,9 +71,15 @@ def first_of(wishes: Sequence[str], choose: Callable[[str], Choice]) -> Choice:
             refused.append(no)
         except MissingError as error:
             missing.append(error)
-    if not refused:
+    if refused:
+        raise _all_refused(refused)
+    if len(missing) == 1:
         raise missing[0]
-    raise _all_refused(refused)
+    raise MissingError(
+        "; ".join(error.seen for error in missing),
+        why="; ".join(error.why for error in missing if error.why),
+        mend=missing[-1].mend,
+    )
 
 
 def for_program(
@@ -147,8 +153,9 @@ def for_guest(wish: str, machine: Machine, guest: Guest, wanted: graft.Wanted) -
     try:
         usable = sorted(_usable(wish, machine), key=lambda m: m.family is not family)
     except MissingError as missing:
-        wheels = alternatives.fetchable(guest, own, machine, wanted.replace, wanted.engine)
-        missing.mend = alternatives.told_wheels(wheels) if wheels else NOTHING_TO_FETCH
+        if not wish:
+            wheels = alternatives.fetchable(guest, own, machine, wanted.replace, wanted.engine)
+            missing.mend = alternatives.told_wheels(wheels) if wheels else NOTHING_TO_FETCH
         raise
     refused: list[AnswerIsNo] = []
     for mpi in usable:

@@ -6,7 +6,6 @@ import csv
 import io
 import string
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 
 from mpigraft.engines import DEFAULTS, ENGINES, bwrap, charliecloud, choose, find, podman
 from mpigraft.engines.mounts import dropped, inside, mounts, present
-from mpigraft.engines.options import with_options
 from mpigraft.engines.parts import fields, plain
 from mpigraft.env import ENV
 from mpigraft.errors import MissingError, UsageError
@@ -377,36 +375,3 @@ def test_podman_keeps_who_ranks_are(image: Image) -> None:
     assert pairs(words(image, "podman", root=True), "--user")[0][0] == "0:0"
     mine = podman.options(plan(label("name", GuestKind.PODMAN), "podman"), seat(), ())
     assert ("--userns", "keep-id") in [part.words for part in mine]
-
-
-@pytest.mark.parametrize("engine", ["apptainer", "podman", "charliecloud", "bwrap"])
-def test_a_sites_options_stand_before_the_image(tmp_path: Path, engine: str) -> None:
-    image = Image.at(tmp_path / "image")
-    for name in ("dev", "proc", "sys", "tmp"):
-        (image.folder / name).mkdir(exist_ok=True)
-    bare = plan(image.label, engine, binds=(), devices=(), place="/mnt")
-    of = seat(cwd="/tmp", graft=str(tmp_path), root=True)
-    made = with_options(bare, ("--device", "vendor.com/gpu=all"))
-    words = ENGINES[engine].words(made, of)
-    at = words.index("--device")
-    assert words[at + 1] == "vendor.com/gpu=all"
-    without = ENGINES[engine].words(bare, of)
-    assert words[:at] + words[at + 2 :] == without
-    assert at < len(without) - (1 if engine != "bwrap" else 0)
-    assert made.key != bare.key, "a proof without them is no proof with them"
-    assert with_options(bare, ()) is bare
-
-
-def test_with_a_gpu_apptainers_libraries_are_found() -> None:
-    """It leads to them by LD_LIBRARY_PATH, which plans drop or set."""
-    dropped = EnvRow("LD_LIBRARY_PATH", None, Scope.RANK, "plan")
-    other = EnvRow("OPAL_PREFIX", None, Scope.RANK, "plan")
-    of = partial(plan, label("/i.sif", GuestKind.SIF))
-    due = "/.singularity.d/libs"
-    made = with_options(of("apptainer", environment=(dropped, other)), ("--nv",))
-    assert [row.value for row in made.environment] == [due, None]
-    own = EnvRow("LD_LIBRARY_PATH", "/own", Scope.RANK, "guest")
-    made = with_options(of("apptainer", environment=(own,)), ("--rocm",))
-    assert made.environment[0].value == f"/own:{due}"
-    for engine, words in (("podman", ("--nv",)), ("apptainer", ("--writable-tmpfs",))):
-        assert with_options(of(engine, environment=(own,)), words).environment == (own,)
