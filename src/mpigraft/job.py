@@ -129,7 +129,9 @@ def plan(
     by = _launcher(ask, machine, choice)
     configuration = _configuration(ask, machine, choice, passed, layout.nodes, by)
     programs = natives(choice.mpi, machine.cpu.architecture)
-    if choice.plan:
+    if not choice.plan:
+        programs = starter.preloadable(programs)
+    else:
         grafts.make(choice.plan)
         programs = grafts.seen(choice.plan, programs)
         environment = dict(passed.environment)

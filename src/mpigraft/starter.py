@@ -18,7 +18,7 @@ from pathlib import Path
 from mpigraft import cache, evidence_json, grafts, kept_evidence, prove
 from mpigraft.answers import Nodes
 from mpigraft.config_files import OURS, Surroundings, config_files
-from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch
+from mpigraft.errors import LaunchFailed, MissingError, MpigraftError, TransportMismatch
 from mpigraft.launch import HERE, prepare
 from mpigraft.launched import Launched
 from mpigraft.model import (
@@ -153,11 +153,34 @@ def _here() -> str:
 
 def _preloadable(programs: Natives, scratch: Path) -> Natives:
     """LD_PRELOAD takes no path with a blank or a colon in it: such a witness gets another one."""
-    if not re.search(r"[\s:]", str(programs.witness)):
+    if not BLANK.search(str(programs.witness)):
         return programs
     copy = scratch / f"{programs.digest[:16]}.so"
-    shutil.copy(programs.witness, copy)
+    if not copy.exists():  # another job's ranks may have it mapped: never written to again
+        begun = scratch / f".{copy.name}.{os.getpid()}"
+        shutil.copy(programs.witness, begun)
+        begun.rename(copy)
     return replace(programs, witness=copy)
+
+
+BLANK = re.compile(r"[\s:]")
+
+
+def preloadable(programs: Natives) -> Natives:
+    """Programs whose witness can be preloaded as often as a kept job is started: a copy in the
+    cache where mpigraft lies in a folder with a blank or a colon. Raises MissingError where the
+    cache does too."""
+    if not BLANK.search(str(programs.witness)):
+        return programs
+    folder = cache.folders().cache / "native"
+    if BLANK.search(str(folder)):
+        raise MissingError(
+            f"{programs.witness} cannot be preloaded",
+            why="LD_PRELOAD takes no path with a blank or a colon in it, and the cache has one too",
+            mend="set MPIGRAFT_HOME to a folder without them",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    return _preloadable(programs, folder)
 
 
 def _swept(allocation: Allocation) -> Path:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft import kept_evidence, prove, starter
+from mpigraft.errors import MissingError
 from mpigraft.launch import HERE
 from mpigraft.launched import Launched
 from mpigraft.model import Allocation, Finding, Layout, Level
@@ -147,3 +148,24 @@ def test_processes_are_counted_by_boot_and_namespace(
     assert starter._here() != here
     monkeypatch.setattr(kept_evidence, "BOOT", tmp_path / "gone")  # hidden in some containers
     assert starter._here().startswith(starter.SCRATCH)
+
+
+def test_a_witness_behind_a_blank_is_preloaded_from_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An environment in a folder "my env": LD_PRELOAD ends a path at the blank."""
+    place = tmp_path / "my env"
+    place.mkdir()
+    (place / "witness.so").write_bytes(b"witness")
+    ours = Natives(place / "bench", place / "witness.so", place / "guard", "d" * 64)
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
+    found = starter.preloadable(ours)
+    assert found == replace(ours, witness=tmp_path / "home/cache/native" / f"{'d' * 16}.so")
+    assert found.witness.read_bytes() == b"witness"
+    before = found.witness.stat().st_ino
+    assert starter.preloadable(ours).witness.stat().st_ino == before
+    assert starter.preloadable(found) is found
+    assert [path.name for path in found.witness.parent.iterdir()] == [found.witness.name]
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "my home"))
+    with pytest.raises(MissingError, match="cannot be preloaded"):
+        starter.preloadable(ours)
