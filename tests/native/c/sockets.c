@@ -115,7 +115,7 @@ static void act(const char *word)
     else if (!strcmp(word, "listen"))
         bound(SOCK_STREAM);
     else if (!strcmp(word, "idle-udp"))
-        MUST(socket(AF_INET6, SOCK_DGRAM, 0));
+        MUST(socket(AF_INET, SOCK_DGRAM, 0));
     else if (!strcmp(word, "unix"))
         MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
     else if (!strcmp(word, "raw"))
