@@ -100,6 +100,7 @@ def make(plan: GraftPlan) -> Path:
         if not _whole(made, plan):
             _make(plan, made)
     except OSError as error:
+        graft_copies.sweep()  # those of the plan that came to nothing take room that is missing
         raise MissingError(
             f"{home()}: {error.strerror}",
             why="the graft's folder, with copies of the host's libraries, is made there",
