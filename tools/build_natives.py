@@ -28,6 +28,7 @@ from mpigraft.natives import (  # noqa: E402
     GUARD,
     LINKED,
     PREBUILT,
+    RELAY,
     SEAT,
     SHARED,
     SOURCES,
@@ -70,7 +71,7 @@ def compile_c(architecture: str, *words: str | Path, static: bool = False) -> No
     cache = str(ROOT / "build" / "zig")
     done = run(
         [sys.executable, "-m", "ziglang", "cc", "-target", target, "-fno-sanitize=undefined",
-         "-g0", "-s", *FLAGS, *words],
+         "-g0", "-s", *(("-static",) if static else ()), *FLAGS, *words],
         env={**os.environ, "ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache},
         limit_s=600,
     )  # fmt: skip
@@ -136,10 +137,10 @@ def build(architecture: str, headers: dict[Family, Path]) -> None:
         witness = (*WARNINGS, *SHARED, f"-Wl,-soname,{WITNESS}", SOURCES / "witness.c")
         compile_c(architecture, *witness, "-o", stage / WITNESS, "-ldl")
         compile_c(architecture, *WARNINGS, SOURCES / "guard.c", "-o", stage / GUARD)
-        for name, source in ((SEAT, "seat.c"), (STDIN, "stdin.c")):
+        for name, source in ((SEAT, "seat.c"), (STDIN, "stdin.c"), (RELAY, "relay.c")):
             words = (*WARNINGS, "-static", SOURCES / source, "-o", stage / name)
             compile_c(architecture, *words, static=True)
-        for name in (WITNESS, GUARD, SEAT, STDIN):
+        for name in (WITNESS, GUARD, SEAT, STDIN, RELAY):
             verify(stage / name, None)
         shutil.rmtree(target, ignore_errors=True)
         stage.rename(target)

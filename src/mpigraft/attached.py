@@ -20,9 +20,15 @@ PASSED = frozenset(
         signal.SIGQUIT,
         signal.SIGUSR1,
         signal.SIGUSR2,
+        signal.SIGTSTP,
+        signal.SIGCONT,
     }
 )
-ENDING = PASSED - {signal.SIGUSR1, signal.SIGUSR2}
+ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
+OF_TERMINAL = 0x80  # SI_KERNEL: sent by no process; all of the foreground group got it
+AGAIN_S = (
+    0.5  # within which one request to end comes twice: timeout(1) sends it to us and our group
+)
 GRACE_S = 2.0  # for a job that `look` has ended, between SIGTERM and SIGKILL
 IDLE_S = 3600.0  # nothing to look at: whoever computes here is not disturbed
 FIRST_LOOK_S, LAST_LOOK_S = 0.02, 1.0  # looks become rarer: by half each time
@@ -38,7 +44,8 @@ def attached(
     """Run `argv` to its end with stdin, stdout, stderr and terminal inherited; its exit code, as
     a shell gives it: 128 + n for a process that signal n ended.
 
-    Signals that come here are passed on; a second one that asks to end kills all that is left.
+    Signals that come here are passed on; a second one that asks to end kills all that is left. The
+    terminal's stop (Ctrl-Z) stops this process as well, or the shell would wait on.
     `look` is called while the job runs until it answers SEEN, or END, which ends the job.
     Raises OSError for a program that cannot be started.
 
@@ -50,8 +57,9 @@ def attached(
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, the exit code would be lost
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
-        pid = _spawn(argv, environ, before, alone=bool(deaf & {signal.SIGHUP, signal.SIGINT}))
-        return _wait(pid, watched, look)
+        alone = bool(deaf & {signal.SIGHUP, signal.SIGINT}) or not os.isatty(0)
+        pid = _spawn(argv, environ, before, alone=alone)
+        return _wait(pid, watched, look, Signals(pid, shared=not alone))
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -59,7 +67,8 @@ def attached(
 def _spawn(argv: Sequence[str], environ: Mapping[str, str], mask: set[int], *, alone: bool) -> int:
     """Start it with the signals as this process found them. Python ignores SIGPIPE; a job must
     not. `alone`: under nohup, or in a script's background, signals of the terminal are not for
-    the job, so it gets a process group of its own: the guard in front of it would take them."""
+    the job, so it gets a process group of its own: the guard in front of it would take them. So it
+    does where it does not read the terminal, and gets each signal once, from here."""
     words = [os.fspath(word) for word in argv]
     reset = (signal.SIGPIPE, signal.SIGXFSZ)
     if alone:
@@ -76,8 +85,42 @@ def beside(argv: Sequence[str], output: int) -> int:
     return os.posix_spawn(argv[0], [*argv], {}, file_actions=answer, setsigmask=())
 
 
-def _wait(pid: int, watched: frozenset[int], look: Callable[[], int]) -> int:
-    pause, asked, deadline = FIRST_LOOK_S, 0, float("inf")
+class Signals:
+    """Passes signals on to a job, each one once; who else got it is known by its sender.
+
+    `shared`: the job's guard is in this process's group, so that it may read the terminal.
+    """
+
+    def __init__(self, pid: int, *, shared: bool) -> None:
+        self.pid = pid
+        self.shared = shared
+        self.requests = 0  # to end
+        self.last = float("-inf")  # when the last of them came
+        self.halted = False  # the whole group was, by the terminal
+
+    def take(self, number: int, code: int, now: float) -> None:
+        """Deal with a signal that came at `now`; `code` is its si_code."""
+        by_terminal = code == OF_TERMINAL
+        known = self.shared and by_terminal
+        if number in ENDING:
+            again = now - self.last >= AGAIN_S
+            self.requests += again
+            self.last = now if again else self.last
+            if again and self.requests > 1:
+                kill_below(self.pid)
+                return
+            known = known or not again
+        if number == signal.SIGCONT:  # a shell continues the group that its terminal stopped
+            known, self.halted = self.halted, False
+        if not known:
+            os.kill(self.pid, number)
+        if number == signal.SIGTSTP and by_terminal:
+            self.halted = self.shared
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _wait(pid: int, watched: frozenset[int], look: Callable[[], int], passing: Signals) -> int:
+    pause, deadline = FIRST_LOOK_S, float("inf")
     looking = True
     while True:
         left = min(pause if looking else IDLE_S, max(0.0, deadline - time.monotonic()))
@@ -87,26 +130,21 @@ def _wait(pid: int, watched: frozenset[int], look: Callable[[], int]) -> int:
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
         if came is not None and came.si_signo != signal.SIGCHLD:
-            asked += came.si_signo in ENDING
-            _pass_on(pid, came.si_signo, at_once=asked > 1)
+            passing.take(came.si_signo, came.si_code, time.monotonic())
         elif time.monotonic() >= deadline:
-            _pass_on(pid, signal.SIGKILL, at_once=True)
+            kill_below(pid)
             deadline = float("inf")
         elif looking:
             pause = min(1.5 * pause, LAST_LOOK_S)
             answer = look()
             looking = answer == GO_ON
             if answer == END:
-                _pass_on(pid, signal.SIGTERM, at_once=False)
+                os.kill(pid, signal.SIGTERM)
                 deadline = time.monotonic() + GRACE_S
 
 
-def _pass_on(pid: int, number: int, *, at_once: bool) -> None:
-    """To the guard, which sees to all below it; at once: SIGKILL for everything below it, after
-    which it ends by itself."""
-    if not at_once:
-        os.kill(pid, number)
-        return
+def kill_below(pid: int) -> None:
+    """SIGKILL for everything below the guard, after which that ends by itself."""
     from mpigraft.run import descendants
 
     for below in descendants(pid):

@@ -299,10 +299,10 @@ def _inner(
     inner = fetching(env.rank_argv(rows, program, plan.guest.env_program or env.ENV), program)
     if seat is None:
         return inner
-    engine = engines.ENGINES[plan.engine].words(plan, seat)
+    engine = engines.around(plan, seat, inner)
     # A launcher's own libraries are no libraries for the engine's program.
     loose = [word for name in LOADER if name in environment for word in ("-u", name)]
-    return (*((env.ENV, *loose) if loose and engine else ()), *engine, *inner)
+    return (*((env.ENV, *loose) if loose and engine != inner else ()), *engine)
 
 
 def _around(
@@ -313,7 +313,7 @@ def _around(
         EnvRow(r.name, r.value, Scope.RANK, r.source) for r in rows if r.scope is not Scope.RANK
     ]
     start = env.rank_argv(outer, words, plan.guest.env_program or env.ENV)
-    return (*engines.ENGINES[plan.engine].words(plan, seat), *start)
+    return engines.around(plan, seat, start)
 
 
 def seat_of(

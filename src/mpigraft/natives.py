@@ -38,10 +38,10 @@ OPTIONS = {
     "window": (),  # any number
 }
 BENCH, WITNESS, GUARD = "mpigraft-bench", "libmpigraft-witness.so", "mpigraft-guard"
-SEAT, STDIN = "mpigraft-seat", "mpigraft-stdin"
+SEAT, STDIN, RELAY = "mpigraft-seat", "mpigraft-stdin", "mpigraft-relay"
 VARS, SPAWN = "mpigraft-vars", "mpigraft-spawn"
 UNLINKED = {  # they know no MPI
-    WITNESS: "witness.c", GUARD: "guard.c", SEAT: "seat.c", STDIN: "stdin.c",
+    WITNESS: "witness.c", GUARD: "guard.c", SEAT: "seat.c", STDIN: "stdin.c", RELAY: "relay.c",
 }  # fmt: skip
 LINKED = {BENCH: "bench.c", VARS: "vars.c", SPAWN: "spawn.c"}  # to an MPI: one for each ABI
 
@@ -69,6 +69,12 @@ class Natives:
     def stdin(self) -> Path:
         """Hands standard input to ranks; `digest` leaves it out as well."""
         return self.guard.with_name(STDIN)
+
+    @property
+    def relay(self) -> Path:
+        """Brings signals past an engine to the rank; linked statically, since it runs in guests
+        too. It measures nothing, as `seat`."""
+        return self.guard.with_name(RELAY)
 
 
 def natives(mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Natives:
@@ -100,7 +106,7 @@ def tool(name: str, mpi: MpiInstall, architecture: str, build: str = "prebuilt")
 def _prebuilt(mpi: MpiInstall, architecture: str) -> Natives:
     folder = PREBUILT / architecture
     paths = (folder / mpi.abi / BENCH, folder / WITNESS, folder / GUARD)
-    for path in (*paths, folder / SEAT, folder / STDIN):
+    for path in (*paths, folder / SEAT, folder / STDIN, folder / RELAY):
         _there(path, mpi, architecture, "is measured with it")
     return Natives(*paths, digest=digest([file_digest(path) for path in paths]))
 

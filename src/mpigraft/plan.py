@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 ANYWHERE = "/{graft}"  # a place that is wherever the graft folder is: no engine moves it
 BENCH, WITNESS = "bin/mpigraft-bench", "lib/libmpigraft-witness.so"
 SEAT = "bin/mpigraft-seat"
+RELAY = "bin/mpigraft-relay"
 # Of the launcher's environment, what ranks need to find each other and what people set for them.
 PASSED = (
     "PMIX_*", "PMI_*", "PMI2_*", "OMPI_*", "PRTE_*", "ORTE_*", "HYDRA_*", "HYDI_*", "MPIR_*",
@@ -124,7 +125,7 @@ def _programs(natives: Natives, injection: Injection, libmpi: str) -> tuple[Copy
         needed = [n for n in elf.read(natives.bench).needed if binding_of(n)]
         renamed = tuple((name, libmpi) for name in needed if libmpi and name != libmpi)
         bench = replace(bench, renamed=renamed, edit=bool(renamed))
-    others = ((natives.witness, WITNESS), (natives.seat, SEAT))
+    others = ((natives.witness, WITNESS), (natives.seat, SEAT), (natives.relay, RELAY))
     return bench, *(Copy(str(path), name, file_digest(path)) for path, name in others)
 
 

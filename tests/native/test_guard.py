@@ -176,14 +176,35 @@ def test_a_program_may_end_itself_in_the_grace(guard_program: Path, tmp_path: Pa
     assert guard.wait(WAIT_S) == 9
 
 
-def test_other_signals_pass(guard_program: Path, tmp_path: Path) -> None:
+ON = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("number", ON)
+def test_other_signals_pass(guard_program: Path, tmp_path: Path, number: signal.Signals) -> None:
     ready, got = tmp_path / "ready", tmp_path / "got"
-    script = f"trap 'touch {got}; exit 3' USR1; touch {ready}; while :; do sleep 0.05; done"
-    guard = subprocess.Popen(words(guard_program, "sh", "-c", script))
+    trap = f"trap 'touch {got}; exit 3' {number.name.removeprefix('SIG')}"
+    script = f"{trap}; touch {ready}; while :; do sleep 0.05; done"
+    guard = subprocess.Popen(words(guard_program, "sh", "-c", script), stdin=subprocess.DEVNULL)
     assert until(ready.exists)
-    guard.send_signal(signal.SIGUSR1)
+    guard.send_signal(number)
     assert guard.wait(WAIT_S) == 3
     assert got.exists()
+
+
+def test_what_ends_the_program_goes_to_that_alone(guard_program: Path, tmp_path: Path) -> None:
+    """A launcher passes it on to ranks; one that got it from both would take the second as a
+    demand to end at once. What the program leaves is ended too."""
+    ready, log = tmp_path / "ready", tmp_path / "log"
+    rank = f"trap 'echo rank >> {log}; exit' TERM; trap 'echo rank INT >> {log}' INT"
+    rank = f"{rank}; trap 'echo CONT >> {log}' CONT; touch {ready}; while :; do sleep 0.05; done"
+    launcher = f"trap 'echo launcher >> {log}; exit 9' INT; ({rank}) & wait"
+    guard = subprocess.Popen(
+        words(guard_program, "sh", "-c", launcher, grace=20), stdin=subprocess.DEVNULL
+    )
+    assert until(ready.exists)
+    guard.send_signal(signal.SIGINT)
+    assert guard.wait(WAIT_S) == 9
+    assert log.read_text().split("\n") == ["launcher", "rank", ""]
 
 
 def test_a_stopped_process_is_ended_too(guard_program: Path, tmp_path: Path) -> None:

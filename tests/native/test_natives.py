@@ -13,13 +13,24 @@ import pytest
 from mpigraft import elf, natives
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import Abi, EnvRow, Family, MpiInstall, Scope
-from mpigraft.natives import BENCH, GUARD, LINKED, PREBUILT, SEAT, SPAWN, STDIN, VARS, WITNESS
+from mpigraft.natives import (
+    BENCH,
+    GUARD,
+    LINKED,
+    PREBUILT,
+    RELAY,
+    SEAT,
+    SPAWN,
+    STDIN,
+    VARS,
+    WITNESS,
+)
 from tests.native.native_world import World, values
 from tests.unit.builders import an_mpi
 
 HERE = platform.machine()
 GLIBC = (2, 17)
-STATIC = (SEAT, STDIN)  # they run in guests of any C library
+STATIC = (SEAT, STDIN, RELAY)  # they run in guests of any C library
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 from mpigraft.injection import Injection, inject
 from mpigraft.model import AbiObject, DataFile, EnvRow, GraftPlan, MpiAbi, Replace, Scope
-from mpigraft.natives import SEAT, Natives
+from mpigraft.natives import RELAY, SEAT, Natives
 from mpigraft.plan import plan
 from tests.elf.elf_builders import compiled, program
 from tests.unit.checked import C_SYMBOLS, an_abi, libc
@@ -46,6 +46,7 @@ def _built() -> tuple[object, dict[str, Path]]:
         "bench": program(folder / "bench", needs=[libmpi, dep]),
         "witness": compiled(folder / "witness.so"),
         "seat": program(folder / SEAT),
+        "relay": program(folder / RELAY),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -87,7 +88,7 @@ def test_no_signal_is_blocked_for_it(started: list[subprocess.Popen[str]]) -> No
     assert int(one.communicate(timeout=30)[0].split()[1], 16) == 0
 
 
-@pytest.mark.parametrize("sent", sorted(attached.PASSED))
+@pytest.mark.parametrize("sent", sorted(attached.PASSED - {signal.SIGCONT}))
 def test_signals_are_passed_on(started: list[subprocess.Popen[str]], sent: signal.Signals) -> None:
     script = f"trap 'echo got; exit 9' {sent.name.removeprefix('SIG')}; echo up; "
     one = child(sh(script + "while :; do sleep 0.1; done"))
@@ -111,3 +112,66 @@ def test_a_second_request_to_end_is_not_refused(started: list[subprocess.Popen[s
     assert one.poll() is None
     one.send_signal(signal.SIGTERM)
     assert one.wait(30) != 0
+
+
+# ------------------------------------------------------------------ at a terminal
+
+
+def at_terminal(words: list[str], stdin: str = "") -> tuple[int, int]:
+    """(process id, terminal) of a job in the foreground of a terminal of its own; its stdin is
+    that, or a file."""
+    pid, terminal = os.forkpty()
+    if not pid:
+        # The shell of this terminal: its job has a process group of its own in the foreground.
+        job = os.fork()
+        if not job:
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+            os.tcsetpgrp(1, os.getpid())
+            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+            if stdin:
+                os.dup2(os.open(stdin, os.O_RDONLY), 0)
+            os.execv(sys.executable, [sys.executable, "-c",
+                     f"{START}sys.exit(attached({words!r}, os.environ))"])  # fmt: skip
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        while True:
+            _, status = os.waitpid(job, os.WUNTRACED)
+            if not os.WIFSTOPPED(status):
+                os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+            os.write(1, b"stopped\n")
+            signal.sigwait([signal.SIGUSR1])  # SIGCONT takes a stop back that has not arrived
+            os.killpg(job, signal.SIGCONT)
+    return pid, terminal
+
+
+def read_until(terminal: int, *texts: bytes) -> bytes:
+    read = b""
+    while not all(text in read for text in texts):
+        assert select.select([terminal], (), (), 30)[0], read
+        read += os.read(terminal, 1000)
+    return read
+
+
+@pytest.mark.parametrize("stdin", ["", "/dev/null"], ids=["terminal", "file"])
+def test_control_z_stops_the_job_and_the_shell_goes_on(stdin: str) -> None:
+    """As `vi` under a shell: the process that the shell waits for is stopped, and the job was
+    told once of both."""
+    guard = str(PREBUILT / os.uname().machine / "mpigraft-guard")
+    script = "import signal, time\ndef note(n, _): print('got', n, flush=True)\n"
+    script += "for n in (18, 20): signal.signal(n, note)\n"
+    script += "print('up', flush=True)\ntry:\n    while True: time.sleep(9)\n"
+    script += "except KeyboardInterrupt: print('interrupted', flush=True)"
+    words = [guard, "--", sys.executable, "-c", script]
+    pid, terminal = at_terminal(words, stdin)
+    try:
+        read_until(terminal, b"up")
+        os.write(terminal, b"\x1a")
+        read_until(terminal, b"stopped", b"got 20")
+        os.kill(pid, signal.SIGUSR1)
+        assert b"got 20" not in read_until(terminal, b"got 18")
+        os.write(terminal, b"\x03")
+        rest = read_until(terminal, b"interrupted")
+        assert b"got" not in rest
+        assert os.waitpid(pid, 0)[1]
+    finally:
+        os.close(terminal)

@@ -15,7 +15,7 @@ from mpigraft.injection import inject
 from mpigraft.jsonout import document, revive
 from mpigraft.model import Bind, BindKind, EnvRow, GraftPlan, Replace, Scope
 from mpigraft.natives import Natives
-from mpigraft.plan import BENCH, DROPPED, SEAT, WITNESS, changed, plan, stamp, stamps
+from mpigraft.plan import BENCH, DROPPED, RELAY, SEAT, WITNESS, changed, plan, stamp, stamps
 from tests.unit.checked import APP
 from tests.unit.planned import a_plan, an_abi_of, an_injection, natives_of, on_disk
 from tests.unit.worlds import LIB, PLACE, a_world, library, needing
@@ -96,6 +96,7 @@ def test_libraries_data_and_our_programs_go_in(tmp_path: Path) -> None:
         BENCH: str(files["bench"]),
         WITNESS: str(files["witness"]),
         SEAT: str(files["seat"]),
+        RELAY: str(files["relay"]),
     }
     rpaths = {copy.name: copy.rpath for copy in made.copies if copy.edit}
     assert rpaths == dict.fromkeys(["lib/libmpi.so.40", "lib/libdep.so.1", BENCH], f"{PLACE}/lib")
@@ -135,7 +136,7 @@ def test_under_the_guests_own_mpi_the_benchmarks_ask_for_its_name(tmp_path: Path
         made = a_plan(files, what=Replace.NOTHING, soname=soname)
         bench = next(copy for copy in made.copies if copy.name == BENCH)
         assert (bench.renamed, bench.edit, bench.rpath) == (renamed, bool(renamed), "")
-        assert set(named(made)) == {BENCH, WITNESS, SEAT}
+        assert set(named(made)) == {BENCH, WITNESS, SEAT, RELAY}
         assert made.libmpi_copy == ""
 
 
@@ -145,7 +146,7 @@ def test_without_a_host_mpi_only_ours_go_in(tmp_path: Path) -> None:
     label = a_world(needing("libmpi.so.40"), library("libmpi.so.40")).label
     made = plan(label, None, found, (), engine="bwrap", natives=natives_of(files))
     assert made.mpi == ""
-    assert set(named(made)) == {BENCH, WITNESS, SEAT}
+    assert set(named(made)) == {BENCH, WITNESS, SEAT, RELAY}
     assert environment(made).get("OPAL_PREFIX", "") is None
 
 

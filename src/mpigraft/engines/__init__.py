@@ -13,9 +13,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from mpigraft.engines import apptainer, bwrap, charliecloud, mounts, none, podman
-from mpigraft.engines.parts import Part
+from mpigraft.engines.parts import Part, flat
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import Bind, EnvRow, GraftPlan, GuestKind, Seat
+from mpigraft.plan import RELAY
 from mpigraft.run import run
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Engine(Protocol):
 
     KINDS: tuple[GuestKind, ...]  # what it can start from
     PROGRAMS: tuple[str, ...]  # names of its program; none: it has no program
+    STAYS: bool  # a process of it stays between launcher and rank, and gets signals in its place
     KEEPS_FILES: bool  # open files of the launcher's reach ranks: hydra's PMI_FD is one
 
     def place(self, guest: Guest) -> str:
@@ -70,6 +72,28 @@ DEFAULTS: Mapping[GuestKind, tuple[str, ...]] = MappingProxyType(
         GuestKind.PODMAN: ("podman",),
     }
 )
+
+
+def around(plan: GraftPlan, seat: Seat, program: Sequence[str]) -> tuple[str, ...]:
+    """The words of `program` in the guest, the engine's in front. Raises UsageError as `words`."""
+    engine = Part(ENGINES[plan.engine].words(plan, seat))
+    return flat(parts_around(plan, seat, (engine,), program))
+
+
+def parts_around(
+    plan: GraftPlan, seat: Seat, engine: Sequence[Part], program: Sequence[str]
+) -> tuple[Part, ...]:
+    """Those words in parts, around an engine's own. Where a process of the engine stays, a relay
+    on each side of it brings the launcher's signals to the program; a plan of an older version
+    has none."""
+    relayed = ENGINES[plan.engine].STAYS and any(copy.name == RELAY for copy in plan.copies)
+    if not relayed:
+        return (*engine, Part(tuple(program)))
+    return (
+        Part((f"{seat.graft}/{RELAY}", "--")),
+        *engine,
+        Part((f"{plan.place}/{RELAY}", "--inside", "--", *program)),
+    )
 
 
 def find(name: str, environ: Mapping[str, str]) -> tuple[str, str]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 KINDS: tuple[GuestKind, ...] = (GuestKind.FOLDER, GuestKind.SIF)
 PROGRAMS: tuple[str, ...] = ("apptainer", "singularity")
+STAYS = True  # it passes signals on, also those that the program got with its group
 KEEPS_FILES = True
 PLACE = "/.mpigraft"
 # The engine's own needs, which the container gets its own values of.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 KINDS: tuple[GuestKind, ...] = (GuestKind.FOLDER, GuestKind.PROGRAM)
 PROGRAMS: tuple[str, ...] = ("bwrap",)
+STAYS = True
 KEEPS_FILES = True
 PLACE = "/.mpigraft"
 MOST_ENTRIES = 4096  # words have to fit into one command line

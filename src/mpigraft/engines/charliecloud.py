@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 KINDS: tuple[GuestKind, ...] = (GuestKind.FOLDER,)
 PROGRAMS: tuple[str, ...] = ("ch-run",)
+STAYS = False
 KEEPS_FILES = True
 # Where nothing of a distribution's lies, the likeliest first.
 PLACES = ("/.mpigraft", "/mnt/9", "/mnt", "/media", "/srv", "/opt")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 KINDS: tuple[GuestKind, ...] = (GuestKind.PROGRAM,)
 PROGRAMS: tuple[str, ...] = ()
+STAYS = False
 KEEPS_FILES = True
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 KINDS: tuple[GuestKind, ...] = (GuestKind.PODMAN, GuestKind.OCI, GuestKind.FOLDER)
 PROGRAMS: tuple[str, ...] = ("podman",)
+STAYS = False  # the program is no child of podman's, which passes signals on
 KEEPS_FILES = False  # --preserve-fds wants every one up to the last, and a launcher leaves gaps
 PLACE = "/.mpigraft"
 SHM = "/dev/shm"  # noqa: S108  ranks share memory through it

@@ -33,7 +33,8 @@ def script(plan: GraftPlan, seat: Seat) -> str:
     if any("\0" in word or CWD in word for word in flat(engine.options(plan, seat, binds))):
         raise UsageError(f"no path or value may hold a NUL or {CWD!r} in a wrapper")
     rows = engine.rows(plan, seat)
-    parts = [*engine.options(plan, replace(seat, cwd=CWD), binds), Part(_rank(plan, rows))]
+    own = engine.options(plan, replace(seat, cwd=CWD), binds)
+    parts = engines.parts_around(plan, seat, own, _rank(plan, rows))
     check = [] if plan.guest.kind is GuestKind.PROGRAM else [_cwd_check(seat, binds)]
     return "\n".join(
         [

@@ -3,8 +3,11 @@
  *
  * Whatever the program starts stays below us, even after setsid and a double fork, because we
  * are a subreaper. All of it is ended: when the time limit passes, on SIGTERM, SIGINT, SIGHUP or
- * SIGQUIT, when our parent dies, and when the program itself has ended. Each gets SIGTERM, then
- * after the grace SIGKILL. Exit status: the program's; 128 + n if signal n ended it or was
+ * SIGQUIT, when our parent dies, and when the program itself has ended. The program gets that
+ * signal, alone, as from a shell: a launcher passes it on as it does by hand, and a rank that got
+ * it from both might take the second for a demand to end at once. What the program leaves gets
+ * SIGTERM, and whatever is there after the grace SIGKILL. SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT
+ * are passed on to the program. Exit status: the program's; 128 + n if signal n ended it or was
  * passed on; 124 past the limit; 126 or 127 if it cannot be started; 2 for bad usage.
  */
 #include <ctype.h>
@@ -31,6 +34,7 @@ struct guarded {
     pid_t child, parent;
     int status;  /* wait status of the child */
     bool ended;  /* the child has */
+    bool halted; /* the terminal stopped all of its foreground group, the child too */
     double limit, grace;
     const char *input; /* what the child reads instead of our own standard input */
 };
@@ -46,23 +50,28 @@ static double now(void)
 
 struct process {
     pid_t pid, parent;
-    bool ours;
+    bool ours, stopped;
 };
 
-/* Parent of a process, from the text after its name, which may hold anything. */
-static pid_t parent_of(const char *pid)
+/* Read a process's parent and state from the text after its name, which may hold anything. */
+static void describe(const char *pid, struct process *process)
 {
     char path[300], text[512];
     snprintf(path, sizeof path, "/proc/%s/stat", pid);
+    *process = (struct process){.pid = atoi(pid), .parent = -1};
     FILE *file = fopen(path, "re");
     if (!file)
-        return -1;
+        return;
     size_t length = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[length] = 0;
     const char *after = strrchr(text, ')');
+    char state;
     int parent;
-    return after && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent : -1;
+    if (!after || sscanf(after + 1, " %c %d", &state, &parent) != 2)
+        return;
+    process->parent = parent;
+    process->stopped = state == 'T';
 }
 
 static size_t list_processes(struct process **list)
@@ -80,15 +89,15 @@ static size_t list_processes(struct process **list)
                 break;
             *list = more;
         }
-        (*list)[count++] = (struct process){atoi(entry->d_name), parent_of(entry->d_name), false};
+        describe(entry->d_name, &(*list)[count++]);
     }
     if (proc)
         closedir(proc);
     return count;
 }
 
-/* Send `number` to everything below us; returns to how many. */
-static int signal_descendants(int number)
+/* Send `number` to everything below us, or to what of it is stopped; returns to how many. */
+static int signal_descendants(int number, bool stopped)
 {
     struct process *list = NULL;
     size_t count = list_processes(&list);
@@ -104,7 +113,7 @@ static int signal_descendants(int number)
         }
     }
     for (size_t i = 0; i < count; i++)
-        sent += list[i].ours && !kill(list[i].pid, number);
+        sent += list[i].ours && (list[i].stopped || !stopped) && !kill(list[i].pid, number);
     free(list);
     return sent;
 }
@@ -129,25 +138,43 @@ static void nap(double seconds)
               NULL);
 }
 
-/* SIGTERM, the grace, SIGKILL until nothing is left. */
+/* To all that the program left: SIGTERM, after which what is stopped is continued, since it could
+ * not act on it. */
+static void ask_descendants(void)
+{
+    signal_descendants(SIGTERM, false);
+    signal_descendants(SIGCONT, true);
+}
+
+/* `first` to the program, SIGTERM to what it leaves, the grace, SIGKILL until nothing is left. */
 static void end_all(struct guarded *g, int first)
 {
     if (!reap(g))
         return;
-    signal_descendants(first);
-    signal_descendants(SIGCONT); /* a stopped process cannot act on the first */
+    bool strays = g->ended; /* only they are left, and have their signal */
+    if (strays) {
+        ask_descendants();
+    } else {
+        if (first)
+            kill(g->child, first);
+        signal_descendants(SIGCONT, true);
+    }
     for (double deadline = now() + g->grace; now() < deadline;) {
         if (!reap(g))
             return;
+        if (g->ended && !strays) {
+            strays = true;
+            ask_descendants();
+        }
         nap(0.005);
     }
-    int killed = signal_descendants(SIGKILL);
+    int killed = signal_descendants(SIGKILL, false);
     fprintf(stderr, "mpigraft-guard: killed %d processes that outlived %g s of grace\n", killed,
             g->grace);
     for (double deadline = now() + UNKILLABLE_S; now() < deadline; nap(0.005)) {
         if (!reap(g))
             return;
-        signal_descendants(SIGKILL); /* some were born meanwhile */
+        signal_descendants(SIGKILL, false); /* some were born meanwhile */
     }
     fprintf(stderr, "mpigraft-guard: processes that cannot be killed are left behind\n");
 }
@@ -186,6 +213,27 @@ static int exit_code(const struct guarded *g)
     return WIFSIGNALED(g->status) ? 128 + WTERMSIG(g->status) : WEXITSTATUS(g->status);
 }
 
+/* Whether the child got this signal as we did: the terminal sends it to a whole process group. */
+static bool child_got(const struct guarded *g, const siginfo_t *info)
+{
+    return info->si_code == SI_KERNEL && getpgid(g->child) == getpgrp();
+}
+
+/* Pass on what does not end the job. A shell continues the group that the terminal stopped, so
+ * the child has got that SIGCONT too. */
+static void pass(struct guarded *g, const siginfo_t *info)
+{
+    bool known = child_got(g, info);
+    if (info->si_signo == SIGCONT) {
+        known |= g->halted;
+        g->halted = false;
+    } else if (info->si_signo == SIGTSTP) {
+        g->halted = known;
+    }
+    if (!known)
+        kill(g->child, info->si_signo);
+}
+
 /* Wait for the child, a signal, the limit or the parent's death; returns the exit status. */
 static int watch(struct guarded *g, const sigset_t *watched, int parent_died)
 {
@@ -200,17 +248,18 @@ static int watch(struct guarded *g, const sigset_t *watched, int parent_died)
             return end_all(g, SIGTERM), LIMIT_PASSED;
         }
         left = left < TICK_S ? left : TICK_S;
-        int number = sigtimedwait(watched, NULL, &(struct timespec){.tv_nsec = (long)(1e9 * left)});
+        siginfo_t info;
+        int number = sigtimedwait(watched, &info, &(struct timespec){.tv_nsec = (long)(1e9 * left)});
         /* The kernel sends its sign also when a thread of the parent that started us ends, so
          * the parent is asked for; and asked again on every tick, as the sign comes once. */
         if (getppid() != g->parent)
             return end_all(g, SIGTERM), 128 + SIGTERM;
-        if (number == SIGUSR1 || number == SIGUSR2)
-            kill(g->child, number);
+        if (number == SIGUSR1 || number == SIGUSR2 || number == SIGTSTP || number == SIGCONT)
+            pass(g, &info);
         else if (number > 0 && number != SIGCHLD && number != parent_died)
-            return end_all(g, number), g->ended && !WIFSIGNALED(g->status) && exit_code(g)
-                                           ? exit_code(g)
-                                           : 128 + number;
+            return end_all(g, child_got(g, &info) ? 0 : number),
+                   g->ended && !WIFSIGNALED(g->status) && exit_code(g) ? exit_code(g)
+                                                                       : 128 + number;
     }
 }
 
@@ -261,8 +310,8 @@ int main(int argc, char **argv)
         return USAGE;
     }
     int parent_died = SIGRTMIN;
-    const int numbers[] = {SIGCHLD, SIGTERM, SIGINT,  SIGHUP,
-                           SIGQUIT, SIGUSR1, SIGUSR2, parent_died};
+    const int numbers[] = {SIGCHLD, SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
+                           SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, parent_died};
     sigset_t watched, before;
     sigemptyset(&watched);
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
