@@ -45,6 +45,7 @@ COME_AND_GO = ("SLURM", "PBS_", "FLUX_", "PALS_", "SSH_", "OLDPWD", "SHLVL", "_"
 PARTS = frozenset(("argv", "parent", "home", "drop", "set", "ranks", "nodes", "libmpi",
                    "libmpi_name", "networks", "network_name", "proof", "placed", "files", "stamps",
                    "copies", "listed", "stdin"))  # fmt: skip
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)  # of foreign JSON
 BOOT, NETWORK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/net"
 
 
@@ -214,7 +215,7 @@ def start(document: Document, environ: Mapping[str, str], judge: Judge) -> int |
         feeder = standard_input.serve(document["stdin"], watch.folder)
         code = attached.attached(argv, given | document["set"], watch.look)
         known = watch.whole() and not document["placed"]  # CPUs and GPUs take the full judgement
-        if not document["proof"] or known or (code and not watch.records):
+        if not document["proof"] or known or (code and not watch.entered()):
             return code
         well = bool(watch.ended or not code)
         wrong = judge(document["key"], watch.folder, well)
@@ -267,8 +268,33 @@ class World:
             return attached.SEEN
         if self.whole():
             return attached.SEEN
-        self.ended = any(self._fits(*record) is False for record in self.records)
+        wrong = any(self._fits(*record) is False for record in self.records)
+        self.ended = wrong or self._astray()
         return attached.END if self.ended else attached.GO_ON
+
+    def entered(self) -> bool:
+        """Whether any rank came as far as MPI_Init."""
+        return bool(self.records or listed(self.folder, "", ".entered"))
+
+    def _astray(self) -> bool:
+        """Whether the first that entered MPI_Init did so in another library than the one that was
+        due: it may never come back to say so. The files of other nodes have other numbers."""
+        if self.nodes > 1 or self.records:
+            return False
+        for name in listed(self.folder, "", ".entered"):
+            handle = _regular(f"{self.folder}/{name}")
+            with contextlib.suppress(OSError, *UNREADABLE), os.fdopen(handle, "rb") as file:
+                *lines, _ = file.read(1 << 16).split(b"\n")  # the last is not whole yet
+                found = {
+                    (device, inode): path
+                    for path, device, inode in json.loads(next(filter(None, lines), b"0"))[
+                        "libraries"
+                    ]
+                    if self.name.fullmatch(path.removesuffix(" (deleted)").rpartition("/")[2])
+                }
+                if found and not self._right(found):
+                    return True
+        return False
 
     def whole(self) -> bool:
         """Whether every rank of the world asked for has told, and all is right."""

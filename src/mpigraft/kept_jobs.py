@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mpigraft import bindings, cache, fast, grafts, starter
+from mpigraft import bindings, cache, fast, grafts, init_failures, starter
 from mpigraft.config_files import config_files
 from mpigraft.elf import ElfError
 from mpigraft.job import Job, prepare, records_home, surroundings
@@ -140,6 +140,13 @@ def findings(key: str, folder: Path, *, well: bool = True) -> tuple[Finding, ...
     placement = revive(Placement, what["placement"])
     hosts = tuple(what["hosts"])
     ranks = read_witness(folder)
-    found = check_witness(configuration, layout, ranks, placement, hosts, ended=well)
+    unfinished = init_failures.explain(configuration, folder, ranks=len(ranks))
+    told_why = any(f.level is Level.ERROR for f in unfinished)
+    if not ranks and (told_why or not well):  # it says why there is no record
+        return unfinished
+    found = (
+        *unfinished,
+        *check_witness(configuration, layout, ranks, placement, hosts, ended=well),
+    )
     told = bindings.CODES if placement != NOWHERE else ()
     return tuple(f for f in found if f.level is Level.ERROR or f.code in told)

@@ -22,6 +22,8 @@ from mpigraft.model import MappedLibrary, RankRecord
 
 UNREAD = -1  # rank of a record that could not be read; `library_version` then says why
 SUFFIX = ".ranks"
+ENTERED = ".entered"  # of what processes note before they enter MPI
+MOST_ENTERED = 1000  # are taken in: one is as good as the others
 MOST = 64 * 1024 * 1024  # bytes of one node's file
 MOST_CPUS = 1 << 16
 MOST_BROKEN = 8  # lines of a file that are told one by one
@@ -55,6 +57,52 @@ def read_witness(folder: Path) -> tuple[RankRecord, ...]:
         return (_unread(folder.name, str(error)),)
     found = _told_apart({path.stem: list(_of_node(path)) for path in paths})
     return tuple(sorted(found, key=lambda r: (r.rank, r.host, r.pid)))
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """A process that entered MPI_Init, as it was then."""
+
+    host: str
+    pid: int
+    program: str  # file of the process, as it sees it
+    search: str  # its LD_LIBRARY_PATH
+    libraries: tuple[MappedLibrary, ...]  # those of MPI
+
+
+def read_entered(folder: Path) -> tuple[Entered, ...]:
+    """Processes that entered MPI_Init and did not come back from it, or had not yet. What cannot
+    be read is left out: the records of ranks say what is wrong with a folder."""
+    names = sorted(folder.iterdir()) if folder.is_dir() else []
+    back = {
+        value.get("id") for path in names if path.suffix == SUFFIX for value in _whole_lines(path)
+    }
+    found = [
+        one
+        for path in names
+        if path.suffix == ENTERED
+        for value in _whole_lines(path)
+        if value.get("id") not in back and (one := _entered(value)) is not None
+    ]
+    return tuple(found[:MOST_ENTERED])
+
+
+def _whole_lines(path: Path) -> list[dict[str, Any]]:
+    with contextlib.suppress(OSError):
+        return [value for _, value in _objects(_bytes(path), [])]
+    return []
+
+
+def _entered(value: Mapping[str, Any]) -> Entered | None:
+    with contextlib.suppress(*HARMLESS):
+        return Entered(
+            _text(value["host"]),
+            _whole(value["pid"]),
+            _text(value["program"]),
+            _text(value["search"]),
+            tuple(MappedLibrary(_text(p), _whole(d), _whole(i)) for p, d, i in value["libraries"]),
+        )
+    return None
 
 
 def _look_anew(folder: Path) -> None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from mpigraft import cache, evidence_json, grafts, kept_evidence, prove
+from mpigraft import cache, evidence_json, grafts, init_failures, kept_evidence, prove
 from mpigraft.answers import Nodes
 from mpigraft.config_files import OURS, Surroundings, config_files
 from mpigraft.errors import LaunchFailed, MissingError, MpigraftError, TransportMismatch
@@ -107,7 +107,8 @@ def starter(
                 # PRRTE ends with code 0 when it loses a node whose ranks are still in MPI_Init.
                 wrong = not ended.ok or len(ranks) < layout.ranks
                 used = hosts[: layout.nodes] if wrong and layout.nodes > 1 else ()
-                return Launched(ended, ranks, placement, hosts, nodes.trouble(used))
+                why = init_failures.explain(configuration, witness, len(ranks)) if wrong else ()
+                return Launched(ended, ranks, placement, hosts, (*why, *nodes.trouble(used)))
             finally:
                 shutil.rmtree(witness, ignore_errors=True)
 

@@ -240,7 +240,7 @@ def _library(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[
         return [_error("libmpi-several", f"several MPI libraries are mapped: {paths}", why=why)]
     if isinstance(due, str):
         return [_error("libmpi-unknown", f"{mapped[0].path} ran; {due}")]
-    if not _is(due, mapped[0]) and not _may_be(configuration, due, mapped[0], ranks):
+    if not is_library(due, mapped[0]) and not _may_be(configuration, due, mapped[0], ranks):
         return [
             _error(
                 "libmpi-other",
@@ -321,7 +321,7 @@ def due_library(configuration: Configuration) -> MappedLibrary | str:
     return MappedLibrary(str(path), seen.st_dev, seen.st_ino)
 
 
-def _is(due: MappedLibrary, mapped: MappedLibrary) -> bool:
+def is_library(due: MappedLibrary, mapped: MappedLibrary) -> bool:
     """By device and inode: a path can be a link, a bind mount or replaced."""
     if not due.inode:
         return due.path == mapped.path

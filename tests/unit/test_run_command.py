@@ -253,3 +253,31 @@ def test_words_that_no_process_can_take_go_the_long_way(
     fast.keep(a_document(tmp_path, key=name, argv=["/none/such", "", "", ""]), environ)
     assert fast.attempt(words, environ, lambda *_: True) is None
     assert fast.attempt(["other"], environ, lambda *_: True) is None
+
+
+def entered(tmp_path: Path, libmpi: Path) -> str:
+    """A script's line that leaves the note of a process about to enter MPI_Init of a library."""
+    seen = libmpi.stat()
+    libraries = [[str(libmpi), seen.st_dev, seen.st_ino]]
+    (tmp_path / "n0-1.entered").write_text(f"\n{json.dumps({'id': '1', 'libraries': libraries})}\n")
+    home = a_document(tmp_path)["home"]
+    return f"cp {tmp_path}/*.entered {home}/{fast.RECORDS}/"
+
+
+def test_a_job_that_failed_inside_of_mpi_init_is_explained(tmp_path: Path) -> None:
+    """It ended with nothing but what its MPI printed."""
+    right = Path(a_document(tmp_path)["libmpi"][0])
+    assert starting(tmp_path, f"{entered(tmp_path, right)}; exit 3") == (3, True)
+    assert starting(tmp_path, "exit 3") == (3, False)
+
+
+def test_a_job_that_hangs_in_the_mpi_init_of_another_libmpi_is_ended(tmp_path: Path) -> None:
+    wrong = tmp_path / "other" / "libmpi.so.40"
+    wrong.parent.mkdir()
+    wrong.touch()
+    assert starting(tmp_path, f"{entered(tmp_path, wrong)}; exec sleep 60") == (5, True)
+
+
+def test_a_job_that_takes_its_time_in_the_right_one_is_left_alone(tmp_path: Path) -> None:
+    right = Path(a_document(tmp_path)["libmpi"][0])
+    assert starting(tmp_path, f"{entered(tmp_path, right)}; sleep 0.3; exit 3") == (3, True)

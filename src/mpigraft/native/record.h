@@ -6,6 +6,10 @@
  * once per rank. Who tells is settled by an empty file, HOST-NODE-DIGEST.map, which only one can
  * make. A file per node and not one for all, because nodes that append to one file of a file
  * server overwrite each other: O_APPEND holds among the processes of one client alone (open(2)).
+ *
+ * FOLDER/HOST-NODE.entered has a line of each process that is about to enter MPI: the MPI
+ * libraries that are mapped and why they may be. Of one that comes back out of MPI_Init the other
+ * file has a line too, with the same `id`; the others are those that ended inside of it.
  */
 #ifndef MPIGRAFT_RECORD_H
 #define MPIGRAFT_RECORD_H
@@ -24,6 +28,7 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "process.h"
 
 struct place {
     int rank, size;
@@ -49,15 +54,6 @@ static bool end_text(struct text *text)
     return !fclose(text->out) && whole;
 }
 
-/* FNV-1a, 64 bits: tells a handful of texts apart, and is no secret. */
-static unsigned long long digest_of(const char *bytes, size_t length)
-{
-    unsigned long long digest = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < length; i++)
-        digest = (digest ^ (unsigned char)bytes[i]) * 0x100000001b3u;
-    return digest;
-}
-
 /* ---- files that are mapped ---- */
 
 struct mapped {
@@ -80,7 +76,7 @@ static int by_path(const void *a, const void *b)
  * loader: it has the identity of what was mapped, even if the file was replaced. Device numbers
  * are those of stat, which is what others compare with; some file systems (btrfs, overlays) show
  * a different one in the map. Sorted, since addresses differ from rank to rank. */
-static size_t list_mapped(struct mapped **list)
+static size_t list_mapped(struct mapped **list, bool (*wanted)(const char *path))
 {
     FILE *maps = fopen("/proc/self/maps", "re");
     char *line = NULL;
@@ -94,7 +90,8 @@ static size_t list_mapped(struct mapped **list)
             continue;
         char *path = line + at;
         path[strcspn(path, "\n")] = 0;
-        if (mode[2] != 'x' || path[0] != '/' || (count && !strcmp(path, (*list)[count - 1].path)))
+        if (mode[2] != 'x' || path[0] != '/' || (wanted && !wanted(path)) ||
+            (count && !strcmp(path, (*list)[count - 1].path)))
             continue;
         if (count == most) {
             struct mapped *more = realloc(*list, (most = 2 * most + 64) * sizeof **list);
@@ -125,7 +122,7 @@ static size_t list_mapped(struct mapped **list)
 static void write_libraries(FILE *common, FILE *own)
 {
     struct mapped *list = NULL;
-    size_t count = list_mapped(&list), disks = 0;
+    size_t count = list_mapped(&list, NULL), disks = 0;
     unsigned long long *devices = calloc(count ? count : 1, sizeof *devices);
     fputs(",\"libraries\":[", common);
     for (size_t i = 0; devices && i < count; i++) {
@@ -333,7 +330,8 @@ static bool write_line(const char *folder, const char *host, struct place place,
     read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
     fprintf(common->out, "\"size\":%d,\"library_version\":", place.size);
     json_string(common->out, version);
-    fprintf(line->out, "\n{\"rank\":%d,\"pid\":%ld", place.rank, (long)getpid());
+    fprintf(line->out, "\n{\"rank\":%d,\"pid\":%ld,\"id\":\"%016llx\"", place.rank,
+            (long)getpid(), process_id());
     write_libraries(common->out, line->out);
     write_cores(line->out);
     write_gpus(line->out);

@@ -1,7 +1,8 @@
 /* libmpigraft-witness.so: preloaded into every rank, writes one record of what really runs.
  *
- * It takes the ways into MPI (C, sessions, Fortran), calls the real one, and then, once per
- * process and only with MPIGRAFT_WITNESS=FOLDER, adds a line to the node's file there (record.h).
+ * It takes the ways into MPI (C, sessions, Fortran), also those that are looked up in a library's
+ * handle (opened.h). Once per process and only with MPIGRAFT_WITNESS=FOLDER it notes there which
+ * MPI libraries are mapped, calls the real one, and then adds a line to the node's file (record.h).
  * Nothing after that passes through it. It knows no MPI header and needs no MPI library: handles
  * of the three ABIs are told apart by the library that the real function came from. It never
  * fails a program: what cannot be written is said on stderr and the program goes on.
@@ -17,6 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "entered.h"
+#include "opened.h"
 #include "record.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -41,15 +44,21 @@ static int look_into(struct dl_phdr_info *info, size_t size, void *argument)
         return 0;
     void *library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
     if (library) {
-        search->found = dlsym(library, search->name);
+        search->found = next_dlsym()(library, search->name);
         dlclose(library);
     }
     return search->found != NULL;
 }
 
+/* The library whose handle the program took its entry from; it stays loaded. */
+static void *_Atomic origin;
+
 static function real(const char *name)
 {
-    struct search search = {name, dlsym(RTLD_NEXT, name)};
+    void *library = atomic_load(&origin);
+    struct search search = {name, library ? next_dlsym()(library, name) : NULL};
+    if (!search.found)
+        search.found = next_dlsym()(RTLD_NEXT, name);
     if (!search.found)
         dl_iterate_phdr(look_into, &search);
     function result;
@@ -81,9 +90,10 @@ enum { MPICH_COMM_WORLD = 0x44000000, STANDARD_COMM_WORLD = 0x101 };
 
 static struct mpi which_mpi(void)
 {
-    void *world = dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world");
+    void *library = atomic_load(&origin);
+    void *world = next_dlsym()(library ? library : RTLD_DEFAULT, "ompi_mpi_comm_world");
     struct search search = {"ompi_mpi_comm_world", world};
-    if (!search.found)
+    if (!search.found && !library)
         dl_iterate_phdr(look_into, &search);
     if (search.found)
         return (struct mpi){POINTERS, search.found};
@@ -157,6 +167,18 @@ static void tell(const char *folder, struct place place)
     free(version);
 }
 
+/* Before the real entry, which may never come back: what is mapped is noted. */
+static void entering(void)
+{
+    static atomic_flag done = ATOMIC_FLAG_INIT;
+    const char *folder = getenv("MPIGRAFT_WITNESS");
+    if (!folder || !*folder || atomic_flag_test_and_set(&done))
+        return;
+    int before = errno;
+    announce(folder);
+    errno = before;
+}
+
 /* After the real entry. `session` is the new session's handle, or NULL. */
 static void entered(int code, void *session)
 {
@@ -174,15 +196,18 @@ static void entered(int code, void *session)
 
 EXPORT int MPI_Init(int *argc, char ***argv)
 {
-    int code = ((int (*)(int *, char ***))real_or_end("MPI_Init"))(argc, argv);
+    function init = real_or_end("MPI_Init");
+    entering();
+    int code = ((int (*)(int *, char ***))init)(argc, argv);
     entered(code, NULL);
     return code;
 }
 
 EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
-    int code = ((int (*)(int *, char ***, int, int *))real_or_end("MPI_Init_thread"))(
-        argc, argv, required, provided);
+    function init = real_or_end("MPI_Init_thread");
+    entering();
+    int code = ((int (*)(int *, char ***, int, int *))init)(argc, argv, required, provided);
     entered(code, NULL);
     return code;
 }
@@ -190,8 +215,9 @@ EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 /* info and errhandler are ints or pointers: both pass through a register whole. */
 EXPORT int MPI_Session_init(void *info, void *errhandler, void *session)
 {
-    int code = ((int (*)(void *, void *, void *))real_or_end("MPI_Session_init"))(
-        info, errhandler, session);
+    function init = real_or_end("MPI_Session_init");
+    entering();
+    int code = ((int (*)(void *, void *, void *))init)(info, errhandler, session);
     entered(code, session);
     return code;
 }
@@ -202,7 +228,9 @@ EXPORT int MPI_Session_init(void *info, void *errhandler, void *session)
     EXPORT void name(int *code);                                        \
     EXPORT void name(int *code)                                         \
     {                                                                   \
-        ((void (*)(int *))real_or_end(#name))(code);                    \
+        function init = real_or_end(#name);                             \
+        entering();                                                     \
+        ((void (*)(int *))init)(code);                                  \
         entered(code ? *code : 0, NULL);                                \
     }
 
@@ -210,7 +238,9 @@ EXPORT int MPI_Session_init(void *info, void *errhandler, void *session)
     EXPORT void name(int *required, int *provided, int *code);               \
     EXPORT void name(int *required, int *provided, int *code)                \
     {                                                                        \
-        ((void (*)(int *, int *, int *))real_or_end(#name))(required, provided, code); \
+        function init = real_or_end(#name);                                  \
+        entering();                                                          \
+        ((void (*)(int *, int *, int *))init)(required, provided, code);     \
         entered(code ? *code : 0, NULL);                                     \
     }
 
@@ -224,3 +254,103 @@ FORTRAN_INIT_THREAD(mpi_init_thread_)
 FORTRAN_INIT_THREAD(mpi_init_thread__)
 FORTRAN_INIT_THREAD(MPI_INIT_THREAD)
 FORTRAN_INIT_THREAD(mpi_init_thread_f08_)
+
+/* ---- the ways in by a library's handle ---- */
+
+/* Each of a few libraries gets functions of its own, which know its entry. */
+enum { LIBRARIES = 4 };
+
+static void *_Atomic entries[3][LIBRARIES]; /* MPI_Init, MPI_Init_thread, MPI_Session_init */
+
+/* The entry in the handle's library; from now on MPI is asked there. */
+static function opened(int way, int slot)
+{
+    void *address = atomic_load(&entries[way][slot]), *none = NULL;
+    Dl_info where;
+    if (dladdr(address, &where) && where.dli_fname) {
+        void *library = dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* kept open */
+        if (library)
+            atomic_compare_exchange_strong(&origin, &none, library);
+    }
+    function result;
+    memcpy(&result, &address, sizeof result);
+    entering();
+    return result;
+}
+
+#define OPENED(slot)                                                                      \
+    static int opened_init_##slot(int *argc, char ***argv)                                \
+    {                                                                                     \
+        int code = ((int (*)(int *, char ***))opened(0, slot))(argc, argv);               \
+        entered(code, NULL);                                                              \
+        return code;                                                                      \
+    }                                                                                     \
+    static int opened_thread_##slot(int *argc, char ***argv, int required, int *provided) \
+    {                                                                                     \
+        int code = ((int (*)(int *, char ***, int, int *))opened(1, slot))(               \
+            argc, argv, required, provided);                                              \
+        entered(code, NULL);                                                              \
+        return code;                                                                      \
+    }                                                                                     \
+    static int opened_session_##slot(void *info, void *errhandler, void *session)         \
+    {                                                                                     \
+        int code = ((int (*)(void *, void *, void *))opened(2, slot))(                    \
+            info, errhandler, session);                                                   \
+        entered(code, session);                                                           \
+        return code;                                                                      \
+    }
+
+OPENED(0)
+OPENED(1)
+OPENED(2)
+OPENED(3)
+
+static const struct {
+    const char *name;
+    function own; /* what the loader binds */
+    function taken[LIBRARIES];
+} ways[] = {
+    {"MPI_Init",
+     (function)MPI_Init,
+     {(function)opened_init_0, (function)opened_init_1, (function)opened_init_2,
+      (function)opened_init_3}},
+    {"MPI_Init_thread",
+     (function)MPI_Init_thread,
+     {(function)opened_thread_0, (function)opened_thread_1, (function)opened_thread_2,
+      (function)opened_thread_3}},
+    {"MPI_Session_init",
+     (function)MPI_Session_init,
+     {(function)opened_session_0, (function)opened_session_1, (function)opened_session_2,
+      (function)opened_session_3}},
+};
+
+/* Ours for this entry of a handle; NULL where there is none, or it is one of ours. */
+static void *slot_for(int way, void *found)
+{
+    void *own;
+    memcpy(&own, &ways[way].own, sizeof own);
+    if (!found || found == own)
+        return NULL;
+    for (int slot = 0; slot < LIBRARIES; slot++) {
+        void *known = NULL, *result;
+        if (!atomic_compare_exchange_strong(&entries[way][slot], &known, found) && known != found)
+            continue;
+        memcpy(&result, &ways[way].taken[slot], sizeof result);
+        return result;
+    }
+    return NULL; /* more libraries than anyone has: not seen */
+}
+
+/* For dlsym (opened.h): what the caller gets in place of an entry into MPI; NULL: what it asked
+ * for. Called before and in anyone's constructors, so with nothing but the loader's help. */
+PLAIN void *mpigraft_taken(void *handle, const char *name)
+{
+    lookup *next = next_dlsym();
+    if (!name || name[0] != 'M' || name[1] != 'P' || name[2] != 'I' || name[3] != '_' ||
+        handle == RTLD_DEFAULT || handle == RTLD_NEXT)
+        return NULL;
+    for (int way = 0; way < (int)(sizeof ways / sizeof *ways); way++)
+        if (!strcmp(name, ways[way].name))
+            return slot_for(way, next(handle, name));
+    return NULL;
+}
