@@ -6,10 +6,12 @@ import base64
 import os
 import pty
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from mpigraft.model import Family
 from tests.arrival import NOTHING, ODD, RUN, SHOW, SIZES, content, digest, of_size, shown
 
 pytestmark = pytest.mark.mpi
@@ -18,9 +20,21 @@ LONG = pytest.mark.long
 MPIS = ["openmpi@5", "mpich", pytest.param("intel", marks=LONG)]
 
 
+@pytest.fixture(scope="module")
+def place(cache_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder to start from, with a home in it: most starts are the kept one."""
+    folder = tmp_path_factory.mktemp("arrival")
+    (folder / "home").mkdir()
+    (folder / "home/mpi").symlink_to(cache_folder / "home/mpi")
+    return folder
+
+
 @pytest.fixture
-def words(fresh_home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    monkeypatch.setenv("MPIGRAFT_HOME", str(fresh_home))
+def words(
+    place: Path, mpis: Mapping[Family, Path], monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, ...]:
+    del mpis  # they are there
+    monkeypatch.setenv("MPIGRAFT_HOME", str(place / "home"))
     return ("--mpi", "openmpi@5", "-n", "2")
 
 
@@ -92,12 +106,12 @@ def test_a_list_in_a_loop_is_kept(words: tuple[str, ...], tmp_path: Path) -> Non
     ids=["here-document", "closed", "pipe", "deleted", "head", "nohup", "cron", "background",
          "fifo", "rest"],
 )  # fmt: skip
-def test_everyday_inputs(words: tuple[str, ...], tmp_path: Path, script: str, due: str) -> None:
-    (tmp_path / "d2").write_text("1\n2\n3\n")
+def test_everyday_inputs(words: tuple[str, ...], place: Path, script: str, due: str) -> None:
+    (place / "d2").write_text("1\n2\n3\n")
     argv = job(*words, program=("cat",))
     done = subprocess.run(
         ["bash", "-c", script, "sh", *argv],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, cwd=tmp_path,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, cwd=place,
     )  # fmt: skip
     assert done.stdout == due, done.stderr
 
