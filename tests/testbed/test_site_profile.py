@@ -41,7 +41,7 @@ def test_one_line_for_users_of_two_abis(
     order = f"[{profile}:2: the first that fits of cray-mpich, openmpi@5, intel]"
     for done in (first, second):
         assert order in done.stderr
-        assert f"engine options: --setenv FROM_SITE yes  [{profile}:6]" in done.stderr
+        assert f"engine options: --setenv FROM_SITE yes  [{profile}:5]" in done.stderr
     assert f"[command line, mpich of {profile}:9]" in second.stderr
     told = run("run", "--image", "ompi", "--no-proof", "--", "sh", "-c", "echo $FROM_SITE")
     assert told.stdout.split() == ["yes", "yes"], told.stderr
