@@ -22,7 +22,7 @@ from mpigraft.injection import Choice, Injection, inject
 from mpigraft.knowledge.sonames import role_of
 from mpigraft.launch import seat_of
 from mpigraft.model import MpiAbi, Replace, Role
-from mpigraft.natives import Natives
+from mpigraft.natives import RELAY, SEAT, Natives
 from mpigraft.plan import plan
 from mpigraft.resolve import closure
 from mpigraft.run import Completed, run
@@ -150,6 +150,8 @@ def started(world: World, libmpi: Path, *, glibc: bool = True) -> tuple[Injectio
     found = inject(guest, facts, replace=Replace.MPI, place=PLACE, glibc=glibc)
     bench = program(world.host / "bench", needs=[libmpi])
     witness = compiled(world.host / "witness.so")
+    for name in (SEAT, RELAY):  # a plan copies them; nothing here is started by them
+        program(world.host / name)
     made = plan(
         guest.label, facts, found, (), engine="bwrap", natives=Natives(bench, witness, bench, "")
     )
