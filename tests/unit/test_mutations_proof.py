@@ -114,7 +114,7 @@ PROOFS = (
         (phases, (test_lanes, *PROOFS), PHASES),
         (attribution, (test_attribution, test_attribution_nodes), ATTRIBUTION),
         (sockets, (test_sockets, test_attribution), SOCKETS),
-        (witness, (test_witness, test_witness_many, *PROOFS), WITNESS),
+        (witness, (test_witness, test_witness_many, test_network_libraries, *PROOFS), WITNESS),
         (records, (test_records,), RECORDS),
         (measure, (test_measure,), MEASURE),
         (config_files, (test_config_files, test_config_files_exact), CONFIG),

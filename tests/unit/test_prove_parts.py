@@ -137,6 +137,10 @@ def test_a_mismatch_says_why_and_what_to_do() -> None:
     assert "ran tcp: bytes crossed; the library says that it goes by tcp" in wire.seen
     assert wire.code == "wire-contradiction"
     assert "idle host" in wire.mend
+    silent = replace(by_wire, proof=replace(by_wire.proof, says="", sign=""))
+    (alone,) = prove._mismatches("asked", [silent], ())
+    assert alone.seen == "p2p on-node: asked for asked, ran tcp: bytes crossed"
+    assert alone.evidence == ()
 
 
 def test_peers_out_of_reach_are_an_error() -> None:
