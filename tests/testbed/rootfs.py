@@ -130,9 +130,17 @@ class Root:
         assert done.ok, done.text()
 
     def enter(
-        self, command: str, *, user: str = "root", cwd: str = "/", limit_s: float = 600
+        self,
+        command: str,
+        *,
+        user: str = "root",
+        cwd: str = "/",
+        limit_s: float = 600,
+        offline: bool = False,
     ) -> Completed:
-        """Run a line of shell as `user` inside, with nothing of this environment but `settings`."""
+        """Run a line of shell as `user` inside, with nothing of this environment but `settings`.
+        `offline` gives it a network of its own with loopback alone, and so a campaign lock of its
+        own: other tests may measure meanwhile."""
         home = "/root" if user == "root" else f"/home/{user}"
         environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
@@ -145,6 +153,8 @@ class Root:
         rows = [f"{name}={value}" for name, value in environment.items()]
         inner = ["env", "-i", *rows, "sh", "-c", f"cd {cwd} && {command}"]
         space = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
+        if offline:
+            space += ["--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
         script: list[str | Path] = [HERE / "enter", self.folder, self.cache, user]
         return run([*self.as_root, *space, *script, *inner], limit_s=limit_s)
 
