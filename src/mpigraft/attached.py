@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 PASSED = frozenset(
     {
@@ -30,6 +30,7 @@ AGAIN_S = (
     0.5  # within which one request to end comes twice: timeout(1) sends it to us and our group
 )
 GRACE_S = 2.0  # for a job that `look` has ended, between SIGTERM and SIGKILL
+HELPER_S = 5.0  # for the helper of an srun that was killed
 IDLE_S = 3600.0  # nothing to look at: whoever computes here is not disturbed
 FIRST_LOOK_S, LAST_LOOK_S = 0.02, 1.0  # looks become rarer: by half each time
 
@@ -103,7 +104,7 @@ class Signals:
         by_terminal = code == OF_TERMINAL
         known = self.shared and by_terminal
         if number in ENDING:
-            again = now - self.last >= AGAIN_S
+            again = by_terminal or now - self.last >= AGAIN_S  # a key sends one, however fast
             self.requests += again
             self.last = now if again else self.last
             if again and self.requests > 1:
@@ -144,9 +145,20 @@ def _wait(pid: int, watched: frozenset[int], look: Callable[[], int], passing: S
 
 
 def kill_below(pid: int) -> None:
-    """SIGKILL for everything below the guard, after which that ends by itself."""
-    from mpigraft.run import descendants
+    """SIGKILL for everything below the guard, after which that ends by itself. A helper of srun,
+    which then ends the ranks on other nodes, has HELPER_S until it is killed too."""
+    from mpigraft.run import descendants, helpers
 
-    for below in descendants(pid):
+    processes = descendants(pid)
+    late = helpers(processes)
+    _kill(p for p in processes if p not in late)
+    deadline = time.monotonic() + HELPER_S
+    while late.intersection(descendants(pid)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    _kill(late.intersection(descendants(pid)))
+
+
+def _kill(processes: Iterable[int]) -> None:
+    for pid in processes:
         with contextlib.suppress(OSError):
-            os.kill(below, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)

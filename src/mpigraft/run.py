@@ -24,6 +24,7 @@ from typing import IO
 
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 2.0  # between SIGTERM and SIGKILL
+HELPER_S = 5.0  # for the helper of an srun that was killed
 MAX_OUTPUT = 64 * 1024 * 1024  # bytes kept of each stream; the rest is counted and dropped
 
 verbose: Callable[[str], None] | None = None  # set by cli for -v: echoes each argv
@@ -225,13 +226,14 @@ def end_tree(child: subprocess.Popen[bytes]) -> None:
             _signal((child.pid, *descendants(child.pid)), signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(GRACE_S)
-        deadline = time.monotonic() + 5 * GRACE_S
-        clear, seen = 0, False
+        began = time.monotonic()
+        clear, seen, late = 0, False, frozenset[int]()
         # A list of children that change while it is read may lack some, hence the second look.
-        while clear < 1 + seen and time.monotonic() < deadline:
+        while clear < 1 + seen and (lasted := time.monotonic() - began) < 5 * GRACE_S:
             if left := _left(child):
-                clear, seen = 0, True
-                _signal(left, signal.SIGKILL)
+                clear, seen, late = 0, True, late | helpers(left)
+                spared = late if lasted < HELPER_S else frozenset()
+                _signal((pid for pid in left if pid not in spared), signal.SIGKILL)
                 time.sleep(0.005)
             else:
                 clear += 1
@@ -258,6 +260,14 @@ def descendants(pid: int) -> list[int]:
     for below in found:  # grows while it is walked
         found += children(below)
     return found
+
+
+def helpers(processes: Sequence[int]) -> frozenset[int]:
+    """Those of them that a killed srun leaves to have Slurm end its step on all nodes: forks of
+    an srun. Killed along with it, ranks that heed no signal would compute on."""
+    sruns = [p for p in (_Process.of(pid) for pid in processes) if p.name == "srun"]
+    parents = {p.pid for p in sruns}
+    return frozenset(p.pid for p in sruns if p.parent in parents)
 
 
 def children(pid: int) -> list[int]:
@@ -298,6 +308,7 @@ class _Process:
     parent: int = 0
     session: int = 0
     born: int = 0  # clock ticks since boot
+    name: str = ""  # of the program, 15 bytes at most
 
     @classmethod
     def of(cls, pid: int) -> _Process:
@@ -305,8 +316,9 @@ class _Process:
             text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
         except OSError:
             return cls(pid)
-        fields = text.rpartition(")")[2].split()  # from the third on: a name may hold blanks
-        return cls(pid, fields[0], int(fields[1]), int(fields[3]), int(fields[19]))
+        head, _, rest = text.rpartition(")")  # a name may hold blanks and brackets
+        fields, name = rest.split(), head.partition("(")[2]  # from the third field on
+        return cls(pid, fields[0], int(fields[1]), int(fields[3]), int(fields[19]), name)
 
 
 def _signal(pids: Iterable[int], number: int) -> None:

@@ -1,4 +1,5 @@
-/* A program of MPI that prints each signal that it gets, and ends a second after SIGTERM. */
+/* signals [stubborn]: a program of MPI that prints each signal that it gets, and ends at SIGTERM;
+ * a stubborn one ends at none. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,12 +14,16 @@ int main(int argc, char **argv)
     sigemptyset(&set);
     for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaddset(&set, numbers[i]);
+    if (argc > 1) {
+        sigaddset(&set, SIGINT);
+        sigaddset(&set, SIGQUIT);
+    }
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     sigprocmask(SIG_BLOCK, &set, NULL);
     printf("ready %d\n", rank);
     fflush(stdout);
-    for (int number = 0; number != SIGTERM;) {
+    for (int number = 0; argc > 1 || number != SIGTERM;) {
         number = sigwaitinfo(&set, NULL);
         printf("rank %d got %d\n", rank, number);
         fflush(stdout);

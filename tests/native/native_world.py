@@ -92,3 +92,16 @@ def records(done: Completed) -> list[dict[str, Any]]:
 
 def values(done: Completed) -> list[dict[str, Any]]:
     return [r for r in records(done) if r["mpigraft"] == "value"]
+
+
+def srun(folder: Path) -> tuple[str, Path]:
+    """A program of that name that heeds no request to end, and has a child that waits for its end
+    to write a note, as srun's has Slurm end a step; it is up when `ready` is there."""
+    program, note = folder / "srun", folder / "note"
+    wait = "while kill -0 $$; do sleep 0.02; done 2>/dev/null"
+    program.write_text(
+        f"#!/bin/sh\ntrap '' TERM INT\n({wait}; echo step ended >{note}) &\n"
+        f"touch {folder / 'ready'}\nwhile :; do sleep 0.1; done\n"
+    )
+    program.chmod(0o755)
+    return str(program), note

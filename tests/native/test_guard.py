@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.natives import GUARD, SOURCES
-from tests.native.native_world import compile_c
+from tests.native.native_world import compile_c, srun
 
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 WAIT_S = 30.0
@@ -165,6 +165,19 @@ def test_a_signal_ends_all(guard_program: Path, tmp_path: Path, number: signal.S
     guard.send_signal(number)
     assert guard.wait(WAIT_S) == 128 + number
     assert not alive(int(note.read_text()))
+
+
+def test_a_helper_of_srun_outlives_it(guard_program: Path, tmp_path: Path) -> None:
+    """It has Slurm end the step on other nodes."""
+    program, note = srun(tmp_path)
+    guard = subprocess.Popen(
+        words(guard_program, program, grace=0.1), stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert until((tmp_path / "ready").exists)
+    guard.terminate()
+    assert guard.wait(WAIT_S) == 128 + signal.SIGTERM
+    assert note.read_text() == "step ended\n"
 
 
 def test_a_program_may_end_itself_in_the_grace(guard_program: Path, tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from mpigraft import attached
 from mpigraft.natives import PREBUILT
+from tests.native.native_world import srun
 
 HERE = dict(os.environ)
 START = "import os, sys\nfrom mpigraft.attached import attached\n"
@@ -114,6 +116,22 @@ def test_a_second_request_to_end_is_not_refused(started: list[subprocess.Popen[s
     assert one.wait(30) != 0
 
 
+def test_a_helper_of_srun_outlives_it(started: list[subprocess.Popen[str]], tmp_path: Path) -> None:
+    """Killed along with srun, it could not have Slurm end the step on other nodes."""
+    guard = str(PREBUILT / os.uname().machine / "mpigraft-guard")
+    program, note = srun(tmp_path)
+    one = child([guard, "--grace", "1000", "--", program])
+    started.append(one)
+    while not (tmp_path / "ready").exists():
+        assert one.poll() is None
+        time.sleep(0.02)
+    one.send_signal(signal.SIGINT)
+    time.sleep(attached.AGAIN_S)
+    one.send_signal(signal.SIGINT)
+    assert one.wait(30) == 130
+    assert note.read_text() == "step ended\n"
+
+
 # ------------------------------------------------------------------ at a terminal
 
 
@@ -137,6 +155,7 @@ def at_terminal(words: list[str], stdin: str = "") -> tuple[int, int]:
         while True:
             _, status = os.waitpid(job, os.WUNTRACED)
             if not os.WIFSTOPPED(status):
+                signal.sigwait([signal.SIGUSR1])  # its end takes along what nobody has read yet
                 os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
             os.write(1, b"stopped\n")
             signal.sigwait([signal.SIGUSR1])  # SIGCONT takes a stop back that has not arrived
@@ -172,6 +191,7 @@ def test_control_z_stops_the_job_and_the_shell_goes_on(stdin: str) -> None:
         os.write(terminal, b"\x03")
         rest = read_until(terminal, b"interrupted")
         assert b"got" not in rest
+        os.kill(pid, signal.SIGUSR1)
         assert os.waitpid(pid, 0)[1]
     finally:
         os.close(terminal)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from mpigraft import run
 from mpigraft.run import clean
+from tests.native.native_world import srun
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -119,6 +120,18 @@ def test_the_clock_stops_when_the_program_ends(
     now = time.monotonic
     monkeypatch.setattr(time, "monotonic", lambda: clock[0] + now())
     assert run.run(["true"]).wall_s < 50
+
+
+def test_a_helper_of_srun_outlives_it(tmp_path: Path) -> None:
+    """Killed along with srun, it could not have Slurm end the step on other nodes."""
+    program, note = srun(tmp_path)
+    with subprocess.Popen([program], start_new_session=True) as child:
+        while not (tmp_path / "ready").exists():
+            assert child.poll() is None
+            time.sleep(0.02)
+        run.end_tree(child)
+    assert child.returncode == -signal.SIGKILL
+    assert note.read_text() == "step ended\n"
 
 
 # ------------------------------------------------------------------ output

@@ -144,7 +144,9 @@ def run_command(words: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:  # typer makes a code of most interrupts
-        tell("mpigraft: interrupted; what was measured is stored")
+        command = next((word for word in words if word in COMMANDS), "")
+        kept = "; what was measured is stored" if command == "bench" else ""
+        tell(f"mpigraft: interrupted{kept}")
     return int(code)
 
 

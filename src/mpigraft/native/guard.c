@@ -6,7 +6,8 @@
  * SIGQUIT, when our parent dies, and when the program itself has ended. The program gets that
  * signal, alone, as from a shell: a launcher passes it on as it does by hand, and a rank that got
  * it from both might take the second for a demand to end at once. What the program leaves gets
- * SIGTERM, and whatever is there after the grace SIGKILL. SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT
+ * SIGTERM, and whatever is there after the grace SIGKILL; a helper of srun, which then ends the
+ * ranks on other nodes, is killed last. SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT
  * are passed on to the program. Exit status: the program's; 128 + n if signal n ended it or was
  * passed on; 124 past the limit; 126 or 127 if it cannot be started; 2 for bad usage.
  */
@@ -28,6 +29,7 @@
 enum { USAGE = 2, LIMIT_PASSED = 124, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
 #define TICK_S 0.2        /* how often the parent is looked at */
+#define HELPER_S 5.0      /* for the helper of an srun that was killed */
 #define UNKILLABLE_S 10.0 /* processes stuck in the kernel are given up after that */
 
 struct guarded {
@@ -50,7 +52,7 @@ static double now(void)
 
 struct process {
     pid_t pid, parent;
-    bool ours, stopped;
+    bool ours, stopped, srun;
 };
 
 /* Read a process's parent and state from the text after its name, which may hold anything. */
@@ -72,6 +74,8 @@ static void describe(const char *pid, struct process *process)
         return;
     process->parent = parent;
     process->stopped = state == 'T';
+    const char *name = strchr(text, '(');
+    process->srun = name && name + 5 == after && !strncmp(name, "(srun", 5);
 }
 
 static size_t list_processes(struct process **list)
@@ -96,24 +100,50 @@ static size_t list_processes(struct process **list)
     return count;
 }
 
+/* List all processes, those below us marked as ours. */
+static size_t list_descendants(struct process **list)
+{
+    size_t count = list_processes(list);
+    struct process *all = *list;
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < count; i++) {
+            bool below = all[i].parent == getpid();
+            for (size_t k = 0; k < count && !below; k++)
+                below = all[k].ours && all[k].pid == all[i].parent;
+            more |= below && !all[i].ours;
+            all[i].ours |= below;
+        }
+    }
+    return count;
+}
+
 /* Send `number` to everything below us, or to what of it is stopped; returns to how many. */
 static int signal_descendants(int number, bool stopped)
 {
     struct process *list = NULL;
-    size_t count = list_processes(&list);
+    size_t count = list_descendants(&list);
     int sent = 0;
-    for (bool more = true; more;) {
-        more = false;
-        for (size_t i = 0; i < count; i++) {
-            bool below = list[i].parent == getpid();
-            for (size_t k = 0; k < count && !below; k++)
-                below = list[k].ours && list[k].pid == list[i].parent;
-            more |= below && !list[i].ours;
-            list[i].ours |= below;
-        }
-    }
     for (size_t i = 0; i < count; i++)
         sent += list[i].ours && (list[i].stopped || !stopped) && !kill(list[i].pid, number);
+    free(list);
+    return sent;
+}
+
+/* Send SIGKILL to everything below us but helpers of srun, or but every srun; returns to how many.
+ * Such a helper is a fork of srun that waits for its end: when srun is killed, it has Slurm end
+ * the step on all nodes. Killed along with srun, ranks that heed no signal would compute on. */
+static int kill_sparing(bool every_srun)
+{
+    struct process *list = NULL;
+    size_t count = list_descendants(&list);
+    int sent = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool spared = list[i].srun && every_srun;
+        for (size_t k = 0; k < count && list[i].srun && !spared; k++)
+            spared = list[k].srun && list[k].pid == list[i].parent;
+        sent += list[i].ours && !spared && !kill(list[i].pid, SIGKILL);
+    }
     free(list);
     return sent;
 }
@@ -168,13 +198,16 @@ static void end_all(struct guarded *g, int first)
         }
         nap(0.005);
     }
-    int killed = signal_descendants(SIGKILL, false);
+    int killed = kill_sparing(false);
     fprintf(stderr, "mpigraft-guard: killed %d processes that outlived %g s of grace\n", killed,
             g->grace);
-    for (double deadline = now() + UNKILLABLE_S; now() < deadline; nap(0.005)) {
+    for (double began = now(); now() < began + UNKILLABLE_S; nap(0.005)) {
         if (!reap(g))
             return;
-        signal_descendants(SIGKILL, false); /* some were born meanwhile */
+        if (now() < began + HELPER_S) /* some were born meanwhile */
+            kill_sparing(true);
+        else
+            signal_descendants(SIGKILL, false);
     }
     fprintf(stderr, "mpigraft-guard: processes that cannot be killed are left behind\n");
 }
