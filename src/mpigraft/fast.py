@@ -36,7 +36,8 @@ DECIDES = (
     "PATH", "HOME", "XDG_", "TMPDIR", "LD_", "MPIGRAFT_", "OMP_NUM_THREADS", "MODULEPATH",
     "LOADEDMODULES", "LMOD_", "_LMFILES_", "CRAY", "PE_", "SPACK_", "EB", "CUDA_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
-    "OMPI_", "OPAL_", "PRTE_", "PMI", "MPI", "I_MPI_", "FI_", "UCX_", "HYD",
+    "OMPI_", "OPAL_", "PRTE_", "PMI", "MPI", "I_MPI_", "FI_", "UCX_", "HYD", "MVP_", "PSM2_",
+    "PSM3_", "IBV_", "RDMAV_", "PYTHON",
     "APPTAINER", "SINGULARITY", "PODMAN", "CONTAINER", "CH_",
 )  # fmt: skip
 NODES = ("SLURM_JOB_NODELIST", "SLURM_JOB_CPUS_PER_NODE", "PBS_JOBID", "FLUX_URI")  # allocation

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft import cache, fast
+from mpigraft import cache, config_files, fast
 from tests.unit.told import a_document, a_rank, mapped, written
 
 LIGHT = {"mpigraft", "mpigraft.attached", "mpigraft.fast", "mpigraft.standard_input"}
@@ -60,13 +60,20 @@ def test_the_folder_is_the_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     [
         ("PATH", True), ("LD_LIBRARY_PATH", True), ("OMPI_MCA_pml", True), ("TMPDIR", True),
         ("MPIGRAFT_SITE", True), ("FI_PROVIDER", True), ("OMP_NUM_THREADS", True),
-        ("PMI_RANK", True), ("OLDPWD", False), ("SSH_CLIENT", False), ("SLURM_JOB_ID", False),
+        ("PMI_RANK", True), ("PYTHONUSERBASE", True), ("OLDPWD", False),
+        ("SSH_CLIENT", False), ("SLURM_JOB_ID", False),
     ],
 )  # fmt: skip
 def test_what_decides_is_in_the_key(name: str, counts: bool) -> None:
     words = ["--", "./app"]
     assert (fast.key(words, {}) != fast.key(words, {name: "x"})) is counts
     assert (fast.key(words, {name: "x"}) != fast.key(words, {name: "y"})) is counts
+
+
+@pytest.mark.parametrize("begin", config_files.STEERING)
+def test_the_value_of_what_steers_an_mpi_is_in_the_key(begin: str) -> None:
+    one, two = ({f"{begin}X": value} for value in "xy")
+    assert fast.key([], one) != fast.key([], two)
 
 
 def test_of_a_users_own_variable_the_name_decides_and_the_value_passes() -> None:
