@@ -28,7 +28,7 @@ from mpigraft.model import (
 from mpigraft.network_libraries import NETWORK, due_networks
 from mpigraft.records import read_witness
 from mpigraft.resolve import closure
-from mpigraft.used_files import image_lists, used_files
+from mpigraft.used_files import image_lists, plugin_folders, used_files
 from mpigraft.witness import LIBMPI, check_witness, due_library
 
 KIND = "job"  # of documents that say what a kept job was to be
@@ -106,6 +106,10 @@ def watched(job: Job) -> dict[str, list[list[Any]]]:
     if job.program is not None:
         found += [job.program, *_mapped(job)]
     paths = {str(path) for path in found if path and path != Path()}
+    asks = [(folder, "", "") for folder in config.folders]
+    mpi = job.configuration.mpi
+    if graft is None and mpi is not None:  # a graft is made of what was there
+        asks += plugin_folders(mpi)
     folder = grafts.folder(graft) if graft else Path()
     copies = {str(folder / copy.name) for copy in (graft.copies if graft else ())}
     copies = (copies & paths) - {*config.paths, *config.present}
@@ -113,7 +117,7 @@ def watched(job: Job) -> dict[str, list[list[Any]]]:
     return {
         "stamps": [[path, *fast.stamp(path)] for path in sorted(paths - copies)],
         "copies": [[path, *fast.copy_stamp(path)] for path in sorted(copies)],
-        "listed": [[folder, "", "", fast.listed(folder, "", "")] for folder in config.folders],
+        "listed": [[*ask, fast.listed(*ask)] for ask in asks],
     }
 
 

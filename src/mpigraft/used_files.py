@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -56,10 +56,31 @@ def _libraries(libmpi: Path, mpi: MpiInstall) -> tuple[Path, ...]:
 
 def opened_later(libmpi: Path, mpi: MpiInstall) -> list[Path]:
     """libfabric, UCX and the plugins beside them and beside libmpi."""
-    nets = [net.path for net in (mpi.libfabric, mpi.ucx) if net and net.path and net.path.exists()]
-    places = dict.fromkeys(path.resolve().parent for path in (libmpi, *nets))
+    places = _plugin_places(replace(mpi, libmpi=libmpi))
     plugins = {p for place in places for pattern in PLUGINS for p in place.glob(pattern)}
-    return [p for p in (*nets, *sorted(plugins)) if p.is_file()]
+    return [p for p in (*_networks(mpi), *sorted(plugins)) if p.is_file()]
+
+
+def _networks(mpi: MpiInstall) -> list[Path]:
+    return [net.path for net in (mpi.libfabric, mpi.ucx) if net and net.path and net.path.exists()]
+
+
+def _plugin_places(mpi: MpiInstall) -> list[Path]:
+    """Folders of libmpi, libfabric and UCX."""
+    own = [mpi.libmpi] if mpi.libmpi else []
+    return list(dict.fromkeys(path.resolve().parent for path in (*own, *_networks(mpi))))
+
+
+def plugin_folders(mpi: MpiInstall) -> tuple[tuple[str, str, str], ...]:
+    """(folder, begin, end) of names of which each one is a plugin: one more of them may be another
+    provider or component. What stands beside other libraries is told from those by its name."""
+    found: dict[tuple[str, str, str], None] = {}
+    for place in _plugin_places(mpi):
+        beside = [(place, "", "-fi.so"), (place, "mca_", ".so")]
+        inside = [(place / "libfabric", "", "-fi.so"), (place / "ucx", "lib", "")]
+        inside += [(one, "mca_", ".so") for one in sorted(place.glob("openmpi*")) if one.is_dir()]
+        found |= {(str(folder), begin, end): None for folder, begin, end in beside + inside}
+    return tuple(found)
 
 
 def launchers(configuration: Configuration) -> tuple[Path, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mpigraft import campaign_files, engines, grafts, used_files
+from mpigraft import campaign_files, engines, fast, grafts, used_files
 from mpigraft.campaign_files import LaunchFiles, launch_files, refuse_changed, refuse_other
 from mpigraft.errors import UsageError
 from mpigraft.model import (
@@ -79,6 +79,26 @@ def test_programs_libraries_plugins_and_daemons(
     assert names(place, asked(place, libmpi=None)) == LAUNCHER | OURS
     (place / "n/mpigraft-seat").touch()
     assert "n/mpigraft-seat" in names(place, asked(place))
+
+
+@pytest.mark.parametrize(
+    "name", ["libnew-fi.so", "libfabric/libnew-fi.so", "mca_pml_new.so", "openmpi/mca_pml_new.so",
+             "ucx/libuct_new.so.0"],
+)  # fmt: skip
+def test_a_plugin_that_appears_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    mpi = asked(a_place(tmp_path, monkeypatch)).mpi
+    assert mpi is not None
+    (tmp_path / "lib/openmpi").mkdir()
+    rows = used_files.plugin_folders(mpi)
+    before = [fast.listed(*row) for row in rows]
+    (tmp_path / "lib/libother.so").touch()
+    assert [fast.listed(*row) for row in rows] == before
+    file = tmp_path / "lib" / name
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    assert [fast.listed(*row) for row in rows] != before
 
 
 def test_a_schedulers_launcher_starts_nothing_from_its_folder(
