@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mpigraft.guests import python_imports
@@ -228,6 +228,9 @@ TREES = st.dictionaries(st.sampled_from(FILES), st.lists(LINES, max_size=3), max
 
 
 @given(TREES, st.lists(LINES, min_size=1, max_size=4))
+@example(
+    {"p/__init__.py": ["try:\n    import d\nexcept ImportError:\n    d = 1"]}, ["from p import d"]
+)
 @settings(max_examples=20)
 def test_a_real_python_imports_what_was_found(
     tmp_path_factory: pytest.TempPathFactory, files: dict[str, list[str]], script: list[str]

@@ -233,7 +233,10 @@ def _catches(kind: ast.expr | None) -> bool:
 
 
 def _bound(body: Iterable[ast.stmt]) -> Iterator[str]:
-    for node in body:
+    """Names that a module may bind while it is imported, in a `try` or an `if` too."""
+    rest: list[ast.AST] = [*body]
+    while rest:
+        node = rest.pop()
         match node:
             case ast.Import(names=names) | ast.ImportFrom(names=names):
                 yield from ((one.asname or one.name).partition(".")[0] for one in names)
@@ -241,8 +244,16 @@ def _bound(body: Iterable[ast.stmt]) -> Iterator[str]:
                 yield name
             case ast.ClassDef(name=name):
                 yield name
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
             case ast.Assign(targets=targets):
-                yield from (one.id for one in targets if isinstance(one, ast.Name))
+                rest += targets
+            case ast.AnnAssign(target=target, value=ast.expr()):
+                rest.append(target)
+            case ast.Expr() | ast.AugAssign() | ast.Return() | ast.Assert() | ast.Raise():
+                pass  # the bulk of a large file
+            case _:
+                rest += ast.iter_child_nodes(node)
 
 
 def _literals(value: ast.expr) -> list[str]:
