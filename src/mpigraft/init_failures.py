@@ -37,7 +37,8 @@ def explain(configuration: Configuration, folder: Path, ranks: int) -> tuple[Fin
         return ()
     seen = f"{_processes(len(left))} called MPI_Init and did not come back from it"
     why = (
-        f"{_libmpis(left[0])[0].path} was loaded, as was meant: what it printed says why it failed"
+        f"{_libmpis(left[0])[0].path} was loaded, as was meant: the reason is in what was printed, "
+        "or a rank that ended before its MPI_Init kept the others waiting"
     )
     return (Finding(Level.WARNING, SAME, seen, why),)
 

@@ -72,7 +72,12 @@ def of(image: Path, words: str, **environment: str) -> Command:
         ("numactl env A=1 app", Kind.MPI, "/usr/bin/app"),
         ("hostname", Kind.NONE, "/usr/bin/hostname"),
         ("env hostname -f", Kind.NONE, "/usr/bin/hostname"),
+        ("hostname app", Kind.NONE, "/usr/bin/hostname"),
         ("static", Kind.NONE, "/usr/bin/static"),
+        ("static hostname", Kind.NONE, "/usr/bin/static"),
+        ("static -x app", Kind.MPI, "/usr/bin/app"),
+        ("static python3 a.py", Kind.MPI, "/usr/bin/python3.11"),
+        ("static python3 dynamic.py", Kind.UNKNOWN, "/usr/bin/python3.11"),
         ("sh -c app-of-its-own", Kind.UNKNOWN, ""),  # busybox: static, and starts others
         ("numactl -l hostname", Kind.UNKNOWN, ""),
         ("job", Kind.UNKNOWN, ""),
@@ -100,6 +105,7 @@ def test_reasons_and_notes(image: Path) -> None:
     assert of(image, "job").notes == ("which programs job starts",)
     assert of(image, "python3 dynamic.py").notes == ("dynamic.py, line 2: CDLL",)
     assert of(image, "python3 gone.py").notes == ("gone.py, which is not in the guest",)
+    assert "--stdin all" in of(image, "python3 -").notes[0]  # else rank 0 waits for the others
     sources = of(image, "python3 a.py").sources
     assert sources == ("/job/a.py", f"/{SITE}")
 

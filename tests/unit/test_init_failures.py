@@ -106,6 +106,7 @@ def test_the_libmpi_that_was_due(tmp_path: Path) -> None:
     found = only(explain(asked(due), folder, ranks=0))
     assert (found.level, found.code) == (Level.WARNING, "init-unfinished")
     assert str(due) in found.why
+    assert "a rank that ended before its MPI_Init" in found.why
     assert explain(asked(due), folder, ranks=1) == ()  # another failure ended it
 
 

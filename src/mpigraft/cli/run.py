@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Words = list[str] | None
 # Options end at the program: what follows is its own.
 CONTEXT = {"allow_interspersed_args": False}
-UNSEEN = "--no-proof starts what never does, or takes it from a library's handle (Julia, ctypes)"
+UNSEEN = "--no-proof starts what never does"
 
 
 def command(

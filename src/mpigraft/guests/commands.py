@@ -30,6 +30,7 @@ LEADS_ON = frozenset({
 # Libraries of the system that open others, none of which is an MPI.
 SYSTEM = ("libc.so.", "ld-linux", "libpthread.so.", "libdl.so.", "libselinux.so.", "libcrypto.so.",
           "libaudit.so.", "libsystemd.so.", "libpam")  # fmt: skip
+STATIC = "it is linked statically: no MPI library can be put under it"
 STARTERS = frozenset({  # start others, also where they are one static program (busybox)
     "sh", "ash", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "fish", "busybox", "toybox", "env",
     "nice", "ionice", "nohup", "time", "timeout", "xargs", "setsid", "stdbuf", "chroot", "tini",
@@ -88,9 +89,15 @@ def _command(
     if own_mpi.needs(root, entry.path):
         return Command(Kind.MPI, entry.path)
     starts = spelled.rpartition("/")[2] in STARTERS
-    if not starts and (why := _cannot(root, entry.path)):
+    why = "" if starts else _cannot(root, entry.path)
+    if why and why != STATIC:
         return Command(Kind.NONE, entry.path, why=why)
-    return _opaque(root, words, environment, cwd, depth)
+    behind = _opaque(root, words, environment, cwd, depth)
+    # Wrappers are often static, and whether one starts others cannot be read from it: it has no
+    # imported symbols. So what its words name decides.
+    if why and not behind.program:
+        return Command(Kind.NONE, entry.path, why=why)
+    return behind
 
 
 def locate(
@@ -221,7 +228,7 @@ def _cannot(root: Root, path: str) -> str:
     except (ElfError, RootError):
         return ""
     if not main.dynamic or main.interpreter is None:
-        return "it is linked statically: no MPI library can be put under it"
+        return STATIC
     found = own_mpi.loaded(root, path, {})
     if not found or any(r.elf is None for r in found):
         return ""

@@ -17,6 +17,7 @@ RUNNERS = frozenset({
     "viztracer", "scalene", "debugpy", "faulthandler",
 })  # fmt: skip
 RUNNERS_TAKE_ONE = frozenset({"-o", "-s", "-rc", "--rc", "-p", "--profile", "--rcfile", "-prof"})
+STDIN = "what it reads from its standard input, which rank 0 alone gets without --stdin all"
 COLLECTORS = frozenset({"pytest", "unittest", "nose", "nose2"})  # run what they find
 
 
@@ -82,7 +83,7 @@ def entered(root: Root, line: Line, cwd: str) -> tuple[tuple[Entered, ...], tupl
             elif top in COLLECTORS:
                 notes = (f"which files {top} runs",)
             return tuple(found), notes
-    return (), ("what it reads from its standard input",)
+    return (), (STDIN,)
 
 
 def _behind_options(words: Sequence[str]) -> list[str]:
