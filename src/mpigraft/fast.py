@@ -16,7 +16,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from mpigraft import __version__, attached, standard_input
+from mpigraft import __version__, attached, scratch, standard_input
 
 TYPE_CHECKING = False  # typing itself takes five milliseconds
 if TYPE_CHECKING:
@@ -120,13 +120,20 @@ def keep(document: Document, environ: Mapping[str, str]) -> None:
     """Remember a document, whole or not at all. A cache is a convenience: nobody is told when it
     cannot be written."""
     place = folder(environ)
-    scratch = f"{place}/.{document['key']}.{os.getpid()}"
+    begun = f"{place}/.{document['key']}.{os.getpid()}"
     with contextlib.suppress(OSError):
         os.makedirs(place, mode=0o700, exist_ok=True)  # noqa: PTH103
-        handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        handle = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, "w", encoding="ascii") as file:
             json.dump(document, file)
-        os.rename(scratch, f"{place}/{document['key']}.json")  # noqa: PTH104
+        os.rename(begun, f"{place}/{document['key']}.json")  # noqa: PTH104
+        return
+    _unlink([begun])  # half of it, where a disk is full
+
+
+def forget(name: str, environ: Mapping[str, str]) -> None:
+    """Remove the document of that key: the next start decides anew."""
+    _unlink([f"{folder(environ)}/{name}.json"])
 
 
 def _read(path: str, most: int) -> Any:
@@ -201,7 +208,7 @@ def start(document: Document, environ: Mapping[str, str], judge: Judge) -> int |
     None where records of ranks cannot be written, and nothing was started. Raises OSError when
     no process can be started.
     """
-    name = _scratch(document["home"])
+    name = scratch.new(document["home"])
     if not name:
         return None
     watch = World(document, f"{document['home']}/{name}")
@@ -224,21 +231,6 @@ def start(document: Document, environ: Mapping[str, str], judge: Judge) -> int |
     finally:
         standard_input.end(feeder)
         watch.remove()
-
-
-def _scratch(home: str) -> str:
-    """Name of a new folder for the records of one job's ranks; empty: it cannot be made. The
-    process id in it lets a later command sweep up after one that was killed."""
-    for number in range(100):
-        name = f"mpigraft-{os.getpid()}-run{number}"
-        try:
-            os.mkdir(f"{home}/{name}", 0o700)  # noqa: PTH102
-        except FileExistsError:
-            continue
-        except OSError:
-            return ""
-        return name
-    return ""
 
 
 class World:

@@ -6,6 +6,7 @@ it was made from; `findings` judges the world of a job that was started from one
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,6 +33,13 @@ from mpigraft.used_files import image_lists, plugin_folders, used_files
 from mpigraft.witness import LIBMPI, check_witness, due_library
 
 KIND = "job"  # of documents that say what a kept job was to be
+UNKNOWN = Finding(
+    Level.ERROR,
+    "job-unknown",
+    "what this job was to be is not known any more",
+    "the cache was cleaned meanwhile, or another version of mpigraft wrote to it",
+    "start it again: all is decided anew",
+)
 
 
 def document(
@@ -134,15 +142,15 @@ def findings(key: str, folder: Path, *, well: bool = True) -> tuple[Finding, ...
     """What is wrong with the world of a job that was kept under `key`, by the records that its
     ranks left in `folder`: errors, and where ranks are not on the CPUs that were asked for. `well`:
     the job did not fail by itself."""
-    what = cache.get(KIND, key)
-    if what is None:
-        return (
-            Finding(Level.ERROR, "job-unknown", "what this job was to be is not known any more"),
-        )
-    configuration = revive(Configuration, what["configuration"])
-    layout = revive(Layout, what["layout"])
-    placement = revive(Placement, what["placement"])
-    hosts = tuple(what["hosts"])
+    what: Any = cache.get(KIND, key)
+    try:
+        configuration = revive(Configuration, what["configuration"])
+        layout = revive(Layout, what["layout"])
+        placement = revive(Placement, what["placement"])
+        hosts = tuple(what["hosts"])
+    except (TypeError, ValueError, KeyError, AttributeError):  # gone, or another version's
+        fast.forget(key, os.environ)
+        return (UNKNOWN,)
     ranks = read_witness(folder)
     unfinished = init_failures.explain(configuration, folder, ranks=len(ranks))
     told_why = any(f.level is Level.ERROR for f in unfinished)

@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 from mpigraft import cache, config_files, fast
 from tests.unit.told import a_document, a_rank, mapped, written
 
-LIGHT = {"mpigraft", "mpigraft.attached", "mpigraft.fast", "mpigraft.standard_input"}
+LIGHT = {
+    "mpigraft",
+    "mpigraft.attached",
+    "mpigraft.fast",
+    "mpigraft.scratch",
+    "mpigraft.standard_input",
+}
 HEAVY = {"dataclasses", "subprocess", "typing", "pathlib", "tempfile", "typer", "inspect"}
 
 

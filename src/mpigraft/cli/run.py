@@ -246,10 +246,12 @@ def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
         what = error.filename or document["argv"][0]
         raise LaunchFailed(f"{what}: {error.strerror}") from error
     if code is None:
+        where = "TMPDIR" if planned.allocation.here else "MPIGRAFT_HOME"
+        where = "MPIGRAFT_HOME" if planned.configuration.graft else where
         raise MissingError(
-            f"no folder can be made in {document['home']}",
+            f"nothing can be written in {document['home']}",
             why="ranks write there what they run on",
-            mend="set TMPDIR to a folder that may be written",
+            mend=f"make room, or set {where} to a folder that may be written",
         )
     return code
 

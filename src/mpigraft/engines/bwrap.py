@@ -93,6 +93,7 @@ def options(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> tuple[Part, .
         *(() if host else KERNEL),
         *(() if host else _names(root)),
         *(_bound(bind, path) for bind, path, _ in placed),
+        Part(("--remount-ro", "/")),  # what a rank writes there would be lost, with exit code 0
         *(Part(("--unsetenv", name)) for name in dropped(plan, seat)),
         *(() if host else (Part(("--setenv", *pair)) for pair in given(plan).items())),
         Part(plan.options),

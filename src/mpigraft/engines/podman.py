@@ -74,6 +74,9 @@ def options(plan: GraftPlan, seat: Seat, binds: Sequence[Bind]) -> tuple[Part, .
     return (
         *((Part((ENV, *(w for name in drops for w in ("-u", name)))),) if drops else ()),
         Part((seat.program, "run", "--rm", "--interactive", "--quiet", "--pull", "missing")),
+        # What a rank writes beside the binds would be lost with the layer, with exit code 0: as
+        # read-only as under other engines, but for podman's own tmpfs over /run and /var/tmp.
+        Part(("--read-only",)),
         Part(("--network", "host", "--pid", "host", *(("--ipc", "host") if ipc else ()))),
         # Whoever an image wants to be; its /etc/passwd is left alone.
         Part(("--user", "0:0") if seat.root else ("--userns", "keep-id")),
