@@ -82,6 +82,15 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     return code, told.out, told.err
 
 
+@pytest.mark.usefixtures("image")
+def test_of_several_mpis_the_last_does_not_answer_for_all(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, page, error = run(capsys, "--mpi", "mpich", "--mpi", "openmpi@5.0.11")
+    assert (code, page) == (UsageError.code, "")
+    assert "--mpi was given 2 times" in error
+
+
 # ------------------------------------------------------------------ for a person
 
 

@@ -27,12 +27,15 @@ def command(
         str,
         typer.Argument(help="A program, a root folder, SIF, OCI archive, or podman:IMAGE."),
     ],
-    mpi: Annotated[
-        str,
+    specs: Annotated[
+        list[str] | None,
         typer.Option(
-            metavar="SPEC", help="The host MPI: openmpi, mpich@5.0.2.", show_default="all"
+            "--mpi",
+            metavar="SPEC",
+            help="The host MPI: openmpi, mpich@5.0.2.",
+            show_default="all",
         ),
-    ] = "",
+    ] = None,
     program: Program = None,
     replace: Replaced = "mpi",
     machine: Annotated[
@@ -58,6 +61,7 @@ def command(
 
     if replace not in ("mpi", "libfabric"):
         raise UsageError(f"--replace {replace!r} is unknown", mend="mpi or libfabric")
+    mpi = _one(specs or ())
     with console(stderr=True).status("looking at the machine"):
         here = _machine(machine)
     request = verdicts.Request(
@@ -75,6 +79,17 @@ def command(
     else:
         out("\n".join([*table(found), *_ways(found)]))
     return 0 if found.ok else AnswerIsNo.code
+
+
+def _one(specs: Sequence[str]) -> str:
+    """The one that was named, if any. The last of several would answer for the others."""
+    if len(specs) > 1:
+        raise UsageError(
+            f"--mpi was given {len(specs)} times",
+            why="the answer is about one MPI, or about each MPI of the machine",
+            mend="give it once, or leave it out",
+        )
+    return next(iter(specs), "")
 
 
 def _machine(path: Path | None) -> Machine:
