@@ -7,6 +7,7 @@ MPI_Init leaves this much behind.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -97,8 +98,11 @@ def _mend(configuration: Configuration, one: Entered, row: Resolved | None) -> s
         return "see what of the program's own opens it: a setting, or a module of its own"
     if one.program not in plan.guest.programs:
         return f"name it, so that the host's MPI is laid over this one: --program {one.program}"
-    if not plan.binds:
+    if not plan.binds and plan.engine == "none":
         return "use an engine that can lay the host's over it: --engine bwrap"
+    if not plan.binds:  # none of the guest's libraries is of this MPI's ABI
+        fits = shlex.join(["mpigraft", "check", plan.guest.source])
+        return f"take an MPI of the ABI that it was built for: {fits} shows which fit"
     return "see what of the program's own opens it: a setting, or a module of its own"
 
 
