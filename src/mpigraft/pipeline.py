@@ -109,7 +109,10 @@ def bench(
 def _natives(configuration: Configuration, machine: Machine, asked: Campaign) -> Natives:
     assert configuration.mpi is not None
     found = natives(configuration.mpi, machine.cpu.architecture, asked.wish.native_build)
-    return grafts.seen(configuration.graft, found) if configuration.graft else found
+    if configuration.graft is None:
+        return found
+    grafts.make(configuration.graft)  # its copies are among the files that launches use
+    return grafts.seen(configuration.graft, found)
 
 
 def _announce(
