@@ -254,6 +254,7 @@ class World:
         self.common: dict[tuple[str, Any], Any] = {}  # by file and digest
         self.records: list[tuple[str, Any]] = []  # file, its line as an object
         self.ended = False
+        self.on_course = False  # the first that entered MPI_Init did so in the library due
 
     def look(self) -> int:
         """For `attached`: whether this world can still become the one that was asked for."""
@@ -272,7 +273,7 @@ class World:
     def _astray(self) -> bool:
         """Whether the first that entered MPI_Init did so in another library than the one that was
         due: it may never come back to say so. The files of other nodes have other numbers."""
-        if self.nodes > 1 or self.records:
+        if self.nodes > 1 or self.records or self.on_course:
             return False
         for name in listed(self.folder, "", ".entered"):
             handle = _regular(f"{self.folder}/{name}")
@@ -285,8 +286,9 @@ class World:
                     ]
                     if self.name.fullmatch(path.removesuffix(" (deleted)").rpartition("/")[2])
                 }
-                if found and not self._right(found):
-                    return True
+                self.on_course = bool(found) and self._right(found)
+                if found:
+                    return not self.on_course
         return False
 
     def whole(self) -> bool:

@@ -172,7 +172,8 @@ def test_a_users_variables_reach_the_program_and_steering_ones_do_not(ompi: Path
     assert own.stdout.count("MY_OWN=thing") == 2
     told = run(*OPENMPI, "--explain", "--", ompi, "env", "PMI_RANK", env=given)
     assert told.stdout.count("PMI_RANK=(none)") == 2
-    assert "dropped: PMI_RANK  [it belongs to another launch around this one]" in told.stderr
+    why = "it belongs to another launch around this one; nothing brings it in"
+    assert f"dropped: PMI_RANK  [{why}]" in told.stderr
     assert "dropped: FI_PROVIDER" in told.stderr
     user = run(*OPENMPI, "--set", "MY_OWN=else", "--", ompi, "env", "MY_OWN", env=given)
     assert user.stdout.count("MY_OWN=else") == 2
@@ -260,7 +261,9 @@ def test_two_worlds_of_one_end_at_once_with_code_5(
         begun = time.monotonic()
         ended = run(*MPICH, "--", script)
         assert ended.returncode == 5
-        assert "worlds of one rank instead of one world of 2" in ended.stderr
+        # By when it is looked at, they are on their way into the other library or alone in it.
+        alone = "worlds of one rank instead of one world of 2" in ended.stderr
+        assert alone or "libmpi.so.12 of mpich@5.0.2 was meant" in ended.stderr
         assert time.monotonic() - begun < 50  # it slept, and was not waited for
 
 

@@ -168,7 +168,8 @@ print("told", json.dumps(told))
         }),
         ("mpich", "ofi-tcp", {
             "spoken": ["pmi2", "pmi1"], "chosen": "pmi2",
-            "own": [], "pmix": ["launcher-fails"], "pmi2": [], "none": ["LCH-01"],
+            "own": [], "pmix": ["init-unfinished", "launcher-fails"], "pmi2": [],
+                "none": ["LCH-01"],
         }),
     ],
     ids=["openmpi", "mpich"],
