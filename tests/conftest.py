@@ -49,8 +49,9 @@ AS_ROOT = () if os.geteuid() == 0 else ("sudo", "-n")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give the session an empty HOME, make this process inherit every stray one, and let
-    programs be interrupted: whatever runs in the background is started deaf to SIGINT."""
+    programs be interrupted: what runs in the background is started deaf to SIGINT and SIGQUIT."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     home = tempfile.mkdtemp(prefix="mpigraft-home-")
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     os.environ["HOME"] = home
