@@ -94,8 +94,11 @@ def test_every_two_hosts_meet_once(world: World, corrupt: Path, nodes: int, rank
 
 
 def test_one_host_has_no_pairs(world: World) -> None:
-    done = world.bench(Family.MPICH, "--benchmark", "pairs")
-    assert done.code != 0
+    for _ in range(5):  # hydra may end before it has printed the last words of a rank that fails
+        done = world.bench(Family.MPICH, "--benchmark", "pairs")
+        assert done.code != 0
+        if done.stderr:
+            break
     assert "pairs: all ranks are on one host" in done.text()
 
 
