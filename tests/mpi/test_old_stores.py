@@ -13,7 +13,7 @@ import pytest
 from mpigraft.store import Store
 from tests.mpi.campaigns import SHORT, mpigraft
 
-pytestmark = [pytest.mark.mpi, pytest.mark.long]
+pytestmark = pytest.mark.mpi
 
 KEPT = Path(__file__).parents[1] / "data" / "store"
 OLD = ("version1", "version2")
