@@ -60,21 +60,21 @@ def add_way_out(no: MpigraftError, fits: Sequence[str], fetches: Sequence[str]) 
     """Say in a refusal what would do instead. What fits was checked; what can be fetched was
     not, and is told by what is in its wheel."""
     if fits:
-        no.mend = f"{told(fits)}; else {no.mend}" if no.mend else told(fits)
+        no.mend = f"{describe_fits(fits)}; else {no.mend}" if no.mend else describe_fits(fits)
         return
     none = "no other MPI of this machine does"
-    wheels = f"; {told_wheels(fetches)}" if fetches else ""
+    wheels = f"; {describe_wheels(fetches)}" if fetches else ""
     no.mend = f"{no.mend}; {none}{wheels}" if no.mend else f"{none}{wheels}"
 
 
-def told(fits: Sequence[str]) -> str:
+def describe_fits(fits: Sequence[str]) -> str:
     """`--mpi openmpi@4.1.8 fits, checked here; so does openmpi@4.1.4`."""
     more = fits[1:MOST]
     others = f"; so {'does' if len(more) == 1 else 'do'} {', '.join(more)}" if more else ""
     return f"--mpi {fits[0]} fits, which was checked{others}"
 
 
-def told_wheels(commands: Sequence[str]) -> str:
+def describe_wheels(commands: Sequence[str]) -> str:
     return " or ".join(f"`{command}`" for command in commands) + " fetches one for such programs"
 
 

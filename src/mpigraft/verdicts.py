@@ -171,7 +171,7 @@ def _nothing(
     return MissingError(
         "no MPI here can be checked",
         why=unread[0][1] if unread else "",
-        mend=alternatives.told_wheels(wheels) if wheels else "",
+        mend=alternatives.describe_wheels(wheels) if wheels else "",
     )
 
 

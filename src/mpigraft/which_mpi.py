@@ -155,7 +155,7 @@ def for_guest(wish: str, machine: Machine, guest: Guest, wanted: graft.Wanted) -
     except MissingError as missing:
         if not wish:
             wheels = alternatives.fetchable(guest, own, machine, wanted.replace, wanted.engine)
-            missing.mend = alternatives.told_wheels(wheels) if wheels else NOTHING_TO_FETCH
+            missing.mend = alternatives.describe_wheels(wheels) if wheels else NOTHING_TO_FETCH
         raise
     refused: list[AnswerIsNo] = []
     for mpi in usable:

@@ -173,10 +173,10 @@ def _ways(found: Verdicts) -> Iterator[str]:
     others = found.others
     yield ""
     if others.fits:
-        yield from _row("instead", alternatives.told(others.fits))
+        yield from _row("instead", alternatives.describe_fits(others.fits))
     else:
         none = "no other MPI of this machine does"
-        more = f"; {alternatives.told_wheels(others.fetch)}" if others.fetch else ""
+        more = f"; {alternatives.describe_wheels(others.fetch)}" if others.fetch else ""
         yield from _row("instead", none + more)
 
 
