@@ -111,6 +111,7 @@ def table_of(values: Iterable[ValueRow], hosts: Mapping[str, str]) -> Table:
         size,
         value,
         buffers,
+        _,  # resolution
     ) in values:
         if metric not in METRICS or not 0 < value < math.inf:
             odd.add(f"{benchmark} {metric} at {size} B: {value}")

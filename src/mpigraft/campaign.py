@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -293,5 +294,10 @@ def allocation(campaign: str, machine: Machine, nodes: Allocation = HERE) -> All
 
 
 def now() -> str:
-    """ISO 8601 in UTC, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    """This moment, as `time_of` has it."""
+    return time_of(time.time())
+
+
+def time_of(seconds: float) -> str:
+    """`seconds` since the epoch in ISO 8601 in UTC, to the millisecond."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

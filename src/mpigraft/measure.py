@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mpigraft.campaign import Step, now
+from mpigraft.campaign import Step, time_of
 from mpigraft.env import redact
 from mpigraft.errors import UsageError
 from mpigraft.knowledge.loader import matching_issues
@@ -151,11 +151,12 @@ def record(
         round=step.round,
         slot=step.slot,
         replica=step.replica,
-        started=now(),
+        started=time_of(completed.started),
         wall_s=completed.wall_s,
         exit_code=completed.code,
         state=result.state,
         findings=result.findings,
+        ended=time_of(completed.started + completed.wall_s),
     )
 
 

@@ -41,6 +41,7 @@ class Completed:
     wall_s: float
     timed_out: bool = False
     dropped: int = 0  # bytes of output over MAX_OUTPUT
+    started: float = 0.0  # seconds since the epoch
 
     @property
     def ok(self) -> bool:
@@ -77,12 +78,12 @@ def run(
     if verbose is not None:
         verbose(shlex.join(words))
     _become_subreaper()
-    started = time.monotonic()
+    started, began = time.time(), time.monotonic()
     try:
         child = _runs.start(words, env, cwd, has_input=stdin is not None)
     except (OSError, ValueError) as error:  # ValueError: a NUL in a word or in the environment
         code = 127 if isinstance(error, FileNotFoundError) else 126
-        return Completed(words, code, b"", str(error).encode(), 0.0)
+        return Completed(words, code, b"", str(error).encode(), 0.0, started=started)
     timed_out = True
     try:
         streams = [_Drain(pipe) for pipe in (child.stdout, child.stderr) if pipe]
@@ -90,13 +91,13 @@ def run(
             threading.Thread(target=_feed, args=(child.stdin, stdin), daemon=True).start()
         timed_out = not _wait(child, limit_s)
     finally:
-        wall = time.monotonic() - started
+        wall = time.monotonic() - began
         end_tree(child)
     out, err = (s.finish() for s in streams)
     dropped = sum(s.dropped for s in streams)
     # A child that even SIGKILL does not end waits in the kernel, for a file server as a rule.
     code = -signal.SIGKILL if child.returncode is None else child.returncode
-    return Completed(words, code, out, err, wall, timed_out, dropped)
+    return Completed(words, code, out, err, wall, timed_out, dropped, started)
 
 
 def _wait(child: subprocess.Popen[bytes], limit_s: float) -> bool:

@@ -53,8 +53,8 @@ LAUNCH_IDS = "SELECT number, id, started FROM launch WHERE campaign = ? ORDER BY
 # one crashing benchmark must not void the others. A mismatch measured something else.
 VALUES = (
     "SELECT l.configuration, l.layout, l.allocation, l.round, l.replica, v.benchmark, v.metric,"
-    " v.size, v.value FROM launch l JOIN value v ON v.launch = l.number WHERE l.campaign = ?"
-    " AND l.state <> 'mismatch' AND v.valid IS NOT 0 AND v.value IS NOT NULL"
+    " v.size, v.value, v.resolution FROM launch l JOIN value v ON v.launch = l.number"
+    " WHERE l.campaign = ? AND l.state <> 'mismatch' AND v.valid IS NOT 0 AND v.value IS NOT NULL"
     " AND l.number NOT IN (SELECT value FROM json_each(?)) ORDER BY l.number, v.number"
 )
 MEASUREMENTS = (
@@ -147,7 +147,11 @@ class Store:
 
         blocks = sorted(self._each_file(read), key=lambda block: block[0])
         make = ValueRow._make
-        return [make((*row, buffers.get(row[0], "host"))) for _, rows in blocks for row in rows]
+        return [
+            make((*row[:-1], buffers.get(row[0], "host"), row[-1]))
+            for _, rows in blocks
+            for row in rows
+        ]
 
     def measurements(self, launch: str) -> tuple[Measurement, ...]:
         """All that one launch measured, failed checks and samples included."""
@@ -327,6 +331,7 @@ class Writer:
         row = plain(stored)
         row["findings"] = canonical(store_file.redacted(row["findings"]))
         row["artefacts"] = canonical(row["artefacts"])
+        row["conditions"] = row["conditions"] and canonical(row["conditions"])
         packed = [(digests[what], zlib.compress(data)) for what, data in contents.items()]
         with self._transaction():
             launch = self._insert("launch", row)
@@ -372,8 +377,8 @@ def _settled(text: str) -> CampaignRecord:
 def _record(kind: type[T], row: sqlite3.Row) -> T:
     """A row as a record of the model; what the model nests is JSON in its column."""
     values = dict(row)
-    for column in ("findings", "artefacts", "hosts"):
-        if column in values:
+    for column in ("findings", "artefacts", "hosts", "conditions"):
+        if values.get(column) is not None:
             values[column] = json.loads(values[column])
     record: T = revive(kind, values)
     return record

@@ -35,7 +35,7 @@ from mpigraft import env
 from mpigraft.errors import MissingError
 from mpigraft.jsonout import canonical
 
-VERSION = 3
+VERSION = 4
 JOBS = """
 CREATE TABLE submission (
     campaign TEXT PRIMARY KEY, name TEXT NOT NULL, created TEXT NOT NULL, scheduler TEXT NOT NULL,
@@ -54,6 +54,14 @@ ALTER TABLE allocation ADD COLUMN ended TEXT NOT NULL DEFAULT '';
 ALTER TABLE evidence ADD COLUMN allocation TEXT NOT NULL DEFAULT '';
 {JOBS}""",
     2: "",  # evidence is written by columns; the reader takes both (evidence_json)
+    # `started` was written when a launch had ended; an imported table has no time of its own.
+    3: """
+ALTER TABLE launch ADD COLUMN ended TEXT NOT NULL DEFAULT '';
+ALTER TABLE launch ADD COLUMN conditions TEXT;
+ALTER TABLE value ADD COLUMN resolution REAL;
+UPDATE launch SET ended = started, started = coalesce(
+    strftime('%Y-%m-%dT%H:%M:%f+00:00', started, -wall_s || ' seconds'), started) WHERE wall_s > 0;
+""",
 }
 SUFFIX = ".sqlite"
 ALONE = "rw&nolock=1"  # of a file that no other process opens for writing
@@ -82,12 +90,12 @@ CREATE TABLE launch (
     allocation TEXT NOT NULL, configuration TEXT NOT NULL, layout TEXT NOT NULL,
     round INTEGER NOT NULL, slot INTEGER NOT NULL, replica INTEGER NOT NULL,
     started TEXT NOT NULL, wall_s REAL NOT NULL, exit_code INTEGER, state TEXT NOT NULL,
-    findings TEXT NOT NULL, artefacts TEXT NOT NULL);
+    findings TEXT NOT NULL, artefacts TEXT NOT NULL, ended TEXT NOT NULL, conditions TEXT);
 CREATE TABLE value (
     number INTEGER PRIMARY KEY, launch INTEGER NOT NULL REFERENCES launch (number),
     benchmark TEXT NOT NULL, metric TEXT NOT NULL, size INTEGER NOT NULL, value REAL,
     mean REAL, minimum REAL, maximum REAL, p90 REAL, p99 REAL, iterations INTEGER,
-    valid INTEGER);
+    valid INTEGER, resolution REAL);
 CREATE INDEX value_by_launch ON value (launch);
 CREATE TABLE samples (value INTEGER PRIMARY KEY REFERENCES value (number), data BLOB NOT NULL);
 CREATE TABLE artefact (sha TEXT PRIMARY KEY, data BLOB NOT NULL);

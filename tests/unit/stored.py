@@ -9,6 +9,8 @@ from mpigraft.model import (
     AllocationRecord,
     Benchmark,
     CampaignRecord,
+    Conditions,
+    CpuUse,
     Evidence,
     Finding,
     Kind,
@@ -17,6 +19,7 @@ from mpigraft.model import (
     Level,
     MappedLibrary,
     Measurement,
+    NodeState,
     Origin,
     Peer,
     Proof,
@@ -31,6 +34,9 @@ CAMPAIGN = CampaignRecord(
 ALLOCATION = AllocationRecord("a1", CAMPAIGN.id, "2026-01-02T03:04:06+00:00", "n1", "{}")
 LATENCY = Benchmark("native", "latency")
 INDEXED = Benchmark("native", "bw", (("datatype", "indexed"),))
+
+STATE = NodeState((0.5, 0.25, 0.125), 12.5, 8.0, 0.25, "performance")
+CONDITIONS = Conditions(STATE, STATE, (CpuUse("n1", 2, 2, 1.0, 1.9, 0.0, 1.8, 7),))
 
 
 def launch(number: int = 0, **changes: object) -> LaunchRecord:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from mpigraft import measure
+from mpigraft.campaign import Step
 from mpigraft.knowledge.loader import issues
 from mpigraft.model import Benchmark, Finding, LaunchState, Layout, Level, RankRecord
 from mpigraft.natives import NOW, Natives
-from mpigraft.run import Completed
+from mpigraft.run import Completed, run
 from mpigraft.starter import stamped
 from mpigraft.wish import Wish
 from tests.unit.builders import a_configuration, an_mpi
@@ -233,3 +235,13 @@ def test_a_program_is_told_when_its_launcher_was_started(tmp_path: Path) -> None
     stamp = float(stamped(("mpirun", *words))[-1])
     assert before - 1e-6 <= stamp <= time.time()
     assert stamped(timeless) == [*timeless]
+
+
+def test_a_launch_is_stored_with_the_times_at_which_it_started_and_ended() -> None:
+    completed = run(["sh", "-c", "date +%s.%N; sleep 0.05"])
+    within = float(completed.stdout)
+    step = Step(0, 0, CONFIGURATION, Layout())
+    outcome = measure.Outcome(LaunchState.OK, (), ())
+    kept = measure.record("c", "a", step, completed, outcome)
+    started, ended = map(datetime.fromisoformat, (kept.started, kept.ended))
+    assert started.timestamp() <= within <= ended.timestamp()

@@ -13,6 +13,7 @@ import pytest
 
 import mpigraft
 from mpigraft.cli import main
+from mpigraft.jsonout import plain
 from mpigraft.model import (
     AllocationRecord,
     Benchmark,
@@ -32,6 +33,7 @@ from mpigraft.model import (
     Standing,
 )
 from mpigraft.store import Store
+from tests.unit.stored import CONDITIONS
 
 SCHEMA = json.loads((Path(mpigraft.__file__).parent / "schemas/results.json").read_text())
 OLIVIA = Path(__file__).parents[1] / "data/olivia"
@@ -83,6 +85,7 @@ def store(tmp_path: Path) -> Store:
             "ofi-lnx", "ob1-sm", PROOF, (WRONG,), (), ok=False)))  # fmt: skip
         writer.add_launch(launch, values, {})
         writer.add_launch(replace(launch, id="l1", round=1), values, {})
+        launch = replace(launch, conditions=CONDITIONS)
         bad = replace(launch, id="l2", configuration="k2", state=LaunchState.MISMATCH,
                       findings=(NOISY, WRONG))  # fmt: skip
         writer.add_launch(bad, [], {})
@@ -134,6 +137,8 @@ def test_list_of_an_empty_store_is_no_error(run: Run) -> None:
 def test_show_says_asked_ran_proof_findings_and_provenance(run: Run, store: Store) -> None:
     told = document(run("results", "show", "nightly", "--json"))
     good, bad = told["configurations"]
+    assert [x["conditions"] for x in told["launches"]] == [None, plain(CONDITIONS), None]
+    assert {x["configuration"] for x in told["launches"]} == {good["key"], bad["key"]}
     assert (good["id"], good["baseline"], good["asked"], good["ran"], good["proven"]) == (
         "openmpi@5.0.11/ob1-sm", True, "ob1-sm", "ob1-sm", True,
     )  # fmt: skip

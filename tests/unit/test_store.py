@@ -7,6 +7,7 @@ import math
 import shutil
 import sqlite3
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,19 +17,22 @@ from hypothesis import strategies as st
 from mpigraft import store_file
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import (
+    Conditions,
     ConfigurationRecord,
+    CpuUse,
     EvidenceRecord,
     Finding,
     LaunchState,
     Level,
     MappedLibrary,
     Measurement,
+    NodeState,
     Origin,
     RankRecord,
     ValueRow,
 )
 from mpigraft.store import Store
-from tests.unit.stored import ALLOCATION, CAMPAIGN, INDEXED, evidence, launch, measured
+from tests.unit.stored import ALLOCATION, CAMPAIGN, CONDITIONS, INDEXED, evidence, launch, measured
 
 KEPT = Path(__file__).parent.parent / "data" / "store"
 KEPT_LIBRARY = MappedLibrary("/opt/mpi/lib/libmpi.so.40", 8, 9)
@@ -36,13 +40,30 @@ KEPT_RANKS = tuple(
     RankRecord(n, 2, f"n{n + 1}", 11 + n, "Open MPI v5.0.11", (n,), (KEPT_LIBRARY,), (0,))
     for n in (0, 1)
 )
+KEPT_CONDITIONS = Conditions(
+    NodeState((0.5, 0.25, 0.125), 12.5, 8.0, 0.25, "performance"),
+    NodeState((0.75, 0.25, 0.125), 25.0, 8.5, 0.5, "performance"),
+    (CpuUse("n1", 1, 1, 1.0, 0.875, 0.125, 0.5, 7), CpuUse("n2", 1, 1, 1.0, 0.5, 0.0, 0.5, 3)),
+)
 SECRET = 'ghp_"quoted"_and_höly'
 
 
 def test_everything_written_is_read_back(tmp_path: Path) -> None:
     store = Store(tmp_path / "deep" / "results")
     full = Measurement(
-        INDEXED, "bandwidth", 8, 5.5, 5.6, 5.0, 6.0, 5.9, 6.0, 1000, True, (5.0, 5.5, math.nan)
+        INDEXED,
+        "bandwidth",
+        8,
+        5.5,
+        5.6,
+        5.0,
+        6.0,
+        5.9,
+        6.0,
+        1000,
+        True,
+        (5.0, 5.5, math.nan),
+        0.25,
     )
     asked = ConfigurationRecord(CAMPAIGN.id, "k0", "openmpi@5.0.11/ob1-sm", '{"a":1}', "cuda")
     proof = EvidenceRecord(CAMPAIGN.id, "k0", "1x2", evidence("ob1-sm"))
@@ -51,7 +72,9 @@ def test_everything_written_is_read_back(tmp_path: Path) -> None:
         writer.add_allocation(ALLOCATION)
         writer.add_configuration(asked)
         writer.add_evidence(proof)
-        stored = writer.add_launch(launch(), [full], {"stdout": b"\0\xff out", "stderr": b""})
+        stored = writer.add_launch(
+            launch(conditions=CONDITIONS), [full], {"stdout": b"\0\xff out", "stderr": b""}
+        )
     assert store.campaigns() == (CAMPAIGN,)
     assert store.allocations(CAMPAIGN.id) == (ALLOCATION,)
     assert store.configurations(CAMPAIGN.id) == (asked,)
@@ -62,7 +85,7 @@ def test_everything_written_is_read_back(tmp_path: Path) -> None:
     assert back.samples[:2] == (5.0, 5.5)
     assert math.isnan(back.samples[2])
     key = "native:bw,datatype=indexed"
-    row = ValueRow("k0", "1x2", "a1", 0, 0, key, "bandwidth", 8, 5.5, "cuda")
+    row = ValueRow("k0", "1x2", "a1", 0, 0, key, "bandwidth", 8, 5.5, "cuda", 0.25)
     assert store.values(CAMPAIGN.id) == [row]
     assert [store.artefact(sha) for _, sha in stored.artefacts] == [b"\0\xff out", b""]
     assert store.findings == ()
@@ -237,6 +260,16 @@ def test_every_kept_version_is_read(tmp_path: Path) -> None:
         assert first.findings[0].code == "unbound"
         assert store.artefact(dict(first.artefacts)["stdout"]) == b"kept output\n"
         assert store.measurements(first.id)[0].samples == (0.5, 0.25)
+        assert first.conditions == (KEPT_CONDITIONS if version > 3 else None)
+        steps = [r.resolution for r in store.values(campaign.id)]
+        assert steps == ([None, 0.001] * 2 if version > 3 else [None] * 4)
+        # Until version 4 the end of a launch was stored as its start; each took a second.
+        at = ["00:00:00", "00:00:01"] if version > 3 else ["23:59:59", "00:00:00"]
+        launches = store.launches(campaign.id)
+        assert [x.started[11:19] for x in launches] == at
+        ends = [datetime.fromisoformat(x.ended).timestamp() for x in launches]
+        begins = [datetime.fromisoformat(x.started).timestamp() for x in launches]
+        assert [e - b for b, e in zip(begins, ends, strict=True)] == [1.0, 1.0]
         assert store.findings == ()
 
 

@@ -83,7 +83,9 @@ def show(
     head = summary(store, record)
     told = _homeless(configurations(store, record))
     if json:
-        common.out(document(campaign=head, configurations=told, findings=store.findings))
+        launches = [_launch(one) for one in store.launches(record.id)]
+        common.out(document(campaign=head, configurations=told, launches=_homeless(launches),
+                            findings=store.findings))  # fmt: skip
         return
     common.out("\n".join(text(head, told)))
     for finding in store.findings:
@@ -182,6 +184,14 @@ def _configuration(
         "findings": _findings(evidence, launches),
         "provenance": _json(record.provenance),
     }
+
+
+def _launch(launch: LaunchRecord) -> dict[str, Any]:
+    """One launch without what its configuration says of all: when, how it ended, under what."""
+    from mpigraft.jsonout import plain
+
+    said = plain(launch)
+    return {key: said[key] for key in said if key not in ("campaign", "findings", "artefacts")}
 
 
 def _findings(

@@ -80,6 +80,7 @@ class Measurement:
     iterations: int | None = None
     valid: bool | None = None  # None: not validated
     samples: tuple[float, ...] = ()
+    resolution: float | None = None  # smallest step that `value` can show; None: not known
 
 
 class Origin(StrEnum):
@@ -142,6 +143,40 @@ class ConfigurationRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeState:
+    """The load of one node at one moment. Empty or None: its kernel does not say."""
+
+    load: tuple[float, ...] = ()  # load average of 1, 5 and 15 minutes
+    pressure: float | None = None  # PSI: % of the last 10 s in which some task waited for a CPU
+    stalled_s: float | None = None  # PSI: seconds of such waiting since boot
+    steal_s: float | None = None  # CPU seconds that a hypervisor gave to others since boot
+    governor: str = ""  # of the CPU frequency; several of them with commas
+
+
+@dataclass(frozen=True, slots=True)
+class CpuUse:
+    """Who used the CPUs of one node's ranks, from after MPI_Init to before MPI_Finalize."""
+
+    host: str
+    ranks: int
+    cpus: int  # that these ranks may run on
+    wall_s: float
+    busy_s: float  # CPU seconds of these CPUs, in user and system mode, by whomever
+    steal_s: float  # CPU seconds of these CPUs that a hypervisor gave to others
+    own_s: float  # CPU seconds of the ranks, on whatever CPU
+    switches: int  # involuntary context switches of the ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Under what a launch was measured."""
+
+    before: NodeState  # of the node where mpigraft runs
+    after: NodeState
+    nodes: tuple[CpuUse, ...] = ()  # of each node of the launch; empty: its ranks did not say
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchRecord:
     """One launch that ended, well or not."""
 
@@ -153,12 +188,14 @@ class LaunchRecord:
     round: int  # from 0
     slot: int  # position in the round
     replica: int  # 0, or 1 for the baseline's second launch in a round
-    started: str
+    started: str  # ISO 8601, UTC
     wall_s: float
     exit_code: int | None
     state: LaunchState
     findings: tuple[Finding, ...]
     artefacts: tuple[tuple[str, str], ...] = ()  # (what, SHA-256): ("stdout", "ab12...")
+    ended: str = ""  # ISO 8601, UTC; empty: not known, as of an imported table
+    conditions: Conditions | None = None  # None: not recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,3 +220,4 @@ class ValueRow(NamedTuple):
     size: int
     value: float
     buffers: str
+    resolution: float | None = None  # as in Measurement
