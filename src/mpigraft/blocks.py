@@ -74,6 +74,13 @@ class Table:
     allocation: dict[Block, int]  # number of the allocation of each block
     findings: tuple[Finding, ...]
 
+    def rounds(self, held: Held) -> Ints:
+        """Of each block of a subject its place among all blocks of the campaign."""
+        import numpy as np
+
+        places = {block: place for place, block in enumerate(sorted(self.allocation))}
+        return np.array([places[block] for block in held.blocks], dtype=np.int64)
+
     def numbers(self, held: Held) -> Ints:
         """The allocation of each block of a subject."""
         import numpy as np

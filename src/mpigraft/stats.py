@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 EXACT_FROM = 12  # rounds from which order statistics are about as short as Student's t
 RESAMPLES = 1000
-FLIPS = 4096  # all sign patterns of 12 rounds; of more rounds that many random ones
 Z_95, Z_POWER = 1.960, 0.842  # normal quantiles: 95 % two-sided, and a chance of 80 %
 MOST_ROUNDS = 10_000  # more than that decides nothing for anyone
 
@@ -123,39 +122,6 @@ def _weighted_medians(values: Floats, counts: NDArray[np.int16]) -> Floats:
     upper = np.argmax(passed > half, axis=1)
     middles: Floats = (ordered[lower] + ordered[upper]) / 2
     return middles
-
-
-def joint_p(logs: Floats, seed: int = 0) -> float:
-    """Chance, were every ratio 1, of a largest |T| over the columns as great as this one.
-
-    Signs are flipped for a whole round at a time: its sizes were measured in one launch and go
-    together. All patterns are tried up to 12 rounds, else FLIPS random ones and the one seen.
-    T is the sum over the root of the sum of squares, which orders patterns as Student's t does;
-    a NaN (a size that this round lacks) counts for nothing.
-    """
-    import numpy as np
-
-    known = np.nan_to_num(logs)
-    roots = np.sqrt((known**2).sum(axis=0))
-    known, roots = known[:, roots > 0], roots[roots > 0]
-    if not known.size:
-        return 1.0
-    greatest = np.abs(_signs(len(known), seed) @ (known / roots)).max(axis=1)
-    return float(np.mean(greatest >= greatest[0] * (1 - 1e-12)))
-
-
-@functools.lru_cache(maxsize=8)
-def _signs(rounds: int, seed: int) -> Floats:
-    """(patterns, rounds) of 1 and -1, the first all 1: every pattern, or FLIPS random ones."""
-    import numpy as np
-
-    if 2**rounds <= FLIPS:
-        bits = np.arange(2**rounds)[:, None] >> np.arange(rounds) & 1
-    else:
-        bits = np.random.default_rng(seed).integers(0, 2, (FLIPS, rounds))
-        bits[0] = 0
-    signs: Floats = np.where(bits, -1.0, 1.0)
-    return signs
 
 
 def medians(logs: Floats) -> Floats:

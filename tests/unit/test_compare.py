@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from mpigraft import compare as under_test
+from mpigraft import decision as under_test
 from mpigraft.model import (
     Better,
     Comparison,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mpigraft import compare as under_test
+from mpigraft import decision
 from mpigraft.model import (
     Cell,
     Comparison,
@@ -56,7 +57,7 @@ def test_a_curve_needs_the_joint_test_the_pooled_ratio_and_no_contradiction(
 ) -> None:
     known = {"F": FASTER, "S": SLOWER, "=": EQUIVALENT, ".": INCONCLUSIVE}
     cells = [cell(1 << n, known[letter]) for n, letter in enumerate(said)]
-    assert under_test.curve_verdict(cells, whole, p) is verdict
+    assert decision.curve_verdict(cells, whole, p) is verdict
 
 
 def test_a_curve_is_called_when_all_sizes_lean_the_same_way() -> None:
@@ -122,9 +123,9 @@ def test_a_crossover_is_where_the_better_one_changes() -> None:
     said = "FF.=S.SSF"
     known = {"F": FASTER, "S": SLOWER, "=": EQUIVALENT, ".": INCONCLUSIVE}
     cells = [cell(1 << n, known[letter]) for n, letter in enumerate(said)]
-    assert under_test.crossovers(cells) == (1 << 4, 1 << 8)
-    assert under_test.crossovers(cells[:4]) == ()
-    assert under_test.crossovers([]) == ()
+    assert decision.crossovers(cells) == (1 << 4, 1 << 8)
+    assert decision.crossovers(cells[:4]) == ()
+    assert decision.crossovers([]) == ()
     sizes = (1, 8, 64)
     group = only(compared(campaign(lambda t, s: around(0.5 if s < 64 else 2.0)(t, s), sizes=sizes)))
     assert group.crossovers == (64,)

@@ -6,21 +6,37 @@ from types import ModuleType
 
 import pytest
 
-from mpigraft import compare, stats
+from mpigraft import blocks, compare, curve, decision, multiplicity, noise, stats
 from mpigraft.model import Better, Verdict
-from tests.unit import test_compare, test_compare_curves, test_compare_gaps, test_stats
+from tests.unit import (
+    test_compare,
+    test_compare_curves,
+    test_compare_gaps,
+    test_multiplicity,
+    test_stats,
+)
 from tests.unit.mutator import checks, survivors
 
 STATS = (
     "EXACT_FROM", "LEVEL", "T_975", "Z_95, Z_POWER", "interval", "student", "order_statistics",
-    "median_rank", "bootstrap", "_resampled", "_weighted_medians", "joint_p", "_signs",
-    "rounds_for", "medians", "deviations", "filled",
+    "median_rank", "bootstrap", "_resampled", "_weighted_medians", "rounds_for",
+    "medians", "deviations", "filled",
 )  # fmt: skip
-COMPARE = (
-    "MIN_ROUNDS", "CURVE_P", "compare", "_Pair.__init__", "_Pair.group", "_Pair._cells",
-    "_Pair._pooled", "intervals", "decide", "curve_verdict", "crossovers", "rounds_needed",
-    "_baseline", "_pairs", "_margins", "_noise", "_exp",
+MULTIPLICITY = ("FLIPS", "adjusted_p", "_greatest_t", "_step_down", "_signs")
+COMPARE = ("compare", "_curves", "_chances", "_baseline")
+CURVE = (
+    "Curve.__init__", "Curve.tested", "Curve.group", "Curve._cells", "Curve._pooled",
+    "Curve._common", "Curve._complete", "_exp",
 )  # fmt: skip
+DECISION = (
+    "MIN_ROUNDS", "CURVE_P", "intervals", "decide", "curve_verdict", "crossovers", "rounds_needed",
+)  # fmt: skip
+NOISE = ("pairs_of", "margins_of", "limit_of", "noise_of")
+BLOCKS = (
+    "Held.launches", "Held.sizes_of", "Table.rounds", "Table.numbers", "labels_of", "table_of",
+    "_blocks", "_held", "_strange",
+)  # fmt: skip
+VERDICTS = (test_compare, test_compare_curves, test_compare_gaps)
 
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
 SAME = {
@@ -28,9 +44,9 @@ SAME = {
     "deviations: free > 0 -> free >= 0": "0/0 is NaN as well",
     "rounds_for: gap <= 0 or not math.isfinite(spread) -> gap <= 0 or None":
         "neither NaN nor infinity is within MOST_ROUNDS",
-    "_Pair.group: self.paired and rounds > 1 -> True": "tables pool to a single round",
-    "_pairs: if logs.size: -> if True": "a pair without cells adds none",
-    "_noise: halves and cells -> True": "where there are cells, there are half widths",
+    "Curve.group: self.paired and rounds > 1 -> True": "tables pool to a single round",
+    "pairs_of: if logs.size: -> if True": "a pair without cells adds none",
+    "noise_of: halves and cells -> True": "where there are cells, there are half widths",
     "interval: 0 -> 1 in def": "one seed is as good as another",
     "joint_p: 0 -> 1 in def": "one seed is as good as another",
     "median_rank: 2 * (below": "5 % of a power of two is no whole number",
@@ -40,12 +56,12 @@ SAME = {
     "_signs: 0 -> 1 in bits[0] = 0 #2": "all signs flipped are the pattern that was seen",
     "medians: np.nanmedian if": "the other branch is only faster",
     "rounds_for: rounds <= MOST_ROUNDS": "nobody plans exactly that many",
-    "_Pair.group: margin -> limit in whole": "a curve is equivalent by its cells alone",
-    "_Pair._pooled: 1 -> 2 in return": "without an interval the number of rounds decides nothing",
+    "Curve.group: margin -> limit in whole": "a curve is equivalent by its cells alone",
+    "Curve._pooled: 1 -> 2 in return": "without an interval the number of rounds decides nothing",
     "_baseline: 8 -> 9 in meant": "how much of a hash is shown",
-    "_noise: c.low": "a cell has both bounds or none",
-    "_noise: c.high": "a cell has both bounds or none",
-    "_noise: Better.LOWER -> Better.HIGHER": "a false verdict counts either way",
+    "noise_of: c.low": "a cell has both bounds or none",
+    "noise_of: c.high": "a cell has both bounds or none",
+    "noise_of: Better.LOWER -> Better.HIGHER": "a false verdict counts either way",
 }  # fmt: skip
 
 
@@ -53,9 +69,14 @@ SAME = {
     ("module", "tests", "only"),
     [
         (stats, (test_stats,), STATS),
-        (compare, (test_compare, test_compare_curves, test_compare_gaps), COMPARE),
+        (multiplicity, (test_multiplicity,), MULTIPLICITY),
+        (compare, VERDICTS, COMPARE),
+        (curve, VERDICTS, CURVE),
+        (decision, VERDICTS, DECISION),
+        (noise, VERDICTS, NOISE),
+        (blocks, VERDICTS, BLOCKS),
     ],
-    ids=["stats", "compare"],
+    ids=["stats", "multiplicity", "compare", "curve", "decision", "noise", "blocks"],
 )
 def test_every_change_is_noticed(
     module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...]
@@ -67,7 +88,7 @@ def test_every_change_is_noticed(
 
 def test_the_mutator_itself_lets_through_what_is_not_checked() -> None:
     """With checks that see nothing every change survives, so a survivor is reported as one."""
-    alive = survivors(compare, ("decide",), [lambda: None])
+    alive = survivors(decision, ("decide",), [lambda: None])
     assert len(alive) > 15
     assert len(alive) == len(set(alive))
     wanted = (
@@ -79,4 +100,4 @@ def test_the_mutator_itself_lets_through_what_is_not_checked() -> None:
     )
     for name in wanted:
         assert any(found.startswith(name) for found in alive), name
-    assert compare.decide(1.0, 2.0, Better.LOWER, 6, 0.03, 0.03) is Verdict.SLOWER
+    assert decision.decide(1.0, 2.0, Better.LOWER, 6, 0.03, 0.03) is Verdict.SLOWER

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import product
 from statistics import NormalDist, mean, stdev
 
 import numpy as np
@@ -203,71 +202,6 @@ def test_drawn_rounds_are_as_many_as_their_allocations_have() -> None:
     assert shares == {(4, 0), (2, 4), (0, 8)}
     assert len(counts) == stats.RESAMPLES
     assert counts.mean(axis=0) == pytest.approx(1.0, abs=0.15)
-
-
-# ------------------------------------------------------------------ the joint test
-
-
-def flips(logs: list[list[float]]) -> float:
-    """The same by its definition, with Student's t itself."""
-
-    def greatest(signs: tuple[int, ...]) -> float:
-        columns = zip(
-            *([s * v for v in row] for s, row in zip(signs, logs, strict=True)), strict=True
-        )
-        return max(float(abs(mean(c)) / stdev(c) * math.sqrt(len(c))) for c in columns)
-
-    seen = greatest((1,) * len(logs))
-    every = [greatest(signs) for signs in product((1, -1), repeat=len(logs))]
-    return float(sum(t >= seen * (1 - 1e-9) for t in every) / len(every))
-
-
-def test_the_joint_test_is_the_one_that_its_definition_gives() -> None:
-    rng = np.random.default_rng(7)
-    for shift in (0.0, 0.5, 1.0):
-        logs = rng.standard_normal((6, 3)) + shift
-        assert stats.joint_p(logs) == pytest.approx(flips(logs.tolist()))
-
-
-def test_all_rounds_on_one_side_give_the_least_p_that_there_is() -> None:
-    rng = np.random.default_rng(8)
-    for rounds, least in ((5, 2 / 32), (6, 2 / 64), (12, 2 / 4096)):
-        logs = 1.0 + 0.01 * rng.standard_normal((rounds, 3))
-        assert stats.joint_p(logs) == pytest.approx(least)
-    many = 1.0 + 0.01 * rng.standard_normal((40, 3))
-    assert 1 / stats.FLIPS <= stats.joint_p(many) <= 2 / stats.FLIPS
-
-
-def test_random_flips_come_near_to_all_flips() -> None:
-    """13 rounds have 8192 patterns, of which half as many are drawn."""
-    logs = np.random.default_rng(9).standard_normal((13, 4)) + 0.45
-    signs = np.array(list(product((1.0, -1.0), repeat=13)))
-    greatest = np.abs(signs @ logs / np.sqrt((logs**2).sum(axis=0))).max(axis=1)
-    exact = float(np.mean(greatest >= greatest[0] - 1e-9))
-    assert 0.02 < exact < 0.1
-    assert stats.joint_p(logs, seed=3) == pytest.approx(exact, abs=0.015)
-    assert stats.joint_p(logs, seed=4) != stats.joint_p(logs, seed=3)
-
-
-def test_the_joint_test_knows_no_scale() -> None:
-    logs = np.random.default_rng(12).standard_normal((6, 3)) + 0.5
-    assert stats.joint_p(logs * 0.001) == stats.joint_p(logs)
-
-
-def test_what_does_not_differ_is_certain_and_gaps_count_for_nothing() -> None:
-    assert stats.joint_p(np.zeros((6, 2))) == 1.0
-    logs = np.random.default_rng(10).standard_normal((6, 1)) + 1.0
-    with_gap = np.hstack([logs, np.full((6, 1), np.nan)])
-    assert stats.joint_p(with_gap) == stats.joint_p(logs)
-
-
-def test_the_joint_test_takes_the_best_column_and_pays_for_the_search() -> None:
-    rng = np.random.default_rng(11)
-    noise = rng.standard_normal((10, 20))
-    strong = np.hstack([noise, 2.0 + 0.3 * rng.standard_normal((10, 1))])
-    assert stats.joint_p(strong) < 0.01
-    worst = min(stats.joint_p(noise[:, [k]]) for k in range(20))
-    assert stats.joint_p(noise) > worst
 
 
 # ------------------------------------------------------------------ small helpers

@@ -5,7 +5,7 @@ docs/method.md has the reasons; `stats` and `compare` do it.
 
 from __future__ import annotations
 
-from mpigraft.compare import MIN_ROUNDS
+from mpigraft.decision import MIN_ROUNDS
 from mpigraft.model import Origin
 from mpigraft.report import ReportData, words
 from mpigraft.report.sections import cells

@@ -1,0 +1,137 @@
+"""One configuration held against the baseline on one subject: its cells and what they pool to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mpigraft import stats
+from mpigraft.blocks import Subject
+from mpigraft.decision import crossovers, curve_verdict, decide, intervals, rounds_needed
+from mpigraft.model import METRICS, CampaignRecord, Cell, CellGroup, Origin, Verdict
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mpigraft.stats import Floats, Ints
+
+
+class Curve:
+    """One configuration and the baseline on one subject; arrays are (blocks, sizes).
+
+    `arms` are the logarithms of the one and of the other, `places` the campaign's round of each
+    block and its allocation.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        label: str,
+        sizes: Sequence[int],
+        arms: tuple[Floats, Floats],
+        places: tuple[Ints, Ints],
+        campaign: CampaignRecord,
+    ) -> None:
+        import numpy as np
+
+        self.subject, self.label = subject, label
+        self.metric = METRICS[subject.metric]
+        self.seed = campaign.seed
+        self.rounds, self.numbers = places
+        # Imported tables were not measured side by side: nothing pairs their rounds.
+        self.paired = campaign.origin is Origin.RUN
+        self.mine, self.base = arms
+        self.logs = self.mine - self.base
+        if self.paired:
+            self.mine = np.where(np.isnan(self.logs), np.nan, self.mine)
+            self.base = np.where(np.isnan(self.logs), np.nan, self.base)
+        found = stats.filled(self.mine) & stats.filled(self.base)
+        self.sizes = [size for size, here in zip(sizes, found.tolist(), strict=True) if here]
+        self.mine, self.base, self.logs = (
+            part[:, found] for part in (self.mine, self.base, self.logs)
+        )
+
+    @property
+    def tested(self) -> bool:
+        """Whether there are rounds whose signs can be flipped."""
+        return self.paired and int(self._complete().sum()) > 1
+
+    def group(self, margin: float, limit: float, p: float | None) -> CellGroup:
+        """All cells, the joint verdict, the pooled ratio. `margin` is the fixed one, `limit`
+        what a winner must exceed, `p` that of the joint test."""
+        cells = self._cells(margin, limit)
+        pooled, low, high, rounds = self._pooled()
+        whole = decide(low, high, self.metric.better, rounds, margin, limit)
+        subject = self.subject
+        return CellGroup(
+            subject.benchmark,
+            subject.metric,
+            self.metric.unit,
+            subject.layout,
+            subject.buffers,
+            self.label,
+            cells,
+            curve_verdict(cells, whole, p),
+            p,
+            math.exp(pooled),
+            _exp(low),
+            _exp(high),
+            crossovers(cells),
+        )
+
+    def _cells(self, margin: float, limit: float) -> tuple[Cell, ...]:
+        import numpy as np
+
+        mine, base = stats.medians(self.mine), stats.medians(self.base)
+        counts = np.minimum((~np.isnan(self.mine)).sum(axis=0), (~np.isnan(self.base)).sum(axis=0))
+        if self.paired:
+            middles, spreads = stats.medians(self.logs), stats.deviations(self.logs)
+            lows, highs = intervals(self.logs, self.numbers, self.seed)
+        else:
+            middles = mine - base
+            spreads = lows = highs = np.full(len(self.sizes), np.nan)
+        cells = []
+        columns = (self.sizes, base, mine, middles, lows, highs, counts, spreads)
+        for size, old, new, middle, low, high, count, spread in zip(
+            *(np.asarray(column).tolist() for column in columns), strict=True
+        ):
+            verdict = decide(low, high, self.metric.better, count, margin, limit)
+            open_still = verdict is Verdict.INCONCLUSIVE
+            needed = rounds_needed(middle, spread, count, margin, limit) if open_still else None
+            absolute = (math.exp(old), math.exp(new), math.exp(middle))
+            cells.append(Cell(size, *absolute, _exp(low), _exp(high), verdict, count, needed))
+        return tuple(cells)
+
+    def _pooled(self) -> tuple[float, float, float, int]:
+        """Log of the geometric mean over the sizes, its bounds, and in how many rounds: those
+        that have every size which any round has. Sizes that lack rounds are left out of it."""
+        import numpy as np
+
+        if not self.paired:
+            middles = stats.medians(self.mine) - stats.medians(self.base)
+            return float(middles.mean()), math.nan, math.nan, 1
+        here = self._complete()
+        means = self.logs[np.ix_(here, self._common())].mean(axis=1, keepdims=True)
+        low, high = stats.interval(means, self.numbers[here], self.seed)
+        return float(np.median(means)), float(low[0]), float(high[0]), int(here.sum())
+
+    def _common(self) -> NDArray[np.bool_]:
+        """Which sizes have every round that any size has."""
+        import numpy as np
+
+        counts = (~np.isnan(self.logs)).sum(axis=0)
+        common: NDArray[np.bool_] = counts == counts.max()
+        return common
+
+    def _complete(self) -> NDArray[np.bool_]:
+        """Which rounds have all of those sizes."""
+        import numpy as np
+
+        complete: NDArray[np.bool_] = ~np.isnan(self.logs[:, self._common()]).any(axis=1)
+        return complete
+
+
+def _exp(log: float) -> float | None:
+    return None if math.isnan(log) else math.exp(log)

@@ -1,0 +1,76 @@
+"""Intervals of log ratios -> verdicts on cells and curves, and what would decide the open ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from mpigraft import stats
+from mpigraft.model import Better, Cell, Verdict
+
+if TYPE_CHECKING:
+    from mpigraft.stats import Floats, Ints
+
+MIN_ROUNDS = 6
+CURVE_P = 0.05
+
+
+def intervals(logs: Floats, numbers: Ints, seed: int) -> tuple[Floats, Floats]:
+    """Bounds per column of logs with gaps: columns that lack the same rounds go together."""
+    import numpy as np
+
+    low, high = np.full((2, logs.shape[1]), np.nan)
+    gaps = np.isnan(logs)
+    for pattern in {tuple(column) for column in gaps.T.tolist()}:
+        columns = (gaps == np.array(pattern)[:, None]).all(axis=0)
+        here = ~np.array(pattern, dtype=bool)
+        low[columns], high[columns] = stats.interval(
+            logs[np.ix_(here, columns)], numbers[here], seed
+        )
+    return low, high
+
+
+def decide(
+    low: float, high: float, better: Better, rounds: int, margin: float, limit: float
+) -> Verdict:
+    """The verdict on an interval of log ratios. NaN bounds (no interval) decide nothing."""
+    if rounds < MIN_ROUNDS:
+        return Verdict.INCONCLUSIVE
+    if low > math.log1p(limit):
+        return Verdict.FASTER if better is Better.HIGHER else Verdict.SLOWER
+    if high < -math.log1p(limit):
+        return Verdict.FASTER if better is Better.LOWER else Verdict.SLOWER
+    if low >= -math.log1p(margin) and high <= math.log1p(margin):
+        return Verdict.EQUIVALENT
+    return Verdict.INCONCLUSIVE
+
+
+def curve_verdict(cells: Sequence[Cell], whole: Verdict, p: float | None) -> Verdict:
+    """What can be said of all sizes together. A winner needs the joint test, a pooled ratio
+    that is outside the margin, and no size that says the opposite; equivalence needs every
+    size, which makes a joint test needless."""
+    said = {cell.verdict for cell in cells}
+    if said == {Verdict.EQUIVALENT}:
+        return Verdict.EQUIVALENT
+    opposite = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+    if whole in opposite and opposite[whole] not in said and p is not None and p <= CURVE_P:
+        return whole
+    return Verdict.INCONCLUSIVE
+
+
+def crossovers(cells: Sequence[Cell]) -> tuple[int, ...]:
+    """Sizes from which the other one is better; only conclusive cells have a say."""
+    called = [c for c in cells if c.verdict in (Verdict.FASTER, Verdict.SLOWER)]
+    return tuple(b.size for a, b in pairwise(called) if a.verdict is not b.verdict)
+
+
+def rounds_needed(
+    middle: float, spread: float, rounds: int, margin: float, limit: float
+) -> int | None:
+    """Rounds that would decide a cell in 80 % of campaigns, if its median and spread stayed:
+    as a winner beyond `limit` or as equivalent within `margin`. None between the two."""
+    gap = max(abs(middle) - math.log1p(limit), math.log1p(margin) - abs(middle))
+    needed = stats.rounds_for(spread, gap)
+    return None if needed is None else max(needed, MIN_ROUNDS, rounds + 1)

@@ -1,0 +1,99 @@
+"""The joint test of a campaign's curves, corrected for their number.
+
+Sizes of a launch move together, and so do the curves of a round: one baseline stands under all of
+them, and whatever disturbed the round disturbed each. So the sign of a whole round is flipped at
+once, over all sizes of all curves, and the greatest |T| of all that is compared is what a curve has
+to exceed. Curves are taken in the order of their own greatest |T|, and one that was passed leaves
+the comparison of the next: the step-down max-T method of Westfall and Young
+(Resampling-Based Multiple Testing, 1993, algorithm 4.1). Why the greatest |T| over the sizes rather
+than that of their mean: docs/method.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpigraft.stats import Floats, Ints
+
+FLIPS = 4096  # all sign patterns of 12 rounds; of more rounds that many random ones
+TIED = 1 - 1e-7  # of a statistic: what rounding may take from one that is as great
+
+
+def adjusted_p(curves: Sequence[Floats], rounds: Sequence[Ints], seed: int = 0) -> list[float]:
+    """Chance, were no curve different, that any of them has as great a |T| as this one, or as
+    one of those that have a greater: a familywise error, whichever of them really differ.
+
+    A curve is (rounds, sizes) of log ratios, NaN where it lacks one; `rounds` numbers the
+    campaign's round of each of its rows. All patterns of signs are tried up to 12 rounds, else
+    FLIPS random ones that `seed` draws and the one seen. One curve alone has its own p.
+    """
+    import numpy as np
+
+    if not curves:
+        return []
+    names, places = np.unique(np.concatenate(rounds), return_inverse=True)
+    signs = _signs(len(names), seed)
+    ends = np.cumsum([len(own) for own in rounds])[:-1]
+    rows = np.split(places, ends)
+    greatest = np.column_stack(
+        [_greatest_t(curve, signs[:, own]) for curve, own in zip(curves, rows, strict=True)]
+    )
+    return _step_down(greatest)
+
+
+def _greatest_t(curve: Floats, signs: Floats) -> Floats:
+    """Per pattern the greatest |T| over the sizes, as the normal deviate that is as unlikely.
+
+    T is the sum over the root of the sum of squares, which orders patterns as Student's t does.
+    It cannot exceed the root of the number of rounds, so sizes and curves of unlike numbers are
+    made alike: z = (8 f + 1) / (8 f + 3) sqrt(f log(1 + t^2 / f)) for f degrees of freedom
+    (Wallace, Annals of Mathematical Statistics 30, 1959). A NaN counts for nothing.
+    """
+    import numpy as np
+
+    known = np.nan_to_num(curve)
+    roots = np.sqrt((known**2).sum(axis=0))
+    here = roots > 0
+    if not here.any():
+        return np.zeros(len(signs))
+    counts = (~np.isnan(curve[:, here])).sum(axis=0)
+    squares = (signs @ (known[:, here] / roots[here])) ** 2
+    greatest = np.zeros(len(signs))
+    for count in np.unique(counts).tolist():
+        share = squares[:, counts == count].max(axis=1) / count
+        free = count - 1
+        scale = math.sqrt(free) * (8 * free + 1) / (8 * free + 3)
+        deviates = scale * np.sqrt(-np.log1p(-np.minimum(share, TIED)))
+        greatest = np.maximum(greatest, deviates)
+    return greatest
+
+
+def _step_down(greatest: Floats) -> list[float]:
+    """The p of each column of (patterns, curves), of which the first pattern is the one seen."""
+    import numpy as np
+
+    order = np.argsort(-greatest[0], kind="stable")
+    beaten = np.maximum.accumulate(greatest[:, order[::-1]], axis=1)[:, ::-1]
+    shares = (beaten >= greatest[0, order] * TIED).mean(axis=0)
+    found = np.empty(len(order))
+    found[order] = np.maximum.accumulate(shares)
+    chances: list[float] = found.tolist()
+    return chances
+
+
+@functools.lru_cache(maxsize=8)
+def _signs(rounds: int, seed: int) -> Floats:
+    """(patterns, rounds) of 1 and -1, the first all 1: every pattern, or FLIPS random ones."""
+    import numpy as np
+
+    if 2**rounds <= FLIPS:
+        bits = np.arange(2**rounds)[:, None] >> np.arange(rounds) & 1
+    else:
+        bits = np.random.default_rng(seed).integers(0, 2, (FLIPS, rounds))
+        bits[0] = 0
+    signs: Floats = np.where(bits, -1.0, 1.0)
+    return signs
