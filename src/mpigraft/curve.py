@@ -122,14 +122,14 @@ class Curve:
         import numpy as np
 
         counts = (~np.isnan(self.logs)).sum(axis=0)
-        common: NDArray[np.bool_] = counts == counts.max()
+        common: NDArray[np.bool_] = np.equal(counts, counts.max())
         return common
 
     def _complete(self) -> NDArray[np.bool_]:
         """Which rounds have all of those sizes."""
         import numpy as np
 
-        complete: NDArray[np.bool_] = ~np.isnan(self.logs[:, self._common()]).any(axis=1)
+        complete: NDArray[np.bool_] = np.all(~np.isnan(self.logs[:, self._common()]), axis=1)
         return complete
 
 

@@ -23,7 +23,7 @@ FLIPS = 4096  # all sign patterns of 12 rounds; of more rounds that many random 
 TIED = 1 - 1e-7  # of a statistic: what rounding may take from one that is as great
 
 
-def adjusted_p(curves: Sequence[Floats], rounds: Sequence[Ints], seed: int = 0) -> list[float]:
+def adjusted_p(curves: Sequence[Floats], rounds: Sequence[Ints], seed: int) -> list[float]:
     """Chance, were no curve different, that any of them has as great a |T| as this one, or as
     one of those that have a greater: a familywise error, whichever of them really differ.
 
@@ -58,8 +58,6 @@ def _greatest_t(curve: Floats, signs: Floats) -> Floats:
     known = np.nan_to_num(curve)
     roots = np.sqrt((known**2).sum(axis=0))
     here = roots > 0
-    if not here.any():
-        return np.zeros(len(signs))
     counts = (~np.isnan(curve[:, here])).sum(axis=0)
     squares = (signs @ (known[:, here] / roots[here])) ** 2
     greatest = np.zeros(len(signs))

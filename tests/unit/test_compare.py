@@ -248,6 +248,20 @@ def test_a_margin_that_is_asked_for_is_the_margin() -> None:
     assert compared(rows, margin=0.2).noise[0].margin == 0.2
 
 
+def test_a_layout_without_a_pair_takes_the_widest_margin_of_its_own_benchmark() -> None:
+    rows = campaign(around(1.25), pair=1.3) + campaign(around(1.25), pair=1.1, layout="1x4")
+    rows += [r for r in campaign(around(1.25), layout="1x8") if not r.replica]
+    rows += campaign(around(1.25), pair=1.6, benchmark="native:bcast")
+    found = compared(rows)
+    called = {(g.benchmark, g.layout): g.curve for g in found.groups}
+    assert [round(n.margin, 2) for n in found.noise] == [0.6, 0.3, 0.1]
+    assert called["native:latency", "1x4"] is SLOWER
+    assert called["native:latency", "1x8"] is INCONCLUSIVE
+    rows = [r for r in rows if r.layout != "1x2" or r.benchmark != "native:latency"]
+    called = {(g.benchmark, g.layout): g.curve for g in compared(rows).groups}
+    assert called["native:latency", "1x8"] is SLOWER
+
+
 def test_each_benchmark_and_layout_has_its_own_noise() -> None:
     rows = campaign(around(1.25), pair=1.3) + campaign(around(1.25), layout="1x4")
     found = compared(rows)

@@ -25,6 +25,7 @@ from tests.unit.handmade import (
     INCONCLUSIVE,
     SLOWER,
     SPREAD,
+    Ratio,
     arms,
     around,
     campaign,
@@ -93,6 +94,27 @@ def test_a_pooled_ratio_that_reaches_back_to_the_margin_calls_no_curve(sign: int
 def test_two_rounds_have_a_joint_test_and_one_has_none() -> None:
     assert only(compared(campaign(around(0.5), rounds=2))).curve_p == 0.5
     assert only(compared(campaign(around(0.5), rounds=1))).curve_p is None
+
+
+def varied(logs: dict[int, list[float]]) -> Ratio:
+    return lambda turn, size: math.exp(logs[size][turn])
+
+
+def test_a_curve_pays_for_the_others_of_its_campaign() -> None:
+    """What one curve alone would be called for is called no more among a hundred that vary."""
+    logs = (0.02, 0.16, 0.2, 0.14, 0.24, 0.13, -0.03, 0.22)
+    rng = np.random.default_rng(2)
+    rows = campaign(lambda turn, _: math.exp(logs[turn]), rounds=8)
+    alone = only(compared(rows))
+    assert (alone.curve, alone.curve_p) == (SLOWER, 6 / 256)
+    for n in range(30):
+        noise = dict(zip((1, 8, 64), rng.normal(0, 0.05, (3, 8)).tolist(), strict=True))
+        rows += campaign(varied(noise), rounds=8, benchmark=f"native:b{n:02}")
+    among = next(g for g in compared(rows).groups if g.benchmark == "native:latency")
+    assert among.cells == alone.cells
+    assert among.curve is INCONCLUSIVE
+    assert among.curve_p is not None
+    assert among.curve_p > 0.05
 
 
 def test_the_pooled_ratio_takes_rounds_that_have_every_size() -> None:
@@ -182,6 +204,7 @@ def test_imported_runs_are_not_paired_however_many_there_are(short: str) -> None
     record = replace(CAMPAIGN, origin=Origin.IMPORT, rounds=9)
     group = only(under_test.compare(record, arms("k0"), rows))
     assert set(verdicts(group)) == {INCONCLUSIVE}
+    assert group.curve_p is None
     assert [c.size for c in group.cells] == [1, 8, 64]
     for found in group.cells:
         own = {

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mpigraft import multiplicity
-from mpigraft.multiplicity import FLIPS, adjusted_p
+from mpigraft.multiplicity import FLIPS
 
 Floats = NDArray[np.float64]
 
@@ -21,8 +21,12 @@ def numbered(*curves: Floats) -> list[NDArray[np.int64]]:
     return [np.arange(len(curve)) for curve in curves]
 
 
+def adjusted_p(curves: list[Floats], rounds: list[NDArray[np.int64]]) -> list[float]:
+    return multiplicity.adjusted_p(curves, rounds, seed=0)
+
+
 def alone(curve: Floats, seed: int = 0) -> float:
-    return adjusted_p([curve], numbered(curve), seed)[0]
+    return multiplicity.adjusted_p([curve], numbered(curve), seed)[0]
 
 
 def student(values: Sequence[float]) -> float:
