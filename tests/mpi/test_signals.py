@@ -129,3 +129,4 @@ def test_one_request_that_comes_twice_is_one(
     os.killpg(jobs[0].process.pid, signal.SIGTERM)
     jobs[0].text += jobs[0].process.communicate(timeout=WAIT_S)[0]
     assert jobs[0].got(signal.SIGTERM) == [1, 1]
+    assert jobs[0].process.returncode == 128 + signal.SIGTERM  # 137 when it was killed at once
