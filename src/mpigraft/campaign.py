@@ -263,6 +263,38 @@ def resumed(
     )
 
 
+def extended(campaign: CampaignRecord, rounds: int, measured: int) -> CampaignRecord:
+    """The record of a campaign that goes on to `rounds` rounds, of which `measured` are begun.
+
+    Its first rounds keep their order: the seed alone makes the schedule. The plan keeps each
+    number of rounds that was planned before, and when more were asked for. The number that is
+    planned already changes nothing, so the same command goes on after a kill. Raises UsageError
+    for fewer.
+    """
+    if rounds < campaign.rounds:
+        raise UsageError(
+            f"{campaign.name} ({campaign.id[:8]}) is planned with {campaign.rounds} rounds, of "
+            f"which {measured} are begun: --rounds {rounds} is fewer",
+            why="a campaign that ends when its results please finds winners by chance",
+            mend="leave --rounds out to go on with it as planned, or give a larger number",
+        )
+    if rounds == campaign.rounds:
+        return campaign
+    stored = json.loads(campaign.plan)
+    if "wish" not in stored:
+        raise UsageError(f"{campaign.name} ({campaign.id[:8]}) has no plan that could be extended")
+    stored["wish"]["rounds"] = rounds
+    step = {"planned": campaign.rounds, "rounds": rounds, "at": now()}
+    stored["extensions"] = [*stored.get("extensions", ()), step]
+    return replace(campaign, rounds=rounds, plan=canonical(stored))
+
+
+def extended_from(campaign: CampaignRecord) -> int:
+    """Rounds that were planned before a campaign was extended last; 0 where it never was."""
+    extensions = json.loads(campaign.plan).get("extensions")
+    return int(extensions[-1]["planned"]) if extensions else 0
+
+
 def record(campaign: Campaign, identity: str = "") -> CampaignRecord:
     """The campaign as the store keeps it, with an identity of its own or the one it was given."""
     return CampaignRecord(

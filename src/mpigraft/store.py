@@ -87,9 +87,10 @@ class Store:
             writer.close()
 
     def campaigns(self) -> tuple[CampaignRecord, ...]:
-        """All campaigns, oldest first."""
-        found = {c.id: c for c in self._records(CampaignRecord, "SELECT * FROM campaign")}
-        return tuple(sorted(found.values(), key=lambda c: (c.created, c.id)))
+        """All campaigns, oldest first. Of one that was extended, the plan with most rounds."""
+        every = self._records(CampaignRecord, "SELECT * FROM campaign")
+        longest = {c.id: c for c in sorted(every, key=lambda c: c.rounds)}
+        return tuple(sorted(longest.values(), key=lambda c: (c.created, c.id)))
 
     def campaign(self, wish: str | None = None) -> CampaignRecord:
         """The campaign of that id, name (the latest so named) or unique prefix of an id; without
@@ -278,10 +279,9 @@ class Writer:
             self._drop()
 
     def add_campaign(self, record: CampaignRecord) -> None:
-        """Write it once: a resumed campaign may say it again in a file of its own."""
-        row = plain(record)
+        """Write it once: a resumed or extended campaign writes it into a file of its own."""
         with self._transaction():
-            self._insert("campaign", row, "OR IGNORE")
+            self._insert("campaign", plain(record), "OR IGNORE")
 
     def add_allocation(self, record: AllocationRecord) -> None:
         """Its end, when it is known, takes the place of what was written at its begin."""

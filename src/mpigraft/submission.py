@@ -134,12 +134,15 @@ def job(
 
 
 def submit(
-    store: Store, record: SubmissionRecord, links: Sequence[Mapping[int, JobWish]]
+    store: Store,
+    record: SubmissionRecord,
+    links: Sequence[Mapping[int, JobWish]],
+    plan: CampaignRecord | None = None,
 ) -> list[JobRecord]:
     """Hand in jobs by share; those of a later link start when the share's job of the link before
-    has ended, however it did. The submission is in the store before the first job can start, each
-    job as soon as it has an id. Raises LaunchFailed or MissingError; jobs that were handed in
-    until then stay and are known.
+    has ended, however it did. The submission is in the store before the first job can start, and
+    so is the `plan` of a campaign that is extended; each job as soon as it has an id. Raises
+    LaunchFailed or MissingError; jobs that were handed in until then stay and are known.
 
     Link by link: where a site's limit of jobs is met, no share is without its first for another's
     third.
@@ -149,6 +152,8 @@ def submit(
     with store.writer() as writer:
         if all(known.campaign != record.campaign for known in store.submissions()):
             writer.add_submission(record)
+        if plan is not None:
+            writer.add_campaign(plan)
         before: dict[int, str] = {}
         for share, wish in ((s, w) for link in links for s, w in link.items()):
             script = schedulers.SCHEDULERS[record.scheduler].script(
@@ -195,11 +200,43 @@ def _refused(
 def done(store: Store, identity: str, share: Share) -> bool:
     """Whether a job of that share of that campaign has come to its end: another has nothing to
     do, and need not look at its node to know."""
-    return _done(a for a in store.allocations(identity) if a.share == str(share))
+    mine = [a for a in store.allocations(identity) if a.share == str(share)]
+    return _done(mine, store.launches(identity), planned_of(store, identity))
 
 
-def _done(allocations: Iterable[AllocationRecord]) -> bool:
-    return any(a.ended for a in allocations)
+def _done(
+    allocations: Iterable[AllocationRecord],
+    launches: Iterable[LaunchRecord],
+    plan: CampaignRecord | None,
+) -> bool:
+    """Whether one of them ended; of a campaign that was extended, one that knew of it: it made a
+    launch of a round that was added, or none was left to make."""
+    added = campaign.extended_from(plan) if plan else 0
+    knew = {launch.allocation for launch in launches if launch.round >= added}
+    return any(a.ended and (not added or a.steps == 0 or a.id in knew) for a in allocations)
+
+
+def planned_of(store: Store, identity: str) -> CampaignRecord | None:
+    """The campaign that the jobs of a submission agreed on, as it was extended since; None
+    before the first of them has started."""
+    settled = store.settled(identity)
+    if settled is None:
+        return None
+    return next((c for c in store.campaigns() if c.id == identity), settled)
+
+
+def extended(store: Store, record: SubmissionRecord, rounds: int) -> CampaignRecord:
+    """The plan of a submitted campaign with `rounds` rounds. Raises UsageError where no job has
+    planned it yet, and for fewer rounds than are planned."""
+    before = planned_of(store, record.campaign)
+    if before is None:
+        raise UsageError(
+            f"{record.name} ({record.campaign[:8]}) cannot be extended: no job has planned it yet",
+            why="the first job to start chooses what is measured, on its nodes",
+            mend=f"wait for it (`mpigraft status {record.campaign[:8]}`), or submit a new campaign",
+        )
+    begun = len({launch.round for launch in store.launches(record.campaign)})
+    return campaign.extended(before, rounds, begun)
 
 
 def agreed(
@@ -210,7 +247,7 @@ def agreed(
     found = [record for record in store.submissions() if record.campaign == identity]
     if not found:
         return None
-    if settled := store.settled(identity):
+    if settled := planned_of(store, identity):
         return settled
     wish = wish_from(json.loads(found[0].wish), "the submission")
     planned = campaign.plan(wish, machine, configure.contents, nodes)
@@ -250,18 +287,25 @@ class Status:
         return tuple(s.share for s in self.shares if not s.done and s.status.state not in WAITING)
 
 
-def status(store: Store, record: SubmissionRecord, states: Mapping[str, JobStatus]) -> Status:
-    """How a submission stands; `states` is what the scheduler says of its jobs. Raises
-    MissingError when what the jobs agreed on cannot be read."""
+def status(
+    store: Store,
+    record: SubmissionRecord,
+    states: Mapping[str, JobStatus],
+    plan: CampaignRecord | None = None,
+) -> Status:
+    """How a submission stands; `states` is what the scheduler says of its jobs. With a `plan` how
+    it would stand if that were its own. Raises MissingError when what the jobs agreed on cannot
+    be read."""
     allocations = store.allocations(record.campaign)
     launches = store.launches(record.campaign)
     jobs = store.jobs(record.campaign)
+    plan = plan or planned_of(store, record.campaign)
     rows = []
     for number in range(1, record.shares + 1):
         share = Share(number, record.shares)
         on = [a for a in allocations if a.share == str(share)]
         known = {one.job: states.get(one.job, UNKNOWN) for one in jobs if one.share == number}
-        rows.append(_share(share, known, on, launches))
+        rows.append(_share(share, known, on, launches, plan))
     trouble = Counter(
         finding
         for one in store.evidence(record.campaign, every=True)
@@ -270,21 +314,22 @@ def status(store: Store, record: SubmissionRecord, states: Mapping[str, JobStatu
     )
     trouble.update(f for x in launches if x.state is not LaunchState.OK for f in x.findings)
     errors = [(f, n) for f, n in trouble.most_common() if f.level is Level.ERROR]
-    return Status(record, store.settled(record.campaign) is not None, tuple(rows), tuple(errors))
+    return Status(record, plan is not None, tuple(rows), tuple(errors))
 
 
 def _share(
     share: Share,
     jobs: Mapping[str, JobStatus],
     allocations: Sequence[AllocationRecord],
-    launches: Iterable[LaunchRecord],
+    launches: Sequence[LaunchRecord],
+    plan: CampaignRecord | None,
 ) -> ShareStatus:
     job, behind = _turn(jobs)
     status = jobs.get(job, UNKNOWN)
     mine = [x for x in launches if share.has(x.round)]
     now = allocations[-1] if allocations else None
     made = [x for x in mine if now and x.allocation == now.id]
-    done = _done(allocations)
+    done = _done(allocations, launches, plan)
     left = max(0, now.steps - len(made)) if now and not done else 0
     runs = now is not None and status.state is JobState.RUNNING and now.job == job
     pace_s = sum(x.wall_s for x in made) / len(made) if made and runs else None

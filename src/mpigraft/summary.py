@@ -74,7 +74,7 @@ def _too_few(campaign: CampaignRecord, rounds: int, enough: int) -> Iterator[Fin
             "no-interval",
             "a single run has no interval",
             "how much of a ratio is chance is unknown, so every verdict is inconclusive",
-            f"measure {enough} rounds or more: mpigraft bench --rounds 10",
+            _more(campaign, enough),
         )
     elif rounds < enough:
         yield Finding(
@@ -83,8 +83,14 @@ def _too_few(campaign: CampaignRecord, rounds: int, enough: int) -> Iterator[Fin
             f"{rounds} rounds: every verdict is inconclusive",
             f"{enough} rounds are the fewest in which chance alone has less than 5 %"
             " to put all of them on one side",
-            f"measure {enough} rounds or more: mpigraft bench --rounds 10",
+            _more(campaign, enough),
         )
+
+
+def _more(campaign: CampaignRecord, enough: int) -> str:
+    rounds = max(10, campaign.rounds)
+    command = f"mpigraft bench --resume {campaign.id[:8]} --rounds {rounds}"
+    return f"measure {enough} rounds or more: {command}"
 
 
 def _gaps(held: Held, key: str, baseline: str, campaign: CampaignRecord) -> Iterator[str]:

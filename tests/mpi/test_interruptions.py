@@ -76,6 +76,12 @@ def test_a_killed_campaign_leaves_no_rank_and_goes_on(
     assert len(launches) == 16
     assert len({measure.place(launch) for launch in launches}) == 16
     assert {launch.state for launch in launches} == {LaunchState.OK}
+    extended = mpigraft("--store", store_folder, "bench", "--resume", "--rounds", "9")
+    assert extended.returncode == 0, extended.stderr
+    assert store.launches(identity)[:16] == launches
+    assert [launch.round for launch in store.launches(identity)[16:]] == [8, 8]
+    shown = mpigraft("--store", store_folder, "results", "show").stdout
+    assert "extended from 8 to 9 rounds" in shown
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -14,7 +14,7 @@ import pytest
 
 from mpigraft import campaign, configure
 from mpigraft.campaign import Campaign, plan, schedule
-from mpigraft.cli import bench, main
+from mpigraft.cli import dry_run, main
 from mpigraft.cli.progress import Progress
 from mpigraft.errors import MissingError
 from mpigraft.measure import Outcome
@@ -66,7 +66,7 @@ def test_progress_strikes_secrets_out(
 
 @pytest.mark.usefixtures("secret")
 def test_a_plan_strikes_secrets_out(planned: Campaign) -> None:
-    told = "\n".join(bench.plan_lines(planned))
+    told = "\n".join(dry_run.plan_lines(planned))
     assert SECRET not in told
     assert told.count("+X=[struck out]") == 3  # as configuration, as left out, in the order
 
@@ -106,11 +106,11 @@ def test_the_time_left_counts_launches_and_not_proofs(
 
 
 def test_a_plan_says_about_how_long_it_takes(planned: Campaign) -> None:
-    line = bench.plan_lines(planned)[1]
+    line = dry_run.plan_lines(planned)[1]
     # 18 launches and 2 proofs; 3 benchmarks x 23 sizes x 8 ms, and half as much again
     assert line.startswith("estimate: about 57 seconds, at 2.8 s a launch")
     longer = replace(planned, wish=replace(planned.wish, rounds=600))
-    assert "about 85 minutes" in bench.plan_lines(longer)[1]
+    assert "about 85 minutes" in dry_run.plan_lines(longer)[1]
 
 
 # ------------------------------------------------------------------ streams

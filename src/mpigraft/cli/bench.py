@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpigraft.cli.common import Gpus, console, image_of, out, place, settings, tell
+from mpigraft.cli.dry_run import plan_lines
 from mpigraft.errors import UsageError
 from mpigraft.natives import BENCHMARKS
 
 if TYPE_CHECKING:
-    from mpigraft.campaign import Campaign
     from mpigraft.model import Allocation, CampaignRecord, Machine, Share
     from mpigraft.store import Store
     from mpigraft.wish import Wish
@@ -29,7 +29,6 @@ WHICH = (
 HOSTS = "Nodes to use: n1,n[3-5]."
 QUICK = "A first look in minutes: 6 rounds of latency, bibw and allreduce, 8 ms a size."
 PAIRS = "Latency and bandwidth between each two nodes; names the slow ones."
-START_S = 2.0  # of a small launch on one node, from mpiexec to MPI_Finalize
 
 
 def command(
@@ -179,7 +178,10 @@ def command(
         bool, typer.Option("--dry-run", help="Show what would be started, start nothing.")
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a campaign, by default the last one.")
+        bool,
+        typer.Option(
+            "--resume", help="Go on with a campaign, by default the last one; --rounds extends it."
+        ),
     ] = False,
     share: Annotated[
         str,
@@ -202,7 +204,7 @@ def command(
       mpigraft bench --image app.sif --mpi openmpi --transport ob1-sm
       mpigraft bench --threads 1 --threads 7 --map-by l3cache
       mpigraft bench campaign.toml --dry-run
-      mpigraft bench --resume
+      mpigraft bench --resume night --rounds 24
     """
     from mpigraft.wish import Wish, given, merged, read_wish
 
@@ -219,8 +221,15 @@ def command(
     file = read_wish(Path(campaign)) if campaign and not resume else Wish()
     wish = merged(file, flags)
     wish = replace(wish, image=image_of(wish.image)) if wish.image else wish
-    if resume and (given(flags) or pairs):
-        raise UsageError("--resume takes the campaign as it was planned: no other flags with it")
+    if resume and (set(given(flags)) - {"rounds"} or pairs):
+        raise UsageError(
+            "--resume takes the campaign as it was planned: no other flags with it but --rounds"
+        )
+    if share and rounds is not None:
+        raise UsageError(
+            "--share with --rounds: a job measures its part of the rounds that are planned",
+            mend="mpigraft submit --resume CAMPAIGN --rounds N extends a submitted campaign",
+        )
     if share and not resume:
         raise UsageError(
             "--share without --resume: jobs share a campaign that each of them can name",
@@ -264,11 +273,15 @@ def _bench(
     if resume is not None:
         agreed = submission.agreed(store, resume, machine, nodes)
         kept = agreed or _unfinished(store, resume)
+        if wish.rounds:
+            begun = len({launch.round for launch in store.launches(kept.id)})
+            kept = campaign.extended(kept, wish.rounds, begun)
         planned = campaign.resumed(kept.plan, machine, configure.contents, nodes)
     else:
         planned = campaign.plan(wish, machine, configure.contents, nodes)
     if dry_run:
-        out("\n".join(plan_lines(planned)))
+        made = len(store.launches(kept.id)) if kept else 0
+        out("\n".join(plan_lines(planned, made)))
         return
     try:
         with Progress() as progress:
@@ -339,51 +352,3 @@ def _is_of(nodes: Allocation, hostname: str) -> bool:
     short = hostname.partition(".")[0]
     known = {host.partition(".")[0] for host in nodes.hosts}
     return "SLURMD_NODENAME" in os.environ or short in known
-
-
-def plan_lines(planned: Campaign) -> list[str]:
-    """What would be started: one line per configuration, then the order of the first round.
-
-    Values of secrets are struck out: a configuration's id has its settings in it.
-    """
-    from mpigraft import env
-    from mpigraft.campaign import schedule
-
-    steps = schedule(planned)
-    wish = planned.wish
-    lines = [
-        f"{len(steps)} launches: {wish.rounds} rounds, seed {wish.seed}",
-        _estimate(planned, len(steps)),
-        f"baseline: {planned.baseline.id}",
-        "benchmarks: " + ", ".join(b.key for b in planned.benchmarks),
-        f"sizes: {wish.min_size} B to {wish.max_size} B, {wish.budget_ms:g} ms each",
-        "layouts: " + ", ".join(layout.key for layout in planned.layouts),
-    ]
-    for configuration in planned.configurations:
-        lines.append(f"configuration: {configuration.id}")
-        mpi, transport = configuration.mpi, configuration.transport
-        modules = [row for row in mpi.environment if row.source == "module"] if mpi else []
-        for row in (*modules, *(transport.env if transport else ())):
-            value = "(dropped)" if row.value is None else row.value
-            lines.append(f"    {row.scope}: {row.name}={value}  [{row.source}]")
-    lines += [f"left out: {who}: {why}" for who, why in planned.skipped]
-    first = [s for s in steps if s.round == 0]
-    lines.append("first round: " + ", ".join(f"{s.configuration.id} {s.layout.key}" for s in first))
-    return [env.redact(line) for line in lines]
-
-
-def _estimate(planned: Campaign, launches: int) -> str:
-    """About how long it takes. Each pair of configuration and layout is proved by one launch
-    more; validation and warm-up are off the budget's clock and add about half of it."""
-    from mpigraft.campaign import measured
-
-    wish = planned.wish
-    nodes = max(layout.nodes for layout in planned.layouts)
-    budget_s = measured(wish, planned.benchmarks, nodes) * wish.budget_ms / 1000
-    launch_s = START_S + 1.5 * budget_s
-    all_s = launch_s * (launches + len(planned.configurations) * len(planned.layouts))
-    took = f"{all_s / 60:.0f} minutes" if all_s >= 90 else f"{all_s:.0f} seconds"
-    return (
-        f"estimate: about {took}, at {launch_s:.1f} s a launch; "
-        "slow transports and many ranks take longer"
-    )

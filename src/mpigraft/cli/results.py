@@ -103,6 +103,7 @@ def summary(store: Store, campaign: CampaignRecord) -> dict[str, Any]:
         "created": campaign.created,
         "origin": campaign.origin,
         "rounds": campaign.rounds if planned else _rounds(launches),
+        "extensions": jsonlib.loads(campaign.plan).get("extensions", []) if planned else [],
         "baseline": labels.get(campaign.baseline, campaign.baseline),
         "configurations": len(labels),
         "launches": len(launches),
@@ -237,6 +238,7 @@ def text(head: dict[str, Any], told: list[dict[str, Any]]) -> list[str]:
         *_wrap("", f"campaign {head['name']} ({head['id'][:8]})"),
         *_wrap("", f"{head['origin']}, {head['created'][:16].replace('T', ' ')}, {rounds}, "
                    f"{head['launches']} launches, baseline {head['baseline']}"),
+        *_wrap("", "; ".join(_extension(step) for step in head["extensions"])),
     ]  # fmt: skip
     for c in told:
         states = ", ".join(f"{n} {state}" for state, n in c["launches"].items()) or "none"
@@ -259,6 +261,11 @@ def text(head: dict[str, Any], told: list[dict[str, Any]]) -> list[str]:
             lines += _wrap(f["level"], f"{f['code']}: {f['seen']}{again}")
             lines += [line for key in ("why", "mend") if f[key] for line in _wrap(" ", f[key])]
     return lines
+
+
+def _extension(step: dict[str, Any]) -> str:
+    at = step["at"][:16].replace("T", " ")
+    return f"extended from {step['planned']} to {step['rounds']} rounds, {at}"
 
 
 def _origin(provenance: Any) -> str:

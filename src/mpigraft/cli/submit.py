@@ -15,7 +15,7 @@ from mpigraft.cli.common import out, program, settings, tell
 from mpigraft.errors import UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.model import JobRecord, JobWish, SubmissionRecord
+    from mpigraft.model import CampaignRecord, JobRecord, JobWish, SubmissionRecord
     from mpigraft.store import Store
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": False}
@@ -80,6 +80,10 @@ def command(
     resume: Annotated[
         bool, typer.Option("--resume", help="Submit what was cut off once more.")
     ] = False,
+    rounds: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="With --resume: extend the campaign to N rounds.", min=1),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the job script, submit nothing.")
     ] = False,
@@ -95,18 +99,25 @@ def command(
       mpigraft submit campaign.toml --nodes 2 --time 30m -- --account=project_1
       mpigraft submit campaign.toml --nodes 2 --allocations 4 --dry-run
       mpigraft submit campaign.toml --time 30m --chain 3
-      mpigraft submit --resume night
+      mpigraft submit --resume night --rounds 24
     """
     from mpigraft import schedulers, submission
     from mpigraft.model import JobWish
     from mpigraft.store import Store
     from mpigraft.wish import read_wish
 
+    if rounds is not None and not resume:
+        raise UsageError(
+            "--rounds without --resume: a campaign file says its rounds",
+            mend="write rounds = N into the file",
+        )
     store = Store(settings(ctx).store)
+    plan = None
     limit_s = submission.seconds(time or "1h")
     if resume:
         given = {"nodes": nodes, "shares": allocations, "scheduler": scheduler or None}
-        record, shares = _cut_off(store, campaign, given)
+        plan = _extended(store, find(store, campaign), rounds)
+        record, shares = _cut_off(store, campaign, given, plan)
         record = replace(record, limit_s=limit_s) if time else record
     else:
         wish = read_wish(Path(campaign))
@@ -131,7 +142,7 @@ def command(
     if dry_run:
         _show(scripts, len(shares))
         return
-    _told(record, submission.submit(store, record, links), len(shares))
+    _told(record, submission.submit(store, record, links, plan), len(shares))
 
 
 def find(store: Store, wish: str) -> SubmissionRecord:
@@ -150,11 +161,22 @@ def find(store: Store, wish: str) -> SubmissionRecord:
     return (exact or same)[-1]
 
 
+def _extended(store: Store, record: SubmissionRecord, rounds: int | None) -> CampaignRecord | None:
+    """The plan of a submission with as many rounds as it shall have; None: as it is."""
+    from mpigraft import submission
+    from mpigraft.wish import Wish, merged
+
+    if rounds is None:
+        return None
+    return submission.extended(store, record, merged(Wish(), {"rounds": rounds}).rounds)
+
+
 def _cut_off(
-    store: Store, wish: str, given: Mapping[str, object]
+    store: Store, wish: str, given: Mapping[str, object], plan: CampaignRecord | None
 ) -> tuple[SubmissionRecord, tuple[int, ...]]:
-    """The submission and its shares that no job is at. Raises UsageError where nothing is left,
-    and for what was `given`, by field of its record, that is no more to be chosen."""
+    """The submission and its shares that no job is at, of its own plan or of `plan`. Raises
+    UsageError where nothing is left, and for what was `given`, by field of its record, that is
+    no more to be chosen."""
     from mpigraft import schedulers, submission
 
     record = find(store, wish)
@@ -167,7 +189,7 @@ def _cut_off(
                 mend=f"leave --{flag} out, or submit a new campaign",
             )
     states = schedulers.states(record.scheduler, [j.job for j in store.jobs(record.campaign)])
-    left = submission.status(store, record, states).open
+    left = submission.status(store, record, states, plan).open
     if not left:
         raise UsageError(
             f"nothing of {record.name} is left to submit: each share is done or has a job",

@@ -37,6 +37,7 @@ class ReportData:
     links: tuple[ValueRow, ...] = ()  # of single pairs of nodes, which nothing is compared by
     margin: float = 0.03  # the fixed one, for "equivalent"
     across: str = "configurations"  # what was compared: or layouts, which then change places
+    submitted: bool = False  # jobs of a scheduler measured it
 
 
 def load(
@@ -88,4 +89,5 @@ def load(
         links=links,
         margin=margin,
         across="layouts" if layouts else "configurations",
+        submitted=any(one.campaign == campaign.id for one in store.submissions()),
     )

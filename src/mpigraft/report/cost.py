@@ -112,19 +112,36 @@ def deciding(data: ReportData) -> str:
     Two marks rather than one: the last few cells lie on the margin itself and would ask for
     more rounds than anyone will run.
     """
+    if (needed := _needed(data)) is None:
+        return ""
+    round_s = round_seconds(data.launches)
+    half, most = needed
+    first = f"{half} rounds{_took(half, round_s)} would decide half of the inconclusive cells"
+    if most == half:
+        return first
+    return f"{first}, {most} rounds{_took(most, round_s)} nine in ten"
+
+
+def extension(data: ReportData) -> str:
+    """The command that measures the rounds that would decide half of the inconclusive cells, or
+    those that are planned and not measured yet; empty where nothing would."""
+    needed, campaign = _needed(data), data.campaign
+    if needed is None or campaign is None or campaign.origin is not Origin.RUN:
+        return ""
+    command = f"mpigraft {'submit' if data.submitted else 'bench'} --resume {campaign.id[:8]}"
+    return command if needed[0] <= campaign.rounds else f"{command} --rounds {needed[0]}"
+
+
+def _needed(data: ReportData) -> tuple[int, int] | None:
+    """Rounds that would decide half of the inconclusive cells, and nine in ten."""
     needed = sorted(
         c.rounds_needed
         for c in cells(data.comparison)
         if c.verdict is Verdict.INCONCLUSIVE and c.rounds_needed is not None
     )
     if not needed:
-        return ""
-    round_s = round_seconds(data.launches)
-    half, most = needed[(len(needed) - 1) // 2], needed[(len(needed) * 9 - 1) // 10]
-    first = f"{half} rounds{_took(half, round_s)} would decide half of the inconclusive cells"
-    if most == half:
-        return first
-    return f"{first}, {most} rounds{_took(most, round_s)} nine in ten"
+        return None
+    return needed[(len(needed) - 1) // 2], needed[(len(needed) * 9 - 1) // 10]
 
 
 def _took(rounds: int, round_s: float | None) -> str:

@@ -159,6 +159,8 @@ def noise(data: ReportData) -> Html:
     lines = [el("p", words.unbroken(known.line) + ".", class_="lead")]
     if deciding := cost.deciding(data):
         lines.append(el("p", words.unbroken(deciding) + "."))
+    if command := cost.extension(data):
+        lines.append(el("p", el("code", command)))
     if known.round_s is not None:
         lines.append(el("p", f"One round took {words.duration(known.round_s)}."))
     rows = [

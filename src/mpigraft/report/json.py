@@ -41,6 +41,7 @@ def render(data: ReportData) -> str:
             "target_rounds": known.target_rounds,
             "round_seconds": known.round_s,
             "line": known.line,
+            "extension": cost.extension(data),
         },
         findings=trouble(data),
         headline=headline(comparison),

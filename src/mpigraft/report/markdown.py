@@ -34,6 +34,8 @@ def render(data: ReportData) -> str:
     lines += [cost.honesty(data).line + ".", ""]
     if deciding := cost.deciding(data):
         lines += [deciding + ".", ""]
+    if command := cost.extension(data):
+        lines += [f"    {command}", ""]
     for section in sections(comparison):
         lines += _section(section, comparison.baseline)
     for one in alone(data):

@@ -274,6 +274,8 @@ def _noise(console: Console, data: ReportData, signs: Signs, *, brief: bool) -> 
     _say(console, _plus_minus(cost.honesty(data).line, signs))
     if deciding := cost.deciding(data):
         _say(console, deciding)
+    if command := cost.extension(data):
+        _row(console, f"  {command}")
 
 
 def _plus_minus(text: str, signs: Signs) -> str:
