@@ -18,13 +18,16 @@ from mpigraft.knowledge.loader import matching_issues
 from mpigraft.model import (
     NOWHERE,
     Benchmark,
+    Conditions,
     Configuration,
+    CpuUse,
     Finding,
     LaunchRecord,
     LaunchState,
     Layout,
     Level,
     Measurement,
+    NodeState,
     Placement,
     RankRecord,
 )
@@ -45,6 +48,7 @@ class Outcome:
     state: LaunchState
     measurements: tuple[Measurement, ...]
     findings: tuple[Finding, ...]
+    nodes: tuple[CpuUse, ...] = ()  # who used the CPUs of each node's ranks
 
 
 def program(wish: Wish, benchmarks: Sequence[Benchmark], natives: Natives) -> tuple[str, ...]:
@@ -97,7 +101,7 @@ def outcome(
     good = tuple(m for m in parsed.measurements if m.valid is not False)
     if state is None:
         state = LaunchState.FAILED if _errors(findings) else LaunchState.OK
-    return Outcome(state, good, witness + findings)
+    return Outcome(state, good, witness + findings, parsed.nodes)
 
 
 def _errors(findings: Sequence[Finding]) -> bool:
@@ -139,9 +143,15 @@ def _finding(configuration: Configuration, completed: Completed, code: str, seen
 
 
 def record(
-    campaign: str, allocation: str, step: Step, completed: Completed, result: Outcome
+    campaign: str,
+    allocation: str,
+    step: Step,
+    completed: Completed,
+    result: Outcome,
+    states: tuple[NodeState, NodeState],
 ) -> LaunchRecord:
-    """One launch that just ended, as the store keeps it."""
+    """One launch that just ended, as the store keeps it; `states` of this node before and after
+    it."""
     return LaunchRecord(
         id=str(uuid.uuid4()),
         campaign=campaign,
@@ -157,6 +167,7 @@ def record(
         state=result.state,
         findings=result.findings,
         ended=time_of(completed.started + completed.wall_s),
+        conditions=Conditions(*states, result.nodes),
     )
 
 

@@ -16,6 +16,7 @@ from typing import Protocol
 from mpigraft import campaign, configure, grafts, layouts, measure, provenance, shares
 from mpigraft.campaign import Campaign, Step
 from mpigraft.campaign_files import LaunchFiles, launch_files, refuse_changed, refuse_other
+from mpigraft.conditions import node_state
 from mpigraft.errors import LaunchFailed, MpigraftError, TransportMismatch, UsageError
 from mpigraft.launch import HERE
 from mpigraft.lock import nodes_lock
@@ -89,10 +90,12 @@ def bench(
                 continue
             refuse_changed(step.configuration, files[pair[0]])
             words = measure.program(asked.wish, asked.benchmarks, programs[pair[0]])
+            before = node_state()
             ran = start(step.configuration, step.layout, words, asked.wish.limit_s, False)
+            states = (before, node_state())
             outcome = measure.outcome(step.configuration, step.layout, asked.benchmarks, *ran)
             writer.add_launch(
-                measure.record(identity, allocation.id, step, ran[0], outcome),
+                measure.record(identity, allocation.id, step, ran[0], outcome, states),
                 outcome.measurements,
                 {"stdout": ran[0].stdout, "stderr": ran[0].stderr},
             )

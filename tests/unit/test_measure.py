@@ -12,7 +12,7 @@ import pytest
 from mpigraft import measure
 from mpigraft.campaign import Step
 from mpigraft.knowledge.loader import issues
-from mpigraft.model import Benchmark, Finding, LaunchState, Layout, Level, RankRecord
+from mpigraft.model import Benchmark, Finding, LaunchState, Layout, Level, NodeState, RankRecord
 from mpigraft.natives import NOW, Natives
 from mpigraft.run import Completed, run
 from mpigraft.starter import stamped
@@ -242,6 +242,6 @@ def test_a_launch_is_stored_with_the_times_at_which_it_started_and_ended() -> No
     within = float(completed.stdout)
     step = Step(0, 0, CONFIGURATION, Layout())
     outcome = measure.Outcome(LaunchState.OK, (), ())
-    kept = measure.record("c", "a", step, completed, outcome)
+    kept = measure.record("c", "a", step, completed, outcome, (NodeState(), NodeState()))
     started, ended = map(datetime.fromisoformat, (kept.started, kept.ended))
     assert started.timestamp() <= within <= ended.timestamp()

@@ -164,6 +164,7 @@ class CpuUse:
     busy_s: float  # CPU seconds of these CPUs, in user and system mode, by whomever
     steal_s: float  # CPU seconds of these CPUs that a hypervisor gave to others
     own_s: float  # CPU seconds of the ranks, on whatever CPU
+    others: float  # greatest share, 0 to 1, that others took of CPUs which ranks have in common
     switches: int  # involuntary context switches of the ranks
 
 

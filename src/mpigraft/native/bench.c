@@ -10,6 +10,7 @@
 
 #include "benchmarks.h"
 #include "check.h"
+#include "conditions.h"
 #include "host.h"
 #include "limits.h"
 #include "measure.h"
@@ -291,6 +292,14 @@ static void run_all(struct world *world, const struct selection *selections, int
     world->valid = valid;
 }
 
+/* And say who used the CPUs meanwhile. */
+static void run_observed(struct world *world, const struct selection *selections, int count)
+{
+    struct use_before before = use_begins(world->host);
+    run_all(world, selections, count);
+    use_ends(world->host, world->rank, &before);
+}
+
 /* --help and --list: no MPI is started. */
 static bool answered(const struct options *options)
 {
@@ -310,6 +319,8 @@ static void measure_or_probe(struct world *world, const struct options *options,
         print_begin(world, options);
     if (options->probe)
         phases = run_probe(world->host, options->buffers);
+    else if (json)
+        run_observed(world, selections, count);
     else
         run_all(world, selections, count);
     if (world->rank == 0 && json)

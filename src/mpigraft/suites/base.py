@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
 from mpigraft.errors import UsageError
-from mpigraft.model import Finding, Level, Measurement
+from mpigraft.model import CpuUse, Finding, Level, Measurement
 
 SHOWN_LINES = 3  # foreign lines quoted in a finding; the rest is counted
 CRASH = re.compile(
@@ -27,6 +27,7 @@ class Parsed:
     measurements: tuple[Measurement, ...]
     findings: tuple[Finding, ...] = ()
     header: dict[str, str] = field(default_factory=dict)
+    nodes: tuple[CpuUse, ...] = ()  # who used the CPUs meanwhile; empty: the output does not say
 
 
 class Suite(Protocol):

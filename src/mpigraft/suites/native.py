@@ -1,8 +1,8 @@
 """The output of mpigraft-bench: JSON lines of rank 0, amid whatever else reached stdout.
 
 A record starts with `{"mpigraft":` anywhere in a line, because a library that prints without a
-newline is glued to the record after it. `begin`, any number of `value`, `end` make one run;
-a run without its `end` was cut short.
+newline is glued to the record after it. `begin`, any number of `value`, a `node` for each node,
+`end` make one run; a run without its `end` was cut short.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from mpigraft.model import METRICS, Benchmark, Finding, Level, Measurement
+from mpigraft.model import METRICS, Benchmark, CpuUse, Finding, Level, Measurement
 from mpigraft.run import clean
 from mpigraft.suites.base import MAX_SIZE, Parsed, Place, foreign, invalid
 
@@ -38,6 +38,7 @@ def parse(data: bytes, *, source: str) -> Parsed:
         tuple(state.measurements),
         (*state.worries(), *invalid(state.measurements, source), *foreign(state.noise, source)),
         state.header,
+        tuple(state.nodes),
     )
 
 
@@ -47,6 +48,7 @@ class _State:
     measurements: list[Measurement] = field(default_factory=list)
     noise: list[tuple[int, str]] = field(default_factory=list)
     header: dict[str, str] = field(default_factory=dict)
+    nodes: list[CpuUse] = field(default_factory=list)
     begins: int = 0
     ends: list[int] = field(default_factory=list)  # how many values each end counted
 
@@ -114,6 +116,8 @@ def _record(record: dict[str, Any], place: Place, state: _State) -> None:
             state.header.setdefault(key, value)
     elif kind == "value":
         state.measurements.append(_measurement(record, place))
+    elif kind == "node":
+        state.nodes.append(_node(record, place))
     elif kind == "end":
         state.ends.append(_whole(record, "values", place))
     elif kind not in OTHER_KINDS:
@@ -131,6 +135,20 @@ def _header(record: dict[str, Any], place: Place) -> dict[str, str]:
     if isinstance(library := record.get("library"), str):
         found["library"] = clean(library.encode("utf-8", "backslashreplace"))
     return found
+
+
+def _node(record: dict[str, Any], place: Place) -> CpuUse:
+    return CpuUse(
+        host=clean(str(record.get("host")).encode("utf-8", "backslashreplace")),
+        ranks=_whole(record, "ranks", place),
+        cpus=_whole(record, "cpus", place),
+        wall_s=_finite(record.get("wall_s"), "wall_s", place),
+        busy_s=_finite(record.get("busy_s"), "busy_s", place),
+        steal_s=_finite(record.get("steal_s"), "steal_s", place),
+        own_s=_finite(record.get("own_s"), "own_s", place),
+        others=_finite(record.get("others"), "others", place),
+        switches=_whole(record, "switches", place),
+    )
 
 
 _UPDATE = "use the mpigraft-bench that belongs to this version of mpigraft"

@@ -55,7 +55,10 @@ def main() -> None:
     conditions = Conditions(
         NodeState((0.5, 0.25, 0.125), 12.5, 8.0, 0.25, "performance"),
         NodeState((0.75, 0.25, 0.125), 25.0, 8.5, 0.5, "performance"),
-        (CpuUse("n1", 1, 1, 1.0, 0.875, 0.125, 0.5, 7), CpuUse("n2", 1, 1, 1.0, 0.5, 0.0, 0.5, 3)),
+        (
+            CpuUse("n1", 1, 1, 1.0, 0.875, 0.125, 0.5, 0.5, 7),
+            CpuUse("n2", 1, 1, 1.0, 0.5, 0.0, 0.5, 0.0, 3),
+        ),
     )
     finding = Finding(Level.WARNING, "unbound", "rank 0 may run anywhere")
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder)).writer() as writer:
