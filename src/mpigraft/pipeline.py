@@ -90,9 +90,9 @@ def bench(
                 continue
             refuse_changed(step.configuration, files[pair[0]])
             words = measure.program(asked.wish, asked.benchmarks, programs[pair[0]])
-            before = node_state()
+            state = node_state()
             ran = start(step.configuration, step.layout, words, asked.wish.limit_s, False)
-            states = (before, node_state())
+            states = (state, node_state())
             outcome = measure.outcome(step.configuration, step.layout, asked.benchmarks, *ran)
             writer.add_launch(
                 measure.record(identity, allocation.id, step, ran[0], outcome, states),

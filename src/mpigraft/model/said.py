@@ -49,6 +49,7 @@ class CellGroup:
     pooled_low: float | None
     pooled_high: float | None
     crossovers: tuple[int, ...] = ()  # sizes from which the better one changes
+    withheld: str = ""  # why noise leaves the curve without a verdict; empty: it does not
 
 
 @dataclass(frozen=True, slots=True)

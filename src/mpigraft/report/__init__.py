@@ -6,6 +6,7 @@ Each form is a function from `ReportData` to text; the same input gives the same
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mpigraft.model import (
@@ -54,7 +55,7 @@ def load(
     key of one. Raises what the store and the comparison raise:
     UsageError for names that fit nothing or several things, MissingError for no values.
     """
-    from mpigraft import across, drift, modes, pairs
+    from mpigraft import across, disturbance, drift, modes, pairs
     from mpigraft.blocks import labels_of
     from mpigraft.compare import compare
 
@@ -66,18 +67,21 @@ def load(
     links = tuple(row for row in every if pairs.is_link(row))
     labels = labels_of(configurations, every)
     mine = (campaign, configurations, values)
-    comparison = compare(
-        *(across.layouts(*mine) if layouts else mine),
-        baseline=baseline,
-        margin=margin,
-        allocations=allocations,
+    launches = tuple(store.launches(campaign.id))
+    arms = across.layouts(*mine) if layouts else mine
+    comparison = disturbance.judged(
+        partial(compare, *arms[:2], baseline=baseline, margin=margin, allocations=allocations),
+        arms[2],
+        disturbance.undisturbed(values, launches),
+        labels_of(*arms[1:]),
+        margin,
     )
     evidence = tuple(store.evidence(campaign.id))
-    launches = tuple(store.launches(campaign.id))
     # Last: files are read as they are asked for, and what could not be read may be missing here.
     slow = [f for matrix in pairs.matrices(links, labels) for f in pairs.findings(matrix)]
     over_rounds = (*drift.findings(values, labels), *modes.findings(values, labels))
-    findings = (*comparison.findings, *over_rounds, *slow, *store.findings)
+    loaded = disturbance.findings(launches, labels)
+    findings = (*comparison.findings, *loaded, *over_rounds, *slow, *store.findings)
     return ReportData(
         comparison=replace(comparison, findings=findings),
         campaign=campaign,

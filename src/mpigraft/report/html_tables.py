@@ -69,7 +69,7 @@ def _glance_cell(group: CellGroup | None) -> Html:
         sign(group.curve),
         el("b", words.ratio(group.pooled)),
         el("small", interval) if interval else None,
-        el("small", mixed, class_="mixed") if (mixed := words.mixed(group)) else None,
+        el("small", why, class_="mixed") if (why := words.undecided(group)) else None,
         class_=verdict_class(group.curve, group.pooled),
     )
 

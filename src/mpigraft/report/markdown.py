@@ -62,7 +62,7 @@ def _section(section: Section, baseline: str) -> list[str]:
             _row(
                 escape(group.configuration),
                 _verdict(group.curve)
-                + (f" \\({mixed}\\)" if (mixed := words.mixed(group)) else ""),
+                + (f" \\({escape(why)}\\)" if (why := words.undecided(group)) else ""),
                 words.ratio(group.pooled),
                 _interval(group.pooled_low, group.pooled_high),
                 _crossovers(group, section, baseline),

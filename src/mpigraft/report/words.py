@@ -221,6 +221,11 @@ def crossings(group: CellGroup, baseline: str, direction: Better) -> tuple[Cross
     )
 
 
+def undecided(group: CellGroup) -> str:
+    """Why a curve has no verdict, where more than chance is to blame; else empty."""
+    return f"no verdict: {group.withheld}" if group.withheld else mixed(group)
+
+
 def mixed(group: CellGroup) -> str:
     """Of a curve without a verdict because its sizes have both: where it is which. Else empty."""
     called = [c for c in group.cells if c.verdict in (Verdict.FASTER, Verdict.SLOWER)]

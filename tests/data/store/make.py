@@ -38,6 +38,15 @@ from mpigraft.model import (
 from mpigraft.store import Store
 from mpigraft.store_file import VERSION
 
+CONDITIONS = Conditions(
+    NodeState((0.5, 0.25, 0.125), 12.5, 8.0, 0.25, "performance"),
+    NodeState((0.75, 0.25, 0.125), 25.0, 8.5, 0.5, "performance"),
+    (
+        CpuUse("n1", 1, 1, 1.0, 0.875, 0.125, 0.5, 0.5, 7),
+        CpuUse("n2", 1, 1, 1.0, 0.5, 0.0, 0.5, 0.0, 3),
+    ),
+)
+
 
 def main() -> None:
     target = Path(__file__).parent / f"version{VERSION}.sqlite"
@@ -52,14 +61,6 @@ def main() -> None:
         for n in (0, 1)
     )
     evidence = Evidence("ob1-sm", "ob1-sm", (proof,), (), ranks)
-    conditions = Conditions(
-        NodeState((0.5, 0.25, 0.125), 12.5, 8.0, 0.25, "performance"),
-        NodeState((0.75, 0.25, 0.125), 25.0, 8.5, 0.5, "performance"),
-        (
-            CpuUse("n1", 1, 1, 1.0, 0.875, 0.125, 0.5, 0.5, 7),
-            CpuUse("n2", 1, 1, 1.0, 0.5, 0.0, 0.5, 0.0, 3),
-        ),
-    )
     finding = Finding(Level.WARNING, "unbound", "rank 0 may run anywhere")
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder)).writer() as writer:
         writer.add_campaign(
@@ -97,7 +98,7 @@ def main() -> None:
             record = LaunchRecord(
                 f"l{turn}", owner, "a0", "k0", "1x2", turn, 0, 0,
                 f"2026-01-01T00:00:0{turn}+00:00", 1.0, 0, LaunchState.OK, (finding,),
-                ended=f"2026-01-01T00:00:0{turn + 1}+00:00", conditions=conditions,
+                ended=f"2026-01-01T00:00:0{turn + 1}+00:00", conditions=CONDITIONS,
             )  # fmt: skip
             writer.add_launch(record, values, {"stdout": b"kept output\n"})
         target.write_bytes(writer.path.read_bytes())
