@@ -10,6 +10,7 @@
 
 #include "benchmarks.h"
 #include "check.h"
+#include "clock.h"
 #include "conditions.h"
 #include "host.h"
 #include "limits.h"
@@ -30,7 +31,7 @@ struct world {
     MPI_Comm host;   /* ranks of this one */
     double init_s;   /* what MPI_Init took here */
     double launch_s; /* from --launched until the last rank was there, on rank 0 */
-    double clock;    /* seconds that a reading of the clock costs */
+    struct clock clock;
     int values;      /* printed so far */
     bool valid;      /* all of them */
 };
@@ -154,7 +155,18 @@ static double startup_cost(const struct world *world, const struct run *run)
     }
 }
 
-/* One number per rank; the value is the worst rank's. */
+/* The smallest step of that: seconds, or the MiB of a KiB, in which the kernel counts memory.
+ * --launched comes with six decimals. */
+static double startup_resolution(const struct world *world, const struct run *run)
+{
+    switch (run->benchmark->metric) {
+    case INIT_TIME: return world->clock.resolution;
+    case LAUNCH_TIME: return 1e-6;
+    default: return 1.0 / 1024;
+    }
+}
+
+/* One number per rank; the value is the worst rank's, and of OSU's kind the mean. */
 static void report_startup(struct world *world, struct run *run)
 {
     double mine = startup_cost(world, run);
@@ -164,7 +176,8 @@ static void report_startup(struct world *world, struct run *run)
     OK(MPI_Reduce(&mine, &result.rank_min, 1, MPI_DOUBLE, MPI_MIN, 0, run->comm));
     OK(MPI_Reduce(&mine, &result.rank_max, 1, MPI_DOUBLE, MPI_MAX, 0, run->comm));
     result.rank_mean /= run->size;
-    sample = result.rank_max;
+    sample = like_osu(run) ? result.rank_mean : result.rank_max;
+    result.resolution = startup_resolution(world, run);
     print_result(world, run, &result);
 }
 
@@ -257,7 +270,7 @@ static struct world start_world(int *argc, char ***argv, double launched)
     world.spot = host_by_host(host, world.size, world.rank);
     OK(MPI_Comm_split(MPI_COMM_WORLD, host[world.rank], world.rank, &world.host));
     free(host);
-    world.clock = clock_cost();
+    world.clock = examine_clock();
     return world;
 }
 
@@ -269,8 +282,9 @@ static void print_begin(const struct world *world, const struct options *options
     library[strcspn(library, "\n")] = 0;
     printf("{\"mpigraft\":\"begin\",\"ranks\":%d,\"library\":", world->size);
     json_string(stdout, library);
-    printf(",\"buffers\":\"%s\",\"clock_ns\":%.3g}\n", MEMORIES[options->buffers].name,
-           1e9 * world->clock);
+    printf(",\"buffers\":\"%s\",\"clock_ns\":%.3g,\"clock_resolution_ns\":%.3g}\n",
+           MEMORIES[options->buffers].name, 1e9 * world->clock.cost,
+           1e9 * world->clock.resolution);
     fflush(stdout);
 }
 
@@ -305,8 +319,10 @@ static bool answered(const struct options *options)
 {
     if (options->help)
         print_help();
+    bool osu = options->like == LIKE_OSU;
     for (int i = 0; i < BENCHMARK_COUNT && options->list && !options->help; i++)
-        puts(BENCHMARKS[i].name);
+        if (!osu || BENCHMARKS[i].title)
+            printf("%s%s\n", BENCHMARKS[i].name, osu ? ",like=osu" : "");
     return options->help || options->list;
 }
 

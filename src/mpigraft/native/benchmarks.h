@@ -45,8 +45,9 @@ static void ping_pong(struct run *run, long i)
     }
 }
 
-/* Every message of a window is received in a place of its own, as MPI demands. One message is
- * sent again and again, which MPI allows; packed by hand, each needs its own packed copy. */
+/* Every message of a window is received in a place of its own, as MPI demands; OSU receives all
+ * in one. One message is sent again and again, which MPI allows; packed by hand, each needs its
+ * own packed copy. */
 static void window_of_sends(struct run *run)
 {
     int copies = run->message.datatype == DATATYPE_PACKED ? run->window : 1;
@@ -56,7 +57,8 @@ static void window_of_sends(struct run *run)
 
 static void window_of_receives(struct run *run)
 {
-    for (int w = 0; w < run->window; w++)
+    bool one_place = like_osu(run) && !has(run, PUTS | GETS);
+    for (int w = 0; w < (one_place ? 1 : run->window); w++)
         add_slot(run, &run->recv, run->peer, run->rank, run->message.bytes);
 }
 
@@ -86,7 +88,7 @@ static void start_sends(struct run *run, MPI_Request *requests)
 static void start_receives(struct run *run, MPI_Request *requests)
 {
     for (int w = 0; w < run->window; w++)
-        OK(MPI_Irecv(received(run, w), run->message.count, run->message.type, run->peer, TAG,
+        OK(MPI_Irecv(received(run, w % run->recv.slots), run->message.count, run->message.type, run->peer, TAG,
                      run->comm, &requests[w]));
 }
 
@@ -117,11 +119,12 @@ static void stream_both_ways(struct run *run, long i)
 
 /* ---- collectives ----
  * Rooted ones turn the root from iteration to iteration, as Intel's benchmarks do: with one
- * root, ranks that only send would run ahead and the batch would measure a pipeline. */
+ * root, ranks that only send would run ahead and the batch would measure a pipeline. OSU keeps
+ * rank 0 and has a barrier after each. */
 
 static int root_of(const struct run *run, long i)
 {
-    return (int)(i % run->size);
+    return like_osu(run) ? 0 : (int)(i % run->size);
 }
 
 /* Bytes that `rank` gives to, or gets from, a root. */

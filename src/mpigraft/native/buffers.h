@@ -52,6 +52,10 @@ static void plan_size(struct run *run, size_t bytes)
     size_t room = MAX_IN_FLIGHT / (bytes ? bytes : 1);
     size_t window = (size_t)run->options->window;
     run->message = make_message(run->benchmark, run->options->datatype, bytes);
+    if (like_osu(run) && has(run, REDUCES)) {
+        run->message.type = MPI_SIGNED_CHAR; /* OSU's default; floats are a choice there */
+        run->message.count = (int)bytes;
+    }
     run->window = !has(run, WINDOWED) ? 1 : (int)(window < room ? window : room ? room : 1);
     plan_areas(run);
 }
@@ -112,7 +116,7 @@ static void check(struct run *run, long iterations)
         if (has(run, PUTS) && !run->leads)
             unpack(run);
     }
-    if (has(run, ROTATES) && run->rank >= iterations)
+    if (has(run, ROTATES) && run->rank >= (like_osu(run) ? 1 : iterations))
         return; /* was never the root */
     check_area(run, &run->recv);
 }

@@ -7,40 +7,29 @@
 #define MPIGRAFT_MEASURE_H
 
 #include <math.h>
-#include <time.h>
 
 #include "benchmarks.h"
 #include "buffers.h"
 #include "check.h"
+#include "clock.h"
 #include "message.h"
 #include "run.h"
 #include "statistics.h"
 
 enum {
-    CLOCK_COSTS = 100, /* a batch is at least this many readings of the clock long */
-    LEAST_SAMPLES = 5, /* however slow an iteration is */
+    CLOCK_STEPS = 100, /* a batch is at least this many readings or steps of the clock long */
+    LEAST_SAMPLES = 9, /* whatever the budget: four disturbed ones leave the median alone */
     TRIES = 3,         /* before an operation is believed to be slow, a schedule to be good */
+    FARTHEST = 4,      /* times a batch that are tried before an operation is believed slow */
     CHUNKS = 8,        /* the budget is looked at so many times */
+    SCATTERED = 5,     /* times the shortest sample: a median beyond that was disturbed */
+    BUDGETS = 4,       /* that a disturbed size may take */
     MOST_BATCH = 1 << 22,
 };
 
-/* The kernel's clock for every MPI: MPI_Wtime differs from one to the other in cost and in
- * resolution, and that is not what is compared here. */
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static double clock_cost(void)
-{
-    enum { READINGS = 10000 };
-    double begin = now(), end = begin;
-    for (int i = 0; i < READINGS; i++)
-        end = now();
-    return (end - begin) / READINGS;
-}
+/* Seconds: a rank that others keep from its CPU waits for one slice of the scheduler or several.
+ * What takes less was not interrupted, and what takes more thrice is slow by itself. */
+static const double SLICE = 0.5e-3, SLICES = 0.1;
 
 /* What one size of one benchmark gave, on rank 0. `samples` are seconds per iteration. */
 struct result {
@@ -49,6 +38,7 @@ struct result {
     int count;
     long batch;
     bool checked, valid;
+    double resolution; /* seconds: the smallest step of a sample */
     double rank_mean, rank_min, rank_max; /* over ranks of their means, seconds per iteration */
 };
 
@@ -57,6 +47,33 @@ struct timed {
     double wall;  /* with preparation and check */
 };
 
+/* Seconds of so many iterations, back to back. */
+static double time_batch(struct run *run, long iterations)
+{
+    double begin = now();
+    for (long i = 0; i < iterations; i++)
+        run->benchmark->iterate(run, i);
+    return now() - begin;
+}
+
+/* The same as OSU 7.4 takes it: each iteration by itself, and after one of a collective or of many
+ * pairs' windows a barrier that is not timed. Its one-sided benchmarks read the clock twice in
+ * the loop and once around it, and count the latter. */
+static double time_batch_as_osu(struct run *run, long iterations)
+{
+    bool windows = run->benchmark->ranks == PAIRS && has(run, WINDOWED);
+    bool apart = windows || (run->benchmark->ranks == EVERYONE && !has(run, SIZELESS));
+    double begin = now(), sum = 0;
+    for (long i = 0; i < iterations; i++) {
+        double start = now();
+        run->benchmark->iterate(run, i);
+        sum += now() - start;
+        if (apart)
+            OK(MPI_Barrier(run->comm));
+    }
+    return has(run, PUTS | GETS) ? now() - begin : sum;
+}
+
 static struct timed run_batch(struct run *run, long iterations)
 {
     bool validate = !run->options->no_validate && !has(run, SIZELESS);
@@ -64,13 +81,10 @@ static struct timed run_batch(struct run *run, long iterations)
     if (validate || run->round == 0)
         prepare(run);
     OK(MPI_Barrier(run->comm));
-    double begin = now();
-    for (long i = 0; i < iterations; i++)
-        run->benchmark->iterate(run, i);
-    double end = now();
+    double clock = like_osu(run) ? time_batch_as_osu(run, iterations) : time_batch(run, iterations);
     if (validate)
         check(run, iterations);
-    return (struct timed){end - begin, now() - entered};
+    return (struct timed){clock, now() - entered};
 }
 
 static long told_by_rank_0(const struct run *run, long value)
@@ -102,85 +116,114 @@ struct schedule {
 };
 
 /* The shortest of a few tries, as rank 0 saw it. One that is short enough ends them: an
- * interruption makes a batch longer, never shorter, and must not be taken for a slow operation. */
-static struct timed try_batch(struct run *run, long iterations, double enough)
+ * interruption makes a batch longer, never shorter, and must not be taken for a slow operation.
+ * It may hit the preparation of one try and the iterations of another, so each has its own. */
+static struct timed try_batch(struct run *run, long iterations, int tries, double enough)
 {
     struct timed best = run_batch(run, iterations);
-    for (int i = 1; i < TRIES && told_by_rank_0(run, best.clock >= enough); i++) {
+    for (int i = 1; i < tries && told_by_rank_0(run, best.clock >= enough); i++) {
         struct timed again = run_batch(run, iterations);
-        best = again.clock < best.clock ? again : best;
+        double overhead = smaller(best.wall - best.clock, again.wall - again.clock);
+        best.clock = smaller(best.clock, again.clock);
+        best.wall = best.clock + overhead;
     }
     OK(MPI_Bcast(&best, 2, MPI_DOUBLE, 0, run->comm)); /* all ranks must decide alike */
     return best;
 }
 
-/* Whether a batch is too short: for the clock, or because the start of a batch (ranks leave a
- * barrier one after the other, caches hold what was checked) costs as much as the iterations.
- * The latter shows in that twice as many take less than 1.5 times as long. */
+/* Whether a batch is too short: for the clock, or because its start (ranks leave a barrier one
+ * after the other, caches hold what was checked) or an interruption costs as much as the
+ * iterations. The latter shows in that longer batches take less than three quarters of the time
+ * for an iteration. With more ranks than cores every short batch may be interrupted, so longer and
+ * longer ones are tried. */
 static bool too_short(struct run *run, long batch, struct timed timed, double enough)
 {
     if (timed.clock < enough)
         return true;
-    if (timed.clock > 20 * enough)
-        return false;
-    return try_batch(run, 2 * batch, enough).clock < 1.5 * timed.clock;
+    long farthest = timed.clock < SLICE ? 2 : FARTHEST;
+    for (long times = 2; times <= farthest; times *= 2) {
+        double as_slow = (double)times * timed.clock;
+        if (as_slow > SLICES)
+            return false;
+        int tries = times == 2 ? TRIES : 1;
+        if (try_batch(run, times * batch, tries, 0.75 * as_slow).clock < 0.75 * as_slow)
+            return true;
+    }
+    return false;
 }
 
-/* Double the batch until neither clock nor start matter, then divide the budget. */
-static struct schedule make_schedule(struct run *run, double clock)
+/* How the budget is divided where `least` iterations took `timed`: at most half of it goes into
+ * what is not timed, if the samples are enough then. */
+static struct schedule divide_budget(const struct options *options, long least, struct timed timed)
 {
-    const struct options *options = run->options;
+    double each = larger(timed.clock / (double)least, 1e-12), overhead = timed.wall - timed.clock;
+    double budget = 1e-3 * options->budget, most = (double)options->samples;
+    double samples = smaller(most, larger(LEAST_SAMPLES, budget / (2 * overhead)));
+    double batch = (budget / samples - overhead) / each;
+    if (batch < (double)least)
+        samples = smaller(most, larger(LEAST_SAMPLES, budget / timed.wall));
+    batch = smaller(MOST_BATCH, larger((double)least, batch));
+    return (struct schedule){(long)batch, (long)samples};
+}
+
+/* `--iterations` in batches of `least` or more. */
+static struct schedule divide_iterations(const struct options *options, long least)
+{
+    long batch = (long)((options->iterations + options->samples - 1) / options->samples);
+    batch = batch > least ? batch : least;
+    return (struct schedule){batch, (long)((options->iterations + batch - 1) / batch)};
+}
+
+/* Double the batch until neither clock nor start matter, then divide what is to be measured. */
+static struct schedule make_schedule(struct run *run, struct clock clock)
+{
     long least = 1;
-    double enough = CLOCK_COSTS * clock;
+    double enough = CLOCK_STEPS * coarseness(clock);
     OK(MPI_Bcast(&enough, 1, MPI_DOUBLE, 0, run->comm));
-    struct timed timed = try_batch(run, least, enough);
+    struct timed timed = try_batch(run, least, TRIES, enough);
     while (told_by_rank_0(run, too_short(run, least, timed, enough) && least < MOST_BATCH)) {
         least *= 2;
-        timed = try_batch(run, least, enough);
+        timed = try_batch(run, least, TRIES, enough);
     }
-    double each = timed.clock / (double)least, overhead = timed.wall - timed.clock;
-    double budget = 1e-3 * options->budget, most = (double)options->samples;
-    struct schedule schedule = {least, options->samples};
-    if (options->iterations) {
-        long batch = (long)((options->iterations + options->samples - 1) / options->samples);
-        schedule.batch = batch > least ? batch : least;
-        schedule.samples = (long)((options->iterations + schedule.batch - 1) / schedule.batch);
-    } else if (most * timed.wall < budget) {
-        double batch = (budget / most - overhead) / (each > 1e-12 ? each : 1e-12);
-        schedule.batch = batch < MOST_BATCH ? (long)batch : MOST_BATCH;
-    } else {
-        double samples = budget / timed.wall;
-        schedule.samples = samples > LEAST_SAMPLES ? (long)samples : LEAST_SAMPLES;
-    }
-    if (schedule.samples > options->samples)
-        schedule.samples = options->samples;
-    if (schedule.batch < least)
-        schedule.batch = least;
+    struct schedule schedule = run->options->iterations ? divide_iterations(run->options, least)
+                                                        : divide_budget(run->options, least, timed);
     OK(MPI_Bcast(&schedule, 2, MPI_LONG, 0, run->comm));
     return schedule;
 }
 
+/* Whether the median is far from the shortest. */
+static bool scattered(const double *samples, long count)
+{
+    double least = samples[0];
+    for (long i = 1; i < count; i++)
+        least = smaller(least, samples[i]);
+    return median_of(samples, (int)count) > SCATTERED * least;
+}
+
 /* Time the batches; returns how many were done. Stops early when others' noise made them
- * much longer than planned. */
+ * much longer than planned, but later when it moved their median. */
 static int take_samples(struct run *run, struct schedule schedule, double *samples)
 {
-    double deadline = now() + 1.25e-3 * run->options->budget;
+    double budget = 1e-3 * run->options->budget, begin = now();
     long chunk = (schedule.samples + CHUNKS - 1) / CHUNKS, done = 0;
     while (done < schedule.samples) {
         for (long i = 0; i < chunk && done < schedule.samples; i++)
             samples[done++] = run_batch(run, schedule.batch).clock / (double)schedule.batch;
-        bool late = !run->options->iterations && done >= LEAST_SAMPLES && now() > deadline;
-        if (told_by_rank_0(run, late))
+        double spent = now() - begin;
+        bool late = spent > BUDGETS * budget ||
+                    (spent > 1.25 * budget && !scattered(samples, done));
+        if (told_by_rank_0(run, late && done >= LEAST_SAMPLES && !run->options->iterations))
             break;
     }
     return (int)done;
 }
 
 /* One figure per sample out of those of all ranks: the slowest rank for a collective or a
- * rate, the mean of the pairs for multi_lat, rank 0 for one pair. */
+ * rate, the mean of the pairs for multi_lat, rank 0 for one pair. OSU takes the mean always. */
 static void reduce_samples(struct run *run, double *samples, struct result *result)
 {
-    bool mean = run->benchmark->ranks == PAIRS && run->benchmark->metric == LATENCY;
+    bool mean = like_osu(run) || (run->benchmark->ranks == PAIRS &&
+                                  run->benchmark->metric == LATENCY);
     bool counts = run->benchmark->ranks == EVERYONE || run->leads;
     double own = 0, none = 0;
     for (int i = 0; i < result->count; i++)
@@ -202,16 +245,17 @@ static void reduce_samples(struct run *run, double *samples, struct result *resu
 /* Whether the schedule came of a disturbed moment: batches turned out too short for the clock,
  * or most of the budget is left. Rank 0's view counts. */
 static bool misjudged(const struct run *run, const struct result *result, const double *samples,
-                      double clock, double spent)
+                      struct clock clock, double spent)
 {
     double batch = median_of(samples, result->count) * (double)result->batch;
     bool early = !run->options->iterations && result->count < run->options->samples &&
                  spent < 0.25e-3 * run->options->budget;
-    return early || (batch < 0.5 * CLOCK_COSTS * clock && result->batch < MOST_BATCH);
+    return early ||
+           (batch < 0.5 * CLOCK_STEPS * coarseness(clock) && result->batch < MOST_BATCH);
 }
 
 /* Measure one size. `result->samples` has room for options->samples. */
-static void measure_size(struct run *run, size_t bytes, double clock, bool first,
+static void measure_size(struct run *run, size_t bytes, struct clock clock, bool first,
                          struct result *result)
 {
     set_up(run, bytes);
@@ -227,6 +271,7 @@ static void measure_size(struct run *run, size_t bytes, double clock, bool first
             break;
     }
     reduce_samples(run, samples, result);
+    result->resolution = clock.resolution / (double)result->batch;
     int valid = run->valid;
     OK(MPI_Allreduce(MPI_IN_PLACE, &valid, 1, MPI_INT, MPI_LAND, run->comm));
     result->checked = !run->options->no_validate && !has(run, SIZELESS);

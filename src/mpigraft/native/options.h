@@ -17,11 +17,13 @@ enum buffers { BUFFERS_HOST, BUFFERS_CUDA, BUFFERS_ROCM };
 enum datatype { DATATYPE_CONTIGUOUS, DATATYPE_INDEXED, DATATYPE_PACKED };
 enum counts { COUNTS_EQUAL, COUNTS_SKEWED, COUNTS_SPARSE };
 enum format { FORMAT_JSON, FORMAT_OSU };
+enum like { LIKE_ITSELF, LIKE_OSU };
 
 static const char *const BUFFERS[] = {"host", "cuda", "rocm", NULL};
 static const char *const DATATYPES[] = {"contiguous", "indexed", "packed", NULL};
 static const char *const COUNTS[] = {"equal", "skewed", "sparse", NULL};
 static const char *const FORMATS[] = {"json", "osu", NULL};
+static const char *const LIKES[] = {"itself", "osu", NULL};
 
 struct options {
     const char *benchmarks; /* names with commas between them */
@@ -30,7 +32,7 @@ struct options {
     double launched;        /* seconds of CLOCK_REALTIME when the launcher was started, or 0 */
     long long iterations;   /* 0: as many as the budget allows */
     long long warmup, window, samples;
-    int buffers, datatype, counts, format;
+    int buffers, datatype, counts, format, like;
     bool no_validate, list, probe, help;
     bool max_asked; /* --max was given: a size that does not fit is an error */
 };
@@ -51,8 +53,8 @@ struct option_row {
 
 static const struct option_row OPTIONS[] = {
     {"--benchmark", TAKES_TEXT, AT(benchmarks), 0, 0, NULL,
-     "names with commas between them (latency); counts, datatype and\n"
-     "                  window of one alone: alltoallv:counts=sparse,bw:window=1"},
+     "names with commas between them (latency); counts, datatype, like\n"
+     "                  and window of one alone: alltoallv:counts=sparse,bw:window=1"},
     {"--min", TAKES_NUMBER, AT(min), 1, GIB, NULL, "smallest message, bytes (1)"},
     {"--max", TAKES_NUMBER, AT(max), 1, GIB, NULL, "largest message, bytes (4M)"},
     {"--budget", TAKES_DECIMAL, AT(budget), 0, 3600000, NULL, "milliseconds per size (100)"},
@@ -66,8 +68,11 @@ static const struct option_row OPTIONS[] = {
     {"--datatype", TAKES_WORD, AT(datatype), 0, 0, DATATYPES, "contiguous, indexed or packed"},
     {"--counts", TAKES_WORD, AT(counts), 0, 0, COUNTS, "equal, skewed or sparse"},
     {"--format", TAKES_WORD, AT(format), 0, 0, FORMATS, "json or osu"},
+    {"--like", TAKES_WORD, AT(like), 0, 0, LIKES,
+     "osu: time and average as the OSU benchmarks 7.4 do (itself)"},
     {"--no-validate", TAKES_NOTHING, AT(no_validate), 0, 0, NULL, "do not look at the data"},
-    {"--list", TAKES_NOTHING, AT(list), 0, 0, NULL, "names of the benchmarks"},
+    {"--list", TAKES_NOTHING, AT(list), 0, 0, NULL,
+     "names of the benchmarks; with --like osu of those that OSU has"},
     {"--probe", TAKES_NOTHING, AT(probe), 0, 0, NULL, "known traffic and what the wires saw"},
     {"--help", TAKES_NOTHING, AT(help), 0, 0, NULL, "this text"},
 };

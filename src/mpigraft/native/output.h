@@ -39,18 +39,35 @@ static double in_unit(const struct run *run, enum metric metric, size_t bytes, d
     }
 }
 
+/* A value in the unit of its metric, and the smallest step that it can make there: the clock's. */
+struct figure {
+    double value, resolution;
+};
+
+/* What stands for the samples: their median, or as OSU has it what the mean time makes. */
+static struct figure figure_of(const struct run *run, enum metric metric,
+                               const struct result *result)
+{
+    int n = result->count;
+    double seconds = like_osu(run) ? mean_of(result->samples, n) : median_of(result->samples, n);
+    double value = in_unit(run, metric, result->size, seconds);
+    double next = in_unit(run, metric, result->size, seconds + result->resolution);
+    return (struct figure){value, fabs(next - value)};
+}
+
 static void print_value(const struct run *run, enum metric metric, const struct result *result)
 {
+    struct figure figure = figure_of(run, metric, result);
     int n = result->count;
     double *values = need((size_t)n, sizeof *values), *sorted = need((size_t)n, sizeof *sorted);
     for (int i = 0; i < n; i++)
         sorted[i] = values[i] = in_unit(run, metric, result->size, result->samples[i]);
     qsort(sorted, (size_t)n, sizeof *sorted, ascending);
     printf("{\"mpigraft\":\"value\",\"benchmark\":\"%s\",\"metric\":\"%s\",\"unit\":\"%s\","
-           "\"size\":%zu,\"value\":%.6g,\"mean\":%.6g,\"min\":%.6g,\"max\":%.6g,\"p90\":%.6g,"
-           "\"p99\":%.6g,",
-           run->label, METRICS[metric].name, METRICS[metric].unit, result->size,
-           quantile(sorted, n, 0.5), mean_of(values, n), sorted[0], sorted[n - 1],
+           "\"size\":%zu,\"value\":%.6g,\"resolution\":%.3g,\"mean\":%.6g,\"min\":%.6g,"
+           "\"max\":%.6g,\"p90\":%.6g,\"p99\":%.6g,",
+           run->label, METRICS[metric].name, METRICS[metric].unit, result->size, figure.value,
+           figure.resolution, mean_of(values, n), sorted[0], sorted[n - 1],
            quantile(sorted, n, 0.9), quantile(sorted, n, 0.99));
     if (metric == LATENCY)
         printf("\"rank_mean\":%.6g,", in_unit(run, metric, result->size, result->rank_mean));

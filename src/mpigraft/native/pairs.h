@@ -27,7 +27,7 @@ enum { IN_FLIGHT = 8 }; /* long messages: enough to fill a link, and little to w
 struct link {
     int lower, upper;
     int valid;
-    double latency, forth, back; /* us; MB/s from the lower one to the upper one, and back */
+    struct figure latency, forth, back; /* us; MB/s from the lower one to the upper, and back */
 };
 
 /* Whom `host` of `count` meets in `round`, or -1: the circle method. One host stays, the others
@@ -48,8 +48,8 @@ static int opponent(int host, int count, int round)
 }
 
 /* The median that one size of a benchmark gives over `comm`, on its first rank. */
-static double measured(const struct options *options, const char *name, MPI_Comm comm,
-                       size_t bytes, double clock, int *valid)
+static struct figure measured(const struct options *options, const char *name, MPI_Comm comm,
+                              size_t bytes, struct clock clock, int *valid)
 {
     struct selection selection = {benchmark_named(name, strlen(name)), *options, ""};
     selection.options.window = IN_FLIGHT;
@@ -60,12 +60,12 @@ static double measured(const struct options *options, const char *name, MPI_Comm
     run.leads = run.rank == 0;
     run.peer = !run.rank;
     measure_size(&run, bytes, clock, true, &result);
-    for (int i = 0; i < result.count; i++)
-        result.samples[i] = in_unit(&run, run.benchmark->metric, bytes, result.samples[i]);
-    double value = run.leads ? median_of(result.samples, result.count) : 0;
+    struct figure figure = {0, 0};
+    if (run.leads)
+        figure = figure_of(&run, run.benchmark->metric, &result);
     *valid &= result.valid;
     free(result.samples);
-    return value;
+    return figure;
 }
 
 /* A name that fits into a benchmark's key; a second host of one name gets its number too. */
@@ -90,7 +90,7 @@ static void name_host(MPI_Comm hosts, int number, char *name)
 }
 
 static struct link meet(const struct options *options, MPI_Comm hosts, int host, int other,
-                        double clock)
+                        struct clock clock)
 {
     struct link link = {.lower = host < other ? host : other,
                         .upper = host < other ? other : host, .valid = 1};
@@ -106,9 +106,9 @@ static struct link meet(const struct options *options, MPI_Comm hosts, int host,
         OK(MPI_Barrier(forth));
         link.back = measured(options, "bw", back, LONG_MESSAGE, clock, &link.valid);
         if (upper)
-            OK(MPI_Send(&link.back, 1, MPI_DOUBLE, 0, TAG, forth));
+            OK(MPI_Send(&link.back, 2, MPI_DOUBLE, 0, TAG, forth));
         else
-            OK(MPI_Recv(&link.back, 1, MPI_DOUBLE, 1, TAG, forth, MPI_STATUS_IGNORE));
+            OK(MPI_Recv(&link.back, 2, MPI_DOUBLE, 1, TAG, forth, MPI_STATUS_IGNORE));
         OK(MPI_Comm_free(&forth));
         OK(MPI_Comm_free(&back));
     }
@@ -116,12 +116,13 @@ static struct link meet(const struct options *options, MPI_Comm hosts, int host,
     return link;
 }
 
-static void print_link(const char *label, enum metric metric, size_t size, double value, bool valid)
+static void print_link(const char *label, enum metric metric, size_t size, struct figure figure,
+                       bool valid)
 {
     printf("{\"mpigraft\":\"value\",\"benchmark\":\"%s\",\"metric\":\"%s\",\"unit\":\"%s\","
-           "\"size\":%zu,\"value\":%.6g,\"valid\":%s}\n",
-           label, METRICS[metric].name, METRICS[metric].unit, size, value,
-           valid ? "true" : "false");
+           "\"size\":%zu,\"value\":%.6g,\"resolution\":%.3g,\"valid\":%s}\n",
+           label, METRICS[metric].name, METRICS[metric].unit, size, figure.value,
+           figure.resolution, valid ? "true" : "false");
 }
 
 static void print_links(const struct link *links, int count, const char *names)
@@ -139,20 +140,33 @@ static void print_links(const struct link *links, int count, const char *names)
     }
 }
 
+static int by_value(const void *left, const void *right)
+{
+    return ascending(&((const struct figure *)left)->value, &((const struct figure *)right)->value);
+}
+
+/* The median, and how coarse it is: as the coarser of the one or two in the middle. */
+static struct figure middle_of(struct figure *figures, int count)
+{
+    qsort(figures, (size_t)count, sizeof *figures, by_value);
+    const struct figure *low = &figures[(count - 1) / 2], *high = &figures[count / 2];
+    return (struct figure){(low->value + high->value) / 2, larger(low->resolution, high->resolution)};
+}
+
 /* The median over all links: what configurations are compared by. */
 static bool print_middle(const struct link *links, int count)
 {
     bool valid = true;
-    double *latency = need((size_t)count, sizeof *latency);
-    double *bandwidth = need(2 * (size_t)count, sizeof *bandwidth);
+    struct figure *latency = need((size_t)count, sizeof *latency);
+    struct figure *bandwidth = need(2 * (size_t)count, sizeof *bandwidth);
     for (int i = 0; i < count; i++) {
         valid &= links[i].valid;
         latency[i] = links[i].latency;
         bandwidth[2 * i] = links[i].forth;
         bandwidth[2 * i + 1] = links[i].back;
     }
-    print_link("pairs", LATENCY, SHORT_MESSAGE, median_of(latency, count), valid);
-    print_link("pairs", BANDWIDTH, LONG_MESSAGE, median_of(bandwidth, 2 * count), valid);
+    print_link("pairs", LATENCY, SHORT_MESSAGE, middle_of(latency, count), valid);
+    print_link("pairs", BANDWIDTH, LONG_MESSAGE, middle_of(bandwidth, 2 * count), valid);
     free(latency);
     free(bandwidth);
     return valid;
@@ -160,7 +174,8 @@ static bool print_middle(const struct link *links, int count)
 
 /* All pairs of `hosts`, a communicator of one rank each. The first prints; returns how many
  * values there are, and whether all are valid. */
-static int run_pairs(const struct options *options, MPI_Comm hosts, double clock, bool *valid)
+static int run_pairs(const struct options *options, MPI_Comm hosts, struct clock clock,
+                     bool *valid)
 {
     int host, count, met = 0;
     char name[NAME_ROOM];

@@ -88,6 +88,12 @@ struct run {
     bool valid;
 };
 
+/* Whether it is timed and averaged as the OSU benchmark of its kind is. */
+static inline bool like_osu(const struct run *run)
+{
+    return run->options->like == LIKE_OSU && run->benchmark->title;
+}
+
 static inline bool has(const struct run *run, unsigned trait)
 {
     return (run->benchmark->traits & trait) != 0;

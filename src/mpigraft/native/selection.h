@@ -1,4 +1,4 @@
-/* --benchmark: rows of the table, each with its own counts, datatype and window. */
+/* --benchmark: rows of the table, each with its own counts, datatype, likeness and window. */
 #ifndef MPIGRAFT_SELECTION_H
 #define MPIGRAFT_SELECTION_H
 
@@ -41,7 +41,9 @@ static void name_selection(struct selection *selection, const bool *own)
     if (own[1] || (!(traits & SIZELESS) && options->datatype))
         append(selection->label, sizeof selection->label, "datatype",
                DATATYPES[options->datatype]);
-    if (own[2] || ((traits & WINDOWED) && options->window != DEFAULT_WINDOW))
+    if (own[2] || (selection->benchmark->title && options->like))
+        append(selection->label, sizeof selection->label, "like", LIKES[options->like]);
+    if (own[3] || ((traits & WINDOWED) && options->window != DEFAULT_WINDOW))
         append(selection->label, sizeof selection->label, "window", window);
 }
 
@@ -68,20 +70,21 @@ static void refuse_what_cannot_be(const struct selection *selection)
 /* One of name[:option=value]..., cut out of `text`. */
 static struct selection parse_selection(const struct options *options, char *text)
 {
-    static const char *const names[] = {"--counts", "--datatype", "--window"};
-    bool own[3] = {false, false, false};
+    static const char *const names[] = {"--counts", "--datatype", "--like", "--window"};
+    bool own[] = {false, false, false, false};
     char *rest = text, *word = strsep(&rest, ":");
     struct selection selection = {benchmark_named(word, strlen(word)), *options, ""};
     unsigned traits = selection.benchmark->traits;
-    const bool has_it[] = {traits & COUNTED, !(traits & SIZELESS), traits & WINDOWED};
+    const bool has_it[] = {traits & COUNTED, !(traits & SIZELESS), selection.benchmark->title,
+                           traits & WINDOWED};
     while ((word = strsep(&rest, ":"))) {
         char *value = word, *name = strsep(&value, "=");
         int which = 0;
-        while (which < 3 && strcmp(names[which] + 2, name))
+        while (which < 4 && strcmp(names[which] + 2, name))
             which++;
-        if (which == 3 || !has_it[which] || !value)
+        if (which == 4 || !has_it[which] || !value)
             refuse("--benchmark %s: %s is not an option of it (some have counts=, datatype=, "
-                   "window=)", selection.benchmark->name, name);
+                   "like=, window=)", selection.benchmark->name, name);
         store_option(&selection.options, option_named(names[which], strlen(names[which])), value);
         own[which] = true;
     }

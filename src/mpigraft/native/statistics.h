@@ -7,6 +7,17 @@
 
 #include "check.h"
 
+/* fmin and fmax, which some compilers take from libm. */
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 static int ascending(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
