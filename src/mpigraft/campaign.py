@@ -32,7 +32,7 @@ from mpigraft.model import (
     Origin,
 )
 from mpigraft.modules import brought
-from mpigraft.natives import BENCHMARKS, OPTIONS, STARTUP
+from mpigraft.natives import BENCHMARKS, OPTIONS, OWN, STARTUP
 from mpigraft.wish import Wish, wish_from
 
 QUICK_BENCHMARKS = ("native:latency", "native:bibw", "native:allreduce")
@@ -159,6 +159,8 @@ def _refuse_lonely(benchmarks: tuple[Benchmark, ...], layouts: tuple[Layout, ...
 def _benchmarks(wish: Wish) -> tuple[Benchmark, ...]:
     names = wish.benchmark or (QUICK_BENCHMARKS if wish.quick else DEFAULT_BENCHMARKS)
     keys = [key for name in names for key in split_benchmarks(name)]
+    like = f",like={wish.like}" if wish.like != Wish().like else ""
+    keys = [key if ",like=" in key else key + like for key in keys]
     benchmarks = tuple(dict.fromkeys(Benchmark.parse(key) for key in keys))
     for benchmark in benchmarks:
         _check(benchmark)
@@ -192,6 +194,11 @@ def _check(benchmark: Benchmark) -> None:
         if option not in OPTIONS or not value or value not in (OPTIONS[option] or (value,)):
             known = "; ".join(f"{k}={'|'.join(v) or 'N'}" for k, v in OPTIONS.items())
             raise UsageError(f"{benchmark.key}: no option {option}={value}", mend=known)
+        if option == "like" and benchmark.name in OWN:
+            raise UsageError(
+                f"{benchmark.key}: OSU has no benchmark of this kind",
+                mend=f"measure {', '.join(OWN)} without --like",
+            )
 
 
 def completed(wish: Wish, nodes: int = 2) -> Wish:

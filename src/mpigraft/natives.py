@@ -31,10 +31,12 @@ BENCHMARKS = (
     "launch_time", "memory",
 )  # fmt: skip
 STARTUP = ("init_time", "launch_time", "memory")  # of which one rank has a value too
+OWN = ("pairs", "launch_time", "memory")  # that OSU has none of
 NOW = "@now"  # a word of a command line: when its launcher is started, seconds of CLOCK_REALTIME
 OPTIONS = {
     "counts": ("equal", "skewed", "sparse"),
     "datatype": ("contiguous", "indexed", "packed"),
+    "like": ("osu",),  # timed and averaged as the OSU benchmark of its kind
     "window": (),  # any number
 }
 BENCH, WITNESS, GUARD = "mpigraft-bench", "libmpigraft-witness.so", "mpigraft-guard"

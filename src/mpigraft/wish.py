@@ -49,6 +49,7 @@ class Wish:
     quick: bool = False
     validate: bool = True
     native_build: str = "prebuilt"
+    like: str = "itself"  # or osu: how the benchmarks are timed and averaged
     image: str = ""  # a guest in which the benchmarks run too
     engine: str = ""
     guest: tuple[str, ...] = ()  # native, grafted, own: where; all three with an image
@@ -77,7 +78,11 @@ class Wish:
 
 
 FIELDS = {f.name: f for f in dataclasses.fields(Wish)}
-CHOICES = {"buffers": ("host", "cuda", "rocm"), "native_build": ("prebuilt", "mpicc")}
+CHOICES = {
+    "buffers": ("host", "cuda", "rocm"),
+    "native_build": ("prebuilt", "mpicc"),
+    "like": ("itself", "osu"),
+}
 # The largest that is meant: beyond it a plan takes all memory, or the store has no place for it.
 MOST = {
     "rounds": 10_000,
@@ -122,6 +127,7 @@ EXAMPLES = {
     "set": '["FI_TCP_IFACE=lo"]',
     "buffers": '"host"',
     "native_build": '"prebuilt"',
+    "like": '"osu"',
     "baseline": '"mpich@5.0.2/ucx"',
     "name": '"night"',
     "rounds": "10",

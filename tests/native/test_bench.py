@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.model import METRICS, Abi, Family
-from mpigraft.natives import BENCH
+from mpigraft.natives import BENCH, OWN
 from mpigraft.run import run
 from mpigraft.suites import native
 from tests.native.native_world import World, compile_c, records, values
@@ -136,6 +136,42 @@ def test_counts(world: World, counts: str, ranks: int) -> None:
         "alltoallv,counts=skewed,datatype=packed",
         "alltoallv,counts=sparse,datatype=indexed",
     ]
+
+
+@pytest.mark.parametrize(("family", "ranks"), [(Family.OPENMPI, 3), (Family.MPICH, 4)])
+def test_every_benchmark_as_osu_has_it(world: World, family: Family, ranks: int) -> None:
+    """Part of its name, so that such a value is never held against another one; data checked."""
+    names = [name for name in HERE if name not in OWN]
+    words = ("--like", "osu", "--max", "512", "--benchmark")
+    done = world.bench(family, *words, ",".join([*names, "memory"]), ranks=ranks)
+    assert done.code == 0, done.text()
+    parsed = native.parse(done.stdout, source="launch")
+    assert not [f for f in parsed.findings if f.level == "error"]
+    keys = list(dict.fromkeys(m.benchmark.key for m in parsed.measurements))
+    assert keys == [f"native:{name},like=osu" for name in names] + ["native:memory"]
+    assert all(m.valid is not False for m in parsed.measurements)
+    for m in parsed.measurements:
+        if m.metric == "latency":
+            assert m.value == pytest.approx(m.mean, rel=1e-4)
+    one = world.bench(
+        family, "--max", "8", "--benchmark", "bw,bw:window=2:like=osu:datatype=packed"
+    )
+    assert list(dict.fromkeys(v["benchmark"] for v in values(one))) == [
+        "bw", "bw,datatype=packed,like=osu,window=2",
+    ]  # fmt: skip
+
+
+def test_the_clock_and_the_step_of_each_value_are_told(world: World) -> None:
+    words = ("--benchmark", "latency,bw,init_time,memory", "--min", "8", "--max", "8")
+    done = world.bench(Family.MPICH, *words)
+    begin, *found = records(done)
+    assert 0 < begin["clock_ns"] < 1e6
+    assert 0 < begin["clock_resolution_ns"] < 1e8
+    latency, bandwidth = found[0], found[1]
+    step = begin["clock_resolution_ns"] / latency["batch"] / 2e3
+    assert latency["resolution"] == pytest.approx(step, rel=0.02)
+    assert 0 < bandwidth["resolution"] < bandwidth["value"]
+    assert all(v["resolution"] > 0 for v in found if v["mpigraft"] == "value")
 
 
 # ------------------------------------------------------------------ wrong data is seen

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.model import Abi, Family
-from mpigraft.natives import BENCH
+from mpigraft.natives import BENCH, BENCHMARKS, OWN
 from mpigraft.run import Completed, run
 from mpigraft.suites import osu
 from tests.native.native_world import World, records
@@ -56,6 +56,9 @@ BAD = {
     ("--buffers", "vulkan"): "--buffers vulkan: want host, cuda or rocm",
     ("--buffers", "cuda", "--datatype", "packed"): "packing by hand is done by the CPU",
     ("--format", "xml"): "--format xml: want json or osu",
+    ("--like", "imb"): "--like imb: want osu",
+    ("--benchmark", "memory:like=osu"): "like is not an option of it",
+    ("--benchmark", "pairs:like=osu"): "like is not an option of it",
     ("--window",): "--window needs a value",
     ("--list=yes",): "--list takes no value",
     ("--frobnicate",): "--frobnicate: no such option",
@@ -107,6 +110,11 @@ def test_any_text_is_a_size_or_refused(world: World, text: str) -> None:
         assert number, text
         value = int(number[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[number[2]]
         assert 1 <= value <= 1 << 30
+
+
+def test_what_can_be_timed_like_osu_is_listed(world: World) -> None:
+    told = ask(world, "--list", "--like", "osu").stdout.decode().split()
+    assert told == [f"{name},like=osu" for name in BENCHMARKS if name not in OWN]
 
 
 # ------------------------------------------------------------------ OSU's layout

@@ -283,8 +283,25 @@ def test_benchmarks_may_be_listed_with_their_options() -> None:
     assert keys == ["native:latency", "native:alltoallv,counts=sparse", "native:bw"]
 
 
+def test_like_osu_is_part_of_every_benchmark() -> None:
+    wanted = ("latency,alltoallv,counts=sparse", "bw,like=osu,window=2")
+    plan = planned(benchmark=wanted, like="osu")
+    assert [b.key for b in plan.benchmarks] == [
+        "native:latency,like=osu", "native:alltoallv,counts=sparse,like=osu",
+        "native:bw,like=osu,window=2",
+    ]  # fmt: skip
+    assert json.loads(plan.plan)["benchmarks"] == [b.key for b in plan.benchmarks]
+    assert [b.key for b in planned(benchmark=("bw,like=osu",)).benchmarks] == ["native:bw,like=osu"]
+    for name in ("memory", "pairs", "launch_time"):
+        with pytest.raises(UsageError, match="OSU has no benchmark of this kind"):
+            planned(benchmark=(f"latency,{name}",), like="osu")
+        with pytest.raises(UsageError, match="OSU has no benchmark of this kind"):
+            planned(benchmark=(f"{name},like=osu",))
+
+
 @pytest.mark.parametrize(
-    "text", ["latencyy", "bw,window=", "bw,colour=red", "alltoallv,counts=odd"]
+    "text",
+    ["latencyy", "bw,window=", "bw,colour=red", "alltoallv,counts=odd", "bw,like=imb"],
 )
 def test_a_benchmark_that_is_not_there_is_refused_before_anything_starts(text: str) -> None:
     with pytest.raises(UsageError, match=r"no benchmark|no option"):

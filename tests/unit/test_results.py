@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 import mpigraft
-from mpigraft.cli import main
+from mpigraft.cli import main, results
 from mpigraft.jsonout import plain
 from mpigraft.model import (
     AllocationRecord,
@@ -240,3 +240,17 @@ def test_the_schema_can_say_no(run: Run, store: Store, drop: str) -> None:
     del told["configurations"][0][drop]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(told, SCHEMA)
+
+
+def test_one_finding_of_many_launches_is_told_once(store: Store) -> None:
+    """What differs from launch to launch is evidence, and the first one's is shown."""
+    far = Finding(Level.WARNING, "samples-scattered", "native:allreduce: far", evidence=("8 B",))
+    launches = [replace(x, findings=(far,)) for x in store.launches(NIGHTLY.id)]
+    launches[1] = replace(launches[1], findings=(replace(far, evidence=("64 B",)),))
+    with store.writer() as writer:
+        for number, launch in enumerate(launches):
+            writer.add_launch(replace(launch, id=f"m{number}", round=9 + number), [], {})
+    rows = results.configurations(store, store.campaign(NIGHTLY.id))
+    told = [f for row in rows for f in row["findings"] if f["code"] == "samples-scattered"]
+    assert sorted(f["times"] for f in told) == [1, 2]
+    assert all(f["evidence"] in (["8 B"], ["64 B"]) for f in told)

@@ -53,6 +53,39 @@ def test_a_whole_run_is_read_with_all_its_numbers() -> None:
     }  # fmt: skip
 
 
+def test_the_step_of_a_value_comes_with_it() -> None:
+    (measured,) = parse(line(VALUE | {"resolution": 2e-4})).measurements
+    assert measured.resolution == 2e-4
+    with pytest.raises(UsageError, match="resolution is"):
+        parse(line(VALUE | {"resolution": "fine"}))
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "value", "best", "told"),
+    [
+        ("latency", "us", 2.1, {"min": 0.4, "max": 9}, True),
+        ("latency", "us", 2.0, {"min": 0.4, "max": 9}, False),
+        ("latency", "us", 0.4, {"min": 0.4, "max": 9}, False),
+        ("bandwidth", "MB/s", 10, {"min": 1, "max": 51}, True),
+        ("bandwidth", "MB/s", 10, {"min": 1, "max": 50}, False),
+        ("bandwidth", "MB/s", 0, {"min": 0, "max": 50}, True),
+        ("latency", "us", 2.1, {"min": None, "max": None}, False),
+    ],
+)
+def test_a_value_far_from_its_best_sample_is_a_finding(
+    metric: str, unit: str, value: float, best: dict[str, float], told: bool
+) -> None:
+    """One for a benchmark, the same whichever sizes have it, so that launches can be counted."""
+    record = VALUE | {"metric": metric, "unit": unit, "value": value} | best
+    parsed = parse(line(BEGIN) + b"".join(line(record | {"size": 2**k}) for k in range(8)) + end(8))
+    assert codes(parsed) == ["samples-scattered"] * told
+    for finding in parsed.findings:
+        assert finding.level is Level.WARNING
+        assert finding.seen.startswith("native:latency: at some sizes")
+        assert len(finding.evidence) == 5
+        assert finding.evidence[0].startswith(f"1 B: {value:g} {unit}, the best sample ")
+
+
 def test_options_of_the_benchmark_stay_apart() -> None:
     value = VALUE | {"benchmark": "alltoallv,counts=skewed,datatype=indexed"}
     (measured,) = parse(line(BEGIN) + line(value) + end(1)).measurements

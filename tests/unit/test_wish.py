@@ -29,6 +29,7 @@ def test_a_file_says_what_flags_can(tmp_path: Path) -> None:
         transport = "ofi-tcp"
         rounds = 20
         budget_ms = 5
+        like = "osu"
         [set]
         FI_TCP_IFACE = "lo"
         """,
@@ -38,6 +39,7 @@ def test_a_file_says_what_flags_can(tmp_path: Path) -> None:
     assert wish.transport == ("ofi-tcp",)
     assert wish.rounds == 20
     assert wish.budget_ms == 5
+    assert wish.like == "osu"
     assert wish.settings == (("FI_TCP_IFACE", "lo"),)
 
 

@@ -28,6 +28,7 @@ WHICH = (
 )
 HOSTS = "Nodes to use: n1,n[3-5]."
 QUICK = "A first look in minutes: 6 rounds of latency, bibw and allreduce, 8 ms a size."
+LIKE = "osu: time and average as OSU does, to hold figures beside published ones."
 PAIRS = "Latency and bandwidth between each two nodes; names the slow ones."
 
 
@@ -161,6 +162,10 @@ def command(
             show_default="prebuilt",
         ),
     ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(metavar="SUITE", help=LIKE, show_default="itself"),
+    ] = None,
     validate: Annotated[
         bool | None,
         typer.Option(
@@ -216,7 +221,7 @@ def command(
         "native_build": native_build, "validate": validate, "image": image, "guest": guest,
         "engine": engine, "launcher": launcher, "modules": modules, "nodes": on_nodes,
         "ranks_per_node": per_node, "threads": threads, "map_by": map_by, "bind_to": bind_to,
-        "gpus": gpus or None,
+        "gpus": gpus or None, "like": like,
     }  # fmt: skip
     file = read_wish(Path(campaign)) if campaign and not resume else Wish()
     wish = merged(file, flags)

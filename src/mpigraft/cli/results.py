@@ -6,6 +6,7 @@ import json as jsonlib
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -198,18 +199,18 @@ def _launch(launch: LaunchRecord) -> dict[str, Any]:
 def _findings(
     evidence: Sequence[EvidenceRecord], launches: Sequence[LaunchRecord]
 ) -> list[dict[str, Any]]:
-    """Every finding once, worst first, with how often it was made."""
+    """Every finding once, worst first, with how often it was made and the first one's evidence."""
     from mpigraft.jsonout import plain
     from mpigraft.model import Level
 
-    times: Counter[Finding] = Counter()
-    for record in evidence:
-        times.update(record.evidence.findings)
-    for launch in launches:
-        times.update(launch.findings)
+    made = [f for record in evidence for f in record.evidence.findings]
+    made += [f for launch in launches for f in launch.findings]
+    times: dict[Finding, list[Finding]] = {}
+    for finding in made:
+        times.setdefault(replace(finding, evidence=()), []).append(finding)
     order = [Level.ERROR, Level.WARNING, Level.INFO]
-    worst_first = sorted(times, key=lambda finding: order.index(finding.level))
-    return [{**plain(finding), "times": times[finding]} for finding in worst_first]
+    worst_first = sorted(times.values(), key=lambda same: order.index(same[0].level))
+    return [{**plain(same[0]), "times": len(same)} for same in worst_first]
 
 
 def _homeless(value: Any) -> Any:

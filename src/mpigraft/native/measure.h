@@ -23,7 +23,6 @@ enum {
     FARTHEST = 4,      /* times a batch that are tried before an operation is believed slow */
     CHUNKS = 8,        /* the budget is looked at so many times */
     SCATTERED = 5,     /* times the shortest sample: a median beyond that was disturbed */
-    BUDGETS = 4,       /* that a disturbed size may take */
     MOST_BATCH = 1 << 22,
 };
 
@@ -191,28 +190,17 @@ static struct schedule make_schedule(struct run *run, struct clock clock)
     return schedule;
 }
 
-/* Whether the median is far from the shortest. */
-static bool scattered(const double *samples, long count)
-{
-    double least = samples[0];
-    for (long i = 1; i < count; i++)
-        least = smaller(least, samples[i]);
-    return median_of(samples, (int)count) > SCATTERED * least;
-}
-
 /* Time the batches; returns how many were done. Stops early when others' noise made them
- * much longer than planned, but later when it moved their median. */
+ * much longer than planned. */
 static int take_samples(struct run *run, struct schedule schedule, double *samples)
 {
-    double budget = 1e-3 * run->options->budget, begin = now();
+    double deadline = now() + 1.25e-3 * run->options->budget;
     long chunk = (schedule.samples + CHUNKS - 1) / CHUNKS, done = 0;
     while (done < schedule.samples) {
         for (long i = 0; i < chunk && done < schedule.samples; i++)
             samples[done++] = run_batch(run, schedule.batch).clock / (double)schedule.batch;
-        double spent = now() - begin;
-        bool late = spent > BUDGETS * budget ||
-                    (spent > 1.25 * budget && !scattered(samples, done));
-        if (told_by_rank_0(run, late && done >= LEAST_SAMPLES && !run->options->iterations))
+        bool late = !run->options->iterations && done >= LEAST_SAMPLES && now() > deadline;
+        if (told_by_rank_0(run, late))
             break;
     }
     return (int)done;
@@ -242,15 +230,25 @@ static void reduce_samples(struct run *run, double *samples, struct result *resu
     result->rank_mean /= ranks;
 }
 
-/* Whether the schedule came of a disturbed moment: batches turned out too short for the clock,
- * or most of the budget is left. Rank 0's view counts. */
+/* Whether the median is far from the shortest. */
+static bool scattered(const double *samples, int count)
+{
+    double least = samples[0];
+    for (int i = 1; i < count; i++)
+        least = smaller(least, samples[i]);
+    return median_of(samples, count) > SCATTERED * least;
+}
+
+/* Whether the schedule came of a disturbed moment, or the samples did: batches turned out too
+ * short for the clock, most of the budget is left, or the median is far from the shortest. Rank
+ * 0's view counts. */
 static bool misjudged(const struct run *run, const struct result *result, const double *samples,
                       struct clock clock, double spent)
 {
     double batch = median_of(samples, result->count) * (double)result->batch;
     bool early = !run->options->iterations && result->count < run->options->samples &&
                  spent < 0.25e-3 * run->options->budget;
-    return early ||
+    return early || scattered(samples, result->count) ||
            (batch < 0.5 * CLOCK_STEPS * coarseness(clock) && result->batch < MOST_BATCH);
 }
 

@@ -112,7 +112,7 @@ static void osu_header(const struct run *run)
         printf("# %s\n", "Avg Latency(us)");
         return;
     }
-    printf("# Datatype: %s.\n", has(run, REDUCES) ? "MPI_FLOAT" : "MPI_CHAR");
+    printf("# Datatype: %s.\n", has(run, REDUCES) && !like_osu(run) ? "MPI_FLOAT" : "MPI_CHAR");
     printf("%-10s", "# Size");
     if (pairs)
         printf("%18s%18s", "MB/s", "Messages/s");

@@ -16,7 +16,10 @@ ORDER = {Level.ERROR: 0, Level.WARNING: 1, Level.INFO: 2}
 
 def trouble(data: ReportData) -> tuple[Finding, ...]:
     """All findings, worst first, each once; those of a configuration start with its id."""
-    found = [*data.comparison.findings, *_evidence(data), *_no_evidence(data), *_failed(data)]
+    found = [
+        *data.comparison.findings, *_evidence(data), *_no_evidence(data), *_failed(data),
+        *_scattered(data),
+    ]  # fmt: skip
     clean = (replace(f, seen=redact(f.seen), why=redact(f.why), mend=redact(f.mend)) for f in found)
     return tuple(sorted(dict.fromkeys(clean), key=lambda f: ORDER[f.level]))
 
@@ -82,6 +85,22 @@ def _failed(data: ReportData) -> list[Finding]:
             seen = f"{seen}; the first: {told.seen}"
             found.append(replace(told, level=Level.WARNING, seen=seen))
     return found
+
+
+def _scattered(data: ReportData) -> list[Finding]:
+    """Values whose samples lie far apart, counted over the launches of each configuration."""
+    names = labels(data)
+    started = Counter(launch.configuration for launch in data.launches)
+    times = Counter(
+        (launch.configuration, replace(finding, evidence=()))
+        for launch in data.launches
+        for finding in launch.findings
+        if finding.code == "samples-scattered"
+    )
+    return [
+        replace(f, seen=f"{names.get(key, key)}: in {n} of {started[key]} launches {f.seen}")
+        for (key, f), n in times.items()
+    ]
 
 
 def left_out(data: ReportData) -> tuple[tuple[str, str], ...]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from mpigraft.model import METRICS, Benchmark, CpuUse, Finding, Level, Measurement
+from mpigraft.model import METRICS, Benchmark, Better, CpuUse, Finding, Level, Measurement
 from mpigraft.run import clean
 from mpigraft.suites.base import MAX_SIZE, Parsed, Place, foreign, invalid
 
@@ -21,6 +22,8 @@ MARK = b'{"mpigraft":'
 BENCHMARK = re.compile(r"[a-z][a-z0-9_]*(,[a-z_]+=[A-Za-z0-9._-]+)*")
 BUFFERS = ("host", "cuda", "rocm")
 OTHER_KINDS = ("phase", "idle")  # records of --probe, which `prove` reads
+SCATTERED = 5.0  # times its best sample: a value beyond that was disturbed
+SHOWN = 5  # sizes that a finding lists
 
 
 def parse(data: bytes, *, source: str) -> Parsed:
@@ -36,7 +39,12 @@ def parse(data: bytes, *, source: str) -> Parsed:
         _line(line, Place(source, index + 1), state, last=index == len(lines) - 1)
     return Parsed(
         tuple(state.measurements),
-        (*state.worries(), *invalid(state.measurements, source), *foreign(state.noise, source)),
+        (
+            *state.worries(),
+            *invalid(state.measurements, source),
+            *scattered(state.measurements),
+            *foreign(state.noise, source),
+        ),
         state.header,
         tuple(state.nodes),
     )
@@ -182,6 +190,35 @@ def _measurement(record: dict[str, Any], place: Place) -> Measurement:
         iterations=_whole(record, "iterations", place) if "iterations" in record else None,
         valid=valid,
         samples=tuple(_finite(s, "a sample", place) for s in samples),
+        resolution=_maybe(record, "resolution", place),
+    )
+
+
+def scattered(measurements: Iterable[Measurement]) -> tuple[Finding, ...]:
+    """One finding for each benchmark with values that are more than SCATTERED times worse than
+    their own best sample. Its text is the same for every launch, so that launches can be counted;
+    `evidence` has the sizes."""
+    found: dict[str, list[str]] = {}
+    for m in measurements:
+        metric = METRICS[m.metric]
+        lower = metric.better is Better.LOWER
+        best = m.minimum if lower else m.maximum
+        slow, quick = (m.value, best) if lower else (best, m.value)
+        if slow is not None and quick is not None and slow > SCATTERED * quick:
+            line = f"{m.size} B: {m.value:g} {metric.unit}, the best sample {best:g}"
+            found.setdefault(m.benchmark.key, []).append(line)
+    return tuple(
+        Finding(
+            Level.WARNING,
+            "samples-scattered",
+            f"{key}: at some sizes the value is more than {SCATTERED:g} times worse than the best "
+            "of its samples",
+            "ranks waited for a CPU or a link that others used while they were measured: such a "
+            "value says more of that than of the MPI",
+            "use no more ranks than cores and nodes without other load, or raise --budget",
+            tuple(lines[:SHOWN]),
+        )
+        for key, lines in found.items()
     )
 
 

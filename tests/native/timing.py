@@ -1,0 +1,275 @@
+"""The timing loop in made-up worlds (c/timing.c), and what it must find there.
+
+Times of scenarios and results are nanoseconds, those of values microseconds or MB/s. The clock of
+every scenario starts anew and nothing else runs in it, so each figure is exact.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpigraft.natives import SOURCES
+from mpigraft.run import run
+from tests.native.native_world import C
+
+Ask = Callable[..., dict[str, Any]]
+LIMIT_S = 20.0
+# Stand-ins for what the loop never calls are left open: no library of an MPI is loaded.
+FLAGS = (
+    "-std=c11", "-D_GNU_SOURCE", "-O0", "-w", "-no-pie", "-Wl,--unresolved-symbols=ignore-all",
+)  # fmt: skip
+
+
+def build(folder: Path, include: Path, changed: Mapping[str, str]) -> Path | None:
+    """The program with some headers changed, or None where that does not compile."""
+    folder.mkdir()
+    for path in (*SOURCES.glob("*.h"), C / "timing.c"):
+        if path.name in changed:
+            (folder / path.name).write_text(changed[path.name], encoding="utf-8")
+        else:
+            (folder / path.name).symlink_to(path)
+    program = folder / "timing"
+    words = [*FLAGS, "-isystem", include, folder / "timing.c", "-o", program, "-ldl"]
+    return program if run(["gcc", *words], limit_s=60).ok else None
+
+
+def asker(program: Path, limit_s: float = LIMIT_S) -> Ask:
+    """Ask the program for one size of a benchmark in a scenario."""
+
+    def ask(benchmark: str = "latency", **scenario: float) -> dict[str, Any]:
+        words = [f"{name}={value!r}" for name, value in scenario.items()]
+        done = run([program, benchmark, *words], limit_s=limit_s)
+        assert done.ok, done.text()
+        found: dict[str, Any] = json.loads(done.stdout.replace(b":inf", b":1e300"))
+        return found
+
+    return ask
+
+
+def near(value: float, rel: float = 1e-3) -> Any:
+    return pytest.approx(value, rel=rel)
+
+
+# ------------------------------------------------------------------ the clock
+
+
+def check_cost_and_resolution(ask: Ask) -> None:
+    fine, coarse = ask(cost=20), ask(cost=20, tick=1000)
+    assert (fine["cost"], fine["clock_resolution"]) == (near(20), near(20))
+    assert (coarse["cost"], coarse["clock_resolution"]) == (near(20, 0.01), near(1000))
+    slow = ask(cost=20, tick=4e6)  # a tick of the kernel's timer: ten of them are waited for
+    assert (slow["cost"], slow["clock_resolution"]) == (near(20, 0.01), near(4e6))
+
+
+def check_a_batch_is_a_hundred_of_the_larger(ask: Ask) -> None:
+    """100 x 20 ns are two iterations of 1 us; 100 x 1 us are a hundred, and no less than that."""
+    few = {"budget": 1e-3, "samples": 1e4}
+    assert ask(op=999, **few)["batch"] == 2
+    assert ask(op=999, tick=1000, **few)["batch"] == 128
+    assert ask(op=49, **few)["batch"] == 64
+    assert ask(op=999, cost=39, **few)["batch"] == 4
+
+
+def check_the_step_of_a_value(ask: Ask) -> None:
+    one = ask(tick=1000, op=5000)
+    assert one["resolution"] == near(1000 / one["batch"] / 2 / 1000, 0.01)  # a way is half
+    bandwidth = ask("bw", tick=1000, op=5000, bytes=1000)
+    assert bandwidth["value"] == near(64 * 1000 / 5000 * 1e3, 0.01)
+    share = 1000 / bandwidth["batch"] / 5000
+    assert bandwidth["resolution"] == near(bandwidth["value"] * share, 0.02)
+
+
+def check_values_in_their_units(ask: Ask) -> None:
+    """MB are 10^6 bytes; of a window at most 64 MiB are in flight, and one message at least."""
+    assert ask("bw", op=5000, bytes=1000)["value"] == near(64 * 1000 / 5000 * 1e3, 0.01)
+    assert ask("bibw", op=5000, bytes=1000)["value"] == near(2 * 64 * 1000 / 5000 * 1e3, 0.01)
+    assert ask("bw", op=5e6, bytes=1 << 22)["value"] == near(16 * (1 << 22) / 5e6 * 1e3, 0.01)
+    assert ask("bw", op=5e6, bytes=1 << 27)["value"] == near((1 << 27) / 5e6 * 1e3, 0.01)
+    assert ask("bw", op=5e6, bytes=1 << 20)["value"] == near(64 * (1 << 20) / 5e6 * 1e3, 0.01)
+
+
+# ------------------------------------------------------------------ how long, how often
+
+
+def check_the_budget_is_divided(ask: Ask) -> None:
+    usual = ask(op=1000, barrier=0)
+    assert usual["count"] == 100
+    assert usual["batch"] * 100 == pytest.approx(20e6 / 1000, rel=0.03)
+    costly = ask(op=1000, barrier=50_000)  # 100 barriers are a quarter of the budget
+    assert costly["count"] == 100
+    assert costly["batch"] * 100 == pytest.approx(15e6 / 1000, rel=0.03)
+    dear = ask(op=1000, barrier=500_000)  # 20 of them are half of it
+    assert 18 <= dear["count"] <= 20
+    assert dear["batch"] == pytest.approx(500, rel=0.05)
+    assert ask(op=1000, samples=7)["count"] == 7
+    assert ask(op=1000, samples=12, barrier=500_000)["count"] == 12
+    tight = ask(op=400_000, barrier=400_000)
+    assert (tight["batch"], tight["count"]) == (1, 24)
+
+
+def check_nine_samples_whatever_the_budget(ask: Ask) -> None:
+    for op in (12e6, 60e6, 1e9):
+        slow = ask(op=op)
+        assert (slow["batch"], slow["count"]) == (1, 9)
+        assert slow["value"] == near(op / 2e3)
+    assert ask(op=12e6, samples=3)["count"] == 3
+    assert ask(op=12e6, barrier=1e9)["count"] == 9
+    assert ask(op=12e6, barrier=6e6, budget=1)["batch"] == 1
+
+
+def check_a_slow_operation_is_not_tried_for_long(ask: Ask) -> None:
+    """Three tries, thrice twice as many where others might have had the CPU, once four times."""
+    bare = {"warmup": 0, "barrier": 0}
+    assert ask(op=60e6, **bare)["calls"] == 3 + 9
+    assert ask(op=40e6, **bare)["calls"] == 3 + 3 * 2 + 9
+    assert ask(op=12e6, **bare)["calls"] == 3 + 3 * 2 + 4 + 9
+    assert ask(op=0.4e6, **bare, budget=1)["calls"] == 3 + 3 * 2 + 9
+
+
+def check_a_pipeline_of_the_start_is_not_measured(ask: Ask) -> None:
+    """The first iteration of a batch takes six times as long: a batch is long enough when twice
+    as many take one and a half times as long."""
+    few = {"budget": 1e-3, "samples": 1e4}
+    assert ask(op=5000, start=50_000, **few)["batch"] == 16
+    assert ask(op=5000, start=0, **few)["batch"] == 1
+
+
+def check_iterations_are_divided(ask: Ask) -> None:
+    fixed = ask(op=5000, iterations=1000)
+    assert (fixed["batch"], fixed["count"]) == (10, 100)
+    uneven = ask(op=5000, iterations=950, samples=100)
+    assert (uneven["batch"], uneven["count"]) == (10, 95)
+    short = ask(op=999, iterations=50, samples=100)
+    assert (short["batch"], short["count"]) == (2, 25)
+    slow = ask(op=12e6, iterations=30)  # past the budget, and all of them all the same
+    assert (slow["batch"], slow["count"]) == (1, 30)
+
+
+def check_the_warm_up(ask: Ask) -> None:
+    """Single iterations, then batches, for a quarter of the budget; none where none is asked."""
+    none, some = ask(op=60e6, warmup=0), ask(op=60e6, warmup=10)
+    assert some["calls"] == none["calls"] + 1
+    quick = {"iterations": 2, "samples": 1, "op": 1e5}
+    assert ask(**quick, warmup=0)["calls"] == 3 + 3 * 2 + 2
+    assert ask(**quick, warmup=10)["calls"] == 3 + 3 * 2 + 2 + 10 + 2 + 4 + 8 + 16 + 32
+    long = ask(op=1000, budget=100, warmup=2)
+    assert long["longest"] == 1024 or long["batch"] > 1000
+
+
+# ------------------------------------------------------------------ interruptions
+
+
+def check_an_interrupted_start_is_no_slow_operation(ask: Ask) -> None:
+    """The first iterations lose the CPU for a slice each: what comes after them counts."""
+    for slow in (3, 8, 20):
+        for stall in (0.3e6, 4e6, 12e6):
+            found = ask("allreduce", slow=slow, stall=stall, warmup=0)
+            assert found["value"] == near(2, 0.01), (slow, stall)
+            assert found["count"] > 50
+
+
+def check_a_busy_machine(ask: Ask) -> None:
+    """Others have the CPU for 4 of 5 ms, or 12 of 20: most batches are as in a quiet world."""
+    for every, stall in ((1e6, 4e6), (8e6, 12e6), (0.5e6, 1.5e6)):
+        found = ask("allreduce", op=10_000, every=every, stall=stall)
+        assert found["value"] == near(20, 0.05), (every, stall)
+        assert found["count"] >= 9
+
+
+def check_samples_far_apart_are_taken_again(ask: Ask) -> None:
+    """The whole first attempt is disturbed; the machine is quiet at the second."""
+    found = ask("allreduce", op=10_000, every=0.25e6, stall=2e6, until=50e6, warmup=0)
+    assert found["value"] == near(20, 0.02)
+    assert found["count"] > 50
+
+
+def check_the_disturbed_end_of_a_budget(ask: Ask) -> None:
+    """Sampling ends a quarter past the budget, however many batches were planned."""
+    late = ask(op=1000, barrier=0, every=3e6, stall=5e6, warmup=0)
+    assert 9 <= late["count"] < 100
+    assert late["elapsed"] < 2.2 * 20e6 * 3
+
+
+# ------------------------------------------------------------------ ranks
+
+
+def check_ranks_are_put_together(ask: Ask) -> None:
+    """Rank r takes 1 + r times as long as rank 0: here 1, 2, 3 and 4 us an iteration."""
+    everyone = ask("allreduce", size=4, op=1000)
+    assert everyone["value"] == near(4)
+    assert [everyone[f"rank_{k}"] for k in ("mean", "min", "max")] == [
+        near(2500), near(1000), near(4000),
+    ]  # fmt: skip
+    pairs = ask("multi_lat", size=4, op=1000)  # ranks 0 and 1 take the time
+    assert pairs["value"] == near((1 + 2) / 2 / 2)
+    assert [pairs[f"rank_{k}"] for k in ("mean", "min", "max")] == [
+        near(1500), near(1000), near(2000),
+    ]  # fmt: skip
+    rate = ask("mbw_mr", size=4, op=1000, bytes=100)  # the slowest pair ends last
+    assert rate["value"] == near(2 * 64 / 2e-6)
+
+
+def check_a_follower_counts_for_nothing(ask: Ask) -> None:
+    """The second of a pair waits more than it works: it gives 0, and infinity for a minimum."""
+    follower = ask("latency", rank=1, op=1000)
+    assert follower["sent"] == [0, 0, 0, 1e300]
+    assert ask("allreduce", rank=1, op=1000)["sent"] == [near(1000)] * 4
+
+
+# ------------------------------------------------------------------ as OSU has it
+
+
+def check_like_osu(ask: Ask) -> None:
+    """Each iteration by itself, with the cost of one reading, and the mean of the ranks."""
+    latency = ask("latency", osu=1, op=1000)
+    assert latency["value"] == near((1000 + 20) / 2e3)
+    everyone = ask("allreduce", osu=1, size=4, op=1000)
+    assert everyone["value"] == near((1000 + 20) * 2.5 / 1e3)
+    one_sided = ask("put_lat", osu=1, op=1000)  # two readings in the loop, and their cost
+    assert one_sided["value"] == near((1000 + 40) / 1e3)
+    rate = ask("mbw_mr", osu=1, size=4, op=1000, bytes=100)
+    assert rate["value"] == near(2 * 64 / 1.53e-6)
+
+
+def check_barriers_like_osu(ask: Ask) -> None:
+    """One after each iteration of a collective and of many pairs' windows, on no clock."""
+    for benchmark in ("allreduce", "bcast", "alltoall", "mbw_mr"):
+        found = ask(benchmark, osu=1, op=1000, barrier=3000)
+        assert found["apart"] == found["calls"], benchmark
+        assert found["samples"][0] == pytest.approx(1530 if found["rank_mean"] else 1, rel=1)
+        assert found["rank_min"] == near(1020)
+    for benchmark in ("latency", "bw", "put_lat", "barrier", "multi_lat"):
+        found = ask(benchmark, osu=1, op=1000, barrier=3000)
+        assert found["apart"] < found["calls"], benchmark
+    assert ask("allreduce", op=1000)["apart"] < ask("allreduce", op=1000)["calls"]
+
+
+def check_means_like_osu(ask: Ask) -> None:
+    """The mean over iterations, which interruptions weigh in, where the median has none."""
+    busy = {"op": 10_000, "every": 3e6, "stall": 1e6}
+    like, usual = ask("allreduce", osu=1, **busy), ask("allreduce", **busy)
+    assert usual["value"] == near(20, 0.02)
+    assert like["value"] == near(sum(like["samples"]) / like["count"] / 1e3)
+    assert like["value"] > 1.1 * 15
+
+
+# ------------------------------------------------------------------ data
+
+
+def check_preparing_and_checking(ask: Ask) -> None:
+    """Content is new for each batch; without validation it is made once."""
+    checked, bare = ask("put_lat", validate=1), ask("put_lat")
+    assert (checked["checked"], bare["checked"]) == (1, 0)
+    assert bare["rounds"] == 1
+    assert checked["rounds"] == checked["barriers"] / 2  # one before a batch, one before a check
+    assert checked["syncs"] == checked["barriers"]
+    assert checked["value"] == near(1)
+    assert ask("barrier", validate=1)["checked"] == 0
+
+
+CHECKS = tuple(check for name, check in sorted(globals().items()) if name.startswith("check_"))
