@@ -346,26 +346,6 @@ def test_missing_evidence_is_said_and_never_a_pass() -> None:
     assert not [f for f in trouble.trouble(olivia()) if f.code == "no-evidence"]
 
 
-def test_scattered_samples_are_counted_over_launches() -> None:
-    """Whichever sizes had them: a finding of each launch would hide all others."""
-    data = small_data()
-    scattered = Finding(
-        Level.WARNING, "samples-scattered", "native:allreduce: far", evidence=("8 B",)
-    )
-    first, second, *rest = data.launches
-    other = replace(scattered, evidence=("64 B",))
-    launches = (replace(first, findings=(scattered,)), replace(second, findings=(other,)), *rest)
-    (found,) = (
-        f for f in trouble.trouble(replace(data, launches=launches))
-        if f.code == "samples-scattered"
-    )  # fmt: skip
-    name = next(c.id for c in data.configurations if c.key == first.configuration)
-    started = sum(x.configuration == first.configuration for x in launches)
-    assert second.configuration == first.configuration
-    assert found.seen == f"{name}: in 2 of {started} launches native:allreduce: far"
-    assert "in 2 of" in " ".join(shown(replace(data, launches=launches)).split())
-
-
 def test_failed_launches_are_counted_and_the_first_one_told() -> None:
     data = small_data()
     told = Finding(Level.ERROR, "timed-out", "was hung: ended", "it printed nothing", "look at it")
