@@ -20,15 +20,66 @@ LIMIT_S = 2.0  # of a scenario; those that pass take hundredths of a second
 ONLY = {
     "clock.h": ("examine_clock", "coarseness"),
     "measure.h": (
-        "CLOCK_STEPS", "LEAST_SAMPLES", "TRIES", "FARTHEST", "CHUNKS", "SCATTERED", "SLICE",
-        "time_batch", "time_batch_as_osu", "run_batch", "warm_up", "try_batch", "too_short",
-        "divide_budget", "divide_iterations", "make_schedule", "take_samples", "reduce_samples",
+        "CLOCK_STEPS", "LEAST_SAMPLES", "TRIES", "FARTHEST", "PATIENCE", "CHUNKS", "SCATTERED",
+        "SLICE", "time_batch", "time_batch_as_osu", "run_batch", "warm_up", "try_batch",
+        "too_short", "divide_budget", "divide_iterations", "make_schedule", "take_samples", "reduce_samples",
         "scattered", "misjudged", "measure_size",
     ),
     "output.h": ("messages_of", "in_unit", "figure_of"),
 }  # fmt: skip
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
-SAME: dict[str, str] = {}
+SAME = {
+    "examine_clock: enum { READINGS": "how many readings are enough is a matter of taste",
+    "examine_clock: double begin = now(), last = begin, least = 1; -> double begin = now(), last "
+    "= begin, least = 2": "no clock has steps of a second",
+    "examine_clock: long readings = 0, steps = 0; -> long": "one reading, one step more or less",
+    "examine_clock: while (readings < READINGS || steps < STEPS) { -> while (readings <= ":
+        "one reading more",
+    "examine_clock: while (readings < READINGS || steps < STEPS) { -> while (readings < READINGS "
+    "|| steps <= ": "one step more",
+    "FARTHEST: ": "twice and four times are below five as well",
+    "too_short: for (long times = 2; times <= (brief ? 2 : FARTHEST); times *= 2) { -> for (long "
+    "times = 2; times <= (brief ? 2 : FARTHEST); times += 2": "two and two are four either way",
+    "too_short: for (long times = 2; times <= (brief ? 2 : FARTHEST); times *= 2) { -> for (long "
+    "times = 2; times <= (brief ? 3 : FARTHEST)": "twice is below three as well",
+    "warm_up: if (told_by_rank_0(run, i > 0 && now() > deadline)) -> if (told_by_rank_0(run, i >= ":
+        "the deadline has not passed before the first iteration",
+    "warm_up: if (told_by_rank_0(run, i > 0 && now() > deadline)) -> if (told_by_rank_0(run, i > 0 "
+    "&& now() >= ": "no time is exactly that",
+    "warm_up: for (long n = 2; !told_by_rank_0(run, now() > deadline); n += n < 1024 ? n : 0) -> "
+    "for (long n = 2; !told_by_rank_0(run, now() >= ": "no time is exactly that",
+    "try_batch: for (int i = 1; i < tries && told_by_rank_0(run, best.clock >= enough); i++) { -> "
+    "for (int i = 1; i < tries && told_by_rank_0(run, best.clock > ": "no time is exactly that",
+    "try_batch: best.wall = best.clock + overhead; -> best.wall = best.clock - overhead":
+        "of three tries it is turned twice",
+    "too_short: if (timed.clock < enough) -> if (timed.clock <= ": "no time is exactly that",
+    "too_short: bool brief = timed.clock < SLICE; -> bool brief = timed.clock <= SLICE":
+        "no time is exactly that",
+    "too_short: if (!brief && as_slow > PATIENCE * 1e-3 * run->options->budget) -> if (!brief && "
+    "as_slow >= ":
+        "no time is exactly that",
+    "too_short: if (try_batch(run, times * batch, tries, 0.75 * as_slow).clock < 0.75 * as_slow) "
+    "-> if (try_batch(run, times * batch, tries, 0.75 * as_slow).clock <= ":
+        "no time is exactly that",
+    "divide_budget: double each = larger(timed.clock / (double)least, 1e-12), overhead = timed.wall"
+    " - timed.clock; -> double each = larger(timed.clock / (double)least, 2e-12)":
+        "no operation takes a picosecond",
+    "divide_budget: if (batch < (double)least) -> if (batch <= ": "no quotient is exactly that",
+    "divide_iterations: batch = batch > least ? batch : least; -> batch = batch >= ":
+        "the larger of two that are alike",
+    "make_schedule: while (told_by_rank_0(run, too_short(run, least, timed, enough) && least < "
+    "MOST_BATCH)) { -> while (told_by_rank_0(run, too_short(run, least, timed, enough) && least "
+    "<= ": "four million iterations take longer than a hundred readings",
+    "take_samples: bool late = !run->options->iterations && done >= LEAST_SAMPLES && now() > "
+    "deadline; -> bool late = !run->options->iterations && done >= LEAST_SAMPLES && now() >= ":
+        "no time is exactly that",
+    "reduce_samples: for (int i = 0; i < result->count; i++) -> for (int i = 0; i <= ":
+        "behind the array: the address sanitizer's tests notice",
+    "reduce_samples: for (int i = 0; i < result->count && !counts; i++) -> for (int i = 0; i <= ":
+        "behind the array: the address sanitizer's tests notice",
+    "reduce_samples: for (int i = 0; i < result->count && mean; i++) -> for (int i = 0; i <= ":
+        "behind the array: the address sanitizer's tests notice",
+}  # fmt: skip
 
 
 def survivor(mutant: Mutant, name: str, include: Path, folder: Path) -> str:

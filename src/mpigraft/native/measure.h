@@ -20,15 +20,15 @@ enum {
     CLOCK_STEPS = 100, /* a batch is at least this many readings or steps of the clock long */
     LEAST_SAMPLES = 9, /* whatever the budget: four disturbed ones leave the median alone */
     TRIES = 3,         /* before an operation is believed to be slow, a schedule to be good */
-    FARTHEST = 4,      /* times a batch that are tried before an operation is believed slow */
+    FARTHEST = 4,      /* times a batch that are tried before an operation is believed slow, */
+    PATIENCE = 5,      /* unless they take that many budgets */
     CHUNKS = 8,        /* the budget is looked at so many times */
     SCATTERED = 5,     /* times the shortest sample: a median beyond that was disturbed */
     MOST_BATCH = 1 << 22,
 };
 
-/* Seconds: a rank that others keep from its CPU waits for one slice of the scheduler or several.
- * What takes less was not interrupted, and what takes more thrice is slow by itself. */
-static const double SLICE = 0.5e-3, SLICES = 0.1;
+/* Seconds: the shortest that a rank waits when others take its CPU, a slice of the scheduler. */
+static const double SLICE = 0.5e-3;
 
 /* What one size of one benchmark gave, on rank 0. `samples` are seconds per iteration. */
 struct result {
@@ -139,12 +139,12 @@ static bool too_short(struct run *run, long batch, struct timed timed, double en
 {
     if (timed.clock < enough)
         return true;
-    long farthest = timed.clock < SLICE ? 2 : FARTHEST;
-    for (long times = 2; times <= farthest; times *= 2) {
+    bool brief = timed.clock < SLICE;
+    int tries = brief ? TRIES : 1;
+    for (long times = 2; times <= (brief ? 2 : FARTHEST); times *= 2) {
         double as_slow = (double)times * timed.clock;
-        if (as_slow > SLICES)
+        if (!brief && as_slow > PATIENCE * 1e-3 * run->options->budget)
             return false;
-        int tries = times == 2 ? TRIES : 1;
         if (try_batch(run, times * batch, tries, 0.75 * as_slow).clock < 0.75 * as_slow)
             return true;
     }

@@ -10,24 +10,27 @@
 #include "output.h"
 
 static struct {
-    double cost, tick;                /* of the clock */
+    double cost, tick, jitter;        /* of the clock; every second reading costs that much more */
     double op, start, barrier;        /* an iteration, the first of a batch beside, a barrier */
-    double every, stall, until, slow; /* interruptions; the first `slow` iterations take `stall` */
-    double size, rank, bytes, budget, samples, iterations, warmup, osu, validate, first;
+    double every, stall, until;       /* interruptions: how often, how long, until when */
+    double slow, from, block;         /* iterations that take `stall` beside; such a barrier */
+    double size, rank, bytes, budget, samples, iterations, warmup, osu, validate, first, again;
 } world = {.cost = 20, .tick = 1, .op = 1000, .every = 1e18, .until = 1e18, .size = 2, .bytes = 8,
-           .budget = 20, .samples = 100, .warmup = 10};
+           .budget = 20, .samples = 100, .warmup = 10, .block = -1};
 
 #define WORD(name) {#name, &world.name}
 static const struct {
     const char *name;
     double *value;
-} WORDS[] = {WORD(cost),    WORD(tick),       WORD(op),     WORD(start), WORD(barrier),
-             WORD(every),   WORD(stall),      WORD(until),  WORD(slow),  WORD(size),
-             WORD(rank),    WORD(bytes),      WORD(budget), WORD(first), WORD(samples),
-             WORD(iterations), WORD(warmup),  WORD(osu),    WORD(validate)};
+} WORDS[] = {
+    WORD(cost), WORD(tick), WORD(jitter), WORD(op), WORD(start), WORD(barrier),
+    WORD(every), WORD(stall), WORD(until), WORD(slow), WORD(from), WORD(block),
+    WORD(size), WORD(rank), WORD(bytes), WORD(budget), WORD(samples), WORD(iterations),
+    WORD(warmup), WORD(osu), WORD(validate), WORD(again),
+};
 
 static double elapsed, next_stall; /* ns */
-static long calls, longest, barriers, syncs, reduces, apart;
+static long calls, longest, barriers, syncs, reduces, apart, readings, told[3];
 static double contributed[4]; /* first number of each reduction */
 static bool at_barrier;
 
@@ -43,7 +46,7 @@ static void advance(double ns)
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
     (void)clock;
-    advance(world.cost);
+    advance(world.cost + (readings++ % 2 ? world.jitter : 0));
     double ticks = (double)(long long)(elapsed / world.tick), at = 1e12 + ticks * world.tick;
     time->tv_sec = (time_t)(at / 1e9);
     time->tv_nsec = (long)(at - 1e9 * (double)time->tv_sec);
@@ -55,7 +58,9 @@ static void iterate(struct run *run, long i)
     (void)run;
     apart += at_barrier; /* iterations that came right after a barrier */
     at_barrier = false;
-    advance(world.op + (i == 0 ? world.start : 0) + (calls++ < world.slow ? world.stall : 0));
+    bool slow = calls >= world.from && calls < world.from + world.slow;
+    advance(world.op + (i == 0 ? world.start : 0) + (slow ? world.stall : 0));
+    calls++;
     longest = i + 1 > longest ? i + 1 : longest;
 }
 
@@ -64,16 +69,19 @@ static void iterate(struct run *run, long i)
 int MPI_Barrier(MPI_Comm comm)
 {
     (void)comm;
-    barriers++;
     at_barrier = true;
-    advance(world.barrier);
+    advance(world.barrier + ((double)barriers++ == world.block ? world.stall : 0));
     return MPI_SUCCESS;
 }
 
 int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
 {
-    (void)buffer, (void)count, (void)type, (void)root, (void)comm;
-    return MPI_SUCCESS;
+    (void)buffer, (void)comm;
+    if (root)
+        DIE("rank %d is asked", root);
+    if (type == MPI_DOUBLE || count > 1)
+        told[type == MPI_LONG ? 2 : count == 2]++;
+    return count < 3 ? MPI_SUCCESS : MPI_ERR_COUNT;
 }
 
 int MPI_Allreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op,
@@ -87,7 +95,9 @@ int MPI_Allreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_
 int MPI_Reduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, int root,
                MPI_Comm comm)
 {
-    (void)type, (void)root, (void)comm;
+    (void)type, (void)comm;
+    if (root || (reduces && count > 1))
+        DIE("%d numbers to rank %d", count, root);
     const double *mine = from;
     double *all = to;
     int ranks = (int)world.first;
@@ -156,11 +166,12 @@ static void print_result(const struct run *run, struct clock clock, const struct
     printf("{\"cost\":%.10g,\"clock_resolution\":%.10g,\"batch\":%ld,\"count\":%d,\"value\":%.10g,"
            "\"resolution\":%.10g,\"rank_mean\":%.10g,\"rank_min\":%.10g,\"rank_max\":%.10g,"
            "\"calls\":%ld,\"longest\":%ld,\"barriers\":%ld,\"apart\":%ld,\"syncs\":%ld,"
-           "\"rounds\":%u,\"elapsed\":%.10g,\"checked\":%d,\"valid\":%d,\"sent\":[",
+           "\"rounds\":%u,\"elapsed\":%.10g,\"checked\":%d,\"valid\":%d,"
+           "\"told\":[%ld,%ld,%ld],\"sent\":[",
            1e9 * clock.cost, 1e9 * clock.resolution, result->batch, result->count, figure.value,
            figure.resolution, 1e9 * result->rank_mean, 1e9 * result->rank_min,
            1e9 * result->rank_max, calls, longest, barriers, apart, syncs, run->round, elapsed,
-           result->checked, result->valid);
+           result->checked, result->valid, told[0], told[1], told[2]);
     for (int i = 0; i < 4; i++)
         printf("%s%.10g", i ? "," : "", contributed[i] < 1e300 ? 1e9 * contributed[i] : 1e300);
     printf("],\"samples\":[");
@@ -195,7 +206,7 @@ int main(int argc, char **argv)
     struct clock clock = examine_clock();
     elapsed = 0;
     next_stall = world.every;
-    measure_size(&run, (size_t)world.bytes, clock, true, &result);
+    measure_size(&run, (size_t)world.bytes, clock, !world.again, &result);
     print_result(&run, clock, &result);
     free(result.samples);
     return 0;
