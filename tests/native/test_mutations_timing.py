@@ -22,8 +22,8 @@ ONLY = {
     "measure.h": (
         "CLOCK_STEPS", "LEAST_SAMPLES", "TRIES", "FARTHEST", "PATIENCE", "CHUNKS", "SCATTERED",
         "SLICE", "time_batch", "time_batch_as_osu", "run_batch", "warm_up", "try_batch",
-        "too_short", "divide_budget", "divide_iterations", "make_schedule", "take_samples", "reduce_samples",
-        "scattered", "misjudged", "measure_size",
+        "too_short", "divide_budget", "divide_iterations", "make_schedule", "take_samples",
+        "reduce_samples", "scattered", "misjudged", "measure_size",
     ),
     "output.h": ("messages_of", "in_unit", "figure_of"),
 }  # fmt: skip

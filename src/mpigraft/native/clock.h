@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "check.h"
-#include "statistics.h"
+#include "extremes.h"
 
 struct clock {
     double cost;       /* seconds that a reading takes */

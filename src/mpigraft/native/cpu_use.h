@@ -8,13 +8,14 @@
 #ifndef MPIGRAFT_CPU_USE_H
 #define MPIGRAFT_CPU_USE_H
 
-#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "extremes.h"
 
 /* Seconds of one CPU since boot. */
 struct cpu_time {
@@ -116,11 +117,11 @@ static void add_set(struct node_use *node, const struct rank_use *set,
     for (int i = 0; i < CPU_SETSIZE; i++) {
         if (!CPU_ISSET(i, &set->cpus) || !before[i].known || !after[i].known)
             continue;
-        busy += fmax(after[i].busy - before[i].busy, 0); /* a CPU that was off begins anew */
-        steal += fmax(after[i].steal - before[i].steal, 0);
+        busy += larger(after[i].busy - before[i].busy, 0); /* a CPU that was off begins anew */
+        steal += larger(after[i].steal - before[i].steal, 0);
         cpus++;
     }
-    double taken = fmax(busy - set->seconds, 0) + steal;
+    double taken = larger(busy - set->seconds, 0) + steal;
     if (cpus && node->wall > 0 && taken / (node->wall * cpus) > node->others)
         node->others = taken / (node->wall * cpus);
     node->cpus += cpus;
@@ -139,7 +140,7 @@ static struct node_use use_of_node(struct rank_use *rank, int count, double wall
     int sets = join_ranks(rank, count);
     for (int i = 0; i < sets; i++)
         add_set(&node, &rank[i], before, after);
-    node.others = fmin(node.others, 1); /* the kernel counts in ticks */
+    node.others = smaller(node.others, 1); /* the kernel counts in ticks */
     return node;
 }
 

@@ -6,17 +6,7 @@
 #include <string.h>
 
 #include "check.h"
-
-/* fmin and fmax, which some compilers take from libm. */
-static double smaller(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
+#include "extremes.h"
 
 static int ascending(const void *left, const void *right)
 {
