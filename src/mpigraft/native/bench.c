@@ -70,23 +70,44 @@ static struct run make_run(const struct selection *selection, MPI_Comm comm)
     return run;
 }
 
-/* Whether every node has the memory for messages of this size, and MPI's ints can count it. */
-static bool fits(const struct world *world, struct run *run, size_t bytes, double *worst)
+/* What messages of a size need and may not get. */
+struct needs {
+    double memory; /* over what is free, on the worst node */
+    int missing;   /* enum call: the function for large counts that this MPI lacks */
+};
+
+static struct needs needs_of(const struct world *world, struct run *run, size_t bytes)
 {
-    double mine = 0, node = 0, room = memory_for_buffers(), excess;
-    bool countable = true;
+    double mine = 0, node = 0, room = memory_for_buffers();
+    struct needs own = {.missing = NO_CALL}, worst;
     if (run->comm != MPI_COMM_NULL) {
         plan_size(run, bytes);
-        mine = (double)bytes_of_areas(run) + (double)(2 * bytes);
-        countable = !has(run, COUNTED) ||
-                    (run->send.bytes <= INT_MAX && run->recv.bytes <= INT_MAX);
+        mine = (double)bytes_of_messages(run);
+        own.missing = run->large ? missing_call(run->benchmark) : NO_CALL;
         forget_areas(run);
-        free_message(&run->message);
     }
     OK(MPI_Allreduce(&mine, &node, 1, MPI_DOUBLE, MPI_SUM, world->host));
-    excess = countable ? node / room : 1e9;
-    OK(MPI_Allreduce(&excess, worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
-    return *worst <= 1;
+    own.memory = node / room;
+    OK(MPI_Allreduce(&own.memory, &worst.memory, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
+    OK(MPI_Allreduce(&own.missing, &worst.missing, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
+    return worst;
+}
+
+static bool available(const struct needs *needs)
+{
+    return needs->memory <= 1 && !needs->missing;
+}
+
+/* Say why messages of `bytes` are not measured, on rank 0. */
+static void explain(const struct run *run, size_t bytes, const struct needs *needs)
+{
+    fprintf(stderr, "messages of %zu B need ", bytes);
+    if (needs->missing)
+        fprintf(stderr, "counts or displacements over %d, and this MPI has no %s", INT_LIMIT,
+                LARGE_CALLS[needs->missing].name);
+    else
+        fprintf(stderr, "%.3g times the memory that is free on a node", needs->memory);
+    fprintf(stderr, run->options->max_asked ? "; use a smaller --max\n" : "\n");
 }
 
 /* The largest size to run, or 0 where none fits. A size that was asked for is never dropped. */
@@ -96,25 +117,25 @@ static size_t largest_size(const struct world *world, struct run *run)
     size_t asked = (size_t)options->min;
     while (asked * 2 <= (size_t)options->max)
         asked *= 2;
-    double worst;
-    for (size_t size = asked; size >= (size_t)options->min; size /= 2) {
-        if (fits(world, run, size, &worst)) {
-            if (size < asked && world->rank == 0)
-                fprintf(stderr, "mpigraft-bench: %s: sizes over %zu B do not fit into memory\n",
-                        run->benchmark->name, size);
-            return size;
-        }
-        if (options->max_asked) {
-            if (world->rank == 0)
-                fprintf(stderr,
-                        "mpigraft-bench: %s: messages of %zu B need %.3g times the memory that "
-                        "is free on a node, or more than MPI can count; use a smaller --max\n",
-                        run->benchmark->name, size, worst);
-            OK(MPI_Finalize());
-            exit(EXIT_USAGE);
-        }
+    size_t size = asked;
+    struct needs needs = needs_of(world, run, size), larger = needs;
+    while (!available(&needs) && !options->max_asked && size / 2 >= (size_t)options->min) {
+        size /= 2;
+        larger = needs;
+        needs = needs_of(world, run, size);
     }
-    return 0;
+    bool none = !available(&needs);
+    if (world->rank == 0 && (none || size < asked)) {
+        fprintf(stderr, "mpigraft-bench: %s: ", run->benchmark->name);
+        if (!none)
+            fprintf(stderr, "sizes over %zu B are left out: ", size);
+        explain(run, none ? size : 2 * size, none ? &needs : &larger);
+    }
+    if (none && options->max_asked) {
+        OK(MPI_Finalize());
+        exit(EXIT_USAGE);
+    }
+    return none ? 0 : size;
 }
 
 /* Ranks that do not take part wait without a spin, so they take nothing from those that do. */

@@ -3,23 +3,15 @@
 #define MPIGRAFT_BENCHMARKS_H
 
 #include "check.h"
+#include "large.h"
 #include "message.h"
+#include "onesided.h"
 #include "run.h"
 
 enum { TAG = 1, ACKNOWLEDGE = 2 };
 
 #define SEND_BUFFER run->send.wire, run->message.count, run->message.type
 #define RECV_BUFFER run->recv.wire, run->message.count, run->message.type
-
-static inline char *sent(const struct run *run, int slot)
-{
-    return run->send.wire + run->send.slot[slot].wire;
-}
-
-static inline char *received(const struct run *run, int slot)
-{
-    return run->recv.wire + run->recv.slot[slot].wire;
-}
 
 /* ---- point to point ---- */
 
@@ -34,14 +26,14 @@ static void ping_pong(struct run *run, long i)
     (void)i;
     if (run->leads) {
         pack(run);
-        OK(MPI_Send(SEND_BUFFER, run->peer, TAG, run->comm));
-        OK(MPI_Recv(RECV_BUFFER, run->peer, TAG, run->comm, MPI_STATUS_IGNORE));
+        CALL(Send, SEND_BUFFER, run->peer, TAG, run->comm);
+        CALL(Recv, RECV_BUFFER, run->peer, TAG, run->comm, MPI_STATUS_IGNORE);
         unpack(run);
     } else {
-        OK(MPI_Recv(RECV_BUFFER, run->peer, TAG, run->comm, MPI_STATUS_IGNORE));
+        CALL(Recv, RECV_BUFFER, run->peer, TAG, run->comm, MPI_STATUS_IGNORE);
         unpack(run);
         pack(run);
-        OK(MPI_Send(SEND_BUFFER, run->peer, TAG, run->comm));
+        CALL(Send, SEND_BUFFER, run->peer, TAG, run->comm);
     }
 }
 
@@ -57,8 +49,7 @@ static void window_of_sends(struct run *run)
 
 static void window_of_receives(struct run *run)
 {
-    bool one_place = like_osu(run) && !has(run, PUTS | GETS);
-    for (int w = 0; w < (one_place ? 1 : run->window); w++)
+    for (int w = 0; w < (like_osu(run) ? 1 : run->window); w++)
         add_slot(run, &run->recv, run->peer, run->rank, run->message.bytes);
 }
 
@@ -80,16 +71,16 @@ static void start_sends(struct run *run, MPI_Request *requests)
 {
     for (int w = 0; w < run->window; w++) {
         pack_slot(run, w % run->send.slots);
-        OK(MPI_Isend(sent(run, w % run->send.slots), run->message.count, run->message.type,
-                     run->peer, TAG, run->comm, &requests[w]));
+        CALL(Isend, sent(run, w % run->send.slots), run->message.count, run->message.type,
+             run->peer, TAG, run->comm, &requests[w]);
     }
 }
 
 static void start_receives(struct run *run, MPI_Request *requests)
 {
     for (int w = 0; w < run->window; w++)
-        OK(MPI_Irecv(received(run, w % run->recv.slots), run->message.count, run->message.type, run->peer, TAG,
-                     run->comm, &requests[w]));
+        CALL(Irecv, received(run, w % run->recv.slots), run->message.count, run->message.type,
+             run->peer, TAG, run->comm, &requests[w]);
 }
 
 /* A window counts when the receiver has all of it, so it answers. */
@@ -170,7 +161,7 @@ static void bcast(struct run *run, long i)
 {
     if (run->message.datatype == DATATYPE_PACKED && run->rank == root_of(run, i))
         pack_bytes(run->recv.wire, run->recv.data, run->message.bytes);
-    OK(MPI_Bcast(RECV_BUFFER, root_of(run, i), run->comm));
+    CALL(Bcast, RECV_BUFFER, root_of(run, i), run->comm);
     if (run->rank != root_of(run, i))
         unpack(run);
 }
@@ -184,14 +175,14 @@ static void sum(struct run *run)
 static void allreduce(struct run *run, long i)
 {
     (void)i;
-    OK(MPI_Allreduce(run->send.wire, run->recv.wire, run->message.count, run->message.type,
-                     MPI_SUM, run->comm));
+    CALL(Allreduce, run->send.wire, run->recv.wire, run->message.count, run->message.type, MPI_SUM,
+         run->comm);
 }
 
 static void reduce(struct run *run, long i)
 {
-    OK(MPI_Reduce(run->send.wire, run->recv.wire, run->message.count, run->message.type, MPI_SUM,
-                  root_of(run, i), run->comm));
+    CALL(Reduce, run->send.wire, run->recv.wire, run->message.count, run->message.type, MPI_SUM,
+         root_of(run, i), run->comm);
 }
 
 static void one_to_root(struct run *run)
@@ -219,7 +210,7 @@ static void one_between_all(struct run *run)
 static void gather(struct run *run, long i)
 {
     pack(run);
-    OK(MPI_Gather(SEND_BUFFER, RECV_BUFFER, root_of(run, i), run->comm));
+    CALL(Gather, SEND_BUFFER, RECV_BUFFER, root_of(run, i), run->comm);
     if (run->rank == root_of(run, i))
         unpack(run);
 }
@@ -227,9 +218,14 @@ static void gather(struct run *run, long i)
 static void gatherv(struct run *run, long i)
 {
     pack(run);
-    OK(MPI_Gatherv(run->send.wire, run->send_counts[0], run->message.type, run->recv.wire,
-                   run->recv_counts, run->recv_places, run->message.type, root_of(run, i),
-                   run->comm));
+    const struct distribution *out = &run->outgoing, *in = &run->incoming;
+    if (run->large)
+        CALL_LARGE(Gatherv, run->send.wire, out->large_counts[0], run->message.type,
+                   run->recv.wire, in->large_counts, in->large_places, run->message.type,
+                   root_of(run, i), run->comm);
+    else
+        OK(MPI_Gatherv(run->send.wire, out->counts[0], run->message.type, run->recv.wire,
+                       in->counts, in->places, run->message.type, root_of(run, i), run->comm));
     if (run->rank == root_of(run, i))
         unpack(run);
 }
@@ -238,7 +234,7 @@ static void scatter(struct run *run, long i)
 {
     if (run->rank == root_of(run, i))
         pack(run);
-    OK(MPI_Scatter(SEND_BUFFER, RECV_BUFFER, root_of(run, i), run->comm));
+    CALL(Scatter, SEND_BUFFER, RECV_BUFFER, root_of(run, i), run->comm);
     unpack(run);
 }
 
@@ -246,9 +242,15 @@ static void scatterv(struct run *run, long i)
 {
     if (run->rank == root_of(run, i))
         pack(run);
-    OK(MPI_Scatterv(run->send.wire, run->send_counts, run->send_places, run->message.type,
-                    run->recv.wire, run->recv_counts[0], run->message.type, root_of(run, i),
-                    run->comm));
+    const struct distribution *out = &run->outgoing, *in = &run->incoming;
+    if (run->large)
+        CALL_LARGE(Scatterv, run->send.wire, out->large_counts, out->large_places,
+                   run->message.type, run->recv.wire, in->large_counts[0], run->message.type,
+                   root_of(run, i), run->comm);
+    else
+        OK(MPI_Scatterv(run->send.wire, out->counts, out->places, run->message.type,
+                        run->recv.wire, in->counts[0], run->message.type, root_of(run, i),
+                        run->comm));
     unpack(run);
 }
 
@@ -256,7 +258,7 @@ static void allgather(struct run *run, long i)
 {
     (void)i;
     pack(run);
-    OK(MPI_Allgather(SEND_BUFFER, RECV_BUFFER, run->comm));
+    CALL(Allgather, SEND_BUFFER, RECV_BUFFER, run->comm);
     unpack(run);
 }
 
@@ -264,8 +266,14 @@ static void allgatherv(struct run *run, long i)
 {
     (void)i;
     pack(run);
-    OK(MPI_Allgatherv(run->send.wire, run->send_counts[0], run->message.type, run->recv.wire,
-                      run->recv_counts, run->recv_places, run->message.type, run->comm));
+    const struct distribution *out = &run->outgoing, *in = &run->incoming;
+    if (run->large)
+        CALL_LARGE(Allgatherv, run->send.wire, out->large_counts[0], run->message.type,
+                   run->recv.wire, in->large_counts, in->large_places, run->message.type,
+                   run->comm);
+    else
+        OK(MPI_Allgatherv(run->send.wire, out->counts[0], run->message.type, run->recv.wire,
+                          in->counts, in->places, run->message.type, run->comm));
     unpack(run);
 }
 
@@ -273,7 +281,7 @@ static void alltoall(struct run *run, long i)
 {
     (void)i;
     pack(run);
-    OK(MPI_Alltoall(SEND_BUFFER, RECV_BUFFER, run->comm));
+    CALL(Alltoall, SEND_BUFFER, RECV_BUFFER, run->comm);
     unpack(run);
 }
 
@@ -281,87 +289,55 @@ static void alltoallv(struct run *run, long i)
 {
     (void)i;
     pack(run);
-    OK(MPI_Alltoallv(run->send.wire, run->send_counts, run->send_places, run->message.type,
-                     run->recv.wire, run->recv_counts, run->recv_places, run->message.type,
-                     run->comm));
-    unpack(run);
-}
-
-/* ---- one-sided ---- */
-
-/* The leader acts; the follower exposes memory and waits. */
-static void exposed_window(struct run *run)
-{
-    if (run->leads == has(run, PUTS))
-        window_of_sends(run);
+    const struct distribution *out = &run->outgoing, *in = &run->incoming;
+    if (run->large)
+        CALL_LARGE(Alltoallv, run->send.wire, out->large_counts, out->large_places,
+                   run->message.type, run->recv.wire, in->large_counts, in->large_places,
+                   run->message.type, run->comm);
     else
-        window_of_receives(run);
-}
-
-static MPI_Aint place_of(const struct run *run, int w)
-{
-    bool packed = run->message.datatype == DATATYPE_PACKED;
-    return (MPI_Aint)((size_t)w * (packed ? run->message.bytes : run->message.extent));
-}
-
-static void put(struct run *run, long i)
-{
-    (void)i;
-    if (!run->leads)
-        return;
-    for (int w = 0; w < run->window; w++) {
-        pack_slot(run, w % run->send.slots);
-        OK(MPI_Put(sent(run, w % run->send.slots), run->message.count, run->message.type,
-                   run->peer, place_of(run, w), run->message.count, run->message.type, run->win));
-    }
-    OK(MPI_Win_flush(run->peer, run->win));
-}
-
-static void get(struct run *run, long i)
-{
-    (void)i;
-    if (!run->leads)
-        return;
-    for (int w = 0; w < run->window; w++)
-        OK(MPI_Get(received(run, w), run->message.count, run->message.type, run->peer,
-                   place_of(run, run->message.datatype == DATATYPE_PACKED ? w : 0),
-                   run->message.count, run->message.type, run->win));
-    OK(MPI_Win_flush(run->peer, run->win));
+        OK(MPI_Alltoallv(run->send.wire, out->counts, out->places, run->message.type,
+                         run->recv.wire, in->counts, in->places, run->message.type, run->comm));
     unpack(run);
 }
 
 /* ---- the table ---- */
 
 static const struct benchmark BENCHMARKS[] = {
-    {"latency", "MPI Latency", PAIR, LATENCY, HALVES, one_each_way, ping_pong},
-    {"bw", "MPI Bandwidth", PAIR, BANDWIDTH, WINDOWED, window_one_way, stream},
+    {"latency", "MPI Latency", PAIR, LATENCY, HALVES, one_each_way, ping_pong, {SEND, RECV}},
+    {"bw", "MPI Bandwidth", PAIR, BANDWIDTH, WINDOWED, window_one_way, stream, {ISEND, IRECV}},
     {"bibw", "MPI Bi-Directional Bandwidth", PAIR, BANDWIDTH, WINDOWED | BOTH_WAYS,
-     window_both_ways, stream_both_ways},
-    {"multi_lat", "MPI Multi Latency", PAIRS, LATENCY, HALVES, one_each_way, ping_pong},
+     window_both_ways, stream_both_ways, {ISEND, IRECV}},
+    {"multi_lat", "MPI Multi Latency", PAIRS, LATENCY, HALVES,
+     one_each_way, ping_pong, {SEND, RECV}},
     {"mbw_mr", "MPI Multiple Bandwidth / Message Rate", PAIRS, BANDWIDTH_AND_RATE, WINDOWED,
-     window_one_way, stream},
-    {"pairs", NULL, HOSTS, LATENCY, SIZELESS, nothing, NULL},
-    {"barrier", "MPI Barrier Latency", EVERYONE, LATENCY, SIZELESS, nothing, barrier},
-    {"bcast", "MPI Broadcast Latency", EVERYONE, LATENCY, ROTATES_IN_PLACE, from_root, bcast},
-    {"allreduce", "MPI Allreduce Latency", EVERYONE, LATENCY, REDUCES, sum, allreduce},
-    {"reduce", "MPI Reduce Latency", EVERYONE, LATENCY, REDUCES | ROTATES, sum, reduce},
-    {"gather", "MPI Gather Latency", EVERYONE, LATENCY, ROTATES, one_to_root, gather},
-    {"gatherv", "MPI Gatherv Latency", EVERYONE, LATENCY, ROTATES | COUNTED, one_to_root, gatherv},
-    {"scatter", "MPI Scatter Latency", EVERYONE, LATENCY, 0, one_from_root, scatter},
-    {"scatterv", "MPI Scatterv Latency", EVERYONE, LATENCY, COUNTED, one_from_root, scatterv},
-    {"allgather", "MPI Allgather Latency", EVERYONE, LATENCY, 0, one_to_root, allgather},
-    {"allgatherv", "MPI Allgatherv Latency", EVERYONE, LATENCY, COUNTED, one_to_root, allgatherv},
+     window_one_way, stream, {ISEND, IRECV}},
+    {"pairs", NULL, HOSTS, LATENCY, SIZELESS, nothing, NULL, {NO_CALL}},
+    {"barrier", "MPI Barrier Latency", EVERYONE, LATENCY, SIZELESS, nothing, barrier, {NO_CALL}},
+    {"bcast", "MPI Broadcast Latency", EVERYONE, LATENCY, ROTATES_IN_PLACE,
+     from_root, bcast, {BCAST}},
+    {"allreduce", "MPI Allreduce Latency", EVERYONE, LATENCY, REDUCES, sum, allreduce, {ALLREDUCE}},
+    {"reduce", "MPI Reduce Latency", EVERYONE, LATENCY, REDUCES | ROTATES, sum, reduce, {REDUCE}},
+    {"gather", "MPI Gather Latency", EVERYONE, LATENCY, ROTATES, one_to_root, gather, {GATHER}},
+    {"gatherv", "MPI Gatherv Latency", EVERYONE, LATENCY, ROTATES | COUNTED,
+     one_to_root, gatherv, {GATHERV}},
+    {"scatter", "MPI Scatter Latency", EVERYONE, LATENCY, 0, one_from_root, scatter, {SCATTER}},
+    {"scatterv", "MPI Scatterv Latency", EVERYONE, LATENCY, COUNTED,
+     one_from_root, scatterv, {SCATTERV}},
+    {"allgather", "MPI Allgather Latency", EVERYONE, LATENCY, 0,
+     one_to_root, allgather, {ALLGATHER}},
+    {"allgatherv", "MPI Allgatherv Latency", EVERYONE, LATENCY, COUNTED,
+     one_to_root, allgatherv, {ALLGATHERV}},
     {"alltoall", "MPI All-to-All Personalized Exchange Latency", EVERYONE, LATENCY, 0,
-     one_between_all, alltoall},
+     one_between_all, alltoall, {ALLTOALL}},
     {"alltoallv", "MPI All-to-Allv Personalized Exchange Latency", EVERYONE, LATENCY, COUNTED,
-     one_between_all, alltoallv},
-    {"put_lat", "MPI_Put Latency", PAIR, LATENCY, PUTS, exposed_window, put},
-    {"put_bw", "MPI_Put Bandwidth", PAIR, BANDWIDTH, PUTS | WINDOWED, exposed_window, put},
-    {"get_lat", "MPI_Get latency", PAIR, LATENCY, GETS, exposed_window, get},
-    {"get_bw", "MPI_Get Bandwidth", PAIR, BANDWIDTH, GETS | WINDOWED, exposed_window, get},
-    {"init_time", "MPI Init", STARTUP, INIT_TIME, SIZELESS, nothing, NULL},
-    {"launch_time", NULL, STARTUP, LAUNCH_TIME, SIZELESS, nothing, NULL},
-    {"memory", NULL, STARTUP, MEMORY, SIZELESS, nothing, NULL},
+     one_between_all, alltoallv, {ALLTOALLV}},
+    {"put_lat", "MPI_Put Latency", PAIR, LATENCY, PUTS, exposed_window, put, {PUT}},
+    {"put_bw", "MPI_Put Bandwidth", PAIR, BANDWIDTH, PUTS | WINDOWED, exposed_window, put, {PUT}},
+    {"get_lat", "MPI_Get latency", PAIR, LATENCY, GETS, exposed_window, get, {GET}},
+    {"get_bw", "MPI_Get Bandwidth", PAIR, BANDWIDTH, GETS | WINDOWED, exposed_window, get, {GET}},
+    {"init_time", "MPI Init", STARTUP, INIT_TIME, SIZELESS, nothing, NULL, {NO_CALL}},
+    {"launch_time", NULL, STARTUP, LAUNCH_TIME, SIZELESS, nothing, NULL, {NO_CALL}},
+    {"memory", NULL, STARTUP, MEMORY, SIZELESS, nothing, NULL, {NO_CALL}},
 };
 
 enum { BENCHMARK_COUNT = sizeof BENCHMARKS / sizeof *BENCHMARKS };

@@ -4,22 +4,31 @@
 
 #include "benchmarks.h"
 #include "check.h"
+#include "large.h"
 #include "message.h"
 #include "run.h"
 
 /* ---- windows ---- */
 
+/* What this rank exposes, or NULL. */
+static struct area *exposed_area(struct run *run)
+{
+    if (run->leads || !has(run, PUTS | GETS))
+        return NULL;
+    return has(run, PUTS) ? &run->recv : &run->send;
+}
+
 /* Memory of the window comes from MPI where it can, as OSU's default has it: libraries place
  * it where their fastest path reaches. GPU memory is lent to the window instead. */
 static void open_window(struct run *run)
 {
-    struct area *area = run->leads ? NULL : has(run, PUTS) ? &run->recv : &run->send;
+    struct area *area = exposed_area(run);
     MPI_Aint bytes = area ? (MPI_Aint)area->wire_bytes : 0;
     if (run->options->buffers == BUFFERS_HOST) {
         char *base = NULL;
         bytes += area ? GUARD : 0;
         OK(MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, run->comm, &base, &run->win));
-        if (area && area->wire == area->data)
+        if (area && !area->data)
             area->data = area->host = base;
         if (area)
             area->wire = base;
@@ -38,13 +47,36 @@ static void close_window(struct run *run)
 
 /* ---- one size ---- */
 
-static void counts_of(const struct run *run, const struct area *area, int *counts, int *places)
+static struct distribution distribute(const struct run *run, const struct area *area)
 {
-    bool bytes = run->message.type == MPI_CHAR;
+    size_t ranks = (size_t)run->size, unit = is_indexed(&run->message) ? run->message.extent : 1;
+    struct distribution made = {need(ranks, sizeof *made.counts), need(ranks, sizeof *made.places),
+                                need(ranks, sizeof *made.large_counts),
+                                need(ranks, sizeof *made.large_places)};
     for (int i = 0; i < area->slots && i < run->size; i++) {
-        counts[i] = bytes ? (int)area->slot[i].bytes : area->slot[i].bytes > 0;
-        places[i] = (int)(area->slot[i].wire / (bytes ? 1 : run->message.extent));
+        size_t bytes = area->slot[i].bytes;
+        made.large_counts[i] = (MPI_Count)(is_indexed(&run->message) ? bytes > 0 : bytes);
+        made.large_places[i] = (MPI_Aint)(area->slot[i].wire / unit);
+        made.counts[i] = run->large ? 0 : (int)made.large_counts[i];
+        made.places[i] = run->large ? 0 : (int)made.large_places[i];
     }
+    return made;
+}
+
+static void forget_distribution(struct distribution *made)
+{
+    free(made->counts);
+    free(made->places);
+    free(made->large_counts);
+    free(made->large_places);
+}
+
+/* Whether a count, or a displacement, is more than an int holds. */
+static bool needs_large_counts(const struct run *run)
+{
+    size_t out = run->send.wire_bytes, in = run->recv.wire_bytes;
+    bool far = has(run, COUNTED) && !is_indexed(&run->message);
+    return run->message.count > INT_LIMIT || (far && (out > in ? out : in) > INT_LIMIT);
 }
 
 static void plan_size(struct run *run, size_t bytes)
@@ -58,23 +90,22 @@ static void plan_size(struct run *run, size_t bytes)
     }
     run->window = !has(run, WINDOWED) ? 1 : (int)(window < room ? window : room ? room : 1);
     plan_areas(run);
+    run->large = needs_large_counts(run);
 }
 
 static void set_up(struct run *run, size_t bytes)
 {
     plan_size(run, bytes);
     make_content(2 * bytes);
-    allocate_area(run, &run->send);
-    allocate_area(run, &run->recv);
+    commit_message(&run->message);
+    if (run->large)
+        bind_large_calls(run->benchmark);
+    struct area *exposed = run->options->buffers == BUFFERS_HOST ? exposed_area(run) : NULL;
+    allocate_area(run, &run->send, exposed == &run->send);
+    allocate_area(run, &run->recv, exposed == &run->recv);
     run->requests = need(2 * (size_t)run->window, sizeof *run->requests);
-    run->send_counts = need(4 * (size_t)run->size, sizeof *run->send_counts);
-    run->send_places = run->send_counts + run->size;
-    run->recv_counts = run->send_places + run->size;
-    run->recv_places = run->recv_counts + run->size;
-    if (has(run, COUNTED)) {
-        counts_of(run, &run->send, run->send_counts, run->send_places);
-        counts_of(run, &run->recv, run->recv_counts, run->recv_places);
-    }
+    run->outgoing = distribute(run, &run->send);
+    run->incoming = distribute(run, &run->recv);
     run->valid = true;
     run->win = MPI_WIN_NULL;
     if (has(run, PUTS | GETS))
@@ -86,7 +117,8 @@ static void tear_down(struct run *run)
     if (run->win != MPI_WIN_NULL)
         close_window(run);
     free(run->requests);
-    free(run->send_counts);
+    forget_distribution(&run->outgoing);
+    forget_distribution(&run->incoming);
     release_area(run, &run->send);
     release_area(run, &run->recv);
     forget_areas(run);

@@ -1,4 +1,4 @@
-/* Messages: how they lie in memory, what they contain, and whether they arrived.
+/* Messages: where they lie in buffers, what they contain, and whether they arrived.
  *
  * Content is cut from one table of pseudo-random bytes at a place that depends on sender,
  * receiver and round, so making and checking it is a memcpy and a memcmp. No byte of the
@@ -7,33 +7,42 @@
 #ifndef MPIGRAFT_MESSAGE_H
 #define MPIGRAFT_MESSAGE_H
 
-#include <limits.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "check.h"
+#include "layout.h"
 #include "memory.h"
 #include "run.h"
 
 enum {
     POISON = 0xFF,
-    KEYS = 4093,  /* places in the table; a prime */
-    GUARD = 64,   /* bytes after a buffer that must stay as they are */
-    BLOCK = 64,   /* payload bytes per block of the indexed layout */
-    PITCH = 128,  /* bytes from one block to the next but for ... */
-    SHIFT = 32,   /* ... every second one, which is moved: not a vector in disguise */
+    KEYS = 4093, /* places in the table; a prime */
+    GUARD = 64,  /* bytes after a buffer that must stay as they are */
     MAX_IN_FLIGHT = 64 << 20, /* bytes of one window; larger messages have a shorter window */
 };
 
-static unsigned char *content; /* KEYS + the largest message */
+/* Longer messages are cut into pieces, each from a place of its own in the table: a table as
+ * long as the messages would take the memory of another buffer. An even number of blocks. */
+#ifndef PIECE
+#define PIECE (16 << 20)
+#endif
+
+static unsigned char *content;
 static size_t content_bytes;
+
+/* Bytes of a table for messages of up to `largest`. */
+static size_t content_for(size_t largest)
+{
+    return KEYS + (largest < PIECE ? largest : PIECE);
+}
 
 static void make_content(size_t largest)
 {
-    if (content_bytes >= largest + KEYS)
+    if (content_bytes >= content_for(largest))
         return;
     free(content);
-    content_bytes = largest + KEYS;
+    content_bytes = content_for(largest);
     content = need(content_bytes, 1);
     uint32_t state = 2463534242u;
     for (size_t i = 0; i < content_bytes; i++) {
@@ -42,88 +51,7 @@ static void make_content(size_t largest)
     }
 }
 
-/* ---- layout ---- */
-
-static bool strided(const struct message *message)
-{
-    return message->datatype != DATATYPE_CONTIGUOUS;
-}
-
-static size_t block_offset(size_t block)
-{
-    return block * PITCH + (block & 1) * SHIFT;
-}
-
-static size_t blocks_of(size_t bytes)
-{
-    return (bytes + BLOCK - 1) / BLOCK;
-}
-
-static size_t span_of(const struct message *message, size_t bytes)
-{
-    return strided(message) ? blocks_of(bytes) * PITCH : bytes;
-}
-
-static MPI_Datatype indexed_type(size_t bytes, size_t extent)
-{
-    int blocks = (int)blocks_of(bytes);
-    int *lengths = need((size_t)blocks, sizeof *lengths);
-    int *places = need((size_t)blocks, sizeof *places);
-    for (int i = 0; i < blocks; i++) {
-        lengths[i] = BLOCK;
-        places[i] = (int)block_offset((size_t)i);
-    }
-    lengths[blocks - 1] = (int)(bytes - (size_t)(blocks - 1) * BLOCK);
-    MPI_Datatype bare, type;
-    OK(MPI_Type_indexed(blocks, lengths, places, MPI_CHAR, &bare));
-    OK(MPI_Type_create_resized(bare, 0, (MPI_Aint)extent, &type));
-    OK(MPI_Type_commit(&type));
-    OK(MPI_Type_free(&bare));
-    free(lengths);
-    free(places);
-    return type;
-}
-
-static struct message make_message(const struct benchmark *benchmark, enum datatype datatype,
-                                   size_t bytes)
-{
-    struct message message = {.datatype = datatype, .bytes = bytes, .count = (int)bytes};
-    message.extent = span_of(&message, bytes);
-    message.type = MPI_CHAR;
-    if (benchmark->traits & REDUCES) {
-        bool floats = bytes % sizeof(float) == 0;
-        message.type = floats ? MPI_FLOAT : MPI_UNSIGNED_CHAR;
-        message.count = (int)(floats ? bytes / sizeof(float) : bytes);
-    } else if (datatype == DATATYPE_INDEXED && bytes) {
-        message.type = indexed_type(bytes, message.extent);
-        message.count = 1;
-    }
-    return message;
-}
-
-static void free_message(struct message *message)
-{
-    if (message->datatype == DATATYPE_INDEXED && message->bytes)
-        OK(MPI_Type_free(&message->type));
-}
-
-/* Gather a strided payload into `packed`, or lay it out from there. Full blocks are copied with
- * a length that the compiler knows, as a careful application would. */
-static void pack_bytes(char *packed, const char *laid, size_t bytes)
-{
-    size_t block = 0, done = 0;
-    for (; bytes - done >= BLOCK; block++, done += BLOCK)
-        memcpy(packed + done, laid + block_offset(block), BLOCK);
-    memcpy(packed + done, laid + block_offset(block), bytes - done);
-}
-
-static void unpack_bytes(char *laid, const char *packed, size_t bytes)
-{
-    size_t block = 0, done = 0;
-    for (; bytes - done >= BLOCK; block++, done += BLOCK)
-        memcpy(laid + block_offset(block), packed + done, BLOCK);
-    memcpy(laid + block_offset(block), packed + done, bytes - done);
-}
+/* ---- packing by hand ---- */
 
 static inline void pack_slot(struct run *run, int slot)
 {
@@ -152,22 +80,27 @@ static inline void unpack(struct run *run)
 /* ---- areas ---- */
 
 /* A message from rank `from` to rank `to` (-1: to all) is the next one in `area`. */
-static void add_slot(struct run *run, struct area *area, int from, int to, size_t bytes)
+static struct slot *add_slot(struct run *run, struct area *area, int from, int to, size_t bytes)
 {
     bool packed = run->message.datatype == DATATYPE_PACKED;
     unsigned key = (unsigned)(from + 1) * 641u + (unsigned)(to + 1) * 269u;
-    area->slot[area->slots++] =
-        (struct slot){area->bytes, packed ? area->wire_bytes : area->bytes, bytes, key};
+    if (area->slots == area->room)
+        DIE("%s: its setup takes more than the %d messages that a buffer has room for: the larger "
+            "of ranks and window; this is a mistake in the benchmark",
+            run->benchmark->name, area->room);
+    struct slot *slot = &area->slot[area->slots++];
+    *slot = (struct slot){area->bytes, packed ? area->wire_bytes : area->bytes, bytes, key};
     area->bytes += span_of(&run->message, bytes);
     area->wire_bytes += packed ? bytes : span_of(&run->message, bytes);
+    return slot;
 }
 
 static void plan_areas(struct run *run)
 {
-    size_t most = (size_t)(run->size > run->window ? run->size : run->window);
-    run->send = run->recv = (struct area){0};
-    run->send.slot = need(most, sizeof *run->send.slot);
-    run->recv.slot = need(most, sizeof *run->recv.slot);
+    int most = run->size > run->window ? run->size : run->window;
+    run->send = run->recv = (struct area){.room = most};
+    run->send.slot = need((size_t)most, sizeof *run->send.slot);
+    run->recv.slot = need((size_t)most, sizeof *run->recv.slot);
     run->benchmark->setup(run);
 }
 
@@ -177,20 +110,25 @@ static void forget_areas(struct run *run)
     free(run->recv.slot);
 }
 
-/* Bytes of host memory that the areas of this rank will take. */
-static size_t bytes_of_areas(const struct run *run)
+/* Bytes of host memory that this rank's messages will take: buffers, what a sum needs inside of
+ * MPI, the description of their layout and the table of content. */
+static size_t bytes_of_messages(const struct run *run)
 {
     bool packed = run->message.datatype == DATATYPE_PACKED;
-    size_t bytes = run->send.bytes + run->recv.bytes;
-    return bytes + (packed ? run->send.wire_bytes + run->recv.wire_bytes : 0);
+    size_t bytes = run->send.bytes + run->recv.bytes + (has(run, REDUCES) ? run->recv.bytes : 0);
+    bytes += packed ? run->send.wire_bytes + run->recv.wire_bytes : 0;
+    return bytes + bytes_of_type(&run->message) + content_for(2 * run->message.bytes);
 }
 
-static void allocate_area(const struct run *run, struct area *area)
+/* `lent`: `wire` is memory that is allocated with the window. */
+static void allocate_area(const struct run *run, struct area *area, bool lent)
 {
     const struct memory *memory = &MEMORIES[run->options->buffers];
-    area->data = area->owned[0] = memory->allocate(area->bytes + GUARD);
+    bool packed = run->message.datatype == DATATYPE_PACKED;
+    if (packed || !lent)
+        area->data = area->owned[0] = memory->allocate(area->bytes + GUARD);
     area->wire = area->host = area->data;
-    if (run->message.datatype == DATATYPE_PACKED)
+    if (packed && !lent)
         area->wire = area->owned[1] = host_allocate(area->wire_bytes + GUARD);
     if (memory->upload)
         area->host = area->owned[2] = host_allocate(area->bytes + GUARD);
@@ -206,9 +144,13 @@ static void release_area(const struct run *run, struct area *area)
 
 /* ---- content ---- */
 
-static const unsigned char *content_of(const struct run *run, const struct slot *slot)
+/* What belongs into a slot from byte `done` of its payload on, as far as `*length`. */
+static const unsigned char *content_of(const struct run *run, const struct slot *slot,
+                                       size_t done, size_t *length)
 {
-    return content + (slot->key + run->round * 97u) % KEYS;
+    size_t rest = slot->bytes - done;
+    *length = rest < PIECE ? rest : PIECE;
+    return content + (slot->key + run->round * 97u + done / PIECE * 389u) % KEYS;
 }
 
 /* What rank `rank` adds to the content before a reduction, small enough that float sums of
@@ -244,18 +186,24 @@ static bool right_sums(const struct run *run, const char *at, const unsigned cha
     return !wrong;
 }
 
+static void fill_slot(const struct run *run, struct area *area, const struct slot *slot)
+{
+    for (size_t done = 0, length; done < slot->bytes; done += length) {
+        const unsigned char *from = content_of(run, slot, done, &length);
+        char *to = area->host + slot->offset + span_of(&run->message, done);
+        if (has(run, REDUCES))
+            fill_numbers(run, to, from, length);
+        else if (strided(&run->message))
+            unpack_bytes(to, (const char *)from, length);
+        else
+            memcpy(to, from, length);
+    }
+}
+
 static void fill(const struct run *run, struct area *area)
 {
-    for (int i = 0; i < area->slots; i++) {
-        const struct slot *slot = &area->slot[i];
-        const unsigned char *from = content_of(run, slot);
-        if (has(run, REDUCES))
-            fill_numbers(run, area->host + slot->offset, from, slot->bytes);
-        else if (strided(&run->message))
-            unpack_bytes(area->host + slot->offset, (const char *)from, slot->bytes);
-        else
-            memcpy(area->host + slot->offset, from, slot->bytes);
-    }
+    for (int i = 0; i < area->slots; i++)
+        fill_slot(run, area, &area->slot[i]);
     if (area->host != area->data)
         MEMORIES[run->options->buffers].upload(area->data, area->host, area->bytes);
 }
@@ -293,13 +241,18 @@ static bool right_blocks(const char *at, const unsigned char *from, size_t bytes
 static bool right_slot(const struct run *run, const struct area *area, int slot)
 {
     const struct slot *s = &area->slot[slot];
-    const unsigned char *expected = content_of(run, s);
-    const char *at = area->host + s->offset;
-    if (has(run, REDUCES))
-        return right_sums(run, at, expected, s->bytes);
-    if (strided(&run->message))
-        return right_blocks(at, expected, s->bytes);
-    return !memcmp(at, expected, s->bytes);
+    bool right = true;
+    for (size_t done = 0, length; right && done < s->bytes; done += length) {
+        const unsigned char *expected = content_of(run, s, done, &length);
+        const char *at = area->host + s->offset + span_of(&run->message, done);
+        if (has(run, REDUCES))
+            right = right_sums(run, at, expected, length);
+        else if (strided(&run->message))
+            right = right_blocks(at, expected, length);
+        else
+            right = !memcmp(at, expected, length);
+    }
+    return right;
 }
 
 /* Whether everything that this rank was to receive is there, and nothing else. */

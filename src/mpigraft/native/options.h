@@ -50,13 +50,14 @@ struct option_row {
 
 #define AT(member) offsetof(struct options, member)
 #define GIB (1LL << 30)
+#define MOST_BYTES (1LL << 42) /* times as many ranks as there are, no size_t overflows */
 
 static const struct option_row OPTIONS[] = {
     {"--benchmark", TAKES_TEXT, AT(benchmarks), 0, 0, NULL,
      "names with commas between them (latency); counts, datatype, like\n"
      "                  and window of one alone: alltoallv:counts=sparse,bw:window=1"},
-    {"--min", TAKES_NUMBER, AT(min), 1, GIB, NULL, "smallest message, bytes (1)"},
-    {"--max", TAKES_NUMBER, AT(max), 1, GIB, NULL, "largest message, bytes (4M)"},
+    {"--min", TAKES_NUMBER, AT(min), 1, MOST_BYTES, NULL, "smallest message, bytes (1)"},
+    {"--max", TAKES_NUMBER, AT(max), 1, MOST_BYTES, NULL, "largest message, bytes (4M)"},
     {"--budget", TAKES_DECIMAL, AT(budget), 0, 3600000, NULL, "milliseconds per size (100)"},
     {"--iterations", TAKES_NUMBER, AT(iterations), 1, GIB, NULL, "fixed number per size"},
     {"--warmup", TAKES_NUMBER, AT(warmup), 0, 1000000, NULL, "iterations before timing (10)"},

@@ -18,7 +18,7 @@ struct slot {
 
 /* A buffer of messages. */
 struct area {
-    int slots;
+    int slots, room; /* that are taken, and that were planned */
     struct slot *slot;
     size_t bytes;      /* of `data`, gaps of a datatype and the guard at the end included */
     size_t wire_bytes; /* of `wire` */
@@ -28,12 +28,20 @@ struct area {
     void *owned[3];    /* to release, not counting memory of a window */
 };
 
+/* Where the messages of an area lie, by rank, as collectives with counts and displacements take
+ * it: in units of the datatype. */
+struct distribution {
+    int *counts, *places;
+    MPI_Count *large_counts;
+    MPI_Aint *large_places;
+};
+
 /* How a message of `bytes` is described to MPI. */
 struct message {
     enum datatype datatype;
     size_t bytes, extent; /* payload; distance from one message to the next */
     MPI_Datatype type;
-    int count;
+    MPI_Count count;
 };
 
 enum ranks {
@@ -59,6 +67,13 @@ enum {
     GETS = 512,           /* one-sided, the follower exposes what it sends */
 };
 
+/* Calls that take a count, of which there is one for large counts too. */
+enum call {
+    NO_CALL, SEND, RECV, ISEND, IRECV, BCAST, ALLREDUCE, REDUCE, GATHER, GATHERV, SCATTER,
+    SCATTERV, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, PUT, GET,
+};
+enum { MOST_CALLS = 2 }; /* in one benchmark */
+
 struct run;
 
 /* A benchmark is a row of a table. Loop, content, validation and output are shared. */
@@ -69,6 +84,7 @@ struct benchmark {
     unsigned traits;
     void (*setup)(struct run *);           /* which messages leave and arrive here */
     void (*iterate)(struct run *, long i); /* iteration `i` of a batch */
+    enum call calls[MOST_CALLS];           /* by which messages travel */
 };
 
 struct run {
@@ -81,9 +97,10 @@ struct run {
     struct message message;
     struct area send, recv;
     int window;
+    bool large; /* a count or a displacement is beyond MPI's ints */
     MPI_Request *requests; /* 2 x window */
     MPI_Win win;
-    int *send_counts, *send_places, *recv_counts, *recv_places;
+    struct distribution outgoing, incoming;
     unsigned round; /* changes the content, so that old data is never taken for new */
     bool valid;
 };
@@ -97,6 +114,16 @@ static inline bool like_osu(const struct run *run)
 static inline bool has(const struct run *run, unsigned trait)
 {
     return (run->benchmark->traits & trait) != 0;
+}
+
+static inline char *sent(const struct run *run, int slot)
+{
+    return run->send.wire + run->send.slot[slot].wire;
+}
+
+static inline char *received(const struct run *run, int slot)
+{
+    return run->recv.wire + run->recv.slot[slot].wire;
 }
 
 #endif

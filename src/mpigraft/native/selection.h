@@ -58,6 +58,10 @@ static void refuse_what_cannot_be(const struct selection *selection)
     if ((traits & COUNTED) && options->datatype == DATATYPE_INDEXED &&
         options->counts == COUNTS_SKEWED)
         refuse("%s: skewed counts need datatype contiguous or packed", name);
+    if (!(traits & SIZELESS) && options->datatype == DATATYPE_INDEXED &&
+        options->max / BLOCK >= INT_LIMIT)
+        refuse("%s: datatype indexed has at most %d blocks of %d B; --max %lld has more", name,
+               INT_LIMIT, BLOCK, options->max);
     if (options->datatype == DATATYPE_PACKED && options->buffers != BUFFERS_HOST)
         refuse("%s: packing by hand is done by the CPU, not in %s buffers", name,
                BUFFERS[options->buffers]);

@@ -114,12 +114,16 @@ int MPI_Alltoallv(const void *s, const int *n, const int *d, MPI_Datatype t, voi
     DONE("Alltoallv", PMPI_Alltoallv(s, n, d, t, b, m, e, u, c), b);
 }
 
+/* SamePlace: every access of a window reads, or sends, what the first one does. */
+static const void *first_sent;
+
 int MPI_Put(const void *b, int n, MPI_Datatype t, int r, MPI_Aint d, int m, MPI_Datatype u,
             MPI_Win w)
 {
     static unsigned char copy[1 << 16];
+    first_sent = first_sent && chosen("SamePlace") ? first_sent : b;
     if (!chosen("Put"))
-        return PMPI_Put(b, n, t, r, d, m, u, w);
+        return PMPI_Put(first_sent, n, t, r, d, m, u, w);
     memcpy(copy, b, (size_t)n);
     int code = spoil("Put", copy);
     return code != MPI_SUCCESS ? code : PMPI_Put(copy, n, t, r, d, m, u, w);
@@ -128,12 +132,13 @@ int MPI_Put(const void *b, int n, MPI_Datatype t, int r, MPI_Aint d, int m, MPI_
 int MPI_Get(void *b, int n, MPI_Datatype t, int r, MPI_Aint d, int m, MPI_Datatype u, MPI_Win w)
 {
     last = b;
-    return PMPI_Get(b, n, t, r, d, m, u, w);
+    return PMPI_Get(b, n, t, r, chosen("SamePlace") ? 0 : d, m, u, w);
 }
 
 int MPI_Win_flush(int r, MPI_Win w)
 {
     int code = PMPI_Win_flush(r, w);
+    first_sent = NULL;
     return code != MPI_SUCCESS || !last ? code : spoil("Get", last);
 }
 
