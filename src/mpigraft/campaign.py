@@ -33,12 +33,14 @@ from mpigraft.model import (
 )
 from mpigraft.modules import brought
 from mpigraft.natives import BENCHMARKS, OPTIONS, OWN, STARTUP
-from mpigraft.wish import Wish, wish_from
+from mpigraft.wish import LARGEST, Wish, wish_from
 
 QUICK_BENCHMARKS = ("native:latency", "native:bibw", "native:allreduce")
 DEFAULT_BENCHMARKS = (*QUICK_BENCHMARKS, "native:bw", "native:bcast", "native:alltoall")
 QUICK_ROUNDS, DEFAULT_ROUNDS = 6, 10
 QUICK_BUDGET_MS, DEFAULT_BUDGET_MS = 8.0, 20.0  # per benchmark and size
+LONG_TIMES = 12  # warm-up, tries and five samples at least, each prepared and checked
+SLOWEST, USUAL = 1e8, 1e9  # bytes a second, of a network over TCP and of one node's memory
 START_S = 30.0  # allowed for MPI_Init and the like before a launch counts as hung
 
 
@@ -215,9 +217,9 @@ def _most_nodes(layouts: Iterable[Layout]) -> int:
 
 def _complete(wish: Wish, benchmarks: Sequence[Benchmark], nodes: int) -> Wish:
     """The wish with every default that a later look must find again: rounds, seed, times."""
-    if not 1 <= wish.min_size <= wish.max_size <= 1 << 30:
+    if not 1 <= wish.min_size <= wish.max_size <= LARGEST:
         raise UsageError(
-            f"message sizes {wish.min_size} to {wish.max_size} are no range within 1 B to 1 GiB"
+            f"message sizes {wish.min_size} to {wish.max_size} are no range within 1 B to 4 TiB"
         )
     budget = wish.budget_ms or (QUICK_BUDGET_MS if wish.quick else DEFAULT_BUDGET_MS)
     return replace(
@@ -226,7 +228,10 @@ def _complete(wish: Wish, benchmarks: Sequence[Benchmark], nodes: int) -> Wish:
         rounds=wish.rounds or (QUICK_ROUNDS if wish.quick else DEFAULT_ROUNDS),
         seed=wish.seed or random.SystemRandom().randrange(1, 2**32),
         budget_ms=budget,
-        limit_s=wish.limit_s or START_S + 30 * measured(wish, benchmarks, nodes) * budget / 1000,
+        limit_s=wish.limit_s
+        or START_S
+        + 30 * measured(wish, benchmarks, nodes) * budget / 1000
+        + LONG_TIMES * long_bytes(wish, benchmarks) / SLOWEST,
     )
 
 
@@ -237,6 +242,16 @@ def measured(wish: Wish, benchmarks: Sequence[Benchmark], nodes: int) -> int:
     off the clock."""
     sizes = wish.max_size.bit_length() - wish.min_size.bit_length() + 1
     return sum(3 * nodes if b.name == "pairs" else sizes for b in benchmarks)
+
+
+def long_bytes(wish: Wish, benchmarks: Sequence[Benchmark]) -> int:
+    """Bytes of one message of every size that passes the budget by itself, of all benchmarks: each
+    is sent LONG_TIMES, whatever the budget."""
+    sizes = [wish.min_size]
+    while sizes[-1] * 2 <= wish.max_size:
+        sizes.append(sizes[-1] * 2)
+    sized = [b for b in benchmarks if b.name not in (*STARTUP, "barrier", "pairs")]
+    return len(sized) * sum(size for size in sizes if size > Wish().max_size)
 
 
 def resumed(

@@ -83,12 +83,15 @@ CHOICES = {
     "native_build": ("prebuilt", "mpicc"),
     "like": ("itself", "osu"),
 }
+LARGEST = 1 << 42  # bytes of a message that mpigraft-bench takes; memory is the limit before
+SIZE = re.compile(r"(\d{1,18}) ?(?:([KMGT])(?:iB)?|B)?", re.ASCII)
+SIZES = ("min_size", "max_size")
 # The largest that is meant: beyond it a plan takes all memory, or the store has no place for it.
 MOST = {
     "rounds": 10_000,
     "seed": 2**63 - 1,
-    "min_size": 1 << 30,
-    "max_size": 1 << 30,
+    "min_size": LARGEST,
+    "max_size": LARGEST,
     "budget_ms": 1_000_000,
     "limit_s": 1_000_000_000,
 }
@@ -133,7 +136,7 @@ EXAMPLES = {
     "rounds": "10",
     "seed": "7",
     "min_size": "1",
-    "max_size": "4194304",
+    "max_size": '"4MiB"',
     "budget_ms": "20",
     "limit_s": "60",
     "quick": "true",
@@ -172,6 +175,8 @@ def _typed(key: str, value: Any, place: str) -> Any:
         return _counts(key, value, place)
     if isinstance(default, tuple):
         return _words(key, value, place)
+    if key in SIZES and isinstance(value, str):
+        value = _bytes(key, value, place)
     wanted: Any = (int, float) if isinstance(default, float) else type(default)
     if not isinstance(value, wanted) or isinstance(value, bool) is not isinstance(default, bool):
         raise _refused(f"{place} must be {KINDS[type(default)]}, not {_toml(value)}", key)
@@ -182,6 +187,17 @@ def _typed(key: str, value: Any, place: str) -> Any:
     if key in CHOICES and value not in CHOICES[key]:
         raise UsageError(f"{place} is {value!r}", mend=f"one of {', '.join(CHOICES[key])}")
     return value
+
+
+def _bytes(key: str, text: str, place: str) -> int:
+    """Bytes of `4194304`, `4M` or `4MiB`: K, M, G and T are powers of 1024."""
+    match = SIZE.fullmatch(text)
+    if match is None:
+        raise _refused(f"{place} is {_toml(text)}, not a number of bytes", key)
+    size = int(match[1]) << 10 * " KMGT".index(match[2] or " ")
+    if size == 0:
+        raise _zero(place)
+    return size
 
 
 def _words(key: str, value: Any, place: str) -> tuple[str, ...]:
@@ -229,10 +245,13 @@ def refuse_zeros(table: Mapping[str, Any], source: str) -> None:
     """Raise UsageError for a 0 that somebody wrote where 0 is nothing that can be measured."""
     for key, value in table.items():
         if key in MOST and key != "seed" and type(value) in (int, float) and value == 0:
-            raise UsageError(
-                f"{_place(source, key)} is 0",
-                mend="give a number above 0, or leave it out for the default",
-            )
+            raise _zero(_place(source, key))
+
+
+def _zero(place: str) -> UsageError:
+    return UsageError(
+        f"{place} is 0", mend="give a number above 0, or leave it out for the default"
+    )
 
 
 def _place(source: str, key: str) -> str:

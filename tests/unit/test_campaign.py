@@ -228,6 +228,18 @@ def test_a_launch_of_many_pairs_may_take_long() -> None:
     assert both.limit_s > pairs.limit_s
 
 
+def test_a_launch_with_long_messages_may_take_long() -> None:
+    """Five samples of 8 GiB pass the budget a hundredfold; 4 MiB and less are within it."""
+    usual = completed(Wish(benchmark=("bw", "barrier"), seed=1)).limit_s
+    long = completed(Wish(benchmark=("bw", "barrier"), seed=1, max_size=8 << 30)).limit_s
+    assert usual < 60
+    assert long > 10 * (8 << 30) / 100e6
+    two = completed(Wish(benchmark=("bw", "bibw"), seed=1, max_size=8 << 30)).limit_s
+    assert two > 1.9 * long
+    with pytest.raises(UsageError, match="no range within 1 B to 4 TiB"):
+        completed(Wish(max_size=(4 << 40) + 1))
+
+
 def test_a_stored_plan_gives_the_same_schedule_again() -> None:
     asked = planned(rounds=6, quick=True)
     again = resumed(asked.plan, MACHINE, contents)

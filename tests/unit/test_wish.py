@@ -58,7 +58,11 @@ def test_a_file_says_what_flags_can(tmp_path: Path) -> None:
         ("rounds = 99999999999", "rounds is 99999999999"),
         ("seed = 9223372036854775808", "seed is 9223372036854775808"),
         ("max_size = 1e6", "max_size must be a whole number"),
-        ("max_size = 2_000_000_000", "at most 1,073,741,824"),
+        ("max_size = 5_000_000_000_000", "at most 4,398,046,511,104"),
+        ("max_size = '5TiB'", "max_size is 5497558138880\nwhat to do: .* at most 4,398,"),
+        ("max_size = '4GB'", "max_size is '4GB', not a number of bytes\nwhat to do: .*4MiB"),
+        ("max_size = '0K'", "max_size is 0\nwhat to do: give a number above 0"),
+        ("min_size = ''", "min_size is '', not a number of bytes"),
         ("min_size = " + 5000 * "9", "not a TOML file"),
         ("x = " + 3000 * "[" + 3000 * "]", "not a TOML file"),
         ("budget_ms = nan", "budget_ms is nan"),
@@ -126,6 +130,16 @@ def test_a_flag_of_0_or_less_is_refused_by_its_name(key: str, flag: str) -> None
         with pytest.raises(UsageError, match=f"^{flag} is {number:g}\n") as caught:
             merged(Wish(), {key: number})
         assert "command line" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("8", 8), ("8B", 8), ("64K", 65536), ("4 MiB", 4 << 20), ("4G", 4 << 30), ("1TiB", 1 << 40)],
+)
+def test_sizes_have_units(tmp_path: Path, text: str, size: int) -> None:
+    """As mpigraft-bench reads them, by 1024; the same in a file and on the command line."""
+    assert read_wish(written(tmp_path, f"max_size = '{text}'\n")).max_size == size
+    assert merged(Wish(), {"max_size": text}).max_size == size
 
 
 def test_settings_of_a_table_are_texts_and_numbers(tmp_path: Path) -> None:

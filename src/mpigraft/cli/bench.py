@@ -118,12 +118,14 @@ def command(
         typer.Option(metavar="KIND", help="host, cuda or rocm.", show_default="host"),
     ] = None,
     min_size: Annotated[
-        int | None,
+        str | None,
         typer.Option("--min", metavar="BYTES", help="Smallest message.", show_default="1"),
     ] = None,
     max_size: Annotated[
-        int | None,
-        typer.Option("--max", metavar="BYTES", help="Largest message.", show_default="4194304"),
+        str | None,
+        typer.Option(
+            "--max", metavar="BYTES", help="Largest message: 65536, 4GiB.", show_default="4MiB"
+        ),
     ] = None,
     budget_ms: Annotated[
         float | None,

@@ -28,7 +28,8 @@ def plan_lines(planned: Campaign, made: int = 0) -> list[str]:
         _estimate(planned, max(0, len(steps) - made)),
         f"baseline: {planned.baseline.id}",
         "benchmarks: " + ", ".join(b.key for b in planned.benchmarks),
-        f"sizes: {wish.min_size} B to {wish.max_size} B, {wish.budget_ms:g} ms each",
+        f"sizes: {words.size(wish.min_size)} to {words.size(wish.max_size)}, "
+        f"{wish.budget_ms:g} ms each",
         "layouts: " + ", ".join(layout.key for layout in planned.layouts),
     ]
     for configuration in planned.configurations:
@@ -47,12 +48,13 @@ def plan_lines(planned: Campaign, made: int = 0) -> list[str]:
 def _estimate(planned: Campaign, launches: int) -> str:
     """About how long it takes. Each pair of configuration and layout is proved by one launch
     more; validation and warm-up are off the budget's clock and add about half of it."""
-    from mpigraft.campaign import measured
+    from mpigraft.campaign import LONG_TIMES, USUAL, long_bytes, measured
 
     wish = planned.wish
     nodes = max(layout.nodes for layout in planned.layouts)
     budget_s = measured(wish, planned.benchmarks, nodes) * wish.budget_ms / 1000
-    launch_s = START_S + 1.5 * budget_s
+    long_s = LONG_TIMES * long_bytes(wish, planned.benchmarks) / USUAL
+    launch_s = START_S + 1.5 * budget_s + long_s
     all_s = launch_s * (launches + len(planned.configurations) * len(planned.layouts))
     took = f"{all_s / 60:.0f} minutes" if all_s >= 90 else f"{all_s:.0f} seconds"
     return (
