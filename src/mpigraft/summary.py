@@ -149,6 +149,8 @@ def _weight(group: CellGroup) -> tuple[bool, float]:
 def _line(group: CellGroup, baseline: str, several: bool) -> str:
     """One curve in a line; empty when nothing in it was called."""
     where = f"{group.configuration} against {baseline} at {_name(group, several)}"
+    if group.withheld:
+        return f"{where}: no verdict: {group.withheld}"
     if group.curve is Verdict.EQUIVALENT:
         return f"{where}: equivalent at every size ({group.pooled:.2f}x)"
     called = [c for c in group.cells if c.verdict in CONCLUSIVE]

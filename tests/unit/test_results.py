@@ -139,6 +139,12 @@ def test_show_says_asked_ran_proof_findings_and_provenance(run: Run, store: Stor
     good, bad = told["configurations"]
     assert [x["conditions"] for x in told["launches"]] == [None, plain(CONDITIONS), None]
     assert {x["configuration"] for x in told["launches"]} == {good["key"], bad["key"]}
+    assert (good["conditions"], bad["conditions"]["launches"]) == (None, 1)
+    assert bad["conditions"]["others"] == [0.05, 0.05]
+    assert (
+        "load average 0.5 to 0.5; others took 5 to 5 % of the CPUs, 0 of 1 launches marked; "
+        "7 to 7 involuntary switches; governor performance"
+    ) in " ".join(run("results", "show", "nightly").split())
     assert (good["id"], good["baseline"], good["asked"], good["ran"], good["proven"]) == (
         "openmpi@5.0.11/ob1-sm", True, "ob1-sm", "ob1-sm", True,
     )  # fmt: skip

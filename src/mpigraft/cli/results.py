@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -183,9 +183,36 @@ def _configuration(
             for interface, sent in e.evidence.wire
         ],
         "launches": {str(state): n for state, n in sorted(states.items())},
+        "conditions": _conditions(launches),
         "findings": _findings(evidence, launches),
         "provenance": _json(record.provenance),
     }
+
+
+def _conditions(launches: Sequence[LaunchRecord]) -> dict[str, Any] | None:
+    """Under what a configuration's launches measured, lowest and highest; None: nobody knows."""
+    from mpigraft import disturbance
+
+    known = [launch for launch in launches if launch.conditions]
+    if not known:
+        return None
+    states = [s for x in known if (c := x.conditions) for s in (c.before, c.after)]
+    nodes = [use for x in known if x.conditions for use in x.conditions.nodes]
+    governors = {name for s in states for name in s.governor.split(",") if name}
+    return {
+        "launches": len(known),
+        "marked": sum(map(disturbance.marked, known)),
+        "others": _span(use.others for use in nodes),
+        "switches": _span(use.switches for use in nodes),
+        "load": _span(s.load[0] for s in states if s.load),
+        "pressure": _span(s.pressure for s in states if s.pressure is not None),
+        "governor": sorted(governors),
+    }
+
+
+def _span(values: Iterable[float]) -> list[float] | None:
+    found = sorted(values)
+    return [found[0], found[-1]] if found else None
 
 
 def _launch(launch: LaunchRecord) -> dict[str, Any]:
@@ -252,6 +279,7 @@ def text(head: dict[str, Any], told: list[dict[str, Any]]) -> list[str]:
             *_wrap("buffers", c["buffers"]),
             *_wrap("layouts", ", ".join(c["layouts"])),
             *_wrap("launches", states),
+            *_load(c["conditions"]),
             *_wrap("from", _origin(c["provenance"])),
             *_guest(c["provenance"]),
             *(proof or _wrap("proof", NO_EVIDENCE)),
@@ -267,6 +295,25 @@ def text(head: dict[str, Any], told: list[dict[str, Any]]) -> list[str]:
 def _extension(step: dict[str, Any]) -> str:
     at = step["at"][:16].replace("T", " ")
     return f"extended from {step['planned']} to {step['rounds']} rounds, {at}"
+
+
+def _load(conditions: dict[str, Any] | None) -> list[str]:
+    """Who else used the machine; nothing for launches of which nobody knows."""
+    if conditions is None:
+        return []
+    parts = []
+    if load := conditions["load"]:
+        parts.append(f"average {load[0]:.1f} to {load[1]:.1f}")
+    if others := conditions["others"]:
+        low, high = (f"{100 * share:.0f}" for share in others)
+        marked = f"{conditions['marked']} of {conditions['launches']} launches marked"
+        parts.append(f"others took {low} to {high} % of the CPUs, {marked}")
+    if switches := conditions["switches"]:
+        low, high = (f"{count:,}" for count in switches)
+        parts.append(f"{low} to {high} involuntary switches")
+    if conditions["governor"]:
+        parts.append(f"governor {', '.join(conditions['governor'])}")
+    return _wrap("load", "; ".join(parts)) if parts else []
 
 
 def _origin(provenance: Any) -> str:

@@ -8,6 +8,7 @@ against the baseline, not against each other.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,10 +28,11 @@ class Record:
 
 
 def headline(comparison: Comparison) -> tuple[str, ...]:
-    """The answer, most useful first; empty where no curve is called."""
-    found = records(comparison.groups)
+    """The answer, most useful first, and why there is none where noise withholds it; empty where
+    no curve is called."""
+    found, unsaid = records(comparison.groups), _withheld(comparison.groups)
     if not any(r.faster or r.slower for r in found):
-        return ()
+        return unsaid
     whole = [r for r in found if r.faster == r.curves]
     some = [r for r in found if r.faster]
     lines = [_best((whole or some)[0], comparison.baseline) if some else _stay(comparison)]
@@ -42,7 +44,17 @@ def headline(comparison: Comparison) -> tuple[str, ...]:
             + ", ".join(f"{r.configuration} on {r.slower} of {r.curves}" for r in slower)
             + " curves."
         )
-    return tuple(lines)
+    return (*lines, *unsaid)
+
+
+def _withheld(groups: Sequence[CellGroup]) -> tuple[str, ...]:
+    """On how many curves noise withholds the verdict, and the reason that most of them have."""
+    reasons = Counter(group.withheld for group in groups if group.withheld)
+    if not reasons:
+        return ()
+    (reason, _), *others = reasons.most_common()
+    more = ", and for other reasons (verdict-withheld)" if others else ""
+    return (f"No verdict on {reasons.total()} of {len(groups)} curves: {reason}{more}.",)
 
 
 def records(groups: Sequence[CellGroup]) -> list[Record]:
