@@ -13,11 +13,12 @@ All is done on logarithms, so that A over B and B over A get mirrored answers.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
-from mpigraft import multiplicity, summary
-from mpigraft.blocks import Table, labels_of, table_of
-from mpigraft.curve import Curve
+from mpigraft import summary
+from mpigraft.blocks import Subject, Table, labels_of, table_of
+from mpigraft.curve import Curve, JointTest
 from mpigraft.decision import MIN_ROUNDS
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import (
@@ -29,6 +30,7 @@ from mpigraft.model import (
     Level,
     ValueRow,
 )
+from mpigraft.multiplicity import adjusted_p, repeated
 from mpigraft.noise import limit_of, margins_of, noise_of, pairs_of
 
 
@@ -65,10 +67,10 @@ def compare(
     pairs = pairs_of(table)
     margins = margins_of(pairs, margin)
     curves = _curves(table, key, labels, campaign)
-    chances = _chances(curves, campaign.seed)
+    joint = _joint_tests(curves, campaign.seed)
     groups = [
-        curve.group(margin, limit_of(margins, curve.subject, margin), chances.get(place))
-        for place, curve in enumerate(curves)
+        curve.group(margin, limit_of(margins, curve.subject, margin), test)
+        for curve, test in zip(curves, joint, strict=True)
     ]
     noise = noise_of(pairs, groups, margin, margins, campaign)
     rounds = len(table.allocation)
@@ -99,12 +101,24 @@ def _curves(
     return found
 
 
-def _chances(curves: Sequence[Curve], seed: int) -> dict[int, float]:
-    """By the curve's place: its p of the joint test, corrected for the number of curves."""
-    tested = [place for place, curve in enumerate(curves) if curve.tested]
-    logs = [curves[place].logs for place in tested]
-    rounds = [curves[place].rounds for place in tested]
-    return dict(zip(tested, multiplicity.adjusted_p(logs, rounds, seed), strict=True))
+def _joint_tests(curves: Sequence[Curve], seed: int) -> list[JointTest]:
+    """The joint test of each curve, corrected for the number of those that are measurements of
+    their own; a curve that repeats another has the p of that one."""
+    measured: dict[str, dict[Subject, Curve]] = defaultdict(dict)
+    for curve in curves:
+        measured[curve.label][curve.subject] = curve
+    repeats = [repeated(curve.subject, measured[curve.label]) for curve in curves]
+    tested = [c for c, metric in zip(curves, repeats, strict=True) if c.tested and not metric]
+    logs, rounds = [c.logs for c in tested], [c.rounds for c in tested]
+    every = dict(zip(tested, adjusted_p(logs, rounds, seed), strict=True))
+    found = []
+    for curve, metric in zip(curves, repeats, strict=True):
+        own = curve.subject._replace(metric=metric) if metric else curve.subject
+        counted = measured[curve.label][own]
+        p = every.get(counted)
+        alone = None if p is None else adjusted_p([counted.logs], [counted.rounds], seed)[0]
+        found.append(JointTest(p, alone, metric))
+    return found
 
 
 def _baseline(

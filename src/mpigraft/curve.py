@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mpigraft import stats
 from mpigraft.blocks import Subject
-from mpigraft.decision import crossovers, curve_verdict, decide, intervals, rounds_needed
+from mpigraft.decision import (
+    CONCLUSIVE,
+    crossovers,
+    curve_verdict,
+    decide,
+    intervals,
+    rounds_needed,
+)
 from mpigraft.model import METRICS, CampaignRecord, Cell, CellGroup, Origin, Verdict
 
 if TYPE_CHECKING:
@@ -16,6 +23,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpigraft.stats import Floats, Ints
+
+
+FLIPPED = 32  # patterns of signs by which the cells of a curve without a difference are counted
+
+
+class JointTest(NamedTuple):
+    """Whether all sizes together differ. None: nothing whose signs could be flipped."""
+
+    p: float | None  # corrected for the campaign's curves
+    alone: float | None  # as if this were its only one
+    repeats: str = ""  # metric of the same measurement, which counts in its place
 
 
 class Curve:
@@ -58,9 +76,9 @@ class Curve:
         """Whether there are rounds whose signs can be flipped."""
         return self.paired and int(self._complete().sum()) > 1
 
-    def group(self, margin: float, limit: float, p: float | None) -> CellGroup:
+    def group(self, margin: float, limit: float, joint: JointTest) -> CellGroup:
         """All cells, the joint verdict, the pooled ratio. `margin` is the fixed one, `limit`
-        what a winner must exceed, `p` that of the joint test."""
+        what a winner must exceed."""
         cells = self._cells(margin, limit)
         pooled, low, high, rounds = self._pooled()
         whole = decide(low, high, self.metric.better, rounds, margin, limit)
@@ -73,12 +91,15 @@ class Curve:
             subject.buffers,
             self.label,
             cells,
-            curve_verdict(cells, whole, p),
-            p,
+            curve_verdict(cells, whole, joint.p),
+            joint.p,
             math.exp(pooled),
             _exp(low),
             _exp(high),
             crossovers(cells),
+            curve_p_alone=joint.alone,
+            by_chance=self._by_chance(limit),
+            repeats=joint.repeats,
         )
 
     def _cells(self, margin: float, limit: float) -> tuple[Cell, ...]:
@@ -103,6 +124,27 @@ class Curve:
             absolute = (math.exp(old), math.exp(new), math.exp(middle))
             cells.append(Cell(size, *absolute, _exp(low), _exp(high), verdict, count, needed))
         return tuple(cells)
+
+    def _by_chance(self, limit: float) -> float:
+        """How many cells would be faster or slower, were there no difference: what is left of
+        each size without its mean, with the signs of whole rounds drawn at random, judged as
+        the values themselves. The mean over FLIPPED drawings. Allocations are not told apart."""
+        import numpy as np
+
+        if not self.paired:
+            return 0.0
+        counts = (~np.isnan(self.logs)).sum(axis=0)
+        rest = self.logs - np.nansum(self.logs, axis=0) / counts
+        drawn = np.random.default_rng(self.seed).choice((-1.0, 1.0), (FLIPPED, len(rest)))
+        flipped = np.concatenate([signs[:, None] * rest for signs in drawn], axis=1)
+        lows, highs = intervals(flipped, np.zeros_like(self.numbers), self.seed)
+        verdicts = [
+            decide(low, high, self.metric.better, count, limit, limit)
+            for low, high, count in zip(
+                lows.tolist(), highs.tolist(), np.tile(counts, FLIPPED).tolist(), strict=True
+            )
+        ]
+        return sum(verdict in CONCLUSIVE for verdict in verdicts) / FLIPPED
 
     def _pooled(self) -> tuple[float, float, float, int]:
         """Log of the geometric mean over the sizes, its bounds, and in how many rounds: those

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MIN_ROUNDS = 6
 CURVE_P = 0.05
+CONCLUSIVE = (Verdict.FASTER, Verdict.SLOWER)
 
 
 def intervals(logs: Floats, numbers: Ints, seed: int) -> tuple[Floats, Floats]:
@@ -62,7 +63,7 @@ def curve_verdict(cells: Sequence[Cell], whole: Verdict, p: float | None) -> Ver
 
 def crossovers(cells: Sequence[Cell]) -> tuple[int, ...]:
     """Sizes from which the other one is better; only conclusive cells have a say."""
-    called = [c for c in cells if c.verdict in (Verdict.FASTER, Verdict.SLOWER)]
+    called = [c for c in cells if c.verdict in CONCLUSIVE]
     return tuple(b.size for a, b in pairwise(called) if a.verdict is not b.verdict)
 
 

@@ -117,7 +117,7 @@ def judged(
         groups.append(replace(group, curve=said, withheld=reason))
     if not any(group.withheld for group in groups):
         return whole
-    told = (*whole.findings, _withheld([g for g in groups if g.withheld]))
+    told = (*whole.findings, _withheld([g for g in groups if g.withheld and not g.repeats]))
     return summary.told(replace(whole, groups=tuple(groups), findings=told))
 
 

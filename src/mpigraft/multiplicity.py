@@ -13,14 +13,27 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
+
+from mpigraft.blocks import Subject
 
 if TYPE_CHECKING:
     from mpigraft.stats import Floats, Ints
 
 FLIPS = 4096  # all sign patterns of 12 rounds; of more rounds that many random ones
+ONE_TIME = ("latency", "bandwidth", "message_rate")  # each of the others follows from the first
 TIED = 1 - 1e-7  # of a statistic: what rounding may take from one that is as great
+
+
+def repeated(subject: Subject, measured: Container[Subject]) -> str:
+    """The metric that a subject only repeats: bandwidth and message rate of one benchmark are both
+    its messages over one time, so the first of ONE_TIME that was measured counts for all. Empty
+    for a measurement of its own."""
+    if subject.metric not in ONE_TIME:
+        return ""
+    first = next(m for m in ONE_TIME if subject._replace(metric=m) in measured)
+    return "" if first == subject.metric else first
 
 
 def adjusted_p(curves: Sequence[Floats], rounds: Sequence[Ints], seed: int) -> list[float]:

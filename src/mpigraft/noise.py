@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from mpigraft import stats
 from mpigraft.blocks import Subject, Table
-from mpigraft.decision import decide, intervals
-from mpigraft.model import Better, CampaignRecord, CellGroup, Noise, Verdict
+from mpigraft.decision import CONCLUSIVE, decide, intervals
+from mpigraft.model import Better, CampaignRecord, CellGroup, Noise
+from mpigraft.multiplicity import repeated
 
 if TYPE_CHECKING:
     from mpigraft.stats import Floats, Ints
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
 
 def pairs_of(table: Table) -> dict[tuple[str, str], list[tuple[Floats, Ints]]]:
     """Per benchmark and layout the log ratios of second to first launch of a round, wherever a
-    configuration was launched twice, and the allocations of these rounds."""
-
+    configuration was launched twice, and the allocations of these rounds. A measurement that two
+    metrics repeat is there once."""
     found: dict[tuple[str, str], list[tuple[Floats, Ints]]] = defaultdict(list)
     for subject, held in table.subjects.items():
+        if repeated(subject, table.subjects):
+            continue
         for first, second, *_ in held.logs.values():
             logs = second - first
             logs = logs[:, stats.filled(logs)]
@@ -67,7 +70,7 @@ def noise_of(
         halves = [
             math.sqrt(c.high / c.low) - 1
             for g in groups
-            if (g.benchmark, g.layout) == place
+            if (g.benchmark, g.layout) == place and not g.repeats
             for c in g.cells
             if c.low is not None and c.high is not None
         ]
@@ -78,7 +81,7 @@ def noise_of(
             halves = halves or [float(h) for h in np.expm1((highs - lows) / 2)[rounds > 1]]
             for low, high, count in zip(lows, highs, rounds, strict=True):
                 verdict = decide(low, high, Better.LOWER, int(count), margin, margins[place])
-                called += verdict in (Verdict.FASTER, Verdict.SLOWER)
+                called += verdict in CONCLUSIVE
                 cells += bool(count > 1)
         if halves and cells:
             noise.append(Noise(*place, margins[place], float(np.median(halves)), called, cells))

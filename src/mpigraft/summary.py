@@ -9,9 +9,9 @@ from dataclasses import replace
 from itertools import groupby
 
 from mpigraft.blocks import Held, Subject, Table
+from mpigraft.decision import CONCLUSIVE, CURVE_P
 from mpigraft.model import (
     CampaignRecord,
-    Cell,
     CellGroup,
     Comparison,
     Finding,
@@ -22,7 +22,6 @@ from mpigraft.model import (
 )
 
 LINES = 12  # of a summary; the tables have the rest
-CONCLUSIVE = (Verdict.FASTER, Verdict.SLOWER)
 
 
 # ------------------------------------------------------------------ what is missing
@@ -129,8 +128,8 @@ def _listed(numbers: set[int]) -> str:
 
 
 def told(comparison: Comparison) -> Comparison:
-    """The comparison with its summary: one line for each curve that says something, those that
-    say most first."""
+    """The comparison with its summary: one line for each curve that the joint test says something
+    of, those that say most first. Single cells of other curves are the tables' matter."""
     several = len({g.layout for g in comparison.groups}) > 1
     ranked = sorted(comparison.groups, key=_weight, reverse=True)
     lines = [line for g in ranked if (line := _line(g, comparison.baseline, several))]
@@ -141,36 +140,50 @@ def told(comparison: Comparison) -> Comparison:
 
 
 def _weight(group: CellGroup) -> tuple[bool, float]:
-    """Called curves before single cells, then by how much was called."""
-    called = [abs(math.log(c.ratio)) for c in group.cells if c.verdict in CONCLUSIVE]
-    return (group.curve in CONCLUSIVE, sum(called))
+    """Called curves first, by how much they differ."""
+    return (group.curve in CONCLUSIVE, abs(math.log(group.pooled)))
 
 
 def _line(group: CellGroup, baseline: str, several: bool) -> str:
-    """One curve in a line; empty when nothing in it was called."""
+    """One curve in a line; empty when nothing is said of it as a whole, it repeats another, or
+    noise withholds it."""
+    if group.repeats or group.withheld:
+        return ""
     where = f"{group.configuration} against {baseline} at {_name(group, several)}"
     if group.withheld:
         return f"{where}: no verdict: {group.withheld}"
     if group.curve is Verdict.EQUIVALENT:
         return f"{where}: equivalent at every size ({group.pooled:.2f}x)"
+    if group.curve in CONCLUSIVE:
+        return f"{where}: {group.curve}{_over(group)}"
+    return f"{where}: {both}" if (both := mixed(group)) else ""
+
+
+def _over(group: CellGroup) -> str:
+    """The ratio of a called curve, and at which sizes it shows where that is not at all."""
+    if len(group.cells) == 1:
+        return f" ({group.pooled:.2f}x)"
+    called = [c.size for c in group.cells if c.verdict is group.curve]
+    text = f" over all sizes ({group.pooled:.2f}x)"
+    if called and len(called) < len(group.cells):
+        span = size(called[0]) + (f" to {size(called[-1])}" if len(called) > 1 else "")
+        text += f", by itself at {len(called)} of {len(group.cells)} ({span})"
+    return text
+
+
+def mixed(group: CellGroup) -> str:
+    """Of a curve that differs from the baseline's in both directions: where in which. Empty for
+    any other, and where the joint test leaves the difference open."""
     called = [c for c in group.cells if c.verdict in CONCLUSIVE]
-    runs = [_range(group, list(run)) for _, run in groupby(called, key=lambda c: c.verdict)]
-    return f"{where}: {', '.join(runs)}" if runs else ""
-
-
-def _range(group: CellGroup, run: list[Cell]) -> str:
-    """Neighbours with one verdict; inconclusive sizes between them are counted."""
-    ratio = math.exp(sum(math.log(c.ratio) for c in run) / len(run))
-    first, last = run[0].size, run[-1].size
-    if last == 0:
-        span = ""
-    elif first == last:
-        span = f" at {size(first)}"
-    else:
-        within = sum(first <= c.size <= last for c in group.cells)
-        few = f" at {len(run)} of {within} sizes" if len(run) < within else ""
-        span = f"{few} from {size(first)} to {size(last)}"
-    return f"{run[0].verdict}{span} ({ratio:.2f}x)"
+    runs = [(verdict, list(run)) for verdict, run in groupby(called, key=lambda c: c.verdict)]
+    differs = group.curve_p is not None and group.curve_p <= CURVE_P
+    if group.curve is not Verdict.INCONCLUSIVE or len(runs) < 2 or not differs:
+        return ""
+    if len(runs) == 2:
+        (first, low), (second, high) = runs
+        return f"mixed: {first} up to {size(low[-1].size)}, {second} from {size(high[0].size)}"
+    faster = sum(c.verdict is Verdict.FASTER for c in called)
+    return f"mixed: faster at {faster} sizes, slower at {len(called) - faster}"
 
 
 def _name(group: CellGroup, several: bool) -> str:
@@ -186,7 +199,7 @@ def _nothing(comparison: Comparison) -> str:
     if comparison.origin is Origin.IMPORT:
         return "ratios only: a single run has no interval, so nothing is called faster or slower"
     return (
-        f"nothing is called faster or slower than {comparison.baseline}"
+        f"no curve is called faster or slower than {comparison.baseline}"
         f" after {comparison.rounds} rounds"
     )
 

@@ -120,6 +120,8 @@ def group(
         cells=cells,
         curve=verdict(low, high, better, 0.03),
         curve_p=0.031,
+        curve_p_alone=0.016,
+        by_chance=0.01 * len(cells),
         pooled=pooled,
         pooled_low=low,
         pooled_high=high,

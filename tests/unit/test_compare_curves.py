@@ -13,6 +13,7 @@ from mpigraft import compare as under_test
 from mpigraft import decision
 from mpigraft.model import (
     Cell,
+    CellGroup,
     Comparison,
     Origin,
     Verdict,
@@ -115,6 +116,47 @@ def test_a_curve_pays_for_the_others_of_its_campaign() -> None:
     assert among.curve is INCONCLUSIVE
     assert among.curve_p is not None
     assert among.curve_p > 0.05
+
+
+def test_a_measurement_that_two_metrics_repeat_counts_once() -> None:
+    """The message rate of a window follows from its bandwidth: no second chance, no second gain."""
+    rng = np.random.default_rng(8)
+    noise = dict(zip((1, 8, 64), rng.normal(0.15, 0.1, (3, 8)).tolist(), strict=True))
+    rows = campaign(varied(noise), rounds=8, metric="bandwidth", benchmark="osu:mbw_mr")
+    alone = compared(rows)
+    rates = [r._replace(metric="message_rate", value=r.value / r.size) for r in rows]
+    other = campaign(varied(noise), rounds=8, metric="overlap", benchmark="osu:mbw_mr")
+    bandwidth, rate = compared([*rates, *rows]).groups
+    assert bandwidth == only(alone)
+    assert (bandwidth.repeats, rate.repeats) == ("", "bandwidth")
+    assert (rate.curve_p, rate.curve_p_alone) == (bandwidth.curve_p, bandwidth.curve_p_alone)
+    assert (rate.curve, rate.pooled) == (bandwidth.curve, pytest.approx(bandwidth.pooled))
+    assert compared([*rates, *rows]).summary == alone.summary
+    assert compared([*rates, *rows]).noise == alone.noise
+    assert [g.repeats for g in compared([*rows, *other]).groups] == ["", ""]
+    assert only(compared(rates)).repeats == ""
+    others = [r for r in rates if r.configuration != "k0"] + rows
+    assert [g.repeats for g in compared(others).groups] == [""]
+
+
+def test_what_chance_alone_would_call_is_counted_on_what_the_mean_leaves() -> None:
+    """As many as are called where nothing differs, whatever the difference; none of a few rounds,
+    of a wide margin, or of what does not vary."""
+    rng = np.random.default_rng(4)
+    sizes = [1 << n for n in range(200)]
+    noise = rng.normal(0, 0.2, (200, 8))
+
+    def made(shift: float) -> CellGroup:
+        logs = dict(zip(sizes, (shift + noise).tolist(), strict=True))
+        return only(compared(campaign(varied(logs), rounds=8, sizes=sizes)))
+
+    same, other = made(0.0), made(1.0)
+    called = sum(v in (FASTER, SLOWER) for v in verdicts(same))
+    assert same.by_chance == pytest.approx(called, abs=4)
+    assert 2 < same.by_chance < 12
+    assert other.by_chance == pytest.approx(same.by_chance)
+    assert only(compared(campaign(around(2.0)))).by_chance < 0.01
+    assert only(compared(campaign(around(2.0), rounds=5))).by_chance == 0
 
 
 def test_the_pooled_ratio_takes_rounds_that_have_every_size() -> None:
@@ -227,15 +269,37 @@ def test_the_summary_says_what_to_take_from_it() -> None:
     rows = campaign(mixed, around(0.25), around(1.0), sizes=sizes)
     found = compared(rows)
     assert found.summary == (
-        "mpi@k1 against mpi@base at latency: faster from 1 B to 4 KiB (0.25x)",
-        "mpi@k0 against mpi@base at latency: faster at 3 of 4 sizes from 1 B to 512 B (0.50x), "
-        "slower at 4 KiB (2.01x)",
+        "mpi@k1 against mpi@base at latency: faster over all sizes (0.25x)",
+        "mpi@k0 against mpi@base at latency: mixed: faster up to 512 B, slower from 4 KiB",
     )
+    part = compared(campaign(lambda t, s: around(1.03 if s < 64 else 1.3)(t, s), sizes=sizes))
+    assert part.summary == (
+        "mpi@k0 against mpi@base at latency: slower over all sizes (1.19x), by itself at 3 of 5 "
+        "(64 B to 4 KiB)",
+    )
+    single = compared(campaign(around(0.5), sizes=(0,), benchmark="native:barrier"))
+    assert single.summary == ("mpi@k0 against mpi@base at barrier latency: faster (0.50x)",)
     same = compared(campaign(lambda *_: 1.001, benchmark="osu:allreduce", layout="1x4"))
     assert same.summary == (
         "mpi@k0 against mpi@base at osu:allreduce latency: equivalent at every size (1.00x)",
     )
-    assert "nothing is called" in compared(campaign(around(1.0))).summary[0]
+    assert compared(campaign(around(1.0))).summary == (
+        "no curve is called faster or slower than mpi@base after 6 rounds",
+    )
+
+
+def test_single_cells_of_an_open_curve_are_no_headline() -> None:
+    """Seven sizes are slower by themselves, sixteen are not; the curve is left open."""
+    sizes = [1 << n for n in range(23)]
+    rng = np.random.default_rng(3)
+    noise = rng.normal(0, 0.05, (23, 10))
+    noise += 0.07 * (rng.random((23, 1)) < 0.4)
+    found = compared(
+        campaign(varied(dict(zip(sizes, noise.tolist(), strict=True))), rounds=10, sizes=sizes)
+    )
+    assert verdicts(only(found)).count(SLOWER) >= 3
+    assert only(found).curve is INCONCLUSIVE
+    assert found.summary == ("no curve is called faster or slower than mpi@base after 10 rounds",)
 
 
 def test_the_summary_is_short_and_says_what_it_leaves_out() -> None:

@@ -10,6 +10,7 @@ import runpy
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -95,6 +96,29 @@ def measured(tmp_path: Path) -> Store:
     return store
 
 
+def add_campaign(tmp_path: Path, factor: Callable[[int], float]) -> None:
+    """10 rounds of a baseline and one other, `factor` times as slow at each of ten sizes."""
+    rng = random.Random(5)
+    with Store(tmp_path / "store").writer() as writer:
+        writer.add_campaign(CAMPAIGN)
+        writer.add_allocation(AllocationRecord("a", CAMPAIGN.id, CAMPAIGN.created, "node1", "{}"))
+        for key in ("k0", "k1"):
+            writer.add_configuration(ConfigurationRecord(CAMPAIGN.id, key, f"mpi@{key}", "{}"))
+        for number, (slot, key) in product(range(10), enumerate(("k0", "k0", "k1"))):
+            values = [
+                Measurement(
+                    Benchmark("native", "latency"), "latency", 1 << n,
+                    2.0 * math.exp(rng.gauss(0, 0.03)) * (factor(1 << n) if key == "k1" else 1),
+                )
+                for n in range(10)
+            ]  # fmt: skip
+            launch = LaunchRecord(
+                f"{number}-{slot}", CAMPAIGN.id, "a", key, "1x2", number, slot, int(slot == 1),
+                CAMPAIGN.created, 1.5, 0, LaunchState.OK, (),
+            )  # fmt: skip
+            writer.add_launch(launch, values, {})
+
+
 # ------------------------------------------------------------------ compare
 
 
@@ -157,8 +181,30 @@ def test_fail_on_slower_says_which_and_exits_1(run: Run, measured: Store) -> Non
     assert ended.code == 1
     json.loads(ended.out)
     assert "openmpi@5/ofi-tcp on native:latency (1x2): the curve, ratio 1." in ended.err
-    assert "openmpi@5/ofi-tcp on native:latency (1x2): 1 B (1." in ended.err
+    assert "corrected for the campaign's curves" in ended.err
+    assert "1 B (1." not in ended.err
     assert "ob1-sm" not in ended.err
+    cells = run("compare", "--fail-on", "slower-cell")
+    assert cells.code == 1
+    assert "openmpi@5/ofi-tcp on native:latency (1x2): the curve, ratio 1." in cells.err
+    assert "openmpi@5/ofi-tcp on native:latency (1x2): 1 B (1." in cells.err
+
+
+@pytest.mark.parametrize("direction", [1.0, 0.25])
+def test_single_sizes_of_an_open_curve_fail_no_pipeline_that_asks_for_curves(
+    run: Run, tmp_path: Path, direction: float
+) -> None:
+    """Two of ten sizes are slower; the others are as they were, or faster."""
+    add_campaign(tmp_path, lambda size: 1.12 if size < 4 else direction)
+    ended = run("compare", "--fail-on", "slower")
+    assert ended.code == 0
+    assert "no curve is slower, but 1 of 1 curves is inconclusive" in ended.err
+    assert ("slower up to 2 B, faster from 4 B" in ended.err) is (direction < 1)
+    assert ("no curve is called faster or slower" in ended.out) is (direction == 1)
+    cells = run("compare", "--fail-on", "slower-cell")
+    assert cells.code == 1
+    assert "on native:latency (1x2): 1 B (1.1" in cells.err
+    assert "chance alone would call" in cells.err
 
 
 def test_fail_on_is_content_when_nothing_is_slower(run: Run, measured: Store) -> None:
@@ -170,7 +216,9 @@ def test_fail_on_tells_that_what_is_inconclusive_is_not_fine(run: Run) -> None:
     olivia(run)
     ended = run("compare", "--fail-on", "slower")
     assert ended.code == 0
-    assert "nothing is called slower, but 46 of 46 cells are inconclusive" in ended.err
+    assert "no curve is slower, but 2 of 2 curves are inconclusive" in ended.err
+    ended = run("compare", "--fail-on", "slower-cell")
+    assert (ended.code, "no cell is slower, but 46 of 46 cells are" in ended.err) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from mpigraft import summary
 from mpigraft.cli import common
-from mpigraft.model import (
-    Finding,
-    LaunchState,
-    Level,
-    Noise,
-    Verdict,
-)
+from mpigraft.model import Finding, LaunchState, Level, Noise, Verdict
 from mpigraft.report import ReportData, cost, headline, markdown, terminal, trouble, words
 from mpigraft.report.alone import alone
 from tests.unit.report_samples import BASELINE, campaign_data, olivia, single_data, small_data
@@ -257,7 +252,6 @@ UP, DOWN, OPEN = Verdict.FASTER, Verdict.SLOWER, Verdict.INCONCLUSIVE
         (OPEN, (DOWN, DOWN, OPEN, UP), "mixed: slower up to 1 KiB, faster from 4 MiB"),
         (OPEN, (UP, DOWN, DOWN, UP), "mixed: faster at 2 sizes, slower at 2"),
         (OPEN, (UP, UP, UP, OPEN), ""),
-        (OPEN, (OPEN, OPEN, OPEN, OPEN), ""),
         (UP, (UP, UP, UP, DOWN), ""),
     ],
 )
@@ -265,9 +259,17 @@ def test_a_curve_of_both_directions_says_which_where(
     curve: Verdict, verdicts: tuple[Verdict, ...], said: str
 ) -> None:
     data = with_verdicts(curve, *verdicts)
-    assert words.mixed(data.comparison.groups[0]) == said
+    assert summary.mixed(data.comparison.groups[0]) == said
     for text in (" ".join(shown(data, brief=True).split()), markdown.render(data)):
         assert (said in text) if said else ("mixed" not in text)
+
+
+@pytest.mark.parametrize(("p", "said"), [(0.05, True), (0.051, False), (None, False)])
+def test_a_curve_is_mixed_only_if_the_joint_test_says_that_it_differs(
+    p: float | None, said: bool
+) -> None:
+    group = replace(with_verdicts(OPEN, UP, UP, DOWN, DOWN).comparison.groups[0], curve_p=p)
+    assert bool(summary.mixed(group)) is said
 
 
 # ------------------------------------------------------------------ headline

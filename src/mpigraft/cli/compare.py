@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from mpigraft.model import CellGroup, Comparison
     from mpigraft.store import Store
 
-NAMED = 12  # slower curves and cells that a message lists; the rest are counted
+GATES = ("slower", "slower-cell")
+CURVE_WHY = (
+    "a curve is called by the joint test over its sizes, corrected for the campaign's curves, and "
+    "by the interval of its pooled ratio"
+)
+NAMED = 12  # lines that a message lists; the rest are counted
 
 
 def command(
@@ -38,7 +43,11 @@ def command(
     ] = "configurations",
     fail_on: Annotated[
         str | None,
-        typer.Option(metavar="slower", help="Exit 1 when a curve or a size is slower."),
+        typer.Option(
+            metavar="|".join(GATES),
+            help="Exit 1 when a whole curve is slower, corrected for the number of curves; or when "
+            "any single size is, which chance alone does in one campaign of six.",
+        ),
     ] = None,
 ) -> None:
     """Compare the configurations of a campaign with its baseline.
@@ -55,8 +64,8 @@ def command(
 
     if json and markdown:
         raise UsageError("--json and --markdown are two forms of one answer", mend="give one")
-    if fail_on not in (None, "slower"):
-        raise UsageError(f"--fail-on {fail_on!r} is unknown", mend="--fail-on slower")
+    if fail_on not in (None, *GATES):
+        raise UsageError(f"--fail-on {fail_on!r} is unknown", mend=" or ".join(GATES))
     if across not in ("configurations", "layouts"):
         raise UsageError(f"--across {across!r} is unknown", mend="configurations or layouts")
     store = Store(common.settings(ctx).store)
@@ -74,7 +83,7 @@ def command(
     else:
         terminal.show(data, common.console(), brief=brief)
     if fail_on:
-        refuse_slower(data.comparison)
+        refuse_slower(data.comparison, cells=fail_on == "slower-cell")
 
 
 def show(store: Store, campaign: str) -> None:
@@ -96,42 +105,59 @@ def parse_margin(text: str) -> float:
     return value
 
 
-def refuse_slower(comparison: Comparison) -> None:
-    """Raise AnswerIsNo when the joint test over a curve, or a cell's interval, says slower."""
+def refuse_slower(comparison: Comparison, *, cells: bool = False) -> None:
+    """Raise AnswerIsNo when a curve is slower; with `cells` when a single size is as well."""
     from mpigraft.model import Verdict
+    from mpigraft.report.sections import counted
 
-    curves = [g for g in comparison.groups if g.curve is Verdict.SLOWER]
-    cells = [g for g in comparison.groups if any(c.verdict is Verdict.SLOWER for c in g.cells)]
-    if not curves and not cells:
-        _tell_open(comparison)
+    groups = counted(comparison)
+    lines = [_curve(g) for g in groups if g.curve is Verdict.SLOWER]
+    if cells:
+        slower = [g for g in groups if any(c.verdict is Verdict.SLOWER for c in g.cells)]
+        lines += [_cells(g) for g in slower]
+    if not lines:
+        _print_open(comparison, cells=cells)
         return
-    lines = [_curve(g) for g in curves] + [_cells(g) for g in cells]
     more = len(lines) - NAMED
     listed = lines[:NAMED] + ([f"and {more} more"] if more > 0 else [])
     raise AnswerIsNo(
         "\n  ".join([f"slower than {comparison.baseline}:", *listed]),
-        why="a curve is called by the joint test over its sizes, a size by its own interval: "
-        "with many sizes a few single ones are called by chance",
-        mend="more rounds narrow the intervals; a curve is the stronger sign",
+        why=_chance(comparison) if cells else CURVE_WHY,
+        mend="--fail-on slower asks for whole curves, which are the stronger sign" if cells else "",
     )
 
 
-def _tell_open(comparison: Comparison) -> None:
+def _print_open(comparison: Comparison, *, cells: bool) -> None:
     """Nothing is slower; say on stderr how much of that is not known rather than fine."""
     from mpigraft.model import Verdict
+    from mpigraft.report.sections import counted
+    from mpigraft.summary import mixed
 
-    cells = [c for g in comparison.groups for c in g.cells]
-    unknown = sum(c.verdict is Verdict.INCONCLUSIVE for c in cells)
-    if unknown:
-        text = f"nothing is called slower, but {unknown} of {len(cells)} cells are inconclusive"
-        common.console(stderr=True).print(text, soft_wrap=True)
+    groups = counted(comparison)
+    what = "cell" if cells else "curve"
+    every = [c.verdict for g in groups for c in g.cells] if cells else [g.curve for g in groups]
+    lines = [f"{_where(g)}: {both}" for g in groups if not cells and (both := mixed(g))]
+    if unknown := sum(verdict is Verdict.INCONCLUSIVE for verdict in every):
+        are = "is" if unknown == 1 else "are"
+        lines.insert(
+            0, f"no {what} is slower, but {unknown} of {len(every)} {what}s {are} inconclusive"
+        )
+    for line in lines:
+        common.console(stderr=True).print(line, soft_wrap=True, markup=False)
+
+
+def _chance(comparison: Comparison) -> str:
+    from mpigraft.report.sections import tally
+
+    return f"a size is called by its own interval: {tally(comparison)}"
 
 
 def _curve(group: CellGroup) -> str:
     from mpigraft.report import words
 
     over = f"{words.ratio(group.pooled)} {words.interval(group.pooled_low, group.pooled_high)}"
-    return f"{_where(group)}: the curve, ratio {over}"
+    chance = "" if group.curve_p is None else f", p {group.curve_p:.2g}"
+    return f"{_where(group)}: the curve, ratio {over}{chance}"
 
 
 def _cells(group: CellGroup) -> str:

@@ -44,12 +44,15 @@ class CellGroup:
     configuration: str  # id
     cells: tuple[Cell, ...]
     curve: Verdict  # joint test over the sizes
-    curve_p: float | None
+    curve_p: float | None  # of that test, corrected for the campaign's curves
     pooled: float  # geometric mean of the ratios
     pooled_low: float | None
     pooled_high: float | None
     crossovers: tuple[int, ...] = ()  # sizes from which the better one changes
     withheld: str = ""  # why noise leaves the curve without a verdict; empty: it does not
+    curve_p_alone: float | None = None  # as if this were the campaign's only curve
+    by_chance: float = 0.0  # faster and slower cells to expect of a curve without a difference
+    repeats: str = ""  # metric of the same measurement that counts in its place
 
 
 @dataclass(frozen=True, slots=True)

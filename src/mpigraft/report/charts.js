@@ -44,7 +44,7 @@
     const lines = [
       group.name + (cell[SIZE] > 0 ? `, ${bytes(cell[SIZE])}` : ""),
       `${figure(cell[VALUE])} ${section.unit}`,
-      `ratio ${times(cell[RATIO])}` + (cell[LOW] === null ? ", no interval" : ` [${times(cell[LOW])}, ${times(cell[HIGH])}]`),
+      `ratio ${times(cell[RATIO])}` + (cell[LOW] === null ? (cell[ROUNDS] > 1 ? ", interval unknown" : ", no interval") : ` [${times(cell[LOW])}, ${times(cell[HIGH])}]`),
       `${mark} ${verdict}, ${cell[ROUNDS]} round${cell[ROUNDS] === 1 ? "" : "s"}`,
     ];
     if (cell[NEEDED] !== null) lines.push(`about ${cell[NEEDED]} rounds would decide`);

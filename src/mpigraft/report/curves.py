@@ -13,12 +13,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mpigraft.model import Better
-from mpigraft.report import ReportData, labels, matrix
+from mpigraft.model import Better, Cell
+from mpigraft.report import ReportData, labels, matrix, words
 from mpigraft.report.sections import Section, sections
 from mpigraft.report.trouble import labels as ids
 
-Bands = dict[tuple[str, str, str, str], dict[int, tuple[float, float]]]
+Bands = dict[tuple[str, ...], dict[int, tuple[float, float]]]
 
 
 def curves(data: ReportData) -> str:
@@ -61,9 +61,10 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 def _bands(data: ReportData) -> Bands:
     names = ids(data)
-    values: dict[tuple[str, str, str, str], dict[int, list[float]]] = {}
+    values: dict[tuple[str, ...], dict[int, list[float]]] = {}
     for row in data.values:
-        place = (row.benchmark, row.layout, row.buffers, names.get(row.configuration, ""))
+        name = names.get(row.configuration, "")
+        place = (row.benchmark, row.metric, row.layout, row.buffers, name)
         values.setdefault(place, {}).setdefault(row.size, []).append(row.value)
     return {
         place: {size: band for size, v in sizes.items() if (band := median_interval(v))}
@@ -72,7 +73,7 @@ def _bands(data: ReportData) -> Bands:
 
 
 def _section(section: Section, baseline: str, bands: Bands) -> dict[str, Any]:
-    where = (section.benchmark, section.layout, section.buffers)
+    where = (section.benchmark, section.metric, section.layout, section.buffers)
     absolute = section.baseline
     return {
         "benchmark": section.benchmark,
@@ -94,8 +95,7 @@ def _section(section: Section, baseline: str, bands: Bands) -> dict[str, Any]:
                         cell.size,
                         _figure(cell.value),
                         _figure(cell.ratio),
-                        _figure(cell.low),
-                        _figure(cell.high),
+                        *_interval(cell),
                         cell.verdict.value[0],
                         cell.rounds,
                         cell.rounds_needed,
@@ -113,6 +113,13 @@ def _band(band: dict[int, tuple[float, float]], sizes: tuple[int, ...]) -> list[
     if not band:
         return None
     return [[_figure(v) for v in band[s]] if s in band else None for s in sizes]
+
+
+def _interval(cell: Cell) -> tuple[float | None, float | None]:
+    """Its bounds; none where they say nothing, since nobody can draw them."""
+    if cell.low is None or cell.high is None or not words.informs(cell.low, cell.high):
+        return None, None
+    return _figure(cell.low), _figure(cell.high)
 
 
 def _figure(value: float | None) -> float | None:

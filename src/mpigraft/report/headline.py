@@ -58,9 +58,12 @@ def _withheld(groups: Sequence[CellGroup]) -> tuple[str, ...]:
 
 
 def records(groups: Sequence[CellGroup]) -> list[Record]:
-    """Every configuration's record: most curves won first, then fewest lost, then the gain."""
+    """Every configuration's record: most curves won first, then fewest lost, then the gain. A
+    measurement that two metrics repeat counts once."""
     held: dict[str, list[CellGroup]] = {}
     for group in groups:
+        if group.repeats:
+            continue
         held.setdefault(group.configuration, []).append(group)
     found = [
         Record(

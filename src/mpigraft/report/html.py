@@ -31,6 +31,7 @@ from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.method import method
 from mpigraft.report.sections import Section, sections
 from mpigraft.report.trouble import trouble
+from mpigraft.summary import mixed
 
 NAMED = 6  # nodes, or runs of nodes, that the header names
 
@@ -215,9 +216,9 @@ def _legend(data: ReportData) -> Html:
         el("span", el("i", words.VERDICTS[v], class_=html_tables.verdict_class(v, 2.0)), f" {v}")
         for v in words.VERDICTS
     )
-    mixed = "mixed: faster at some sizes and slower at others, so the curve has no verdict"
-    there = any(words.mixed(group) for group in data.comparison.groups)
-    return el("p", *keys, el("span", mixed) if there else None, class_="legend")
+    both = "mixed: faster at some sizes and slower at others, so the curve has no verdict"
+    there = any(mixed(group) for group in data.comparison.groups)
+    return el("p", *keys, el("span", both) if there else None, class_="legend")
 
 
 def _benchmark(section: Section, index: int, data: ReportData) -> Html:
@@ -226,6 +227,7 @@ def _benchmark(section: Section, index: int, data: ReportData) -> Html:
     subtitle = (
         f"{section.metric} in {section.unit}, {words.better(section.better)}; {section.place}"
     )
+    subtitle += f"; {section.repeats}" if section.repeats else ""
     crossovers = [
         f"{group.configuration}: {_steps(crossed, baseline)}"
         for group in section.groups

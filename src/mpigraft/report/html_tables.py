@@ -6,7 +6,7 @@ from mpigraft.model import Cell, CellGroup, Verdict
 from mpigraft.report import ReportData, cost, words
 from mpigraft.report.alone import Alone
 from mpigraft.report.markup import Html, el, hidden, join, scrolling, table
-from mpigraft.report.sections import Section
+from mpigraft.report.sections import Section, tally
 
 CLASSES = {
     Verdict.FASTER: "f",
@@ -61,17 +61,19 @@ def _baseline_row(sections: tuple[Section, ...], baseline: str) -> Html:
 def _glance_cell(group: CellGroup | None) -> Html:
     if group is None:
         return el("td", hidden("not measured"), class_="n")
-    interval = ""
-    if group.pooled_low is not None and group.pooled_high is not None:
-        interval = f"{words.ratio(group.pooled_low)} to {words.ratio(group.pooled_high)}"
     return el(
         "td",
         sign(group.curve),
         el("b", words.ratio(group.pooled)),
-        el("small", interval) if interval else None,
+        el("small", _to(group)) if group.pooled_low is not None else None,
         el("small", why, class_="mixed") if (why := words.undecided(group)) else None,
         class_=verdict_class(group.curve, group.pooled),
     )
+
+
+def _to(group: CellGroup) -> str:
+    """`0.93 to 1.06`: the interval of the pooled ratio, in the width of a column."""
+    return words.interval(group.pooled_low, group.pooled_high).strip("[]").replace(",", " to")
 
 
 def matrix(section: Section, index: int) -> Html:
@@ -157,6 +159,8 @@ def noise(data: ReportData) -> Html:
     """What the baseline against itself says of this machine, and what more rounds would cost."""
     known = cost.honesty(data)
     lines = [el("p", words.unbroken(known.line) + ".", class_="lead")]
+    if data.comparison.groups:
+        lines.append(el("p", words.unbroken(tally(data.comparison)) + "."))
     if deciding := cost.deciding(data):
         lines.append(el("p", words.unbroken(deciding) + "."))
     if command := cost.extension(data):
@@ -168,7 +172,7 @@ def noise(data: ReportData) -> Html:
             "tr",
             el("th", f"{n.benchmark}, {n.layout}", scope="row"),
             el("td", words.percent(n.margin)),
-            el("td", f"±{words.percent(n.spread)}"),
+            el("td", words.spread(n.spread)),
             el("td", f"{n.false_verdicts} of {n.cells}"),
         )
         for n in data.comparison.noise

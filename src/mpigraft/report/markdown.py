@@ -11,7 +11,7 @@ from mpigraft.model import CellGroup, Verdict
 from mpigraft.report import ReportData, cost, growth, matrix, words
 from mpigraft.report.alone import Alone, alone
 from mpigraft.report.headline import headline
-from mpigraft.report.sections import Section, cells, count, sections
+from mpigraft.report.sections import Section, sections, tally
 from mpigraft.report.trouble import trouble
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
@@ -46,8 +46,7 @@ def render(data: ReportData) -> str:
     for head, told in growth.lines(data):
         lines += [f"## {escape(head)}", "", *(f"- {escape(line)}" for line in told), ""]
     if comparison.groups:
-        totals = ", ".join(f"{n} {v}" for v, n in count(cells(comparison)).items())
-        lines += [f"{totals} cells.", ""]
+        lines += [f"{tally(comparison)}.", ""]
     lines += _findings(data)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -55,6 +54,7 @@ def render(data: ReportData) -> str:
 def _section(section: Section, baseline: str) -> list[str]:
     head = f"## {escape(section.benchmark)} on {escape(section.place)}"
     what = f"{section.metric} in {section.unit}, {words.better(section.better)}."
+    what += f" This is {section.repeats}." if section.repeats else ""
     lines = [head, "", what, ""]
     lines += _table(("configuration", "curve", "ratio", "95 % interval", "crossovers"), "llrll")
     for group in section.groups:

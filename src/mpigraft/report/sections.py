@@ -21,6 +21,12 @@ class Section:
     noise: Noise | None
 
     @property
+    def repeats(self) -> str:
+        """That this is a measurement which another metric has already; else empty."""
+        metric = next((g.repeats for g in self.groups if g.repeats), "")
+        return f"the same measurement as its {metric}, counted once" if metric else ""
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         return tuple(sorted({cell.size for group in self.groups for cell in group.cells}))
 
@@ -61,8 +67,26 @@ def sections(comparison: Comparison) -> tuple[Section, ...]:
     )
 
 
+def counted(comparison: Comparison) -> list[CellGroup]:
+    """The curves that are measurements of their own: two metrics of one count once."""
+    return [group for group in comparison.groups if not group.repeats]
+
+
 def cells(comparison: Comparison) -> list[Cell]:
-    return [cell for group in comparison.groups for cell in group.cells]
+    """The cells of these."""
+    return [cell for group in counted(comparison) for cell in group.cells]
+
+
+def tally(comparison: Comparison) -> str:
+    """`2 faster, 5 slower, 0 equivalent, 39 inconclusive cells; chance alone would call about 0.4`:
+    what single cells are worth."""
+    counts = count(cells(comparison))
+    text = ", ".join(f"{number} {verdict}" for verdict, number in counts.items()) + " cells"
+    if not counts[Verdict.FASTER] + counts[Verdict.SLOWER]:
+        return text
+    chance = sum(group.by_chance for group in counted(comparison))
+    about = f"about {chance:.1f}" if chance >= 0.05 else "fewer than 0.1"
+    return f"{text}; chance alone would call {about}"
 
 
 def count(cells: list[Cell]) -> dict[Verdict, int]:

@@ -16,7 +16,7 @@ from mpigraft.model import Cell, CellGroup, Comparison, Level, Origin, Verdict
 from mpigraft.report import ReportData, cost, growth, matrix, words
 from mpigraft.report.alone import Alone, alone
 from mpigraft.report.headline import headline
-from mpigraft.report.sections import Section, cells, count, sections
+from mpigraft.report.sections import Section, count, sections, tally
 from mpigraft.report.trouble import left_out, trouble
 
 if TYPE_CHECKING:
@@ -183,6 +183,8 @@ def _overview(console: Console, section: Section, baseline: str, signs: Signs) -
     """One row per configuration: a sign per size, and the ratio over the whole curve."""
     console.print()
     _say(console, _title(section), "bold")
+    if section.repeats:
+        _say(console, section.repeats)
     _say(console, _absolute(section.baseline, baseline))
     sizes = section.sizes
     wide = len(sizes) <= STRIP
@@ -266,11 +268,10 @@ def _noise(console: Console, data: ReportData, signs: Signs, *, brief: bool) -> 
         _say(console, _plus_minus(cost.honesty(data).line, signs))
         return
     legend = ", ".join(f"{signs[v]} {v}" for v in Verdict)
-    counts = count(cells(data.comparison))
     _say(console, f"{legend}; one sign per size, the last for the curve", "dim")
     if not brief:
         _say(console, "in brackets after the rounds: how many would decide", "dim")
-    _say(console, ", ".join(f"{number} {verdict}" for verdict, number in counts.items()) + " cells")
+    _say(console, tally(data.comparison))
     _say(console, _plus_minus(cost.honesty(data).line, signs))
     if deciding := cost.deciding(data):
         _say(console, deciding)

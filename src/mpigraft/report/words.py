@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 from mpigraft.model import Better, Cell, CellGroup, Evidence, Proof, Standing, Verdict
+from mpigraft.summary import mixed
 
 UNITS = ((1 << 30, "GiB", "G"), (1 << 20, "MiB", "M"), (1 << 10, "KiB", "K"))
 UNIT = re.compile(r"(?<=\d) (?=(?:B|KiB|MiB|GiB|s|min|h|days|rounds)\b|%)")
@@ -34,6 +34,7 @@ STANDINGS = {
 }
 
 
+WIDEST = 100.0  # upper over lower bound of an interval that is shown as one
 BESIDE = "beside the wish"  # proven, but of a lane that the transport did not ask for
 
 
@@ -126,8 +127,16 @@ def _three(value: float) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """A 95 % interval, or a dash where there is none."""
-    return "-" if low is None or high is None else f"[{ratio(low)}, {ratio(high)}]"
+    """A 95 % interval, a dash where there is none, `unknown` where it says nothing."""
+    if low is None or high is None:
+        return "-"
+    return f"[{ratio(low)}, {ratio(high)}]" if informs(low, high) else "unknown"
+
+
+def informs(low: float, high: float) -> bool:
+    """Whether an interval of ratios says anything: its ends are not a hundredfold apart. Two rounds
+    that differ by a few percent give a millionfold."""
+    return low > 0 and high / low < WIDEST
 
 
 def span(bounds: tuple[float, float] | None) -> str:
@@ -139,6 +148,12 @@ def percent(fraction: float) -> str:
     """A fraction as a percentage: 15 %, 2.4 %."""
     value = 100 * fraction
     return f"{value:.0f} %" if value >= 9.95 else f"{value:.2g} %"
+
+
+def spread(fraction: float) -> str:
+    """The half-width of an interval: ±15 %."""
+    low, high = 1 / (1 + fraction), 1 + fraction
+    return f"±{percent(fraction)}" if informs(low, high) else "unknown"
 
 
 def duration(seconds: float) -> str:
@@ -224,19 +239,6 @@ def crossings(group: CellGroup, baseline: str, direction: Better) -> tuple[Cross
 def undecided(group: CellGroup) -> str:
     """Why a curve has no verdict, where more than chance is to blame; else empty."""
     return f"no verdict: {group.withheld}" if group.withheld else mixed(group)
-
-
-def mixed(group: CellGroup) -> str:
-    """Of a curve without a verdict because its sizes have both: where it is which. Else empty."""
-    called = [c for c in group.cells if c.verdict in (Verdict.FASTER, Verdict.SLOWER)]
-    runs = [(verdict, list(run)) for verdict, run in groupby(called, key=lambda c: c.verdict)]
-    if group.curve is not Verdict.INCONCLUSIVE or len(runs) < 2:
-        return ""
-    if len(runs) == 2:
-        (first, low), (second, high) = runs
-        return f"mixed: {first} up to {size(low[-1].size)}, {second} from {size(high[0].size)}"
-    faster = sum(c.verdict is Verdict.FASTER for c in called)
-    return f"mixed: faster at {faster} sizes, slower at {len(called) - faster}"
 
 
 def ahead(cell: Cell, direction: Better) -> bool:
