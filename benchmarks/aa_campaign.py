@@ -28,11 +28,19 @@ def main() -> None:
     parser.add_argument("--transport", default="ofi-tcp")
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--names", type=int, default=4, help="configurations that are the same")
-    parser.add_argument("--store", type=Path, help="keep the campaign here, for variation.py")
+    parser.add_argument("--default", action="store_true", help="all six default benchmarks")
+    parser.add_argument(
+        "--store", type=Path, help="keep the campaign here, for variation.py, verdicts_curves.py"
+    )
     given = parser.parse_args()
     machine = discover.machine()
     wish = Wish(
-        name="a/a", mpi=(given.mpi,), transport=(given.transport,), rounds=given.rounds, quick=True
+        name="a/a",
+        mpi=(given.mpi,),
+        transport=(given.transport,),
+        benchmark=campaign.DEFAULT_BENCHMARKS if given.default else campaign.QUICK_BENCHMARKS,
+        rounds=given.rounds,
+        quick=True,
     )
     planned = campaign.plan(wish, machine)
     one = planned.configurations[0]
@@ -54,6 +62,10 @@ def main() -> None:
     covered = sum(c.low is not None and c.low <= 1 <= (c.high or 0) for c in cells)
     print(f"{len(cells)} A/A cells, {given.rounds} rounds: {dict(counted)}")
     print(f"false winners: {false} ({100 * false / len(cells):.1f} %)")
+    chance = sum(group.by_chance for group in found.groups)
+    print(f"cells that chance alone would call, as `compare` prints it: {chance:.1f}")
+    curves = Counter(group.curve for group in found.groups)
+    print(f"{len(found.groups)} curves: {dict(curves)}")
     print(f"intervals that hold the true ratio 1: {100 * covered / len(cells):.1f} %")
     for noise in found.noise:
         print(f"{noise.benchmark}: margin {noise.margin:.3f}, typical cell +-{noise.spread:.3f}")

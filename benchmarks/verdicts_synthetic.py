@@ -132,8 +132,8 @@ def values(
     drift = DRIFT * rng.standard_normal(rounds)
     rows = []
     for name, replica in (("base", 0), ("base", 1), *((name, 0) for name in TRUTH)):
-        launch = _standard(rng, shape, (rounds, 1)) * math.sqrt(CORRELATION)
-        own = _standard(rng, shape, (rounds, SIZES)) * math.sqrt(1 - CORRELATION)
+        launch = standard(rng, shape, (rounds, 1)) * math.sqrt(CORRELATION)
+        own = standard(rng, shape, (rounds, SIZES)) * math.sqrt(1 - CORRELATION)
         place = np.arange(rounds) * allocations // rounds
         logs = curve + TRUTH.get(name, 0.0) + spread * (launch + own) + drift[:, None]
         if name != "base":
@@ -149,7 +149,7 @@ def values(
     return rows
 
 
-def _standard(rng: np.random.Generator, shape: str, size: tuple[int, int]) -> Floats:
+def standard(rng: np.random.Generator, shape: str, size: tuple[int, ...]) -> Floats:
     """Draws of mean 0 and standard deviation 1."""
     if shape == "heavy tails":
         return rng.standard_t(4, size) / math.sqrt(2)
