@@ -48,6 +48,7 @@ class Rates:
 
     cells: int
     false_winners: float  # of the twin's cells
+    by_chance: float  # the same, as a comparison expects it
     false_curves: float  # of the twin's curves
     power: float  # of cells with a true FACTOR: called, and the right way
     wrong: float  # of those: called the wrong way
@@ -71,7 +72,7 @@ def rates(
     differs from allocation to allocation, as a standard deviation."""
     rng = np.random.default_rng([seed, rounds, SHAPES.index(shape)])
     count: Counter[str] = Counter()
-    halves = []
+    halves, chance = [], 0.0
     for number in range(campaigns):
         spread = rng.uniform(*variation)
         rows = values(rng, rounds, spread, shape, allocations, between)
@@ -82,12 +83,14 @@ def rates(
         found = compare(record, arms, rows)
         for group in found.groups:
             _count(group, count)
+            chance += group.by_chance if group.configuration == "twin" else 0.0
             halves += [c.high / c.low for c in group.cells if c.high and c.low]
         count["pair"] += sum(n.false_verdicts for n in found.noise)
         count["pairs"] += sum(n.cells for n in found.noise)
     return Rates(
         cells=count["cells"],
         false_winners=count["false"] / count["twins"],
+        by_chance=chance / count["twins"],
         false_curves=count["false curves"] / campaigns,
         power=count["right"] / (2 * count["twins"]),
         wrong=count["wrong"] / (2 * count["twins"]),
@@ -166,8 +169,8 @@ def main() -> None:
     parser.add_argument("--campaigns", type=int, default=400)
     given = parser.parse_args()
     print(f"{given.campaigns} campaigns a row, {SIZES} sizes, ratio {FACTOR}; percent")
-    print("rounds  shape        false  false   power  wrong  curve  cover-  half-  A/A")
-    print("                     cells  curves  cells         power  age     width  pair")
+    print("rounds  shape        false  by    false   power  wrong  curve  cover-  half-  A/A")
+    print("                     cells chance curves  cells         power  age     width  pair")
     for rounds in (5, 6, 10, 20):
         for shape in SHAPES:
             _print(f"{rounds:6}  {shape:12}", rates(rounds, given.campaigns, shape))
@@ -183,7 +186,15 @@ def main() -> None:
 
 
 def _print(head: str, r: Rates) -> None:
-    shares = (r.false_winners, r.false_curves, r.power, r.wrong, r.curve_power, r.coverage)
+    shares = (
+        r.false_winners,
+        r.by_chance,
+        r.false_curves,
+        r.power,
+        r.wrong,
+        r.curve_power,
+        r.coverage,
+    )
     numbers = [*shares, r.width, r.pair]
     print(head, "  ".join(f"{100 * n:5.1f}" for n in numbers))
 

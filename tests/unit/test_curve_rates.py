@@ -43,7 +43,7 @@ def test_what_is_slower_is_caught(
 def test_a_campaign_is_judged_as_compare_judges_it(rounds: int) -> None:
     """Of each campaign the same curves are slower; some are, and some are not."""
     rng = np.random.default_rng(rounds)
-    verdicts = []
+    verdicts: list[bool] = []
     for seed in range(3):
         logs = synthetic((0.08, 0.08), "normal")(rng, 4, rounds)[:, :, :3, :5]
         logs[2:, :, 1] += math.log(1.2)
@@ -62,7 +62,7 @@ def test_a_campaign_is_judged_as_compare_judges_it(rounds: int) -> None:
             (g.configuration, g.benchmark): g.curve is Verdict.SLOWER
             for g in compare(record, arms("k0", "k1"), rows).groups
         }
-        slower, _ = judge(logs, seed)
+        slower, _, _ = judge(logs, seed)
         mine = {
             (f"mpi@k{place}", f"native:b{benchmark}"): bool(slower[place, benchmark])
             for place in range(2) for benchmark in range(3)
