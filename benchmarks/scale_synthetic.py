@@ -73,6 +73,40 @@ def grouped(scatter: Callable[[random.Random], float], rounds: int, campaigns: i
     return sum(map(once, range(campaigns))) / campaigns
 
 
+# Which of three launches of a round take the slower of two states: mine and the baseline's two.
+STATES: dict[str, Callable[[random.Random], tuple[bool, bool, bool]]] = {
+    "none": lambda _: (False, False, False),
+    "its own": lambda r: (r.random() < 0.5, False, False),
+    "the baseline's": lambda r: (False, r.random() < 0.5, r.random() < 0.5),
+    "the round's": lambda r: (state := r.random() < 0.5, state, state),
+    "7 in 10 of a round": lambda r: (
+        (state := r.random() < 0.5) and r.random() < 0.7,
+        state and r.random() < 0.7,
+        state and r.random() < 0.7,
+    ),
+}
+
+
+def beside(state: str, apart: float, spread: float, rounds: int, campaigns: int) -> str:
+    """Beside a baseline, whose two launches and this configuration's vary by 3 %, rounds by
+    `spread`: how often which of the three is named."""
+    names = {"key": "mine", "base": "baseline"}
+    count = {"mine": 0, "baseline": 0, "machine": 0}
+    for seed in range(campaigns):
+        rng, rows = random.Random(seed), []
+        for n in range(rounds):
+            level = rng.gauss(0, spread)
+            for who, slow in enumerate(STATES[state](rng)):
+                value = math.exp(level + rng.gauss(0, 0.03) + apart * slow)
+                one = row("1x2", n, "native:latency", "latency", value)
+                rows.append(
+                    one if who == 0 else one._replace(configuration="base", replica=who - 1)
+                )
+        for finding in modes.findings(rows, names):
+            count["machine" if finding.code == "slow-rounds" else finding.seen.split()[2]] += 1
+    return ", ".join(f"{who} {n / campaigns:.1%}" for who, n in count.items())
+
+
 def drifted(rounds: int, curves: int, alike: float, trend: float, campaigns: int) -> float:
     """Rounds vary by 5 %, neighbours correlated by `alike`; `trend` is from first to last."""
 
@@ -123,6 +157,14 @@ def main() -> None:
     for name, scatter in SCATTERS.items():
         told = ", ".join(f"{n}: {grouped(scatter, n, 5 * campaigns):.1%}" for n in (8, 12, 20))
         print(f"groups, {name}, told by rounds: {told}")
+    for state in STATES:
+        cases = ((1.5, 0.0), (1.5, 0.1), (3.2, 0.1))
+        for apart, spread in cases[:2] if state == "none" else cases:
+            told = "; ".join(
+                f"{n}: {beside(state, math.log(apart), spread, n, 5 * campaigns)}" for n in (12, 20)
+            )
+            what = f"{state}, {apart:g} apart, rounds vary by {spread:.0%}"
+            print(f"groups beside a baseline, {what}, named by rounds: {told}")
     for alike, trend in ((0.0, 0.0), (0.3, 0.0), (0.6, 0.0), (0.0, math.log(1.2))):
         curves = 1 if trend else 12
         told = ", ".join(

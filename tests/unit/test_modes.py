@@ -39,6 +39,19 @@ def rows(
     ]  # fmt: skip
 
 
+def beside(mine: list[float], *others: list[float]) -> list[ValueRow]:
+    """A configuration and others, `key1` and so on, in the same rounds; two launches of a round
+    where another has twice as many."""
+    return [
+        *rows(mine),
+        *(
+            row._replace(configuration=f"key{n}")
+            for n, logs in enumerate(others, 1)
+            for row in rows(logs, replicas=len(logs) // len(mine))
+        ),
+    ]
+
+
 def two_states(count: int, apart: float, seed: int, share: float = 0.5) -> list[float]:
     rng = random.Random(seed)
     return [rng.gauss(0, 0.03) + (apart if rng.random() < share else 0) for _ in range(count)]
@@ -82,6 +95,103 @@ def test_two_states_are_found(rounds: int, least: int) -> None:
     """Launches that vary by 3 %, and half of which take half as long again."""
     told = [findings(rows(two_states(rounds, 0.41, seed)), {}) for seed in range(20)]
     assert sum(map(bool, told)) >= least
+
+
+def quiet(count: int, seed: int = 1, spread: float = 0.03) -> list[float]:
+    rng = random.Random(seed)
+    return [rng.gauss(0, spread) for _ in range(count)]
+
+
+AWAY = (10, 11, 12, 13, 15)  # rounds in which the CPUs of a machine had moved apart
+TIMES = math.log(3.2)
+
+
+def test_a_state_of_the_machine_is_no_configurations() -> None:
+    """5 of 20 launches 3.2 times slower, and 7 of the baseline's 40, all in five rounds."""
+    mine = [x + TIMES * (n in AWAY) for n, x in enumerate(quiet(20))]
+    base = quiet(40, 2)
+    for launch in (20, 21, 22, 24, 25, 26, 30):
+        base[launch] += TIMES
+    (found,) = findings(beside(mine, base), {"key": "grafted", "key1": "baseline"})
+    assert (found.code, found.level) == ("slow-rounds", Level.WARNING)
+    assert found.seen.endswith("5 of 20 launches 3.19 times slower (rounds 10, 11, 12, 13, 15)")
+    assert "grafted" not in found.seen
+    (alone,) = findings(beside(mine, quiet(40, 2)), {"key": "grafted", "key1": "baseline"})
+    assert alone.seen.startswith("launches of grafted fall into two groups")
+
+
+def test_of_many_configurations_most_have_to_share_a_state() -> None:
+    mine = [x + 0.41 * (n % 2) for n, x in enumerate(quiet(20))]
+    like = [x + 0.41 * (n % 2) for n, x in enumerate(quiet(20, 2))]
+    (found,) = findings(beside(mine, like, like, quiet(20, 3)), {})
+    assert found.code == "slow-rounds"
+    both = findings(beside(mine, like, quiet(20, 3), quiet(20, 4)), {})
+    assert [f.code for f in both] == ["two-groups"] * 2
+
+
+def test_a_state_that_the_others_share_by_a_third_is_the_machines() -> None:
+    mine = [x + 0.9 * (n % 2) for n, x in enumerate(quiet(20))]
+    for share, code in ((0.3, "two-groups"), (0.4, "slow-rounds")):
+        base = [x + share * 0.9 * (n % 2) for n, x in enumerate(quiet(20, 2))]
+        (found,) = findings(beside(mine, base), {"key1": "baseline"})
+        assert found.code == code
+        assert "baseline" not in found.seen
+
+
+def test_groups_are_seen_through_rounds_that_vary() -> None:
+    """By 30 %, and two states 1.5 apart; nobody is blamed for the rounds, nor for another's."""
+    levels = quiet(20, 3, 0.3)
+    states = random.Random(4).sample([0.41, 0.0] * 10, 20)
+    mine = [a + b + c for a, b, c in zip(levels, quiet(20), states, strict=True)]
+    base = [levels[n // 2] + x for n, x in enumerate(quiet(40, 2))]
+    assert not findings(rows(mine), {})
+    (found,) = findings(beside(mine, base), {"key": "mine"})
+    assert found.seen.startswith("launches of mine fall into two groups")
+    assert "10 of 20 launches" in found.seen
+    assert not findings(beside([a + b for a, b in zip(levels, quiet(20), strict=True)], base), {})
+
+
+def test_who_did_not_move_is_not_blamed() -> None:
+    """The others took two states: what is left of this one has two as well."""
+    levels = quiet(20, 3, 0.3)
+    slow = [level + 0.41 * (n % 2) for n, level in enumerate(levels)]
+    other = [a + b for a, b in zip(slow, quiet(20, 5), strict=True)]
+    for away in (0.0, -0.15):
+        mine = [
+            x + away * (n % 2) + y for n, (x, y) in enumerate(zip(levels, quiet(20), strict=True))
+        ]
+        assert not [f for f in findings(beside(mine, other), {"key": "mine"}) if "mine" in f.seen]
+
+
+def test_shared_states_are_told_of_each_benchmark_by_who_moved_most() -> None:
+    near, far = ([x + a * (n in AWAY) for n, x in enumerate(quiet(20))] for a in (0.5, 0.6))
+    both = beside(near, far)
+    both += [row._replace(benchmark="native:bcast") for row in beside(far, near)]
+    (found,) = findings(both, {})
+    assert found.seen.count("5 of 20 launches 1.82 times slower") == 2
+
+
+@pytest.mark.parametrize("lost", [AWAY, tuple(set(range(20)) - set(AWAY))])
+def test_who_was_not_there_shared_nothing(lost: tuple[int, ...]) -> None:
+    mine = [x + 0.6 * (n in AWAY) for n, x in enumerate(quiet(20))]
+    every = [
+        r for r in beside(mine, quiet(20, 2)) if r.configuration == "key" or r.round not in lost
+    ]
+    (found,) = findings(every, {})
+    assert found.code == "two-groups"
+
+
+def test_rounds_of_another_job_or_benchmark_are_no_company() -> None:
+    mine = [x + TIMES * (n in AWAY) for n, x in enumerate(quiet(20))]
+    both = beside(mine, mine)
+    assert [f.code for f in findings(both, {})] == ["slow-rounds"]
+    for change in ("allocation", "layout", "benchmark"):
+        other = {change: "native:other"}
+        apart = [
+            r if r.configuration == "key" else r._replace(**other)  # type: ignore[arg-type]
+            for r in both
+        ]
+        assert [f.code for f in findings(apart, {})] == ["two-groups"] * 2
 
 
 def test_few_rounds_say_nothing() -> None:

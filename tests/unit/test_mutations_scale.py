@@ -20,8 +20,8 @@ DRIFT = (
     "kendall", "_orders",
 )  # fmt: skip
 MODES = (
-    "LEAST_ROUNDS", "LEAST_LAUNCHES", "SHARE", "CHANCE", "LEAST", "STEPS", "findings", "parted",
-    "_beside",
+    "LEAST_ROUNDS", "LEAST_LAUNCHES", "SHARE", "CHANCE", "LEAST", "STEPS", "ALONG", "findings",
+    "_beside_each", "_groups", "_moved", "parted", "_beside",
 )  # fmt: skip
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
 SAME_LAWS = {
@@ -50,11 +50,12 @@ SAME_DRIFT = {
     "_orders: len(found) + n - 1": "what is too long ends in zeros",
 }  # fmt: skip
 SAME_MODES = {
-    "findings: chance * len(every) >= CHANCE -> chance * len(every) > ":
-        "no chance is exactly that",
-    "findings: apart > math.log(1 + LEAST) -> apart >=": "no distance is exactly that",
-    "findings: x < border -> x <= border": "the border stands between two values",
-    "findings: x > border -> x >= border": "the border stands between two values",
+    "_groups: chance * tests >= CHANCE -> chance * tests > ": "no chance is exactly that",
+    "_groups: apart > math.log(1 + LEAST) -> apart >=": "no distance is exactly that",
+    "_groups: apart > -along -> apart >=": "no distance is exactly that",
+    "_groups: along >= ALONG * apart -> along > ": "no distance is exactly that",
+    "_groups: x < border -> x <= border": "the border stands between two values",
+    "_groups: x > border -> x >= border": "the border stands between two values",
 }  # fmt: skip
 
 
