@@ -5,7 +5,8 @@ The rules, tried on launches of a small noisy machine (docs/method.md has figure
    mean of the baseline's launches. Fewer than MIN_ROUNDS rounds: everything is inconclusive.
 2. faster, slower: the 95 % interval of the median ratio lies outside what the machine does to
    the baseline's own pair of launches, and outside the margin.
-3. equivalent: the interval lies inside the margin, which noise never widens.
+3. equivalent: the interval lies inside the margin, which noise never widens; of a curve that of
+   the pooled ratio does, and no size may be more than twice as far from 1.
 4. A whole curve is called by a joint test over its sizes, since launches move all sizes at once,
    and the test is corrected for the campaign's curves, since more of them win more by chance.
 All is done on logarithms, so that A over B and B over A get mirrored answers.
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from mpigraft import summary
+from mpigraft import serial, summary
 from mpigraft.blocks import Subject, Table, labels_of, table_of
 from mpigraft.curve import Curve, JointTest
 from mpigraft.decision import MIN_ROUNDS
@@ -78,6 +79,7 @@ def compare(
         *told,
         *table.findings,
         *summary.findings(campaign, labels, key, table, noise, MIN_ROUNDS),
+        *serial.findings(groups),
     )
     said = Comparison(
         campaign.id, labels[key], campaign.origin, rounds, tuple(groups), noise, findings

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpigraft import stats
+from mpigraft import equivalence, serial, stats
 from mpigraft.blocks import Subject
 from mpigraft.decision import (
     CONCLUSIVE,
@@ -16,7 +16,15 @@ from mpigraft.decision import (
     intervals,
     rounds_needed,
 )
-from mpigraft.model import METRICS, CampaignRecord, Cell, CellGroup, Origin, Verdict
+from mpigraft.model import (
+    METRICS,
+    CampaignRecord,
+    Cell,
+    CellGroup,
+    JointBound,
+    Origin,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,19 +78,23 @@ class Curve:
         self.mine, self.base, self.logs = (
             part[:, found] for part in (self.mine, self.base, self.logs)
         )
+        self.dependence = serial.UNKNOWN
+        if self.paired:
+            self.dependence = serial.dependence(self.logs, self.numbers, self.seed)
 
     @property
     def tested(self) -> bool:
         """Whether there are rounds whose signs can be flipped."""
         return self.paired and int(self._complete().sum()) > 1
 
-    def group(self, margin: float, limit: float, joint: JointTest) -> CellGroup:
+    def group(self, margin: float, limit: float, test: JointTest) -> CellGroup:
         """All cells, the joint verdict, the pooled ratio. `margin` is the fixed one, `limit`
         what a winner must exceed."""
         cells = self._cells(margin, limit)
         pooled, low, high, rounds = self._pooled()
         whole = decide(low, high, self.metric.better, rounds, margin, limit)
-        subject = self.subject
+        bound = self._joint(margin) if whole is Verdict.EQUIVALENT else None
+        subject, alike = self.subject, self.dependence
         return CellGroup(
             subject.benchmark,
             subject.metric,
@@ -91,16 +103,25 @@ class Curve:
             subject.buffers,
             self.label,
             cells,
-            curve_verdict(cells, whole, joint.p),
-            joint.p,
+            curve_verdict(cells, whole, test.p, bound),
+            test.p,
             math.exp(pooled),
             _exp(low),
             _exp(high),
             crossovers(cells),
-            curve_p_alone=joint.alone,
+            curve_p_alone=test.alone,
             by_chance=self._by_chance(limit),
-            repeats=joint.repeats,
+            repeats=test.repeats,
+            joint=bound,
+            autocorrelation=alike.correlation,
+            effective_rounds=alike.effective,
         )
+
+    def _joint(self, margin: float) -> JointBound:
+        """Of the sizes of a curve that is equivalent when pooled, the one that may differ most."""
+        bounds = equivalence.joint_bounds(self.logs, self.numbers, self.seed)
+        wider = serial.stretched(bounds, stats.medians(self.logs), self.dependence.stretch)
+        return equivalence.widest_bound(wider, self.sizes, margin)
 
     def _cells(self, margin: float, limit: float) -> tuple[Cell, ...]:
         import numpy as np
@@ -109,7 +130,9 @@ class Curve:
         counts = np.minimum((~np.isnan(self.mine)).sum(axis=0), (~np.isnan(self.base)).sum(axis=0))
         if self.paired:
             middles, spreads = stats.medians(self.logs), stats.deviations(self.logs)
-            lows, highs = intervals(self.logs, self.numbers, self.seed)
+            bounds = intervals(self.logs, self.numbers, self.seed)
+            lows, highs = serial.stretched(bounds, middles, self.dependence.stretch)
+            spreads = spreads * self.dependence.stretch
         else:
             middles = mine - base
             spreads = lows = highs = np.full(len(self.sizes), np.nan)
@@ -156,8 +179,10 @@ class Curve:
             return float(middles.mean()), math.nan, math.nan, 1
         here = self._complete()
         means = self.logs[np.ix_(here, self._common())].mean(axis=1, keepdims=True)
-        low, high = stats.interval(means, self.numbers[here], self.seed)
-        return float(np.median(means)), float(low[0]), float(high[0]), int(here.sum())
+        middle = np.median(means, axis=0)
+        bounds = stats.interval(means, self.numbers[here], self.seed)
+        low, high = serial.stretched(bounds, middle, self.dependence.stretch)
+        return float(middle[0]), float(low[0]), float(high[0]), int(here.sum())
 
     def _common(self) -> NDArray[np.bool_]:
         """Which sizes have every round that any size has."""

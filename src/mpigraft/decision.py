@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mpigraft import stats
-from mpigraft.model import Better, Cell, Verdict
+from mpigraft.model import Better, Cell, JointBound, Verdict
 
 if TYPE_CHECKING:
     from mpigraft.stats import Floats, Ints
@@ -48,13 +48,15 @@ def decide(
     return Verdict.INCONCLUSIVE
 
 
-def curve_verdict(cells: Sequence[Cell], whole: Verdict, p: float | None) -> Verdict:
+def curve_verdict(
+    cells: Sequence[Cell], whole: Verdict, p: float | None, joint: JointBound | None
+) -> Verdict:
     """What can be said of all sizes together. A winner needs the joint test, a pooled ratio
-    that is outside the margin, and no size that says the opposite; equivalence needs every
-    size, which makes a joint test needless."""
-    said = {cell.verdict for cell in cells}
-    if said == {Verdict.EQUIVALENT}:
+    that is outside the margin, and no size that says the opposite; equivalence a pooled ratio
+    within it, and no size that may be far from it."""
+    if whole is Verdict.EQUIVALENT and joint is not None and not joint.beyond:
         return Verdict.EQUIVALENT
+    said = {cell.verdict for cell in cells}
     opposite = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
     if whole in opposite and opposite[whole] not in said and p is not None and p <= CURVE_P:
         return whole

@@ -49,7 +49,7 @@ def adjusted_p(curves: Sequence[Floats], rounds: Sequence[Ints], seed: int) -> l
     if not curves:
         return []
     names, places = np.unique(np.concatenate(rounds), return_inverse=True)
-    signs = _signs(len(names), seed)
+    signs = sign_patterns(len(names), seed)
     ends = np.cumsum([len(own) for own in rounds])[:-1]
     rows = np.split(places, ends)
     greatest = np.column_stack(
@@ -97,7 +97,7 @@ def _step_down(greatest: Floats) -> list[float]:
 
 
 @functools.lru_cache(maxsize=8)
-def _signs(rounds: int, seed: int) -> Floats:
+def sign_patterns(rounds: int, seed: int) -> Floats:
     """(patterns, rounds) of 1 and -1, the first all 1: every pattern, or FLIPS random ones."""
     import numpy as np
 

@@ -145,18 +145,17 @@ def _weight(group: CellGroup) -> tuple[bool, float]:
 
 
 def _line(group: CellGroup, baseline: str, several: bool) -> str:
-    """One curve in a line; empty when nothing is said of it as a whole, it repeats another, or
-    noise withholds it."""
-    if group.repeats or group.withheld:
+    """One curve in a line; empty when nothing is said of it as a whole, or it repeats another."""
+    if group.repeats:
         return ""
     where = f"{group.configuration} against {baseline} at {_name(group, several)}"
     if group.withheld:
         return f"{where}: no verdict: {group.withheld}"
     if group.curve is Verdict.EQUIVALENT:
-        return f"{where}: equivalent at every size ({group.pooled:.2f}x)"
+        return f"{where}: equivalent ({group.pooled:.2f}x), {bound(group)}"
     if group.curve in CONCLUSIVE:
         return f"{where}: {group.curve}{_over(group)}"
-    return f"{where}: {both}" if (both := mixed(group)) else ""
+    return f"{where}: {open_still}" if (open_still := mixed(group) or bound(group)) else ""
 
 
 def _over(group: CellGroup) -> str:
@@ -184,6 +183,24 @@ def mixed(group: CellGroup) -> str:
         return f"mixed: {first} up to {size(low[-1].size)}, {second} from {size(high[0].size)}"
     faster = sum(c.verdict is Verdict.FASTER for c in called)
     return f"mixed: faster at {faster} sizes, slower at {len(called) - faster}"
+
+
+def bound(group: CellGroup) -> str:
+    """How far a size may be from equal where the pooled ratio is equivalent; else empty."""
+    joint = group.joint
+    if joint is None:
+        return ""
+    far = "by how much is not known"
+    if joint.low is not None and joint.high is not None:
+        reach = f"{100 * (max(joint.high, 1 / joint.low) - 1):.2g} %"
+        at = f" ({size(joint.size)})" if joint.size else ""
+        if not joint.beyond:
+            return f"no size differs by more than {reach}{at}"
+        far = f"by up to {reach}{at}"
+    first, last = joint.beyond[0], joint.beyond[-1]
+    span = size(first) if first == last else f"{size(first)} to {size(last)}"
+    few = f"{len(joint.beyond)} of {len(group.cells)} sizes, " if len(joint.beyond) > 1 else ""
+    return f"equivalent over all sizes, but {few}{span}, may differ {far}"
 
 
 def _name(group: CellGroup, several: bool) -> str:

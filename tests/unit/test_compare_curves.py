@@ -15,6 +15,7 @@ from mpigraft.model import (
     Cell,
     CellGroup,
     Comparison,
+    JointBound,
     Origin,
     Verdict,
 )
@@ -42,24 +43,32 @@ def cell(size: int, verdict: Verdict) -> Cell:
     return Cell(size, 1.0, 1.0, 1.0, None, None, verdict, 6)
 
 
+WITHIN, BEYOND = (JointBound(8, 0.97, 1.05, 0.06, sizes) for sizes in ((), (8,)))
+
+
 @pytest.mark.parametrize(
-    ("said", "whole", "p", "verdict"),
+    ("said", "whole", "p", "joint", "verdict"),
     [
-        ("FFF", FASTER, 0.03, FASTER), ("FFF", FASTER, 0.05, FASTER),
-        ("FFF", FASTER, 0.06, INCONCLUSIVE), ("FFF", FASTER, None, INCONCLUSIVE),
-        ("FFS", FASTER, 0.03, INCONCLUSIVE), ("SSS", SLOWER, 0.03, SLOWER),
-        ("SFS", SLOWER, 0.03, INCONCLUSIVE), ("...", FASTER, 0.03, FASTER),
-        ("FFF", INCONCLUSIVE, 0.03, INCONCLUSIVE), ("===", INCONCLUSIVE, 0.9, EQUIVALENT),
-        ("===", EQUIVALENT, None, EQUIVALENT), ("==.", EQUIVALENT, 0.03, INCONCLUSIVE),
-        ("==F", FASTER, 0.03, FASTER), ("", INCONCLUSIVE, None, INCONCLUSIVE),
+        ("FFF", FASTER, 0.03, None, FASTER), ("FFF", FASTER, 0.05, None, FASTER),
+        ("FFF", FASTER, 0.06, None, INCONCLUSIVE), ("FFF", FASTER, None, None, INCONCLUSIVE),
+        ("FFS", FASTER, 0.03, None, INCONCLUSIVE), ("SSS", SLOWER, 0.03, None, SLOWER),
+        ("SFS", SLOWER, 0.03, None, INCONCLUSIVE), ("...", FASTER, 0.03, None, FASTER),
+        ("FFF", INCONCLUSIVE, 0.03, None, INCONCLUSIVE), ("==F", FASTER, 0.03, None, FASTER),
+        ("===", INCONCLUSIVE, 0.9, None, INCONCLUSIVE),
+        ("", INCONCLUSIVE, None, None, INCONCLUSIVE),
+        ("===", EQUIVALENT, None, WITHIN, EQUIVALENT),
+        ("...", EQUIVALENT, 0.9, WITHIN, EQUIVALENT),
+        ("==F", EQUIVALENT, 0.03, WITHIN, EQUIVALENT),
+        ("===", EQUIVALENT, 0.9, BEYOND, INCONCLUSIVE),
+        ("===", EQUIVALENT, 0.9, None, INCONCLUSIVE), ("FFF", FASTER, 0.03, WITHIN, FASTER),
     ],
 )  # fmt: skip
 def test_a_curve_needs_the_joint_test_the_pooled_ratio_and_no_contradiction(
-    said: str, whole: Verdict, p: float | None, verdict: Verdict
+    said: str, whole: Verdict, p: float | None, joint: JointBound | None, verdict: Verdict
 ) -> None:
     known = {"F": FASTER, "S": SLOWER, "=": EQUIVALENT, ".": INCONCLUSIVE}
     cells = [cell(1 << n, known[letter]) for n, letter in enumerate(said)]
-    assert decision.curve_verdict(cells, whole, p) is verdict
+    assert decision.curve_verdict(cells, whole, p, joint) is verdict
 
 
 def test_a_curve_is_called_when_all_sizes_lean_the_same_way() -> None:
@@ -282,7 +291,8 @@ def test_the_summary_says_what_to_take_from_it() -> None:
     assert single.summary == ("mpi@k0 against mpi@base at barrier latency: faster (0.50x)",)
     same = compared(campaign(lambda *_: 1.001, benchmark="osu:allreduce", layout="1x4"))
     assert same.summary == (
-        "mpi@k0 against mpi@base at osu:allreduce latency: equivalent at every size (1.00x)",
+        "mpi@k0 against mpi@base at osu:allreduce latency: equivalent (1.00x), "
+        "no size differs by more than 0.1 % (64 B)",
     )
     assert compared(campaign(around(1.0))).summary == (
         "no curve is called faster or slower than mpi@base after 6 rounds",

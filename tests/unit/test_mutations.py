@@ -6,13 +6,24 @@ from types import ModuleType
 
 import pytest
 
-from mpigraft import compare, curve, decision, multiplicity, noise, stats
+from mpigraft import (
+    compare,
+    curve,
+    decision,
+    equivalence,
+    multiplicity,
+    noise,
+    serial,
+    stats,
+)
 from mpigraft.model import Better, Verdict
 from tests.unit import (
     test_compare,
     test_compare_curves,
     test_compare_gaps,
+    test_equivalence,
     test_multiplicity,
+    test_serial,
     test_stats,
 )
 from tests.unit.mutator import checks, survivors
@@ -22,7 +33,7 @@ STATS = (
     "median_rank", "bootstrap", "_resampled", "_weighted_medians", "rounds_for",
     "medians", "deviations", "filled",
 )  # fmt: skip
-MULTIPLICITY = ("FLIPS", "adjusted_p", "_greatest_t", "_step_down", "_signs")
+MULTIPLICITY = ("FLIPS", "adjusted_p", "_greatest_t", "_step_down", "sign_patterns")
 COMPARE = ("compare", "_curves", "_chances", "_baseline")
 CURVE = (
     "Curve.__init__", "Curve.tested", "Curve.group", "Curve._cells", "Curve._pooled",
@@ -31,8 +42,13 @@ CURVE = (
 DECISION = (
     "MIN_ROUNDS", "CURVE_P", "intervals", "decide", "curve_verdict", "crossovers", "rounds_needed",
 )  # fmt: skip
+EQUIVALENCE = ("GROUP", "LEAST_ROUNDS", "joint_bounds", "widest_bound", "_greatest_t", "_between")
+SERIAL = (
+    "LEAST_ROUNDS", "CHANCE", "MOST_ALIKE", "LEAST_WORTH", "ROUNDING", "dependence", "_residuals",
+    "_orders", "_quantile", "stretched", "findings",
+)  # fmt: skip
 NOISE = ("pairs_of", "margins_of", "limit_of", "noise_of")
-VERDICTS = (test_compare, test_compare_curves, test_compare_gaps)
+VERDICTS = (test_compare, test_compare_curves, test_compare_gaps, test_equivalence, test_serial)
 
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
 SAME = {
@@ -45,11 +61,21 @@ SAME = {
     "noise_of: halves and cells -> True": "where there are cells, there are half widths",
     "interval: 0 -> 1 in def": "one seed is as good as another",
     "median_rank: 2 * (below": "5 % of a power of two is no whole number",
-    "_signs: 1 -> 2 in bits = np.arange": "each pattern and its opposite have one |T|",
-    "_signs: 0 -> 1 in bits[0] = 0 #2": "all signs flipped are the pattern that was seen",
+    "sign_patterns: 1 -> 2 in bits = np.arange": "each pattern and its opposite have one |T|",
+    "sign_patterns: 0 -> 1 in bits[0] = 0 #2": "all signs flipped are the pattern that was seen",
     "medians: np.nanmedian if": "the other branch is only faster",
     "rounds_for: rounds <= MOST_ROUNDS": "nobody plans exactly that many",
-    "Curve.group: margin -> limit in whole": "a curve is equivalent by its cells alone",
+    "widest_bound: reach > limit -> reach >=": "no bound is exactly there",
+    "widest_bound: np.maximum(low, -high) > edge -> ": "no bound is exactly there",
+    "_greatest_t: 0.0 -> 1.0": "times an error of 0",
+    "_greatest_t: 1e-12 -> 1.5e-12": "any bound is as good that only rounding reaches",
+    "_between: allocations == name -> ": "residuals of the other allocations sum to the opposite",
+    "ROUNDING: ": "any bound is as good that only rounding reaches",
+    "dependence: roots > ROUNDING -> roots >=": "nothing is exactly there",
+    "dependence: found >= ": "the tolerance has decided ties already",
+    "dependence: found[0] - 1e-12": "only the order that was seen ties: one of 2,000",
+    "dependence: 1e-12 -> ": "any bound is as good that only rounding reaches",
+    "_orders: ranks + rng": "one order is as random as another",
     "Curve._pooled: 1 -> 2 in return": "without an interval the number of rounds decides nothing",
     "_baseline: 8 -> 9 in meant": "how much of a hash is shown",
     "noise_of: c.low": "a cell has both bounds or none",
@@ -67,8 +93,19 @@ SAME = {
         (curve, VERDICTS, CURVE),
         (decision, VERDICTS, DECISION),
         (noise, VERDICTS, NOISE),
+        (equivalence, (test_equivalence,), EQUIVALENCE),
+        (serial, (test_serial,), SERIAL),
     ],
-    ids=["stats", "multiplicity", "compare", "curve", "decision", "noise"],
+    ids=[
+        "stats",
+        "multiplicity",
+        "compare",
+        "curve",
+        "decision",
+        "noise",
+        "equivalence",
+        "serial",
+    ],
 )
 def test_every_change_is_noticed(
     module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...]

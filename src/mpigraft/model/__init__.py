@@ -84,7 +84,7 @@ from mpigraft.model.ran import (
     RankRecord,
     ValueRow,
 )
-from mpigraft.model.said import Cell, CellGroup, Comparison, Noise, Verdict
+from mpigraft.model.said import Cell, CellGroup, Comparison, JointBound, Noise, Verdict
 from mpigraft.model.words import Abi, EnvRow, Family, Finding, Kind, Level, Peer, Scope, Standing
 
 __all__ = [
@@ -125,6 +125,7 @@ __all__ = [
     "JobState",
     "JobStatus",
     "JobWish",
+    "JointBound",
     "Kind",
     "KnownIssue",
     "Launch",

@@ -33,6 +33,19 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class JointBound:
+    """The size that may differ most within a curve whose pooled ratio is equivalent, with bounds
+    that hold for all sizes at once in 95 % of campaigns. The curve is equivalent if no size lies
+    `beyond`."""
+
+    size: int
+    low: float | None  # of the ratio; None: too few rounds
+    high: float | None
+    limit: float  # a fraction that no size may reach beyond
+    beyond: tuple[int, ...] = ()  # sizes that do, or differ by more than the margin for sure
+
+
+@dataclass(frozen=True, slots=True)
 class CellGroup:
     """All sizes of one benchmark for one configuration against the baseline."""
 
@@ -53,6 +66,9 @@ class CellGroup:
     curve_p_alone: float | None = None  # as if this were the campaign's only curve
     by_chance: float = 0.0  # faster and slower cells to expect of a curve without a difference
     repeats: str = ""  # metric of the same measurement that counts in its place
+    joint: JointBound | None = None  # where the pooled ratio is equivalent
+    autocorrelation: float | None = None  # of neighbouring rounds; None: not known
+    effective_rounds: float | None = None  # what they are worth; None: as many as there are
 
 
 @dataclass(frozen=True, slots=True)

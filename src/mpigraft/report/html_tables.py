@@ -66,7 +66,7 @@ def _glance_cell(group: CellGroup | None) -> Html:
         sign(group.curve),
         el("b", words.ratio(group.pooled)),
         el("small", _to(group)) if group.pooled_low is not None else None,
-        el("small", why, class_="mixed") if (why := words.undecided(group)) else None,
+        el("small", note, class_="mixed") if (note := words.note(group)) else None,
         class_=verdict_class(group.curve, group.pooled),
     )
 

@@ -62,7 +62,7 @@ def _section(section: Section, baseline: str) -> list[str]:
             _row(
                 escape(group.configuration),
                 _verdict(group.curve)
-                + (f" \\({escape(why)}\\)" if (why := words.undecided(group)) else ""),
+                + (f" \\({escape(note)}\\)" if (note := words.note(group)) else ""),
                 words.ratio(group.pooled),
                 _interval(group.pooled_low, group.pooled_high),
                 _crossovers(group, section, baseline),

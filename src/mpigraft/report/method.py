@@ -35,6 +35,8 @@ def method(data: ReportData) -> tuple[str, ...]:
         f"that is more. Equivalent: the interval lies within {words.percent(data.margin)}. "
         "Everything else is inconclusive, and so is everything with fewer than "
         f"{MIN_ROUNDS} rounds.",
+        "A whole curve is equivalent if its pooled interval lies within that margin, and bounds "
+        "that hold for all sizes at once within twice it. "
         "A whole curve is called by a joint test over its sizes (sign flips, largest |T|), "
         f"because sizes are correlated and wins clump. {BETTER}",
     )

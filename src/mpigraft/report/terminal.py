@@ -202,8 +202,9 @@ def _overview(console: Console, section: Section, baseline: str, signs: Signs) -
             whole += f" {words.interval(group.pooled_low, group.pooled_high)}"
         _row(console, f"{name:<{NAME}} ", strip, " ", (whole, STYLES[group.curve]))
     for group in section.groups:
-        if why := words.undecided(group):
-            _say(console, f"{words.visible(group.configuration)}: {why}", "dim")
+        why = words.undecided(group)
+        if note := words.note(group):
+            _say(console, f"{words.visible(group.configuration)}: {note}", "dim")
         changes = words.crossings(group, baseline, section.better)
         if changes and (not why or len(changes) > 1):
             _say(console, _crossover(group, baseline, changes), "dim")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.model import Better, Cell, CellGroup, Evidence, Proof, Standing, Verdict
-from mpigraft.summary import mixed
+from mpigraft.summary import bound, mixed
 
 UNITS = ((1 << 30, "GiB", "G"), (1 << 20, "MiB", "M"), (1 << 10, "KiB", "K"))
 UNIT = re.compile(r"(?<=\d) (?=(?:B|KiB|MiB|GiB|s|min|h|days|rounds)\b|%)")
@@ -239,6 +239,12 @@ def crossings(group: CellGroup, baseline: str, direction: Better) -> tuple[Cross
 def undecided(group: CellGroup) -> str:
     """Why a curve has no verdict, where more than chance is to blame; else empty."""
     return f"no verdict: {group.withheld}" if group.withheld else mixed(group)
+
+
+def note(group: CellGroup) -> str:
+    """What the sign of a curve does not say: why it has no verdict, or how far a size may be
+    from equal. Else empty."""
+    return undecided(group) or bound(group)
 
 
 def ahead(cell: Cell, direction: Better) -> bool:
