@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from mpigraft.blocks import labels_of
 from mpigraft.errors import MissingError
-from mpigraft.model import CampaignRecord, ConfigurationRecord, ValueRow
+from mpigraft.model import CampaignRecord, ConfigurationRecord, LaunchRecord, ValueRow
 
 Swapped = tuple[CampaignRecord, tuple[ConfigurationRecord, ...], tuple[ValueRow, ...]]
 
@@ -40,6 +40,23 @@ def layouts(
             row._replace(configuration=row.layout, layout=labels[row.configuration])
             for row in values
         ),
+    )
+
+
+def launches(
+    configurations: Sequence[ConfigurationRecord],
+    values: Sequence[ValueRow],
+    every: Sequence[LaunchRecord],
+) -> tuple[LaunchRecord, ...]:
+    """Launches with the two changed places as well."""
+    labels = labels_of(configurations, values)
+    return tuple(
+        replace(
+            launch,
+            configuration=launch.layout,
+            layout=labels.get(launch.configuration, launch.configuration),
+        )
+        for launch in every
     )
 
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
-from mpigraft import serial, summary
+from mpigraft import completion, serial, summary
 from mpigraft.blocks import Subject, Table, labels_of, table_of
 from mpigraft.curve import Curve, JointTest
 from mpigraft.decision import MIN_ROUNDS
@@ -28,7 +29,9 @@ from mpigraft.model import (
     Comparison,
     ConfigurationRecord,
     Finding,
+    LaunchRecord,
     Level,
+    Origin,
     ValueRow,
 )
 from mpigraft.multiplicity import adjusted_p, repeated
@@ -43,25 +46,16 @@ def compare(
     baseline: str | None = None,
     margin: float = 0.03,
     allocations: Sequence[AllocationRecord] = (),
+    launches: Sequence[LaunchRecord] = (),
 ) -> Comparison:
     """Hold every configuration of a campaign against its baseline, or against `baseline`, an id
     or key or the beginning of one. `margin` is a fraction: 0.03 calls 3 % equivalent.
 
     With `allocations` a round that a kill split in two is still one round if it went on on the
-    same host. Raises UsageError for an unknown baseline or a campaign mixed with another one,
-    MissingError when there is nothing to compare.
+    same host; with `launches` those that failed weigh. Raises UsageError for an unknown baseline
+    or a campaign mixed with another one, MissingError when there is nothing to compare.
     """
-    if strange := {c.campaign for c in configurations} - {campaign.id}:
-        raise UsageError(
-            f"configurations of campaign {min(strange)} among those of {campaign.id}",
-            why="another campaign is another time and perhaps another machine",
-            mend="compare one campaign at a time",
-        )
-    if not values:
-        raise MissingError(
-            f"campaign {campaign.name} ({campaign.id[:8]}) has no value to compare",
-            mend="`mpigraft results show` says how its launches ended",
-        )
+    _refuse(campaign, configurations, values)
     labels = labels_of(configurations, values)
     table = table_of(values, {a.id: a.nodes for a in allocations})
     key, told = _baseline(baseline, campaign, labels, {row.configuration for row in values})
@@ -73,6 +67,12 @@ def compare(
         curve.group(margin, limit_of(margins, curve.subject, margin), test)
         for curve, test in zip(curves, joint, strict=True)
     ]
+    if launches and campaign.origin is Origin.RUN:
+        counts = completion.completions(table, key, labels, launches)
+        groups = [
+            completion.weighed(group, counts[curve.subject, curve.label])
+            for group, curve in zip(groups, curves, strict=True)
+        ]
     noise = noise_of(pairs, groups, margin, margins, campaign)
     rounds = len(table.allocation)
     findings = (
@@ -80,11 +80,31 @@ def compare(
         *table.findings,
         *summary.findings(campaign, labels, key, table, noise, MIN_ROUNDS),
         *serial.findings(groups),
+        *completion.findings(groups),
     )
     said = Comparison(
         campaign.id, labels[key], campaign.origin, rounds, tuple(groups), noise, findings
     )
-    return summary.told(said)
+    return replace(summary.told(said), launches=completion.launch_counts(launches, labels))
+
+
+def _refuse(
+    campaign: CampaignRecord,
+    configurations: Sequence[ConfigurationRecord],
+    values: Sequence[ValueRow],
+) -> None:
+    """Raise UsageError for configurations of another campaign, MissingError for no values."""
+    if strange := {c.campaign for c in configurations} - {campaign.id}:
+        raise UsageError(
+            f"configurations of campaign {min(strange)} among those of {campaign.id}",
+            why="another campaign is another time and perhaps another machine",
+            mend="compare one campaign at a time",
+        )
+    if not values:
+        raise MissingError(
+            f"campaign {campaign.name} ({campaign.id[:8]}) has no value to compare",
+            mend="`mpigraft results show` says how its launches ended",
+        )
 
 
 def _curves(

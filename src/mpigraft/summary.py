@@ -185,6 +185,14 @@ def mixed(group: CellGroup) -> str:
     return f"mixed: faster at {faster} sizes, slower at {len(called) - faster}"
 
 
+def completed(comparison: Comparison) -> tuple[tuple[str, str, str], ...]:
+    """(configuration, layout, `17 of 20`) of all, if any launch of any was lost; else nothing."""
+    counts = comparison.launches
+    if all(count.completed == count.launched for count in counts):
+        return ()
+    return tuple((c.configuration, c.layout, f"{c.completed} of {c.launched}") for c in counts)
+
+
 def bound(group: CellGroup) -> str:
     """How far a size may be from equal where the pooled ratio is equivalent; else empty."""
     joint = group.joint

@@ -8,6 +8,7 @@ import pytest
 
 from mpigraft import (
     compare,
+    completion,
     curve,
     decision,
     equivalence,
@@ -21,6 +22,7 @@ from tests.unit import (
     test_compare,
     test_compare_curves,
     test_compare_gaps,
+    test_completion,
     test_equivalence,
     test_multiplicity,
     test_serial,
@@ -42,13 +44,20 @@ CURVE = (
 DECISION = (
     "MIN_ROUNDS", "CURVE_P", "intervals", "decide", "curve_verdict", "crossovers", "rounds_needed",
 )  # fmt: skip
+COMPLETION = (
+    "CHANCE", "started", "launch_counts", "completions", "whole_launches", "completion", "fisher",
+    "weighed", "_cell", "findings", "_word",
+)  # fmt: skip
 EQUIVALENCE = ("GROUP", "LEAST_ROUNDS", "joint_bounds", "widest_bound", "_greatest_t", "_between")
 SERIAL = (
     "LEAST_ROUNDS", "CHANCE", "MOST_ALIKE", "LEAST_WORTH", "ROUNDING", "dependence", "_residuals",
     "_orders", "_quantile", "stretched", "findings",
 )  # fmt: skip
 NOISE = ("pairs_of", "margins_of", "limit_of", "noise_of")
-VERDICTS = (test_compare, test_compare_curves, test_compare_gaps, test_equivalence, test_serial)
+VERDICTS = (
+    test_compare, test_compare_curves, test_compare_gaps, test_completion, test_equivalence,
+    test_serial,
+)  # fmt: skip
 
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
 SAME = {
@@ -93,6 +102,7 @@ SAME = {
         (curve, VERDICTS, CURVE),
         (decision, VERDICTS, DECISION),
         (noise, VERDICTS, NOISE),
+        (completion, (test_completion,), COMPLETION),
         (equivalence, (test_equivalence,), EQUIVALENCE),
         (serial, (test_serial,), SERIAL),
     ],
@@ -101,7 +111,8 @@ SAME = {
         "multiplicity",
         "compare",
         "curve",
-        "decision",
+        "noise",
+        "completion",
         "noise",
         "equivalence",
         "serial",

@@ -84,7 +84,16 @@ from mpigraft.model.ran import (
     RankRecord,
     ValueRow,
 )
-from mpigraft.model.said import Cell, CellGroup, Comparison, JointBound, Noise, Verdict
+from mpigraft.model.said import (
+    Cell,
+    CellGroup,
+    Comparison,
+    Completion,
+    JointBound,
+    LaunchCount,
+    Noise,
+    Verdict,
+)
 from mpigraft.model.words import Abi, EnvRow, Family, Finding, Kind, Level, Peer, Scope, Standing
 
 __all__ = [
@@ -103,6 +112,7 @@ __all__ = [
     "CellGroup",
     "Command",
     "Comparison",
+    "Completion",
     "Conditions",
     "Configuration",
     "ConfigurationRecord",
@@ -129,6 +139,7 @@ __all__ = [
     "Kind",
     "KnownIssue",
     "Launch",
+    "LaunchCount",
     "LaunchRecord",
     "LaunchState",
     "LaunchedBy",

@@ -46,6 +46,29 @@ class JointBound:
 
 
 @dataclass(frozen=True, slots=True)
+class Completion:
+    """Launches of a curve that gave a value at each of its sizes, of those that were started."""
+
+    completed: int
+    launched: int
+    baseline_completed: int
+    baseline_launched: int
+    p: float | None  # that chance alone parts them so; None: they are lost alike
+    loser: str  # configuration or baseline, where chance does not explain it; else empty
+    held: bool = False  # verdicts that rest on what the loser has left were held back
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class LaunchCount:
+    """Launches of a configuration on a layout: those that ended well, and all that ended."""
+
+    configuration: str  # id
+    layout: str
+    completed: int
+    launched: int
+
+
+@dataclass(frozen=True, slots=True)
 class CellGroup:
     """All sizes of one benchmark for one configuration against the baseline."""
 
@@ -69,6 +92,7 @@ class CellGroup:
     joint: JointBound | None = None  # where the pooled ratio is equivalent
     autocorrelation: float | None = None  # of neighbouring rounds; None: not known
     effective_rounds: float | None = None  # what they are worth; None: as many as there are
+    completion: Completion | None = None  # None: launches are not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +117,4 @@ class Comparison:
     noise: tuple[Noise, ...]
     findings: tuple[Finding, ...]
     summary: tuple[str, ...] = field(default=())  # lines for a person, most useful first
+    launches: tuple[LaunchCount, ...] = ()

@@ -70,7 +70,14 @@ def load(
     launches = tuple(store.launches(campaign.id))
     arms = across.layouts(*mine) if layouts else mine
     comparison = disturbance.judged(
-        partial(compare, *arms[:2], baseline=baseline, margin=margin, allocations=allocations),
+        partial(
+            compare,
+            *arms[:2],
+            baseline=baseline,
+            margin=margin,
+            allocations=allocations,
+            launches=across.launches(configurations, values, launches) if layouts else launches,
+        ),
         arms[2],
         disturbance.undisturbed(values, launches),
         labels_of(*arms[1:]),

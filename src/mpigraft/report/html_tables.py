@@ -7,6 +7,7 @@ from mpigraft.report import ReportData, cost, words
 from mpigraft.report.alone import Alone
 from mpigraft.report.markup import Html, el, hidden, join, scrolling, table
 from mpigraft.report.sections import Section, tally
+from mpigraft.summary import completed
 
 CLASSES = {
     Verdict.FASTER: "f",
@@ -180,6 +181,13 @@ def noise(data: ReportData) -> Html:
     if rows:
         heads = ("benchmark", "margin", "typical interval", "false verdicts, A/A")
         lines.append(table("Noise of each benchmark", heads, rows, class_="plain"))
+    counts = [
+        el("tr", el("th", who, scope="row"), el("td", layout), el("td", share))
+        for who, layout, share in completed(data.comparison)
+    ]
+    if counts:
+        columns = ("configuration", "layout", "launches that completed")
+        lines.append(table("Launches that completed", columns, counts, class_="plain"))
     return join(*lines)
 
 

@@ -43,6 +43,7 @@ def render(data: ReportData) -> str:
             "line": known.line,
             "extension": cost.extension(data),
         },
+        launches=[_placed(data, plain(count)) for count in comparison.launches],
         findings=trouble(data),
         headline=headline(comparison),
         summary=comparison.summary,

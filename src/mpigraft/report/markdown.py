@@ -13,6 +13,7 @@ from mpigraft.report.alone import Alone, alone
 from mpigraft.report.headline import headline
 from mpigraft.report.sections import Section, sections, tally
 from mpigraft.report.trouble import trouble
+from mpigraft.summary import completed
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
 
@@ -47,6 +48,7 @@ def render(data: ReportData) -> str:
         lines += [f"## {escape(head)}", "", *(f"- {escape(line)}" for line in told), ""]
     if comparison.groups:
         lines += [f"{tally(comparison)}.", ""]
+    lines += _launches(data)
     lines += _findings(data)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -125,6 +127,15 @@ def _interval(low: float | None, high: float | None) -> str:
 def _crossovers(group: CellGroup, section: Section, baseline: str) -> str:
     changes = words.crossings(group, baseline, section.better)
     return ", ".join(f"from {words.size(c.size)} {escape(c.ahead)}" for c in changes) or "none"
+
+
+def _launches(data: ReportData) -> list[str]:
+    """How many completed, where any did not."""
+    counts = completed(data.comparison)
+    if not counts:
+        return []
+    table = _table(("configuration", "layout", "launches that completed"), "lll")
+    return ["## Launches", "", *table, *(_row(*map(escape, row)) for row in counts), ""]
 
 
 def _findings(data: ReportData) -> list[str]:

@@ -18,6 +18,7 @@ from mpigraft.report.alone import Alone, alone
 from mpigraft.report.headline import headline
 from mpigraft.report.sections import Section, count, sections, tally
 from mpigraft.report.trouble import left_out, trouble
+from mpigraft.summary import completed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,6 +54,7 @@ def show(data: ReportData, console: Console, *, brief: bool = False) -> None:
     _growth(console, data)
     _matrices(console, data, signs)
     _noise(console, data, signs, brief=brief)
+    _launches(console, data)
     _findings(console, data)
     _summary(console, data.comparison, brief=brief)
 
@@ -278,6 +280,18 @@ def _noise(console: Console, data: ReportData, signs: Signs, *, brief: bool) -> 
         _say(console, deciding)
     if command := cost.extension(data):
         _row(console, f"  {command}")
+
+
+def _launches(console: Console, data: ReportData) -> None:
+    """How many completed, where any did not."""
+    counts = completed(data.comparison)
+    several = len({layout for _, layout, _ in counts}) > 1
+    if counts:
+        console.print()
+        _say(console, "launches that completed", "bold")
+    for who, layout, share in counts:
+        name = words.visible(who) + (f" on {words.visible(layout)}" if several else "")
+        _row(console, f"{name:<{NAME}} {share}")
 
 
 def _plus_minus(text: str, signs: Signs) -> str:

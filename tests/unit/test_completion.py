@@ -1,0 +1,292 @@
+"""Launches that failed weigh: no verdict rests on what the side that loses more has left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mpigraft import across, completion
+from mpigraft import compare as under_test
+from mpigraft.model import (
+    CellGroup,
+    Comparison,
+    Completion,
+    LaunchCount,
+    LaunchRecord,
+    LaunchState,
+    Level,
+    Origin,
+    ValueRow,
+    Verdict,
+)
+from tests.unit.handmade import (
+    CAMPAIGN,
+    EQUIVALENT,
+    FASTER,
+    INCONCLUSIVE,
+    SLOWER,
+    Ratio,
+    arms,
+    around,
+    campaign,
+    codes,
+    only,
+    verdicts,
+)
+
+OK, FAILED = LaunchState.OK, LaunchState.FAILED
+NAN = math.nan
+
+
+def launch(name: str, turn: int, replica: int, state: LaunchState = OK) -> LaunchRecord:
+    code = 0 if state is OK else 1
+    return LaunchRecord(
+        id=f"{name}{turn}{replica}",
+        campaign="c1",
+        allocation="a0",
+        configuration=name,
+        layout="1x2",
+        round=turn,
+        slot=0,
+        replica=replica,
+        started="",
+        wall_s=1.0,
+        exit_code=code,
+        state=state,
+        findings=(),
+    )
+
+
+def measured(
+    ratio: Ratio,
+    rounds: int,
+    lost: Collection[int] = (),
+    base_lost: Collection[tuple[int, int]] = (),
+    states: Sequence[LaunchState] = (FAILED,),
+) -> Comparison:
+    """A campaign that lost rounds of k0, and (round, replica) of the baseline."""
+    gone = {("k0", turn, 0) for turn in lost} | {("base", *place) for place in base_lost}
+    rows = [
+        r
+        for r in campaign(ratio, rounds=rounds)
+        if (r.configuration, r.round, r.replica) not in gone
+    ]
+    places = [
+        (name, turn, replica)
+        for turn in range(rounds)
+        for name, replica in (("base", 0), ("base", 1), ("k0", 0))
+    ]
+    ended = iter(list(states) * len(places))
+    launches = [launch(*at, state=next(ended) if at in gone else OK) for at in places]
+    record = replace(CAMPAIGN, rounds=rounds)
+    return under_test.compare(record, arms("k0"), rows, launches=launches)
+
+
+def whole(found: Comparison) -> Completion:
+    of = only(found).completion
+    assert of is not None
+    return of
+
+
+def test_no_faster_rests_on_the_launches_that_survived() -> None:
+    """Half as long, in 17 of 20 launches; the baseline's 40 all ended well: p = 0.033."""
+    found = measured(around(0.5), 20, lost=(3, 8, 15))
+    group, of = only(found), whole(found)
+    assert {group.curve, *verdicts(group)} == {INCONCLUSIVE}
+    assert (of.completed, of.launched, of.baseline_completed, of.baseline_launched) == (
+        17,
+        20,
+        40,
+        40,
+    )
+    assert of.p == pytest.approx(math.comb(20, 3) / math.comb(60, 3))
+    assert (of.loser, of.held) == ("configuration", True)
+    (finding,) = [f for f in found.findings if f.code == "launches-lost"]
+    assert finding.level is Level.WARNING
+    assert finding.seen == (
+        "launches of mpi@k0 that completed: native:latency on 1x2 17 of 20, the baseline 40 of 40"
+    )
+    assert "mpi@k0 loses more of them" in finding.why
+    assert not any(
+        "faster" in line for line in found.summary[:0] + found.summary if "0.50x" in line
+    )
+    assert found.launches == (
+        LaunchCount("mpi@base", "1x2", 40, 40), LaunchCount("mpi@k0", "1x2", 17, 20),
+    )  # fmt: skip
+
+
+def test_what_chance_explains_holds_nothing_back() -> None:
+    found = measured(around(0.5), 20, lost=(3, 8))
+    assert {only(found).curve, *verdicts(only(found))} == {FASTER}
+    of = whole(found)
+    assert of.p == pytest.approx(math.comb(20, 2) / math.comb(60, 2))
+    assert (of.loser, of.held) == ("", False)
+    assert "launches-lost" not in codes(found.findings)
+
+
+def test_both_sides_that_lose_alike_are_compared() -> None:
+    base = [(turn, replica) for turn in (3, 8, 15) for replica in (0, 1)]
+    found = measured(around(0.5), 20, lost=(2, 7, 14), base_lost=base)
+    assert {only(found).curve, *verdicts(only(found))} == {FASTER}
+    assert (whole(found).p, whole(found).loser) == (None, "")
+
+
+def test_slower_stands_whatever_was_lost() -> None:
+    found = measured(around(2.0), 20, lost=range(9))
+    assert {only(found).curve, *verdicts(only(found))} == {SLOWER}
+    assert (whole(found).loser, whole(found).held) == ("configuration", False)
+    assert "launches-lost" not in codes(found.findings)
+
+
+def test_equivalent_is_nobody_that_fails() -> None:
+    def near(turn: int, _: int) -> float:
+        return math.exp(0.001 * (turn * 7 % 5 - 2))
+
+    assert only(measured(near, 20)).curve is EQUIVALENT
+    for lost, base in (
+        (range(0, 12, 3), ()),
+        ((), [(t, r) for t in range(0, 12, 3) for r in (0, 1)]),
+    ):
+        found = measured(near, 20, lost=lost, base_lost=base)
+        assert {only(found).curve, *verdicts(only(found))} == {INCONCLUSIVE}
+        assert whole(found).held
+
+
+def test_nor_does_slower_rest_on_what_is_left_of_the_baseline() -> None:
+    base = [(turn, replica) for turn in range(0, 14, 2) for replica in (0, 1)]
+    found = measured(around(2.0), 20, base_lost=base)
+    assert {only(found).curve, *verdicts(only(found))} == {INCONCLUSIVE}
+    assert (whole(found).loser, whole(found).baseline_completed) == ("baseline", 26)
+    (finding,) = [f for f in found.findings if f.code == "launches-lost"]
+    assert "the baseline loses more of them" in finding.why
+    faster = measured(around(0.5), 20, base_lost=base)
+    assert {only(faster).curve, *verdicts(only(faster))} == {FASTER}
+
+
+@pytest.mark.parametrize(
+    ("rounds", "lost", "loser"),
+    [(7, 0, ""), (7, 1, "configuration"), (8, 1, "configuration"), (9, 1, ""),
+     (10, 1, ""), (10, 2, "configuration"), (12, 2, ""), (12, 3, "configuration")],
+)  # fmt: skip
+def test_of_few_rounds_the_interval_hangs_on_what_was_lost(
+    rounds: int, lost: int, loser: str
+) -> None:
+    """Were they the worst of all, the median's interval would reach to them."""
+    found = measured(around(0.5), rounds, lost=range(lost))
+    assert whole(found).loser == loser
+
+
+@pytest.mark.parametrize("state", [s for s in LaunchState if s is not OK])
+def test_every_way_to_fail_counts(state: LaunchState) -> None:
+    found = measured(around(0.5), 12, lost=(1, 4, 9), states=(state,))
+    assert (whole(found).completed, whole(found).loser) == (9, "configuration")
+    assert found.launches[1] == LaunchCount("mpi@k0", "1x2", 9, 12)
+
+
+def test_launches_that_did_not_run_yet_are_none_lost() -> None:
+    rows = [r for r in campaign(around(0.5), rounds=12) if r.round < 9 or r.configuration == "base"]
+    launches = [launch("base", t, r) for t in range(12) for r in (0, 1)]
+    launches += [launch("k0", t, 0) for t in range(9)]
+    found = under_test.compare(replace(CAMPAIGN, rounds=12), arms("k0"), rows, launches=launches)
+    assert whole(found) == Completion(9, 9, 24, 24, None, "")
+    assert set(verdicts(only(found))) == {FASTER}
+
+
+def test_a_launch_that_broke_off_is_not_whole() -> None:
+    """Values of the smaller sizes count; the launch is lost to the curve all the same."""
+    rows = [
+        r
+        for r in campaign(around(0.5), rounds=12)
+        if r.configuration == "base" or r.round > 3 or r.size < 64
+    ]
+    launches = [launch("base", t, r) for t in range(12) for r in (0, 1)]
+    launches += [launch("k0", t, 0, FAILED if t < 4 else OK) for t in range(12)]
+    found = under_test.compare(replace(CAMPAIGN, rounds=12), arms("k0"), rows, launches=launches)
+    assert [c.rounds for c in only(found).cells] == [12, 12, 8]
+    assert (whole(found).completed, whole(found).loser) == (8, "configuration")
+
+
+def test_a_launch_that_failed_after_a_benchmark_is_whole_to_it() -> None:
+    rows = campaign(around(0.5), rounds=12)
+    launches = [launch("base", t, r) for t in range(12) for r in (0, 1)]
+    launches += [launch("k0", t, 0, FAILED) for t in range(12)]
+    found = under_test.compare(replace(CAMPAIGN, rounds=12), arms("k0"), rows, launches=launches)
+    assert (whole(found).completed, whole(found).loser) == (12, "")
+    assert found.launches[1].completed == 0
+
+
+def test_where_launches_are_not_known_nothing_is_said() -> None:
+    rows = campaign(around(0.5), rounds=12)
+    record = replace(CAMPAIGN, rounds=12)
+    assert only(under_test.compare(record, arms("k0"), rows)).completion is None
+    launches = [launch("k0", t, 0, FAILED) for t in range(12)]
+    imported = replace(record, origin=Origin.IMPORT)
+    assert (
+        only(under_test.compare(imported, arms("k0"), rows, launches=launches)).completion is None
+    )
+
+
+def test_layouts_that_change_places_take_their_launches_along() -> None:
+    values = [ValueRow("k0", "1x2", "a", 0, 0, "native:bw", "bandwidth", 8, 1.0, "host")]
+    ended = [launch("k0", 0, 0), launch("gone", 0, 0)]
+    first, second = across.launches(arms("k0"), values, ended)
+    assert (first.configuration, first.layout) == ("1x2", "mpi@k0")
+    assert (second.configuration, second.layout) == ("1x2", "gone")
+
+
+def test_whole_launches_have_what_any_of_them_has() -> None:
+    def count(*launches: list[float]) -> int:
+        return completion.whole_launches(np.array([launches]))
+
+    assert count([1, 2], [1, NAN], [1, 3]) == 2
+    assert count([1, NAN], [1, NAN], [NAN, NAN]) == 2
+    assert count([NAN, NAN]) == 0
+    assert completion.whole_launches(np.array([[[1.0], [NAN]], [[2.0], [3.0]]])) == 3
+
+
+def test_fisher_is_the_textbooks() -> None:
+    """The lady tasting tea: 3 and 1 of 4 and 4, and 4 and 0."""
+    assert completion.fisher((3, 4), (1, 4)) == pytest.approx(17 / 70)
+    assert completion.fisher((4, 4), (0, 4)) == pytest.approx(1 / 70)
+    assert completion.fisher((0, 4), (4, 4)) == 1
+    assert completion.fisher((1, 3), (5, 9)) == pytest.approx(
+        sum(math.comb(3, k) * math.comb(9, 6 - k) for k in (1, 2, 3)) / math.comb(12, 6)
+    )
+    assert completion.fisher((0, 0), (0, 0)) == 1
+
+
+def test_more_values_than_launches_are_no_loss() -> None:
+    assert completion.completion((12, 0), (24, 24)) == Completion(12, 12, 24, 24, None, "")
+    assert completion.completion((5, 20), (40, 40)).loser == "configuration"
+    assert completion.completion((20, 20), (5, 40)).loser == "baseline"
+    assert completion.completion((20, 20), (38, 40)).p == pytest.approx(
+        math.comb(40, 2) / math.comb(60, 2)
+    )
+
+
+def a_group(found: Comparison, benchmark: str) -> CellGroup:
+    return replace(only(found), benchmark=benchmark)
+
+
+def test_a_finding_names_a_few_curves_and_counts_the_rest() -> None:
+    lost = measured(around(0.5), 12, lost=(1, 4, 9))
+    groups = [a_group(lost, f"native:b{k}") for k in range(6)]
+    (six,) = completion.findings(groups)
+    assert six.seen.endswith("; and 2 more")
+    assert six.seen.count(" 9 of 12, the baseline 24 of 24") == 4
+    (four,) = completion.findings(groups[:4])
+    assert "more" not in four.seen
+    assert not completion.findings([only(measured(around(0.5), 12))])
+
+
+def test_crossovers_are_those_of_the_verdicts_that_stand() -> None:
+    def turning(turn: int, size: int) -> float:
+        return around(0.5 if size < 64 else 2.0)(turn, size)
+
+    assert only(measured(turning, 12)).crossovers == (64,)
+    held = only(measured(turning, 12, lost=(1, 4, 9)))
+    assert (held.crossovers, verdicts(held)) == ((), [INCONCLUSIVE, INCONCLUSIVE, Verdict.SLOWER])
