@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from benchmarks.verdicts_synthetic import SHAPES, standard
 from mpigraft import stats
 from mpigraft.blocks import table_of
-from mpigraft.decision import CURVE_P
+from mpigraft.looks import PLANNED_ONCE
 from mpigraft.multiplicity import adjusted_p
 from mpigraft.store import Store
 
@@ -111,12 +111,12 @@ def judge(
     rounds = [np.arange(logs.shape[1])] * len(curves)
     p = np.array(adjusted_p(curves, rounds, seed)).reshape(outside.shape)
     means = [curve.mean(axis=1, keepdims=True) for curve in curves]
-    by_mean = np.array(adjusted_p(means, rounds, seed)).reshape(outside.shape) <= CURVE_P
+    by_mean = np.array(adjusted_p(means, rounds, seed)).reshape(outside.shape) <= PLANNED_ONCE
     alone = np.zeros(outside.shape, dtype=bool)
     for place in np.argwhere(outside).tolist():
         curve = differences[place[0], :, place[1]]
-        alone[tuple(place)] = adjusted_p([curve], rounds[:1], seed)[0] <= CURVE_P
-    return outside & (p <= CURVE_P), alone, outside & by_mean
+        alone[tuple(place)] = adjusted_p([curve], rounds[:1], seed)[0] <= PLANNED_ONCE
+    return outside & (p <= PLANNED_ONCE), alone, outside & by_mean
 
 
 def bounds(differences: Floats, one: NDArray[np.int64]) -> tuple[Floats, Floats]:

@@ -1,8 +1,8 @@
 """The schedule: configurations x layouts x rounds, decided before the first launch.
 
 Everything here only computes: a wish in, a `Campaign` out, and `schedule` gives the same order
-on every machine for the same seed. The number of rounds is fixed before the start; nothing here
-looks at a result.
+on every machine for the same seed. The number of rounds, and after which of them the campaign may
+end, is fixed before the start; nothing here looks at a result.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import canonical
 from mpigraft.launch import HERE
 from mpigraft.layouts import GRAMMAR
+from mpigraft.looks import settled
 from mpigraft.model import (
     Allocation,
     AllocationRecord,
@@ -221,11 +222,13 @@ def _complete(wish: Wish, benchmarks: Sequence[Benchmark], nodes: int) -> Wish:
         raise UsageError(
             f"message sizes {wish.min_size} to {wish.max_size} are no range within 1 B to 4 TiB"
         )
+    rounds, looks = settled(wish.rounds, wish.looks)
     budget = wish.budget_ms or (QUICK_BUDGET_MS if wish.quick else DEFAULT_BUDGET_MS)
     return replace(
         wish,
         name=wish.name or ("quick" if wish.quick else "bench"),
-        rounds=wish.rounds or (QUICK_ROUNDS if wish.quick else DEFAULT_ROUNDS),
+        rounds=rounds or (QUICK_ROUNDS if wish.quick else DEFAULT_ROUNDS),
+        looks=looks,
         seed=wish.seed or random.SystemRandom().randrange(1, 2**32),
         budget_ms=budget,
         limit_s=wish.limit_s
@@ -265,7 +268,9 @@ def resumed(
     Raises UsageError when the libraries are no longer those of the plan.
     """
     stored = json.loads(text)
-    campaign = plan(wish_from(stored["wish"], "stored plan"), machine, contents, nodes)
+    wish = wish_from(stored["wish"], "stored plan")
+    campaign = plan(replace(wish, looks=()), machine, contents, nodes)  # settled when it began
+    campaign = replace(campaign, wish=replace(campaign.wish, looks=wish.looks))
     here = {c.key: c for c in campaign.configurations}
     lost = [c["id"] for c in stored["configurations"] if c["key"] not in here]
     now_here = json.loads(campaign.plan)

@@ -8,17 +8,17 @@ The rules, tried on launches of a small noisy machine (docs/method.md has figure
 3. equivalent: the interval lies inside the margin, which noise never widens; of a curve that of
    the pooled ratio does, and no size may be more than twice as far from 1.
 4. A whole curve is called by a joint test over its sizes, since launches move all sizes at once,
-   and the test is corrected for the campaign's curves, since more of them win more by chance.
+   and the test is corrected for the campaign's curves, since more of them win more by chance,
+   and for its looks: curves are tested after fixed numbers of rounds, each by a level of its own.
 All is done on logarithms, so that A over B and B over A get mirrored answers.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 
-from mpigraft import completion, serial, summary
+from mpigraft import completion, looks, serial, summary
 from mpigraft.blocks import Subject, Table, labels_of, table_of
 from mpigraft.curve import Curve, JointTest
 from mpigraft.decision import MIN_ROUNDS
@@ -26,6 +26,7 @@ from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import (
     AllocationRecord,
     CampaignRecord,
+    CellGroup,
     Comparison,
     ConfigurationRecord,
     Finding,
@@ -37,6 +38,8 @@ from mpigraft.model import (
 from mpigraft.multiplicity import adjusted_p, repeated
 from mpigraft.noise import limit_of, margins_of, noise_of, pairs_of
 
+ANY = 1.0  # of the level: whatever the joint test says
+
 
 def compare(
     campaign: CampaignRecord,
@@ -47,45 +50,59 @@ def compare(
     margin: float = 0.03,
     allocations: Sequence[AllocationRecord] = (),
     launches: Sequence[LaunchRecord] = (),
+    over: Collection[int] | None = None,
 ) -> Comparison:
     """Hold every configuration of a campaign against its baseline, or against `baseline`, an id
     or key or the beginning of one. `margin` is a fraction: 0.03 calls 3 % equivalent.
 
     With `allocations` a round that a kill split in two is still one round if it went on on the
-    same host; with `launches` those that failed weigh. Raises UsageError for an unknown baseline
-    or a campaign mixed with another one, MissingError when there is nothing to compare.
+    same host; with `launches` those that failed weigh. `over` are the rounds that nobody measures
+    any more, else all that have values: a campaign of several looks takes those whose rounds are
+    over. Raises UsageError for an unknown baseline or a campaign mixed with another one,
+    MissingError when there is nothing to compare.
     """
     _refuse(campaign, configurations, values)
     labels = labels_of(configurations, values)
-    table = table_of(values, {a.id: a.nodes for a in allocations})
+    nodes = {a.id: a.nodes for a in allocations}
+    table = table_of(values, nodes)
     key, told = _baseline(baseline, campaign, labels, {row.configuration for row in values})
     pairs = pairs_of(table)
     margins = margins_of(pairs, margin)
-    curves = _curves(table, key, labels, campaign)
-    joint = _joint_tests(curves, campaign.seed)
-    groups = [
-        curve.group(margin, limit_of(margins, curve.subject, margin), test)
-        for curve, test in zip(curves, joint, strict=True)
-    ]
+    planned = looks.looks_of(campaign)
+    level = planned[0].level if len(planned) == 1 else ANY
+    groups = _groups(table, key, labels, campaign, margin, level)
+    stages = []
+    if len(planned) > 1:
+        for look in looks.taken(planned, {r.round for r in values} if over is None else over):
+            then = table_of([r for r in values if r.round < look.rounds], nodes)
+            stages.append((look, _groups(then, key, labels, campaign, margin, look.level)))
+        groups = looks.called(groups, stages, planned)
     if launches and campaign.origin is Origin.RUN:
         counts = completion.completions(table, key, labels, launches)
-        groups = [
-            completion.weighed(group, counts[curve.subject, curve.label])
-            for group, curve in zip(groups, curves, strict=True)
-        ]
+        groups = [completion.weighed(group, counts) for group in groups]
     noise = noise_of(pairs, groups, margin, margins, campaign)
     rounds = len(table.allocation)
+    due = looks.due(groups, planned, labels[key])
     findings = (
         *told,
         *table.findings,
-        *summary.findings(campaign, labels, key, table, noise, MIN_ROUNDS),
+        *summary.findings(campaign, labels, key, table, noise, MIN_ROUNDS, due),
         *serial.findings(groups),
         *completion.findings(groups),
     )
     said = Comparison(
-        campaign.id, labels[key], campaign.origin, rounds, tuple(groups), noise, findings
+        campaign.id,
+        labels[key],
+        campaign.origin,
+        rounds,
+        tuple(groups),
+        noise,
+        findings,
+        launches=completion.launch_counts(launches, labels),
+        looks=planned,
+        taken=len(stages),
     )
-    return replace(summary.told(said), launches=completion.launch_counts(launches, labels))
+    return summary.told(said)
 
 
 def _refuse(
@@ -105,6 +122,24 @@ def _refuse(
             f"campaign {campaign.name} ({campaign.id[:8]}) has no value to compare",
             mend="`mpigraft results show` says how its launches ended",
         )
+
+
+def _groups(
+    table: Table,
+    key: str,
+    labels: dict[str, str],
+    campaign: CampaignRecord,
+    margin: float,
+    level: float,
+) -> list[CellGroup]:
+    """Every curve against the baseline `key`, by a joint test at `level`."""
+    margins = margins_of(pairs_of(table), margin)
+    curves = _curves(table, key, labels, campaign)
+    tests = _joint_tests(curves, campaign.seed)
+    return [
+        curve.group(margin, limit_of(margins, curve.subject, margin), test, level)
+        for curve, test in zip(curves, tests, strict=True)
+    ]
 
 
 def _curves(

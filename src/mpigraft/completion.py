@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -113,9 +113,11 @@ def fisher(one: tuple[int, int], other: tuple[int, int]) -> float:
     return ways / math.comb(launched, lost)
 
 
-def weighed(group: CellGroup, found: Completion) -> CellGroup:
-    """The group with its completion, and without verdicts that rest on the launches which the
-    side that loses more of them has left."""
+def weighed(group: CellGroup, counts: Mapping[tuple[Subject, str], Completion]) -> CellGroup:
+    """The group with its completion of `counts`, and without verdicts that rest on the launches
+    which the side that loses more of them has left."""
+    subject = Subject(group.benchmark, group.metric, group.layout, group.buffers)
+    found = counts[subject, group.configuration]
     better = {"configuration": Verdict.FASTER, "baseline": Verdict.SLOWER}.get(found.loser)
     held = () if better is None else (better, Verdict.EQUIVALENT)
     cells = tuple(_cell(cell, held) for cell in group.cells)
@@ -124,6 +126,7 @@ def weighed(group: CellGroup, found: Completion) -> CellGroup:
         group,
         cells=cells,
         curve=Verdict.INCONCLUSIVE if group.curve in held else group.curve,
+        look=None if group.curve in held else group.look,
         crossovers=crossovers(cells),
         completion=replace(found, held=any_held),
     )

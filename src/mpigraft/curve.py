@@ -87,9 +87,9 @@ class Curve:
         """Whether there are rounds whose signs can be flipped."""
         return self.paired and int(self._complete().sum()) > 1
 
-    def group(self, margin: float, limit: float, test: JointTest) -> CellGroup:
+    def group(self, margin: float, limit: float, test: JointTest, level: float) -> CellGroup:
         """All cells, the joint verdict, the pooled ratio. `margin` is the fixed one, `limit`
-        what a winner must exceed."""
+        what a winner must exceed, `level` that of the joint test."""
         cells = self._cells(margin, limit)
         pooled, low, high, rounds = self._pooled()
         whole = decide(low, high, self.metric.better, rounds, margin, limit)
@@ -103,7 +103,7 @@ class Curve:
             subject.buffers,
             self.label,
             cells,
-            curve_verdict(cells, whole, test.p, bound),
+            curve_verdict(cells, whole, test.p, level, bound),
             test.p,
             math.exp(pooled),
             _exp(low),

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from mpigraft.stats import Floats, Ints
 
 MIN_ROUNDS = 6
-CURVE_P = 0.05
 CONCLUSIVE = (Verdict.FASTER, Verdict.SLOWER)
 
 
@@ -49,16 +48,16 @@ def decide(
 
 
 def curve_verdict(
-    cells: Sequence[Cell], whole: Verdict, p: float | None, joint: JointBound | None
+    cells: Sequence[Cell], whole: Verdict, p: float | None, level: float, joint: JointBound | None
 ) -> Verdict:
-    """What can be said of all sizes together. A winner needs the joint test, a pooled ratio
-    that is outside the margin, and no size that says the opposite; equivalence a pooled ratio
-    within it, and no size that may be far from it."""
+    """What can be said of all sizes together. A winner needs the joint test, whose `p` is at most
+    `level`, a pooled ratio that is outside the margin, and no size that says the opposite;
+    equivalence a pooled ratio within it, and no size that may be far from it."""
     if whole is Verdict.EQUIVALENT and joint is not None and not joint.beyond:
         return Verdict.EQUIVALENT
     said = {cell.verdict for cell in cells}
     opposite = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
-    if whole in opposite and opposite[whole] not in said and p is not None and p <= CURVE_P:
+    if whole in opposite and opposite[whole] not in said and p is not None and p <= level:
         return whole
     return Verdict.INCONCLUSIVE
 

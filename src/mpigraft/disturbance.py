@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mpigraft import summary
-from mpigraft.decision import CURVE_P
+from mpigraft.looks import PLANNED_ONCE
 from mpigraft.model import (
     CellGroup,
     Comparison,
@@ -150,7 +150,7 @@ def _reason(
     if group.curve in WINNERS and pair and pair.false_verdicts > CALLED * pair.cells:
         called = f"{pair.false_verdicts} of {pair.cells}"
         return f"the baseline's two launches differ from each other at {called} sizes"
-    open_still = group.curve is Verdict.INCONCLUSIVE and (group.curve_p or 1.0) <= CURVE_P
+    open_still = group.curve is Verdict.INCONCLUSIVE and (group.curve_p or 1.0) <= PLANNED_ONCE
     if open_still and _beyond(group, margin) and not _beyond(group, floor):
         return f"the baseline's two launches differ by {_percent(floor)} from each other"
     return ""

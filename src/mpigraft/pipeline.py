@@ -29,12 +29,14 @@ from mpigraft.model import (
     EvidenceRecord,
     LaunchState,
     Layout,
+    Look,
     Machine,
     Share,
 )
 from mpigraft.natives import Natives, natives
 from mpigraft.shares import GIVE_UP_AFTER, Pair
 from mpigraft.starter import error_of, evidence_of, refusal, starter
+from mpigraft.stopping import Stops
 from mpigraft.store import Store, Writer
 
 ALL = Share()
@@ -46,6 +48,7 @@ class Watch(Protocol):
     def began(self, campaign: Campaign, launches: int) -> None: ...
     def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None: ...
     def launched(self, step: Step, outcome: measure.Outcome, wall_s: float) -> None: ...
+    def looked(self, look: Look, open_curves: int) -> None: ...
 
 
 def bench(
@@ -67,12 +70,13 @@ def bench(
     files = {c.key: launch_files(c, programs[c.key]) for c in asked.configurations}
     place = partial(layouts.told, machine=machine)
     with nodes_lock(nodes), store.writer() as writer, starter(programs, nodes, place) as start:
-        identity = _announce(asked, programs, files, store, writer, resume)
+        record = _announce(asked, programs, files, store, writer, resume)
+        identity = record.id
         before = (store.evidence(identity, every=True), store.allocations(identity))
         allocation = campaign.allocation(identity, machine, nodes)
-        steps = shares.left(
-            campaign.schedule(asked), share, store.launches(identity), *before, allocation.nodes
-        )
+        made = (store.launches(identity), *before)
+        stops = Stops(record, store, share, watch.looked)
+        steps = stops.left(shares.left(campaign.schedule(asked), share, *made, allocation.nodes))
         allocation = replace(allocation, share=str(share), steps=len(steps))
         writer.add_allocation(allocation)
         watch.began(asked, len(steps))
@@ -85,8 +89,9 @@ def bench(
         ready = set(_prove(asked, allocation, refused, look, writer, watch, trouble))
         failed: Counter[Pair] = Counter()
         for step in steps:
-            pair = (step.configuration.key, step.layout.key)
-            if pair not in ready or failed[pair] >= GIVE_UP_AFTER:
+            pair = shares.pair(step)
+            stops.reach(step.round)
+            if pair not in ready or pair in stops.pairs or failed[pair] >= GIVE_UP_AFTER:
                 continue
             refuse_changed(step.configuration, files[pair[0]])
             words = measure.program(asked.wish, asked.benchmarks, programs[pair[0]])
@@ -125,10 +130,10 @@ def _announce(
     store: Store,
     writer: Writer,
     resume: CampaignRecord | None,
-) -> str:
+) -> CampaignRecord:
     """Write the configurations, then the campaign, before anything is started: a campaign that
-    is there has all of them, whenever it was killed. Raises UsageError when what would go on
-    measuring is not what began."""
+    is there has all of them, whenever it was killed. Returns it. Raises UsageError when what
+    would go on measuring is not what began."""
     record = resume or campaign.record(asked)
     for old in store.configurations(record.id) if resume else ():
         began = json.loads(old.provenance)
@@ -145,7 +150,7 @@ def _announce(
         told = provenance.provenance(configuration, programs[key].digest, files[key].recorded)
         writer.add_configuration(provenance.record(record.id, configuration, told))
     writer.add_campaign(record)
-    return record.id
+    return record
 
 
 def _prove(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
 from mpigraft.blocks import Held, Subject, Table
-from mpigraft.decision import CONCLUSIVE, CURVE_P
+from mpigraft.decision import CONCLUSIVE
+from mpigraft.looks import PLANNED_ONCE
 from mpigraft.model import (
     CampaignRecord,
     CellGroup,
@@ -34,9 +35,11 @@ def findings(
     table: Table,
     noise: Sequence[Noise],
     enough: int,
+    due: Mapping[tuple[str, str], int],
 ) -> Iterator[Finding]:
     """What the reader has to know of the data. Gaps are named, never filled. `enough` rounds
-    are the fewest that give a verdict."""
+    are the fewest that give a verdict; `due` are those of a configuration on a layout, where they
+    are not all that were planned."""
     if any(key != baseline for held in table.subjects.values() for key in held.logs):
         yield from _too_few(campaign, len(table.allocation), enough)
     if campaign.origin is Origin.RUN and not noise and len(table.allocation) > 1:
@@ -49,7 +52,10 @@ def findings(
     gaps: dict[str, list[str]] = defaultdict(list)
     for subject, held in sorted(table.subjects.items()):
         for key, label in labels.items():
-            told = list(_gaps(held, key, baseline, campaign)) if key in held.logs else ["nothing"]
+            rounds = due.get((label, subject.layout), campaign.rounds)
+            told = ["nothing"]
+            if key in held.logs:
+                told = list(_gaps(held, key, baseline, campaign, rounds))
             gaps[label] += [f"{_subject(subject)}: {gap}" for gap in told]
     for who, lacking in sorted(gaps.items()):
         if lacking:
@@ -92,8 +98,8 @@ def _more(campaign: CampaignRecord, enough: int) -> str:
     return f"measure {enough} rounds or more: {command}"
 
 
-def _gaps(held: Held, key: str, baseline: str, campaign: CampaignRecord) -> Iterator[str]:
-    """Sizes that only one of the two has; rounds that were planned and gave nothing; launches
+def _gaps(held: Held, key: str, baseline: str, campaign: CampaignRecord, due: int) -> Iterator[str]:
+    """Sizes that only one of the two has; rounds that were `due` and gave nothing; launches
     of a pair that gave nothing; rounds that gave some sizes only."""
     import numpy as np
 
@@ -107,9 +113,9 @@ def _gaps(held: Held, key: str, baseline: str, campaign: CampaignRecord) -> Iter
         return
     here = ~np.isnan(held.logs[key])
     rounds = np.array([block.round for block in held.blocks])
-    lost = set(range(campaign.rounds)) - set(rounds[here.any(axis=(0, 2))].tolist())
+    lost = set(range(due)) - set(rounds[here.any(axis=(0, 2))].tolist())
     if lost:
-        yield f"rounds {_listed(lost)} of {campaign.rounds}"
+        yield f"rounds {_listed(lost)} of {due}"
     whole = here.any(axis=(0, 1))
     for replica, launched in enumerate(here):
         some = launched.any(axis=1)
@@ -175,7 +181,7 @@ def mixed(group: CellGroup) -> str:
     any other, and where the joint test leaves the difference open."""
     called = [c for c in group.cells if c.verdict in CONCLUSIVE]
     runs = [(verdict, list(run)) for verdict, run in groupby(called, key=lambda c: c.verdict)]
-    differs = group.curve_p is not None and group.curve_p <= CURVE_P
+    differs = group.curve_p is not None and group.curve_p <= PLANNED_ONCE
     if group.curve is not Verdict.INCONCLUSIVE or len(runs) < 2 or not differs:
         return ""
     if len(runs) == 2:

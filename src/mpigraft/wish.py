@@ -41,6 +41,7 @@ class Wish:
     buffers: str = "host"
     baseline: str = ""
     rounds: int = 0
+    looks: tuple[int, ...] = ()  # rounds after which it ends if every curve is called
     seed: int = 0  # 0: drawn when the campaign is planned
     min_size: int = 1  # bytes
     max_size: int = 4 * 1024 * 1024
@@ -134,6 +135,7 @@ EXAMPLES = {
     "baseline": '"mpich@5.0.2/ucx"',
     "name": '"night"',
     "rounds": "10",
+    "looks": "[9, 14, 20]",
     "seed": "7",
     "min_size": "1",
     "max_size": '"4MiB"',
@@ -171,7 +173,7 @@ def _beside_layout(table: Mapping[str, Any]) -> str:
 
 def _typed(key: str, value: Any, place: str) -> Any:
     default = FIELDS[key].default
-    if key in COUNTS:
+    if key in (*COUNTS, "looks"):
         return _counts(key, value, place)
     if isinstance(default, tuple):
         return _words(key, value, place)

@@ -11,7 +11,7 @@ import pytest
 
 from mpigraft import campaign, measure, pipeline
 from mpigraft.campaign import Campaign, Step
-from mpigraft.model import Configuration, Evidence, Layout, Machine, MpiInstall
+from mpigraft.model import Configuration, Evidence, Layout, Look, Machine, MpiInstall
 from mpigraft.natives import Natives
 from mpigraft.natives import natives as real_natives
 from mpigraft.wish import Wish
@@ -26,6 +26,7 @@ class Silent:
     def __init__(self) -> None:
         self.outcomes: list[measure.Outcome] = []
         self.evidence: list[Evidence] = []
+        self.looks: list[tuple[int, int]] = []
 
     def began(self, campaign: Campaign, launches: int) -> None:
         self.launches = launches
@@ -35,6 +36,9 @@ class Silent:
 
     def launched(self, step: Step, outcome: measure.Outcome, wall_s: float) -> None:
         self.outcomes.append(outcome)
+
+    def looked(self, look: Look, open_curves: int) -> None:
+        self.looks.append((look.rounds, open_curves))
 
 
 def mpigraft(*words: object, **more: object) -> subprocess.CompletedProcess[str]:

@@ -68,7 +68,7 @@ def test_a_curve_needs_the_joint_test_the_pooled_ratio_and_no_contradiction(
 ) -> None:
     known = {"F": FASTER, "S": SLOWER, "=": EQUIVALENT, ".": INCONCLUSIVE}
     cells = [cell(1 << n, known[letter]) for n, letter in enumerate(said)]
-    assert decision.curve_verdict(cells, whole, p, joint) is verdict
+    assert decision.curve_verdict(cells, whole, p, 0.05, joint) is verdict
 
 
 def test_a_curve_is_called_when_all_sizes_lean_the_same_way() -> None:

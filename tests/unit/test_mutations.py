@@ -42,7 +42,7 @@ CURVE = (
     "Curve._common", "Curve._complete", "_exp",
 )  # fmt: skip
 DECISION = (
-    "MIN_ROUNDS", "CURVE_P", "intervals", "decide", "curve_verdict", "crossovers", "rounds_needed",
+    "MIN_ROUNDS", "intervals", "decide", "curve_verdict", "crossovers", "rounds_needed",
 )  # fmt: skip
 COMPLETION = (
     "CHANCE", "started", "launch_counts", "completions", "whole_launches", "completion", "fisher",

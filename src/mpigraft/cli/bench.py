@@ -29,6 +29,7 @@ WHICH = (
 HOSTS = "Nodes to use: n1,n[3-5]."
 QUICK = "A first look in minutes: 6 rounds of latency, bibw and allreduce, 8 ms a size."
 LIKE = "osu: time and average as OSU does, to hold figures beside published ones."
+LOOKS = "Rounds after which curves are tested, and the campaign may end: 9,14,20."
 PAIRS = "Latency and bandwidth between each two nodes; names the slow ones."
 
 
@@ -110,6 +111,7 @@ def command(
             metavar="N", help="Fewer than 6 decide nothing.", show_default="10, with --quick 6"
         ),
     ] = None,
+    looks: Annotated[str, typer.Option(metavar="N,N,N", help=LOOKS, show_default="none")] = "",
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="What the others are held against.")
     ] = None,
@@ -223,7 +225,7 @@ def command(
         "native_build": native_build, "validate": validate, "image": image, "guest": guest,
         "engine": engine, "launcher": launcher, "modules": modules, "nodes": on_nodes,
         "ranks_per_node": per_node, "threads": threads, "map_by": map_by, "bind_to": bind_to,
-        "gpus": gpus or None, "like": like,
+        "gpus": gpus or None, "like": like, "looks": read_looks(looks),
     }  # fmt: skip
     file = read_wish(Path(campaign)) if campaign and not resume else Wish()
     wish = merged(file, flags)
@@ -288,7 +290,7 @@ def _bench(
         planned = campaign.plan(wish, machine, configure.contents, nodes)
     if dry_run:
         made = len(store.launches(kept.id)) if kept else 0
-        out("\n".join(plan_lines(planned, made)))
+        out("\n".join(plan_lines(planned, made, kept)))
         return
     try:
         with Progress() as progress:
@@ -297,6 +299,14 @@ def _bench(
         tell("mpigraft: told to end; what was measured is stored, and --resume goes on with it")
         raise
     show(store, identity)
+
+
+def read_looks(text: str) -> list[int]:
+    """`9,14,20` -> these numbers; none for an empty text. Raises UsageError."""
+    words = text.split(",") if text else []
+    if not all(re.fullmatch(r"\d{1,6}", word, re.ASCII) for word in words):
+        raise UsageError(f"--looks {text!r} is no list of numbers", mend="as in 9,14,20")
+    return [int(word) for word in words]
 
 
 def read_share(text: str) -> Share:

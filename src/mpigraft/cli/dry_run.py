@@ -6,24 +6,25 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpigraft.campaign import Campaign
+    from mpigraft.model import CampaignRecord
 
 START_S = 2.0  # of a small launch on one node, from mpiexec to MPI_Finalize
 
 
-def plan_lines(planned: Campaign, made: int = 0) -> list[str]:
+def plan_lines(planned: Campaign, made: int = 0, record: CampaignRecord | None = None) -> list[str]:
     """What would be started: one line per configuration, then the order of the first round. Of a
-    campaign that goes on, `made` launches are stored.
+    campaign that goes on, of which there is a `record`, `made` launches are stored.
 
     Values of secrets are struck out: a configuration's id has its settings in it.
     """
-    from mpigraft import env
-    from mpigraft.campaign import schedule
-    from mpigraft.report import words
+    from mpigraft import campaign, env, looks
+    from mpigraft.report import stages, words
 
-    steps = schedule(planned)
+    steps = campaign.schedule(planned)
     wish = planned.wish
     lines = [
         f"{len(steps)} launches: {wish.rounds} rounds, seed {wish.seed}",
+        *filter(None, [stages.plan(looks.looks_of(record or campaign.record(planned)))]),
         *([f"made until now: {words.many(made, 'launch')}"] if made else []),
         _estimate(planned, max(0, len(steps) - made)),
         f"baseline: {planned.baseline.id}",

@@ -11,7 +11,7 @@ from mpigraft import env
 from mpigraft.campaign import Campaign, Step
 from mpigraft.cli.common import console
 from mpigraft.measure import Outcome
-from mpigraft.model import Configuration, Evidence, Layout, Level, Standing
+from mpigraft.model import Configuration, Evidence, Layout, Level, Look, Standing
 from mpigraft.report import words
 
 
@@ -80,6 +80,10 @@ class Progress:
         if not outcome.measurements:
             reason = outcome.findings[0].seen if outcome.findings else outcome.state
             self._say(f"  {outcome.state}: {step.configuration.id}, {wall_s:.1f} s: {reason}")
+
+    def looked(self, look: Look, open_curves: int) -> None:
+        what = words.many(open_curves, "curve") if open_curves else "no curve"
+        self._say(f"look after {look.rounds} rounds: {what} open")
 
     def started_round(self, number: int) -> None:
         """In a pipe a bar is noise: one line a round, with the time left."""

@@ -91,6 +91,7 @@ from mpigraft.model.said import (
     Completion,
     JointBound,
     LaunchCount,
+    Look,
     Noise,
     Verdict,
 )
@@ -146,6 +147,7 @@ __all__ = [
     "LauncherInfo",
     "Layout",
     "Level",
+    "Look",
     "Machine",
     "MappedLibrary",
     "Measurement",

@@ -17,6 +17,15 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """A number of rounds after which curves are tested, and what that look may spend."""
+
+    rounds: int  # of the campaign, from its first
+    level: float  # a corrected p of at most this calls a curve
+    extension: bool = False  # added by --resume --rounds, after the looks of the plan
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One size of one comparison. `ratio` is configuration over baseline; `low` and `high`
     bound its 95 % interval and are None where a single round gives none."""
@@ -93,6 +102,7 @@ class CellGroup:
     autocorrelation: float | None = None  # of neighbouring rounds; None: not known
     effective_rounds: float | None = None  # what they are worth; None: as many as there are
     completion: Completion | None = None  # None: launches are not known
+    look: int | None = None  # rounds of the look that called the curve; None: none has
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +128,5 @@ class Comparison:
     findings: tuple[Finding, ...]
     summary: tuple[str, ...] = field(default=())  # lines for a person, most useful first
     launches: tuple[LaunchCount, ...] = ()
+    looks: tuple[Look, ...] = ()  # all that are planned
+    taken: int = 0  # how many of them: their rounds are over

@@ -58,26 +58,29 @@ def load(
     from mpigraft import across, disturbance, drift, modes, pairs
     from mpigraft.blocks import labels_of
     from mpigraft.compare import compare
+    from mpigraft.looks import rounds_over
 
     campaign = store.campaign(wish)
     configurations = tuple(store.configurations(campaign.id))
     allocations = tuple(store.allocations(campaign.id))
+    launches = tuple(store.launches(campaign.id))  # before the values: what is over has them
     every = store.values(campaign.id)
     values = tuple(row for row in every if not pairs.is_link(row))
     links = tuple(row for row in every if pairs.is_link(row))
     labels = labels_of(configurations, every)
     mine = (campaign, configurations, values)
-    launches = tuple(store.launches(campaign.id))
     arms = across.layouts(*mine) if layouts else mine
+    judge = partial(
+        compare,
+        *arms[:2],
+        baseline=baseline,
+        margin=margin,
+        allocations=allocations,
+        launches=across.launches(configurations, values, launches) if layouts else launches,
+        over=rounds_over(launches, allocations),
+    )
     comparison = disturbance.judged(
-        partial(
-            compare,
-            *arms[:2],
-            baseline=baseline,
-            margin=margin,
-            allocations=allocations,
-            launches=across.launches(configurations, values, launches) if layouts else launches,
-        ),
+        judge,
         arms[2],
         disturbance.undisturbed(values, launches),
         labels_of(*arms[1:]),

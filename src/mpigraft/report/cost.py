@@ -133,10 +133,14 @@ def extension(data: ReportData) -> str:
 
 
 def _needed(data: ReportData) -> tuple[int, int] | None:
-    """Rounds that would decide half of the inconclusive cells, and nine in ten."""
+    """Rounds that would decide half of the inconclusive cells, and nine in ten. Those of what a
+    look has ended are not measured again."""
+    stops = sum(not look.extension for look in data.comparison.looks) > 1
     needed = sorted(
         c.rounds_needed
-        for c in cells(data.comparison)
+        for group in data.comparison.groups
+        if not (stops and group.look is not None)
+        for c in group.cells
         if c.verdict is Verdict.INCONCLUSIVE and c.rounds_needed is not None
     )
     if not needed:

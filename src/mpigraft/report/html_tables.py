@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpigraft.model import Cell, CellGroup, Verdict
-from mpigraft.report import ReportData, cost, words
+from mpigraft.report import ReportData, cost, stages, words
 from mpigraft.report.alone import Alone
 from mpigraft.report.markup import Html, el, hidden, join, scrolling, table
 from mpigraft.report.sections import Section, tally
@@ -162,6 +162,7 @@ def noise(data: ReportData) -> Html:
     lines = [el("p", words.unbroken(known.line) + ".", class_="lead")]
     if data.comparison.groups:
         lines.append(el("p", words.unbroken(tally(data.comparison)) + "."))
+    lines += [el("p", words.unbroken(line) + ".") for line in stages.lines(data.comparison)]
     if deciding := cost.deciding(data):
         lines.append(el("p", words.unbroken(deciding) + "."))
     if command := cost.extension(data):

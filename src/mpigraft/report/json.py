@@ -10,7 +10,7 @@ from typing import Any
 
 from mpigraft.jsonout import document, plain
 from mpigraft.model import METRICS, CellGroup
-from mpigraft.report import ReportData, cost, growth, matrix
+from mpigraft.report import ReportData, cost, growth, matrix, stages
 from mpigraft.report.alone import alone
 from mpigraft.report.headline import headline
 from mpigraft.report.trouble import trouble
@@ -27,6 +27,7 @@ def render(data: ReportData) -> str:
         name=data.campaign.name if data.campaign else None,
         origin=comparison.origin,
         rounds=comparison.rounds,
+        looks=stages.document(comparison),
         margin=data.margin,
         comparisons=[_placed(data, _group(group)) for group in comparison.groups],
         alone=[_placed(data, _finite(plain(one))) for one in alone(data)],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from mpigraft.model import CellGroup, Verdict
-from mpigraft.report import ReportData, cost, growth, matrix, words
+from mpigraft.report import ReportData, cost, growth, matrix, stages, words
 from mpigraft.report.alone import Alone, alone
 from mpigraft.report.headline import headline
 from mpigraft.report.sections import Section, sections, tally
@@ -33,6 +33,8 @@ def render(data: ReportData) -> str:
     lines += [f"- {escape(line)}" for line in comparison.summary]
     lines += [""] if comparison.summary else []
     lines += [cost.honesty(data).line + ".", ""]
+    if looks := stages.lines(data.comparison):
+        lines += [*(f"- {line}" for line in looks), ""]
     if deciding := cost.deciding(data):
         lines += [deciding + ".", ""]
     if command := cost.extension(data):

@@ -26,8 +26,8 @@ def method(data: ReportData) -> tuple[str, ...]:
     if data.comparison.origin is Origin.IMPORT:
         return IMPORTED
     return (
-        "Each round starts every configuration once and the baseline twice, in random order; the "
-        "number of rounds is fixed before the start. A launch gives one value per size, the "
+        "Each round starts every configuration once and the baseline twice, in random order; "
+        f"{_end(data)} A launch gives one value per size, the "
         "median of its iterations. A ratio divides a launch's value by the geometric mean of the "
         "baseline's launches of the same round; the ratio shown is the median over rounds.",
         f"{_intervals(data)} Faster or slower: the interval lies outside the margin, which is "
@@ -40,6 +40,26 @@ def method(data: ReportData) -> tuple[str, ...]:
         "A whole curve is called by a joint test over its sizes (sign flips, largest |T|), "
         f"because sizes are correlated and wins clump. {BETTER}",
     )
+
+
+def _end(data: ReportData) -> str:
+    """When the campaign was to end, which was fixed before it began."""
+    looks = data.comparison.looks
+    planned = [str(look.rounds) for look in looks if not look.extension]
+    added = [str(look.rounds) for look in looks if look.extension]
+    text = "the number of rounds is fixed before the start."
+    if len(planned) > 1:
+        text = (
+            f"after {', '.join(planned)} rounds its curves are tested, and a configuration ends "
+            "where all of its curves are called. The ratio of a curve that was called early lies "
+            "too far from 1, as it was called for being far from it."
+        )
+    if added:
+        text += f" It was extended to {', '.join(added)} rounds."
+    if len(looks) > 1:
+        text += " Each of these looks has a level of its own, so that together they call a curve "
+        text += "by chance no more often than one would."
+    return text
 
 
 def _intervals(data: ReportData) -> str:

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from mpigraft.model import Cell, CellGroup, Comparison, Level, Origin, Verdict
-from mpigraft.report import ReportData, cost, growth, matrix, words
+from mpigraft.report import ReportData, cost, growth, matrix, stages, words
 from mpigraft.report.alone import Alone, alone
 from mpigraft.report.headline import headline
 from mpigraft.report.sections import Section, count, sections, tally
@@ -276,6 +276,8 @@ def _noise(console: Console, data: ReportData, signs: Signs, *, brief: bool) -> 
         _say(console, "in brackets after the rounds: how many would decide", "dim")
     _say(console, tally(data.comparison))
     _say(console, _plus_minus(cost.honesty(data).line, signs))
+    for line in stages.lines(data.comparison):
+        _say(console, line)
     if deciding := cost.deciding(data):
         _say(console, deciding)
     if command := cost.extension(data):

@@ -1,0 +1,161 @@
+"""Campaigns of several looks whose launches are made up, run by the pipeline itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpigraft import campaign, configure, measure, pipeline
+from mpigraft.campaign import Campaign, Step
+from mpigraft.campaign_files import LaunchFiles
+from mpigraft.model import (
+    Allocation,
+    Benchmark,
+    CampaignRecord,
+    Configuration,
+    Evidence,
+    Family,
+    LaunchRecord,
+    LaunchState,
+    Layout,
+    Look,
+    Measurement,
+    MpiInstall,
+    Share,
+)
+from mpigraft.natives import Natives
+from mpigraft.run import Completed
+from mpigraft.store import Store
+from mpigraft.used_files import Fingerprint
+from mpigraft.wish import Wish
+from tests.unit.builders import a_machine, a_transport, an_mpi, an_offer
+
+MACHINE = a_machine(an_mpi("openmpi@5.0.11"), an_mpi("mpich@5.0.2"))
+BASE, FAST, TWIN = "mpich@5.0.2/ucx", "openmpi@5.0.11/ob1-sm", "openmpi@5.0.11/ofi-lnx"
+LATENCY = Benchmark("native", "latency")
+SIZES = (1, 1024)
+
+
+class Killed(BaseException):
+    """What a signal is to the pipeline."""
+
+
+OFFERS = {
+    Family.OPENMPI: (an_offer("ob1-sm"), an_offer("ofi-lnx")),
+    Family.MPICH: (an_offer("ucx"),),
+}
+
+
+def planned(monkeypatch: pytest.MonkeyPatch, **wish: Any) -> Campaign:
+    """A campaign of BASE, FAST and TWIN that is looked at after 9, 14 and 20 rounds."""
+    monkeypatch.setattr(configure, "offers", lambda mpi, _facts: OFFERS[mpi.family])
+    monkeypatch.setattr(configure, "resolve", lambda name, _mpi, _facts: a_transport(name))
+    made = {"rounds": 20, "looks": (9, 14, 20), "seed": 7, "layout": ("1x2",), **wish}
+    asked = Wish(benchmark=("latency",), baseline=BASE, **made)
+    return campaign.plan(asked, MACHINE, _contents)
+
+
+def _contents(mpi: MpiInstall) -> tuple[tuple[str, str], ...]:
+    return (("libmpi", mpi.version),)
+
+
+@dataclass
+class Made:
+    """A watch, and what stands in the place of launches. `ratios` are true ones, launches vary
+    by `spread`; `before` is called before each launch with how many were made."""
+
+    ratios: Mapping[str, float] = field(default_factory=dict)
+    spread: float = 0.03
+    before: Callable[[int], None] = lambda _: None
+    steps: list[Step] = field(default_factory=list)
+    looks: list[tuple[int, int]] = field(default_factory=list)
+    announced: list[int] = field(default_factory=list)
+
+    def began(self, campaign: Campaign, launches: int) -> None:
+        self.announced.append(launches)
+
+    def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None:
+        pass
+
+    def launched(self, step: Step, outcome: measure.Outcome, wall_s: float) -> None:
+        self.steps.append(step)
+
+    def looked(self, look: Look, open_curves: int) -> None:
+        self.looks.append((look.rounds, open_curves))
+
+    def rounds(self, configuration: str) -> list[int]:
+        return [
+            s.round for s in self.steps if s.configuration.id == configuration and not s.replica
+        ]
+
+    def values(self, step: Step) -> tuple[Measurement, ...]:
+        """The same for the same step, whoever makes it."""
+        name = [ord(c) for c in step.configuration.id]
+        rng = np.random.default_rng([step.round, step.replica, *name])
+        ratio = self.ratios.get(step.configuration.id, 1.0)
+        launch = self.spread * rng.standard_normal()
+        own = 0.3 * self.spread * rng.standard_normal(len(SIZES))
+        return tuple(
+            Measurement(LATENCY, "latency", size, float(ratio * math.exp(launch + one)))
+            for size, one in zip(SIZES, own, strict=True)
+        )
+
+
+class _Outcome:
+    """A launch that ended well, of the step that was recorded last."""
+
+    state, findings = LaunchState.OK, ()
+
+    def __init__(self, made: Made) -> None:
+        self.made = made
+        self.step: Step | None = None
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        assert self.step is not None
+        return self.made.values(self.step)
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch,
+    made: Made,
+    folder: Path,
+    asked: Campaign,
+    share: Share = pipeline.ALL,
+    resume: CampaignRecord | None = None,
+) -> str:
+    """`pipeline.bench` with the launches of `made`; shares have nodes of their own."""
+
+    @contextmanager
+    def starter(*_: object) -> Iterator[Callable[..., tuple[Completed]]]:
+        yield lambda *_: (Completed(("mpiexec",), 0, b"", b"", 1.0),)
+
+    @contextmanager
+    def unlocked(_: Allocation) -> Iterator[None]:
+        yield
+
+    def record(identity: str, allocation: str, step: Step, *rest: Any) -> LaunchRecord:
+        ended = rest[-1]
+        ended.step = step
+        return real_record(identity, allocation, step, *rest)
+
+    real_record = measure.record
+    nodes = Allocation((f"n{share.number}",), "made")
+    evidence = Evidence("x", "x", (), (), ())
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "_natives", lambda *_: Natives(folder, folder, folder, "digest"))
+        patch.setattr(pipeline, "launch_files", lambda *_: LaunchFiles(Fingerprint((), ()), ()))
+        patch.setattr(pipeline, "nodes_lock", unlocked)
+        patch.setattr(pipeline, "starter", starter)
+        patch.setattr(pipeline, "evidence_of", lambda *_: evidence)
+        patch.setattr(pipeline, "refuse_changed", lambda *_: made.before(len(made.steps)))
+        patch.setattr(measure, "outcome", lambda *_: _Outcome(made))
+        patch.setattr(measure, "record", record)
+        return pipeline.bench(asked, MACHINE, Store(folder), made, resume, nodes, share)
