@@ -112,7 +112,7 @@ def rounds_over(
 ) -> frozenset[int]:
     """Rounds that some nodes have measured and passed: a job of the same share went on to a later
     one there, or came to its end. A round in which a job was killed is not over before another
-    job has ended it. `allocations` are in the order in which they started."""
+    job has ended it. Both are in the order in which they started."""
     of: dict[str, tuple[str, str]] = {}
     order: dict[str, int] = {}
     last_end: dict[tuple[str, str], int] = {}
@@ -124,14 +124,12 @@ def rounds_over(
     begun: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
     for launch in launches:
         if launch.allocation in of:
-            rounds = begun[of[launch.allocation]]
-            first = rounds.get(launch.round, order[launch.allocation])
-            rounds[launch.round] = min(first, order[launch.allocation])
+            begun[of[launch.allocation]][launch.round] = order[launch.allocation]
     return frozenset(
         number
         for place, rounds in begun.items()
-        for number, first in rounds.items()
-        if number < max(rounds) or first <= last_end.get(place, -1)
+        for number, job in rounds.items()
+        if number < max(rounds) or job <= last_end.get(place, -1)
     )
 
 

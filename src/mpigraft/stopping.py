@@ -9,13 +9,12 @@ decides the same.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from mpigraft import looks, pairs, shares
 from mpigraft.blocks import labels_of
 from mpigraft.campaign import Step
 from mpigraft.compare import compare
-from mpigraft.errors import MissingError
 from mpigraft.model import CampaignRecord, CellGroup, Look, Share
 from mpigraft.shares import Pair
 from mpigraft.store import Store
@@ -29,16 +28,19 @@ class Stops:
         campaign: CampaignRecord,
         store: Store,
         share: Share,
-        hear: Callable[[Look, int], None],
+        hear: Callable[[Look, int, int], None],
     ) -> None:
-        """`hear` is called with each look that is taken, and how many curves are open after it."""
+        """`hear` is called with each look that is taken, how many curves are open after it, and
+        how many launches this job still makes."""
         self.pairs: frozenset[Pair] = frozenset()
+        self._steps: tuple[Step, ...] = ()
         self._campaign, self._store, self._share, self._hear = campaign, store, share, hear
         planned = looks.looks_of(campaign)
         self._due = list(planned[:-1]) if len(planned) > 1 and not planned[1].extension else []
 
     def left(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         """Of the steps that this job has to do, those that the looks until now leave to be made."""
+        self._steps = steps
         if steps:
             self.reach(steps[0].round)
         return tuple(step for step in steps if shares.pair(step) not in self.pairs)
@@ -49,47 +51,50 @@ class Stops:
         while self._due and self._due[0].rounds <= round_:
             own = {n for n in range(round_) if self._share.has(n)}
             allocations = self._store.allocations(self._campaign.id)
-            others = looks.rounds_over(self._store.launches(self._campaign.id), allocations)
+            launches = self._store.launches(self._campaign.id)
+            others = looks.rounds_over(launches, allocations)
             if not looks.taken(self._due[:1], own | others):
                 return
             look = self._due.pop(0)
-            called, still_open = _called(self._campaign, self._store, look)
-            self.pairs |= called
-            self._hear(look, still_open)
+            groups = _groups(self._campaign, self._store, look)
+            if not groups:
+                continue
+            launched = {(x.configuration, x.layout) for x in launches if x.round == look.rounds - 1}
+            ended, still_open = decided(self._campaign.baseline, groups, launched)
+            self.pairs |= ended
+            left = [
+                s for s in self._steps if s.round >= round_ and shares.pair(s) not in self.pairs
+            ]
+            self._hear(look, still_open, len(left))
             if not still_open:
                 self._due.clear()
 
 
-def _called(campaign: CampaignRecord, store: Store, look: Look) -> tuple[frozenset[Pair], int]:
-    """Pairs of which every curve is called by the looks up to this one, and how many curves are
-    not. Nothing is called where there are no values."""
+def _groups(campaign: CampaignRecord, store: Store, look: Look) -> list[tuple[Pair, CellGroup]]:
+    """Every curve of the rounds of a look, and whose it is; none where there are no values."""
     configurations = store.configurations(campaign.id)
-    values = [
-        row
-        for row in store.values(campaign.id)
-        if row.round < look.rounds and not pairs.is_link(row)
-    ]
-    try:
-        found = compare(
-            campaign,
-            configurations,
-            values,
-            allocations=store.allocations(campaign.id),
-            over=range(look.rounds),
-        )
-    except MissingError:
-        return frozenset(), 0
+    every = store.values(campaign.id)
+    values = [row for row in every if row.round < look.rounds and not pairs.is_link(row)]
+    if not values:
+        return []
+    allocations = store.allocations(campaign.id)
+    rounds = range(look.rounds)
+    found = compare(campaign, configurations, values, allocations=allocations, over=rounds)
     keys = {label: key for key, label in labels_of(configurations, values).items()}
-    return _decided(campaign.baseline, keys, found.groups)
+    return [((keys[g.configuration], g.layout), g) for g in found.groups]
 
 
-def _decided(
-    baseline: str, keys: dict[str, str], groups: Collection[CellGroup]
+def decided(
+    baseline: str, groups: Iterable[tuple[Pair, CellGroup]], launched: Collection[Pair]
 ) -> tuple[frozenset[Pair], int]:
+    """Pairs of which every curve is called, the `baseline` among them on layouts where nothing is
+    open, and how many curves are open. What is not `launched` any more, since it failed, keeps
+    nothing open."""
     curves: dict[Pair, list[bool]] = defaultdict(list)
-    for group in groups:
-        called = group.look is not None
-        curves[keys[group.configuration], group.layout].append(called)
-        curves[baseline, group.layout].append(called)
-    ended = frozenset(pair for pair, called in curves.items() if all(called))
-    return ended, sum(group.look is None for group in groups)
+    still_open = 0
+    for pair, group in groups:
+        is_open = group.look is None and pair in launched
+        still_open += is_open
+        curves[pair].append(is_open)
+        curves[baseline, pair[1]].append(is_open)
+    return frozenset(pair for pair, is_open in curves.items() if not any(is_open)), still_open

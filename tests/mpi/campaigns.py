@@ -37,7 +37,7 @@ class Silent:
     def launched(self, step: Step, outcome: measure.Outcome, wall_s: float) -> None:
         self.outcomes.append(outcome)
 
-    def looked(self, look: Look, open_curves: int) -> None:
+    def looked(self, look: Look, open_curves: int, launches: int) -> None:
         self.looks.append((look.rounds, open_curves))
 
 

@@ -87,7 +87,7 @@ class Made:
     def launched(self, step: Step, outcome: measure.Outcome, wall_s: float) -> None:
         self.steps.append(step)
 
-    def looked(self, look: Look, open_curves: int) -> None:
+    def looked(self, look: Look, open_curves: int, launches: int) -> None:
         self.looks.append((look.rounds, open_curves))
 
     def rounds(self, configuration: str) -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft import campaign, looks
+from mpigraft import campaign, looks, multiplicity
 from mpigraft.errors import UsageError
 from mpigraft.jsonout import canonical
 from mpigraft.looks import called, due, looks_of, rounds_over, settled, taken
@@ -38,6 +38,7 @@ def test_the_levels_of_a_plan_go_with_its_rounds() -> None:
         (20, 0.27, False),
     ]
     assert levels(record(20)) == [(20, 4.0, False)]
+    assert levels(record(1)) == [(1, 4.0, False)]
     assert levels(replace(CAMPAIGN, plan="{}")) == [(6, 4.0, False)]  # of an older version
 
 
@@ -46,6 +47,7 @@ def test_each_extension_is_one_look_more_and_spends_half_of_what_is_left() -> No
     assert levels(once) == [(10, 4.0, False), (24, 0.5, True)]
     twice = campaign.extended(once, 40, 24)
     assert levels(twice) == [(10, 4.0, False), (24, 0.5, True), (40, 0.25, True)]
+    assert levels(campaign.extended(record(12, 9, 12), 30, 12))[2:] == [(30, 0.05, True)]
     several = campaign.extended(record(20, 9, 14, 20), 30, 20)
     assert levels(several)[3:] == [(30, 0.05, True)]
 
@@ -87,6 +89,7 @@ def test_what_is_settled_is_settled_and_every_look_can_call(ends: list[int], rou
         (20, (9, 14), (20, (9, 14, 20))),
         (20, (9,), (20, (9, 20))),
         (0, (10, 40), (40, (10, 40))),
+        (0, (20, 21, 36), (36, (20, 21, 36))),  # 0.025 %: one of 4,096 patterns
     ],
 )
 def test_the_last_look_is_the_end(
@@ -101,9 +104,9 @@ def test_the_last_look_is_the_end(
         (0, (20,), "one look, at the end"),
         (20, (20,), "one look, at the end"),
         (0, (8, 20), "the first look is after 8 rounds"),
-        (0, (9, 9, 20), "no ascending list"),
-        (0, (14, 9), "no ascending list"),
-        (10, (9, 14, 20), "no ascending list within 10 rounds"),
+        (0, (9, 9, 20), "--looks 9,9,20 is no ascending list$"),
+        (0, (14, 9), "--looks 14,9 is no ascending list$"),
+        (10, (9, 14, 20), "--looks 9,14,20 is no ascending list within 10 rounds$"),
         (0, (9, 40), "could call nothing: its level is 0.2 %, and no p of 9 rounds is below 0.39"),
         (0, (9, 10, 20), "the look after 10 of 20 rounds could call nothing"),
     ],
@@ -113,8 +116,13 @@ def test_looks_that_could_call_nothing_are_refused(
 ) -> None:
     with pytest.raises(UsageError) as refused:
         settled(rounds, given_looks)
-    assert refusal in refused.value.seen
+    assert refusal.removesuffix("$") in refused.value.seen
+    assert not refusal.endswith("$") or refused.value.seen == refusal[:-1]
     assert refused.value.mend
+
+
+def test_the_smallest_p_is_that_of_the_joint_test() -> None:
+    assert looks.FLIPS == multiplicity.FLIPS
 
 
 # ------------------------------------------------------------------ which rounds are over
@@ -196,6 +204,12 @@ def test_a_curve_that_was_not_launched_since_stays_called() -> None:
     assert (found.curve, found.look) == (I, None)
 
 
+def test_a_size_that_lacks_a_round_hides_none_that_was_added() -> None:
+    then, now = group(F, 0.003, 9), group(I, 0.003, 10)
+    now = replace(now, cells=(then.cells[0], now.cells[1]))
+    assert called([now], [(FIRST, [then])], PLANNED)[0].curve is I
+
+
 def test_between_looks_nothing_is_called() -> None:
     (found,) = called([group(S, 0.0001, 12)], [], PLANNED)
     assert (found.curve, found.curve_p, found.look) == (I, None, None)
@@ -229,6 +243,7 @@ def test_what_a_look_has_ended_lacks_no_rounds_after_it() -> None:
     assert due([open_, at_9], PLANNED, "base") == {
         ("a", "1x2"): 20, ("b", "1x2"): 9, ("base", "1x2"): 20,
     }  # fmt: skip
+    assert due([at_9], looks_of(record(12, 9, 12)), "base")["b", "1x2"] == 9
     extended = looks_of(campaign.extended(record(10), 24, 10))
     assert due([group(F, look=10)], extended, "base")["a", "1x2"] == 24  # it was launched on
 

@@ -10,8 +10,10 @@ import pytest
 from mpigraft import campaign
 from mpigraft.model import CampaignRecord, CellGroup, Share, Verdict
 from mpigraft.report import load, stages
+from mpigraft.stopping import decided
 from mpigraft.store import Store
 from tests.unit.looks_made import BASE, FAST, TWIN, Killed, Made, planned, run
+from tests.unit.test_looks import group
 
 WON = {FAST: 0.5, TWIN: 1.6}
 
@@ -164,8 +166,18 @@ def test_an_extension_of_a_fixed_campaign_launches_everything_and_spends_less(
     assert more.rounds(FAST) == more.rounds(TWIN) == [7, 8, 9, 10]
     assert stages.lines(load(Store(tmp_path)).comparison) == [
         "look after 7 rounds (p up to 4 %): 2 of 2 curves called, p at most 1.6 %",
-        "look after 11 rounds (p up to 0.5 %): 0 of 2 curves called",
+        "look after 11 rounds (p up to 0.5 %): no more",
     ]
+
+
+def test_what_failed_keeps_nothing_open() -> None:
+    a, b, c = (("a", "1x2"), ("b", "1x2"), ("c", "1x4"))
+    called, open_ = group(Verdict.FASTER, look=9), group(Verdict.INCONCLUSIVE)
+    every = [(a, called), (b, open_), (c, open_)]
+    assert decided("base", every, {a, b, c}) == (frozenset({a}), 2)
+    assert decided("base", every, {a, c}) == (frozenset({a, b, ("base", "1x2")}), 1)
+    assert decided("base", [(a, called), (a, open_)], {a}) == (frozenset(), 1)
+    assert decided("base", [(a, called), (a, called)], {a}) == (frozenset({a, ("base", "1x2")}), 0)
 
 
 def test_where_nothing_is_compared_no_look_ends_anything(
@@ -174,3 +186,4 @@ def test_where_nothing_is_compared_no_look_ends_anything(
     made = Made()
     run(monkeypatch, made, tmp_path, planned(monkeypatch, mpi=("mpich",)))
     assert made.rounds(BASE) == list(range(20))
+    assert made.looks == []

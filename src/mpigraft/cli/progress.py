@@ -81,9 +81,12 @@ class Progress:
             reason = outcome.findings[0].seen if outcome.findings else outcome.state
             self._say(f"  {outcome.state}: {step.configuration.id}, {wall_s:.1f} s: {reason}")
 
-    def looked(self, look: Look, open_curves: int) -> None:
-        what = words.many(open_curves, "curve") if open_curves else "no curve"
-        self._say(f"look after {look.rounds} rounds: {what} open")
+    def looked(self, look: Look, open_curves: int, launches: int) -> None:
+        """Curves that are called need no more launches, which shortens what is left."""
+        self.launches = self.done + launches
+        curves = words.many(open_curves, "curve") if open_curves else "no curve"
+        rest = words.many(launches, "launch")
+        self._say(f"look after {look.rounds} rounds: {curves} open, {rest} left")
 
     def started_round(self, number: int) -> None:
         """In a pipe a bar is noise: one line a round, with the time left."""

@@ -95,6 +95,8 @@ def show(
 
 def summary(store: Store, campaign: CampaignRecord) -> dict[str, Any]:
     """One campaign in short; the same in `list` and at the head of `show`."""
+    from mpigraft.looks import looks_of
+
     labels = {c.key: c.id for c in store.configurations(campaign.id)}
     launches = store.launches(campaign.id)
     planned = campaign.origin == "run"
@@ -104,6 +106,8 @@ def summary(store: Store, campaign: CampaignRecord) -> dict[str, Any]:
         "created": campaign.created,
         "origin": campaign.origin,
         "rounds": campaign.rounds if planned else _rounds(launches),
+        "begun": len({launch.round for launch in launches}),
+        "looks": [look.rounds for look in looks_of(campaign)] if planned else [],
         "extensions": jsonlib.loads(campaign.plan).get("extensions", []) if planned else [],
         "baseline": labels.get(campaign.baseline, campaign.baseline),
         "configurations": len(labels),
@@ -262,10 +266,13 @@ def _json(text: str) -> Any:
 def text(head: dict[str, Any], told: list[dict[str, Any]]) -> list[str]:
     """The document for a person, in lines of at most WIDTH characters."""
     rounds = "1 round" if head["rounds"] == 1 else f"{head['rounds']} rounds"
+    if head["begun"] < head["rounds"]:
+        rounds = f"{head['begun']} of {rounds}"
     lines = [
         *_wrap("", f"campaign {head['name']} ({head['id'][:8]})"),
         *_wrap("", f"{head['origin']}, {head['created'][:16].replace('T', ' ')}, {rounds}, "
                    f"{head['launches']} launches, baseline {head['baseline']}"),
+        *_wrap("", _looks(head["looks"])),
         *_wrap("", "; ".join(_extension(step) for step in head["extensions"])),
     ]  # fmt: skip
     for c in told:
@@ -290,6 +297,10 @@ def text(head: dict[str, Any], told: list[dict[str, Any]]) -> list[str]:
             lines += _wrap(f["level"], f"{f['code']}: {f['seen']}{again}")
             lines += [line for key in ("why", "mend") if f[key] for line in _wrap(" ", f[key])]
     return lines
+
+
+def _looks(rounds: Sequence[int]) -> str:
+    return f"looks after {', '.join(map(str, rounds))} rounds" if len(rounds) > 1 else ""
 
 
 def _extension(step: dict[str, Any]) -> str:

@@ -12,9 +12,13 @@ def plan(looks: Sequence[Look]) -> str:
     """The looks that are planned, in one line; empty for a campaign of a single one."""
     if len(looks) < 2:
         return ""
-    return "looks: " + ", ".join(
-        f"after {look.rounds} rounds (p up to {words.percent(look.level)})" for look in looks
-    )
+    rounds = ", ".join(str(look.rounds) for look in looks)
+    return f"looks: after {rounds} rounds, p up to {_levels(looks)}"
+
+
+def _levels(looks: Sequence[Look]) -> str:
+    """`0.4, 0.22, 0.27 %`."""
+    return ", ".join(words.percent(look.level).removesuffix(" %") for look in looks) + " %"
 
 
 def lines(comparison: Comparison) -> list[str]:
@@ -22,11 +26,13 @@ def lines(comparison: Comparison) -> list[str]:
     looks, groups = comparison.looks, comparison.groups
     if len(looks) < 2 or not groups:
         return []
-    found = []
+    found: list[str] = []
     for look in looks[: comparison.taken]:
         here = [g for g in groups if g.look == look.rounds]
         p = max((g.curve_p for g in here if g.curve_p is not None), default=None)
         called = f"{len(here)} of {words.many(len(groups), 'curve')} called"
+        if found:
+            called = f"{len(here) or 'no'} more"
         by = "" if p is None else f", p {'at most ' * (len(here) > 1)}{words.percent(p)}"
         found.append(
             f"look after {look.rounds} rounds (p up to {words.percent(look.level)}): {called}{by}"
