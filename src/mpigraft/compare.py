@@ -38,6 +38,7 @@ from mpigraft.model import (
 from mpigraft.multiplicity import adjusted_p, repeated
 from mpigraft.noise import limit_of, margins_of, noise_of, pairs_of
 
+MARGIN = 0.03  # the fixed one, unless said otherwise
 ANY = 1.0  # of the level: whatever the joint test says
 
 
@@ -47,7 +48,7 @@ def compare(
     values: Sequence[ValueRow],
     *,
     baseline: str | None = None,
-    margin: float = 0.03,
+    margin: float = MARGIN,
     allocations: Sequence[AllocationRecord] = (),
     launches: Sequence[LaunchRecord] = (),
     over: Collection[int] | None = None,

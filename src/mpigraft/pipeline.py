@@ -64,17 +64,15 @@ def bench(
     rounds this job measures `share`; others of the same campaign may run at the same time.
 
     Raises LaunchFailed or TransportMismatch when a configuration that was named did not run as
-    asked, and MissingError when the store cannot be written; what was measured until then stays.
-    """
+    asked, and MissingError when the store cannot be written; what was measured until then stays."""
     programs = {c.key: _natives(c, machine, asked) for c in asked.configurations}
     files = {c.key: launch_files(c, programs[c.key]) for c in asked.configurations}
     place = partial(layouts.told, machine=machine)
     with nodes_lock(nodes), store.writer() as writer, starter(programs, nodes, place) as start:
         record = _announce(asked, programs, files, store, writer, resume)
-        identity = record.id
-        before = (store.evidence(identity, every=True), store.allocations(identity))
-        allocation = campaign.allocation(identity, machine, nodes)
-        made = (store.launches(identity), *before)
+        before = (store.evidence(record.id, every=True), store.allocations(record.id))
+        allocation = campaign.allocation(record.id, machine, nodes)
+        made = (store.launches(record.id), *before)
         stops = Stops(record, store, share, watch.looked)
         steps = stops.left(shares.left(campaign.schedule(asked), share, *made, allocation.nodes))
         allocation = replace(allocation, share=str(share), steps=len(steps))
@@ -100,7 +98,7 @@ def bench(
             states = (state, node_state())
             outcome = measure.outcome(step.configuration, step.layout, asked.benchmarks, *ran)
             writer.add_launch(
-                measure.record(identity, allocation.id, step, ran[0], outcome, states),
+                measure.record(record.id, allocation.id, step, ran[0], outcome, states),
                 outcome.measurements,
                 {"stdout": ran[0].stdout, "stderr": ran[0].stderr},
             )
@@ -111,7 +109,7 @@ def bench(
         writer.add_allocation(replace(allocation, ended=campaign.now()))
     if trouble:
         raise trouble[0]
-    return identity
+    return record.id
 
 
 def _natives(configuration: Configuration, machine: Machine, asked: Campaign) -> Natives:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 
-from mpigraft import looks, pairs, shares
+from mpigraft import disturbance, looks, pairs, shares
 from mpigraft.blocks import labels_of
 from mpigraft.campaign import Step
-from mpigraft.compare import compare
+from mpigraft.compare import MARGIN, compare
 from mpigraft.model import CampaignRecord, CellGroup, Look, Share
 from mpigraft.shares import Pair
 from mpigraft.store import Store
@@ -78,9 +79,17 @@ def _groups(campaign: CampaignRecord, store: Store, look: Look) -> list[tuple[Pa
     if not values:
         return []
     allocations = store.allocations(campaign.id)
-    rounds = range(look.rounds)
-    found = compare(campaign, configurations, values, allocations=allocations, over=rounds)
-    keys = {label: key for key, label in labels_of(configurations, values).items()}
+    labels = labels_of(configurations, values)
+    found = disturbance.judged(
+        partial(
+            compare, campaign, configurations, allocations=allocations, over=range(look.rounds)
+        ),
+        values,
+        disturbance.undisturbed(values, store.launches(campaign.id)),
+        labels,
+        MARGIN,
+    )
+    keys = {label: key for key, label in labels.items()}
     return [((keys[g.configuration], g.layout), g) for g in found.groups]
 
 
@@ -88,12 +97,12 @@ def decided(
     baseline: str, groups: Iterable[tuple[Pair, CellGroup]], launched: Collection[Pair]
 ) -> tuple[frozenset[Pair], int]:
     """Pairs of which every curve is called, the `baseline` among them on layouts where nothing is
-    open, and how many curves are open. What is not `launched` any more, since it failed, keeps
-    nothing open."""
+    open, and how many curves are open: not called, or withheld for noise. What is not `launched`
+    any more, since it failed, keeps nothing open."""
     curves: dict[Pair, list[bool]] = defaultdict(list)
     still_open = 0
     for pair, group in groups:
-        is_open = group.look is None and pair in launched
+        is_open = (group.look is None or bool(group.withheld)) and pair in launched
         still_open += is_open
         curves[pair].append(is_open)
         curves[baseline, pair[1]].append(is_open)

@@ -111,7 +111,7 @@ class Made:
 class _Outcome:
     """A launch that ended well, of the step that was recorded last."""
 
-    state, findings = LaunchState.OK, ()
+    state, findings, nodes = LaunchState.OK, (), ()
 
     def __init__(self, made: Made) -> None:
         self.made = made
@@ -142,7 +142,7 @@ def run(
         yield
 
     def record(identity: str, allocation: str, step: Step, *rest: Any) -> LaunchRecord:
-        ended = rest[-1]
+        _, ended, _ = rest
         ended.step = step
         return real_record(identity, allocation, step, *rest)
 

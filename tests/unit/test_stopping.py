@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,8 @@ def test_what_failed_keeps_nothing_open() -> None:
     every = [(a, called), (b, open_), (c, open_)]
     assert decided("base", every, {a, b, c}) == (frozenset({a}), 2)
     assert decided("base", every, {a, c}) == (frozenset({a, b, ("base", "1x2")}), 1)
+    withheld = replace(called, withheld="others took the CPU in 7 of 9 rounds")
+    assert decided("base", [(a, withheld)], {a}) == (frozenset(), 1)
     assert decided("base", [(a, called), (a, open_)], {a}) == (frozenset(), 1)
     assert decided("base", [(a, called), (a, called)], {a}) == (frozenset({a, ("base", "1x2")}), 0)
 

@@ -70,6 +70,7 @@ def load(
     labels = labels_of(configurations, every)
     mine = (campaign, configurations, values)
     arms = across.layouts(*mine) if layouts else mine
+    over = rounds_over(launches, allocations)
     judge = partial(
         compare,
         *arms[:2],
@@ -77,14 +78,10 @@ def load(
         margin=margin,
         allocations=allocations,
         launches=across.launches(configurations, values, launches) if layouts else launches,
-        over=rounds_over(launches, allocations),
+        over=over,
     )
     comparison = disturbance.judged(
-        judge,
-        arms[2],
-        disturbance.undisturbed(values, launches),
-        labels_of(*arms[1:]),
-        margin,
+        judge, arms[2], disturbance.undisturbed(values, launches), labels_of(*arms[1:]), margin
     )
     evidence = tuple(store.evidence(campaign.id))
     # Last: files are read as they are asked for, and what could not be read may be missing here.

@@ -139,7 +139,7 @@ def _needed(data: ReportData) -> tuple[int, int] | None:
     needed = sorted(
         c.rounds_needed
         for group in data.comparison.groups
-        if not (stops and group.look is not None)
+        if not stops or group.look is None or group.withheld
         for c in group.cells
         if c.verdict is Verdict.INCONCLUSIVE and c.rounds_needed is not None
     )

@@ -28,7 +28,7 @@ def lines(comparison: Comparison) -> list[str]:
         return []
     found: list[str] = []
     for look in looks[: comparison.taken]:
-        here = [g for g in groups if g.look == look.rounds]
+        here = [g for g in groups if g.look == look.rounds and not g.withheld]
         p = max((g.curve_p for g in here if g.curve_p is not None), default=None)
         called = f"{len(here)} of {words.many(len(groups), 'curve')} called"
         if found:
@@ -52,7 +52,8 @@ def lines(comparison: Comparison) -> list[str]:
 def ended(comparison: Comparison) -> bool:
     """Whether a look has ended the campaign before the last of those that were planned."""
     planned = [look for look in comparison.looks if not look.extension]
-    called = bool(comparison.groups) and all(g.look is not None for g in comparison.groups)
+    groups = comparison.groups
+    called = bool(groups) and all(g.look is not None and not g.withheld for g in groups)
     return len(planned) > 1 and called and comparison.taken < len(comparison.looks)
 
 
@@ -64,7 +65,7 @@ def document(comparison: Comparison) -> list[dict[str, object]]:
             "level": look.level,
             "extension": look.extension,
             "taken": number < comparison.taken,
-            "called": sum(g.look == look.rounds for g in comparison.groups),
+            "called": sum(g.look == look.rounds and not g.withheld for g in comparison.groups),
         }
         for number, look in enumerate(comparison.looks)
     ]
