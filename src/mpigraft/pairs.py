@@ -1,12 +1,12 @@
 """Node by node: which nodes and which links of an allocation are slow.
 
-A node is slow when the median over its links, those from it or those to it, stands out of those
-of all nodes, a link when it stands out of the links between the other nodes: by more than MADS
-times the median absolute deviation (times 1.4826, which makes it a standard deviation of normal
-values) and by more than a fraction LEAST. Medians, because one bad node spoils a mean for all; the
-MAD as Iglewicz and Hoaglin have it (How to Detect and Handle Outliers, 1993), with 5 in place of
-their 3.5, since 512 nodes have 130 816 links; LEAST, because where all are alike the MAD is next
-to nothing.
+A node is slow when the median over its links, those from it or those to it, stands out of the
+links between the other nodes, a link when it stands out of those of the nodes that are not slow:
+by more than five deviations of what links differ by or of what launches do, whichever is more, and
+by more than a fraction LEAST. Medians, because one bad node spoils a mean for all; five rather than
+the 3.5 of Iglewicz and Hoaglin (How to Detect and Handle Outliers, 1993), since 512 nodes have
+130 816 links; what launches vary by, because three nodes have too few links to tell what these do;
+LEAST, because where all are alike both are next to nothing. `node_outliers` has the arithmetic.
 
 It has to be slow again and again as well: any link is slow at times, and of many some are so
 twice. In how many of its launches it stood out is held against how often the others did, by the
@@ -25,26 +25,42 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import median, median_low
-from typing import TypeVar
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
 
 from mpigraft.errors import UsageError
 from mpigraft.model import METRICS, Benchmark, Better, Finding, Level, ValueRow
+from mpigraft.node_outliers import (
+    CHANCE,
+    LEAST,
+    Way,
+    deviation,
+    launch_noise,
+    least_above,
+    slow_nodes,
+    tail,
+)
 from mpigraft.wish import Wish
 
+if TYPE_CHECKING:
+    from mpigraft.node_outliers import Floats
+
 BENCHMARK = "native:pairs"
-MADS = 5.0
-NORMAL = 1.4826  # a normal distribution's deviation over its MAD
-LEAST = 0.1  # slower than the median, a fraction
-CHANCE = 0.01  # of a false name in a matrix where all are alike
 SIX = 6  # nodes, whose links are hardly ever on the right sides by chance
 BOTH = {True, False}  # links within parts, and between them
 LEAST_LAUNCHES = 3  # that nodes fall into parts takes
 SHOWN = 8  # nodes and links that findings name
 
-T = TypeVar("T")
 Pair = tuple[str, str]  # from, to; of a latency each both ways
 Launch = tuple[str, int, int]  # allocation, round, replica
+
+
+class SlowNode(NamedTuple):
+    """`times` as slow as the median link between the other nodes."""
+
+    node: str
+    times: float
+    way: Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +74,9 @@ class Matrix:
     size: int
     nodes: tuple[str, ...]  # in the order of their names
     links: tuple[tuple[Pair, float], ...]
-    middle: float  # the median over all links
+    middle: float  # the median over the links of nodes that are not slow
     launches: int
-    slow_nodes: tuple[tuple[str, float], ...] = ()  # times as slow as the median node, worst first
+    slow_nodes: tuple[SlowNode, ...] = ()  # the worst first
     slow_links: tuple[tuple[Pair, float], ...] = ()  # those of slow nodes left out
     parts: tuple[tuple[str, ...], ...] = ()  # of nodes, with slower links between than within
     between: float = 1.0  # times as slow the median link between parts is as that within them
@@ -94,15 +110,20 @@ def matrices(links: Iterable[ValueRow], labels: Mapping[str, str]) -> tuple[Matr
 
 
 def findings(matrix: Matrix) -> tuple[Finding, ...]:
-    """A warning for each slow node and link, the worst of them by name, and for parts."""
+    """A warning for each slow node and link, the worst of them by name, and for parts; of two
+    nodes a note that nothing tells them apart."""
+    if len(matrix.nodes) == 2:
+        return (_unattributed(matrix.nodes),)
     who = f"{matrix.configuration}: {matrix.metric}"
     middle = "within its part" if matrix.parts else f"of {matrix.middle:.3g} {matrix.unit}"
     what = f"times as slow as the median {middle}"
     rest = "run it again without: --hosts names the others; then have it looked at"
     nodes = [
-        Finding(Level.WARNING, "slow-node", f"{who}: {node} is {times:.2f} {what}",
-                "every pair with it is slow, so it is the node and not a link", rest)
-        for node, times in matrix.slow_nodes[:SHOWN]
+        Finding(Level.WARNING, "slow-node",
+                f"{who}: {one.node} is {one.times:.2f} times as slow{in_way(one.way)} as the "
+                f"median link of the others{' within its part' if matrix.parts else ''}",
+                "most pairs with it are slow, so it is the node and not a link", rest)
+        for one in matrix.slow_nodes[:SHOWN]
     ]  # fmt: skip
     links = [
         Finding(Level.WARNING, "slow-link", f"{who}: {a} to {b} is {times:.2f} {what}",
@@ -117,6 +138,22 @@ def findings(matrix: Matrix) -> tuple[Finding, ...]:
         *((more,) if left else ()),
         *((_apart(matrix, who),) if matrix.parts else ()),
     )
+
+
+def in_way(way: Way) -> str:
+    """` in sending`, ` in sending and in receiving`; nothing where a value is of both."""
+    if way is Way.EITHER:
+        return ""
+    return " in sending and in receiving" if way is Way.BOTH else f" in {way}"
+
+
+def _unattributed(nodes: Sequence[str]) -> Finding:
+    return Finding(
+        Level.INFO, "two-nodes",
+        f"{' and '.join(nodes)} have one link: nothing says which of them is slow, if one is",
+        "a slow node is known by its links to all the others",
+        "name three nodes or more with --hosts",
+    )  # fmt: skip
 
 
 def _apart(matrix: Matrix, who: str) -> Finding:
@@ -143,7 +180,7 @@ def _matrix(
     if METRICS[metric].better is Better.LOWER:  # a round trip belongs to both
         links = {**{(b, a): value for (a, b), value in once.items()}, **once}
     nodes = tuple(sorted({node for pair in links for node in pair}, key=_natural))
-    slow: dict[str, float] = {}
+    slow: tuple[SlowNode, ...] = ()
     links_out: dict[Pair, float] = {}
     parts: tuple[tuple[str, ...], ...] = ()
     between = 1.0
@@ -151,39 +188,41 @@ def _matrix(
         logs = [_logs(metric, launch) for launch in (once, *launches.values())]
         parts, between = _parts(nodes, logs)
         logs = [_within(parts, values) for values in logs]
-        whole, *each = [_nodes(values, both=links is not once) for values in logs]
-        slow = _outliers(whole, each)
+        slow = _slow_nodes(nodes, logs[1:], symmetric=links is not once)
         rest, *each_rest = [_without(values, slow) for values in logs]
-        links_out = _outliers(rest, each_rest)
+        links_out = _outliers(rest, each_rest, launch_noise(_array(nodes, each_rest)))
     return Matrix(
         label, layout, metric, METRICS[metric].unit, size, nodes,
-        tuple(sorted(links.items())), median(links.values()), len(launches),
-        tuple(sorted(slow.items(), key=lambda item: -item[1])),
+        tuple(sorted(links.items())),
+        median((_without(links, slow) or links).values()), len(launches), slow,
         tuple(sorted(links_out.items(), key=lambda item: (-item[1], item[0]))), parts, between,
     )  # fmt: skip
+
+
+def _slow_nodes(
+    nodes: Sequence[str], launches: Sequence[Mapping[Pair, float]], *, symmetric: bool
+) -> tuple[SlowNode, ...]:
+    if symmetric:
+        launches = [{(b, a): x for (a, b), x in one.items()} | dict(one) for one in launches]
+    rows = slow_nodes(_array(nodes, launches), symmetric=symmetric)
+    return tuple(SlowNode(nodes[index], times, way) for index, times, way in rows)
+
+
+def _array(nodes: Sequence[str], launches: Sequence[Mapping[Pair, float]]) -> Floats:
+    """(launches, from, to), NaN where there is no value."""
+    import numpy as np
+
+    place = {node: index for index, node in enumerate(nodes)}
+    logs: Floats = np.full((len(launches), len(nodes), len(nodes)), np.nan)
+    for launch, links in enumerate(launches):
+        for (a, b), x in links.items():
+            logs[launch, place[a], place[b]] = x
+    return logs
 
 
 def _logs(metric: str, links: Mapping[Pair, float]) -> dict[Pair, float]:
     """How slow each link is, as a logarithm."""
     return {pair: math.log(_times(metric, value, 1.0)) for pair, value in links.items()}
-
-
-def _nodes(links: Mapping[Pair, float], *, both: bool) -> dict[str, float]:
-    """Of each node the median of what it sends, or of what it receives: one of both may be slow
-    alone. `both`: a link stands for the way back too. The lower of two middle ones, since with
-    three nodes half the links of each good one are the slow one's. A node with one partner is left
-    out: it is not told from their link."""
-    sends, receives = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
-    for (a, b), x in links.items():
-        sends[a].append(x)
-        receives[b].append(x)
-        if both:
-            sends[b].append(x)
-    ways = (sends,) if both else (sends, receives)
-    return {
-        node: max(median_low(way[node]) for way in ways if len(way.get(node, ())) > 1)
-        for node in dict.fromkeys(node for way in ways for node in way if len(way[node]) > 1)
-    }
 
 
 def _parts(
@@ -239,21 +278,26 @@ def _within(parts: Sequence[Sequence[str]], links: Mapping[Pair, float]) -> dict
     return {(a, b): x for (a, b), x in links.items() if part.get(a) == part.get(b)}
 
 
-def _without(links: Mapping[Pair, float], nodes: Mapping[str, float]) -> dict[Pair, float]:
-    return {(a, b): x for (a, b), x in links.items() if a not in nodes and b not in nodes}
+def _without(links: Mapping[Pair, float], slow: Iterable[SlowNode]) -> dict[Pair, float]:
+    nodes = {one.node for one in slow}
+    return {pair: x for pair, x in links.items() if nodes.isdisjoint(pair)}
 
 
-def _outliers(logs: Mapping[T, float], launches: Sequence[Mapping[T, float]]) -> dict[T, float]:
+def _outliers(
+    logs: Mapping[Pair, float], launches: Sequence[Mapping[Pair, float]], noise: float
+) -> dict[Pair, float]:
     """What stands out above, in `logs`, the medians over `launches`, and time after time; and how
-    many times the median it is."""
+    many times the median it is. `noise` is the standard deviation of one of `logs`."""
     if len(logs) < 3:
         return {}
+    import numpy as np
+
     middle = median(logs.values())
-    mad = median(abs(x - middle) for x in logs.values())
-    limit = max(MADS * NORMAL * mad, math.log(1 + LEAST))
+    off = np.abs(np.array(list(logs.values())) - middle)
+    limit = least_above(deviation(off, 1), noise)
     far = {who: x - middle for who, x in logs.items() if x - middle > limit}
-    seen: Counter[T] = Counter()
-    beyond: Counter[T] = Counter()
+    seen: Counter[Pair] = Counter()
+    beyond: Counter[Pair] = Counter()
     for launch in filter(None, launches) if far else ():  # of one nothing may be left
         centre = median(launch.values())
         seen.update(launch.keys())
@@ -263,15 +307,9 @@ def _outliers(logs: Mapping[T, float], launches: Sequence[Mapping[T, float]]) ->
         who: math.exp(x)
         for who, x in far.items()
         if len(logs)
-        * _tail(seen[who], beyond[who], (often - beyond[who] + 1) / (all_seen - seen[who] + 1))
+        * tail(seen[who], beyond[who], (often - beyond[who] + 1) / (all_seen - seen[who] + 1))
         < CHANCE
     }
-
-
-def _tail(times: int, least: int, chance: float) -> float:
-    """The binomial distribution's chance of `least` or more in `times`."""
-    p = min(chance, 1.0)
-    return sum(math.comb(times, k) * p**k * (1 - p) ** (times - k) for k in range(least, times + 1))
 
 
 def _times(metric: str, value: float, middle: float) -> float:

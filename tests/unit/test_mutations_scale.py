@@ -1,5 +1,5 @@
-"""Every small change of the code that fits laws and finds drift and groups is noticed by the tests
-of it."""
+"""Every small change of the code that fits laws and finds drift, groups and slow nodes is noticed
+by the tests of it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
-from mpigraft import drift, laws, modes
-from tests.unit import test_drift, test_laws, test_modes
+from mpigraft import drift, laws, modes, node_outliers
+from tests.unit import test_drift, test_laws, test_modes, test_node_outliers
 from tests.unit.mutator import checks, survivors
 
 LAWS = (
@@ -22,6 +22,11 @@ DRIFT = (
 MODES = (
     "LEAST_ROUNDS", "LEAST_LAUNCHES", "SHARE", "CHANCE", "LEAST", "STEPS", "ALONG", "findings",
     "_beside_each", "_groups", "_moved", "parted", "_beside",
+)  # fmt: skip
+NODES = (
+    "DEVIATIONS", "CLIP", "NORMAL", "MEDIAN", "LEAST", "CHANCE", "slow_nodes", "launch_noise",
+    "middles", "_named", "_excess", "deviation", "least_above", "_chance", "_others", "_once",
+    "_known", "_lows", "tail",
 )  # fmt: skip
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
 SAME_LAWS = {
@@ -57,6 +62,15 @@ SAME_MODES = {
     "_groups: x < border -> x <= border": "the border stands between two values",
     "_groups: x > border -> x >= border": "the border stands between two values",
 }  # fmt: skip
+SAME_NODES = {
+    "_named: one.above > one.limit -> one.above >=": "nothing lies exactly at the limit",
+    "_named: tests * _chance(one, ways) < CHANCE -> tests * _chance(one, ways) <=":
+        "no chance is exactly that",
+    "_excess: above <= math.log(1 + LEAST) -> above <": "nothing lies exactly at the limit",
+    "_chance: lows > one.limit -> lows >=": "nothing lies exactly at the limit",
+    "_chance: median_low(mine) - centre > one.limit -> median_low(mine) - centre >=":
+        "nothing lies exactly at the limit",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -65,8 +79,9 @@ SAME_MODES = {
         (laws, (test_laws,), LAWS, SAME_LAWS),
         (drift, (test_drift,), DRIFT, SAME_DRIFT),
         (modes, (test_modes,), MODES, SAME_MODES),
+        (node_outliers, (test_node_outliers,), NODES, SAME_NODES),
     ],
-    ids=["laws", "drift", "modes"],
+    ids=["laws", "drift", "modes", "nodes"],
 )
 def test_every_change_is_noticed(
     module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...], same: dict[str, str]

@@ -85,6 +85,10 @@ def only(values: tuple[ValueRow, ...]) -> Matrix:
     return one
 
 
+def names(one: Matrix) -> list[str]:
+    return [node for node, _, _ in one.slow_nodes]
+
+
 @pytest.mark.parametrize("metric", ["latency", "bandwidth"])
 @pytest.mark.parametrize("count", [2, 3, 4, 16, 64])
 def test_alike_nodes_are_all_fine(count: int, metric: str) -> None:
@@ -92,7 +96,7 @@ def test_alike_nodes_are_all_fine(count: int, metric: str) -> None:
         one = only(rows(count, metric=metric, seed=seed))
         assert not one.slow_nodes
         assert not one.slow_links
-        assert not findings(one)
+        assert [f.code for f in findings(one)] == (["two-nodes"] if count == 2 else [])
         assert len(one.nodes) == count
 
 
@@ -116,7 +120,7 @@ def test_a_slow_node_of_a_restless_machine_is_named(metric: str) -> None:
         one = only(tuple(
             r._replace(value=r.value * slow) if "=n3" in r.benchmark else r for r in rows_of
         ))  # fmt: skip
-        found.append([node for node, _ in one.slow_nodes] == ["n3"])
+        found.append(names(one) == ["n3"])
     assert sum(found) >= 18
 
 
@@ -138,7 +142,7 @@ def test_one_launch_names_nobody_and_says_so() -> None:
 @pytest.mark.parametrize("count", [4, 5, 16])
 def test_a_slow_node_is_named_and_its_links_are_not(count: int, metric: str) -> None:
     one = only(rows(count, lambda a, b: 2.0 if "n3" in (a, b) else 1.0, metric))
-    ((node, times),) = one.slow_nodes
+    ((node, times, _),) = one.slow_nodes
     assert node == "n3"
     assert times == pytest.approx(2, rel=0.1)
     assert not one.slow_links
@@ -148,7 +152,7 @@ def test_a_slow_node_is_named_and_its_links_are_not(count: int, metric: str) -> 
 
 def test_a_node_that_sends_slowly_is_named_with_its_own_figure() -> None:
     one = only(rows(5, lambda a, b: 4.0 if a == "n3" and b else 1.0))
-    ((node, times),) = one.slow_nodes
+    ((node, times, _),) = one.slow_nodes
     assert node == "n3"
     assert times == pytest.approx(4, rel=0.1)
 
@@ -171,9 +175,9 @@ def test_a_node_twenty_percent_slow_is_named(count: int, metric: str) -> None:
     good ones' medians were half way to the slow one's."""
     ones = [
         only(rows(count, lambda a, b: 1.25 if "n2" in (a, b) else 1.0, metric, 0.05, seed, 6))
-        for seed in range(10)
+        for seed in range(20)
     ]
-    assert sum([node for node, _ in one.slow_nodes] == ["n2"] for one in ones) >= 8
+    assert sum(names(one) == ["n2"] for one in ones) >= 14
     times = [one.slow_nodes[0][1] for one in ones if one.slow_nodes]
     assert sum(times) / len(times) == pytest.approx(1.25, abs=0.05)
 
@@ -207,7 +211,7 @@ def test_a_slow_node_within_a_part_is_named_beside() -> None:
     between = switched(5, 5, slow=6.0)
     one = only(rows(10, lambda a, b: between(a, b) * (1.5 if "n3" in (a, b) else 1.0)))
     assert tuple(map(len, one.parts)) == (5, 5)
-    ((node, times),) = one.slow_nodes
+    ((node, times, _),) = one.slow_nodes
     assert node == "n3"
     assert times == pytest.approx(1.5, rel=0.1)
     assert [f.code for f in findings(one)] == ["slow-node", "slow-between"]
@@ -232,7 +236,7 @@ def test_a_launch_that_kept_but_one_link_changes_nothing() -> None:
     )
     (one, *_) = (row for row in slow if "from=n3" in row.benchmark)
     found = only((*slow, one._replace(round=99)))
-    assert [node for node, _ in found.slow_nodes] == ["n3"]
+    assert names(found) == ["n3"]
     assert [pair for pair, _ in found.slow_links] == [("n1", "n2")]
     parted = rows(6, switched(3, 3), launches=6)
     near = next(row for row in parted if "from=n1,to=n2" in row.benchmark)
@@ -292,7 +296,7 @@ def test_nodes_come_in_the_order_of_their_numbers() -> None:
 def test_any_values_make_a_matrix(values: list[float]) -> None:
     one = only(tuple(r._replace(value=v) for r, v in zip(rows(4)[::3], values, strict=True)))
     assert set(one.worse) == {pair for pair, _ in one.links}
-    assert all(times > 1 for _, times in (*one.slow_nodes, *one.slow_links))
+    assert all(row[1] > 1 for row in (*one.slow_nodes, *one.slow_links))
     assert matrix.picture(one)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mpigraft.pairs import Matrix, Pair, matrices
+from mpigraft.pairs import Matrix, Pair, in_way, matrices
 from mpigraft.report import ReportData, heat, words
 from mpigraft.report.heat import STEPS
 from mpigraft.report.markup import Html, el, foreign
@@ -21,6 +21,7 @@ APART = (
     "nodes of different jobs never met: each is held against those of its own job alone, of which "
     "none stands out time after time"
 )
+TWO = "two nodes have one link, so nothing says which of them is slow: name three or more"
 ONCE = "measured once, which names nobody: what is slow has to be slow again"
 
 
@@ -37,9 +38,15 @@ def title(matrix: Matrix) -> str:
 def told(matrix: Matrix) -> Iterator[str]:
     """The middle, and the slow ones by name; the matrix itself stands in the picture."""
     middle = f"{words.number(matrix.middle)} {matrix.unit}"
-    yield f"median link {middle}; all pairs of a round were measured at once"
-    for node, times in matrix.slow_nodes:
-        yield f"slow node: {node}, {words.ratio(times)} times slower than the median node"
+    others = " of the other nodes" if matrix.slow_nodes else ""
+    yield f"median link{others} {middle}; all pairs of a round were measured at once"
+    if len(matrix.nodes) == 2:
+        yield TWO
+    for node, times, way in matrix.slow_nodes:
+        yield (
+            f"slow node: {node}, {words.ratio(times)} times slower{in_way(way)} than the median "
+            "link of the others"
+        )
     median = "the median link within its part" if matrix.parts else "the median link"
     for (a, b), times in matrix.slow_links:
         yield f"slow link: {a} to {b}, {words.ratio(times)} times slower than {median}"
