@@ -113,7 +113,7 @@ def read(path: Path, told: Told) -> Table:
         )
     parsed = SUITES[suite].parse(data, source=path.name)
     if not parsed.measurements:
-        seen = "; ".join(f.seen for f in parsed.findings)
+        seen = "; ".join(f.seen for f in parsed.findings) or f"its {suite} tables have no rows"
         raise UsageError(f"{path}: no value in it: {seen}", mend="leave this file out")
     buffers, measurements = _buffers(path, parsed)
     parsed = replace(parsed, measurements=measurements)

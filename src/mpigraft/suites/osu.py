@@ -43,6 +43,7 @@ RESULTS = (  # column, metric, columns of minimum and maximum, whether percentil
     ("overlap", "overlap", "", "", False),
 )
 DEFAULT_WINDOW = "64"
+THREADED = ("latency_mt", "latency_mp")  # print their threads above the title, mp of 5 below it
 OLD_REDUCTION = "MPI_FLOAT"  # what reductions used before -T came, with no line to say so
 
 
@@ -100,6 +101,7 @@ class _State:
     crashes: list[tuple[int, str]] = field(default_factory=list)
     noise: list[tuple[int, str]] = field(default_factory=list)
     header: dict[str, str] = field(default_factory=dict)
+    threads: dict[str, str] = field(default_factory=dict)  # of no table yet
 
     def open_table(self, title: osu_titles.Title, place: Place) -> None:
         self.close_table()
@@ -109,6 +111,7 @@ class _State:
             self.table.options["buffers"] = title.buffers
         if title.managed:
             self.table.options["memory"] = "managed"
+        self.take_threads()
         self.say("version", title.version, place)
         if not title.known:
             self.find(Level.INFO, "unknown-title", f"{place}: benchmark named by its title",
@@ -116,10 +119,18 @@ class _State:
 
     def close_table(self) -> None:
         table = self.table
-        if table and not table.rows and table.title.program != "hello":
+        if table and table.title.program == "hello":
+            self.find(Level.INFO, "no-figures", f"{table.place}: hello prints no figures")
+        elif table and not table.rows:
             self.find(Level.ERROR, "empty-table", f"{table.place}: a table without a row",
                       "the program ended before its first value")  # fmt: skip
         self.table = None
+
+    def take_threads(self) -> None:
+        """Give the open table the threads that stand above it, or between its title and header."""
+        if self.table and self.table.title.program in THREADED:
+            self.table.options |= self.threads
+        self.threads = {}
 
     def say(self, key: str, value: str, place: Place) -> None:
         """Keep what the file says of itself; two layouts in one file cannot be told apart."""
@@ -153,6 +164,9 @@ def _remark(line: str, place: Place, state: _State) -> bool:
     if found := BATCH.fullmatch(line.strip()):
         state.say(found[1].lower(), str(whole(found[2], place, found[1])), place)
         return True
+    if found := THREADS.fullmatch(line.strip()):
+        state.threads[found[1].lower() + "s"] = str(whole(found[2], place, "the threads"))
+        return True
     table = state.table
     if table is None:
         return False
@@ -168,8 +182,6 @@ def _remark(line: str, place: Place, state: _State) -> bool:
         _put(table.options, "window", found[2], DEFAULT_WINDOW)
     elif found := SIDES.match(line):
         _sides(table.options, found[1].upper(), found[2].upper())
-    elif found := THREADS.match(line):
-        table.options[found[1].lower() + "s"] = found[2]
     elif found := MATRIX.match(line):
         table.matrix = "message_rate" if "Rate" in found[1] else "bandwidth"
     elif (found := WINDOWS.fullmatch(line)) and table.options.get("window") == "varied":
@@ -207,6 +219,8 @@ def _table_line(line: str, place: Place, state: _State, *, last: bool) -> bool:
     if header := osu_columns.read_header(line, place):
         broken = table.columns == ("size",) and not table.rows  # something was injected into it
         table.columns = (*table.columns, *header.columns) if broken else header.columns
+        if not table.rows:
+            state.take_threads()
         if header.injected:
             state.noise.append((place.line, header.injected))
         return True
