@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mpigraft.blocks import Subject, table_of
+from mpigraft.blocks import Subject, labels_of, table_of
 from mpigraft.cli.common import default_store
 from mpigraft.model import ValueRow
 from mpigraft.store import Store
@@ -27,7 +27,7 @@ FEWEST = 6  # pairs from which a standard deviation says something
 
 def variation(values: list[ValueRow]) -> Iterator[tuple[Subject, int, NDArray[np.float64], float]]:
     """Per subject: pairs, standard deviation of each size, mean correlation between sizes."""
-    for subject, held in sorted(table_of(values, {}).subjects.items()):
+    for subject, held in sorted(table_of(values, {}, labels_of((), values)).subjects.items()):
         for first, second, *_ in held.logs.values():
             logs = second - first
             logs = logs[~np.isnan(logs).any(axis=1)]

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from benchmarks.verdicts_synthetic import SHAPES, standard
 from mpigraft import stats
-from mpigraft.blocks import table_of
+from mpigraft.blocks import labels_of, table_of
 from mpigraft.looks import PLANNED_ONCE
 from mpigraft.multiplicity import adjusted_p
 from mpigraft.store import Store
@@ -166,7 +166,8 @@ def real(folder: Path) -> Source:
     """Launches of the latest campaign of a store, of which every configuration is the same: those
     that gave every value, of benchmarks of SIZES sizes."""
     store = Store(folder)
-    table = table_of(store.values(store.campaign(None).id), {})
+    values = store.values(store.campaign(None).id)
+    table = table_of(values, {}, labels_of((), values))
     found = []
     for held in table.subjects.values():
         if len(held.sizes) == SIZES:

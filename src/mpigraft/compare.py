@@ -65,7 +65,7 @@ def compare(
     _refuse(campaign, configurations, values)
     labels = labels_of(configurations, values)
     nodes = {a.id: a.nodes for a in allocations}
-    table = table_of(values, nodes)
+    table = table_of(values, nodes, labels)
     key, told = _baseline(baseline, campaign, labels, {row.configuration for row in values})
     pairs = pairs_of(table)
     margins = margins_of(pairs, margin)
@@ -75,7 +75,7 @@ def compare(
     stages = []
     if len(planned) > 1:
         for look in looks.taken(planned, {r.round for r in values} if over is None else over):
-            then = table_of([r for r in values if r.round < look.rounds], nodes)
+            then = table_of([r for r in values if r.round < look.rounds], nodes, labels)
             stages.append((look, _groups(then, key, labels, campaign, margin, look.level)))
         groups = looks.called(groups, stages, planned)
     if launches and campaign.origin is Origin.RUN:
@@ -151,7 +151,7 @@ def _curves(
     for subject, held in sorted(table.subjects.items()):
         others = set(held.logs) - {baseline} if baseline in held.logs else set()
         for other in sorted(others, key=labels.__getitem__):
-            arms = (held.launches(other), held.launches(baseline))
+            arms = (held.arm(other), held.arm(baseline))
             places = (table.rounds(held), table.numbers(held))
             curve = Curve(subject, labels[other], held.sizes, arms, places, campaign)
             if curve.sizes:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpigraft import equivalence, serial, stats
-from mpigraft.blocks import Subject
+from mpigraft.blocks import Arm, Subject
+from mpigraft.coarseness import narrowed, resolved, steps_of
 from mpigraft.decision import (
     CONCLUSIVE,
     crossovers,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpigraft.stats import Floats, Ints
+    from mpigraft.stats import Ints
 
 
 FLIPPED = 32  # patterns of signs by which the cells of a curve without a difference are counted
@@ -47,7 +48,7 @@ class JointTest(NamedTuple):
 class Curve:
     """One configuration and the baseline on one subject; arrays are (blocks, sizes).
 
-    `arms` are the logarithms of the one and of the other, `places` the campaign's round of each
+    `arms` are the one and the other, `places` the campaign's round of each
     block and its allocation.
     """
 
@@ -56,7 +57,7 @@ class Curve:
         subject: Subject,
         label: str,
         sizes: Sequence[int],
-        arms: tuple[Floats, Floats],
+        arms: tuple[Arm, Arm],
         places: tuple[Ints, Ints],
         campaign: CampaignRecord,
     ) -> None:
@@ -68,7 +69,8 @@ class Curve:
         self.rounds, self.numbers = places
         # Imported tables were not measured side by side: nothing pairs their rounds.
         self.paired = campaign.origin is Origin.RUN
-        self.mine, self.base = arms
+        self.mine, self.base = (arm.logs for arm in arms)
+        self.steps = np.array([steps_of(arm.steps) for arm in arms])
         self.logs = self.mine - self.base
         if self.paired:
             self.mine = np.where(np.isnan(self.logs), np.nan, self.mine)
@@ -78,6 +80,7 @@ class Curve:
         self.mine, self.base, self.logs = (
             part[:, found] for part in (self.mine, self.base, self.logs)
         )
+        self.steps = self.steps[:, found]
         self.dependence = serial.UNKNOWN
         if self.paired:
             self.dependence = serial.dependence(self.logs, self.numbers, self.seed)
@@ -120,8 +123,9 @@ class Curve:
     def _joint(self, margin: float) -> JointBound:
         """Of the sizes of a curve that is equivalent when pooled, the one that may differ most."""
         bounds = equivalence.joint_bounds(self.logs, self.numbers, self.seed)
-        wider = serial.stretched(bounds, stats.medians(self.logs), self.dependence.stretch)
-        return equivalence.widest_bound(wider, self.sizes, margin)
+        low, high = serial.stretched(bounds, stats.medians(self.logs), self.dependence.stretch)
+        off = self.steps.sum(axis=0)
+        return equivalence.widest_bound((low - off, high + off), self.sizes, margin)
 
     def _cells(self, margin: float, limit: float) -> tuple[Cell, ...]:
         import numpy as np
@@ -136,14 +140,18 @@ class Curve:
         else:
             middles = mine - base
             spreads = lows = highs = np.full(len(self.sizes), np.nan)
+        off = self.steps.sum(axis=0)
         cells = []
-        columns = (self.sizes, base, mine, middles, lows, highs, counts, spreads)
-        for size, old, new, middle, low, high, count, spread in zip(
-            *(np.asarray(column).tolist() for column in columns), strict=True
+        columns = (self.sizes, base, mine, middles, lows - off, highs + off, counts, spreads)
+        both = (*columns, off, self.steps.max(axis=0))
+        for size, old, new, middle, low, high, count, spread, coarse, one in zip(
+            *(np.asarray(column).tolist() for column in both), strict=True
         ):
             verdict = decide(low, high, self.metric.better, count, margin, limit)
+            verdict = resolved(verdict, new - old, one)
             open_still = verdict is Verdict.INCONCLUSIVE
-            needed = rounds_needed(middle, spread, count, margin, limit) if open_still else None
+            bounds = narrowed(margin, limit, coarse)
+            needed = rounds_needed(middle, spread, count, *bounds) if open_still else None
             absolute = (math.exp(old), math.exp(new), math.exp(middle))
             cells.append(Cell(size, *absolute, _exp(low), _exp(high), verdict, count, needed))
         return tuple(cells)
@@ -161,11 +169,11 @@ class Curve:
         drawn = np.random.default_rng(self.seed).choice((-1.0, 1.0), (FLIPPED, len(rest)))
         flipped = np.concatenate([signs[:, None] * rest for signs in drawn], axis=1)
         lows, highs = intervals(flipped, np.zeros_like(self.numbers), self.seed)
+        off = np.tile(self.steps.sum(axis=0), FLIPPED)
+        columns = (lows - off, highs + off, np.tile(counts, FLIPPED))
         verdicts = [
             decide(low, high, self.metric.better, count, limit, limit)
-            for low, high, count in zip(
-                lows.tolist(), highs.tolist(), np.tile(counts, FLIPPED).tolist(), strict=True
-            )
+            for low, high, count in zip(*(c.tolist() for c in columns), strict=True)
         ]
         return sum(verdict in CONCLUSIVE for verdict in verdicts) / FLIPPED
 
@@ -182,7 +190,8 @@ class Curve:
         middle = np.median(means, axis=0)
         bounds = stats.interval(means, self.numbers[here], self.seed)
         low, high = serial.stretched(bounds, middle, self.dependence.stretch)
-        return float(middle[0]), float(low[0]), float(high[0]), int(here.sum())
+        off = float(self.steps.sum(axis=0)[self._common()].mean())
+        return float(middle[0]), float(low[0]) - off, float(high[0]) + off, int(here.sum())
 
     def _common(self) -> NDArray[np.bool_]:
         """Which sizes have every round that any size has."""

@@ -53,7 +53,7 @@ def findings(
     for subject, held in sorted(table.subjects.items()):
         for key, label in labels.items():
             rounds = due.get((label, subject.layout), campaign.rounds)
-            told = ["nothing"]
+            told = ["all values"]
             if key in held.logs:
                 told = list(_gaps(held, key, baseline, campaign, rounds))
             gaps[label] += [f"{_subject(subject)}: {gap}" for gap in told]
@@ -99,16 +99,15 @@ def _more(campaign: CampaignRecord, enough: int) -> str:
 
 
 def _gaps(held: Held, key: str, baseline: str, campaign: CampaignRecord, due: int) -> Iterator[str]:
-    """Sizes that only one of the two has; rounds that were `due` and gave nothing; launches
-    of a pair that gave nothing; rounds that gave some sizes only."""
+    """Sizes that the baseline has and this one has not, or any other and the baseline has not;
+    rounds that were `due` and gave nothing; launches of a pair that gave nothing; rounds that
+    gave some sizes only."""
     import numpy as np
 
     mine = held.sizes_of(key)
-    theirs = held.sizes_of(baseline) if baseline in held.logs else mine
-    if theirs - mine:
-        yield f"sizes {_listed(theirs - mine)}"
-    if mine - theirs:
-        yield f"the baseline's values at sizes {_listed(mine - theirs)}"
+    others = held.logs if key == baseline else held.logs.keys() & {baseline}
+    if lacking := set().union(*map(held.sizes_of, others)) - mine:
+        yield f"sizes {_listed(lacking)}"
     if campaign.origin is not Origin.RUN:
         return
     here = ~np.isnan(held.logs[key])

@@ -48,9 +48,9 @@ def test_missing_sizes_and_rounds_are_named_and_never_filled() -> None:
     assert [(c.size, c.rounds) for c in second.cells] == [(1, 7), (8, 6), (64, 7)]
     assert codes(found.findings) == ["values-missing"] * 3
     base, k0, k1 = (f.seen for f in found.findings)
-    assert base == ("mpi@base lacks native:latency (1x2): second launch of rounds 7")
-    assert "native:latency (1x2): sizes 64;" in k0
-    assert "the baseline's values at sizes 512" in k0
+    here = "native:latency (1x2)"
+    assert base == f"mpi@base lacks {here}: sizes 512; {here}: second launch of rounds 7"
+    assert k0 == f"mpi@k0 lacks {here}: sizes 64"
     assert "rounds 3 of 8" in k1
     assert "some sizes in rounds 5" in k1
     # Sizes without all rounds stay out of the pooled ratio, so its rounds are like each other.
@@ -93,7 +93,7 @@ def test_five_of_six_rounds_decide_nothing_for_the_size_that_lacks_one() -> None
 def test_a_configuration_without_values_is_named() -> None:
     found = under_test.compare(CAMPAIGN, arms("k0", "k9"), campaign(around(0.5)))
     assert [g.configuration for g in found.groups] == ["mpi@k0"]
-    assert [f.seen for f in found.findings] == ["mpi@k9 lacks native:latency (1x2): nothing"]
+    assert [f.seen for f in found.findings] == ["mpi@k9 lacks native:latency (1x2): all values"]
 
 
 def test_without_a_pair_the_noise_is_unknown_and_said_to_be() -> None:
@@ -110,7 +110,7 @@ def test_values_that_are_there_twice_count_once() -> None:
     found = compared(rows + again)
     assert only(found).cells == only(compared(rows)).cells
     assert codes(found.findings) == ["values-twice"]
-    assert "18 values" in found.findings[0].seen
+    assert "18 values are there twice: mpi@k0: native:latency at 1 B in" in found.findings[0].seen
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
@@ -119,7 +119,12 @@ def test_values_without_a_ratio_are_left_out_and_named(value: float) -> None:
     odd = row("k0", 7, 8, value)
     found = under_test.compare(CAMPAIGN, arms("k0"), [*rows, odd])
     assert only(found).cells == only(compared(rows)).cells
-    assert "values-odd" in codes(found.findings)
+    (told,) = [f.seen for f in found.findings if f.code == "values-odd"]
+    assert told.startswith("1 value is no finite positive number of a known metric: mpi@k0: ")
+    again = under_test.compare(CAMPAIGN, arms("k0"), [*rows, odd, odd._replace(round=8)])
+    (told,) = [f.seen for f in again.findings if f.code == "values-odd"]
+    assert told.startswith("2 values are no finite")
+    assert told.endswith(" (2 times)")
     strange = [r._replace(metric="colour") for r in rows]
     assert "values-odd" in codes(under_test.compare(CAMPAIGN, arms("k0"), strange).findings)
 

@@ -179,7 +179,9 @@ def test_a_printed_table_is_read_as_it_was(
     printed = "".join(f"{s:13}{n:13}{a:13.2f}{b:13.2f}{c:13.2f}\n" for s, n, a, b, c in rows)
     benchmark = Benchmark("imb", "Allreduce")
     expected = [
-        Measurement(benchmark, "latency", size, mean, mean, low, high, iterations=n)
+        Measurement(
+            benchmark, "latency", size, mean, mean, low, high, iterations=n, resolution=0.01
+        )
         for size, n, low, high, mean in rows
     ]
     assert list(parse(HEAD + RANGE + printed).measurements) == expected

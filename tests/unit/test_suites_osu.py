@@ -362,6 +362,7 @@ def test_a_printed_table_is_read_as_it_was(
             Benchmark("osu", "allreduce"),
             "latency", size, mean, mean, low if full else None, high if full else None,
             p90 if tail else None, p99 if tail else None, iterations if full else None, good,
+            resolution=0.01,
         )
         for size, mean, low, high, iterations, good, p90, p99 in rows
     ]  # fmt: skip
@@ -450,3 +451,11 @@ def test_a_program_that_prints_no_figures_says_so() -> None:
     parsed = parse("# OSU MPI Hello World Test v7.4\nThis is a test with 2 processes\n")
     assert codes(parsed) == ["no-figures"]
     assert "hello" in parsed.findings[0].seen
+
+
+def test_a_value_has_the_step_of_its_printed_digits() -> None:
+    parsed = parse(PLAIN + "1 0.63\n2 1.5\n4 12\n8 1e-3\n16 7.\n")
+    assert [m.resolution for m in parsed.measurements] == [0.01, 0.1, 1.0, 0.001, 1.0]
+    started = parse("# OSU MPI Init Test v7.4\nnprocs: 2, min: 39 ms, max: 42 ms, avg: 40 ms\n")
+    assert [m.resolution for m in started.measurements] == [1.0]
+    assert {m.resolution for m in parse_file("osu-7.4/mpich-mbw_mr.out").measurements} == {0.01}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import NoReturn, Protocol
 
 from mpigraft.errors import UsageError
@@ -65,6 +66,11 @@ def number(word: str, place: Place, what: str) -> float:
     if not math.isfinite(value) or value < 0 or "_" in word:
         place.refuse(f"{what} is {word[:40]!r}, not a finite number of 0 or more")
     return value
+
+
+def printed_step(word: str) -> float:
+    """The smallest difference that a finite number's digits can show: 0.01 of `0.63`."""
+    return float(f"1e{Decimal(word).as_tuple().exponent}")
 
 
 def whole(word: str, place: Place, what: str) -> int:

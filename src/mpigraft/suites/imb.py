@@ -12,7 +12,17 @@ from dataclasses import dataclass, field
 
 from mpigraft.model import Benchmark, Finding, Level, Measurement
 from mpigraft.run import clean
-from mpigraft.suites.base import CRASH, Parsed, Place, crashed, foreign, invalid, number, whole
+from mpigraft.suites.base import (
+    CRASH,
+    Parsed,
+    Place,
+    crashed,
+    foreign,
+    invalid,
+    number,
+    printed_step,
+    whole,
+)
 
 BANNER = re.compile(
     r"#\s+Intel ?\(R\) MPI Benchmarks? (?P<version>\S+?)(?: Update \d+)?,"
@@ -204,12 +214,12 @@ def _row(words: list[str], place: Place, block: _Block, state: _State, *, last: 
         name: whole(word, place, name) if name in WHOLE else number(word, place, name)
         for name, word in cells.items()
     }
-    state.measurements.extend(_measurements(read, block, place, state))
+    state.measurements.extend(_measurements(read, cells, block, place, state))
     block.rows += 1
 
 
 def _measurements(
-    read: dict[str, float], block: _Block, place: Place, state: _State
+    read: dict[str, float], cells: dict[str, str], block: _Block, place: Place, state: _State
 ) -> list[Measurement]:
     size = int(read.get("size", 0))
     options = block.options | ({"group": str(int(read["group"]))} if "group" in read else {})
@@ -237,6 +247,7 @@ def _measurements(
                 maximum=read.get("maximum") if extremes else None,
                 iterations=int(read["iterations"]),
                 valid=None if "defects" not in read else read["defects"] == 0,
+                resolution=printed_step(cells[column]),
             )
         )
     if not found and size:

@@ -16,7 +16,17 @@ from dataclasses import dataclass, field
 from mpigraft.model import Benchmark, Finding, Level, Measurement
 from mpigraft.run import clean
 from mpigraft.suites import osu_columns, osu_titles
-from mpigraft.suites.base import CRASH, Parsed, Place, crashed, foreign, invalid, number, whole
+from mpigraft.suites.base import (
+    CRASH,
+    Parsed,
+    Place,
+    crashed,
+    foreign,
+    invalid,
+    number,
+    printed_step,
+    whole,
+)
 
 DATATYPE = re.compile(r"# Datatype: (MPI_\w+)\.?")
 WINDOW = re.compile(r"# Window creation: MPI_Win_(\w+)")
@@ -213,7 +223,10 @@ def _table_line(line: str, place: Place, state: _State, *, last: bool) -> bool:
         state.say("processes", str(whole(found[1], place, "nprocs")), place)
         low, high, mean = (number(found[i], place, "a time") for i in (2, 3, 4))
         benchmark = _benchmark(table, table.options)
-        state.measurements.append(Measurement(benchmark, "init_time", 0, mean, mean, low, high))
+        step = printed_step(found[4])
+        state.measurements.append(
+            Measurement(benchmark, "init_time", 0, mean, mean, low, high, resolution=step)
+        )
         table.rows += 1
         return True
     if header := osu_columns.read_header(line, place):
@@ -259,7 +272,9 @@ def _matrix_row(words: list[str], place: Place, table: _Table, state: _State) ->
         _put(options, "window", window, DEFAULT_WINDOW)
         value = number(word, place, "the value")
         benchmark = _benchmark(table, options)
-        state.measurements.append(Measurement(benchmark, table.matrix, size, value, value))
+        state.measurements.append(
+            Measurement(benchmark, table.matrix, size, value, value, resolution=printed_step(word))
+        )
     table.rows += 1
     return True
 
@@ -300,6 +315,7 @@ def _measurements(cells: dict[str, str], place: Place, table: _Table) -> list[Me
             p99=read.get("p99") if tails else None,
             iterations=int(read["iterations"]) if "iterations" in read else None,
             valid=valid,
+            resolution=printed_step(cells[column]),
         )
         for column, metric, low, high, tails in RESULTS
         if column in read
