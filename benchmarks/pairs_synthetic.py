@@ -29,13 +29,15 @@ SIDES = {"sending": (True, False), "receiving": (False, True), "both": (True, Tr
 
 def even(rng: np.random.Generator, launches: int, nodes: int) -> Floats:
     """Every value varies by 10 %."""
-    return SPREAD * rng.normal(size=(launches, nodes, nodes))
+    logs: Floats = SPREAD * rng.normal(size=(launches, nodes, nodes))
+    return logs
 
 
 def by_node(rng: np.random.Generator, launches: int, nodes: int) -> Floats:
     """Half of it is a node's own in a launch, shared by its links."""
-    own = SPREAD / 2 * rng.normal(size=(launches, nodes, 1))
-    return own + own.swapaxes(1, 2) + even(rng, launches, nodes) / np.sqrt(2)
+    own: Floats = SPREAD / 2 * rng.normal(size=(launches, nodes, 1))
+    logs: Floats = own + own.swapaxes(1, 2) + even(rng, launches, nodes) / np.sqrt(2)
+    return logs
 
 
 def restless(rng: np.random.Generator, launches: int, nodes: int) -> Floats:
@@ -45,7 +47,8 @@ def restless(rng: np.random.Generator, launches: int, nodes: int) -> Floats:
     busy = np.zeros((launches, nodes))
     busy[np.arange(launches), rng.integers(nodes, size=launches)] = rng.random(launches) < 1 / 3
     touched = (busy[:, :, None] + busy[:, None, :]) > 0
-    return even(rng, launches, nodes) + spikes + np.log(2) * touched
+    logs: Floats = even(rng, launches, nodes) + spikes + np.log(2) * touched
+    return logs
 
 
 def unlike(spread: float) -> Noise:

@@ -4,7 +4,8 @@
 
 Growth: how often the law that made the values is found, and how often the interval at four times
 the most ranks holds it. Groups and drift: findings where there is nothing to find, and where there
-is. Slow nodes: the same. Seeds are fixed, so the same number of campaigns gives the same figures.
+is; slow nodes have pairs_synthetic.py. Seeds are fixed, so the same number of campaigns gives the
+same figures.
 """
 
 from __future__ import annotations
@@ -13,14 +14,12 @@ import math
 import random
 import sys
 from collections.abc import Callable
-from itertools import permutations
 
 import numpy as np
 
 from mpigraft import drift, modes
 from mpigraft.laws import REACH, choose, resampled
 from mpigraft.model import ValueRow
-from mpigraft.pairs import Matrix, matrices
 
 LAWS: dict[str, Callable[[float], float]] = {
     "constant": lambda p: 40.0 + 0 * p,
@@ -123,29 +122,6 @@ def drifted(rounds: int, curves: int, alike: float, trend: float, campaigns: int
     return sum(map(once, range(campaigns))) / campaigns
 
 
-def matrix(nodes: int, launches: int, scatter: float, slow: float, seed: int) -> Matrix:
-    """Latencies between nodes, of which n2 is `slow` times as slow as the others."""
-    rng = np.random.default_rng(seed)
-    names = [f"n{k}" for k in range(1, nodes + 1)]
-    rows = [
-        row(f"{nodes}x1", n, f"native:pairs,from={a},to={b}", "latency",
-            (slow if "n2" in (a, b) else 1.0) * math.exp(scatter * rng.normal()))
-        for n in range(launches)
-        for a, b in permutations(names, 2)
-        if a < b
-    ]  # fmt: skip
-    (found,) = matrices(rows, {})
-    return found
-
-
-def named(nodes: int, launches: int, scatter: float, slow: float, campaigns: int) -> float:
-    every = (matrix(nodes, launches, scatter, slow, seed) for seed in range(campaigns))
-    if slow == 1:
-        wrong = (bool(one.slow_nodes or one.slow_links or one.parts) for one in every)
-        return sum(wrong) / campaigns
-    return sum([who for who, _ in one.slow_nodes] == ["n2"] for one in every) / campaigns
-
-
 def main() -> None:
     campaigns = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     many = (1, 2, 4, 8, 16, 32, 64)
@@ -171,12 +147,6 @@ def main() -> None:
             f"{n}: {drifted(n, curves, alike, trend, campaigns):.1%}" for n in (8, 12, 20)
         )
         print(f"drift, correlated {alike}, trend {math.expm1(trend):.0%}, told by rounds: {told}")
-    for spread in (0.05, 0.15):
-        for slow in (1.0, 1.2, 1.5):
-            told = ", ".join(
-                f"{n} nodes {named(n, 6, spread, slow, campaigns):.0%}" for n in (3, 4, 8)
-            )
-            print(f"pairs, six launches of {spread:.0%}, {slow:g} times slow, told: {told}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from mpigraft import pairs
 from mpigraft.model import Family, ValueRow
 from mpigraft.natives import BENCH
+from mpigraft.node_outliers import Way
 from tests.native.conftest import programs  # noqa: F401
 from tests.native.native_world import SHORT, abi_of
 from tests.native.native_world import records as read
@@ -156,14 +158,27 @@ def test_launch_time_and_collectives_of_four_nodes(
     assert all(r["valid"] is not False for r in found)
 
 
+def switch(cluster: Cluster) -> Path:
+    """The network namespace of the bridge, which its keeper holds open."""
+    held = Path(f"/proc/{cluster.keeper.pid}/fd").iterdir()
+    return next(path for path in held if str(path.readlink()).startswith("net:"))
+
+
+@pytest.mark.parametrize("way", [Way.SENDING, Way.RECEIVING])
 def test_the_node_with_a_slow_cable_is_named(
     four: Cluster,
     mpis: Mapping[Family, Path],
     programs: Path,  # noqa: F811
+    way: Way,
 ) -> None:
-    """A twentieth of what the others can send, launch after launch."""
-    cable = "qdisc add dev e0 root tbf rate 200mbit burst 256kb latency 50ms"
-    four.said("n3", "tc", *cable.split())
+    """A twentieth of what the others can, launch after launch; no other node and no link is named,
+    although every third link of theirs is as slow."""
+    shape = ["root", "tbf", "rate", "200mbit", "burst", "256kb", "latency", "50ms"]
+    if way is Way.SENDING:
+        four.said("n3", "tc", "qdisc", "add", "dev", "e0", *shape)
+    else:  # the port of the switch, which is named after the node
+        inside = ["nsenter", f"--net={switch(four)}"]
+        subprocess.run([*inside, "tc", "qdisc", "add", "dev", "n3", *shape], check=True)
     words = (*SHORT, "--benchmark", "pairs")
     one_each = dict.fromkeys(four.nodes, 1)
     rows = [
@@ -174,5 +189,6 @@ def test_the_node_with_a_slow_cable_is_named(
         if r["mpigraft"] == "value"
     ]  # fmt: skip
     found = {m.metric: m for m in pairs.matrices(filter(pairs.is_link, rows), {})}
-    assert [node for node, _ in found["bandwidth"].slow_nodes] == ["n3"]
+    assert [(one.node, one.way) for one in found["bandwidth"].slow_nodes] == [("n3", way)]
+    assert not found["bandwidth"].slow_links
     assert len(found["bandwidth"].links) == 12
