@@ -210,7 +210,7 @@ def _lows(links: Floats) -> Floats:
 
     ordered = np.sort(links, axis=1)  # NaN last
     counts = np.count_nonzero(~np.isnan(links), axis=1)
-    lows: Floats = ordered[np.arange(len(links)), np.maximum(counts - 1, 0) // 2]
+    lows: Floats = ordered[np.arange(len(links)), (counts - 1) // 2]  # the last of none
     return lows
 
 

@@ -257,10 +257,7 @@ def test_a_layout_that_is_told_later_is_noted_and_forgetting_it_is_harmless(
             b"# OSU MPI Hello World Test v7.4\n",
             "no value in it: table.txt:1: hello prints no figures",
         ),
-        (
-            b'{"mpigraft":"begin"}\n{"mpigraft":"end","values":0}\n',
-            "its native tables have no rows",
-        ),
+        (b'{"mpigraft":"begin"}\n{"mpigraft":"end","values":0}', "its native tables have no rows"),
         (LATENCY.encode() + b"1 nan\n", "table.txt:3: latency is 'nan'"),
     ],
 )
