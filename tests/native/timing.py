@@ -34,7 +34,15 @@ def build(folder: Path, include: Path, changed: Mapping[str, str]) -> Path | Non
         else:
             (folder / path.name).symlink_to(path)
     program = folder / "timing"
-    words = [*FLAGS, "-isystem", include, folder / "timing.c", "-o", program, "-ldl"]
+    words: list[str | Path] = [
+        *FLAGS,
+        "-isystem",
+        include,
+        folder / "timing.c",
+        "-o",
+        program,
+        "-ldl",
+    ]
     return program if run(["gcc", *words], limit_s=60).ok else None
 
 
