@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.verdicts_synthetic import CORRELATION, DRIFT, SHAPES, WINS, Floats, _standard
+from benchmarks.verdicts_synthetic import CORRELATION, DRIFT, SHAPES, WINS, Floats, standard
 from mpigraft.compare import compare
 from mpigraft.jsonout import canonical
 from mpigraft.looks import looks_of
@@ -120,8 +120,8 @@ def _launches(
     drift = DRIFT * rng.standard_normal(rounds)[:, None]
 
     def launch(count: int) -> Floats:
-        alike = _standard(rng, shape, (count * rounds, 1)) * math.sqrt(CORRELATION)
-        own = _standard(rng, shape, (count * rounds, SIZES)) * math.sqrt(1 - CORRELATION)
+        alike = standard(rng, shape, (count * rounds, 1)) * math.sqrt(CORRELATION)
+        own = standard(rng, shape, (count * rounds, SIZES)) * math.sqrt(1 - CORRELATION)
         logs: Floats = spread * (alike + own).reshape(count, rounds, SIZES) + drift
         return logs
 

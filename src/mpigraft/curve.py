@@ -150,8 +150,8 @@ class Curve:
             verdict = decide(low, high, self.metric.better, count, margin, limit)
             verdict = resolved(verdict, new - old, one)
             open_still = verdict is Verdict.INCONCLUSIVE
-            bounds = narrowed(margin, limit, coarse)
-            needed = rounds_needed(middle, spread, count, *bounds) if open_still else None
+            edges = narrowed(margin, limit, coarse)
+            needed = rounds_needed(middle, spread, count, *edges) if open_still else None
             absolute = (math.exp(old), math.exp(new), math.exp(middle))
             cells.append(Cell(size, *absolute, _exp(low), _exp(high), verdict, count, needed))
         return tuple(cells)

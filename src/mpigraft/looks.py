@@ -31,7 +31,7 @@ from mpigraft.model import (
 FIRST = 9  # rounds: a test of fewer has no p below 0.78 %
 ONCE, PLANNED_ONCE = 0.05, 0.04  # chance of any false curve: of one planned look, 3.1 % at 6 rounds
 SEVERAL, PLANNED_SEVERAL = 0.01, 0.009  # and of several looks; what is left is for extensions
-FLIPS = 4096  # sign patterns that the joint test tries at most
+FLIPS = 4096  # all sign patterns of 12 rounds; the joint test draws that many of more rounds
 
 
 def settled(rounds: int, looks: Sequence[int]) -> tuple[int, tuple[int, ...]]:

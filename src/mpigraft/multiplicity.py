@@ -17,11 +17,11 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 from mpigraft.blocks import Subject
+from mpigraft.looks import FLIPS
 
 if TYPE_CHECKING:
     from mpigraft.stats import Floats, Ints
 
-FLIPS = 4096  # all sign patterns of 12 rounds; of more rounds that many random ones
 ONE_TIME = ("latency", "bandwidth", "message_rate")  # each of the others follows from the first
 TIED = 1 - 1e-7  # of a statistic: what rounding may take from one that is as great
 

@@ -79,13 +79,19 @@ def _groups(campaign: CampaignRecord, store: Store, look: Look) -> list[tuple[Pa
     if not values:
         return []
     allocations = store.allocations(campaign.id)
+    launches = [x for x in store.launches(campaign.id) if x.round < look.rounds]
     labels = labels_of(configurations, values)
     found = disturbance.judged(
         partial(
-            compare, campaign, configurations, allocations=allocations, over=range(look.rounds)
+            compare,
+            campaign,
+            configurations,
+            allocations=allocations,
+            launches=launches,
+            over=range(look.rounds),
         ),
         values,
-        disturbance.undisturbed(values, store.launches(campaign.id)),
+        disturbance.undisturbed(values, launches),
         labels,
         MARGIN,
     )

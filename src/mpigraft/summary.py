@@ -160,7 +160,7 @@ def _line(group: CellGroup, baseline: str, several: bool) -> str:
         return f"{where}: equivalent ({group.pooled:.2f}x), {bound(group)}"
     if group.curve in CONCLUSIVE:
         return f"{where}: {group.curve}{_over(group)}"
-    return f"{where}: {open_still}" if (open_still := mixed(group) or bound(group)) else ""
+    return f"{where}: {both}" if (both := mixed(group)) else ""
 
 
 def _over(group: CellGroup) -> str:

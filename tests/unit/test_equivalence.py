@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.equivalence_synthetic import TRUTHS, shares
 from mpigraft import equivalence
 from mpigraft.equivalence import joint_bounds, widest_bound
-from mpigraft.multiplicity import FLIPS
+from mpigraft.looks import FLIPS
 from tests.unit.handmade import EQUIVALENT, INCONCLUSIVE, SPREAD, Ratio, campaign, compared, only
 
 Floats = NDArray[np.float64]

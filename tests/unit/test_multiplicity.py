@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mpigraft import multiplicity
-from mpigraft.multiplicity import FLIPS
+from mpigraft.looks import FLIPS
 
 Floats = NDArray[np.float64]
 

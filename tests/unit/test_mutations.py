@@ -35,11 +35,11 @@ STATS = (
     "median_rank", "bootstrap", "_resampled", "_weighted_medians", "rounds_for",
     "medians", "deviations", "filled",
 )  # fmt: skip
-MULTIPLICITY = ("FLIPS", "adjusted_p", "_greatest_t", "_step_down", "sign_patterns")
-COMPARE = ("compare", "_curves", "_chances", "_baseline")
+MULTIPLICITY = ("adjusted_p", "_greatest_t", "_step_down", "sign_patterns")
+COMPARE = ("compare", "_refuse", "_groups", "_curves", "_joint_tests", "_baseline")
 CURVE = (
-    "Curve.__init__", "Curve.tested", "Curve.group", "Curve._cells", "Curve._pooled",
-    "Curve._common", "Curve._complete", "_exp",
+    "Curve.__init__", "Curve.tested", "Curve.group", "Curve._joint", "Curve._cells",
+    "Curve._by_chance", "Curve._pooled", "Curve._common", "Curve._complete", "_exp",
 )  # fmt: skip
 DECISION = (
     "MIN_ROUNDS", "intervals", "decide", "curve_verdict", "crossovers", "rounds_needed",
@@ -111,9 +111,9 @@ SAME = {
         "multiplicity",
         "compare",
         "curve",
+        "decision",
         "noise",
         "completion",
-        "noise",
         "equivalence",
         "serial",
     ],
