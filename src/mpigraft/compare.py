@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from mpigraft import completion, looks, serial, summary
 from mpigraft.blocks import Subject, Table, labels_of, table_of
@@ -70,19 +71,18 @@ def compare(
     pairs = pairs_of(table)
     margins = margins_of(pairs, margin)
     planned = looks.looks_of(campaign)
-    level = planned[0].level if len(planned) == 1 else ANY
-    groups = _groups(table, key, labels, campaign, margin, level)
+    judge = partial(_groups, key=key, labels=labels, campaign=campaign, margin=margin)
+    groups = judge(table, level=planned[0].level if len(planned) == 1 else ANY)
     stages = []
     if len(planned) > 1:
         for look in looks.taken(planned, {r.round for r in values} if over is None else over):
             then = table_of([r for r in values if r.round < look.rounds], nodes, labels)
-            stages.append((look, _groups(then, key, labels, campaign, margin, look.level)))
+            stages.append((look, judge(then, level=look.level)))
         groups = looks.called(groups, stages, planned)
     if launches and campaign.origin is Origin.RUN:
         counts = completion.completions(table, key, labels, launches)
         groups = [completion.weighed(group, counts) for group in groups]
     noise = noise_of(pairs, groups, margin, margins, campaign)
-    rounds = len(table.allocation)
     due = looks.due(groups, planned, labels[key])
     findings = (
         *told,
@@ -95,7 +95,7 @@ def compare(
         campaign.id,
         labels[key],
         campaign.origin,
-        rounds,
+        len(table.allocation),
         tuple(groups),
         noise,
         findings,

@@ -52,8 +52,8 @@ def load(
     """Read a campaign (id, unique prefix or name; None: the latest) from the store and compare.
 
     `baseline` is an id or the beginning of one; with `layouts` these are compared, and it is the
-    key of one. Raises what the store and the comparison raise:
-    UsageError for names that fit nothing or several things, MissingError for no values.
+    key of one. Raises UsageError for names that fit nothing or several things, MissingError for
+    no values, and what else the store raises.
     """
     from mpigraft import across, disturbance, drift, modes, pairs
     from mpigraft.blocks import labels_of
@@ -66,11 +66,9 @@ def load(
     launches = tuple(store.launches(campaign.id))  # before the values: what is over has them
     every = store.values(campaign.id)
     values = tuple(row for row in every if not pairs.is_link(row))
-    links = tuple(row for row in every if pairs.is_link(row))
-    labels = labels_of(configurations, every)
+    links, labels = tuple(filter(pairs.is_link, every)), labels_of(configurations, every)
     mine = (campaign, configurations, values)
     arms = across.layouts(*mine) if layouts else mine
-    over = rounds_over(launches, allocations)
     judge = partial(
         compare,
         *arms[:2],
@@ -78,7 +76,7 @@ def load(
         margin=margin,
         allocations=allocations,
         launches=across.launches(configurations, values, launches) if layouts else launches,
-        over=over,
+        over=rounds_over(launches, allocations),
     )
     comparison = disturbance.judged(
         judge, arms[2], disturbance.undisturbed(values, launches), labels_of(*arms[1:]), margin
