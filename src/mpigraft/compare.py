@@ -65,24 +65,22 @@ def compare(
     """
     _refuse(campaign, configurations, values)
     labels = labels_of(configurations, values)
-    nodes = {a.id: a.nodes for a in allocations}
-    table = table_of(values, nodes, labels)
+    sort = partial(table_of, hosts={a.id: a.nodes for a in allocations}, labels=labels)
+    table = sort(values)
     key, told = _baseline(baseline, campaign, labels, {row.configuration for row in values})
-    pairs = pairs_of(table)
-    margins = margins_of(pairs, margin)
     planned = looks.looks_of(campaign)
     judge = partial(_groups, key=key, labels=labels, campaign=campaign, margin=margin)
     groups = judge(table, level=planned[0].level if len(planned) == 1 else ANY)
-    stages = []
-    if len(planned) > 1:
-        for look in looks.taken(planned, {r.round for r in values} if over is None else over):
-            then = table_of([r for r in values if r.round < look.rounds], nodes, labels)
-            stages.append((look, judge(then, level=look.level)))
-        groups = looks.called(groups, stages, planned)
+    stages = [
+        (look, judge(sort([r for r in values if r.round < look.rounds]), level=look.level))
+        for look in looks.taken(planned, {r.round for r in values} if over is None else over)
+        if len(planned) > 1
+    ]
+    groups = looks.called(groups, stages, planned) if len(planned) > 1 else groups
     if launches and campaign.origin is Origin.RUN:
         counts = completion.completions(table, key, labels, launches)
         groups = [completion.weighed(group, counts) for group in groups]
-    noise = noise_of(pairs, groups, margin, margins, campaign)
+    noise = noise_of(table, groups, margin, campaign)
     due = looks.due(groups, planned, labels[key])
     findings = (
         *told,

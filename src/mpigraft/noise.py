@@ -55,16 +55,14 @@ def limit_of(margins: dict[tuple[str, str], float], subject: Subject, margin: fl
 
 
 def noise_of(
-    pairs: dict[tuple[str, str], list[tuple[Floats, Ints]]],
-    groups: Sequence[CellGroup],
-    margin: float,
-    margins: dict[tuple[str, str], float],
-    campaign: CampaignRecord,
+    table: Table, groups: Sequence[CellGroup], margin: float, campaign: CampaignRecord
 ) -> tuple[Noise, ...]:
     """How far the A/A pair strays, how many of its cells would have been called, and how well
     a typical cell is known. Nothing from fewer than two rounds."""
     import numpy as np
 
+    pairs = pairs_of(table)
+    margins = margins_of(pairs, margin)
     noise = []
     for place, found in sorted(pairs.items()):
         halves = [
