@@ -86,7 +86,7 @@ static void plan_size(struct run *run, size_t bytes)
     run->message = make_message(run->benchmark, run->options->datatype, bytes);
     if (like_osu(run) && has(run, REDUCES)) {
         run->message.type = MPI_SIGNED_CHAR; /* OSU's default; floats are a choice there */
-        run->message.count = (int)bytes;
+        run->message.count = (MPI_Count)bytes;
     }
     run->window = !has(run, WINDOWED) ? 1 : (int)(window < room ? window : room ? room : 1);
     plan_areas(run);

@@ -14,6 +14,7 @@
 #include "layout.h"
 #include "memory.h"
 #include "run.h"
+#include "sums.h"
 
 enum {
     POISON = 0xFF,
@@ -151,39 +152,6 @@ static const unsigned char *content_of(const struct run *run, const struct slot 
     size_t rest = slot->bytes - done;
     *length = rest < PIECE ? rest : PIECE;
     return content + (slot->key + run->round * 97u + done / PIECE * 389u) % KEYS;
-}
-
-/* What rank `rank` adds to the content before a reduction, small enough that float sums of
- * tens of thousands of ranks are exact. */
-static unsigned addend(int rank)
-{
-    return (unsigned)rank & 7u;
-}
-
-static void fill_numbers(const struct run *run, char *to, const unsigned char *from, size_t bytes)
-{
-    unsigned mine = addend(run->rank);
-    if (run->message.type == MPI_FLOAT)
-        for (size_t i = 0; i < bytes / sizeof(float); i++)
-            ((float *)(void *)to)[i] = (float)(from[i] + mine);
-    else
-        for (size_t i = 0; i < bytes; i++)
-            to[i] = (char)(unsigned char)(from[i] + mine);
-}
-
-static bool right_sums(const struct run *run, const char *at, const unsigned char *from,
-                       size_t bytes)
-{
-    unsigned ranks = (unsigned)run->size, more = 0, wrong = 0;
-    for (int rank = 0; rank < run->size; rank++)
-        more += addend(rank);
-    if (run->message.type == MPI_FLOAT)
-        for (size_t i = 0; i < bytes / sizeof(float); i++)
-            wrong |= ((const float *)(const void *)at)[i] != (float)(from[i] * ranks + more);
-    else
-        for (size_t i = 0; i < bytes; i++)
-            wrong |= (unsigned char)at[i] != (unsigned char)(from[i] * ranks + more);
-    return !wrong;
 }
 
 static void fill_slot(const struct run *run, struct area *area, const struct slot *slot)
