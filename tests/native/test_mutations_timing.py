@@ -79,6 +79,12 @@ SAME = {
         "behind the array: the address sanitizer's tests notice",
     "reduce_samples: for (int i = 0; i < result->count && mean; i++) -> for (int i = 0; i <= ":
         "behind the array: the address sanitizer's tests notice",
+    "scattered: return median_of(samples, count) > SCATTERED * least; -> return median_of(samples, "
+    "count) >= ": "no time is exactly that",
+    "misjudged: spent < 0.25e-3 * run->options->budget; -> spent <= ": "no time is exactly that",
+    "misjudged: (batch < 0.5 * CLOCK_STEPS * coarseness(clock) && result->batch < MOST_BATCH); -> "
+    "(batch <= ": "no time is exactly that",
+    "measure_size: free(samples); -> ;": "nothing but a leak: the leak sanitizer's tests notice",
 }  # fmt: skip
 
 

@@ -90,8 +90,9 @@ def check_the_step_of_a_value(ask: Ask) -> None:
     assert one["resolution"] == near(1000 / one["batch"] / 2 / 1000, 0.01)  # a way is half
     bandwidth = ask("bw", tick=1000, op=5000, bytes=1000)
     assert bandwidth["value"] == near(64 * 1000 / 5000 * 1e3, 0.01)
-    share = 1000 / bandwidth["batch"] / 5000
-    assert bandwidth["resolution"] == near(bandwidth["value"] * share, 0.02)
+    seconds = 64 * 1000 / bandwidth["value"] / 1e6
+    later = seconds + 1e-6 / bandwidth["batch"]  # a step longer is slower, and never faster
+    assert bandwidth["resolution"] == near(bandwidth["value"] * (1 - seconds / later))
 
 
 def check_values_in_their_units(ask: Ask) -> None:
@@ -101,6 +102,8 @@ def check_values_in_their_units(ask: Ask) -> None:
     assert ask("bw", op=5e6, bytes=1 << 22)["value"] == near(16 * (1 << 22) / 5e6 * 1e3, 0.01)
     assert ask("bw", op=5e6, bytes=1 << 27)["value"] == near((1 << 27) / 5e6 * 1e3, 0.01)
     assert ask("bw", op=5e6, bytes=1 << 20)["value"] == near(64 * (1 << 20) / 5e6 * 1e3, 0.01)
+    for start in ("init_time", "launch_time"):
+        assert ask(start, op=3e6)["value"] == near(3)
 
 
 # ------------------------------------------------------------------ how long, how often
@@ -139,10 +142,12 @@ def check_a_slow_operation_is_not_tried_for_long(ask: Ask) -> None:
     four times as many; neither where they take more than five budgets."""
     bare = {"warmup": 0, "barrier": 0}
     assert ask(op=60e6, **bare)["calls"] == 3 + 9
+    assert ask(op=55e6, **bare)["calls"] == 3 + 9
     assert ask(op=40e6, **bare)["calls"] == 3 + 2 + 9
     assert ask(op=12e6, **bare)["calls"] == 3 + 2 + 4 + 9
     assert ask(op=0.4e6, **bare, budget=1)["calls"] == 3 + 3 * 2 + 9
-    assert ask(op=0.7e6, **bare, budget=1)["calls"] == 3 + 2 + 4 + 9
+    longer = ask(op=0.7e6, **bare, budget=1)
+    assert (longer["calls"], longer["told"]) == (3 + 2 + 4 + 9, [1, 3, 1])
 
 
 def check_a_pipeline_of_the_start_is_not_measured(ask: Ask) -> None:
@@ -197,7 +202,10 @@ def check_the_shortest_try_counts(ask: Ask) -> None:
     for place in range(3):
         assert ask(**few, slow=1, **{"from": place})["batch"] == 1
         blocked = ask(op=50_000, warmup=0, stall=4e6, block=place)
-        assert (blocked["batch"], blocked["count"]) == (3, 100), place
+        assert (blocked["batch"], blocked["count"], blocked["told"][2]) == (3, 100, 1), place
+        many = ask(op=50_000, samples=1000, warmup=0, slow=1, stall=4e6, **{"from": place})
+        assert (many["batch"], many["told"][2]) == (1, 1), place
+        assert many["count"] > 350
 
 
 def check_rank_0_decides(ask: Ask) -> None:
@@ -212,6 +220,35 @@ def check_far_is_five_times(ask: Ask) -> None:
     slow = {"op": 1e6, "warmup": 0, "slow": 9 + 6}
     assert ask(**slow, stall=4.5e6)["value"] == near(500)
     assert ask(**slow, stall=3.7e6)["value"] == near(4700 / 2)
+
+
+def check_one_quick_sample_shows_that_others_were_disturbed(ask: Ask) -> None:
+    """The second of nine; the others take 5.5 times as long."""
+    found = ask(op=1e6, warmup=0, slow=9 + 9, quick=9 + 2, stall=4.5e6)
+    assert (found["value"], found["told"][2]) == (near(500), 2)
+
+
+def check_a_schedule_is_made_thrice_at_most(ask: Ask) -> None:
+    """Only each third iteration is undisturbed: that is enough for tries, and not for samples."""
+    found = ask(op=1e6, warmup=0, slow=1e9, quick=3, stall=9e6)
+    assert found["told"][2] == 3
+    assert found["value"] == near(5000)
+
+
+def check_a_schedule_of_a_disturbed_moment(ask: Ask) -> None:
+    """Nine calls make it and take `stall` more. It is made again where batches then take less than
+    half of what the clock demands, or not all samples less than a quarter of the budget."""
+    few = {"warmup": 0, "budget": 1e-3, "samples": 1e4}
+    slow = {"warmup": 0, "slow": 9}
+    assert ask(op=49, **few)["told"][2] == 1
+    short = ask(op=500, stall=4500, slow=9 + 4, **few)  # so are four of nine samples
+    assert (short["batch"], short["told"][2]) == (4, 2)
+    assert ask(op=1500, stall=1000, slow=9, **few)["told"][2] == 1
+    assert ask(op=10_000, stall=90_000, **slow)["told"][2] == 1  # all samples were taken
+    assert ask(op=0.8e6, stall=1.6e6, **slow)["told"][2] == 1
+    assert ask(op=0.4e6, stall=2e6, **slow)["told"][2] == 2
+    endless = ask(op=1e-6, warmup=0, budget=1e-6, samples=1)  # no batch is longer than this one
+    assert (endless["batch"], endless["told"][2]) == (1 << 22, 1)
 
 
 def check_a_busy_machine(ask: Ask) -> None:
@@ -311,6 +348,11 @@ def check_preparing_and_checking(ask: Ask) -> None:
     assert checked["syncs"] == checked["barriers"]
     assert checked["value"] == near(1)
     assert ask("barrier", validate=1)["checked"] == 0
+
+
+def check_data_is_valid_where_it_is_on_all_ranks(ask: Ask) -> None:
+    assert [ask("put_lat", wrong=wrong)["valid"] for wrong in (0, 1)] == [1, 0]
+    assert ask("put_lat")["windows"] == 0  # that are still open at the end
 
 
 CHECKS = tuple(check for name, check in sorted(globals().items()) if name.startswith("check_"))

@@ -18,17 +18,15 @@ static const struct metric_row METRICS[] = {[LATENCY] = {"latency", "us"},
                                             [MEMORY] = {"memory", "MiB"}};
 
 /* Messages of one iteration, over all pairs. */
-static double messages_of(const struct run *run, size_t bytes)
+static double messages_of(const struct run *run)
 {
-    size_t room = MAX_IN_FLIGHT / (bytes ? bytes : 1), window = (size_t)run->options->window;
-    double messages = (double)(window < room ? window : room ? room : 1);
-    return messages * (has(run, BOTH_WAYS) ? 2 : 1) * (run->size / 2);
+    return (double)run->window * (has(run, BOTH_WAYS) ? 2 : 1) * (run->size / 2);
 }
 
 /* Seconds per iteration in the unit of `metric`. */
 static double in_unit(const struct run *run, enum metric metric, size_t bytes, double seconds)
 {
-    double messages = messages_of(run, bytes);
+    double messages = messages_of(run);
     switch (metric) {
     case LATENCY: return seconds * 1e6 / (has(run, HALVES) ? 2 : 1);
     case BANDWIDTH: return messages * (double)bytes / seconds / 1e6;

@@ -13,7 +13,8 @@ static struct {
     double cost, tick, jitter;        /* of the clock; every second reading costs that much more */
     double op, start, barrier;        /* an iteration, the first of a batch beside, a barrier */
     double every, stall, until;       /* interruptions: how often, how long, until when */
-    double slow, from, block;         /* iterations that take `stall` beside; such a barrier */
+    double slow, from, quick;         /* iterations that take `stall` beside; each k-th does not */
+    double block, wrong;              /* a barrier that takes `stall`; another rank's data */
     double size, rank, bytes, budget, samples, iterations, warmup, osu, validate, first, again;
 } world = {.cost = 20, .tick = 1, .op = 1000, .every = 1e18, .until = 1e18, .size = 2, .bytes = 8,
            .budget = 20, .samples = 100, .warmup = 10, .block = -1};
@@ -24,13 +25,14 @@ static const struct {
     double *value;
 } WORDS[] = {
     WORD(cost), WORD(tick), WORD(jitter), WORD(op), WORD(start), WORD(barrier),
-    WORD(every), WORD(stall), WORD(until), WORD(slow), WORD(from), WORD(block),
-    WORD(size), WORD(rank), WORD(bytes), WORD(budget), WORD(samples), WORD(iterations),
-    WORD(warmup), WORD(osu), WORD(validate), WORD(again),
+    WORD(every), WORD(stall), WORD(until), WORD(slow), WORD(from), WORD(quick),
+    WORD(block), WORD(wrong), WORD(size), WORD(rank), WORD(bytes), WORD(budget), WORD(samples), WORD(iterations), WORD(warmup),
+    WORD(osu), WORD(validate), WORD(again),
 };
 
 static double elapsed, next_stall; /* ns */
 static long calls, longest, barriers, syncs, reduces, apart, readings, told[3];
+static long windows; /* that are open */
 static double contributed[4]; /* first number of each reduction */
 static bool at_barrier;
 
@@ -59,6 +61,7 @@ static void iterate(struct run *run, long i)
     apart += at_barrier; /* iterations that came right after a barrier */
     at_barrier = false;
     bool slow = calls >= world.from && calls < world.from + world.slow;
+    slow &= !world.quick || (calls + 1) % (long)world.quick;
     advance(world.op + (i == 0 ? world.start : 0) + (slow ? world.stall : 0));
     calls++;
     longest = i + 1 > longest ? i + 1 : longest;
@@ -87,7 +90,10 @@ int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm com
 int MPI_Allreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op,
                   MPI_Comm comm)
 {
-    (void)from, (void)to, (void)count, (void)type, (void)op, (void)comm;
+    (void)comm;
+    if (from != MPI_IN_PLACE || count != 1 || type != MPI_INT || op != MPI_LAND)
+        DIE("%d numbers of all", count);
+    *(int *)to &= !world.wrong;
     return MPI_SUCCESS;
 }
 
@@ -119,6 +125,7 @@ int MPI_Win_allocate(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, voi
     (void)unit, (void)info, (void)comm;
     *(void **)base = need((size_t)bytes + 1, 1);
     *win = (MPI_Win)1;
+    windows++;
     return MPI_SUCCESS;
 }
 
@@ -144,6 +151,7 @@ int MPI_Win_sync(MPI_Win win)
 int MPI_Win_free(MPI_Win *win)
 {
     (void)win;
+    windows--;
     return MPI_SUCCESS;
 }
 
@@ -166,12 +174,12 @@ static void print_result(const struct run *run, struct clock clock, const struct
     printf("{\"cost\":%.10g,\"clock_resolution\":%.10g,\"batch\":%ld,\"count\":%d,\"value\":%.10g,"
            "\"resolution\":%.10g,\"rank_mean\":%.10g,\"rank_min\":%.10g,\"rank_max\":%.10g,"
            "\"calls\":%ld,\"longest\":%ld,\"barriers\":%ld,\"apart\":%ld,\"syncs\":%ld,"
-           "\"rounds\":%u,\"elapsed\":%.10g,\"checked\":%d,\"valid\":%d,"
+           "\"windows\":%ld,\"rounds\":%u,\"elapsed\":%.10g,\"checked\":%d,\"valid\":%d,"
            "\"told\":[%ld,%ld,%ld],\"sent\":[",
            1e9 * clock.cost, 1e9 * clock.resolution, result->batch, result->count, figure.value,
            figure.resolution, 1e9 * result->rank_mean, 1e9 * result->rank_min,
-           1e9 * result->rank_max, calls, longest, barriers, apart, syncs, run->round, elapsed,
-           result->checked, result->valid, told[0], told[1], told[2]);
+           1e9 * result->rank_max, calls, longest, barriers, apart, syncs, windows, run->round,
+           elapsed, result->checked, result->valid, told[0], told[1], told[2]);
     for (int i = 0; i < 4; i++)
         printf("%s%.10g", i ? "," : "", contributed[i] < 1e300 ? 1e9 * contributed[i] : 1e300);
     printf("],\"samples\":[");
