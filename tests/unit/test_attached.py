@@ -176,7 +176,7 @@ def test_control_z_stops_the_job_and_the_shell_goes_on(stdin: str) -> None:
     """As `vi` under a shell: the process that the shell waits for is stopped, and the job was
     told once of both."""
     guard = str(PREBUILT / os.uname().machine / "mpigraft-guard")
-    script = "import signal, time\ndef note(n, _): print('got', n, flush=True)\n"
+    script = "import os, signal, time\ndef note(n, _): os.write(1, b'got %d\\n' % n)\n"
     script += "for n in (18, 20): signal.signal(n, note)\n"
     script += "print('up', flush=True)\ntry:\n    while True: time.sleep(9)\n"
     script += "except KeyboardInterrupt: print('interrupted', flush=True)"
