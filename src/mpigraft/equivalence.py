@@ -15,6 +15,7 @@ in every flip.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,8 @@ def widest_bound(bounds: tuple[Floats, Floats], sizes: Sequence[int], margin: fl
     """The bounds of the size that may differ most, and the sizes that keep a curve from being
     equivalent: theirs reach beyond GROUP margins, or lie beyond one of them altogether.
 
-    `bounds` are those of `joint_bounds`; where they are infinite there is nothing to show.
+    `bounds` are those of `joint_bounds`; where they are infinite there is nothing to show, nor
+    where no number holds their ratio: of few rounds that all lie as far off, c knows no end.
     """
     import numpy as np
 
@@ -67,7 +69,7 @@ def widest_bound(bounds: tuple[Floats, Floats], sizes: Sequence[int], margin: fl
     reach = np.maximum(high, -low)
     beyond = (reach > limit) | (np.maximum(low, -high) > edge)
     worst = int(reach.argmax())
-    known = math.isfinite(reach[worst])
+    known = reach[worst] < math.log(sys.float_info.max)
     return JointBound(
         size=sizes[worst],
         low=math.exp(low[worst]) if known else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -102,8 +103,9 @@ def test_a_pooled_ratio_that_reaches_back_to_the_margin_calls_no_curve(sign: int
 
 
 def test_two_rounds_have_a_joint_test_and_one_has_none() -> None:
-    assert only(compared(campaign(around(0.5), rounds=2))).curve_p == 0.5
-    assert only(compared(campaign(around(0.5), rounds=1))).curve_p is None
+    two, one = (only(compared(campaign(around(0.5), rounds=rounds))) for rounds in (2, 1))
+    assert (two.curve_p, two.curve_p_alone) == (0.5, 0.5)
+    assert (one.curve_p, one.curve_p_alone) == (None, None)
 
 
 def varied(logs: dict[int, list[float]]) -> Ratio:
@@ -125,6 +127,7 @@ def test_a_curve_pays_for_the_others_of_its_campaign() -> None:
     assert among.curve is INCONCLUSIVE
     assert among.curve_p is not None
     assert among.curve_p > 0.05
+    assert among.curve_p_alone == alone.curve_p
 
 
 def test_a_measurement_that_two_metrics_repeat_counts_once() -> None:
@@ -149,6 +152,21 @@ def test_a_measurement_that_two_metrics_repeat_counts_once() -> None:
     assert [g.repeats for g in compared(others).groups] == [""]
 
 
+def test_what_repeats_a_measurement_weighs_nothing_whatever_its_sizes() -> None:
+    """Neither in the joint test of the others nor in what a typical cell is known by."""
+    rng = np.random.default_rng(14)
+    sizes = [1 << n for n in range(30)]
+    noise = np.hstack([rng.normal(0.1, 0.1, (8, 3)), rng.normal(0, 0.1, (8, 27))])
+    logs = dict(zip(sizes, noise.T.tolist(), strict=True))
+    made = {"rounds": 8, "benchmark": "osu:mbw_mr"}
+    rows = campaign(varied(logs), sizes=sizes[:3], metric="bandwidth", **made)
+    rates = campaign(varied(logs), sizes=sizes[3:], metric="message_rate", **made)
+    found, alone = compared([*rows, *rates]), compared(rows)
+    assert [g.repeats for g in found.groups] == ["", "bandwidth"]
+    assert found.groups[0] == only(alone)
+    assert found.noise == alone.noise
+
+
 def test_what_chance_alone_would_call_is_counted_on_what_the_mean_leaves() -> None:
     """As many as are called where nothing differs, whatever the difference; none of a few rounds,
     of a wide margin, or of what does not vary."""
@@ -167,6 +185,24 @@ def test_what_chance_alone_would_call_is_counted_on_what_the_mean_leaves() -> No
     assert other.by_chance == pytest.approx(same.by_chance)
     assert only(compared(campaign(around(2.0)))).by_chance < 0.01
     assert only(compared(campaign(around(2.0), rounds=5))).by_chance == 0
+    rows = campaign(varied(dict(zip(sizes, noise.tolist(), strict=True))), rounds=8, sizes=sizes)
+    restless = [r._replace(value=3 * r.value) if r.replica else r for r in rows]
+    assert only(compared(restless)).by_chance == 0
+    coarse = only(compared([r._replace(resolution=r.value) for r in rows]))
+    assert coarse.by_chance == 0
+    record = replace(CAMPAIGN, origin=Origin.IMPORT, rounds=8)
+    assert only(under_test.compare(record, arms("k0"), rows)).by_chance == 0
+
+
+@pytest.mark.parametrize(("log", "expected"), [(0.03, 2 / 64), (0.02, 0.0)])
+def test_the_signs_of_whole_rounds_are_drawn_alike(log: float, expected: float) -> None:
+    """Each size is as far above 1 in three of six rounds as below in the others. It is called if
+    a drawing turns all to one side, which is one pattern of 64 and its opposite."""
+    sides = [s for s in product((1, -1), repeat=6) if not sum(s)]
+    sizes = [1 << n for n in range(len(sides))]
+    logs = {size: [log * s for s in side] for size, side in zip(sizes, sides, strict=True)}
+    group = only(compared(campaign(varied(logs), sizes=sizes)))
+    assert group.by_chance / len(sizes) == pytest.approx(expected, rel=0.5)
 
 
 def test_the_pooled_ratio_takes_rounds_that_have_every_size() -> None:
