@@ -88,13 +88,14 @@ def mutants(source: str, only: Collection[str]) -> Iterator[Mutant]:
                 yield Mutant(name, owner, changed)
 
 
-def checks(tests: ModuleType) -> list[Check]:
+def checks(tests: ModuleType, *, without: Collection[str] = ()) -> list[Check]:
     """The tests of a module that need neither many examples nor fixtures other than FIXTURES, one
-    call for each set of parameters."""
+    call for each set of parameters; `without` names slow ones that nothing hangs on."""
+    assert set(without) <= set(vars(tests)), f"unknown among {without}"
     found: list[Check] = []
     for name, test in inspect.getmembers(tests, inspect.isfunction):
         own = test.__module__ == tests.__name__ and name.startswith("test_")
-        if own and not hasattr(test, "hypothesis"):
+        if own and name not in without and not hasattr(test, "hypothesis"):
             found += [functools.partial(_call, test, given) for given in _parameters(test)]
     return found
 

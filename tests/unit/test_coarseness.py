@@ -118,8 +118,39 @@ def test_medians_within_a_step_are_alike_whatever_the_interval() -> None:
         assert coarseness.resolved(verdict, math.log(0.11 / 0.10), one) is INCONCLUSIVE
         assert coarseness.resolved(verdict, -math.log(0.11 / 0.10), one) is INCONCLUSIVE
         assert coarseness.resolved(verdict, math.log(0.12 / 0.10), one) is verdict
+        assert coarseness.resolved(verdict, 0.0, 0.0) is INCONCLUSIVE
     for verdict in (Verdict.EQUIVALENT, Verdict.INCONCLUSIVE):
         assert coarseness.resolved(verdict, 0.0, one) is verdict
+
+
+@pytest.mark.parametrize("coarse", ["k0", "base"])
+def test_medians_are_held_by_the_greater_step_of_both_sides(coarse: str) -> None:
+    """Half as slow again in all rounds but one, which is where both medians lie, 2 % apart."""
+    base, mine = [1.0] * 7 + [4.0] + [10.0] * 7, [1.5] * 7 + [4.08] + [15.0] * 7
+    for resolution, verdict in ((0.12, INCONCLUSIVE), (0.04, SLOWER)):
+        rows = [
+            row(name, turn, 8, value, resolution=resolution if name == coarse else None)
+            for turn in range(15)
+            for name, value in (("base", base[turn]), ("k0", mine[turn]))
+        ]
+        assert verdicts(only(compared(rows))) == [verdict]
+
+
+def test_bounds_that_hold_for_all_sizes_are_wider_by_the_steps() -> None:
+    def near(turn: int, size: int) -> float:
+        return math.exp(0.002 * (turn * 7 % 5 - 2) + (0.003 if size == 8 else 0.0))
+
+    rows = campaign(near, rounds=20)
+    plain = only(compared(rows)).joint
+    coarse = only(compared([r._replace(resolution=0.001 * r.value) for r in rows])).joint
+    assert plain is not None
+    assert coarse is not None
+    assert plain.low is not None
+    assert plain.high is not None
+    assert plain.size == coarse.size == 8
+    assert plain.low < math.exp(0.003) < plain.high
+    assert coarse.low == pytest.approx(plain.low / 1.001**2, rel=1e-5)
+    assert coarse.high == pytest.approx(plain.high * 1.001**2, rel=1e-5)
 
 
 def test_margin_and_limit_by_what_is_left_of_them() -> None:

@@ -158,9 +158,10 @@ def test_what_repeats_a_measurement_weighs_nothing_whatever_its_sizes() -> None:
     sizes = [1 << n for n in range(30)]
     noise = np.hstack([rng.normal(0.1, 0.1, (8, 3)), rng.normal(0, 0.1, (8, 27))])
     logs = dict(zip(sizes, noise.T.tolist(), strict=True))
-    made = {"rounds": 8, "benchmark": "osu:mbw_mr"}
-    rows = campaign(varied(logs), sizes=sizes[:3], metric="bandwidth", **made)
-    rates = campaign(varied(logs), sizes=sizes[3:], metric="message_rate", **made)
+    rows, rates = (
+        campaign(varied(logs), rounds=8, sizes=own, metric=metric, benchmark="osu:mbw_mr")
+        for metric, own in (("bandwidth", sizes[:3]), ("message_rate", sizes[3:]))
+    )
     found, alone = compared([*rows, *rates]), compared(rows)
     assert [g.repeats for g in found.groups] == ["", "bandwidth"]
     assert found.groups[0] == only(alone)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mpigraft import blocks
 from mpigraft import compare as under_test
 from mpigraft.errors import MissingError, UsageError
 from mpigraft.model import (
@@ -109,7 +110,7 @@ def test_values_that_are_there_twice_count_once() -> None:
     again = [r._replace(value=99.0) for r in rows if r.configuration == "k0"]
     found = compared(rows + again)
     assert only(found).cells == only(compared(rows)).cells
-    assert codes(found.findings) == ["values-twice"]
+    assert [(f.code, f.level) for f in found.findings] == [("values-twice", Level.WARNING)]
     assert "18 values are there twice: mpi@k0: native:latency at 1 B in" in found.findings[0].seen
 
 
@@ -119,7 +120,9 @@ def test_values_without_a_ratio_are_left_out_and_named(value: float) -> None:
     odd = row("k0", 7, 8, value)
     found = under_test.compare(CAMPAIGN, arms("k0"), [*rows, odd])
     assert only(found).cells == only(compared(rows)).cells
-    (told,) = [f.seen for f in found.findings if f.code == "values-odd"]
+    (finding,) = [f for f in found.findings if f.code == "values-odd"]
+    told = finding.seen
+    assert finding.level is Level.WARNING
     assert told.startswith("1 value is no finite positive number of a known metric: mpi@k0: ")
     again = under_test.compare(CAMPAIGN, arms("k0"), [*rows, odd, odd._replace(round=8)])
     (told,) = [f.seen for f in again.findings if f.code == "values-odd"]
@@ -127,6 +130,15 @@ def test_values_without_a_ratio_are_left_out_and_named(value: float) -> None:
     assert told.endswith(" (2 times)")
     strange = [r._replace(metric="colour") for r in rows]
     assert "values-odd" in codes(under_test.compare(CAMPAIGN, arms("k0"), strange).findings)
+
+
+@pytest.mark.parametrize(("count", "end"), [(1, ": 0.0"), (3, ": 0.0"), (4, " and 1 more")])
+def test_a_finding_shows_three_examples_and_counts_the_rest(count: int, end: str) -> None:
+    odd = [row("k0", 0, size, 0.0) for size in range(count)]
+    (told,) = blocks.table_of(odd, {}, {"k0": "k0"}).findings
+    assert told.seen.endswith(end)
+    assert "times" not in told.seen
+    assert told.seen.count("; ") == min(count, 3) - 1
 
 
 def test_an_empty_campaign_is_an_error_with_a_mend() -> None:
@@ -160,7 +172,7 @@ def test_rounds_of_different_allocations_are_different_rounds() -> None:
 
 
 def test_a_round_that_a_kill_split_is_one_round_on_one_host() -> None:
-    rows = campaign(around(0.5))
+    rows = campaign(around(0.5), pair=0.25)
     split = [
         r._replace(allocation="a1") if r.round == 5 or (r.round == 4 and r.replica == 1) else r
         for r in rows
@@ -175,7 +187,10 @@ def test_a_round_that_a_kill_split_is_one_round_on_one_host() -> None:
     joined = compared(split, allocations=jobs)
     assert [c.rounds for c in only(apart).cells] == [6] * 3  # against the launch that is there
     assert [c.ratio for c in only(joined).cells] == [c.ratio for c in only(compared(rows)).cells]
+    assert [c.ratio for c in only(joined).cells] != [c.ratio for c in only(apart).cells]
     assert only(compared(split, allocations=other)).cells == only(apart).cells
+    table = blocks.table_of(split, {"a0": "n1", "a1": "n1"}, {"base": "base", "k0": "k0"})
+    assert table.allocation == {blocks.Block("n1", turn): int(turn > 4) for turn in range(6)}
 
 
 def test_jobs_that_measure_the_same_rounds_on_the_same_nodes_are_other_rounds() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from mpigraft import across, completion
 from mpigraft import compare as under_test
+from mpigraft.blocks import Subject, table_of
 from mpigraft.model import (
     CellGroup,
     Comparison,
@@ -266,6 +267,61 @@ def test_more_values_than_launches_are_no_loss() -> None:
     assert completion.completion((20, 20), (38, 40)).p == pytest.approx(
         math.comb(40, 2) / math.comb(60, 2)
     )
+
+
+def test_the_side_that_loses_more_of_what_it_launched_is_the_loser() -> None:
+    """Of ten launches and of forty, whichever lost the greater number."""
+    p = completion.fisher((2, 10), (3, 40))
+    for of, loser in ((completion.completion((8, 10), (37, 40)), "configuration"),
+                      (completion.completion((37, 40), (8, 10)), "baseline")):  # fmt: skip
+        assert of.p == pytest.approx(p)
+        assert of.loser == loser
+    assert completion.completion((6, 7), (6, 7)).loser == ""  # although the interval hangs on one
+
+
+@pytest.mark.parametrize(
+    ("lost", "base_lost", "p", "loser"),
+    [(5, 3, 0.0729, ""), (4, 1, 0.0383, "configuration"), (0, 7, 0.0483, "baseline"),
+     (6, 4, 0.0585, "configuration")],  # six of 20 reach the interval
+)  # fmt: skip
+def test_chance_explains_what_happens_in_more_than_a_twentieth(
+    lost: int, base_lost: int, p: float, loser: str
+) -> None:
+    of = completion.completion((20 - lost, 20), (40 - base_lost, 40))
+    assert of.p == pytest.approx(p, abs=5e-4)
+    assert of.loser == loser
+
+
+def test_what_the_baseline_lacks_is_held_against_nothing() -> None:
+    rows = [r for r in campaign(around(0.5)) if r.configuration == "k0" or r.size < 64]
+    rows += [r._replace(benchmark="native:bw") for r in rows if r.configuration == "k0"]
+    labels = {"base": "mpi@base", "k0": "mpi@k0"}
+    launches = [launch(name, t, 0) for t in range(6) for name in labels]
+    found = completion.completions(table_of(rows, {}, labels), "base", labels, launches)
+    assert [(subject.benchmark, label) for subject, label in found] == [
+        ("native:latency", "mpi@k0")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("curve", "cell", "held"),
+    [(FASTER, INCONCLUSIVE, True), (INCONCLUSIVE, FASTER, True), (INCONCLUSIVE, SLOWER, False),
+     (SLOWER, INCONCLUSIVE, False), (SLOWER, FASTER, True)],
+)  # fmt: skip
+def test_a_curve_and_its_cells_are_held_back_apart(
+    curve: Verdict, cell: Verdict, held: bool
+) -> None:
+    """And a look has called only what stands."""
+    known = only(measured(around(0.5), 20, lost=(3, 8, 15)))
+    cells = tuple(replace(one, verdict=cell) for one in known.cells)
+    of = completion.completion((17, 20), (40, 40))
+    subject = Subject(known.benchmark, known.metric, known.layout, known.buffers)
+    group = replace(known, curve=curve, cells=cells, look=9)
+    found = completion.weighed(group, {(subject, known.configuration): of})
+    assert found.completion == replace(of, held=held)
+    assert found.curve is (INCONCLUSIVE if curve is FASTER else curve)
+    assert verdicts(found) == [INCONCLUSIVE if cell is FASTER else cell] * 3
+    assert found.look == (None if curve is FASTER else 9)
 
 
 def a_group(found: Comparison, benchmark: str) -> CellGroup:
