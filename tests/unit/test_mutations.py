@@ -13,6 +13,7 @@ from mpigraft import (
     completion,
     curve,
     decision,
+    disturbance,
     equivalence,
     multiplicity,
     noise,
@@ -27,6 +28,7 @@ from tests.unit import (
     test_compare_gaps,
     test_compare_looks,
     test_completion,
+    test_disturbance_rules,
     test_equivalence,
     test_multiplicity,
     test_serial,
@@ -45,6 +47,7 @@ BLOCKS = (
     "SHOWN", "Held.sizes_of", "_means", "labels_of", "table_of", "_blocks", "_held",
     "_strange", "_count", "_examples",
 )  # fmt: skip
+DISTURBANCE = ("CALLED", "_reason", "_pair", "_upheld", "_beyond", "_withheld")
 COARSENESS = ("TIE", "step", "steps_of", "narrowed", "resolved")
 CURVE = (
     "FLIPPED", "Curve.__init__", "Curve.tested", "Curve.group", "Curve._joint", "Curve._cells",
@@ -113,6 +116,20 @@ SAME = {
     "whole_launches: 1 -> 2 in launches": "numpy takes any negative length as the one that is left",
     "widest_bound: reach[worst] < math.log(sys.float_info.max) -> reach[worst] <=":
         "no bound is exactly there",
+    "_reason: 1.0 -> 1.5": "either is above what the test may call",
+    "_upheld: group.pooled > 1 -> group.pooled >=": "no winner's ratio is exactly 1",
+    "_upheld: again.pooled > 1 + floor -> again.pooled >=": "no ratio is exactly there",
+    "_upheld: again.pooled < 1 / (1 + floor) -> again.pooled <=": "no ratio is exactly there",
+    "_beyond: low is not None and high is not None and (low > 1 + limit or high < 1 / (1 + limit))"
+    " -> True and high": "a curve has both bounds or none",
+    "_beyond: low is not None and high is not None and (low > 1 + limit or high < 1 / (1 + limit))"
+    " -> low is not None and True": "a curve has both bounds or none",
+    "_beyond: low -> high in return low is not None and high is not None and "
+    "(low > 1 + limit or high < 1 / (1 + limit))": "a curve has both bounds or none",
+    "_beyond: high -> low in return low is not None and high is not None and "
+    "(low > 1 + limit or high < 1 / (1 + limit))": "a curve has both bounds or none",
+    "_beyond: low > 1 + limit -> low >=": "no bound is exactly there",
+    "_beyond: high < 1 / (1 + limit) -> high <=": "no bound is exactly there",
     "noise_of: c.low": "a cell has both bounds or none",
     "noise_of: c.high": "a cell has both bounds or none",
     "noise_of: Better.LOWER -> Better.HIGHER": "a false verdict counts either way",
@@ -133,6 +150,7 @@ SAME = {
         (completion, checks(test_completion), COMPLETION),
         (equivalence, EQUIVALENCES, EQUIVALENCE),
         (serial, checks(test_serial), SERIAL),
+        (disturbance, checks(test_disturbance_rules), DISTURBANCE),
     ],
     ids=[
         "stats",
@@ -146,6 +164,7 @@ SAME = {
         "completion",
         "equivalence",
         "serial",
+        "disturbance",
     ],
 )
 def test_every_change_is_noticed(
