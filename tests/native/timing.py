@@ -247,7 +247,10 @@ def check_a_schedule_of_a_disturbed_moment(ask: Ask) -> None:
     assert ask(op=10_000, stall=90_000, **slow)["told"][2] == 1  # all samples were taken
     assert ask(op=0.8e6, stall=1.6e6, **slow)["told"][2] == 1
     assert ask(op=0.4e6, stall=2e6, **slow)["told"][2] == 2
-    endless = ask(op=1e-6, warmup=0, budget=1e-6, samples=1)  # no batch is longer than this one
+
+
+def check_no_batch_is_longer_than_four_million(ask: Ask) -> None:
+    endless = ask(op=1e-6, warmup=0, budget=1e-6, samples=1)
     assert (endless["batch"], endless["told"][2]) == (1 << 22, 1)
 
 
@@ -355,4 +358,15 @@ def check_data_is_valid_where_it_is_on_all_ranks(ask: Ask) -> None:
     assert ask("put_lat")["windows"] == 0  # that are still open at the end
 
 
-CHECKS = tuple(check for name, check in sorted(globals().items()) if name.startswith("check_"))
+SLOW = (  # come last: most mutants are noticed before
+    check_values_in_their_units, check_no_batch_is_longer_than_four_million,
+    check_cost_and_resolution,
+)  # fmt: skip
+CHECKS = (
+    *(
+        check
+        for name, check in sorted(globals().items())
+        if name.startswith("check_") and check not in SLOW
+    ),
+    *SLOW,
+)
