@@ -49,6 +49,7 @@ def headline(comparison: Comparison) -> tuple[str, ...]:
 
 def _withheld(groups: Sequence[CellGroup]) -> tuple[str, ...]:
     """On how many curves noise withholds the verdict, and the reason that most of them have."""
+    groups = [group for group in groups if not group.repeats]
     reasons = Counter(group.withheld for group in groups if group.withheld)
     if not reasons:
         return ()
