@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from mpigraft.env import redact
 from mpigraft.model import Evidence, Finding, LaunchRecord, LaunchState, Level, Origin
-from mpigraft.report import ReportData
+from mpigraft.report import ReportData, words
 
+SHOWN = 4  # configurations that a finding names
 ORDER = {Level.ERROR: 0, Level.WARNING: 1, Level.INFO: 2}
 
 
@@ -88,19 +89,30 @@ def _failed(data: ReportData) -> list[Finding]:
 
 
 def _scattered(data: ReportData) -> list[Finding]:
-    """Values whose samples lie far apart, counted over the launches of each configuration."""
+    """Values whose samples lie far apart, in one finding: of each configuration in how many of its
+    launches, by benchmark; those that have it most often first."""
     names = labels(data)
     started = Counter(launch.configuration for launch in data.launches)
-    times = Counter(
-        (launch.configuration, replace(finding, evidence=()))
-        for launch in data.launches
-        for finding in launch.findings
-        if finding.code == "samples-scattered"
-    )
-    return [
-        replace(f, seen=f"{names.get(key, key)}: in {n} of {started[key]} launches {f.seen}")
-        for (key, f), n in times.items()
-    ]
+    held: dict[tuple[str, Finding], dict[str, Counter[str]]] = {}
+    for launch in data.launches:
+        for finding in launch.findings:
+            if finding.code == "samples-scattered":
+                benchmark, _, what = finding.seen.partition(": ")
+                own = held.setdefault((what, replace(finding, seen="", evidence=())), {})
+                own.setdefault(launch.configuration, Counter())[benchmark] += 1
+    found = []
+    for (what, finding), own in held.items():
+        most = sorted(own, key=lambda key: (-own[key].total() / started[key], names.get(key, key)))
+        told = [
+            f"{names.get(key, key)} (of {started[key]} launches: "
+            + ", ".join(f"{benchmark} {n}" for benchmark, n in sorted(own[key].items()))
+            + ")"
+            for key in most[:SHOWN]
+        ]
+        if len(most) > SHOWN:
+            told.append(f"and {words.many(len(most) - SHOWN, 'more configuration')}")
+        found.append(replace(finding, seen=f"{what}: {', '.join(told)}"))
+    return found
 
 
 def left_out(data: ReportData) -> tuple[tuple[str, str], ...]:
