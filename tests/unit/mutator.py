@@ -17,10 +17,9 @@ import inspect
 import os
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,11 +28,9 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-import pytest
+from tests.unit.mutator_checks import Check
 
 LIMIT_S = 2.0  # of CPU time; a check that takes longer has met a loop without end
-
-Check = Callable[[], object]
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE),
@@ -86,55 +83,6 @@ def mutants(source: str, only: Collection[str]) -> Iterator[Mutant]:
                 met[name] += 1
                 name += f" #{met[name]}" if met[name] > 1 else ""
                 yield Mutant(name, owner, changed)
-
-
-def checks(tests: ModuleType, *, without: Collection[str] = ()) -> list[Check]:
-    """The tests of a module that need neither many examples nor fixtures other than FIXTURES, one
-    call for each set of parameters; `without` names slow ones that nothing hangs on."""
-    assert set(without) <= set(vars(tests)), f"unknown among {without}"
-    found: list[Check] = []
-    for name, test in inspect.getmembers(tests, inspect.isfunction):
-        own = test.__module__ == tests.__name__ and name.startswith("test_")
-        if own and name not in without and not hasattr(test, "hypothesis"):
-            found += [functools.partial(_call, test, given) for given in _parameters(test)]
-    return found
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)
-
-
-FIXTURES: dict[str, Callable[[], contextlib.AbstractContextManager[object]]] = {
-    "tmp_path": _folder, "monkeypatch": pytest.MonkeyPatch.context,
-}  # fmt: skip
-
-
-def _call(test: Callable[..., object], given: dict[str, object]) -> None:
-    with contextlib.ExitStack() as stack:
-        due = [name for name in inspect.signature(test).parameters if name not in given]
-        test(**given, **{name: stack.enter_context(FIXTURES[name]()) for name in due})
-
-
-def _parameters(test: Callable[..., object]) -> list[dict[str, object]]:
-    """Arguments of each call beside FIXTURES, for at most one `parametrize`; none for a test of
-    other fixtures, or one that may be left out."""
-    marks = list(getattr(test, "pytestmark", ()))
-    wanted = set(inspect.signature(test).parameters) - set(FIXTURES)
-    if not marks:
-        return [] if wanted else [{}]
-    if [m.name for m in marks] != ["parametrize"]:
-        return []
-    names, rows = marks[0].args[:2]
-    names = [n.strip() for n in names.split(",")] if isinstance(names, str) else list(names)
-    if wanted != set(names):
-        return []
-    rows = [
-        tuple(row.values) if hasattr(row, "marks") else row if len(names) > 1 else (row,)
-        for row in rows
-    ]
-    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def survivors(module: ModuleType, only: Collection[str], checks: Collection[Check]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -34,7 +35,8 @@ from tests.unit import (
     test_serial,
     test_stats,
 )
-from tests.unit.mutator import Check, checks, survivors
+from tests.unit.mutator import survivors
+from tests.unit.mutator_checks import Check, checks
 
 STATS = (
     "EXACT_FROM", "LEVEL", "T_975", "Z_95, Z_POWER", "interval", "student", "order_statistics",
@@ -190,3 +192,26 @@ def test_the_mutator_itself_lets_through_what_is_not_checked() -> None:
     for name in wanted:
         assert any(found.startswith(name) for found in alive), name
     assert decision.decide(1.0, 2.0, Better.LOWER, 6, 0.03, 0.03) is Verdict.SLOWER
+
+
+def test_each_set_of_parameters_is_a_check_of_its_own() -> None:
+    calls = []
+
+    @pytest.mark.parametrize("a", [1, 2])
+    @pytest.mark.parametrize(("b", "c"), [(3, 4), pytest.param(5, 6)])
+    def test_of_three(a: int, b: int, c: int, tmp_path: Path) -> None:
+        assert tmp_path.is_dir()
+        calls.append((a, b, c))
+
+    @pytest.mark.skip
+    def test_that_may_be_left_out() -> None:
+        raise AssertionError
+
+    made = ModuleType("made")
+    for test in (test_of_three, test_that_may_be_left_out):
+        test.__module__ = made.__name__
+        setattr(made, test.__name__, test)
+    for check in checks(made):
+        check()
+    assert sorted(calls) == [(1, 3, 4), (1, 5, 6), (2, 3, 4), (2, 5, 6)]
+    assert checks(made, without=["test_of_three"]) == []

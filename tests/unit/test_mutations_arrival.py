@@ -8,7 +8,8 @@ import pytest
 
 from mpigraft import seating, standard_input
 from tests.unit import test_seating, test_standard_input
-from tests.unit.mutator import checks, survivors
+from tests.unit.mutator import survivors
+from tests.unit.mutator_checks import checks
 
 SEATING = ("words", "seated", "encoded", "decoded", "is_binary", "MOST")
 INPUT = ("ensure", "is_empty", "serve", "end")

@@ -16,7 +16,8 @@ from tests.unit import (
     test_injection_libmpi,
     test_plan,
 )
-from tests.unit.mutator import checks, survivors
+from tests.unit.mutator import survivors
+from tests.unit.mutator_checks import checks
 
 INJECTION = (
     test_injection, test_injection_details, test_injection_glibc, test_injection_ladder,

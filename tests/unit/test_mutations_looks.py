@@ -8,7 +8,8 @@ import pytest
 
 from mpigraft import looks, stopping
 from tests.unit import test_looks, test_stopping
-from tests.unit.mutator import Check, checks, survivors
+from tests.unit.mutator import survivors
+from tests.unit.mutator_checks import Check, checks
 
 LOOKS = (
     "FIRST", "ONCE, PLANNED_ONCE", "SEVERAL, PLANNED_SEVERAL", "FLIPS", "settled", "looks_of",

@@ -10,7 +10,8 @@ import pytest
 from mpigraft import passing
 from mpigraft.engines import mounts
 from tests.unit import test_passing, test_passing_guest
-from tests.unit.mutator import checks, survivors
+from tests.unit.mutator import survivors
+from tests.unit.mutator_checks import checks
 
 PASSING = (
     "Passed.for_guest", "Passed.into", "Passed.absent", "Passed.reaching",

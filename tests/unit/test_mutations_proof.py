@@ -45,7 +45,8 @@ from tests.unit import (
     test_witness,
     test_witness_many,
 )
-from tests.unit.mutator import checks, mutants, survivors
+from tests.unit.mutator import mutants, survivors
+from tests.unit.mutator_checks import checks
 
 PROVE = (
     "TIMED_OUT", "judge", "worth_repeating", "_all_proven", "_hear_all", "_label", "ran",

@@ -9,7 +9,8 @@ import pytest
 
 from mpigraft import drift, laws, modes, node_outliers
 from tests.unit import test_drift, test_laws, test_modes, test_node_outliers
-from tests.unit.mutator import checks, survivors
+from tests.unit.mutator import survivors
+from tests.unit.mutator_checks import checks
 
 LAWS = (
     "COUNTED", "REACH", "WITHIN", "FLOOR", "Law.at", "choose", "_apart", "_Data.of",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mpigraft import attached
 from tests.unit import test_attached_signals
-from tests.unit.mutator import checks, survivors
+from tests.unit.mutator import survivors
+from tests.unit.mutator_checks import checks
 
 
 def test_every_change_is_noticed() -> None:
