@@ -180,21 +180,16 @@ def _matrix(
     if METRICS[metric].better is Better.LOWER:  # a round trip belongs to both
         links = {**{(b, a): value for (a, b), value in once.items()}, **once}
     nodes = tuple(sorted({node for pair in links for node in pair}, key=_natural))
-    slow: tuple[SlowNode, ...] = ()
-    links_out: dict[Pair, float] = {}
-    parts: tuple[tuple[str, ...], ...] = ()
-    between = 1.0
-    if len(nodes) > 2:
-        logs = [_logs(metric, launch) for launch in (once, *launches.values())]
-        parts, between = _parts(nodes, logs)
-        logs = [_within(parts, values) for values in logs]
-        slow = _slow_nodes(nodes, logs[1:], symmetric=links is not once)
-        rest, *each_rest = [_without(values, slow) for values in logs]
-        links_out = _outliers(rest, each_rest, launch_noise(_array(nodes, each_rest)))
+    logs = [_logs(metric, launch) for launch in (once, *launches.values())]
+    parts, between = _parts(nodes, logs)
+    logs = [_within(parts, values) for values in logs]
+    slow = _slow_nodes(nodes, logs[1:], symmetric=links is not once)
+    rest, *each_rest = [_without(values, slow) for values in logs]
+    links_out = _outliers(rest, each_rest, launch_noise(_array(nodes, each_rest)))
     return Matrix(
         label, layout, metric, METRICS[metric].unit, size, nodes,
         tuple(sorted(links.items())),
-        median((_without(links, slow) or links).values()), len(launches), slow,
+        median(_without(links, slow).values()), len(launches), slow,
         tuple(sorted(links_out.items(), key=lambda item: (-item[1], item[0]))), parts, between,
     )  # fmt: skip
 
@@ -232,18 +227,19 @@ def _parts(
     medians, `logs`' first, no link may be on the wrong side; in each launch, in which any link may
     be slow, half of them. Of fewer than SIX nodes chance does that too, so what parts them has to
     be wider than either side. None of fewer than LEAST_LAUNCHES."""
+    if len(nodes) < 4:
+        return (), 1.0
     links, *launches = logs
     ordered = sorted(links.values())
-    gap, place = max(((b - a, k) for k, (a, b) in enumerate(pairwise(ordered), 1)), default=(0, 0))
-    sides = max(ordered[place - 1] - ordered[0], ordered[-1] - ordered[place]) if place else 0.0
-    wide = max(math.log(1 + LEAST), sides if len(nodes) < SIX else 0.0)
-    if len(launches) < LEAST_LAUNCHES or gap <= wide:
+    gap, place = max((b - a, k) for k, (a, b) in enumerate(pairwise(ordered), 1))
+    sides = max(ordered[place - 1] - ordered[0], ordered[-1] - ordered[place])
+    if gap <= max(math.log(1 + LEAST), sides if len(nodes) < SIX else 0.0):
         return (), 1.0
     part = _joined(nodes, [pair for pair, x in links.items() if x < ordered[place]])
     whole = {(a, b): part[a] is part[b] for a, b in links}
     parts = tuple(tuple(n for n in nodes if n in own) for own in _distinct(part.values()))
     clean = all(inside == (links[pair] < ordered[place]) for pair, inside in whole.items())
-    if len(parts) < 2 or min(map(len, parts)) < 2 or not clean:
+    if min(map(len, parts)) < 2 or not clean:
         return (), 1.0
     often = [_between(one, whole) for one in launches if {whole[pair] for pair in one} == BOTH]
     if len(often) < LEAST_LAUNCHES or min(often) <= math.log(1 + LEAST):
@@ -298,7 +294,7 @@ def _outliers(
     far = {who: x - middle for who, x in logs.items() if x - middle > limit}
     seen: Counter[Pair] = Counter()
     beyond: Counter[Pair] = Counter()
-    for launch in filter(None, launches) if far else ():  # of one nothing may be left
+    for launch in filter(None, launches):  # of one nothing may be left
         centre = median(launch.values())
         seen.update(launch.keys())
         beyond.update(who for who, x in launch.items() if x - centre > limit)

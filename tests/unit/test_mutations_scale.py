@@ -1,5 +1,5 @@
-"""Every small change of the code that fits laws and finds drift, groups and slow nodes is noticed
-by the tests of it."""
+"""Every small change of the code that fits laws and finds drift, groups, slow nodes and slow links
+is noticed by the tests of it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
-from mpigraft import drift, laws, modes, node_outliers
-from tests.unit import test_drift, test_laws, test_modes, test_node_outliers
+from mpigraft import drift, laws, modes, node_outliers, pairs
+from tests.unit import test_drift, test_laws, test_modes, test_node_outliers, test_pairs_rules
 from tests.unit.mutator import survivors
 from tests.unit.mutator_checks import checks
 
@@ -28,6 +28,11 @@ NODES = (
     "DEVIATIONS", "CLIP", "NORMAL", "MEDIAN", "LEAST", "CHANCE", "slow_nodes", "launch_noise",
     "middles", "_named", "_excess", "deviation", "least_above", "_chance", "_others", "_once",
     "_known", "_lows", "tail",
+)  # fmt: skip
+PAIRS = (
+    "SIX", "BOTH", "LEAST_LAUNCHES", "SHOWN", "matrices", "findings", "in_way", "_apart", "_matrix",
+    "_slow_nodes", "_logs", "_parts", "_between", "_joined", "_within", "_without", "_outliers",
+    "_times", "between_all",
 )  # fmt: skip
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
 SAME_LAWS = {
@@ -72,6 +77,13 @@ SAME_NODES = {
     "_chance: median_low(mine) - centre > one.limit -> median_low(mine) - centre >=":
         "nothing lies exactly at the limit",
 }  # fmt: skip
+SAME_PAIRS = {
+    "_logs: 1.0 -> 1.5": "logarithms count by how far apart they are",
+    "_joined: if part[a] is not part[b]: -> if True": "joined nodes stay as they are, but slower",
+    "_outliers: len(logs) * tail(seen[who], beyond[who], (often - beyond[who] + 1) / "
+    "(all_seen - seen[who] + 1)) < CHANCE -> len(logs) * tail(seen[who], beyond[who], "
+    "(often - beyond[who] + 1) / (all_seen - seen[who] + 1)) <= ": "no chance is exactly that",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -81,8 +93,9 @@ SAME_NODES = {
         (drift, (test_drift,), DRIFT, SAME_DRIFT),
         (modes, (test_modes,), MODES, SAME_MODES),
         (node_outliers, (test_node_outliers,), NODES, SAME_NODES),
+        (pairs, (test_pairs_rules,), PAIRS, SAME_PAIRS),
     ],
-    ids=["laws", "drift", "modes", "nodes"],
+    ids=["laws", "drift", "modes", "nodes", "pairs"],
 )
 def test_every_change_is_noticed(
     module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...], same: dict[str, str]

@@ -19,12 +19,10 @@ from rich.console import Console
 
 import mpigraft
 from mpigraft import pairs
-from mpigraft.errors import UsageError
 from mpigraft.model import ValueRow
-from mpigraft.pairs import Matrix, between_all, findings, is_link, matrices
+from mpigraft.pairs import Matrix, findings, is_link, matrices
 from mpigraft.report import html, markdown, matrix, terminal
 from mpigraft.report import json as as_json
-from mpigraft.wish import Wish
 from tests.unit.report_samples import small_data
 
 Slow = Callable[[str, str], float]
@@ -337,16 +335,3 @@ def test_every_form_names_the_slow_node() -> None:
     assert document["pairs"][0]["slow_nodes"][0][0] == "n3"
     assert document["pairs"][0]["parts"] == []
     assert 'class="heat"' in html.render(data)
-
-
-# ------------------------------------------------------------------ the wish
-
-
-def test_one_rank_on_each_node() -> None:
-    asked = between_all(Wish(mpi=("mpich",)), ("n1", "n2", "n3"))
-    assert (asked.benchmark, asked.layout, asked.mpi) == (("pairs",), ("3x1",), ("mpich",))
-    with pytest.raises(UsageError, match="needs two nodes"):
-        between_all(Wish(), ("n1",))
-    for other in (Wish(benchmark=("latency",)), Wish(layout=("2x2",))):
-        with pytest.raises(UsageError, match="chooses benchmark and layout"):
-            between_all(other, ("n1", "n2"))
