@@ -49,7 +49,11 @@ BLOCKS = (
     "SHOWN", "Held.sizes_of", "_means", "labels_of", "table_of", "_blocks", "_held",
     "_strange", "_count", "_examples",
 )  # fmt: skip
-DISTURBANCE = ("CALLED", "_reason", "_pair", "_upheld", "_beyond", "_withheld")
+DISTURBANCE = (
+    "TAKEN", "SLACK_S", "CALLED", "SHOWN", "WINNERS", "taken", "marked", "findings", "undisturbed",
+    "judged", "_again", "_reason", "_pair", "_upheld", "_beyond", "_withheld", "_nodes", "_curve",
+    "_rounds", "_numbers", "_range", "_hosts",
+)  # fmt: skip
 COARSENESS = ("TIE", "step", "steps_of", "narrowed", "resolved")
 CURVE = (
     "FLIPPED", "Curve.__init__", "Curve.tested", "Curve.group", "Curve._joint", "Curve._cells",
@@ -132,6 +136,8 @@ SAME = {
     "(low > 1 + limit or high < 1 / (1 + limit))": "a curve has both bounds or none",
     "_beyond: low > 1 + limit -> low >=": "no bound is exactly there",
     "_beyond: high < 1 / (1 + limit) -> high <=": "no bound is exactly there",
+    "_range: low -> high in return low if low == high else f\"{low.removesuffix(' %')} to {high}\""
+    " #2": "they are equal there",
     "noise_of: c.low": "a cell has both bounds or none",
     "noise_of: c.high": "a cell has both bounds or none",
     "noise_of: Better.LOWER -> Better.HIGHER": "a false verdict counts either way",
