@@ -21,7 +21,7 @@ from mpigraft.errors import MissingError, UsageError
 from mpigraft.jsonout import canonical
 from mpigraft.launch import HERE
 from mpigraft.layouts import GRAMMAR
-from mpigraft.looks import settled
+from mpigraft.looks import refuse_empty, settled
 from mpigraft.model import (
     Allocation,
     AllocationRecord,
@@ -313,7 +313,9 @@ def extended(campaign: CampaignRecord, rounds: int, measured: int) -> CampaignRe
     stored["wish"]["rounds"] = rounds
     step = {"planned": campaign.rounds, "rounds": rounds, "at": now()}
     stored["extensions"] = [*stored.get("extensions", ()), step]
-    return replace(campaign, rounds=rounds, plan=canonical(stored))
+    longer = replace(campaign, rounds=rounds, plan=canonical(stored))
+    refuse_empty(longer)
+    return longer
 
 
 def extended_from(campaign: CampaignRecord) -> int:

@@ -16,7 +16,7 @@ All is done on logarithms, so that A over B and B over A get mirrored answers.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from mpigraft import completion, looks, serial, summary
@@ -81,12 +81,12 @@ def compare(
         counts = completion.completions(table, key, labels, launches)
         groups = [completion.weighed(group, counts) for group in groups]
     noise = noise_of(table, groups, margin, campaign)
-    due = looks.due(groups, planned, labels[key])
+    due = looks.due(groups, planned, labels[key], _begun(launches, labels))
     findings = (
         *told,
         *table.findings,
         *summary.findings(campaign, labels, key, table, noise, MIN_ROUNDS, due),
-        *serial.findings(groups),
+        *serial.findings(groups, campaign),
         *completion.findings(groups),
     )
     said = Comparison(
@@ -102,6 +102,17 @@ def compare(
         taken=len(stages),
     )
     return summary.told(said)
+
+
+def _begun(
+    launches: Sequence[LaunchRecord], labels: Mapping[str, str]
+) -> dict[tuple[str, str], int]:
+    """By configuration and layout, the rounds until its last launch; empty if these are unknown."""
+    found: dict[tuple[str, str], int] = defaultdict(int)
+    for launch in launches:
+        place = (labels.get(launch.configuration, launch.configuration), launch.layout)
+        found[place] = max(found[place], launch.round + 1)
+    return dict(found)
 
 
 def _refuse(

@@ -68,8 +68,10 @@ def completions(
     every = started(launches)
     found = {}
     for subject, held in table.subjects.items():
+        due = held.sizes_of(baseline) if baseline in held.logs else set()
+        columns = [size in due for size in held.sizes]
         counts = {
-            key: (whole_launches(logs), every[key, subject.layout])
+            key: (whole_launches(logs, columns), every[key, subject.layout])
             for key, logs in held.logs.items()
         }
         for key, count in counts.items():
@@ -78,13 +80,13 @@ def completions(
     return found
 
 
-def whole_launches(logs: Floats) -> int:
-    """How many launches gave a value at every size that any of them gave one at. `logs` is
-    (replicas, rounds, sizes), NaN where there is none."""
+def whole_launches(logs: Floats, due: Sequence[bool]) -> int:
+    """How many launches gave a value at every size that is `due`, since the baseline has it, or
+    that any of them gave one at. `logs` is (replicas, rounds, sizes), NaN where there is none."""
     import numpy as np
 
     launches = logs.reshape(-1, logs.shape[-1])
-    known = ~np.isnan(launches[:, filled(launches)])
+    known = ~np.isnan(launches[:, filled(launches) | np.array(due)])
     return int((known.all(axis=1) & known.any(axis=1)).sum())
 
 
@@ -128,6 +130,7 @@ def weighed(group: CellGroup, counts: Mapping[tuple[Subject, str], Completion]) 
         curve=Verdict.INCONCLUSIVE if group.curve in held else group.curve,
         look=None if group.curve in held else group.look,
         crossovers=crossovers(cells),
+        joint=None if group.curve in held else group.joint,
         completion=replace(found, held=any_held),
     )
 
@@ -141,7 +144,7 @@ def findings(groups: Sequence[CellGroup]) -> tuple[Finding, ...]:
     told: dict[tuple[str, str], list[str]] = defaultdict(list)
     for group in groups:
         of = group.completion
-        if of is not None and of.held:
+        if of is not None and of.held and not group.repeats:
             told[group.configuration, of.loser].append(
                 f"{group.benchmark} on {group.layout} {of.completed} of {of.launched}, "
                 f"the baseline {of.baseline_completed} of {of.baseline_launched}"

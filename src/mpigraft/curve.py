@@ -186,6 +186,8 @@ class Curve:
             middles = stats.medians(self.mine) - stats.medians(self.base)
             return float(middles.mean()), math.nan, math.nan, 1
         here = self._complete()
+        if not here.any():
+            return float(stats.medians(self.logs).mean()), math.nan, math.nan, 0
         means = self.logs[np.ix_(here, self._common())].mean(axis=1, keepdims=True)
         middle = np.median(means, axis=0)
         bounds = stats.interval(means, self.numbers[here], self.seed)

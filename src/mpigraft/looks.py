@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mpigraft.errors import UsageError
@@ -79,6 +79,20 @@ def looks_of(campaign: CampaignRecord) -> tuple[Look, ...]:
         for number, step in enumerate(extensions, start=1)
     ]
     return (*planned, *added)
+
+
+def refuse_empty(campaign: CampaignRecord) -> None:
+    """Raise UsageError where the last look, an extension, could call nothing: each spends half of
+    what is left, and a test of so many rounds has a smallest p."""
+    last = looks_of(campaign)[-1]
+    if last.level < _smallest_p(last.rounds):
+        raise UsageError(
+            f"{campaign.name} ({campaign.id[:8]}) cannot be extended once more: what is left of "
+            f"the chance of a false curve is {_percent(last.level)}, and no p of {last.rounds} "
+            f"rounds is below {_percent(_smallest_p(last.rounds))}",
+            why="who tests again and again finds winners by chance",
+            mend=f"start a new campaign with as many rounds as it takes: --rounds {last.rounds}",
+        )
 
 
 def _planned(ends: Sequence[int]) -> tuple[Look, ...]:
@@ -163,8 +177,12 @@ def _called(now: CellGroup, tests: Sequence[tuple[Look, CellGroup]], end: int) -
             if now.curve is then.curve or _rounds(now) == _rounds(then):
                 return replace(now, curve=then.curve, curve_p=then.curve_p, look=look.rounds)
             return replace(now, curve=Verdict.INCONCLUSIVE, curve_p=then.curve_p)
-    ends = [then.curve for look, then in tests if look.rounds >= end]
-    equivalent = Verdict.EQUIVALENT in ends[-1:]
+    ends = [then for look, then in tests if look.rounds >= end]
+    equivalent = any(
+        then.curve is Verdict.EQUIVALENT
+        and (now.curve is Verdict.EQUIVALENT or _rounds(now) == _rounds(then))
+        for then in ends[-1:]
+    )
     return replace(
         now,
         curve=Verdict.EQUIVALENT if equivalent else Verdict.INCONCLUSIVE,
@@ -173,17 +191,24 @@ def _called(now: CellGroup, tests: Sequence[tuple[Look, CellGroup]], end: int) -
 
 
 def due(
-    groups: Iterable[CellGroup], looks: Sequence[Look], baseline: str
+    groups: Iterable[CellGroup],
+    looks: Sequence[Look],
+    baseline: str,
+    begun: Mapping[tuple[str, str], int],
 ) -> dict[tuple[str, str], int]:
     """By configuration and layout, how many rounds it has to have: all that are planned, or those
-    of the look that called the last of its curves. As many as any other has the `baseline`."""
+    of the look that called the last of its curves. As many as any other has the `baseline`. Looks
+    were taken by the margin and the baseline of the plan, which another comparison may not have:
+    what was `begun` before they ended it is all that is due."""
     stops = sum(not look.extension for look in looks) > 1
     rounds: dict[tuple[str, str], int] = defaultdict(int)
     for group in groups:
         last = looks[-1].rounds if group.look is None or not stops else group.look
         for name in (group.configuration, baseline):
             rounds[name, group.layout] = max(rounds[name, group.layout], last)
-    return dict(rounds)
+    if not stops:
+        return dict(rounds)
+    return {place: min(number, begun.get(place, number)) for place, number in rounds.items()}
 
 
 def _place(group: CellGroup) -> tuple[str, ...]:

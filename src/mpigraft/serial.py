@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mpigraft.model import CellGroup, Finding, Level
+from mpigraft.model import CampaignRecord, CellGroup, Finding, Level
 from mpigraft.stats import T_975, Z_95
 
 if TYPE_CHECKING:
@@ -123,8 +123,9 @@ def stretched(
     return middles - (middles - low) * factor, middles + (high - middles) * factor
 
 
-def findings(groups: Sequence[CellGroup]) -> tuple[Finding, ...]:
+def findings(groups: Sequence[CellGroup], campaign: CampaignRecord) -> tuple[Finding, ...]:
     """One finding for all curves whose intervals were stretched, those that lost most first."""
+    groups = [group for group in groups if not group.repeats]
     worth = sorted(
         (g.effective_rounds, place)
         for place, g in enumerate(groups)
@@ -147,6 +148,7 @@ def findings(groups: Sequence[CellGroup]) -> tuple[Finding, ...]:
             "a state that lasts for several rounds is measured several times and counts once: "
             "intervals of these curves are as wide as those of so many rounds; "
             f"chance alone does it to {CHANCE:.0%} of curves",
-            "measure more rounds, or at another hour: mpigraft bench --rounds 24",
+            "measure more rounds, or at another hour: "
+            f"mpigraft bench --resume {campaign.id[:8]} --rounds {2 * campaign.rounds}",
         ),
     )

@@ -31,6 +31,7 @@ def left(
     evidence: Iterable[EvidenceRecord],
     allocations: Iterable[AllocationRecord],
     here: str,
+    ended: Mapping[Pair, int] | None = None,
 ) -> tuple[Step, ...]:
     """The steps of `share` that are still to be done on the nodes `here` (AllocationRecord.nodes).
 
@@ -46,7 +47,9 @@ def left(
         if not record.evidence.ok and (where := nodes.get(record.allocation, "")) in out:
             out[where].add((record.configuration, record.layout))
     places = {where: {place(launch) for launch in rows} for where, rows in made.items()}
-    done = _done([s for s in steps if share.has(s.round)], places, out)
+    ended = ended or {}
+    due = [s for s in steps if share.has(s.round) and s.round < ended.get(pair(s), s.round + 1)]
+    done = _done(due, places, out)
     return tuple(
         step
         for step in steps

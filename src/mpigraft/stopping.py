@@ -9,14 +9,21 @@ decides the same.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from mpigraft import disturbance, looks, pairs, shares
 from mpigraft.blocks import labels_of
 from mpigraft.campaign import Step
 from mpigraft.compare import MARGIN, compare
-from mpigraft.model import CampaignRecord, CellGroup, Look, Share
+from mpigraft.model import (
+    AllocationRecord,
+    CampaignRecord,
+    CellGroup,
+    LaunchRecord,
+    Look,
+    Share,
+)
 from mpigraft.shares import Pair
 from mpigraft.store import Store
 
@@ -39,6 +46,19 @@ class Stops:
         planned = looks.looks_of(campaign)
         self._due = list(planned[:-1]) if len(planned) > 1 and not planned[1].extension else []
 
+    def ended(self) -> dict[Pair, int]:
+        """After how many rounds looks that can be taken of what is stored end a pair."""
+        launches = self._store.launches(self._campaign.id)
+        allocations = self._store.allocations(self._campaign.id)
+        over = looks.rounds_over(launches, allocations)
+        found: dict[Pair, int] = {}
+        for look in looks.taken(self._due, over):
+            groups = _groups(self._campaign, self._store, look)
+            launched = _launched(launches, allocations, look)
+            for pair in decided(self._campaign.baseline, groups, launched)[0]:
+                found.setdefault(pair, look.rounds)
+        return found
+
     def left(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         """Of the steps that this job has to do, those that the looks until now leave to be made."""
         self._steps = steps
@@ -60,7 +80,7 @@ class Stops:
             groups = _groups(self._campaign, self._store, look)
             if not groups:
                 continue
-            launched = {(x.configuration, x.layout) for x in launches if x.round == look.rounds - 1}
+            launched = _launched(launches, allocations, look)
             ended, still_open = decided(self._campaign.baseline, groups, launched)
             self.pairs |= ended
             left = [
@@ -99,6 +119,18 @@ def _groups(campaign: CampaignRecord, store: Store, look: Look) -> list[tuple[Pa
     return [((keys[g.configuration], g.layout), g) for g in found.groups]
 
 
+def _launched(
+    launches: Sequence[LaunchRecord], allocations: Sequence[AllocationRecord], look: Look
+) -> set[Pair]:
+    """Pairs that a share of the rounds still launched in its last round before the look."""
+    share = {a.id: a.share for a in allocations}
+    before = [(share.get(x.allocation, ""), x) for x in launches if x.round < look.rounds]
+    last: dict[str, int] = {}
+    for of, launch in before:
+        last[of] = max(last.get(of, 0), launch.round)
+    return {(x.configuration, x.layout) for of, x in before if x.round == last[of]}
+
+
 def decided(
     baseline: str, groups: Iterable[tuple[Pair, CellGroup]], launched: Collection[Pair]
 ) -> tuple[frozenset[Pair], int]:
@@ -108,6 +140,8 @@ def decided(
     curves: dict[Pair, list[bool]] = defaultdict(list)
     still_open = 0
     for pair, group in groups:
+        if group.repeats:
+            continue
         is_open = (group.look is None or bool(group.withheld)) and pair in launched
         still_open += is_open
         curves[pair].append(is_open)

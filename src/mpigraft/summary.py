@@ -156,11 +156,24 @@ def _line(group: CellGroup, baseline: str, several: bool) -> str:
     where = f"{group.configuration} against {baseline} at {_name(group, several)}"
     if group.withheld:
         return f"{where}: no verdict: {group.withheld}"
+    if why := lost(group):
+        return f"{where}: {why}"
     if group.curve is Verdict.EQUIVALENT:
         return f"{where}: equivalent ({group.pooled:.2f}x), {bound(group)}"
     if group.curve in CONCLUSIVE:
         return f"{where}: {group.curve}{_over(group)}"
     return f"{where}: {both}" if (both := mixed(group)) else ""
+
+
+def lost(group: CellGroup) -> str:
+    """Of a curve that launches which failed leave open: how many completed. Else empty."""
+    of = group.completion
+    if of is None or not of.held or group.curve is not Verdict.INCONCLUSIVE:
+        return ""
+    counts = ((of.completed, of.launched), (of.baseline_completed, of.baseline_launched))
+    good, every = counts[of.loser == "baseline"]
+    whose = " of the baseline" if of.loser == "baseline" else ""
+    return f"no verdict: {good} of {every} launches{whose} completed"
 
 
 def _over(group: CellGroup) -> str:

@@ -69,11 +69,13 @@ def _contents(mpi: MpiInstall) -> tuple[tuple[str, str], ...]:
 @dataclass
 class Made:
     """A watch, and what stands in the place of launches. `ratios` are true ones, launches vary
-    by `spread`; `before` is called before each launch with how many were made."""
+    by `spread`; `before` is called before each launch with how many were made. Launches of
+    `failing`, a configuration's id and a round, end without a value."""
 
     ratios: Mapping[str, float] = field(default_factory=dict)
     spread: float = 0.03
     before: Callable[[int], None] = lambda _: None
+    failing: frozenset[tuple[str, int]] = frozenset()
     steps: list[Step] = field(default_factory=list)
     looks: list[tuple[int, int]] = field(default_factory=list)
     announced: list[int] = field(default_factory=list)
@@ -109,18 +111,24 @@ class Made:
 
 
 class _Outcome:
-    """A launch that ended well, of the step that was recorded last."""
+    """A launch, of the step that was recorded last."""
 
-    state, findings, nodes = LaunchState.OK, (), ()
+    findings, nodes = (), ()
 
     def __init__(self, made: Made) -> None:
         self.made = made
         self.step: Step | None = None
 
     @property
+    def state(self) -> LaunchState:
+        assert self.step is not None
+        lost = (self.step.configuration.id, self.step.round) in self.made.failing
+        return LaunchState.FAILED if lost else LaunchState.OK
+
+    @property
     def measurements(self) -> tuple[Measurement, ...]:
         assert self.step is not None
-        return self.made.values(self.step)
+        return self.made.values(self.step) if self.state is LaunchState.OK else ()
 
 
 def run(
@@ -130,8 +138,9 @@ def run(
     asked: Campaign,
     share: Share = pipeline.ALL,
     resume: CampaignRecord | None = None,
+    node: str = "",
 ) -> str:
-    """`pipeline.bench` with the launches of `made`; shares have nodes of their own."""
+    """`pipeline.bench` with the launches of `made` on `node`; shares have nodes of their own."""
 
     @contextmanager
     def starter(*_: object) -> Iterator[Callable[..., tuple[Completed]]]:
@@ -147,7 +156,7 @@ def run(
         return real_record(identity, allocation, step, *rest)
 
     real_record = measure.record
-    nodes = Allocation((f"n{share.number}",), "made")
+    nodes = Allocation((node or f"n{share.number}",), "made")
     evidence = Evidence("x", "x", (), (), ())
     with monkeypatch.context() as patch:
         patch.setattr(pipeline, "_natives", lambda *_: Natives(folder, folder, folder, "digest"))

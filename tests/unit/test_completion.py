@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpigraft import across, completion
+from mpigraft import across, completion, summary
 from mpigraft import compare as under_test
 from mpigraft.blocks import Subject, table_of
 from mpigraft.model import (
@@ -24,6 +24,7 @@ from mpigraft.model import (
     ValueRow,
     Verdict,
 )
+from mpigraft.report import words
 from tests.unit.handmade import (
     CAMPAIGN,
     EQUIVALENT,
@@ -118,6 +119,38 @@ def test_no_faster_rests_on_the_launches_that_survived() -> None:
     assert found.launches == (
         LaunchCount("mpi@base", "1x2", 40, 40), LaunchCount("mpi@k0", "1x2", 17, 20),
     )  # fmt: skip
+
+
+def test_a_configuration_that_never_got_beyond_its_first_size_is_no_winner() -> None:
+    """Twice as quick at 8 B, and no launch of 20 came to an end: the baseline has the rest."""
+    rows = [
+        row
+        for row in campaign(around(0.5), rounds=20, sizes=(8, 64))
+        if row.configuration == "base" or row.size == 8
+    ]
+    launches = [
+        launch(name, turn, replica, state=OK if name == "base" else FAILED)
+        for turn in range(20)
+        for name, replica in (("base", 0), ("base", 1), ("k0", 0))
+    ]
+    record = replace(CAMPAIGN, rounds=20)
+    found = under_test.compare(record, arms("k0"), rows, launches=launches)
+    assert (whole(found).completed, whole(found).loser) == (0, "configuration")
+    assert {only(found).curve, *verdicts(only(found))} == {INCONCLUSIVE}
+
+
+def test_a_curve_that_lost_launches_says_why_it_has_no_verdict() -> None:
+    found = measured(around(0.5), 20, lost=(3, 8, 15))
+    why = "no verdict: 17 of 20 launches completed"
+    assert any(line.endswith(why) for line in found.summary)
+    assert words.note(only(found)) == why
+    twin = measured(lambda turn, _: 1.0 + 0.001 * (turn % 3), 20, lost=(3, 8, 15))
+    assert only(twin).joint is None
+    assert words.note(only(twin)) == why  # not that sizes hardly differ
+    slow = measured(around(0.5), 20, base_lost=[(n, k) for n in range(9) for k in (0, 1)])
+    assert summary.lost(only(slow)) == ""  # faster stands
+    fast = measured(around(2.0), 20, base_lost=[(n, k) for n in range(9) for k in (0, 1)])
+    assert summary.lost(only(fast)) == "no verdict: 22 of 40 launches of the baseline completed"
 
 
 def test_what_chance_explains_holds_nothing_back() -> None:
@@ -241,12 +274,15 @@ def test_layouts_that_change_places_take_their_launches_along() -> None:
 
 def test_whole_launches_have_what_any_of_them_has() -> None:
     def count(*launches: list[float]) -> int:
-        return completion.whole_launches(np.array([launches]))
+        return completion.whole_launches(np.array([launches]), [False] * len(launches[0]))
 
     assert count([1, 2], [1, NAN], [1, 3]) == 2
     assert count([1, NAN], [1, NAN], [NAN, NAN]) == 2
     assert count([NAN, NAN]) == 0
-    assert completion.whole_launches(np.array([[[1.0], [NAN]], [[2.0], [3.0]]])) == 3
+    short = np.array([[[1, NAN], [2, NAN]]])
+    assert completion.whole_launches(short, [True, False]) == 2
+    assert completion.whole_launches(short, [False, True]) == 0  # the baseline has that size
+    assert completion.whole_launches(np.array([[[1.0], [NAN]], [[2.0], [3.0]]]), [False]) == 3
 
 
 def test_fisher_is_the_textbooks() -> None:

@@ -62,7 +62,11 @@ def test_a_campaign_spends_no_more_than_it_may_however_it_is_extended(
         return
     one = record(rounds or 10, *planned)
     for step in more:
-        one = campaign.extended(one, one.rounds + step, 0)
+        try:
+            one = campaign.extended(one, one.rounds + step, 0)
+        except UsageError:
+            break
+        assert looks_of(one)[-1].level >= max(2.0 ** (1 - one.rounds), 1 / 4096)
     spent = sum(look.level for look in looks_of(one))
     assert spent <= (looks.SEVERAL if planned else looks.ONCE) + 1e-12
 
@@ -226,7 +230,11 @@ def test_a_curve_is_equivalent_by_the_planned_end_or_an_extension() -> None:
     ended = [*same, (longer[-1], [group(I, 0.9, 30)])]
     (found,) = called([group(E, 0.9, 30)], ended, longer)
     assert found.curve is I  # the last that may say so does not
+    (found,) = called([group(E, 0.9, 25)], same, longer)
+    assert found.curve is E
     (found,) = called([group(I, 0.9, 25)], same, longer)
+    assert found.curve is I  # rounds after it show something else
+    (found,) = called([group(I, 0.9, 20)], same, longer)
     assert found.curve is E
 
 
@@ -238,14 +246,30 @@ def test_curves_are_told_apart_and_one_may_appear_late() -> None:
 
 def test_what_a_look_has_ended_lacks_no_rounds_after_it() -> None:
     open_, at_9, at_14 = group(I, name="a"), group(F, name="b", look=9), group(S, name="b", look=14)
-    assert due([at_9], PLANNED, "base") == {("b", "1x2"): 9, ("base", "1x2"): 9}
-    assert due([at_9, at_14], PLANNED, "base") == {("b", "1x2"): 14, ("base", "1x2"): 14}
-    assert due([open_, at_9], PLANNED, "base") == {
+    assert due([at_9], PLANNED, "base", {}) == {("b", "1x2"): 9, ("base", "1x2"): 9}
+    assert due([at_9, at_14], PLANNED, "base", {}) == {("b", "1x2"): 14, ("base", "1x2"): 14}
+    assert due([open_, at_9], PLANNED, "base", {}) == {
         ("a", "1x2"): 20, ("b", "1x2"): 9, ("base", "1x2"): 20,
     }  # fmt: skip
-    assert due([at_9], looks_of(record(12, 9, 12)), "base")["b", "1x2"] == 9
+    assert due([at_9], looks_of(record(12, 9, 12)), "base", {})["b", "1x2"] == 9
+    begun = {("a", "1x2"): 14, ("base", "1x2"): 30}  # a look ended it, by another margin
+    assert due([open_], PLANNED, "base", begun) == {("a", "1x2"): 14, ("base", "1x2"): 20}
     extended = looks_of(campaign.extended(record(10), 24, 10))
-    assert due([group(F, look=10)], extended, "base")["a", "1x2"] == 24  # it was launched on
+    assert due([group(F, look=10)], extended, "base", {})["a", "1x2"] == 24  # it was launched on
+
+
+def test_an_extension_that_could_call_nothing_is_refused() -> None:
+    """Each spends half of what is left, and a p of 4,096 patterns is never below 1 / 4,096."""
+    longer = campaign.extended(record(20, 9, 14, 20), 30, 20)
+    longer = campaign.extended(longer, 40, 30)
+    with pytest.raises(UsageError, match="cannot be extended once more") as refused:
+        campaign.extended(longer, 60, 40)
+    assert "--rounds 60" in refused.value.mend
+    fixed = record(10)
+    for rounds in (20, 30, 40, 50, 60):
+        fixed = campaign.extended(fixed, rounds, rounds - 10)
+    with pytest.raises(UsageError, match=r"0\.016 %"):
+        campaign.extended(fixed, 70, 60)
 
 
 def test_a_stored_plan_keeps_its_looks_through_an_extension() -> None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from mpigraft.report import ReportData, headline, html, markdown, words
+from mpigraft.model import Look
+from mpigraft.report import ReportData, headline, html, markdown, stages, words
 from mpigraft.report import json as as_json
 from mpigraft.report.sections import tally
 from tests.unit.report_samples import small_data
@@ -36,6 +37,30 @@ def test_a_measurement_that_two_metrics_repeat_counts_once() -> None:
         assert "3 faster, 0 slower, 0 equivalent, 0 inconclusive cells" in text
         assert "chance alone would call about 0.2" in text
         assert "the same measurement as its bandwidth, counted once" in text
+
+
+def test_a_look_counts_a_measurement_once() -> None:
+    both = repeated().comparison
+    planned = tuple(Look(rounds, 0.003) for rounds in (9, 14, 20))
+    groups = tuple(replace(g, look=9, curve_p=0.002) for g in both.groups)
+    data = replace(both, groups=groups, looks=planned, taken=1)
+    assert stages.lines(data) == [
+        "look after 9 rounds (p up to 0.3 %): 1 of 1 curve called, p 0.2 %",
+        "every curve is called: 11 rounds fewer than planned",
+    ]
+    assert [look["called"] for look in stages.document(data)] == [1, 0, 0]
+
+
+def test_who_lacks_a_curve_has_not_won_every_one() -> None:
+    """It failed on one of two layouts in every launch."""
+    (group, *_) = small_data().comparison.groups
+    won = replace(group, configuration="a", curve=UP)
+    other = replace(group, configuration="b", curve=OPEN)
+    there = replace(other, layout="2x8")
+    first = headline.records([won, other, there])[0]
+    assert (first.configuration, first.faster, first.curves) == ("a", 1, 2)
+    comparison = replace(small_data().comparison, groups=(won, other, there))
+    assert "a, faster on 1 of 2 curves" in headline.headline(comparison)[0]
 
 
 def test_chance_is_weighed_where_cells_were_called() -> None:

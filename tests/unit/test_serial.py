@@ -263,13 +263,15 @@ def test_one_finding_names_the_curves_that_lost_most() -> None:
         f"(correlation {least.autocorrelation:.2f}: worth {least.effective_rounds:.1f} rounds)"
     ) in finding.seen
     groups = [replace(alike[0], effective_rounds=worth) for worth in (9.0, 3.0, 8.0, 5.0, 7.0, 9.0)]
-    (many,) = serial.findings(groups)
+    (many,) = serial.findings(groups, CAMPAIGN)
     assert many.seen.endswith("; and 2 more")
     assert re.findall(r"worth (\d)", many.seen) == ["3", "5", "7", "8"]
-    (four,) = serial.findings(groups[:4])
+    (four,) = serial.findings(groups[:4], CAMPAIGN)
     assert "more" not in four.seen
     assert four.seen.count(";") == 3
-    assert not serial.findings([])
+    assert four.mend.endswith(f"--resume {CAMPAIGN.id[:8]} --rounds {2 * CAMPAIGN.rounds}")
+    assert not serial.findings([replace(alike[0], repeats="bandwidth")], CAMPAIGN)
+    assert not serial.findings([], CAMPAIGN)
 
 
 def test_stated_rates_hold() -> None:

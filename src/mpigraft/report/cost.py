@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
-from mpigraft.model import LaunchRecord, Origin, Verdict
+from mpigraft.model import CellGroup, LaunchRecord, Origin, Verdict
 from mpigraft.report import ReportData, words
 from mpigraft.report.sections import cells, count
 
@@ -139,13 +139,18 @@ def _needed(data: ReportData) -> tuple[int, int] | None:
     needed = sorted(
         c.rounds_needed
         for group in data.comparison.groups
-        if not stops or group.look is None or group.withheld
+        if (not stops or group.look is None or group.withheld) and not _lost(group)
         for c in group.cells
         if c.verdict is Verdict.INCONCLUSIVE and c.rounds_needed is not None
     )
     if not needed:
         return None
     return needed[(len(needed) - 1) // 2], needed[(len(needed) * 9 - 1) // 10]
+
+
+def _lost(group: CellGroup) -> bool:
+    """Whether launches that failed hold it back, which more rounds do not mend."""
+    return group.completion is not None and bool(group.completion.loser)
 
 
 def _took(rounds: int, round_s: float | None) -> str:

@@ -60,18 +60,20 @@ def _withheld(groups: Sequence[CellGroup]) -> tuple[str, ...]:
 
 def records(groups: Sequence[CellGroup]) -> list[Record]:
     """Every configuration's record: most curves won first, then fewest lost, then the gain. A
-    measurement that two metrics repeat counts once."""
+    measurement that two metrics repeat counts once; a curve that only others have is not won."""
     held: dict[str, list[CellGroup]] = {}
+    subjects = set()
     for group in groups:
         if group.repeats:
             continue
         held.setdefault(group.configuration, []).append(group)
+        subjects.add((group.benchmark, group.metric, group.layout, group.buffers))
     found = [
         Record(
             name,
             sum(g.curve is Verdict.FASTER for g in mine),
             sum(g.curve is Verdict.SLOWER for g in mine),
-            len(mine),
+            len(subjects),
             math.exp(sum(_log_gain(g) for g in mine) / len(mine)),
         )
         for name, mine in held.items()

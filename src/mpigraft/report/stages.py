@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mpigraft.model import Comparison, Look
 from mpigraft.report import words
+from mpigraft.report.sections import counted
 
 
 def plan(looks: Sequence[Look]) -> str:
@@ -23,7 +24,7 @@ def _levels(looks: Sequence[Look]) -> str:
 
 def lines(comparison: Comparison) -> list[str]:
     """A sentence for each look that was taken, then what follows; none for a single look."""
-    looks, groups = comparison.looks, comparison.groups
+    looks, groups = comparison.looks, counted(comparison)
     if len(looks) < 2 or not groups:
         return []
     found: list[str] = []
@@ -52,7 +53,7 @@ def lines(comparison: Comparison) -> list[str]:
 def ended(comparison: Comparison) -> bool:
     """Whether a look has ended the campaign before the last of those that were planned."""
     planned = [look for look in comparison.looks if not look.extension]
-    groups = comparison.groups
+    groups = counted(comparison)
     called = bool(groups) and all(g.look is not None and not g.withheld for g in groups)
     return len(planned) > 1 and called and comparison.taken < len(comparison.looks)
 
@@ -65,7 +66,7 @@ def document(comparison: Comparison) -> list[dict[str, object]]:
             "level": look.level,
             "extension": look.extension,
             "taken": number < comparison.taken,
-            "called": sum(g.look == look.rounds and not g.withheld for g in comparison.groups),
+            "called": sum(g.look == look.rounds and not g.withheld for g in counted(comparison)),
         }
         for number, look in enumerate(comparison.looks)
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.model import Better, Cell, CellGroup, Evidence, Proof, Standing, Verdict
-from mpigraft.summary import bound, mixed
+from mpigraft.summary import bound, lost, mixed
 
 UNITS = ((1 << 30, "GiB", "G"), (1 << 20, "MiB", "M"), (1 << 10, "KiB", "K"))
 UNIT = re.compile(r"(?<=\d) (?=(?:B|KiB|MiB|GiB|s|min|h|days|rounds)\b|%)")
@@ -238,7 +238,9 @@ def crossings(group: CellGroup, baseline: str, direction: Better) -> tuple[Cross
 
 def undecided(group: CellGroup) -> str:
     """Why a curve has no verdict, where more than chance is to blame; else empty."""
-    return f"no verdict: {group.withheld}" if group.withheld else mixed(group)
+    if group.withheld:
+        return f"no verdict: {group.withheld}"
+    return lost(group) or mixed(group)
 
 
 def note(group: CellGroup) -> str:
