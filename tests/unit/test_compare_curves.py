@@ -355,3 +355,15 @@ def test_the_summary_is_short_and_says_what_it_leaves_out() -> None:
     summary = compared(rows).summary
     assert len(summary) == 13
     assert summary[-1].startswith("and 2 more")
+
+
+def test_a_curve_of_which_no_round_has_every_size_has_a_ratio_without_bounds() -> None:
+    rows = [
+        r
+        for r in campaign(around(0.5), rounds=12, sizes=(8, 64))
+        if r.configuration == "base" or (r.round % 2 == 0) == (r.size == 8)
+    ]
+    group = only(compared(rows))
+    assert group.pooled == pytest.approx(0.5, rel=0.05)
+    assert group.pooled_low is None
+    assert group.curve is INCONCLUSIVE

@@ -146,6 +146,8 @@ def test_a_curve_that_lost_launches_says_why_it_has_no_verdict() -> None:
     assert words.note(only(found)) == why
     twin = measured(lambda turn, _: 1.0 + 0.001 * (turn % 3), 20, lost=(3, 8, 15))
     assert only(twin).joint is None
+    assert only(measured(lambda turn, _: 1.0 + 0.001 * (turn % 3), 20)).joint is not None
+    assert not completion.findings([replace(only(found), repeats="bandwidth")])  # told once
     assert words.note(only(twin)) == why  # not that sizes hardly differ
     slow = measured(around(0.5), 20, base_lost=[(n, k) for n in range(9) for k in (0, 1)])
     assert summary.lost(only(slow)) == ""  # faster stands

@@ -254,6 +254,7 @@ def test_what_a_look_has_ended_lacks_no_rounds_after_it() -> None:
     assert due([at_9], looks_of(record(12, 9, 12)), "base", {})["b", "1x2"] == 9
     begun = {("a", "1x2"): 14, ("base", "1x2"): 30}  # a look ended it, by another margin
     assert due([open_], PLANNED, "base", begun) == {("a", "1x2"): 14, ("base", "1x2"): 20}
+    assert due([open_], looks_of(record(20)), "base", begun)["a", "1x2"] == 20  # fixed: a gap
     extended = looks_of(campaign.extended(record(10), 24, 10))
     assert due([group(F, look=10)], extended, "base", {})["a", "1x2"] == 24  # it was launched on
 

@@ -110,6 +110,7 @@ SAME = {
     "dependence: 1e-12 -> ": "any bound is as good that only rounding reaches",
     "_orders: ranks + rng": "one order is as random as another",
     "Curve._pooled: 1 -> 2 in return": "without an interval the number of rounds decides nothing",
+    "Curve._pooled: 0 -> 1 in return": "without an interval the number of rounds decides nothing",
     "_baseline: 8 -> 9 in meant": "how much of a hash is shown",
     "FLIPPED: 32 -> 33": "one drawing more changes no mean",
     "TIE: ": "any bound is as good that only rounding reaches",

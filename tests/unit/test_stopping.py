@@ -180,6 +180,8 @@ def test_what_failed_keeps_nothing_open() -> None:
     withheld = replace(called, withheld="others took the CPU in 7 of 9 rounds")
     assert decided("base", [(a, withheld)], {a}) == (frozenset(), 1)
     assert decided("base", [(a, called), (a, open_)], {a}) == (frozenset(), 1)
+    again = replace(open_, repeats="bandwidth")
+    assert decided("base", [(a, called), (a, again)], {a}) == (frozenset({a, ("base", "1x2")}), 0)
     assert decided("base", [(a, called), (a, called)], {a}) == (frozenset({a, ("base", "1x2")}), 0)
 
 
