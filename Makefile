@@ -27,20 +27,23 @@ demo: $(VENV)/.package $(PREBUILT) ## fetch three MPIs, measure them side by sid
 	@$(BIN)/mpigraft bench --quick --mpi openmpi@5 --mpi mpich@5 --mpi intel
 	@$(BIN)/mpigraft report -o report.html
 
-# The tests fetch and cache beside the user's own MPIs, never among them. READY=1 says that `make
-# ready` has just run: two sets of tests that run side by side are not set up twice.
+# The tests fetch and cache beside the user's own MPIs, never among them.
 ready test test-long: export MPIGRAFT_HOME := $(TEST_CACHE)/home
 ready test test-long: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
 test test-long: export MPIGRAFT_TEST_ALL := 1
 ready: lint $(PREBUILT) ## lint, and set up all that tests need
 	@tools/setup debian tests/debian-packages tests/debian-packages-long
+	@for family in openmpi mpich intel; do $(BIN)/mpigraft get $$family >/dev/null || exit; done
+	@MPIGRAFT_HOME=$(TEST_CACHE)/home-openmpi-4 $(BIN)/mpigraft get openmpi --version 4.1.8 >/dev/null
+	@tools/setup other $(TEST_CACHE)/reframe requirements-reframe.txt
 	@rm -rf $(TEST_CACHE)/home/cache
+	@$(BIN)/python -m compileall -q src/mpigraft # tests start it a thousand times
 
-test: $(if $(READY),,ready) ## lint, then every test but the long ones; ARGS="-k ..." for some
-	@$(BIN)/python -m pytest -m "not long" $(ARGS)
+test: ready ## lint, then every test but the long ones; ARGS="-k ..." for some
+	@$(BIN)/python -m tests.lanes -m "not long" $(ARGS)
 
-test-long: $(if $(READY),,ready) ## the tests that take minutes each: applications, many launches
-	@$(BIN)/python -m pytest -m long $(ARGS)
+test-long: ready ## the tests that take minutes; PARTS=changed: of those, what changed since they passed
+	@$(BIN)/python -m tests.lanes --parts=$(or $(PARTS),all) $(ARGS)
 
 lint: $(VENV)/.dev $(VENV)/.package ## formatting, ruff, mypy, import order
 	@$(BIN)/ruff format --check --quiet .

@@ -14,12 +14,14 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from mpigraft import campaign, discover, pipeline
+from mpigraft.analysis.comparison import compare
+from mpigraft.bench import pipeline
+from mpigraft.bench.schedule import benchmarks, campaign
 from mpigraft.cli.progress import Progress
-from mpigraft.compare import compare
-from mpigraft.model import Verdict
+from mpigraft.core.model import Verdict
+from mpigraft.discovery import inventory
+from mpigraft.request.spec import CampaignSpec
 from mpigraft.store import Store
-from mpigraft.wish import Wish
 
 
 def main() -> None:
@@ -33,25 +35,26 @@ def main() -> None:
         "--store", type=Path, help="keep the campaign here, for variation.py, verdicts_curves.py"
     )
     given = parser.parse_args()
-    machine = discover.machine()
-    wish = Wish(
+    machine = inventory.discover_machine()
+    spec = CampaignSpec(
         name="a/a",
         mpi=(given.mpi,),
         transport=(given.transport,),
-        benchmark=campaign.DEFAULT_BENCHMARKS if given.default else campaign.QUICK_BENCHMARKS,
+        benchmark=benchmarks.DEFAULT_BENCHMARKS if given.default else benchmarks.QUICK_BENCHMARKS,
         rounds=given.rounds,
         quick=True,
     )
-    planned = campaign.plan(wish, machine)
+    planned = campaign.plan_campaign(spec, machine)
     one = planned.configurations[0]
     twins = tuple(
         dataclasses.replace(one, key=f"{one.key}-{n}", id=f"{one.id}#{n}")
         for n in range(given.names)
     )
     planned = dataclasses.replace(planned, configurations=twins, baseline=twins[0])
-    with tempfile.TemporaryDirectory() as folder, Progress() as progress:
+    progress = Progress()
+    with tempfile.TemporaryDirectory() as folder, progress.bar:
         store = Store(given.store or Path(folder))
-        identity = pipeline.bench(planned, machine, store, progress)
+        identity = pipeline.run_campaign(planned, machine, store, progress)
         record = store.campaign(identity)
         found = compare(
             record, store.configurations(identity), store.values(identity), baseline=None

@@ -18,7 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from mpigraft import cache, discover
+from mpigraft.core import cache
+from mpigraft.discovery import inventory
 
 ALL_OVER_ONE, REPEAT_S = 2.0, 1.0
 
@@ -50,7 +51,7 @@ def main() -> None:
     parser.add_argument("image")
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
-    mpis = [m.id for m in discover.machine().mpis if m.usable]
+    mpis = [m.id for m in inventory.discover_machine().mpis if m.usable]
     with tempfile.TemporaryDirectory() as scratch:
         base = Path(scratch)
         one = {

@@ -18,20 +18,21 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from mpigraft import linking, resolve
+from mpigraft.binary.elf.reader import Elf
+from mpigraft.binary.elf.tables import ElfError
+from mpigraft.binary.image.folder import FolderRoot
+from mpigraft.binary.loader import dependencies, symbols
 from mpigraft.cli.entry import collect_seldom
-from mpigraft.elf import Elf, ElfError
-from mpigraft.root import FolderRoot
 
 PASSES = 3
 
 
 def linked(root: FolderRoot, path: str) -> tuple[list[Elf], int]:
     """(objects, what they lack) of one program or library."""
-    rows = [r for r in resolve.closure(path, environment={}, root=root) if r.elf]
+    rows = [r for r in dependencies.closure(path, environment={}, root=root) if r.elf]
     objects = [root.elf(path), *(r.elf for r in rows if r.elf)]
-    unmet = linking.unmet(objects, [path, *(r.name for r in rows)])
-    return objects, len(unmet) + len(linking.unbound(objects))
+    unmet = symbols.unmet_versions(objects, [path, *(r.name for r in rows)])
+    return objects, len(unmet) + len(symbols.unbound_symbols(objects))
 
 
 def check(folder: str, share: int, shares: int) -> tuple[float, int, int, int]:

@@ -22,8 +22,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerSymSection
 from elftools.elf.sections import SymbolTableSection
 
-from mpigraft import elf
-from mpigraft.elf import ElfError
+from mpigraft.binary.elf import reader
+from mpigraft.binary.elf.tables import ElfError
 
 DEFAULT = (f"/usr/lib/{platform.machine()}-linux-gnu", "/usr/lib64", "/usr/bin")
 PASSES = 3
@@ -31,11 +31,11 @@ SAMPLE = 40
 
 
 def facts(path: Path) -> int:
-    return len(elf.read(path).needed)
+    return len(reader.read_elf(path).needed)
 
 
 def symbols(path: Path) -> int:
-    read = elf.read(path)
+    read = reader.read_elf(path)
     return len(read.imported) + len(read.exported)
 
 
@@ -59,7 +59,7 @@ def collect(folders: Sequence[Path]) -> list[Path]:
     for folder in folders:
         for path in folder.rglob("*") if folder.is_dir() else ():
             try:
-                if path.is_file() and elf.read(path).dynamic:
+                if path.is_file() and reader.read_elf(path).dynamic:
                     found[path.resolve()] = None
             except (ElfError, OSError):
                 continue

@@ -1,4 +1,4 @@
-"""How often a curve is called equivalent, on seeded synthetic campaigns of known truth.
+"""Measure how often a curve is called equivalent, on seeded synthetic campaigns of known truth.
 
     python -m benchmarks.equivalence_synthetic [--campaigns 400]
 
@@ -10,17 +10,26 @@ call, and the share of campaigns in which the joint bounds hold the truth of all
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.verdicts_synthetic import CORRELATION, DRIFT, SHAPES, Floats, standard
-from mpigraft import equivalence
-from mpigraft.compare import compare
-from mpigraft.model import CampaignRecord, ConfigurationRecord, Origin, ValueRow, Verdict
+from benchmarks.verdicts_synthetic import (
+    CORRELATION,
+    DRIFT,
+    SHAPES,
+    Floats,
+    campaign,
+    campaigns_option,
+    configurations,
+    standard,
+    value_rows,
+)
+from mpigraft.analysis import equivalence
+from mpigraft.analysis.comparison import compare
+from mpigraft.core.model import Verdict
 
 SIZES = 23
 VARIATION = (0.03, 0.05)
@@ -39,7 +48,7 @@ class Shares:
 
     equivalent: float
     pooled: float  # by the pooled interval alone
-    held: float  # all sizes at once by the joint bounds
+    covered: float  # all sizes at once by the joint bounds
     reach: float  # median of how far they reach, a fraction
 
 
@@ -48,23 +57,23 @@ def shares(rounds: int, shape: str, truth: str, campaigns: int, *, seed: int = 1
     ratio, where = TRUTHS[truth]
     truths = np.zeros(SIZES)
     truths[list(where)] = math.log(ratio)
-    arms = [ConfigurationRecord("c", name, name, "{}") for name in ("base", "other")]
-    equivalent = pooled = held = 0
+    equivalent = pooled = covered = 0
     reaches = []
     for number in range(campaigns):
         logs = _logs(rng, rounds, shape)
         logs[2] += truths
-        record = CampaignRecord("c", "made", "", Origin.RUN, number, rounds, "base", "{}", "")
-        (group,) = compare(record, arms, _rows(logs), margin=MARGIN).groups
+        rows = value_rows(zip(("base", "base", "other"), (0, 1, 0), logs, strict=True))
+        record = campaign(number, rounds)
+        (group,) = compare(record, configurations("other"), rows, margin=MARGIN).groups
         equivalent += group.curve is Verdict.EQUIVALENT
         pooled += group.joint is not None
         low, high = equivalence.joint_bounds(
             logs[2] - (logs[0] + logs[1]) / 2, np.zeros(rounds, dtype=np.int64), number
         )
-        held += bool(((low <= truths) & (truths <= high)).all())
+        covered += bool(((low <= truths) & (truths <= high)).all())
         reaches.append(math.expm1(float(np.maximum(high, -low).max())))
-    found = (equivalent / campaigns, pooled / campaigns, held / campaigns)
-    return Shares(*found, float(np.median(reaches)))
+    counts = (equivalent / campaigns, pooled / campaigns, covered / campaigns)
+    return Shares(*counts, float(np.median(reaches)))
 
 
 def _logs(rng: np.random.Generator, rounds: int, shape: str) -> Floats:
@@ -76,33 +85,19 @@ def _logs(rng: np.random.Generator, rounds: int, shape: str) -> Floats:
     return logs
 
 
-def _rows(logs: Floats) -> list[ValueRow]:
-    arms = (("base", 0), ("base", 1), ("other", 0))
-    return [
-        ValueRow(
-            name, "1x2", "a0", turn, replica, "native:latency", "latency", 1 << size, value, "host"
-        )
-        for (name, replica), values in zip(arms, np.exp(logs).tolist(), strict=True)
-        for turn, sizes in enumerate(values)
-        for size, value in enumerate(sizes)
-    ]  # fmt: skip
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--campaigns", type=int, default=400)
-    given = parser.parse_args()
-    print(f"{given.campaigns} campaigns a row, {SIZES} sizes, margin {MARGIN:.0%}; percent")
+    campaigns = campaigns_option(__doc__, 400).campaigns
+    print(f"{campaigns} campaigns a row, {SIZES} sizes, margin {MARGIN:.0%}; percent")
     print("rounds  shape        truth                 equivalent  pooled  bounds  reach")
     print("                                                       alone   hold    to")
     for rounds in (20, 40):
         for shape in SHAPES:
             for truth in TRUTHS:
-                found = shares(rounds, shape, truth, given.campaigns)
+                row = shares(rounds, shape, truth, campaigns)
                 print(
-                    f"{rounds:6}  {shape:12} {truth:20}  {100 * found.equivalent:10.1f}"
-                    f"  {100 * found.pooled:6.1f}  {100 * found.held:6.1f}"
-                    f"  {100 * found.reach:5.1f}",
+                    f"{rounds:6}  {shape:12} {truth:20}  {100 * row.equivalent:10.1f}"
+                    f"  {100 * row.pooled:6.1f}  {100 * row.covered:6.1f}"
+                    f"  {100 * row.reach:5.1f}",
                     flush=True,
                 )
 

@@ -24,8 +24,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from mpigraft import discover
-from mpigraft.model import Evidence, Family, Level, Machine
+from mpigraft.core.model import Evidence, Family, Level, Machine
+from mpigraft.discovery import inventory
 from tests.testbed.cluster import Cluster
 from tests.testbed.foreign import SHARED, TCP, Probes, doctored, pumping
 
@@ -55,7 +55,7 @@ def probe(probes: Probes, case: Case) -> tuple[Evidence, Evidence]:
 
 
 def errors(evidence: Evidence) -> list[str]:
-    return [f"{f.code}: {f.seen}" for f in evidence.findings if f.level is Level.ERROR]
+    return [f"{f.code}: {f.message}" for f in evidence.findings if f.level is Level.ERROR]
 
 
 def measure(machine: Machine, where: str, count: int) -> dict[str, dict[str, int]]:
@@ -84,7 +84,7 @@ def main() -> int:
     parser.add_argument("--where", nargs="+", choices=("lo", "nodes"), default=["lo", "nodes"])
     parser.add_argument("--json", type=Path, help="write what became of each case here too")
     asked = parser.parse_args()
-    machine = discover.machine()
+    machine = inventory.discover_machine()
     table: dict[str, dict[str, int]] = {}
     for where in asked.where:
         begin = time.monotonic()

@@ -14,12 +14,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from mpigraft import campaign, discover, pipeline
+from mpigraft.analysis.comparison import compare
+from mpigraft.bench import pipeline
+from mpigraft.bench.schedule import campaign
 from mpigraft.cli.progress import Progress
-from mpigraft.compare import compare
-from mpigraft.model import Verdict
+from mpigraft.core.model import Verdict
+from mpigraft.discovery import inventory
+from mpigraft.request.spec import CampaignSpec
 from mpigraft.store import Store
-from mpigraft.wish import Wish
 
 BAR = 0.10
 
@@ -32,9 +34,9 @@ def main() -> None:
     parser.add_argument("--engine", default="apptainer")
     parser.add_argument("--rounds", type=int, default=20)
     given = parser.parse_args()
-    machine = discover.machine()
-    planned = campaign.plan(
-        Wish(
+    machine = inventory.discover_machine()
+    planned = campaign.plan_campaign(
+        CampaignSpec(
             name="graft",
             mpi=(given.mpi,),
             transport=(given.transport,),
@@ -48,9 +50,10 @@ def main() -> None:
     )
     for who, why in planned.skipped:
         print(f"left out: {who}: {why}")
-    with tempfile.TemporaryDirectory() as folder, Progress() as progress:
+    progress = Progress()
+    with tempfile.TemporaryDirectory() as folder, progress.bar:
         store = Store(Path(folder))
-        identity = pipeline.bench(planned, machine, store, progress)
+        identity = pipeline.run_campaign(planned, machine, store, progress)
         record, values = store.campaign(identity), store.values(identity)
         found = compare(record, store.configurations(identity), values, baseline=None)
     slower = 0

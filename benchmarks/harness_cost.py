@@ -13,10 +13,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from mpigraft import campaign, discover, pipeline, run, starter
+from mpigraft.bench import pipeline
+from mpigraft.bench.schedule import campaign
 from mpigraft.cli.progress import Progress
+from mpigraft.core.process import command
+from mpigraft.discovery import inventory
+from mpigraft.evidence import runner
+from mpigraft.request.spec import CampaignSpec
 from mpigraft.store import Store
-from mpigraft.wish import Wish
 
 
 def main() -> None:
@@ -24,22 +28,23 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     given = parser.parse_args()
     launched = 0.0
-    plain_run = run.run
+    plain_run = command.run_command
 
-    def timed(*args: object, **words: object) -> run.Completed:
+    def timed(*args: object, **words: object) -> command.Completed:
         nonlocal launched
         ended = plain_run(*args, **words)  # type: ignore[arg-type]
         launched += ended.wall_s
         return ended
 
     begun = time.monotonic()
-    machine = discover.machine()
+    machine = inventory.discover_machine()
     discovered = time.monotonic() - begun
-    planned = campaign.plan(Wish(quick=True, rounds=given.rounds), machine)
-    starter.run = timed  # type: ignore[attr-defined]
+    planned = campaign.plan_campaign(CampaignSpec(quick=True, rounds=given.rounds), machine)
+    runner.run_command = timed  # type: ignore[attr-defined]
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, Progress() as progress:
-        pipeline.bench(planned, machine, Store(Path(folder)), progress)
+    progress = Progress()
+    with tempfile.TemporaryDirectory() as folder, progress.bar:
+        pipeline.run_campaign(planned, machine, Store(Path(folder)), progress)
     wall = time.monotonic() - begun
     print(f"discover: {discovered:.2f} s")
     print(f"campaign: {wall:.2f} s, launches: {launched:.2f} s")

@@ -24,10 +24,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft import discover, fast, job, launch, run, starter
-from mpigraft.errors import MissingError
-from mpigraft.model import Configuration, Layout, MpiInstall
-from mpigraft.natives import Natives, natives
+from mpigraft.core.errors import MissingError
+from mpigraft.core.model import Configuration, Layout, MpiInstall
+from mpigraft.core.process import run_command
+from mpigraft.discovery import inventory
+from mpigraft.evidence import runner
+from mpigraft.launch import LaunchRequest, prepare_launch
+from mpigraft.native.programs import Natives, choose_natives
+from mpigraft.run.cached import start as fast
 
 ENTRY = (sys.executable, "-m", "mpigraft.cli.entry", "run")
 WORDS = ("--benchmark", "barrier", "--budget", "1", "--samples", "2", "--warmup", "1")
@@ -80,15 +84,16 @@ class Subject:
 
     @property
     def configuration(self) -> Configuration:
-        return Configuration("key", self.mpi.id, self.mpi, job.OWN_CHOICE)
+        return Configuration("key", self.mpi.id, self.mpi, None)
 
 
 def of_campaign(subject: Subject, ranks: int) -> dict[str, int]:
     """One measured launch, from its command line to its records."""
     found: dict[str, int] = {}
     one, layout = subject.configuration, Layout(ranks_per_node=ranks, bind="none")
-    with starter.starter({one.key: subject.programs}) as start, counting(found):
-        ended, records, *_ = start(one, layout, subject.words, LIMIT_S, False)
+    with runner.make_starter({one.key: subject.programs}) as start, counting(found):
+        launched = start(one, layout, subject.words, LIMIT_S, False)
+    ended, records = launched.completed, launched.ranks
     assert ended.ok, ended.text()
     assert sorted(r.rank for r in records) == list(range(ranks)), records
     return found
@@ -97,7 +102,9 @@ def of_campaign(subject: Subject, ranks: int) -> dict[str, int]:
 def of_run(subject: Subject, ranks: int) -> dict[str, int]:
     """The second start of a job: nothing but what `mpigraft run` does once it knows its words."""
     words = ["--mpi", subject.mpi.id, "-n", str(ranks), "--", *subject.words]
-    first = run.run([*ENTRY, *words], env=os.environ, limit_s=LIMIT_S)  # it plans, and keeps that
+    first = run_command(
+        [*ENTRY, *words], env=os.environ, limit_s=LIMIT_S
+    )  # it plans, and keeps that
     assert first.ok, first.text()
     found: dict[str, int] = {}
     judged: list[tuple[str, str, bool]] = []
@@ -111,7 +118,7 @@ def of_run(subject: Subject, ranks: int) -> dict[str, int]:
         os.dup2(nowhere.fileno(), 1)
     try:
         with counting(found):
-            code = fast.attempt(words, os.environ, judge)
+            code = fast.start_kept(words, os.environ, judge)
     finally:
         os.dup2(out, 1)
         os.close(out)
@@ -124,7 +131,7 @@ def of_guard(subject: Subject, ranks: int) -> dict[str, int]:
     """The guard alone, by strace: ranks and launcher are not followed."""
     records = subject.folder / f"records-{ranks}"
     records.mkdir()
-    made = launch.prepare(
+    request = LaunchRequest(
         subject.configuration,
         Layout(ranks_per_node=ranks, bind="none"),
         subject.words,
@@ -133,10 +140,11 @@ def of_guard(subject: Subject, ranks: int) -> dict[str, int]:
         limit_s=LIMIT_S,
         cwd=subject.folder,
     )
+    made = prepare_launch(request)
     trace = subject.folder / f"trace-{ranks}"
     calls = "trace=open,openat,read,pread64,getdents64,fork,vfork,clone,clone3"
     strace = ["strace", "-D", "-qq", "-s", "0", "-e", calls, "-o", str(trace)]  # -D: no parent
-    ended = run.run([*strace, *made.argv], env=dict(made.env), cwd=made.cwd, limit_s=LIMIT_S)
+    ended = run_command([*strace, *made.argv], env=dict(made.env), cwd=made.cwd, limit_s=LIMIT_S)
     assert ended.ok, ended.text()
     lines = trace.read_text(errors="replace").splitlines()
     read = (re.match(r"(?:read|pread64|getdents64)\(.*= (\d+)$", line) for line in lines)
@@ -159,13 +167,13 @@ def measured(
 ) -> dict[str, dict[int, dict[str, int]]]:
     """{part: {ranks: {what: count}}}. The first launch of each part is not counted: it loads what
     all have in common. Raises MissingError without that MPI."""
-    machine = discover.machine()
+    machine = inventory.discover_machine()
     chosen = next((m for m in machine.mpis if m.id.startswith(mpi)), None)
     if chosen is None:
-        raise MissingError(f"{mpi} is not here", mend=f"mpigraft get {mpi}")
+        raise MissingError(f"{mpi} is not here", fix=f"mpigraft get {mpi}")
     found: dict[str, dict[int, dict[str, int]]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        ours = natives(chosen, machine.cpu.architecture)
+        ours = choose_natives(chosen, machine.cpu.architecture)
         words = (program,) if program else (str(ours.bench), *WORDS)
         subject = Subject(chosen, ours, words, Path(folder))
         for part, count in PARTS.items():

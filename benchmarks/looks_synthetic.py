@@ -1,4 +1,4 @@
-"""What it costs and what it is worth to end a campaign early, on campaigns whose truth is known.
+"""Measure what ending a campaign early costs and saves, on campaigns whose truth is known.
 
     python -m benchmarks.looks_synthetic [--campaigns 200] [--null 2000]
 
@@ -13,19 +13,29 @@ called curve lies from the truth. The unit tests call the same function with few
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.verdicts_synthetic import CORRELATION, DRIFT, SHAPES, WINS, Floats, standard
-from mpigraft.compare import compare
-from mpigraft.jsonout import canonical
-from mpigraft.looks import looks_of
-from mpigraft.model import CampaignRecord, CellGroup, ConfigurationRecord, Origin, ValueRow
-from mpigraft.multiplicity import adjusted_p
+from benchmarks.verdicts_synthetic import (
+    CORRELATION,
+    DRIFT,
+    SHAPES,
+    WINS,
+    Floats,
+    campaign,
+    campaigns_option,
+    configurations,
+    standard,
+    value_rows,
+)
+from mpigraft.analysis.comparison import compare
+from mpigraft.analysis.interim.looks import campaign_looks
+from mpigraft.analysis.multiplicity import adjusted_p
+from mpigraft.core.model import CampaignRecord, CellGroup
+from mpigraft.core.serialize import canonical
 
 SIZES = 23
 LOOKS = (9, 14, 20)
@@ -38,14 +48,14 @@ class Ends:
     launches: float  # of those of the fixed campaign
     crossed: float  # campaigns in which the joint test alone passed a level
     false: float  # campaigns in which a curve of an equal configuration was called
-    found: float  # curves of a true difference that were called, and the right way
+    right: float  # curves of a true difference that were called, and the right way
     first: float  # of these, at the first look
     bias: float  # of called curves: ratio over true ratio, away from 1, less 1
 
 
 def ends(
     ratio: float,
-    configurations: int,
+    count: int,
     spread: float,
     campaigns: int,
     *,
@@ -53,56 +63,61 @@ def ends(
     shape: str = "normal",
     seed: int = 1,
 ) -> Ends:
-    """Run `campaigns` campaigns; every configuration has the same true `ratio`. With one look it
-    is the fixed campaign."""
-    rng = np.random.default_rng([seed, configurations, round(1e4 * spread), round(1e4 * ratio)])
-    names = [f"c{number}" for number in range(configurations)]
-    made = crossed = false = found = first = 0
+    """Run `campaigns` campaigns of `count` configurations with the same true `ratio`. With one
+    look it is the fixed campaign."""
+    rng = np.random.default_rng([seed, count, round(1e4 * spread), round(1e4 * ratio)])
+    names = [f"c{number}" for number in range(count)]
+    launches = crossed = false = right = first = 0
     biases = []
     for number in range(campaigns):
         plan = canonical({"wish": {"looks": looks if len(looks) > 1 else ()}})
-        record = CampaignRecord("c", "", "", Origin.RUN, number, looks[-1], "base", plan, "")
+        record = campaign(number, looks[-1], plan)
         groups = _ended(record, _launches(rng, names, ratio, spread, shape, looks[-1]))
         crossed += bool(groups)
         called = [group for group in groups if group.curve in WINS]
         over = {g.configuration: g.look or looks[-1] for g in called}
         last = max(over.get(name, looks[-1]) for name in names)
-        made += 2 * last + sum(over.get(name, looks[-1]) for name in names)
+        launches += 2 * last + sum(over.get(name, looks[-1]) for name in names)
         false += ratio == 1 and bool(called)
-        right = [g for g in called if ratio != 1 and (g.pooled > 1) is (ratio > 1)]
-        found += len(right)
-        first += sum(g.look == looks[0] for g in right)
+        correct = [g for g in called if ratio != 1 and (g.pooled > 1) is (ratio > 1)]
+        right += len(correct)
+        first += sum(g.look == looks[0] for g in correct)
         away = 1 if ratio > 1 else -1
-        biases += [away * (math.log(g.pooled) - math.log(ratio)) for g in right]
+        biases += [away * (math.log(g.pooled) - math.log(ratio)) for g in correct]
     return Ends(
         crossed=crossed / campaigns,
-        launches=made / (campaigns * looks[-1] * (configurations + 2)),
+        launches=launches / (campaigns * looks[-1] * (count + 2)),
         false=false / campaigns,
-        found=found / (campaigns * configurations),
-        first=first / max(found, 1),
+        right=right / (campaigns * count),
+        first=first / max(right, 1),
         bias=math.expm1(float(np.mean(biases))) if biases else 0.0,
     )
 
 
-def _ended(campaign: CampaignRecord, launches: dict[str, Floats]) -> tuple[CellGroup, ...]:
+def _ended(record: CampaignRecord, launches: dict[str, Floats]) -> tuple[CellGroup, ...]:
     """The comparison at the end of a campaign, which configurations leave as they are called;
     empty where the joint test passed no level. `launches` are logarithms: of a configuration
-    (rounds, sizes), of the baseline (2, rounds, sizes). `compare` is asked only where it may call
+    (rounds, sizes), of the baseline (2, rounds, sizes). `compare` is called only where it may call
     a curve."""
     base = launches["base"].mean(axis=0)
     names = [name for name in launches if name != "base"]
-    arms = [ConfigurationRecord("c", name, name, "{}") for name in launches]
     over: dict[str, int] = {}
     groups: tuple[CellGroup, ...] = ()
-    for look in looks_of(campaign):
+    for look in campaign_looks(record):
         ends = [min(look.rounds, over.get(name, look.rounds)) for name in names]
         logs = [launches[name][:end] - base[:end] for name, end in zip(names, ends, strict=True)]
-        chances = adjusted_p(logs, [np.arange(end) for end in ends], campaign.seed)
+        chances = adjusted_p(logs, [np.arange(end) for end in ends], record.seed)
         tried = [p for name, p in zip(names, chances, strict=True) if name not in over]
         if min(tried) > look.level:
             continue
-        rows = _rows(launches, dict(zip(names, ends, strict=True)), look.rounds)
-        groups = compare(campaign, arms, rows, over=range(look.rounds)).groups
+        rows = value_rows(
+            [
+                ("base", replica, launch[: look.rounds])
+                for replica, launch in enumerate(launches["base"])
+            ]
+            + [(name, 0, launches[name][:end]) for name, end in zip(names, ends, strict=True)]
+        )
+        groups = compare(record, configurations(*names), rows, over=range(look.rounds)).groups
         over.update({g.configuration: g.look for g in groups if g.look is not None})
         if len(over) == len(names):
             break
@@ -128,25 +143,11 @@ def _launches(
     return {"base": launch(2), **{name: launch(1)[0] + math.log(ratio) for name in names}}
 
 
-def _rows(launches: dict[str, Floats], ends: dict[str, int], rounds: int) -> list[ValueRow]:
-    return [
-        ValueRow(name, "1x2", "a", turn, replica, "native:latency", "latency", 1 << size, value,
-                 "host")
-        for name, logs in launches.items()
-        for replica, one in enumerate(np.exp(logs) if name == "base" else [np.exp(logs)])
-        for turn, sizes in enumerate(one[: ends.get(name, rounds)].tolist())
-        for size, value in enumerate(sizes)
-    ]  # fmt: skip
-
-
 NULL = [("normal", 0.03), ("normal", 0.05), ("normal", 0.12)] + [(s, 0.05) for s in SHAPES[1:]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--campaigns", type=int, default=200)
-    parser.add_argument("--null", type=int, default=2000)
-    given = parser.parse_args()
+    given = campaigns_option(__doc__, 200, null=2000)
     print(f"a true ratio, {given.campaigns} campaigns a row (ten configurations: a tenth); percent")
     print("ratio  varies by  configurations  launches  called  first look  bias  fixed  bias")
     for ratio in (1.1, 1.2, 1.4, 0.8):
@@ -155,7 +156,7 @@ def main() -> None:
                 number = given.campaigns // count
                 early = ends(ratio, count, spread, number)
                 fixed = ends(ratio, count, spread, number, looks=LOOKS[-1:])
-                shares = (early.launches, early.found, early.first, early.bias, fixed.found)
+                shares = (early.launches, early.right, early.first, early.bias, fixed.right)
                 text = "  ".join(f"{100 * share:8.2f}" for share in (*shares, fixed.bias))
                 print(f"{ratio:5}  {100 * spread:9.0f}  {count:14}  {text}", flush=True)
     print(f"nothing differs, {given.null} campaigns a row (ten configurations: a quarter); percent")

@@ -5,7 +5,7 @@
 
 Launches alternate, so that both meet the same disturbances. Per launch and size there is one
 ratio, ours over theirs; the pooled ratio of a benchmark is the median over launches of the
-geometric mean over sizes, with its 95 % interval (mpigraft.stats). Both report means over
+geometric mean over sizes, with its 95 % interval (analysis.statistics). Both report means over
 iterations and, of a collective, over ranks, with a root that changes. Exit code 1 when the
 interval of PingPong leaves 0.9 to 1.1; the others are shown without a bound, because Intel's
 programs do other things in them: IMB-RMA's windows lie in memory of its own (MPI_Win_create),
@@ -35,11 +35,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mpigraft import elf, env, fetch, stats
-from mpigraft.model import Abi, Family, Measurement
-from mpigraft.natives import BENCH, PREBUILT
-from mpigraft.run import clean, run
-from mpigraft.suites import SUITES
+from mpigraft.analysis.statistics import bootstrap
+from mpigraft.bench.suites.registry import SUITES
+from mpigraft.binary.elf import reader
+from mpigraft.core import env
+from mpigraft.core.model import Abi, Family, Measurement
+from mpigraft.core.process.command import clean, run_command
+from mpigraft.discovery.install import fetch
+from mpigraft.native.programs import BENCH, PREBUILT
 
 MARGIN = 0.10
 LEAST_LAUNCHES = 8  # the fewest whose interval is worth a claim
@@ -107,7 +110,7 @@ class Machine:
     def launch(self, *words: str | Path) -> bytes:
         argv: list[str | Path] = [*self.first, *self._launcher(), *words]
         time.sleep(1.0 if self.first else 0.0)
-        done = run(argv, env=self._environment(), limit_s=600)
+        done = run_command(argv, env=self._environment(), limit_s=600)
         if not done.ok:
             raise SystemExit(f"{argv}: {done.code}\n{clean(done.stdout)}\n{clean(done.stderr)}")
         return done.stdout
@@ -195,7 +198,7 @@ def compare(pair: Pair, sizes: Sequence[int], theirs: list[Sizes], own: list[Siz
 
 def interval(logs: npt.NDArray[np.float64]) -> tuple[float, float, float]:
     """Median ratio of launches and its 95 % interval, as a comparison makes them."""
-    low, high = stats.interval(logs[:, None], np.zeros(len(logs), dtype=np.int64))
+    low, high = bootstrap.interval(logs[:, None], np.zeros(len(logs), dtype=np.int64))
     return float(np.exp(np.median(logs))), float(np.exp(low[0])), float(np.exp(high[0]))
 
 
@@ -207,13 +210,13 @@ def machine_of(given: argparse.Namespace) -> Machine:
         programs = [path for path in sorted(given.osu.rglob("osu_latency")) if path.is_file()]
         if not programs:
             raise SystemExit(f"{given.osu}: no osu_latency below it; name the folder of a build")
-        needed = elf.read(programs[0]).needed
+        needed = reader.read_elf(programs[0]).needed
         families = [SONAMES[name] for name in needed if name in SONAMES]
         if not families:
             known = ", ".join(SONAMES)
             raise SystemExit(f"{programs[0]}: needs {', '.join(needed)}; none of {known}")
         family = families[0]
-    return Machine(family, fetch.get(family), given.transport, first)
+    return Machine(family, fetch.fetch_mpi(family), given.transport, first)
 
 
 def arguments() -> argparse.Namespace:

@@ -1,4 +1,4 @@
-"""How often `bench --pairs` names the slow node and nothing else, on made campaigns.
+"""Measure how often `bench --pairs` names the slow node and nothing else, on made campaigns.
 
     python benchmarks/pairs_synthetic.py [CAMPAIGNS]
 
@@ -16,8 +16,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mpigraft.model import ValueRow
-from mpigraft.pairs import Matrix, matrices
+from mpigraft.analysis.pairs.matrices import Matrix, pair_matrices
+from mpigraft.core.model import ValueRow
 
 Floats = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int, int], Floats]  # launches, nodes -> log of each value
@@ -93,14 +93,14 @@ def campaign(
             for b in range(nodes)
             if a != b and (a < b or not both)
         ]  # fmt: skip
-    return {one.metric: one for one in matrices(rows, {})}
+    return {one.metric: one for one in pair_matrices(rows, {})}
 
 
 def named(one: Matrix) -> bool:
     return bool(one.slow_nodes or one.slow_links or one.parts)
 
 
-def found(nodes: int, factor: float, side: str, campaigns: int) -> tuple[float, float]:
+def named_shares(nodes: int, factor: float, side: str, campaigns: int) -> tuple[float, float]:
     """Shares of campaigns: n2 alone named, with its direction; anything else named as well."""
     right = wrong = 0
     for seed in range(campaigns):
@@ -124,18 +124,18 @@ def main() -> None:
     print(f"{LAUNCHES} launches; {campaigns} campaigns each, {5 * campaigns} of false alarms")
     for side in SIDES:
         for factor in FACTORS:
-            shares = [found(n, factor, side, campaigns) for n in NODES]
-            told = ", ".join(
+            shares = [named_shares(n, factor, side, campaigns) for n in NODES]
+            text = ", ".join(
                 f"{n} nodes {right:.1%} ({wrong:.1%} more than it)"
                 for n, (right, wrong) in zip(NODES, shares, strict=True)
             )
-            print(f"slow in {side} by {factor:g}, named: {told}")
+            print(f"slow in {side} by {factor:g}, named: {text}")
     for what, noise in NOISES.items():
         for launches in (3, 6, LAUNCHES):
-            told = ", ".join(
+            text = ", ".join(
                 f"{n} nodes {false_alarms(n, noise, 5 * campaigns, launches):.1%}" for n in NODES
             )
-            print(f"false alarms, {what}, {launches} launches: {told}")
+            print(f"false alarms, {what}, {launches} launches: {text}")
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from mpigraft import cache, evidence_json
-from mpigraft.model import (
+from mpigraft.core import cache
+from mpigraft.core.model import (
     AllocationRecord,
     Benchmark,
     CampaignRecord,
@@ -37,11 +37,12 @@ from mpigraft.model import (
     Origin,
     Peer,
     Proof,
+    ProofStatus,
     RankRecord,
-    Standing,
     SubmissionRecord,
 )
-from mpigraft.records import read_witness
+from mpigraft.evidence import serialize
+from mpigraft.evidence.world.records import read_witness
 from mpigraft.store import Store
 
 CAMPAIGN = "00000000-0000-4000-8000-000000000001"
@@ -148,14 +149,14 @@ def write_node(folder: Path, layout: Layout, node: int, libraries: int) -> None:
 
 
 def evidence(ranks: tuple[RankRecord, ...]) -> Evidence:
-    proof = tuple(Proof(Peer.OFF_NODE, kind, Standing.PROVEN, "cxi", "mtl:ofi:prov: cxi")
+    proof = tuple(Proof(Peer.OFF_NODE, kind, ProofStatus.PROVEN, "cxi", "mtl:ofi:prov: cxi")
                   for kind in Kind)  # fmt: skip
     return Evidence("ofi-cxi", "cxi", proof, (), ranks)
 
 
 def fill(folder: Path, layout: Layout, records: Path) -> None:
     ranks = read_witness(records)
-    cache.put("evidence", "key", evidence_json.flat(evidence(ranks)))
+    cache.put("evidence", "key", serialize.flatten_evidence(evidence(ranks)))
     hosts = tuple(f"nid{node:06}" for node in range(layout.nodes))
     names = ("k0", "openmpi@5.0.11/ofi-cxi"), ("k1", "openmpi@5.0.11/ob1-tcp")
     with Store(folder).writer() as writer:

@@ -1,4 +1,4 @@
-"""How often what is said of scale is right, on made campaigns of which the truth is known.
+"""Measure how often laws, groups and drift are right, on made campaigns whose truth is known.
 
     python benchmarks/scale_synthetic.py [CAMPAIGNS]
 
@@ -17,9 +17,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mpigraft import drift, modes
-from mpigraft.laws import REACH, choose, resampled
-from mpigraft.model import ValueRow
+from mpigraft.analysis import bimodality, drift
+from mpigraft.analysis.growth.laws import LAW_REACH, choose, resampled
+from mpigraft.core.model import ValueRow
 
 LAWS: dict[str, Callable[[float], float]] = {
     "constant": lambda p: 40.0 + 0 * p,
@@ -42,9 +42,9 @@ def row(layout: str, number: int, name: str, metric: str, value: float) -> Value
 
 def growth(ranks: tuple[int, ...], launches: int, misfit: float, campaigns: int) -> str:
     """Launches vary by 5 %; each number of ranks is off the law by `misfit`."""
-    told = []
+    lines = []
     for name, curve in LAWS.items():
-        found = held = 0
+        chosen = covered = 0
         for seed in range(campaigns):
             rng = np.random.default_rng(1000 * seed + 7)
             values = [
@@ -53,13 +53,16 @@ def growth(ranks: tuple[int, ...], launches: int, misfit: float, campaigns: int)
                 for off in [misfit * rng.normal()]
             ]
             law, _ = choose(values)
-            last = REACH * ranks[-1]
-            said = sorted(one.at(last) for one in resampled(values, law, seed))
-            low, high = said[int(0.025 * (len(said) - 1))], said[math.ceil(0.975 * len(said)) - 1]
-            found += law.name == name
-            held += min(low, law.at(last)) <= curve(last) <= max(high, law.at(last))
-        told.append(f"{name} found {found / campaigns:.0%}, held {held / campaigns:.0%}")
-    return "; ".join(told)
+            last = LAW_REACH * ranks[-1]
+            predictions = sorted(one.at(last) for one in resampled(values, law, seed))
+            low, high = (
+                predictions[int(0.025 * (len(predictions) - 1))],
+                predictions[math.ceil(0.975 * len(predictions)) - 1],
+            )
+            chosen += law.name == name
+            covered += min(low, law.at(last)) <= curve(last) <= max(high, law.at(last))
+        lines.append(f"{name} found {chosen / campaigns:.0%}, held {covered / campaigns:.0%}")
+    return "; ".join(lines)
 
 
 def grouped(scatter: Callable[[random.Random], float], rounds: int, campaigns: int) -> float:
@@ -67,7 +70,7 @@ def grouped(scatter: Callable[[random.Random], float], rounds: int, campaigns: i
         rng = random.Random(seed)
         values = [math.exp(scatter(rng)) for _ in range(rounds)]
         rows = [row("1x2", n, "native:latency", "latency", x) for n, x in enumerate(values)]
-        return bool(modes.findings(rows, {}))
+        return bool(bimodality.bimodality_findings(rows, {}))
 
     return sum(map(once, range(campaigns))) / campaigns
 
@@ -86,7 +89,7 @@ STATES: dict[str, Callable[[random.Random], tuple[bool, bool, bool]]] = {
 }
 
 
-def beside(state: str, apart: float, spread: float, rounds: int, campaigns: int) -> str:
+def beside_others(state: str, apart: float, spread: float, rounds: int, campaigns: int) -> str:
     """Beside a baseline, whose two launches and this configuration's vary by 3 %, rounds by
     `spread`: how often which of the three is named."""
     names = {"key": "mine", "base": "baseline"}
@@ -101,8 +104,8 @@ def beside(state: str, apart: float, spread: float, rounds: int, campaigns: int)
                 rows.append(
                     one if who == 0 else one._replace(configuration="base", replica=who - 1)
                 )
-        for finding in modes.findings(rows, names):
-            count["machine" if finding.code == "slow-rounds" else finding.seen.split()[2]] += 1
+        for finding in bimodality.bimodality_findings(rows, names):
+            count["machine" if finding.code == "slow-rounds" else finding.message.split()[2]] += 1
     return ", ".join(f"{who} {n / campaigns:.1%}" for who, n in count.items())
 
 
@@ -117,7 +120,7 @@ def drifted(rounds: int, curves: int, alike: float, trend: float, campaigns: int
                 x = alike * x + rng.gauss(0, 0.05 * math.sqrt(1 - alike**2))
                 value = math.exp(x + trend * n / (rounds - 1))
                 rows.append(row("1x2", n, f"native:b{curve}", "latency", value))
-        return bool(drift.findings(rows, {}))
+        return bool(drift.drift_findings(rows, {}))
 
     return sum(map(once, range(campaigns))) / campaigns
 
@@ -131,22 +134,23 @@ def main() -> None:
         what = f"{len(ranks)} numbers of ranks, {launches} launches, {misfit:.0%} off the law"
         print(f"growth, {what}: {growth(ranks, launches, misfit, campaigns)}")
     for name, scatter in SCATTERS.items():
-        told = ", ".join(f"{n}: {grouped(scatter, n, 5 * campaigns):.1%}" for n in (8, 12, 20))
-        print(f"groups, {name}, told by rounds: {told}")
+        shares = ", ".join(f"{n}: {grouped(scatter, n, 5 * campaigns):.1%}" for n in (8, 12, 20))
+        print(f"groups, {name}, told by rounds: {shares}")
     for state in STATES:
         cases = ((1.5, 0.0), (1.5, 0.1), (3.2, 0.1))
         for apart, spread in cases[:2] if state == "none" else cases:
-            told = "; ".join(
-                f"{n}: {beside(state, math.log(apart), spread, n, 5 * campaigns)}" for n in (12, 20)
+            shares = "; ".join(
+                f"{n}: {beside_others(state, math.log(apart), spread, n, 5 * campaigns)}"
+                for n in (12, 20)
             )
             what = f"{state}, {apart:g} apart, rounds vary by {spread:.0%}"
-            print(f"groups beside a baseline, {what}, named by rounds: {told}")
+            print(f"groups beside a baseline, {what}, named by rounds: {shares}")
     for alike, trend in ((0.0, 0.0), (0.3, 0.0), (0.6, 0.0), (0.0, math.log(1.2))):
         curves = 1 if trend else 12
-        told = ", ".join(
+        shares = ", ".join(
             f"{n}: {drifted(n, curves, alike, trend, campaigns):.1%}" for n in (8, 12, 20)
         )
-        print(f"drift, correlated {alike}, trend {math.expm1(trend):.0%}, told by rounds: {told}")
+        print(f"drift, correlated {alike}, trend {math.expm1(trend):.0%}, told by rounds: {shares}")
 
 
 if __name__ == "__main__":

@@ -1,25 +1,35 @@
-"""What verdicts are worth where rounds resemble their neighbours, on seeded synthetic campaigns.
+"""Measure how often verdicts are right where rounds resemble their neighbours.
 
     python -m benchmarks.serial_synthetic [--campaigns 400]
 
-Launches vary as in verdicts_synthetic.py (8 to 18 %, 12 sizes correlated at 0.7), but what varies
-follows itself from round to round: an autoregression whose neighbouring rounds are correlated at
-rho. `twin` is the baseline under another name, `slow` takes FACTOR times as long. Each row is
-counted with and without `serial.dependence`.
+Seeded synthetic campaigns. Launches vary as in verdicts_synthetic.py (8 to 18 %, 12 sizes
+correlated at 0.7), but each round depends on the one before: an autoregression whose neighbouring
+rounds are correlated at rho. `twin` is the baseline under another name, `slow` takes FACTOR times
+as long. Each row is counted with and without `serial.dependence`.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.verdicts_synthetic import CORRELATION, FACTOR, SIZES, VARIATION, WINS, Floats
-from mpigraft import serial
-from mpigraft.compare import compare
-from mpigraft.model import CampaignRecord, ConfigurationRecord, Origin, ValueRow, Verdict
+from benchmarks.verdicts_synthetic import (
+    CORRELATION,
+    FACTOR,
+    SIZES,
+    VARIATION,
+    WINS,
+    Floats,
+    campaign,
+    campaigns_option,
+    configurations,
+    value_rows,
+)
+from mpigraft.analysis.comparison import compare
+from mpigraft.analysis.statistics import serial
+from mpigraft.core.model import ValueRow, Verdict
 
 TRUTH = {"twin": 0.0, "slow": math.log(FACTOR)}
 
@@ -44,49 +54,36 @@ def followed(rng: np.random.Generator, rounds: int, rho: float, width: int) -> F
 
 
 def values(rng: np.random.Generator, rounds: int, rho: float) -> list[ValueRow]:
-    """One campaign: the baseline's two launches of a round, the twin and the slow one."""
+    """One campaign: the baseline's two launches of a round, the twin and the slow row."""
     spread = rng.uniform(*VARIATION)
-    rows = []
+    launches = []
     for name, replica in (("base", 0), ("base", 1), ("twin", 0), ("slow", 0)):
         launch = followed(rng, rounds, rho, 1) * math.sqrt(CORRELATION)
         own = followed(rng, rounds, rho, SIZES) * math.sqrt(1 - CORRELATION)
-        logs = TRUTH.get(name, 0.0) + spread * (launch + own)
-        rows += [
-            ValueRow(
-                name, "1x2", "a0", turn, replica, "native:latency", "latency",
-                1 << size, math.exp(logs[turn, size]), "host",
-            )
-            for turn in range(rounds)
-            for size in range(SIZES)
-        ]  # fmt: skip
-    return rows
+        launches.append((name, replica, TRUTH.get(name, 0.0) + spread * (launch + own)))
+    return value_rows(launches)
 
 
 def shares(rounds: int, rho: float, campaigns: int, *, seed: int = 1) -> Shares:
     rng = np.random.default_rng([seed, rounds, int(10 * rho)])
-    arms = [ConfigurationRecord("c", name, name, "{}") for name in ("base", *TRUTH)]
     count = np.zeros(5)
     for number in range(campaigns):
-        record = CampaignRecord(
-            "c", "synthetic", "", Origin.RUN, number, rounds, "base", "{}", ""
-        )  # fmt: skip
-        found = compare(record, arms, values(rng, rounds, rho))
-        twin, slow = (next(g for g in found.groups if g.configuration == n) for n in TRUTH)
+        rows = values(rng, rounds, rho)
+        groups = compare(campaign(number, rounds), configurations(*TRUTH), rows).groups
+        twin, slow = (next(g for g in groups if g.configuration == n) for n in TRUTH)
         count += (
             sum(c.verdict in WINS for c in twin.cells) / SIZES,
             twin.curve in WINS,
             sum(c.verdict is Verdict.SLOWER for c in slow.cells) / SIZES,
             slow.curve is Verdict.SLOWER,
-            sum(g.effective_rounds is not None for g in found.groups) / 2,
+            sum(g.effective_rounds is not None for g in groups) / 2,
         )
     return Shares(*(count / campaigns).tolist())
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--campaigns", type=int, default=400)
-    given = parser.parse_args()
-    print(f"{given.campaigns} campaigns a row, {SIZES} sizes, ratio {FACTOR}; percent")
+    campaigns = campaigns_option(__doc__, 400).campaigns
+    print(f"{campaigns} campaigns a row, {SIZES} sizes, ratio {FACTOR}; percent")
     print("                  as they are                     neighbours counted")
     print("             false         power           false         power         inter-")
     print("rounds  rho  cells curves  cells curves    cells curves  cells curves  vals wider")
@@ -95,12 +92,12 @@ def main() -> None:
         for rho in (0.0, 0.3, 0.6, 0.9):
             text = ""
             for serial.CHANCE in (0.0, chance):
-                one = shares(rounds, rho, given.campaigns)
+                row = shares(rounds, rho, campaigns)
                 text += (
-                    f"  {100 * one.false_cells:5.1f} {100 * one.false_curves:6.1f}"
-                    f"  {100 * one.power:5.1f} {100 * one.curve_power:6.1f}  "
+                    f"  {100 * row.false_cells:5.1f} {100 * row.false_curves:6.1f}"
+                    f"  {100 * row.power:5.1f} {100 * row.curve_power:6.1f}  "
                 )
-            print(f"{rounds:6}  {rho:3} {text} {100 * one.widened:5.1f}", flush=True)
+            print(f"{rounds:6}  {rho:3} {text} {100 * row.widened:5.1f}", flush=True)
 
 
 if __name__ == "__main__":

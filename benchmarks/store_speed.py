@@ -1,6 +1,10 @@
 """How long a store of 100,000 values takes to write, to read and to compare.
 
     python benchmarks/store_speed.py [--rows 100000] [--allocations 1]
+    python benchmarks/store_speed.py --files 90
+
+With `--files`, as many campaigns of 10 rounds (3 configurations, 4 benchmarks, 23 sizes), each in
+a file of its own, are read by the commands instead.
 
 The bar is 2 s for reading and comparing together, on a machine that does nothing else. Of three
 passes the fastest counts; processor time is shown too, because on a busy machine it says more.
@@ -10,14 +14,16 @@ from __future__ import annotations
 
 import argparse
 import random
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from mpigraft.compare import compare
-from mpigraft.model import (
+from mpigraft.analysis.comparison import compare
+from mpigraft.core.model import (
     AllocationRecord,
     Benchmark,
     CampaignRecord,
@@ -38,7 +44,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--allocations", type=int, default=1)
+    parser.add_argument("--files", type=int)
     given = parser.parse_args()
+    if given.files:
+        time_commands(given.files)
+        return
     rounds = -(-given.rows // ((CONFIGURATIONS + 1) * BENCHMARKS * SIZES))
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
@@ -55,6 +65,49 @@ def main() -> None:
     print(f"write {1000 * wrote / launches:.1f} ms per launch")
     for name, r, t in zip(("wall", "processor"), read, told, strict=True):
         print(f"{name}: read {r:.2f} s, compare {t:.2f} s, together {r + t:.2f} s (bar: 2 s)")
+
+
+def time_commands(files: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        store = Store(Path(name) / "store")
+        for day in range(files):
+            add_night(store, day)
+        for words in (
+            ("history",),
+            ("compare", "night-1"),
+            ("compare", "night-1", "night-2"),
+            ("report", "night-1", "--output", f"{name}/page.html"),
+            ("export", "night-1", "--output", f"{name}/all.csv"),
+            ("results", "list"),
+        ):
+            command = [sys.executable, "-m", "mpigraft.cli.main", "--store", str(store.folder)]
+            began = time.perf_counter()
+            done = subprocess.run([*command, *words], check=False, capture_output=True, text=True)
+            spent = time.perf_counter() - began
+            if done.returncode:
+                raise SystemExit(done.stderr[-2000:])
+            print(f"{' '.join(words[: 1 + words.count('night-2')])}: {spent:.1f} s")
+
+
+def add_night(store: Store, day: int) -> None:
+    """One campaign of a machine, in one file."""
+    rng = random.Random(day)
+    campaign = f"{day:08x}-0000-4000-8000-000000000001"
+    created = f"2026-{1 + day // 28:02}-{1 + day % 28:02}T02:00:00.000+00:00"
+    with store.writer() as writer:
+        writer.add_campaign(
+            CampaignRecord(campaign, f"night-{day}", created, Origin.RUN, 1, 10, "k0", "{}", "0")
+        )
+        for n in range(3):
+            writer.add_configuration(ConfigurationRecord(campaign, f"k{n}", f"mpi@{n}", "{}"))
+        writer.add_allocation(AllocationRecord(f"a{day}", campaign, created, "n", "{}"))
+        for turn in range(10):
+            for slot, arm in enumerate((0, 1, 2, 0)):
+                record = LaunchRecord(
+                    f"{day}-{turn}-{slot}", campaign, f"a{day}", f"k{arm}", "1x2", turn, slot,
+                    int(slot == 3), f"{created}{turn:04}", 1.0, 0, LaunchState.OK, (),
+                )  # fmt: skip
+                writer.add_launch(record, measured(rng)[: 4 * SIZES], {"stdout": b"line\n" * 500})
 
 
 def fill(store: Store, rounds: int, allocations: int) -> int:

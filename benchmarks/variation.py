@@ -17,29 +17,31 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mpigraft.blocks import Subject, labels_of, table_of
+from mpigraft.analysis.grouping import SeriesKey, labels_of, table_of
 from mpigraft.cli.common import default_store
-from mpigraft.model import ValueRow
+from mpigraft.core.model import ValueRow
 from mpigraft.store import Store
 
-FEWEST = 6  # pairs from which a standard deviation says something
+FEWEST = 6  # pairs for a standard deviation
 
 
-def variation(values: list[ValueRow]) -> Iterator[tuple[Subject, int, NDArray[np.float64], float]]:
-    """Per subject: pairs, standard deviation of each size, mean correlation between sizes."""
-    for subject, held in sorted(table_of(values, {}, labels_of((), values)).subjects.items()):
-        for first, second, *_ in held.logs.values():
+def variation(
+    values: list[ValueRow],
+) -> Iterator[tuple[SeriesKey, int, NDArray[np.float64], float]]:
+    """Yield, per series: pairs, standard deviation of each size, correlation between sizes."""
+    for key, series in sorted(table_of(values, {}, labels_of((), values)).series.items()):
+        for first, second, *_ in series.logs.values():
             logs = second - first
             logs = logs[~np.isnan(logs).any(axis=1)]
             if len(logs) < FEWEST:
                 continue
             spread = logs.std(axis=0, ddof=1) / np.sqrt(2)
             varied = logs[:, spread > 0]
-            together = np.nan
+            correlation = np.nan
             if varied.shape[1] > 1:
                 table = np.corrcoef(varied.T)
-                together = float(table[~np.eye(len(table), dtype=bool)].mean())
-            yield subject, len(logs), spread, together
+                correlation = float(table[~np.eye(len(table), dtype=bool)].mean())
+            yield key, len(logs), spread, correlation
 
 
 def main() -> None:
@@ -51,12 +53,12 @@ def main() -> None:
     campaign = store.campaign(given.campaign)
     print(f"{campaign.name} ({campaign.id[:8]}): launch to launch, standard deviation in percent")
     print("benchmark                    layout  pairs  least  typical  most  correlation")
-    for subject, pairs, spread, together in variation(store.values(campaign.id)):
+    for key, pairs, spread, correlation in variation(store.values(campaign.id)):
         low, middle, high = 100 * np.quantile(spread, [0, 0.5, 1])
-        name = f"{subject.benchmark} {subject.metric}"
+        name = f"{key.benchmark} {key.metric}"
         print(
-            f"{name:28} {subject.layout:7} {pairs:5} {low:6.1f} {middle:8.1f} {high:5.1f}"
-            f" {together:12.2f}"
+            f"{name:28} {key.layout:7} {pairs:5} {low:6.1f} {middle:8.1f} {high:5.1f}"
+            f" {correlation:12.2f}"
         )
 
 

@@ -1,4 +1,4 @@
-"""How often a campaign's curves are called, rightly and wrongly, with known truth.
+"""Measure how often a campaign's curves are called, rightly and wrongly, with known truth.
 
     python benchmarks/verdicts_curves.py [--campaigns 400] [--store FOLDER]
 
@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.verdicts_synthetic import SHAPES, standard
-from mpigraft import stats
-from mpigraft.blocks import labels_of, table_of
-from mpigraft.looks import PLANNED_ONCE
-from mpigraft.multiplicity import adjusted_p
+from mpigraft.analysis.grouping import labels_of, table_of
+from mpigraft.analysis.interim.looks import PLANNED_ONCE
+from mpigraft.analysis.multiplicity import adjusted_p
+from mpigraft.analysis.statistics import bootstrap
 from mpigraft.store import Store
 
 BENCHMARKS, SIZES = 6, 23
@@ -91,19 +91,19 @@ def alarms(
 def judge(
     logs: Floats, seed: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which curves are slower, (configurations, benchmarks); which by the test of a single one;
-    and which if the |T| of the mean over the sizes were tested rather than the greatest.
+    """Find which curves are slower, (configurations, benchmarks); which by the test of a single
+    one; and which if the |T| of the mean over the sizes were tested rather than the greatest.
 
     `logs` are latencies of (launches of a round, rounds, benchmarks, sizes), the first two launches
     those of the baseline. Without gaps, in one allocation.
     """
     pair = logs[1] - logs[0]
     differences = logs[2:] - (logs[0] + logs[1]) / 2
-    one = np.zeros(logs.shape[1], dtype=np.int64)
+    allocations = np.zeros(logs.shape[1], dtype=np.int64)
     floor = np.median(np.expm1(np.abs(np.median(pair, axis=0))), axis=1)
     limit = np.log1p(np.maximum(MARGIN, floor))
-    _, high = bounds(differences, one)
-    pooled_low, _ = bounds(differences.mean(axis=3, keepdims=True), one)
+    _, high = bounds(differences, allocations)
+    pooled_low, _ = bounds(differences.mean(axis=3, keepdims=True), allocations)
     outside = (pooled_low[..., 0] > limit) & ~(high < -limit[:, None]).any(axis=2)
     if not outside.any():
         return outside, outside, outside
@@ -119,11 +119,11 @@ def judge(
     return outside & (p <= PLANNED_ONCE), alone, outside & by_mean
 
 
-def bounds(differences: Floats, one: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def bounds(differences: Floats, allocations: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Intervals of (configurations, rounds, benchmarks, sizes) over the rounds."""
     arms, rounds, benchmarks, sizes = differences.shape
     columns = differences.transpose(1, 0, 2, 3).reshape(rounds, -1)
-    low, high = stats.interval(columns, one)
+    low, high = bootstrap.interval(columns, allocations)
     return low.reshape(arms, benchmarks, sizes), high.reshape(arms, benchmarks, sizes)
 
 
@@ -168,12 +168,12 @@ def real(folder: Path) -> Source:
     store = Store(folder)
     values = store.values(store.campaign(None).id)
     table = table_of(values, {}, labels_of((), values))
-    found = []
-    for held in table.subjects.values():
-        if len(held.sizes) == SIZES:
-            launched = np.concatenate(list(held.logs.values()))
-            found.append(launched - np.nanmedian(launched, axis=(0, 1)))
-    logs = np.stack(found, axis=2)
+    benchmarks = []
+    for series in table.series.values():
+        if len(series.sizes) == SIZES:
+            launched = np.concatenate(list(series.logs.values()))
+            benchmarks.append(launched - np.nanmedian(launched, axis=(0, 1)))
+    logs = np.stack(benchmarks, axis=2)
     whole = ~np.isnan(logs).any(axis=(2, 3))
     turns = [turn for turn in range(whole.shape[1]) if whole[:, turn].sum() == whole.sum(0).max()]
 
@@ -202,10 +202,10 @@ def main() -> None:
     print("launches            configurations  rounds  false alarms  each curve alone")
     for name, source in sources.items():
         for configurations, rounds in CAMPAIGNS:
-            found = alarms(source, configurations, rounds, campaigns=given.campaigns)
+            row = alarms(source, configurations, rounds, campaigns=given.campaigns)
             print(
-                f"{name:20}{configurations:14}{rounds:8}{100 * found.false:14.1f}"
-                f"{100 * found.uncorrected:18.1f}"
+                f"{name:20}{configurations:14}{rounds:8}{100 * row.false:14.1f}"
+                f"{100 * row.uncorrected:18.1f}"
             )
     print("one configuration slower: caught / by the mean over the sizes / of its curves called")
     ratios = (1.1, 1.2, 1.4)

@@ -1,11 +1,11 @@
-"""What the verdicts are worth, on seeded synthetic campaigns of which the truth is known.
+"""Measure how often verdicts are right, on seeded synthetic campaigns whose truth is known.
 
     python benchmarks/verdicts_synthetic.py [--campaigns 400]
 
-Each campaign has a baseline with its second launch, a twin that is the same thing (every verdict
-on it is false), one that is FACTOR slower and one FACTOR faster. Launches vary by 8 to 18 % and
-move all sizes together (correlation 0.7), as real ones of a small machine did; whole rounds
-drift by 10 %, which pairing takes out. Shapes of the variation: normal, heavy tails (Student's t
+Each campaign has a baseline with its second launch, a twin of it (every verdict on it is false),
+one that is FACTOR slower and one FACTOR faster. Launches vary by 8 to 18 % and move all sizes
+together (correlation 0.7), as real ones of a small machine did; whole rounds drift by 10 %, which
+pairing removes. Shapes of the variation: normal, heavy tails (Student's t
 with 4 degrees of freedom), skewed (exponential: launches are slow, never fast), and two modes
 (one launch in ten is slow). The unit tests call the same function with fewer campaigns.
 """
@@ -15,13 +15,14 @@ from __future__ import annotations
 import argparse
 import math
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpigraft.compare import compare
-from mpigraft.model import (
+from mpigraft.analysis.comparison import compare
+from mpigraft.core.model import (
     CampaignRecord,
     CellGroup,
     ConfigurationRecord,
@@ -76,17 +77,13 @@ def rates(
     for number in range(campaigns):
         spread = rng.uniform(*variation)
         rows = values(rng, rounds, spread, shape, allocations, between)
-        record = CampaignRecord(
-            "c", "synthetic", "", Origin.RUN, number, rounds, "base", "{}", ""
-        )  # fmt: skip
-        arms = [ConfigurationRecord("c", name, name, "{}") for name in ("base", *TRUTH)]
-        found = compare(record, arms, rows)
-        for group in found.groups:
+        comparison = compare(campaign(number, rounds), configurations(*TRUTH), rows)
+        for group in comparison.groups:
             _count(group, count)
             chance += group.by_chance if group.configuration == "twin" else 0.0
             halves += [c.high / c.low for c in group.cells if c.high and c.low]
-        count["pair"] += sum(n.false_verdicts for n in found.noise)
-        count["pairs"] += sum(n.cells for n in found.noise)
+        count["pair"] += sum(n.false_verdicts for n in comparison.noise)
+        count["pairs"] += sum(n.cells for n in comparison.noise)
     return Rates(
         cells=count["cells"],
         false_winners=count["false"] / count["twins"],
@@ -133,23 +130,49 @@ def values(
     off the stated truth; that counts against the coverage."""
     curve = np.log(1.0 + np.arange(SIZES))
     drift = DRIFT * rng.standard_normal(rounds)
-    rows = []
+    allocation = np.arange(rounds) * allocations // rounds
+    launches = []
     for name, replica in (("base", 0), ("base", 1), *((name, 0) for name in TRUTH)):
         launch = standard(rng, shape, (rounds, 1)) * math.sqrt(CORRELATION)
         own = standard(rng, shape, (rounds, SIZES)) * math.sqrt(1 - CORRELATION)
-        place = np.arange(rounds) * allocations // rounds
         logs = curve + TRUTH.get(name, 0.0) + spread * (launch + own) + drift[:, None]
         if name != "base":
-            logs += between * rng.standard_normal(allocations)[place][:, None]
-        rows += [
-            ValueRow(
-                name, "1x2", f"a{place[turn]}", turn, replica, "native:latency", "latency",
-                1 << size, math.exp(logs[turn, size]), "host",
-            )
-            for turn in range(rounds)
-            for size in range(SIZES)
-        ]  # fmt: skip
-    return rows
+            logs += between * rng.standard_normal(allocations)[allocation][:, None]
+        launches.append((name, replica, logs))
+    return value_rows(launches, allocation.tolist())
+
+
+def campaign(seed: int, rounds: int, plan: str = "{}") -> CampaignRecord:
+    return CampaignRecord("c", "synthetic", "", Origin.RUN, seed, rounds, "base", plan, "")
+
+
+def configurations(*names: str) -> list[ConfigurationRecord]:
+    """The baseline and others."""
+    return [ConfigurationRecord("c", name, name, "{}") for name in ("base", *names)]
+
+
+def value_rows(
+    launches: Iterable[tuple[str, int, Floats]], allocations: Sequence[int] | None = None
+) -> list[ValueRow]:
+    """Latencies of (configuration, replica, logarithms of (rounds, sizes)); `allocations` numbers
+    the allocation of each round."""
+    return [
+        ValueRow(
+            name, "1x2", f"a{allocations[turn] if allocations else 0}", turn, replica,
+            "native:latency", "latency", 1 << size, value, "host",
+        )
+        for name, replica, logs in launches
+        for turn, sizes in enumerate(np.exp(logs).tolist())
+        for size, value in enumerate(sizes)
+    ]  # fmt: skip
+
+
+def campaigns_option(description: str | None, default: int, **others: int) -> argparse.Namespace:
+    """Parse --campaigns, and `others` with their defaults."""
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
+    for name, number in {"campaigns": default, **others}.items():
+        parser.add_argument(f"--{name}", type=int, default=number)
+    return parser.parse_args()
 
 
 def standard(rng: np.random.Generator, shape: str, size: tuple[int, ...]) -> Floats:
@@ -165,38 +188,28 @@ def standard(rng: np.random.Generator, shape: str, size: tuple[int, ...]) -> Flo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--campaigns", type=int, default=400)
-    given = parser.parse_args()
-    print(f"{given.campaigns} campaigns a row, {SIZES} sizes, ratio {FACTOR}; percent")
+    campaigns = campaigns_option(__doc__, 400).campaigns
+    print(f"{campaigns} campaigns a row, {SIZES} sizes, ratio {FACTOR}; percent")
     print("rounds  shape        false  by    false   power  wrong  curve  cover-  half-  A/A")
     print("                     cells chance curves  cells         power  age     width  pair")
     for rounds in (5, 6, 10, 20):
         for shape in SHAPES:
-            _print(f"{rounds:6}  {shape:12}", rates(rounds, given.campaigns, shape))
+            _print(f"{rounds:6}  {shape:12}", rates(rounds, campaigns, shape))
     print("the noisy end alone: launches vary by 18 %")
     for shape in SHAPES:
-        _print(f"{6:6}  {shape:12}", rates(6, given.campaigns, shape, variation=(0.18, 0.18)))
+        _print(f"{6:6}  {shape:12}", rates(6, campaigns, shape, variation=(0.18, 0.18)))
     print("several allocations, whose ratios differ by 6 %, normal")
     for allocations, rounds in ((2, 12), (3, 12), (3, 18), (5, 20)):
-        found = rates(
-            rounds, given.campaigns, "normal", allocations=allocations, between=0.06
-        )  # fmt: skip
-        _print(f"{rounds:6}  in {allocations}        ", found)
+        several = rates(rounds, campaigns, "normal", allocations=allocations, between=0.06)
+        _print(f"{rounds:6}  in {allocations}        ", several)
 
 
 def _print(head: str, r: Rates) -> None:
     shares = (
-        r.false_winners,
-        r.by_chance,
-        r.false_curves,
-        r.power,
-        r.wrong,
-        r.curve_power,
-        r.coverage,
-    )
-    numbers = [*shares, r.width, r.pair]
-    print(head, "  ".join(f"{100 * n:5.1f}" for n in numbers))
+        r.false_winners, r.by_chance, r.false_curves, r.power, r.wrong, r.curve_power, r.coverage,
+        r.width, r.pair,
+    )  # fmt: skip
+    print(head, "  ".join(f"{100 * share:5.1f}" for share in shares))
 
 
 if __name__ == "__main__":

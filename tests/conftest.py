@@ -13,6 +13,7 @@ import platform
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,19 +22,26 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from mpigraft.model import Family
-from mpigraft.run import PR_SET_CHILD_SUBREAPER
+from mpigraft.core.model import Family
+from mpigraft.core.process.command import PR_SET_CHILD_SUBREAPER
+from tests.homes import let_ranks_yield, make_home
+from tests.lanes import Claims
+from tests.parts import Parts
 
 LEAVE_S = 3.0  # what ends by itself in this time was not left behind
 
+EXAMPLES = {"daily": 25, "long": 400}  # of each property, by the name of hypothesis's profile
+
 # A busy machine is slow, and slow is not wrong.
-settings.register_profile(
-    "mpigraft",
-    deadline=None,
-    derandomize="CI" in os.environ,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("mpigraft")
+for profile, examples in EXAMPLES.items():
+    settings.register_profile(
+        profile,
+        max_examples=examples,
+        deadline=None,
+        derandomize="CI" in os.environ,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile("daily")
 
 
 def cache() -> Path:
@@ -47,11 +55,23 @@ CACHE = cache()  # before HOME is changed
 AS_ROOT = () if os.geteuid() == 0 else ("sudo", "-n")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--parts",
+        choices=["all", "changed"],
+        help="the long tests: all, or the parts whose inputs changed since they passed",
+    )
+    parser.addoption("--claims", type=Path, help="a folder in which lanes claim shared modules")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Give the session an empty HOME, make this process inherit every stray one, and let
     programs be interrupted: what runs in the background is started deaf to SIGINT and SIGQUIT."""
+    sys.dont_write_bytecode = False  # or each session rewrites the assertions of each module again
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # under nohup; a handler ends at execve
+        signal.signal(signal.SIGHUP, lambda *_: None)
     home = tempfile.mkdtemp(prefix="mpigraft-home-")
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     os.environ["HOME"] = home
@@ -59,6 +79,11 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["PIP_CACHE_DIR"] = str(CACHE / "pip")
     for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         os.environ.pop(name, None)
+    if which := config.getoption("--parts"):
+        settings.load_profile("long")
+        config.pluginmanager.register(Parts(CACHE, changed=which == "changed"))
+    if claims := config.getoption("--claims"):
+        config.pluginmanager.register(Claims(claims))
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -196,22 +221,29 @@ def as_root() -> tuple[str, ...]:
 @pytest.fixture(scope="session")
 def mpis(cache_folder: Path) -> Mapping[Family, Path]:
     """Prefixes of the three real MPIs, fetched as `mpigraft get` does."""
-    from mpigraft import fetch
+    from mpigraft.discovery.install import fetch
 
     families = (Family.OPENMPI, Family.MPICH, Family.INTEL)
-    return {family: fetch.get(family) for family in families}
+    prefixes = {family: fetch.fetch_mpi(family) for family in families}
+    let_ranks_yield(prefixes[Family.OPENMPI])
+    return prefixes
+
+
+@pytest.fixture(scope="session")
+def home_place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where each fresh home stands for its test."""
+    return tmp_path_factory.mktemp("homes") / "home"
 
 
 @pytest.fixture
 def fresh_home(
-    tmp_path: Path, mpis: Mapping[Family, Path], monkeypatch: pytest.MonkeyPatch
-) -> Path:
-    """An MPIGRAFT_HOME with the real MPIs in it and nothing cached."""
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / "mpi").symlink_to(next(iter(mpis.values())).parent)
+    tmp_path: Path, home_place: Path, mpis: Mapping[Family, Path], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """An MPIGRAFT_HOME with the real MPIs in it, where nothing was started yet."""
+    home = make_home(home_place, mpis, always_here=True)
     monkeypatch.setenv("MPIGRAFT_HOME", str(home))
-    return home
+    yield home
+    home.rename(tmp_path / "fresh-home")
 
 
 @pytest.fixture

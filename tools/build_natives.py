@@ -20,26 +20,28 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from mpigraft import elf, fetch  # noqa: E402
-from mpigraft.errors import MpigraftError  # noqa: E402
-from mpigraft.model import Abi, Family  # noqa: E402
-from mpigraft.natives import (  # noqa: E402
+from mpigraft.binary.elf import reader  # noqa: E402
+from mpigraft.core.errors import MpigraftError  # noqa: E402
+from mpigraft.core.model import Abi, Family  # noqa: E402
+from mpigraft.core.process.command import clean, run_command  # noqa: E402
+from mpigraft.discovery.install import fetch  # noqa: E402
+from mpigraft.native.programs import (  # noqa: E402
     FLAGS,
+    GPU_SELECT,
     GUARD,
     LINKED,
     PREBUILT,
     RELAY,
-    SEAT,
     SHARED,
     SOURCES,
     STDIN,
     WARNINGS,
     WITNESS,
 )
-from mpigraft.run import clean, run  # noqa: E402
 
 GLIBC = (2, 17)  # of RHEL 7 and SLES 12, and the oldest with an aarch64 port
 ARCHITECTURES = ("x86_64", "aarch64")
+LIBRARIES = ("-ldl", "-lpthread")  # parts of libc from glibc 2.34 on
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def compile_c(architecture: str, *words: str | Path, static: bool = False) -> No
     libc = "musl" if static else f"gnu.{GLIBC[0]}.{GLIBC[1]}"
     target = f"{architecture}-linux-{libc}"
     cache = str(ROOT / "build" / "zig")
-    done = run(
+    done = run_command(
         [sys.executable, "-m", "ziglang", "cc", "-target", target, "-fno-sanitize=undefined",
          "-g0", "-s", *(("-static",) if static else ()), *FLAGS, *words],
         env={**os.environ, "ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache},
@@ -84,7 +86,7 @@ def stand_in(architecture: str, interface: Interface, program: Path, folder: Pat
     wanted = sorted(
         {
             symbol.name
-            for symbol in elf.read(program).imported
+            for symbol in reader.read_elf(program).imported
             if symbol.name.startswith(("MPI_", "PMPI_", "ompi_"))
         }
     )
@@ -103,14 +105,14 @@ def build_linked(architecture: str, interface: Interface, headers: Path, target:
         file = SOURCES / LINKED[target.name]
         source: tuple[str | Path, ...] = ("-isystem", headers / "include", file)
         compile_c(architecture, *WARNINGS, *interface.flags, "-c", *source, "-o", code)
-        compile_c(architecture, "-shared", code, "-o", open_ended, "-ldl")
+        compile_c(architecture, "-shared", code, "-o", open_ended, *LIBRARIES)
         library = stand_in(architecture, interface, open_ended, Path(scratch))
-        compile_c(architecture, code, library, "-o", target, "-ldl")
+        compile_c(architecture, code, library, "-o", target, *LIBRARIES)
 
 
 def verify(path: Path, needed: str | None) -> None:
     """No symbol of a glibc newer than the floor, and exactly the MPI that is meant."""
-    facts = elf.read(path)
+    facts = reader.read_elf(path)
     for library, nodes in facts.version_needs.items():
         for node in nodes:
             number = node.removeprefix("GLIBC_")
@@ -137,10 +139,10 @@ def build(architecture: str, headers: dict[Family, Path]) -> None:
         witness = (*WARNINGS, *SHARED, f"-Wl,-soname,{WITNESS}", SOURCES / "witness.c")
         compile_c(architecture, *witness, "-o", stage / WITNESS, "-ldl")
         compile_c(architecture, *WARNINGS, SOURCES / "guard.c", "-o", stage / GUARD)
-        for name, source in ((SEAT, "seat.c"), (STDIN, "stdin.c"), (RELAY, "relay.c")):
+        for name, source in ((GPU_SELECT, "gpu_select.c"), (STDIN, "stdin.c"), (RELAY, "relay.c")):
             words = (*WARNINGS, "-static", SOURCES / source, "-o", stage / name)
             compile_c(architecture, *words, static=True)
-        for name in (WITNESS, GUARD, SEAT, STDIN, RELAY):
+        for name in (WITNESS, GUARD, GPU_SELECT, STDIN, RELAY):
             verify(stage / name, None)
         shutil.rmtree(target, ignore_errors=True)
         stage.rename(target)
@@ -154,8 +156,8 @@ def main() -> int:
     asked = parser.parse_args()
     try:
         headers = {
-            Family.OPENMPI: asked.openmpi or fetch.get(Family.OPENMPI),
-            Family.MPICH: asked.mpich or fetch.get(Family.MPICH),
+            Family.OPENMPI: asked.openmpi or fetch.fetch_mpi(Family.OPENMPI),
+            Family.MPICH: asked.mpich or fetch.fetch_mpi(Family.MPICH),
         }
         for architecture in asked.arch or ARCHITECTURES:
             build(architecture, headers)

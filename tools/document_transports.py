@@ -1,4 +1,4 @@
-"""Write docs/transports.md from the rows, tells and known issues.
+"""Write docs/reference/transports.md from the rows, signs and known issues.
 
     tools/document_transports.py [--check]
 
@@ -14,11 +14,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from mpigraft.knowledge.loader import issues, rows  # noqa: E402
-from mpigraft.knowledge.rows import Needs, Row, When  # noqa: E402
-from mpigraft.model import Family, Kind, Peer  # noqa: E402
+from mpigraft.core.model import Family, Kind, Peer  # noqa: E402
+from mpigraft.knowledge.transports.fabrics import fabrics  # noqa: E402
+from mpigraft.knowledge.transports.match import issues, transport_rows  # noqa: E402
+from mpigraft.knowledge.transports.rows import Needs, Row, When  # noqa: E402
 
-PAGE = ROOT / "docs" / "transports.md"
+PAGE = ROOT / "docs/reference/transports.md"
 TITLES = {
     Family.OPENMPI: "Open MPI",
     Family.MPICH: "MPICH",
@@ -26,58 +27,56 @@ TITLES = {
     Family.CRAY_MPICH: "Cray MPICH",
     Family.MVAPICH: "MVAPICH",
 }
-DEVICES = {
-    "cxi": "a Slingshot NIC",
-    "verbs": "an InfiniBand or RoCE device",
-    "mellanox": "a Mellanox device",
-    "efa": "an EFA device",
-    "omnipath": "an Omni-Path device",
-}
 INTRO = """\
 # Transports
 
-What each transport name means: what is set to force it, when the row is meant, what the MPI must
-have, and how a probe proves that it carried the bytes. Written by `tools/document_transports.py`
-from `src/mpigraft/knowledge/`; change the data, not this page.
+This page lists, for each transport name, what is set to force it, when the row applies, what the
+MPI must have, and how a probe proves that it carried the bytes. `tools/document_transports.py`
+writes it from `src/mpigraft/knowledge/`; change the data, not this page.
 
-A name that a provider or netmod gave is forced for every peer. So MPICH's `ofi-tcp` and `ucx`
-switch MPICH's own shared memory off (`MPIR_CVAR_NOLOCAL=1`); what MPICH does by default on a node,
-shared memory for neighbours and the netmod for strangers, is `shm-ofi-tcp`, named as Intel's is.
+A transport named for a provider or netmod is forced for every peer. So MPICH's `ofi-tcp` and `ucx`
+switch off MPICH's own shared memory (`MPIR_CVAR_NOLOCAL=1`). MPICH's default on a node is shared
+memory between neighbours and the netmod between nodes. That transport is `shm-ofi-tcp`, named as
+for Intel MPI.
 
 ## How a lane is proven
 
-A probe launch moves a known number of bytes of each kind (p2p, one-sided, collective) while the
-library is made to say what it uses. Each kind and peer class is one of:
+A probe launch moves a known number of bytes of each kind (p2p, one-sided, collective) and makes
+the library print what it uses. The result for each kind and peer class is one of these:
 
-- **proven**: every sign of the lane was seen, from every rank where ranks speak for themselves, no
-  sign of another lane was, and the kernel counted what it should: the bytes of the ranks' own TCP
-  connections, or those of interfaces where connections cannot tell ([nodes](nodes.md));
-- **contradicted**: a sign of another lane was seen, or the kernel's counts say otherwise: tcp
-  without its bytes, shared memory with them;
-- **not exercised**: no such peers were there, so nothing used it;
-- **no evidence**: the library did not say, or the kind did not run. Never a pass.
+- **proven**: every sign of the lane was printed, by every rank if ranks print it themselves; no
+  sign of another lane was; and the kernel counted what it should: the bytes of the ranks' own TCP
+  connections, or those of interfaces where connections cannot tell
+  ([several nodes](../explanation/nodes.md));
+- **contradicted**: a sign of another lane was printed, or the kernel counted otherwise: TCP without
+  its bytes, shared memory with them;
+- **not exercised**: there were no such peers, so nothing used the lane;
+- **no evidence**: the library did not print it, or the kind did not run. This never counts as a
+  pass.
 
-The answer is yes only if messages are proven and so is every other kind that moved bytes, apart
-from one that MPI refused and from one that this MPI never tells of; both are warnings. The witness
-must have seen the world that was asked for, and one libmpi, the right one by device and inode.
+The transport counts as proven only if messages are proven and so is every other kind that moved
+bytes. Two exceptions are warnings: a kind that MPI refused, and a kind that this MPI never reports.
+The witness must have recorded the requested world, and one libmpi, the right one by device and
+inode.
 
-*Beside* marks a lane that is known not to be the transport: windows of one host are memory that its
-ranks share, whatever carries Open MPI's messages. Benchmarks of put and get then measure that.
+*Other lane* marks traffic that is known not to use the transport: one-sided windows of one host are
+memory that its ranks share, whatever carries Open MPI's messages. Benchmarks of put and get then
+measure that memory.
 
-Over several nodes Open MPI's `han` does the part of a collective within a node by `coll sm`, in
-memory that its ranks share, whatever the transport; what a probe says of collectives between nodes
-covers both parts.
+Over several nodes, Open MPI's `han` does the part of a collective within a node by `coll sm`, in
+memory that its ranks share, whatever the transport. The probe's result for collectives between
+nodes covers both parts.
 
-A *variant* is another way to have the lanes of a row (a single copy by CMA, UCX held to one kind of
-device); it is offered to who asks for it by name, and not measured otherwise. On one node nothing
-tells `shm-ucx-rc` from `shm-ucx-tcp`: the lanes there are the same shared memory, and that is what
-the evidence names.
+A *variant* is another way to have the lanes of a row (a single copy by CMA, UCX restricted to one
+kind of device). It is used if you name it, and not measured otherwise. On one node nothing
+distinguishes `shm-ucx-rc` from `shm-ucx-tcp`: the lanes there are the same shared memory, and the
+evidence names that.
 
 ## Networks by modules
 
-Some MPIs are chosen by module and not by a variable. Cray MPICH speaks OFI or UCX according to
-`craype-network-*` and `cray-mpich*`, and a program linked to one runs on the other as it is.
-So a configuration may load and unload modules (`--modules`, several sets give several
+Some MPIs are chosen by module and not by a variable. Cray MPICH uses OFI or UCX according to
+`craype-network-*` and `cray-mpich*`, and a program linked to one runs on the other unchanged.
+So a configuration may load and unload modules (`--modules`; several sets give several
 configurations):
 
 ```
@@ -85,13 +84,13 @@ mpigraft bench --modules craype-network-ofi,cray-mpich \\
     --modules=-craype-network-ofi,-cray-mpich,craype-network-ucx,cray-mpich-ucx
 ```
 
-A set is worked off from left to right by Lmod or Environment Modules, whichever the shell has; a
-word with a minus is unloaded. What that changes in the environment belongs to the configuration,
-also what is gone, and is part of its key: values as they are, files by their contents, other places
-not at all, since the libraries there count by theirs. What is only for compilers, manuals and the
-module command is left out, and so is whatever looks like a secret. A module that is loaded already
-is loaded anew, so that its settings are seen. The rows that need certain modules name them, and an
-MPI without them says which to load.
+Lmod or Environment Modules, whichever the shell has, processes a set from left to right; a word
+with a minus is unloaded. The changes to the environment, removals included, belong to the
+configuration and to its key: values as they are, files by their contents, other locations not at
+all, because the libraries there count by their contents. Settings that are only for compilers,
+manuals and the module command are left out, and so is everything that looks like a secret. A module
+that is already loaded is loaded again, so that its settings are recorded. The rows that need
+certain modules name them, and an MPI without them says which to load.
 
 `{interface}` is the first Ethernet interface that is up, else `lo`; `{lnx_cxi_links}` is one LNX
 link for each Slingshot NIC.
@@ -103,11 +102,9 @@ def page() -> str:
     parts = [INTRO]
     for family, title in TITLES.items():
         parts.append(f"\n## {title}\n")
-        parts += [section(row) for row in rows() if row.family is family]
+        parts += [section(row) for row in transport_rows() if row.family is family]
     parts.append("\n## Known issues\n")
-    parts.append(
-        "\n| id | affects | what is seen | why | what to do |\n| --- | --- | --- | --- | --- |\n"
-    )
+    parts.append("\n| id | affects | symptom | cause | fix |\n| --- | --- | --- | --- | --- |\n")
     for issue in issues():
         cells = (issue.id, issue.affects, issue.symptom, issue.cause, issue.fix)
         parts.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
@@ -116,13 +113,16 @@ def page() -> str:
 
 def section(row: Row) -> str:
     """One row, from what is set to its sources."""
-    lines = [f"\n### {row.name}: {row.id}\n", f"Meant {meant(row.when)}; needs {needs(row.needs)}."]
+    lines = [
+        f"\n### {row.name}: {row.id}\n",
+        f"Applies {meant(row.when)}; needs {needs(row.needs)}.",
+    ]
     if row.broken:
         lines.append(f"Not offered: {row.broken}.")
     if row.variant:
-        lines.append("A variant: only for who asks for it by name.")
+        lines.append("A variant: used only if you name it.")
     if row.historic:
-        lines.append("Historic: the machines that it is for are gone.")
+        lines.append("Historic: its machines no longer exist.")
     if row.modules:
         lines.append(f"Modules: `{','.join(row.modules)}`.")
     settings = [f"{name}={value}" for name, value in (*row.launcher, *row.env)]
@@ -135,7 +135,7 @@ def section(row: Row) -> str:
 
 
 def meant(when: When) -> str:
-    words = [f"for version {when.mpi}" if when.mpi else "for every version"]
+    words = [f"to version {when.mpi}" if when.mpi else "to every version"]
     if when.libfabric:
         words.append(f"libfabric {when.libfabric}")
     if when.ucx:
@@ -149,7 +149,7 @@ def needs(need: Needs) -> str:
     words += [f"netmod {need.netmod}"] if need.netmod else []
     words += [f"provider {name}" for name in need.providers]
     words += [f"UCX transport {name}" for name in need.tls]
-    words += [DEVICES[need.fabric]] if need.fabric else []
+    words += [f.device for f in fabrics() if f.id == need.fabric]
     words += [{"nvidia": "an NVIDIA GPU", "amd": "an AMD GPU"}[need.gpu]] if need.gpu else []
     words += [f"copies by {need.copy}"] if need.copy else []
     return ", ".join(words) or "nothing else"
@@ -157,15 +157,15 @@ def needs(need: Needs) -> str:
 
 def proofs(row: Row) -> Iterator[str]:
     """A table of the signs for each kind and peer class."""
-    yield "| kind | peers | what the library has to say | wire |"
+    yield "| kind | peers | what the library must print | bytes at the interface |"
     yield "| --- | --- | --- | --- |"
     for kind in Kind:
         for peer in (p for p in row.peers if p is not Peer.SELF):
             signs = [s for s in row.signs if (s.kind, s.peer) == (kind, peer) and s.proves]
             told = "<br>".join(s.says.replace("{lane}", s.due) for s in signs)
             wire = ", ".join(dict.fromkeys(s.wire for s in signs if s.wire)) or "-"
-            beside = " (beside)" if any(s.beside for s in signs) else ""
-            yield f"| {kind}{beside} | {peer} | {told or 'never told'} | {wire} |"
+            beside = " (other lane)" if any(s.unrequested for s in signs) else ""
+            yield f"| {kind}{beside} | {peer} | {told or 'never printed'} | {wire} |"
 
 
 def main(words: list[str]) -> int:

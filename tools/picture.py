@@ -16,7 +16,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-from mpigraft.report import load, terminal
+from mpigraft.report import terminal
+from mpigraft.report.contents import load_report
 from mpigraft.store import Store
 
 WIDTH = 80
@@ -44,7 +45,7 @@ def picture(store: Store, campaign: str) -> str:
         color_system="truecolor", markup=False, highlight=False, emoji=False,
     )  # fmt: skip
     console.print("$ mpigraft compare --brief")
-    terminal.show(load(store, campaign), console, brief=True)
+    terminal.print_report(load_report(store, campaign), console, brief=True)
     svg = console.export_svg(title="mpigraft", theme=THEME, unique_id="mpigraft")
     return FACES.sub("", svg).replace("Fira Code, monospace", FONT)
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import campaign, measure, pipeline
-from mpigraft.campaign import Campaign, Step
-from mpigraft.model import Configuration, Evidence, Layout, Look, Machine, MpiInstall
-from mpigraft.natives import Natives
-from mpigraft.natives import natives as real_natives
-from mpigraft.wish import Wish
+from mpigraft.bench import measurement, pipeline
+from mpigraft.bench.schedule import campaign
+from mpigraft.bench.schedule.campaign import Campaign, Step
+from mpigraft.core.model import Configuration, Evidence, Layout, Look, Machine, MpiInstall
+from mpigraft.native.programs import Natives
+from mpigraft.native.programs import choose_natives as real_natives
+from mpigraft.request.spec import CampaignSpec
 
 SHORT = ("--benchmark", "latency", "--max", "64", "--budget", "1", "--seed", "3")
 MARK = "MPIGRAFT_WITNESS="
@@ -24,7 +25,7 @@ class Silent:
     """A watch that remembers."""
 
     def __init__(self) -> None:
-        self.outcomes: list[measure.Outcome] = []
+        self.outcomes: list[measurement.Outcome] = []
         self.evidence: list[Evidence] = []
         self.looks: list[tuple[int, int]] = []
 
@@ -34,7 +35,7 @@ class Silent:
     def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None:
         self.evidence.append(evidence)
 
-    def launched(self, step: Step, outcome: measure.Outcome, wall_s: float) -> None:
+    def launched(self, step: Step, outcome: measurement.Outcome, wall_s: float) -> None:
         self.outcomes.append(outcome)
 
     def looked(self, look: Look, open_curves: int, launches: int) -> None:
@@ -59,11 +60,11 @@ def ranks_left(scratch: Path) -> list[int]:
     return found
 
 
-def short(machine: Machine, **wish: object) -> Campaign:
+def short(machine: Machine, **spec: object) -> Campaign:
     values: dict[str, object] = {
         "benchmark": ("latency",), "max_size": 64, "budget_ms": 1.0, "rounds": 6, "seed": 3,
     }  # fmt: skip
-    return campaign.plan(Wish(**{**values, **wish}), machine)  # type: ignore[arg-type]
+    return campaign.plan_campaign(CampaignSpec(**{**values, **spec}), machine)  # type: ignore[arg-type]
 
 
 def doctored(monkeypatch: pytest.MonkeyPatch, folder: Path, behaviour: str) -> None:
@@ -79,4 +80,4 @@ def doctored(monkeypatch: pytest.MonkeyPatch, folder: Path, behaviour: str) -> N
         script.chmod(0o755)
         return replace(true, bench=script)
 
-    monkeypatch.setattr(pipeline, "natives", made)
+    monkeypatch.setattr(pipeline, "choose_natives", made)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import discover
-from mpigraft.model import Machine
+from mpigraft.core.model import Machine
+from mpigraft.discovery import inventory
 
 
 @pytest.fixture(autouse=True)
@@ -25,5 +25,5 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def machine(fresh_home: Path) -> Machine:
     """This machine with the fetched MPIs alone: others are here by chance."""
-    here = discover.machine()
+    here = inventory.discover_machine()
     return replace(here, mpis=tuple(m for m in here.mpis if m.source == "wheel"))

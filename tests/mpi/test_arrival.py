@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.arrival import NOTHING, ODD, RUN, SHOW, SIZES, content, digest, of_size, shown
 
 pytestmark = pytest.mark.mpi
@@ -27,6 +27,13 @@ def place(cache_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "home").mkdir()
     (folder / "home/mpi").symlink_to(cache_folder / "home/mpi")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def scratch(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for all: a job that is given another TMPDIR is another job, and is planned anew."""
+    (place / "scratch").mkdir(exist_ok=True)
+    monkeypatch.setenv("TMPDIR", str(place / "scratch"))
 
 
 @pytest.fixture
@@ -142,4 +149,4 @@ def test_an_unknown_reader_is_refused(words: tuple[str, ...]) -> None:
     argv = job(*words, "--stdin", "1", program=SHOW)
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "--stdin '1' is unknown" in done.stderr
+    assert "unknown --stdin '1'" in done.stderr

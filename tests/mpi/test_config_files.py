@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import launch
-from mpigraft.config_files import Surroundings, config_files
-from mpigraft.model import Family, Layout, Machine
-from mpigraft.natives import natives
+from mpigraft.core.model import Family, Layout, Machine
+from mpigraft.evidence.files.config import Surroundings, mpi_config_files
+from mpigraft.launch import LaunchRequest, prepare_launch
+from mpigraft.native.programs import choose_natives
 from tests.mpi.campaigns import short
 from tests.mpi.test_run import OPENMPI, kept, ompi, programs, run
 
@@ -44,13 +44,15 @@ def test_every_file_that_a_real_launch_looks_for_is_known(
     home, ucx = tmp_path / "user", tmp_path / "ucx"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
-    wish = {"mpi": (mpi,), "transport": (transport,), "set": (f"UCX_CONFIG_DIR={ucx}",)}
-    one = short(machine, **wish).configurations[0]
+    spec = {"mpi": (mpi,), "transport": (transport,), "env": (f"UCX_CONFIG_DIR={ucx}",)}
+    one = short(machine, **spec).configurations[0]
     assert one.mpi is not None
-    programs = natives(one.mpi, machine.cpu.architecture)
+    programs = choose_natives(one.mpi, machine.cpu.architecture)
     words = (str(programs.bench), "--benchmark", "latency", "--max", "8", "--budget", "1")
-    made = launch.prepare(
-        one, Layout(), words, natives=programs, witness=tmp_path, limit_s=60, cwd=home
+    made = prepare_launch(
+        LaunchRequest(
+            one, Layout(), words, natives=programs, witness=tmp_path, limit_s=60, cwd=home
+        )
     )
     argv = made.argv[made.argv.index("--") + 1 :]
     trace = ["strace", "-ff", "-qq", "-e", "trace=%file", "-s", "400", "-o", f"{tmp_path}/trace"]
@@ -61,7 +63,7 @@ def test_every_file_that_a_real_launch_looks_for_is_known(
     text = "".join(p.read_text(errors="replace") for p in tmp_path.glob("trace.*"))
     looked = {os.path.normpath(home / path) for path in OPENED.findall(text)}
     looked = {path for path in looked if CONFIG.fullmatch(path) and not SYSTEM.match(path)}
-    known = config_files(one, Surroundings(home, (("HOME", str(home)),)))
+    known = mpi_config_files(one, Surroundings(home, (("HOME", str(home)),)))
     assert any(Path(path).name == "ucx.conf" for path in looked)
     paths, folders = (
         {os.path.realpath(path) for path in of} for of in (known.paths, known.folders)
@@ -104,7 +106,7 @@ def test_a_kept_job_over_another_transport_than_was_proved_ends_with_5(
     file.write_text("btl = self,tcp\n")
     ended = run(*words)
     assert ended.returncode == 5, ended.stderr
-    assert "asked for ob1-sm, ran tcp" in ended.stderr
+    assert "requested ob1-sm, ran tcp" in ended.stderr
     file.unlink()
     assert run(*words).returncode == 0
     appeared = tmp_path / "user/.openmpi/mca-params.conf"
@@ -134,5 +136,5 @@ def test_ucx_by_tcp_on_a_node_is_not_the_ucx_that_was_asked_for(
     file.write_text("UCX_TLS=tcp,self\n")
     ended = run(*words)
     assert ended.returncode == 5, ended.stderr
-    assert "asked for ucx, ran tcp/" in ended.stderr
+    assert "requested ucx, ran tcp/" in ended.stderr
     assert str(file) in ended.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -13,12 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import measure
-from mpigraft.errors import (
-    MissingError,
-    MpigraftError,
-)
-from mpigraft.model import Family, LaunchState
+from mpigraft.bench import measurement
+from mpigraft.core.errors import MissingError, MpigraftError
+from mpigraft.core.model import Family, LaunchState
 from mpigraft.store import Store
 from tests.mpi.campaigns import (
     SHORT,
@@ -74,7 +72,7 @@ def test_a_killed_campaign_leaves_no_rank_and_goes_on(
     assert ended.returncode == 0, ended.stderr
     launches = store.launches(identity)
     assert len(launches) == 16
-    assert len({measure.place(launch) for launch in launches}) == 16
+    assert len({measurement.place(launch) for launch in launches}) == 16
     assert {launch.state for launch in launches} == {LaunchState.OK}
     extended = mpigraft("--store", store_folder, "bench", "--resume", "--rounds", "9")
     assert extended.returncode == 0, extended.stderr
@@ -99,17 +97,24 @@ def test_an_interrupted_campaign_leaves_no_rank_and_no_scratch(
     assert list(scratch.iterdir()) == []
 
 
+@contextlib.contextmanager
+def mounted_tmpfs(folder: Path, options: str) -> Iterator[Path]:
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
 @pytest.mark.root
 def test_a_full_disk_ends_with_a_message_and_keeps_what_was_measured(
     fresh_home: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=192k", "none", folder], check=True)
-    try:
+    with mounted_tmpfs(tmp_path / "small", "size=192k") as folder:
         words = ("--store", folder, "bench", "--mpi", "mpich@5", "--transport", "ofi-tcp")
         ended = mpigraft(*words, *SHORT, "--rounds", "40")
-        assert ended.returncode == MissingError.code, ended.stderr
+        assert ended.returncode == MissingError.exit_code, ended.stderr
         assert "full" in ended.stderr or "space" in ended.stderr
         assert "Traceback" not in ended.stderr
         store = Store(folder)
@@ -117,25 +122,18 @@ def test_a_full_disk_ends_with_a_message_and_keeps_what_was_measured(
         launches = store.launches(identity)
         assert launches
         assert len(store.values(identity)) == 7 * len(launches)
-    finally:
-        subprocess.run(["umount", folder], check=True)
 
 
 @pytest.mark.root
 def test_a_read_only_store_is_refused_before_anything_starts(
     fresh_home: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "fixed"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", folder], check=True)
-    try:
+    with mounted_tmpfs(tmp_path / "fixed", "ro") as folder:
         words = ("--store", folder, "bench", "--mpi", "mpich@5", "--transport", "ofi-tcp")
         ended = mpigraft(*words, *SHORT)
-        assert ended.returncode == MissingError.code
+        assert ended.returncode == MissingError.exit_code
         assert str(folder) in ended.stderr
         assert "what to do" in ended.stderr
-    finally:
-        subprocess.run(["umount", folder], check=True)
 
 
 def test_a_second_campaign_on_this_host_waits_its_turn(
@@ -143,7 +141,7 @@ def test_a_second_campaign_on_this_host_waits_its_turn(
 ) -> None:
     _wait_for_launches(Store(store_folder), 1)
     ended = mpigraft("--store", tmp_path / "other", "bench", "--mpi", "mpich@5", *SHORT)
-    assert ended.returncode == MissingError.code
+    assert ended.returncode == MissingError.exit_code
     assert f"pid {long_campaign.pid}" in ended.stderr
 
 

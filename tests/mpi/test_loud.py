@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.native.native_world import compile_c
 
 pytestmark = pytest.mark.mpi
@@ -44,7 +44,9 @@ def printed(program: Path, lines: int, *words: str) -> int:
     return peak
 
 
-@pytest.mark.parametrize("family", [Family.OPENMPI, Family.MPICH])
+@pytest.mark.parametrize(
+    "family", [pytest.param(Family.OPENMPI, marks=pytest.mark.long), Family.MPICH]
+)
 def test_a_rank_that_prints_a_million_lines(
     mpis: Mapping[Family, Path], fresh_home: Path, tmp_path: Path, family: Family
 ) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import modules
-from mpigraft.sources.candidate import Here
-from tests.unit.test_modules import LMOD, needs_lmod
+from mpigraft.discovery import modules
+from mpigraft.discovery.sources.candidate import Host
+from tests.unit.discovery.test_modules import LMOD, needs_lmod
 
 pytestmark = [pytest.mark.mpi, needs_lmod]
 VARIABLE = "MPIR_CVAR_CH4_NUM_VCIS"  # 1 by default
@@ -39,7 +39,9 @@ def bench(fresh_home: Path, tmp_path: Path):  # type: ignore[no-untyped-def]
         "LMOD_CMD": str(LMOD),
         "MPIGRAFT_STORE": str(tmp_path / "store"),
     }
-    environ = dict(modules.there(("site",), Here(environ=environ)).environ)  # as a login shell
+    environ = dict(
+        modules.host_with_modules(("site",), Host(environ=environ)).environ
+    )  # as a login shell
 
     def start(*words: str) -> Done:
         argv = [sys.executable, "-m", "mpigraft.cli.entry", *words]

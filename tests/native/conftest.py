@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
-from mpigraft.natives import PREBUILT
+from mpigraft.core.model import Family
+from mpigraft.native.programs import PREBUILT
 from tests.native.native_world import World, compile_c
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mpigraft import env
-from mpigraft.model import Abi, Family
-from mpigraft.natives import BENCH
-from mpigraft.run import Completed, run
+from mpigraft.core import env
+from mpigraft.core.model import Abi, Family
+from mpigraft.core.process.command import Completed, run_command
+from mpigraft.native.programs import BENCH
 
 C = Path(__file__).parent / "c"
 LIMIT_S = 240.0
@@ -38,9 +38,9 @@ class World:
         env: Mapping[str, str] | None = None,
     ) -> Completed:
         """Run `words` on each rank, with `env` for the ranks only, as launches have it."""
-        rows = [f"{k}={v}" for k, v in (env or {}).items()]
+        rows = [f"{k}={v}" for k, v in {**turns(family, ranks), **(env or {})}.items()]
         argv = [*self.launcher(family, ranks), "env", *rows, *words]
-        return run(argv, env=self.environment(family), limit_s=LIMIT_S)
+        return run_command(argv, env=self.environment(family), limit_s=LIMIT_S)
 
     def bench(
         self,
@@ -76,10 +76,19 @@ class World:
         return values
 
 
+def turns(family: Family, ranks: int) -> dict[str, str]:
+    """Settings with which more ranks of MPICH than processors do not poll until the kernel takes
+    their turn from them. It has none for the memory of a node; its network does it by the way."""
+    crowded = ranks > len(os.sched_getaffinity(0))
+    return {"MPIR_CVAR_NOLOCAL": "1"} if family is Family.MPICH and crowded else {}
+
+
 def compile_c(source: str | Path, output: Path, *words: str | Path) -> Path:
     """Compile one of tests/native/c, or any file, with gcc; every warning is an error."""
     flags = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-O1")
-    done = run(["gcc", *flags, C / source, *words, "-o", output, "-ldl"], env=dict(os.environ))
+    done = run_command(
+        ["gcc", *flags, C / source, *words, "-o", output, "-ldl"], env=dict(os.environ)
+    )
     assert done.ok, done.text()
     return output
 

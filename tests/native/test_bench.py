@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import METRICS, Abi, Family
-from mpigraft.natives import BENCH, OWN
-from mpigraft.run import run
-from mpigraft.suites import native
+from mpigraft.bench.suites import native
+from mpigraft.core.model import METRICS, Abi, Family
+from mpigraft.core.process.command import run_command
+from mpigraft.native.programs import BENCH, BENCHMARKS, OWN_BENCHMARKS
 from tests.native.native_world import World, compile_c, records, values
 
 pytestmark = pytest.mark.mpi
@@ -28,23 +28,25 @@ HERE = tuple(n for n in NAMES if n != "pairs")  # what one host can measure
 SUMS = {"allreduce", "reduce"}
 MOVES = ",".join(n for n in HERE if n not in SIZELESS | SUMS)
 
+LONG = pytest.mark.long
 RUNS = (
     (Family.OPENMPI, Abi.OMPI),
     (Family.MPICH, Abi.MPICH),
-    (Family.MPICH, Abi.MPI_ABI),
-    (Family.INTEL, Abi.MPICH),
     (Family.INTEL, Abi.MPI_ABI),
+    pytest.param(Family.MPICH, Abi.MPI_ABI, marks=LONG),
+    pytest.param(Family.INTEL, Abi.MPICH, marks=LONG),
 )
 
 
 def list_of(world: World) -> list[str]:
     program = world.programs / Abi.MPICH / BENCH
-    done = run([program, "--list"], env=world.environment(Family.MPICH))
+    done = run_command([program, "--list"], env=world.environment(Family.MPICH))
     return done.stdout.decode().split()
 
 
 def test_the_list_is_what_is_documented(world: World) -> None:
-    assert list_of(world) == list(NAMES)
+    assert list_of(world) == list(BENCHMARKS)
+    assert [name for name in BENCHMARKS if name in NAMES] == list(NAMES)
 
 
 @pytest.mark.parametrize(("family", "abi"), RUNS, ids=str)
@@ -73,7 +75,9 @@ def test_every_benchmark_on_every_mpi(world: World, family: Family, abi: Abi) ->
     assert launch > init
 
 
-@pytest.mark.parametrize(("nodes", "ranks"), [(2, 2), (3, 3), (4, 4), (2, 4)])
+@pytest.mark.parametrize(("nodes", "ranks"), [
+    pytest.param(2, 2, marks=LONG), (3, 3), pytest.param(4, 4, marks=LONG), (2, 4)
+])  # fmt: skip
 def test_every_two_hosts_meet_once(world: World, corrupt: Path, nodes: int, ranks: int) -> None:
     """The first rank of each; an odd number of hosts leaves one to rest."""
     env = {"LD_PRELOAD": str(corrupt), "NODES": str(nodes)}
@@ -112,8 +116,11 @@ def test_a_launch_that_began_later_than_now_is_an_error(world: World) -> None:
     assert "clocks of hosts differ" in done.text()
 
 
-@pytest.mark.parametrize("datatype", ["indexed", "packed"])
-@pytest.mark.parametrize("family", [Family.OPENMPI, Family.MPICH])
+@pytest.mark.parametrize(("family", "datatype"), [
+    (Family.OPENMPI, "packed"), (Family.MPICH, "indexed"),
+    pytest.param(Family.OPENMPI, "indexed", marks=LONG),
+    pytest.param(Family.MPICH, "packed", marks=LONG),
+])  # fmt: skip
 def test_datatypes_arrive_whole(world: World, family: Family, datatype: str) -> None:
     """70 bytes are a block and a rest; 3 ranks leave one over from the pairs."""
     words = ("--benchmark", MOVES, "--datatype", datatype, "--min", "35", "--max", "3K")
@@ -125,7 +132,7 @@ def test_datatypes_arrive_whole(world: World, family: Family, datatype: str) -> 
 
 
 @pytest.mark.parametrize("counts", ["equal", "skewed", "sparse"])
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=LONG), 4])
 def test_counts(world: World, counts: str, ranks: int) -> None:
     names = [f"{n}:counts={counts}" for n in ("gatherv", "scatterv", "allgatherv", "alltoallv")]
     names += ["alltoallv:datatype=packed:counts=skewed", "alltoallv:datatype=indexed:counts=sparse"]
@@ -139,10 +146,12 @@ def test_counts(world: World, counts: str, ranks: int) -> None:
     ]
 
 
-@pytest.mark.parametrize(("family", "ranks"), [(Family.OPENMPI, 3), (Family.MPICH, 4)])
+@pytest.mark.parametrize(
+    ("family", "ranks"), [pytest.param(Family.OPENMPI, 3, marks=LONG), (Family.MPICH, 4)]
+)
 def test_every_benchmark_as_osu_has_it(world: World, family: Family, ranks: int) -> None:
     """Part of its name, so that such a value is never held against another one; data checked."""
-    names = [name for name in HERE if name not in OWN]
+    names = [name for name in HERE if name not in OWN_BENCHMARKS]
     words = ("--like", "osu", "--max", "512", "--benchmark")
     done = world.bench(family, *words, ",".join([*names, "memory"]), ranks=ranks)
     assert done.code == 0, done.text()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
-from mpigraft.suites import native
+from mpigraft.bench.suites import native
+from mpigraft.core.model import Family
 from tests.native.native_world import World, compile_c, records
 
 TICK = os.sysconf("SC_CLK_TCK")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.natives import GUARD, SOURCES
+from mpigraft.native.programs import GUARD, SOURCES
 from tests.native.native_world import compile_c, srun
 
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Abi, Family
-from mpigraft.run import run
+from mpigraft.core.model import Abi, Family
+from mpigraft.core.process.command import run_command
 from tests.native.native_world import SHORT, World, abi_of, compile_c, values
 from tests.native.test_sanitized import built, options
 
@@ -54,7 +54,9 @@ def test_more_messages_than_planned_end_with_the_name_of_the_benchmark(
     more = ("-Wno-unused-variable", "-isystem", prefix / "include")
     libraries = (prefix / "lib/libmpi.so.12", "-Wl,--allow-shlib-undefined", "-lm")
     program = compile_c("slots.c", tmp_path / "slots", *flags, *more, *libraries)
-    done = run([program], env={**world.environment(Family.MPICH), "ASAN_OPTIONS": "detect_leaks=0"})
+    done = run_command(
+        [program], env={**world.environment(Family.MPICH), "ASAN_OPTIONS": "detect_leaks=0"}
+    )
     assert done.code == 3, done.text()
     assert "greedy: its setup takes more than the 4 messages" in done.text()
     assert "AddressSanitizer" not in done.text()

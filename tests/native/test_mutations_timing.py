@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
-from mpigraft.natives import SOURCES
+from mpigraft.core.model import Family
+from mpigraft.native.programs import SOURCES
 from tests.native.c_mutator import Mutant, mutants
 from tests.native.timing import CHECKS, asker, build
 
@@ -19,11 +19,16 @@ pytestmark = [pytest.mark.mpi, pytest.mark.long]
 LIMIT_S = 2.0  # of a scenario; those that pass take hundredths of a second
 ONLY = {
     "clock.h": ("examine_clock", "coarseness"),
-    "measure.h": (
+    "batch.h": (
         "CLOCK_STEPS", "LEAST_SAMPLES", "TRIES", "FARTHEST", "PATIENCE", "CHUNKS", "SCATTERED",
-        "SLICE", "time_batch", "time_batch_as_osu", "run_batch", "warm_up", "try_batch",
-        "too_short", "divide_budget", "divide_iterations", "make_schedule", "take_samples",
-        "reduce_samples", "scattered", "misjudged", "measure_size",
+        "SLICE", "time_batch", "time_batch_as_osu", "run_batch", "take_samples",
+    ),
+    "measure.h": (
+        "warm_up", "try_batch", "too_short", "divide_budget", "divide_iterations",
+        "make_schedule", "reduce_samples", "scattered", "misjudged", "measure_size",
+    ),
+    "overlap.h": (
+        "time_computation", "steps_of", "typical", "overlap_of", "average", "measure_overlap",
     ),
     "output.h": ("messages_of", "in_unit", "figure_of"),
 }  # fmt: skip
@@ -84,6 +89,11 @@ SAME = {
     "misjudged: spent < 0.25e-3 * run->options->budget; -> spent <= ": "no time is exactly that",
     "misjudged: (batch < 0.5 * CLOCK_STEPS * coarseness(clock) && result->batch < MOST_BATCH); -> "
     "(batch <= ": "no time is exactly that",
+    "average: free(sums); -> ;": "nothing but a leak: the leak sanitizer's tests notice",
+    "measure_overlap: free(overall); -> ;": "nothing but a leak",
+    "measure_overlap: free(alone); -> ;": "nothing but a leak",
+    "measure_overlap: for (int i = 0; i < count; i++) { -> for (int i = 0; i <= ":
+        "behind the array: the address sanitizer's tests notice",
     "measure_size: free(samples); -> ;": "nothing but a leak: the leak sanitizer's tests notice",
 }  # fmt: skip
 

@@ -10,27 +10,28 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import elf, natives
-from mpigraft.errors import MissingError, UsageError
-from mpigraft.model import Abi, EnvRow, Family, MpiInstall, Scope
-from mpigraft.natives import (
+from mpigraft.binary.elf import reader
+from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.model import Abi, EnvRow, Family, MpiInstall, Scope
+from mpigraft.native import programs as natives
+from mpigraft.native.programs import (
     BENCH,
+    GPU_SELECT,
     GUARD,
     LINKED,
     PREBUILT,
     RELAY,
-    SEAT,
     SPAWN,
     STDIN,
     VARS,
     WITNESS,
 )
+from tests.builders.configuration import an_mpi
 from tests.native.native_world import World, values
-from tests.unit.builders import an_mpi
 
 HERE = platform.machine()
 GLIBC = (2, 17)
-STATIC = (SEAT, STDIN, RELAY)  # they run in guests of any C library
+STATIC = (GPU_SELECT, STDIN, RELAY)  # they run in guests of any C library
 
 
 @pytest.fixture
@@ -57,31 +58,33 @@ def wheel(mpis: Mapping[Family, Path], family: Family) -> MpiInstall:
 
 def test_prebuilt_by_architecture_and_abi(programs: Path) -> None:
     for abi in Abi:
-        found = natives.natives(replace(an_mpi(), abi=abi), HERE)
+        found = natives.choose_natives(replace(an_mpi(), abi=abi), HERE)
         assert found.bench == programs / abi / BENCH
         assert (found.witness, found.guard) == (programs / WITNESS, programs / GUARD)
         assert len(found.digest) == 64
-    digests = {natives.natives(replace(an_mpi(), abi=abi), HERE).digest for abi in Abi}
+    digests = {natives.choose_natives(replace(an_mpi(), abi=abi), HERE).digest for abi in Abi}
     assert len(digests) == len(Abi)
 
 
 @pytest.mark.parametrize("name", [VARS, SPAWN])
 def test_tools_by_architecture_and_abi(programs: Path, name: str) -> None:
     for abi in Abi:
-        assert natives.tool(name, replace(an_mpi(), abi=abi), HERE) == programs / abi / name
-    with pytest.raises(MissingError, match=f"no {name} for ompi on riscv64"):
-        natives.tool(name, replace(an_mpi(), abi=Abi.OMPI), "riscv64")
+        assert natives.choose_tool(name, replace(an_mpi(), abi=abi), HERE) == programs / abi / name
+    with pytest.raises(MissingError, match=f"{name} is not built for ompi on riscv64"):
+        natives.choose_tool(name, replace(an_mpi(), abi=Abi.OMPI), "riscv64")
 
 
 def test_no_binary_says_what_to_do() -> None:
-    with pytest.raises(MissingError, match="no mpigraft-bench for ompi on riscv64") as caught:
-        natives.natives(replace(an_mpi(), abi=Abi.OMPI), "riscv64")
-    assert "--native-build mpicc" in caught.value.mend
+    with pytest.raises(
+        MissingError, match="mpigraft-bench is not built for ompi on riscv64"
+    ) as caught:
+        natives.choose_natives(replace(an_mpi(), abi=Abi.OMPI), "riscv64")
+    assert "--native-build mpicc" in caught.value.fix
 
 
 def test_other_builds_are_no_builds() -> None:
     with pytest.raises(UsageError, match="--native-build gcc"):
-        natives.natives(an_mpi(), HERE, "gcc")
+        natives.choose_natives(an_mpi(), HERE, "gcc")
 
 
 def every_binary() -> list[Path]:
@@ -97,7 +100,7 @@ def test_all_binaries_are_there() -> None:
 @pytest.mark.parametrize("path", every_binary(), ids=lambda p: str(p.relative_to(PREBUILT)))
 def test_a_binary_loads_on_old_systems(path: Path) -> None:
     """No glibc symbol newer than 2.17, one MPI or none, and nothing of the machine that built."""
-    facts = elf.read(path)
+    facts = reader.read_elf(path)
     assert facts.machine == path.relative_to(PREBUILT).parts[0]
     nodes = [node for found in facts.version_needs.values() for node in found]
     assert bool(nodes) == (path.name not in STATIC)
@@ -106,7 +109,8 @@ def test_a_binary_loads_on_old_systems(path: Path) -> None:
     soname = {"ompi": "libmpi.so.40", "mpich": "libmpi.so.12", "mpi-abi": "libmpi_abi.so.1"}
     mpi = [name for name in facts.needed if name.startswith("libmpi")]
     assert mpi == ([soname[path.parent.name]] if path.name in LINKED else [])
-    assert set(facts.needed) - set(mpi) <= {"libc.so.6", "libdl.so.2"}
+    threads = {"libpthread.so.0"} if path.name == BENCH else set()  # of glibc too: latency_mt
+    assert set(facts.needed) - set(mpi) <= {"libc.so.6", "libdl.so.2"} | threads
     assert (facts.rpath, facts.runpath) == (None, None)
     assert str(Path.home()).encode() not in path.read_bytes()
     assert str(PREBUILT).encode() not in path.read_bytes()
@@ -116,18 +120,20 @@ def test_a_binary_loads_on_old_systems(path: Path) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("family", [Family.OPENMPI, Family.MPICH])
+@pytest.mark.parametrize(
+    "family", [pytest.param(Family.OPENMPI, marks=pytest.mark.long), Family.MPICH]
+)
 def test_a_build_by_the_wrapper_runs(
     mpis: Mapping[Family, Path], world: World, home: Path, family: Family
 ) -> None:
-    made = natives.natives(wheel(mpis, family), HERE, "mpicc")
+    made = natives.choose_natives(wheel(mpis, family), HERE, "mpicc")
     assert made.bench.is_relative_to(home)
     assert made.digest in str(made.bench)
     done = world.launch(family, made.bench, "--max", "8", "--budget", "1")
     assert done.code == 0, done.text()
     assert len(values(done)) == 4
     before = made.bench.stat().st_mtime_ns
-    assert natives.natives(wheel(mpis, family), HERE, "mpicc") == made
+    assert natives.choose_natives(wheel(mpis, family), HERE, "mpicc") == made
     assert made.bench.stat().st_mtime_ns == before
     assert [p.name for p in made.bench.parent.parent.iterdir()] == [made.digest]
 
@@ -138,13 +144,13 @@ def test_without_prebuilt_ones_a_compiler_makes_them(
 ) -> None:
     """The wrapper must not: the witness would then bring its MPI into every process."""
     monkeypatch.setattr(natives, "PREBUILT", tmp_path / "none")
-    made = natives.natives(wheel(mpis, Family.MPICH), HERE, "mpicc")
+    made = natives.choose_natives(wheel(mpis, Family.MPICH), HERE, "mpicc")
     for path in (made.witness, made.guard):
-        assert not [n for n in elf.read(path).needed if "mpi" in n]
+        assert not [n for n in reader.read_elf(path).needed if "mpi" in n]
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     with pytest.raises(MissingError, match="no C compiler"):
-        natives.natives(wheel(mpis, Family.MPICH), HERE, "mpicc")
+        natives.choose_natives(wheel(mpis, Family.MPICH), HERE, "mpicc")
 
 
 def fake_wrapper(tmp_path: Path, script: str) -> MpiInstall:
@@ -156,7 +162,7 @@ def fake_wrapper(tmp_path: Path, script: str) -> MpiInstall:
 
 def test_no_wrapper(home: Path) -> None:
     with pytest.raises(MissingError, match="has no C wrapper"):
-        natives.natives(replace(an_mpi(), wrappers=()), HERE, "mpicc")
+        natives.choose_natives(replace(an_mpi(), wrappers=()), HERE, "mpicc")
 
 
 def test_a_build_that_fails_says_why_and_leaves_nothing(
@@ -164,16 +170,16 @@ def test_a_build_that_fails_says_why_and_leaves_nothing(
 ) -> None:
     mpi = fake_wrapper(tmp_path, 'echo "bench.c:1: no mpi.h here" >&2; exit 1')
     with pytest.raises(MissingError, match=r"could not build mpigraft-bench") as caught:
-        natives.natives(mpi, HERE, "mpicc")
+        natives.choose_natives(mpi, HERE, "mpicc")
     assert "no mpi.h here" in caught.value.why
     assert not list((home / "native").iterdir())
 
 
 def test_another_wrapper_is_another_build(home: Path, programs: Path, tmp_path: Path) -> None:
     script = 'while [ "$1" != -o ]; do [ "$1" ] || exit 0; shift; done; echo built > "$2"'
-    first = natives.natives(fake_wrapper(tmp_path, script), HERE, "mpicc")
-    again = natives.natives(fake_wrapper(tmp_path, script), HERE, "mpicc")
-    other = natives.natives(fake_wrapper(tmp_path, script + "; : 2"), HERE, "mpicc")
+    first = natives.choose_natives(fake_wrapper(tmp_path, script), HERE, "mpicc")
+    again = natives.choose_natives(fake_wrapper(tmp_path, script), HERE, "mpicc")
+    other = natives.choose_natives(fake_wrapper(tmp_path, script + "; : 2"), HERE, "mpicc")
     assert first == again
     assert first.digest != other.digest
 
@@ -182,4 +188,4 @@ def test_a_home_that_cannot_be_written_is_said(home: Path, programs: Path, tmp_p
     mpi = fake_wrapper(tmp_path, "exit 0")
     home.write_text("a file where a folder should be", encoding="ascii")
     with pytest.raises(MissingError, match="cannot write"):
-        natives.natives(mpi, HERE, "mpicc")
+        natives.choose_natives(mpi, HERE, "mpicc")

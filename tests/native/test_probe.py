@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.native.native_world import World, records
 
 pytestmark = pytest.mark.mpi

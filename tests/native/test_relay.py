@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.natives import RELAY, SOURCES
+from mpigraft.native.programs import RELAY, SOURCES
 from tests.native.native_world import compile_c
 from tests.native.test_guard import SANITIZED, WAIT_S, alive, until
 
@@ -49,7 +49,9 @@ SENT = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP, signal.SIGCONT, signal.S
         signal.SIGINT, signal.SIGURG, signal.SIGWINCH, signal.SIGUSR1)  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=["prebuilt", "sanitized"])
+@pytest.fixture(
+    scope="module", params=["prebuilt", pytest.param("sanitized", marks=pytest.mark.long)]
+)
 def relay(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     if request.param == "prebuilt":
         programs: Path = request.getfixturevalue("programs")

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
-from mpigraft.natives import SOURCES
+from mpigraft.core.model import Family
+from mpigraft.native.programs import SOURCES
 from tests.native.native_world import SHORT, World, compile_c, records, values
 
 pytestmark = pytest.mark.mpi
+LONG, COVERING = pytest.mark.long, pytest.mark.covering
 
 NAMES = (
     "latency,bw,bibw,multi_lat,mbw_mr,barrier,bcast,gather,gatherv,scatter,scatterv,allgather,"
@@ -26,7 +27,7 @@ SUPPRESSED = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=[Family.OPENMPI, Family.MPICH])
+@pytest.fixture(scope="module", params=[Family.MPICH, pytest.param(Family.OPENMPI, marks=LONG)])
 def sanitized(
     request: pytest.FixtureRequest, world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Family, Path]:
@@ -53,14 +54,27 @@ def options(tmp_path: Path) -> dict[str, str]:
     }
 
 
+KINDS = (
+    "reduce_scatter,alltoallw,ibcast,ireduce,iallgatherv,ialltoallw,bcast_persistent,"
+    "gatherv_persistent,allreduce_persistent,neighbor_allgatherv,neighbor_alltoallw,"
+    "ineighbor_alltoall,latency_persistent,bibw_persistent,partitioned_latency,acc_lat,"
+    "get_acc_lat,fop_lat,cas_lat,allgather:in_place=yes,alltoall:in_place=yes,"
+    "reduce:in_place=yes,put_bw:sync=fence,get_lat:sync=pscw,acc_lat:sync=lock,"
+    "neighbor_alltoallv:topology=graph"
+)
 RUNS = {
+    "kinds": (KINDS, 2, ()),
     "contiguous": (NAMES + ",allreduce,reduce", 2, ("--counts", "skewed")),
     "indexed": (NAMES, 2, ("--datatype", "indexed", "--counts", "sparse")),
     "packed": (NAMES, 3, ("--datatype", "packed", "--counts", "skewed")),
 }
 
 
-@pytest.mark.parametrize("datatype", RUNS)
+# Datatypes under the sanitizers are in test_large every day.
+@pytest.mark.parametrize("datatype", [
+    "contiguous", "kinds", pytest.param("indexed", marks=LONG),
+    pytest.param("packed", marks=[LONG, COVERING]),
+])  # fmt: skip
 def test_benchmarks(
     world: World, sanitized: tuple[Family, Path], tmp_path: Path, datatype: str
 ) -> None:
@@ -71,6 +85,10 @@ def test_benchmarks(
     done = world.launch(family, program, *words, ranks=ranks, env=options(tmp_path))
     assert done.code == 0, done.text()[-6000:]
     assert len(values(done)) > 100
+    if datatype == "kinds":
+        threads = world.launch(family, program, *SHORT, "--benchmark", "latency_mt", "--max", "8",
+                               env=options(tmp_path))  # fmt: skip
+        assert threads.code == 0, threads.text()[-6000:]
     assert "ERROR: " not in done.text()
 
 

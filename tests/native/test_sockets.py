@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.native.native_world import World, compile_c
 
 SANITIZED = ("-Wshadow", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")

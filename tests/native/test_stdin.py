@@ -16,10 +16,10 @@ from typing import IO
 
 import pytest
 
-from mpigraft.natives import SEAT, SOURCES, STDIN
+from mpigraft.native.programs import GPU_SELECT, SOURCES, STDIN
 from tests.native.native_world import compile_c
 
-Pair = tuple[Path, Path]  # server, seat
+Pair = tuple[Path, Path]  # server, mpigraft-gpu-select
 SUM = ("md5sum",)
 NOTHING = hashlib.md5(b"").hexdigest()
 
@@ -28,12 +28,12 @@ NOTHING = hashlib.md5(b"").hexdigest()
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     if request.param == "prebuilt":
         programs: Path = request.getfixturevalue("programs")
-        return programs / STDIN, programs / SEAT
+        return programs / STDIN, programs / GPU_SELECT
     folder = tmp_path_factory.mktemp("stdin")
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     return (
         compile_c(SOURCES / "stdin.c", folder / "stdin", *flags),
-        compile_c(SOURCES / "seat.c", folder / "seat", *flags),
+        compile_c(SOURCES / "gpu_select.c", folder / "gpu_select", *flags),
     )
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
-from mpigraft.run import run
+from mpigraft.core.model import Family
+from mpigraft.core.process.command import run_command
 from tests.native.native_world import World, compile_c, values
 
 pytestmark = pytest.mark.mpi
@@ -17,7 +17,7 @@ def test_no_sum_overflows_and_no_rank_is_missed(world: World, tmp_path: Path) ->
     """Libraries differ in what an overflow gives: Open MPI's loops for AVX stop at 127."""
     words = ("-isystem", world.mpis[Family.MPICH] / "include", "-Wno-unused-function")
     checked = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    done = run([compile_c("sums.c", tmp_path / "sums", *words, *checked)])
+    done = run_command([compile_c("sums.c", tmp_path / "sums", *words, *checked)])
     assert done.code == 0, done.text()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.native.timing import CHECKS, Ask, asker, build
 
 pytestmark = pytest.mark.mpi

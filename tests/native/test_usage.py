@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.model import Abi, Family
-from mpigraft.natives import BENCH, BENCHMARKS, OWN
-from mpigraft.run import Completed, run
-from mpigraft.suites import osu
+from mpigraft.bench.suites import osu
+from mpigraft.core.model import Abi, Family
+from mpigraft.core.process.command import Completed, run_command
+from mpigraft.native.programs import BENCH, BENCHMARKS, OWN_BENCHMARKS
 from tests.native.native_world import World, records
 
 pytestmark = pytest.mark.mpi
@@ -23,7 +23,7 @@ RECORDED = Path(__file__).parents[1] / "data/osu-7.4"
 def ask(world: World, *words: str, **env: str) -> Completed:
     """Without a launcher: usage is answered by every rank alone."""
     program = world.programs / Abi.MPICH / BENCH
-    return run([program, *words], env={**world.environment(Family.MPICH), **env})
+    return run_command([program, *words], env={**world.environment(Family.MPICH), **env})
 
 
 BAD = {
@@ -60,6 +60,16 @@ BAD = {
     ("--like", "imb"): "--like imb: want osu",
     ("--benchmark", "memory:like=osu"): "like is not an option of it",
     ("--benchmark", "pairs:like=osu"): "like is not an option of it",
+    ("--benchmark", "bcast:in_place=yes"): "in_place is not an option of it",
+    ("--benchmark", "reduce_scatter:in_place=yes"): "in_place is not an option of it",
+    ("--benchmark", "latency:sync=fence"): "sync is not an option of it",
+    ("--benchmark", "put_lat:sync=later"): "--sync later: want flush, fence, pscw or lock",
+    ("--benchmark", "fop_lat:datatype=packed"): "datatype is not an option of it",
+    ("--benchmark", "acc_lat:datatype=packed"): "MPI sums no derived datatypes",
+    ("--benchmark", "allgather:in_place=yes:datatype=packed"): "so nothing is in place",
+    ("--benchmark", "latency,latency_mt"): "latency_mt: it starts MPI with MPI_THREAD_MULTIPLE",
+    ("--benchmark", "latency_mt:threads=0"): "--threads 0: want a whole number from 1 to 256",
+    ("--benchmark", "latency_mt", "--buffers", "cuda"): "use host buffers",
     ("--window",): "--window needs a value",
     ("--list=yes",): "--list takes no value",
     ("--frobnicate",): "--frobnicate: no such option",
@@ -115,7 +125,7 @@ def test_any_text_is_a_size_or_refused(world: World, text: str) -> None:
 
 def test_what_can_be_timed_like_osu_is_listed(world: World) -> None:
     told = ask(world, "--list", "--like", "osu").stdout.decode().split()
-    assert told == [f"{name},like=osu" for name in BENCHMARKS if name not in OWN]
+    assert told == [f"{name},like=osu" for name in BENCHMARKS if name not in OWN_BENCHMARKS]
 
 
 # ------------------------------------------------------------------ OSU's layout
@@ -130,6 +140,7 @@ LIKE = {  # benchmark: the recorded output of its model, and the number of lines
     "alltoallv": ("mpich-alltoallv_f.out", 4),
     "barrier": ("mpich-barrier_f.out", 3),
     "put_lat": ("mpich-put_lat.out", 5),
+    "acc_lat": ("openmpi-acc.out", 5),
     "get_bw": ("openmpi-get_bw.out", 5),
 }
 OURS = {  # where the recorded run was another: other columns, other ways to synchronise
@@ -189,6 +200,30 @@ def test_osu_output_is_read_as_osu_output(world: World) -> None:
     parsed = osu.parse(done.stdout, source="ours")
     assert {m.size for m in parsed.measurements} == {8, 16, 32, 64}
     assert all(m.valid for m in parsed.measurements)
+
+
+def test_osu_layout_of_a_call_that_is_started(world: World) -> None:
+    """As OSU prints it without -f, and with a title that it has."""
+    recorded = (RECORDED / "mpich-iallreduce_f_c_z.out").read_text(encoding="utf-8").splitlines()
+    words = ("--format", "osu", "--benchmark", "iallreduce,ibarrier", "--min", "8", "--max", "16")
+    done = world.bench(Family.MPICH, *words)
+    assert done.code == 0, done.text()
+    printed = done.stdout.decode().splitlines()
+    assert printed[:4] == recorded[:4]
+    assert printed[5].startswith("# Size           Overall(us)       Compute(us)    Pure Comm.(us)")
+    assert recorded[5].startswith(printed[5][:46])
+    parsed = osu.parse(done.stdout, source="ours")
+    figures = {(m.benchmark.key, m.metric) for m in parsed.measurements}
+    key = "osu:iallreduce,datatype=MPI_FLOAT"
+    assert {(key, "latency"), (key, "overlap"), (f"{key},time=overall", "latency")} <= figures
+    assert ("osu:ibarrier", "overlap") in figures
+
+
+def test_osu_names_how_an_access_ends(world: World) -> None:
+    words = ("--format", "osu", "--benchmark", "put_lat:sync=fence,get_lat:sync=pscw", "--max", "8")
+    printed = world.bench(Family.MPICH, *words).stdout.decode()
+    assert "# Synchronization: MPI_Win_fence\n" in printed
+    assert "# Synchronization: MPI_Win_post/start/complete/wait\n" in printed
 
 
 def test_osu_says_fail(world: World, corrupt: Path) -> None:

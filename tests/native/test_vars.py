@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
-from mpigraft.natives import SOURCES, SPAWN, VARS
-from mpigraft.run import Completed, run
-from mpigraft.variables import Listing, parse
+from mpigraft.core.model import Family
+from mpigraft.core.process.command import Completed, run_command
+from mpigraft.native.programs import SOURCES, SPAWN, VARS
+from mpigraft.tuning.records import Listing, parse
 from tests.native.native_world import World, abi_of, compile_c, records
 
 pytestmark = pytest.mark.mpi
@@ -26,7 +26,7 @@ def alone(world: World, family: Family, program: Path, *words: str, **more: str)
     environment = world.environment(family) | more
     if family is Family.OPENMPI:
         environment["OPAL_PREFIX"] = str(world.mpis[family])
-    return run([program, *words], env=environment, limit_s=120)
+    return run_command([program, *words], env=environment, limit_s=120)
 
 
 def listing(world: World, family: Family, *words: str, **more: str) -> Listing:
@@ -74,7 +74,7 @@ def test_bad_words_are_refused(world: World) -> None:
 
 def test_a_full_disk_is_no_short_list(world: World) -> None:
     program = world.programs / "mpich" / VARS
-    done = run(
+    done = run_command(
         ["sh", "-c", 'exec "$0" >/dev/full', program],
         env=world.environment(Family.MPICH),
         limit_s=60,
@@ -142,7 +142,9 @@ def test_intel_mpi_over_shared_memory_alone_dies(world: World) -> None:
 def spawn(world: World, family: Family, ranks: int, program: Path, **more: str) -> Completed:
     """Environment for the launcher: what it starts later has none of the first ranks' own."""
     environment = world.environment(family) | {"I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp"}
-    return run([*world.launcher(family, ranks), program], env=environment | more, limit_s=60)
+    return run_command(
+        [*world.launcher(family, ranks), program], env=environment | more, limit_s=60
+    )
 
 
 def spawned(done: Completed) -> list[tuple[int, int]]:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import elf
-from mpigraft.model import Abi, Family, RankRecord
-from mpigraft.natives import SOURCES, WITNESS
-from mpigraft.records import cpus, read_entered, read_witness
-from mpigraft.run import Completed, run
+from mpigraft.binary.elf import reader
+from mpigraft.core.model import Abi, Family, RankRecord
+from mpigraft.core.process.command import Completed, run_command
+from mpigraft.evidence.world.records import cpus, read_entered, read_witness
+from mpigraft.native.programs import SOURCES, WITNESS
 from tests.native.native_world import World, compile_c
 
 pytestmark = pytest.mark.mpi
@@ -111,30 +111,25 @@ def test_ways_of_c(
 @pytest.mark.parametrize("way", sorted(OF_FORTRAN))
 def test_ways_of_fortran(world: World, tmp_path: Path, way: str) -> None:
     """By the symbols themselves, since a compiler makes only one of them."""
-    fortran = world.mpis[Family.INTEL] / "lib/libmpifort.so.12"
     thread = ["-DTHREAD"] if "thread" in way.lower() else []
+    check(fortran_records(world, tmp_path, f"-DWAY={way}", *thread), "libmpi.so.12")
+
+
+def fortran_records(world: World, scratch: Path, *flags: str) -> tuple[RankRecord, ...]:
+    """The records of two ranks of fortran.c, built with these flags."""
+    fortran = world.mpis[Family.INTEL] / "lib/libmpifort.so.12"
     program = compile_c(
-        "fortran.c", tmp_path / "fortran", f"-DWAY={way}", *thread, fortran,
-        "-Wl,--allow-shlib-undefined",
-    )  # fmt: skip
-    folder = tmp_path / "records"
+        "fortran.c", scratch / "fortran", *flags, fortran, "-Wl,--allow-shlib-undefined"
+    )
+    folder = scratch / "records"
     folder.mkdir()
     done = start(world, Family.INTEL, folder, program)
     assert done.text().count("done") == 2, done.text()
-    check(read(folder), "libmpi.so.12")
+    return read(folder)
 
 
 def test_the_code_of_fortran_may_be_absent(world: World, tmp_path: Path) -> None:
-    fortran = world.mpis[Family.INTEL] / "lib/libmpifort.so.12"
-    program = compile_c(
-        "fortran.c", tmp_path / "fortran", "-DWAY=mpi_init_f08_", "-DABSENT", fortran,
-        "-Wl,--allow-shlib-undefined",
-    )  # fmt: skip
-    folder = tmp_path / "records"
-    folder.mkdir()
-    done = start(world, Family.INTEL, folder, program)
-    assert done.text().count("done") == 2, done.text()
-    assert len(read(folder)) == 2
+    assert len(fortran_records(world, tmp_path, "-DWAY=mpi_init_f08_", "-DABSENT")) == 2
 
 
 def test_a_real_fortran_program(world: World, tmp_path: Path) -> None:
@@ -148,7 +143,7 @@ def test_a_real_fortran_program(world: World, tmp_path: Path) -> None:
     )
     fortran = world.mpis[Family.INTEL] / "lib/libmpifort.so.12"
     program = tmp_path / "enter"
-    made = run(
+    made = run_command(
         ["gfortran", source, fortran, "-Wl,--allow-shlib-undefined", "-o", program],
         env=dict(os.environ),
     )
@@ -230,7 +225,7 @@ def alone(world: World, program: Path, script: str, folder: Path) -> Completed:
     env = world.environment(Family.MPICH) | {
         "MPIGRAFT_WITNESS": str(folder), "WITNESS": str(world.programs / WITNESS)
     }  # fmt: skip
-    return run(["unshare", "--mount", "sh", "-ec", script, "sh", program], env=env)
+    return run_command(["unshare", "--mount", "sh", "-ec", script, "sh", program], env=env)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
@@ -261,7 +256,9 @@ def test_a_full_disk_costs_records_and_never_the_program(
     script = f'mount -t tmpfs -o size=16k t {folder}; "$@"; cp {folder}/* {kept}'
     argv = [*world.launcher(Family.MPICH, 40), *preload, program]
     env = world.environment(Family.MPICH)
-    done = run(["unshare", "--mount", "sh", "-ec", script, "sh", *argv], env=env, limit_s=240)
+    done = run_command(
+        ["unshare", "--mount", "sh", "-ec", script, "sh", *argv], env=env, limit_s=240
+    )
     assert done.code == 0, done.text()
     assert len([s for s in done.text().splitlines() if " of 40" in s]) == 40
     assert "no record of rank" in done.text()
@@ -277,7 +274,7 @@ def test_a_full_disk_costs_records_and_never_the_program(
 
 def test_nothing_else_passes_through_it(programs: Path) -> None:
     """It costs nothing after the start, because it has no other name that a program calls."""
-    witness = elf.read(programs / WITNESS)
+    witness = reader.read_elf(programs / WITNESS)
     assert {s.name for s in witness.exported} == OF_C | OF_FORTRAN | {"dlsym"}
     assert not [n for n in witness.needed if "mpi" in n]
     assert not [s.name for s in witness.imported if s.name.lower().startswith(("mpi", "pmpi"))]
@@ -322,7 +319,7 @@ def test_paths_of_any_bytes(world: World, build: Build, tmp_path: Path) -> None:
 
 def test_a_program_without_mpi_runs_as_ever(world: World) -> None:
     env = {**world.environment(Family.MPICH), "LD_PRELOAD": str(world.programs / WITNESS)}
-    assert run(["true"], env=env).ok
+    assert run_command(["true"], env=env).ok
 
 
 def test_under_sanitizers(world: World, build: Build, tmp_path: Path) -> None:

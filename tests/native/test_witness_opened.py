@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
-from mpigraft.natives import WITNESS
-from mpigraft.records import read_entered
-from mpigraft.run import run
+from mpigraft.core.model import Family
+from mpigraft.core.process.command import run_command
+from mpigraft.evidence.world.records import read_entered
+from mpigraft.native.programs import WITNESS
 from tests.native.native_world import World, compile_c
 from tests.native.test_witness import check, read, start
 
@@ -53,7 +53,7 @@ def test_dlsym_does_what_it_does_without_it(world: World, tmp_path: Path) -> Non
     witness = world.programs / WITNESS
     for preload, out in (([witness], "told"), ([witness, chain], "[told"), ([chain], "[told")):
         env = {**os.environ, "LD_PRELOAD": ":".join(map(str, preload))}
-        done = run([program], env=env)
+        done = run_command([program], env=env)
         assert (done.code, done.stdout.decode().split()) == (0, [out]), done.text()
         assert ("chain: called" in done.text()) == (chain in preload)
 
@@ -61,7 +61,7 @@ def test_dlsym_does_what_it_does_without_it(world: World, tmp_path: Path) -> Non
 def test_a_sanitized_program_with_it_preloaded(world: World, tmp_path: Path) -> None:
     program = compile_c("nexts.c", tmp_path / "nexts", "-fsanitize=address")
     env = {**os.environ, "LD_PRELOAD": str(world.programs / WITNESS)}
-    done = run([program], env=env | {"ASAN_OPTIONS": "verify_asan_link_order=0"})
+    done = run_command([program], env=env | {"ASAN_OPTIONS": "verify_asan_link_order=0"})
     assert (done.code, done.stdout) == (0, b"told\n"), done.text()
 
 
@@ -77,7 +77,7 @@ def test_what_is_mapped_is_noted_before_mpi_is_there(world: World, tmp_path: Pat
     folder = tmp_path / "records"
     folder.mkdir()
     env = {"LD_PRELOAD": str(world.programs / WITNESS), "MPIGRAFT_WITNESS": str(folder)}
-    done = run(
+    done = run_command(
         [program, library, "MPI_Init"], env={**os.environ, **env, "LD_LIBRARY_PATH": "/some/where"}
     )
     assert done.code == 7, done.text()

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from mpigraft.natives import SOURCES
-from mpigraft.run import run
+from mpigraft.core.process.command import run_command
+from mpigraft.native.programs import SOURCES
 from tests.native.native_world import C
 
 Ask = Callable[..., dict[str, Any]]
@@ -34,16 +34,8 @@ def build(folder: Path, include: Path, changed: Mapping[str, str]) -> Path | Non
         else:
             (folder / path.name).symlink_to(path)
     program = folder / "timing"
-    words: list[str | Path] = [
-        *FLAGS,
-        "-isystem",
-        include,
-        folder / "timing.c",
-        "-o",
-        program,
-        "-ldl",
-    ]
-    return program if run(["gcc", *words], limit_s=60).ok else None
+    words = (*FLAGS, "-isystem", include, folder / "timing.c", "-o", program, "-ldl")
+    return program if run_command(["gcc", *words], limit_s=60).ok else None
 
 
 def asker(program: Path, limit_s: float = LIMIT_S) -> Ask:
@@ -51,7 +43,7 @@ def asker(program: Path, limit_s: float = LIMIT_S) -> Ask:
 
     def ask(benchmark: str = "latency", **scenario: float) -> dict[str, Any]:
         words = [f"{name}={value!r}" for name, value in scenario.items()]
-        done = run([program, benchmark, *words], limit_s=limit_s)
+        done = run_command([program, benchmark, *words], limit_s=limit_s)
         assert done.ok, done.text()
         found: dict[str, Any] = json.loads(done.stdout.replace(b":inf", b":1e300"))
         return found
@@ -356,6 +348,40 @@ def check_preparing_and_checking(ask: Ask) -> None:
 def check_data_is_valid_where_it_is_on_all_ranks(ask: Ask) -> None:
     assert [ask("put_lat", wrong=wrong)["valid"] for wrong in (0, 1)] == [1, 0]
     assert ask("put_lat")["windows"] == 0  # that are still open at the end
+
+
+def check_what_computation_hides(ask: Ask) -> None:
+    """Two ranks of which the second takes twice as long: the mean is 1.5 times the first's, the
+    slowest twice. Each computes for as long as the call takes it."""
+    for hides in (0, 0.25, 0.75):
+        one = ask("ibcast", op=1e5, hides=hides)
+        assert one["value"] == near(200)
+        assert (one["pure"], one["compute"]) == (near(1.5e5), near(1.5e5, 2e-3))
+        both = 1e5 * (2 - hides)
+        assert (one["overall"], one["overall_mean"]) == (near(2 * both), near(1.5 * both))
+        assert one["overlap"] == pytest.approx(100 * hides, abs=0.2)
+        assert one["first"] == [near(2 * both), pytest.approx(100 * hides, abs=0.2)]
+        assert (one["work"], one["calibrations"]) == (0, 5)
+    short = ask("ibcast", op=1e3, hides=0.5)  # in batches
+    assert short["batch"] > 1
+    assert (short["overall_mean"], short["compute"]) == (near(2250, 0.05), near(1500, 0.05))
+    slower = ask("ibcast", op=1e5, hides=-1)  # the call takes longer beside computation
+    assert slower["overlap"] == 0
+    mean = ask("ibcast", op=1e5, hides=0.5, osu=1)
+    assert (mean["overall"], mean["overlap"]) == (near(2.25e5), pytest.approx(50, abs=0.2))
+    assert ask("bcast", op=1e5)["overall"] == 0
+
+
+def check_interruptions_of_computation(ask: Ask) -> None:
+    """One good try of five is enough to know how long a step takes; what is computed alone is not
+    longer because one time was interrupted."""
+    for slowed in (0b11110, 0b01111):
+        assert ask("ibcast", op=1e5, slowed=slowed)["compute"] == near(1.5e5, 2e-3)
+    assert ask("ibcast", op=1e5, slowed=0b11111)["compute"] == near(0.75e5, 2e-3)
+    assert ask("ibcast", op=1e5, disturbs=1e8)["compute"] == near(1.5e5, 2e-3)
+    burst = {"op": 1e5, "slow": 30, "from": 150, "stall": 1e6}
+    assert ask("ibcast", **burst)["pure"] == near(1.5e5)
+    assert ask("ibcast", osu=1, **burst)["pure"] > 1.6e5
 
 
 SLOW = (  # come last: most mutants are noticed before

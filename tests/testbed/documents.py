@@ -16,5 +16,5 @@ def hold(document: Path, begin: str, lines: Iterable[str], end: str) -> None:
     if "MPIGRAFT_WRITE_DOCS" in os.environ:
         document.write_text(f"{before}{begin}{table}{end}{after}", encoding="utf-8")
         return
-    again = f"docs/{document.name} says otherwise: MPIGRAFT_WRITE_DOCS=1 writes it anew"
+    again = f"{document.name} says otherwise: MPIGRAFT_WRITE_DOCS=1 writes it anew"
     assert kept == table, again

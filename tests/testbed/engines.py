@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpigraft.run import Completed, run
+from mpigraft.core.process.command import Completed, run_command
 from tests.testbed.apptainer import install
 from tests.testbed.images import Images
 
@@ -147,7 +147,7 @@ class Engines:
     ) -> Completed:
         """Run a command of this machine, as root or as the user, in a clean environment."""
         whole = (self.as_user if as_user else self.as_root)(argv, env)
-        return run(whole, cwd=Path("/"), limit_s=limit_s)
+        return run_command(whole, cwd=Path("/"), limit_s=limit_s)
 
     def as_root(
         self, argv: Sequence[str | Path], env: Mapping[str, str] | None = None
@@ -182,7 +182,7 @@ class Engines:
         self._do("rm", "--recursive", "--force", "--one-file-system", self.homes)
 
     def _do(self, *argv: str | Path) -> None:
-        done = run([*self.root_words, *argv])
+        done = run_command([*self.root_words, *argv])
         assert done.ok, done.text()
 
     def _make_user(self) -> None:

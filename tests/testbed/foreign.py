@@ -12,10 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft import prove
-from mpigraft.knowledge.loader import Facts, resolve
-from mpigraft.launch import HERE, prepare
-from mpigraft.model import (
+from mpigraft.core.model import (
     Allocation,
     Configuration,
     EnvRow,
@@ -27,8 +24,12 @@ from mpigraft.model import (
     Scope,
     Transport,
 )
-from mpigraft.natives import natives
-from mpigraft.run import Completed, run
+from mpigraft.core.process.command import Completed, run_command
+from mpigraft.evidence import judge
+from mpigraft.knowledge.transports.match import Facts, resolve_transport
+from mpigraft.launch import Launched, LaunchRequest, prepare_launch
+from mpigraft.launch.hosts.allocation import THIS_HOST
+from mpigraft.native.programs import choose_natives
 from tests.testbed.cluster import Cluster
 
 PUMP = Path(__file__).with_name("pump.py")
@@ -96,7 +97,7 @@ class Probes:
             facts = replace(facts, interface=self.cluster.device)
         elif not name.startswith("ucx"):  # Open MPI's UCX takes no loopback; the kernel does
             facts = replace(facts, interface="lo")
-        return resolve(name, wheel(self.machine, family), facts)
+        return resolve_transport(name, wheel(self.machine, family), facts)
 
     def launch(
         self, family: Family, transport: Transport, folder: Path
@@ -104,20 +105,23 @@ class Probes:
         """One probe launch; the witness's records are in `folder`."""
         mpi = wheel(self.machine, family)
         asked = Configuration("key", f"{mpi.id}/{transport.name}", mpi, transport)
-        programs = natives(mpi, self.machine.cpu.architecture)
-        nodes, environ = HERE, None
+        programs = choose_natives(mpi, self.machine.cpu.architecture)
+        nodes, environ = THIS_HOST, None
         if self.cluster:
             nodes = Allocation(self.cluster.nodes, "--hosts", agent=str(self.cluster.remote))
             environ = {**os.environ, **self.cluster.environ}
-        launch = prepare(
-            asked, self.layout, prove.probe_program(programs), natives=programs, witness=folder,
+        request = LaunchRequest(
+            asked, self.layout, judge.probe_program(programs), natives=programs, witness=folder,
             limit_s=LIMIT_S, cwd=folder, probe=True, cores=1 if self.cluster else None,
             allocation=nodes, environ=environ,
         )  # fmt: skip
+        launch = prepare_launch(request)
         for path, text in launch.files:
             path.write_text(text)
         if not self.cluster:
-            return asked, run(launch.argv, env=dict(launch.env), cwd=folder, limit_s=LIMIT_S)
+            return asked, run_command(
+                launch.argv, env=dict(launch.env), cwd=folder, limit_s=LIMIT_S
+            )
         words = launch.argv[launch.argv.index("--") + 1 :]  # a guard knows its parent's number
         done = self.cluster.run("n1", words, env=dict(launch.env), cwd=folder, timeout=LIMIT_S)
         out, err = done.stdout.encode(), done.stderr.encode()
@@ -128,9 +132,11 @@ class Probes:
         parent = self.cluster.shared if self.cluster else None
         with tempfile.TemporaryDirectory(dir=parent) as folder:
             asked, ended = self.launch(family, transport, Path(folder))
-            ranks = prove.read_witness(Path(folder))
+            ranks = judge.read_witness(Path(folder))
         blind = replace(ended, stdout=without_sockets(ended.stdout))
-        evidence, before = (prove.judge(asked, self.layout, e, ranks) for e in (ended, blind))
+        evidence, before = (
+            judge.judge_evidence(asked, self.layout, Launched(e, ranks)) for e in (ended, blind)
+        )
         return evidence, before
 
 

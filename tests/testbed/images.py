@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mpigraft.model import Family
-from mpigraft.run import run
+from mpigraft.core.model import Family
+from mpigraft.core.process.command import run_command
 from tests.testbed import applications, oci, rootfs
 from tests.testbed.kept import kept, recipe
 
@@ -178,10 +178,12 @@ class Images:
         return self._reachable(kept(self.cache / f"image-{name}.sif", made_by, make))
 
     def close(self) -> None:
-        self._do("rm", "--recursive", "--force", "--one-file-system", self.stage)
+        """Nobody waits for the removal: of gigabytes it can take a minute."""
+        remove = ("rm", "--recursive", "--force", "--one-file-system", self.stage)
+        self._do("sh", "-c", 'setsid "$@" >/dev/null 2>&1 </dev/null &', "sh", *remove)
 
     def _do(self, *argv: str | Path) -> None:
-        done = run([*self.as_root, *argv], limit_s=300)
+        done = run_command([*self.as_root, *argv], limit_s=300)
         assert done.ok, f"{argv}: {done.text()}"
 
     def _reachable(self, made: Path) -> Path:
@@ -265,7 +267,7 @@ class Images:
 
 def native() -> str:
     """This machine's architecture as Debian calls it: amd64, arm64."""
-    return run(["dpkg", "--print-architecture"]).text().strip()
+    return run_command(["dpkg", "--print-architecture"]).text().strip()
 
 
 def _hooks(image: Image, programs: Path) -> list[str]:

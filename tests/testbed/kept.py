@@ -29,7 +29,7 @@ def kept(file: Path, made_by: str, make: Callable[[Path], None]) -> Path:
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     note = file.with_name(f"{file.name}.made")
-    with _only_one(file.with_name(f"{file.name}.lock")):
+    with only_one(file.with_name(f"{file.name}.lock")):
         if _is_whole(file, note, made_by):
             return file
         new = file.with_name(f"new-{file.name}")
@@ -53,7 +53,7 @@ def _is_whole(file: Path, note: Path, made_by: str) -> bool:
 
 
 @contextmanager
-def _only_one(lock: Path) -> Iterator[None]:
+def only_one(lock: Path) -> Iterator[None]:
     """Two test runs may share a cache; the second waits for what the first makes."""
     with lock.open("a") as held:
         fcntl.flock(held, fcntl.LOCK_EX)

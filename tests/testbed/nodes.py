@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
+from tests.homes import make_home
 from tests.testbed.cluster import Cluster
 from tests.testbed.slurm import Slurm
 
@@ -35,8 +36,7 @@ class User:
         self.folder = self.cluster.shared / "user"
         self.home, self.store = self.folder / "home", self.folder / "store"
         if not self.home.exists():
-            self.home.mkdir(parents=True)
-            (self.home / "mpi").symlink_to(next(iter(self.mpis.values())).parent)
+            make_home(self.home, self.mpis)
 
     @property
     def environ(self) -> dict[str, str]:

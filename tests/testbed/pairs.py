@@ -9,11 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from mpigraft import discover, graft, grafts, guest, prove
-from mpigraft.cache import file_digest
-from mpigraft.jsonout import digest
-from mpigraft.launch import prepare
-from mpigraft.model import (
+from mpigraft.core.model import (
     Configuration,
     GraftPlan,
     Layout,
@@ -21,12 +17,18 @@ from mpigraft.model import (
     Machine,
     MpiInstall,
     Replace,
-    Transport,
 )
-from mpigraft.natives import natives
-from mpigraft.run import run
+from mpigraft.core.process.command import run_command
+from mpigraft.core.serialize import digest
+from mpigraft.discovery import inventory
+from mpigraft.evidence import judge
+from mpigraft.evidence.world import check_witness
+from mpigraft.graft import assemble
+from mpigraft.graft.folder import folders
+from mpigraft.graft.guest import examination
+from mpigraft.launch import LaunchRequest, prepare_launch
+from mpigraft.native.programs import choose_natives
 
-OWN_CHOICE = Transport("", "", (), (), (), (), (), (), ())  # nothing is forced
 HOSTS = ("openmpi@5.0.11", "openmpi@4.1.8", "openmpi@4.1.4", "mpich@5.0.2", "mpich@4.0.2",
          "intel@2021")  # fmt: skip
 OMPI, MPICH = HOSTS[:3], HOSTS[3:]
@@ -109,12 +111,35 @@ def pairs() -> tuple[Pair, ...]:
     return tuple(found)
 
 
+def covering() -> frozenset[Pair]:
+    """Some of the pairs in which each program is, each image under each of its hosts, on each of
+    its engines and with each of the things replaced in it, and each engine with each form."""
+
+    def covers(pair: Pair) -> set[tuple[str, ...]]:
+        program = pair.program.rpartition("/")[2]
+        return {
+            ("program", program),
+            ("host", pair.image, pair.host),
+            ("engine", pair.image, pair.engine),
+            ("replace", pair.image, pair.replace),
+            ("form", pair.engine, pair.form),
+        }
+
+    every, chosen = pairs(), set()
+    due = {one for pair in every for one in covers(pair)}
+    while due:
+        best = max(every, key=lambda pair: len(covers(pair) & due))
+        chosen.add(best)
+        due -= covers(best)
+    return frozenset(chosen)
+
+
 class Tried:
     """Everything that pairs share, looked at once a session."""
 
     @cached_property
     def machine(self) -> Machine:
-        return discover.machine()
+        return inventory.discover_machine()
 
     def host(self, spec: str) -> MpiInstall | None:
         return next((m for m in self.machine.mpis if m.id.startswith(spec) and m.usable), None)
@@ -123,30 +148,37 @@ class Tried:
         """The check's verdict, and two real ranks, which are started whatever it says."""
         mpi = self.host(pair.host)
         assert mpi is not None
-        on = guest.examine(str(image), (pair.program,))
-        wanted = graft.Wanted(Replace(pair.replace), pair.engine, force=True)
-        plan = graft.planned(on, mpi, self.machine, wanted)
+        on = examination.examine_guest(str(image), (pair.program,))
+        wanted = assemble.GraftOptions(Replace(pair.replace), pair.engine, force=True)
+        plan = assemble.plan_graft(on, mpi, self.machine, wanted)
         errors = [f.code for p in plan.parts for f in p.findings if f.level is Level.ERROR]
         why = self._run(pair, on, mpi, plan)
         return Outcome(pair, tuple(dict.fromkeys(errors)), not why, why, plan.glibc)
 
-    def _run(self, pair: Pair, on: guest.Guest, mpi: MpiInstall, plan: GraftPlan) -> str:
+    def _run(self, pair: Pair, on: examination.Guest, mpi: MpiInstall, plan: GraftPlan) -> str:
         """Why two ranks did not run as one world on the right library; empty if they did."""
-        records = grafts.make(plan) / grafts.RANKS / f"test-{os.getpid()}-{digest(pair.name)[:8]}"
+        records = (
+            folders.materialize(plan)
+            / folders.RANKS_FOLDER
+            / f"test-{os.getpid()}-{digest(pair.name)[:8]}"
+        )
         records.mkdir()
-        configuration = Configuration(plan.key, pair.name, mpi, OWN_CHOICE, graft=plan)
-        served = graft.serves(on, mpi, Replace(pair.replace))
-        launch = prepare(
+        configuration = Configuration(plan.key, pair.name, mpi, None, graft=plan)
+        served = assemble.mpi_under_ranks(on, mpi, Replace(pair.replace))
+        request = LaunchRequest(
             configuration,
             Layout(),
             (pair.program,),
-            natives=grafts.seen(plan, natives(served, self.machine.cpu.architecture)),
+            natives=folders.paths_in_guest(
+                plan, choose_natives(served, self.machine.cpu.architecture)
+            ),
             witness=records,
             limit_s=LIMIT_S,
             cwd=Path("/"),
         )
-        ended = run(launch.argv, env=dict(launch.env), cwd=launch.cwd, limit_s=LIMIT_S + 10)
-        found = prove.check_witness(configuration, Layout(), prove.read_witness(records))
+        launch = prepare_launch(request)
+        ended = run_command(launch.argv, env=dict(launch.env), cwd=launch.cwd, limit_s=LIMIT_S + 10)
+        found = check_witness(configuration, Layout(), judge.read_witness(records))
         wrong = [f for f in found if f.level is Level.ERROR]
         if ended.ok and not wrong:
             return ""
@@ -171,10 +203,10 @@ def _word(text: str) -> str:
 
 
 def untouched(folder: Path) -> str:
-    """A digest over every file's path, content and time: what writes into a guest changes it."""
-    rows = [
-        (str(path), path.stat().st_mtime_ns, file_digest(path))
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.is_symlink()
-    ]
+    """A digest over every file's path, size and times: what writes into a guest changes it, since
+    no program can set the time of a file's last change of any kind."""
+    rows = []
+    for path in sorted(folder.rglob("*")):
+        now = path.lstat()
+        rows.append((str(path), now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
     return digest(rows)

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from mpigraft.run import Completed, run
+from mpigraft.core.process.command import Completed, run_command
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
@@ -73,14 +73,14 @@ def bootstrap(
         f"--variant={variant or 'minbase'}", f"--include={include}",
         "--aptopt=Acquire::Languages \"none\"", *options, suite, to, *archives(suite),
     ]  # fmt: skip
-    done = run(argv, limit_s=600)
+    done = run_command(argv, limit_s=600)
     assert done.ok, done.text()
 
 
 def archives(suite: str) -> list[str]:
     """Lines of a sources.list for `suite`, from where this machine has its own packages."""
     form = "$(REPO_URI) $(RELEASE) $(COMPONENT)"
-    targets = run(["apt-get", "indextargets", "--format", form, "Created-By: Packages"])
+    targets = run_command(["apt-get", "indextargets", "--format", form, "Created-By: Packages"])
     lines = apt_lines(targets.text(), own_suite(), suite)
     assert lines, f"this machine's apt names no Debian archive: {targets.text()}"
     return lines
@@ -116,17 +116,17 @@ class Root:
             self.do("cp", "--dereference", "--remove-destination", path, to)
         proxies = [
             line
-            for line in run(["apt-config", "dump"]).text().splitlines()
+            for line in run_command(["apt-config", "dump"]).text().splitlines()
             if re.match(r"Acquire::https?::", line)
         ]
         self.write("etc/apt/apt.conf.d/99host", "\n".join([*proxies, ""]))
 
     def do(self, *argv: str | Path) -> None:
-        done = run([*self.as_root, *argv], limit_s=300)
+        done = run_command([*self.as_root, *argv], limit_s=300)
         assert done.ok, done.text()
 
     def write(self, inside: str, text: str) -> None:
-        done = run([*self.as_root, "tee", self.folder / inside], stdin=text.encode())
+        done = run_command([*self.as_root, "tee", self.folder / inside], stdin=text.encode())
         assert done.ok, done.text()
 
     def enter(
@@ -156,7 +156,7 @@ class Root:
         if offline:
             space += ["--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
         script: list[str | Path] = [HERE / "enter", self.folder, self.cache, user]
-        return run([*self.as_root, *space, *script, *inner], limit_s=limit_s)
+        return run_command([*self.as_root, *space, *script, *inner], limit_s=limit_s)
 
     def close(self) -> None:
         self.do("rm", "--recursive", "--force", "--one-file-system", self.folder)
@@ -164,7 +164,7 @@ class Root:
 
 def copy_project(to: Path) -> None:
     """Copy what git tracks, as it lies in the work tree: what is not tracked no one else has."""
-    listing = run(["git", "-C", PROJECT, "ls-files", "-z"])
+    listing = run_command(["git", "-C", PROJECT, "ls-files", "-z"])
     assert listing.ok, listing.text()
     for name in filter(None, listing.stdout.decode().split("\0")):
         source = PROJECT / name

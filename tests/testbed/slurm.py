@@ -15,7 +15,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from mpigraft.run import Completed, run
+from mpigraft.core.process.command import Completed, run_command
 from tests.testbed.cluster import HOST, PACKAGE, SYSTEM_PATH, Cluster, Service, until
 
 NEEDED = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munged": "munge", "srun": "slurm-client"}
@@ -157,7 +157,7 @@ class Slurm:
 
     def ask(self, *argv: str) -> Completed:
         """Run a command of Slurm on the host: squeue, scontrol, sinfo."""
-        return run(argv, env=self.environ, cwd=self.cluster.shared)
+        return run_command(argv, env=self.environ, cwd=self.cluster.shared)
 
     def states(self) -> dict[str, str]:
         """The state of each node, in Slurm's words: "idle", "alloc", "down*"; empty while the

@@ -116,7 +116,10 @@ LAMMPS = (
 )
 
 
-@pytest.mark.parametrize(("image", "engine", "host", "n"), LAMMPS)
+@pytest.mark.parametrize(
+    ("image", "engine", "host", "n"),
+    [pytest.param(*LAMMPS[0], marks=pytest.mark.covering), *LAMMPS[1:]],
+)
 def test_lammps_computes_what_it_computes_without_a_graft(
     image: str, engine: str, host: str, n: int, site: Site, need: Need
 ) -> None:

@@ -8,19 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.arrival import NOTHING, ODD, content, digest, of_size, shown
-from tests.testbed.conftest import Need
+from tests.testbed.conftest import IN_EACH_ENGINE, Need
 from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 
-LONG = pytest.mark.long
 
-
-@pytest.mark.parametrize(
-    "engine",
-    ["podman", "bwrap", pytest.param("apptainer", marks=LONG),
-     pytest.param("charliecloud", marks=LONG)],
-)  # fmt: skip
+@IN_EACH_ENGINE
 def test_it_arrives_as_it_was_typed(
     outside: Mapping[str, str], images: Images, need: Need, engine: str, tmp_path: Path
 ) -> None:
@@ -39,7 +33,7 @@ def test_it_arrives_as_it_was_typed(
         assert two == sorted([NOTHING, digest(content(400))])
 
 
-@LONG
+@pytest.mark.long
 @pytest.mark.parametrize("mpi", ["openmpi@5", "mpich", "intel"])
 def test_it_arrives_under_other_launchers(
     outside: Mapping[str, str], images: Images, mpi: str, tmp_path: Path
@@ -55,7 +49,7 @@ def test_it_arrives_under_other_launchers(
 def test_a_guests_own_launcher_hands_it_on(
     outside: Mapping[str, str], images: Images, tmp_path: Path
 ) -> None:
-    """Debian's Open MPI 4.1.4 in the image: mpigraft-seat stands in the guest too."""
+    """Debian's Open MPI 4.1.4 in the image: mpigraft-gpu-select stands in the guest too."""
     of = ("--image", images.folder("bookworm"), "--replace", "nothing", "--engine", "bwrap")
     with of_size(tmp_path, 229_000).open("rb") as file:
         read, arguments = shown((*of, "-n", 1), ODD, file, env=outside, cwd=tmp_path)

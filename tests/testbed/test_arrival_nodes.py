@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.arrival import NOTHING, ODD, RUN, SHOW, content, digest, of_size, parsed
-from tests.testbed.cluster import Cluster
 from tests.testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
@@ -20,10 +18,9 @@ pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 LONG = pytest.mark.long
 
 
-@pytest.fixture(scope="module")
-def job(clusters: Callable[..., Cluster], slurms_here: None) -> Iterator[Slurm]:
-    with Slurm(clusters(2)) as slurm:
-        yield slurm
+@pytest.fixture
+def job(slurm: Slurm) -> Slurm:
+    return slurm
 
 
 def shown(

@@ -41,6 +41,15 @@ def bring_project(root: Root, to: str, user: str, scratch: Path) -> None:
     assert done.ok, done.text()
 
 
+def project_of_user(root: Root, scratch: Path) -> str:
+    """Make an ordinary user with the project in the home; where it is."""
+    user = rootfs.USER
+    done = root.enter(f"useradd --create-home {user}")
+    assert done.ok, done.text()
+    bring_project(root, f"/home/{user}/mpigraft", user, scratch)
+    return f"/home/{user}/mpigraft"
+
+
 def set_up_and_smoke(root: Root, project: str, user: str) -> None:
     """`make setup` twice, then a real MPI fetched and a real launch measured."""
 
@@ -63,13 +72,14 @@ def set_up_and_smoke(root: Root, project: str, user: str) -> None:
         offline=True,
     )
     shown = json.loads(say(f"{mpigraft} results show --json"))["configurations"]
-    assert {row["asked"]: row["proven"] for row in shown} == {"ofi-tcp": True, "ucx": True}
+    assert {row["requested"]: row["proven"] for row in shown} == {"ofi-tcp": True, "ucx": True}
     (compared,) = json.loads(say(f"{mpigraft} compare --json"))["comparisons"]
     assert [cell["size"] for cell in compared["cells"]] == [1, 2, 4, 8, 16, 32, 64]
-    say(f"{mpigraft} report -o report.html && grep -q plotly report.html")
+    say(f"{mpigraft} report -o report.html && grep -q data-kind=.absolute report.html")
 
 
 @pytest.mark.long
+@pytest.mark.covering
 @pytest.mark.testbed
 def test_debian_12_as_root(cache_folder: Path, as_root: tuple[str, ...], tmp_path: Path) -> None:
     with unpacked("bookworm", cache_folder, as_root, tmp_path / "root") as root:
@@ -83,24 +93,19 @@ def test_debian_13_as_a_user_who_may_sudo(
     cache_folder: Path, as_root: tuple[str, ...], tmp_path: Path
 ) -> None:
     with unpacked("trixie", cache_folder, as_root, tmp_path / "root") as root:
-        user, home = rootfs.USER, f"/home/{rootfs.USER}"
+        user = rootfs.USER
         root.write(f"etc/sudoers.d/{user}", f"{user} ALL=(ALL) NOPASSWD: ALL\n")
-        done = root.enter(f"useradd --create-home {user}")
-        assert done.ok, done.text()
-        bring_project(root, f"{home}/mpigraft", user, tmp_path / "project")
-        set_up_and_smoke(root, f"{home}/mpigraft", user)
+        set_up_and_smoke(root, project_of_user(root, tmp_path / "project"), user)
 
 
+@pytest.mark.long
 @pytest.mark.testbed
 def test_a_user_who_may_not_sudo_is_told_what_to_install(
     cache_folder: Path, as_root: tuple[str, ...], tmp_path: Path
 ) -> None:
     with unpacked("trixie", cache_folder, as_root, tmp_path / "root") as root:
-        user, home = rootfs.USER, f"/home/{rootfs.USER}"
-        done = root.enter(f"useradd --create-home {user}")
-        assert done.ok, done.text()
-        bring_project(root, f"{home}/mpigraft", user, tmp_path / "project")
-        done = root.enter("make setup", user=user, cwd=f"{home}/mpigraft")
+        project = project_of_user(root, tmp_path / "project")
+        done = root.enter("make setup", user=rootfs.USER, cwd=project)
         assert done.code == 2, done.text()
         assert "may not use sudo: python3-venv" in done.text()
         assert "as root: apt-get install python3-venv" in done.text()

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from mpigraft import pairs
-from mpigraft.model import Family, ValueRow
-from mpigraft.natives import BENCH
-from mpigraft.node_outliers import Way
+from mpigraft.analysis.pairs import matrices
+from mpigraft.analysis.pairs.outliers import Way
+from mpigraft.core.model import Family, ValueRow
+from mpigraft.native.programs import BENCH
 from tests.native.conftest import programs  # noqa: F401
 from tests.native.native_world import SHORT, abi_of
 from tests.native.native_world import records as read
@@ -101,6 +101,9 @@ def test_pairs_stand_on_two_nodes_however_ranks_are_dealt(
     assert sent(cluster, "n1") - before > 3 * 20 * MIB
 
 
+@pytest.mark.parametrize(  # ranks of MPICH poll, two on the one CPU of a node
+    "family", [Family.OPENMPI, pytest.param(Family.MPICH, marks=pytest.mark.long)], indirect=True
+)
 def test_the_probe_attributes_the_wire(
     cluster: Cluster,
     mpis: Mapping[Family, Path],
@@ -133,7 +136,7 @@ def test_four_nodes_with_unlike_numbers_of_ranks(
     programs: Path,  # noqa: F811
 ) -> None:
     hosts = {"n1": 2, "n2": 1, "n3": 1, "n4": 1}
-    told = phases(start(four, mpis, programs, Family.MPICH, hosts, "--probe"))
+    told = phases(start(four, mpis, programs, Family.OPENMPI, hosts, "--probe"))
     parts = told["p2p", "off-node"]["parts"]
     sizes = {"8 B": 8, "64 KiB": 64 << 10, "1 MiB": MIB}
     for part in parts:  # the second rank of the first node has nobody at its place elsewhere
@@ -164,7 +167,10 @@ def switch(cluster: Cluster) -> Path:
     return next(path for path in held if str(path.readlink()).startswith("net:"))
 
 
-@pytest.mark.parametrize("way", [Way.SENDING, Way.RECEIVING])
+@pytest.mark.long  # ranks poll for a minute while the cable is slow
+@pytest.mark.parametrize(
+    "way", [Way.SENDING, pytest.param(Way.RECEIVING, marks=pytest.mark.covering)]
+)
 def test_the_node_with_a_slow_cable_is_named(
     four: Cluster,
     mpis: Mapping[Family, Path],
@@ -179,7 +185,7 @@ def test_the_node_with_a_slow_cable_is_named(
     else:  # the port of the switch, which is named after the node
         inside = ["nsenter", f"--net={switch(four)}"]
         subprocess.run([*inside, "tc", "qdisc", "add", "dev", "n3", *shape], check=True)
-    words = (*SHORT, "--benchmark", "pairs")
+    words = (*SHORT, "--samples", "2", "--warmup", "1", "--benchmark", "pairs")  # the cable is slow
     one_each = dict.fromkeys(four.nodes, 1)
     rows = [
         ValueRow("key", "4x1", "job", number, 0, f"native:{r['benchmark']}", r["metric"],
@@ -188,7 +194,7 @@ def test_the_node_with_a_slow_cable_is_named(
         for r in start(four, mpis, programs, Family.MPICH, one_each, *words)
         if r["mpigraft"] == "value"
     ]  # fmt: skip
-    found = {m.metric: m for m in pairs.matrices(filter(pairs.is_link, rows), {})}
+    found = {m.metric: m for m in matrices.pair_matrices(filter(matrices.is_link, rows), {})}
     assert [(one.node, one.way) for one in found["bandwidth"].slow_nodes] == [("n3", way)]
     assert not found["bandwidth"].slow_links
     assert len(found["bandwidth"].links) == 12

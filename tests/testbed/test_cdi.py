@@ -23,6 +23,7 @@ DEVICE = "site.example/gpu"
 OWN_FOLDER = 'mount -t tmpfs none /run && mkdir /run/cdi && cp "$0" /run/cdi && exec "$@"'
 
 
+@pytest.mark.covering
 def test_ranks_get_a_device_of_the_site(
     outside: Mapping[str, str], images: Images, need: Need, tmp_path: Path
 ) -> None:

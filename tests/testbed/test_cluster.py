@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,12 @@ from tests.testbed.cluster import HOST, Cluster, until
 from tests.testbed.door import ssh_words
 
 pytestmark = pytest.mark.root
+
+
+@pytest.fixture(scope="module")
+def cluster(clusters: Callable[..., Cluster]) -> Cluster:
+    """Nodes in which nothing else runs, no daemon of Slurm either."""
+    return clusters(2)
 
 
 # ------------------------------------------------------------------ nodes

@@ -1,4 +1,7 @@
-"""Ends of test clusters, wanted and not, and clusters of other shapes."""
+"""Ends of test clusters, wanted and not, and clusters of other shapes.
+
+These test the test bed alone, so they are long: they run when it changed.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,11 @@ import pytest
 
 from tests.testbed import cpusets
 from tests.testbed.cluster import HOST, PROJECT, Cluster, until
+from tests.testbed.conftest import two_ranks
 from tests.testbed.images import Images
 from tests.testbed.keeper import FAKETIME
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.long]
 Clusters = Callable[..., Cluster]
 ESTABLISHED = "01"  # of a connection's state in /proc/net/tcp
 
@@ -111,6 +115,7 @@ def test_command_in_a_killed_node_ends(clusters: Clusters) -> None:
         assert by_ssh.wait() == 255
 
 
+@pytest.mark.covering
 def test_closed_cluster_leaves_nothing(clusters: Clusters) -> None:
     sleepers = ["sh", "-c", "setsid sleep 606 & exec sleep 608"]
     with clusters(2) as cluster, cluster.popen("n1", sleepers) as command:
@@ -131,6 +136,7 @@ cluster.run("n1", ["sleep", "607"])
 """
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("killed", ["owner", "keeper"])
 def test_killed_cluster_leaves_nothing(killed: str, clusters: Clusters) -> None:
     """Not even cpusets and files, when the keeper lives; else the next cluster sees to the
@@ -216,8 +222,5 @@ def test_nodes_of_an_image(clusters: Clusters, images: Images) -> None:
                   "--prtemca", "plm_ssh_agent", cluster.remote,
                   "--prtemca", "prte_if_include", cluster.subnet, "/opt/app/hello")  # fmt: skip
         lines = sorted(cluster.said("n1", *launch).splitlines())
-        assert [line.partition(",")[0] for line in lines] == [
-            "RANK 0 of SIZE 2 LIBRARY Open MPI v5.0.7",
-            "RANK 1 of SIZE 2 LIBRARY Open MPI v5.0.7",
-        ]
+        assert [line.partition(",")[0] for line in lines] == two_ranks("Open MPI v5.0.7")
     assert not (image / "etc/mark").exists()

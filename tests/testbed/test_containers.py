@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
+from tests.testbed.conftest import two_ranks
 from tests.testbed.engines import Engines
 from tests.testbed.images import Images
 
@@ -35,17 +36,21 @@ def _fit(done: Done) -> dict[str, object]:
     return found
 
 
-def test_check_says_the_same_of_every_form(mpigraft, images: Images, engines: Engines) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [(HELLO, 0), pytest.param("/opt/app/hello_f08", 1, marks=pytest.mark.long)],
+)
+def test_check_says_the_same_of_every_form(  # type: ignore[no-untyped-def]
+    mpigraft, images: Images, engines: Engines, program: str, code: int
+) -> None:
     """A folder, a SIF and an archive of one image: nothing is unpacked or run for it."""
     forms = [images.folder("bookworm"), images.oci("bookworm")]
     if not engines.why_no_apptainer:
         forms.append(images.sif("bookworm", engines.apptainer))
     for form in forms:
-        for program, code in ((HELLO, 0), ("/opt/app/hello_f08", 1)):
-            words = ("check", form, "--mpi", "openmpi@5", "--program", program)
-            done = mpigraft(*words)
-            assert done.returncode == code, f"{form}: {done.stdout}{done.stderr}"
-            assert done.stdout.startswith("fits: yes" if code == 0 else "fits: no")
+        done = mpigraft("check", form, "--mpi", "openmpi@5", "--program", program)
+        assert done.returncode == code, f"{form}: {done.stdout}{done.stderr}"
+        assert done.stdout.startswith("fits: yes" if code == 0 else "fits: no")
 
 
 def test_check_of_another_architecture(mpigraft, images: Images) -> None:  # type: ignore[no-untyped-def]
@@ -93,10 +98,8 @@ def test_a_script_that_needs_no_mpigraft(  # type: ignore[no-untyped-def]
              "LD_LIBRARY_PATH": str(prefix / "lib")},
     )  # fmt: skip
     assert started.returncode == 0, started.stderr
-    assert sorted(line.partition(",")[0] for line in started.stdout.splitlines()) == [
-        "RANK 0 of SIZE 2 LIBRARY Open MPI v5.0.11",
-        "RANK 1 of SIZE 2 LIBRARY Open MPI v5.0.11",
-    ]
+    lines = sorted(line.partition(",")[0] for line in started.stdout.splitlines())
+    assert lines == two_ranks("Open MPI v5.0.11")
 
 
 def test_bench_takes_a_container_as_configurations(  # type: ignore[no-untyped-def]

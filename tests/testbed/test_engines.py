@@ -1,4 +1,7 @@
-"""Each engine starts an image's MPI program: alone, and as ranks of this machine's mpirun."""
+"""Each engine starts an image's MPI program: alone, and as ranks of this machine's mpirun.
+
+The words are the test bed's own, so these are long: they run when the test bed changed.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from tests.testbed.conftest import Need
 from tests.testbed.engines import ENGINES, PATH, Bind, Engines, Inside
 from tests.testbed.images import Images
 
-pytestmark = pytest.mark.testbed
+pytestmark = [pytest.mark.testbed, pytest.mark.long]
 HELLO = "/opt/app/hello"
 EVERY = [*ENGINES]
 WHO = pytest.mark.parametrize("as_user", [False, True], ids=["root", "user"])
@@ -76,6 +79,7 @@ def test_program_runs_from_an_oci_archive(engines: Engines, images: Images, need
     assert "removed" not in done.text()
 
 
+@pytest.mark.covering
 @WHO
 @pytest.mark.parametrize("engine", EVERY)
 def test_ranks_of_this_machines_mpirun_are_one_world(

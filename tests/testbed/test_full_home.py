@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.native.native_world import compile_c
 from tests.testbed.images import Images
 
@@ -76,7 +76,7 @@ class Home:
         done = self.guest()
         assert (done.returncode, done.stdout) == (3, ""), done.stderr
         assert seen in done.stderr
-        assert "what to do: make room, or set MPIGRAFT_HOME" in done.stderr
+        assert "what to do: free some space, or set MPIGRAFT_HOME" in done.stderr
 
     def halves(self) -> list[Path]:
         """What was begun and not ended, and what is kept and empty."""
@@ -114,6 +114,7 @@ def home(
         home.close()
 
 
+@pytest.mark.covering
 def test_a_cold_start_without_room(home: Home) -> None:
     home.fill()
     for _ in range(2):
@@ -136,7 +137,7 @@ def test_a_warm_start_without_room(home: Home) -> None:
     for stop in (home.fill, home.shut):
         stop()
         home.host("--transport", "ob1-sm")
-        home.guest_is_refused("nothing can be written in ")
+        home.guest_is_refused("cannot write into ")
         home.open()
         assert home.halves() == []
         home.host("--transport", "ob1-sm")

@@ -1,7 +1,10 @@
 """Real guests under real host MPIs: what the check says is what happens.
 
+A covering set of the pairs is tried every day, all of them in the long run.
+
 Every pair is started whatever the check says of it. One that fits has to run, one that is refused
-has to fail, and the exceptions stand in LISTED with their cause. docs/grafts.md is the outcome.
+has to fail, and the exceptions stand in LISTED with their cause. The outcome is
+docs/reference/grafts.md.
 """
 
 from __future__ import annotations
@@ -14,9 +17,9 @@ import pytest
 from tests.testbed import documents
 from tests.testbed.engines import Engines
 from tests.testbed.images import Images
-from tests.testbed.pairs import Outcome, Pair, Tried, pairs, untouched
+from tests.testbed.pairs import Outcome, Pair, Tried, covering, pairs, untouched
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "grafts.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs/reference/grafts.md"
 BEGIN, END = "<!-- made by the tests: begin -->\n", "<!-- made by the tests: end -->\n"
 LACKS = (
     "the guest's bindings need three symbols that MPICH 5 renamed; this program calls none of them"
@@ -59,7 +62,16 @@ def _image(images: Images, engines: Engines, pair: Pair) -> Path:
     return images.oci(pair.image) if pair.form == "oci" else images.folder(pair.image)
 
 
-@pytest.mark.parametrize("pair", pairs(), ids=lambda pair: pair.name)
+COVERING = covering()
+PAIRS = [
+    pytest.param(
+        pair, id=pair.name, marks=pytest.mark.daily if pair in COVERING else pytest.mark.long
+    )
+    for pair in pairs()
+]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
 def test_what_the_check_says_is_what_happens(
     pair: Pair, images: Images, engines: Engines, tried: Tried
 ) -> None:
@@ -80,6 +92,7 @@ def listed(pair: Pair) -> str:
     return next((why for part, why in LISTED.items() if part in pair.name), "")
 
 
+@pytest.mark.long
 def test_the_table_in_the_docs_is_what_was_seen() -> None:
     """Only where every pair could be tried: Debian 12, whose own MPIs are the table's."""
     if len(outcomes) < len(pairs()):

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import guest_loader, run
-from mpigraft.elf import ElfError
-from mpigraft.root import FolderRoot
-from tests.elf.elf_builders import program
-from tests.elf.guest_roots import CHROOT, agree, agree_in, found_in, small_root, told_of_all
-from tests.elf.loader_oracle import library
+from mpigraft.binary.elf.tables import ElfError
+from mpigraft.binary.image.folder import FolderRoot
+from mpigraft.binary.loader import guest as guest_loader
+from mpigraft.core.process import command
+from tests.builders.elf import program
+from tests.oracles.guest_loader import CHROOT, agree, agree_in, found_in, small_root, told_of_all
+from tests.oracles.loader import library
 from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.root, pytest.mark.mpi]
@@ -31,9 +32,11 @@ def programs(root: FolderRoot) -> Iterator[str]:
             yield entry.path
 
 
-@pytest.mark.parametrize(
-    "name", ["bookworm", "bookworm-bare", "bookworm-mpich", "trixie", "bullseye"]
-)
+@pytest.mark.parametrize("name", [
+    "trixie", "bullseye", pytest.param("bookworm", marks=pytest.mark.long),
+    pytest.param("bookworm-bare", marks=pytest.mark.long),
+    pytest.param("bookworm-mpich", marks=pytest.mark.long),
+])  # fmt: skip
 def test_every_program_of_an_image(name: str, images: Images) -> None:
     folder = images.folder(name)
     root = FolderRoot(folder)
@@ -47,7 +50,7 @@ def test_every_program_of_an_image(name: str, images: Images) -> None:
 @pytest.mark.parametrize("name", GLIBC)
 def test_the_version_of_glibc(name: str, images: Images) -> None:
     folder = images.folder(name)
-    told = run.run([CHROOT, folder, "/usr/bin/getconf", "GNU_LIBC_VERSION"]).text()
+    told = command.run_command([CHROOT, folder, "/usr/bin/getconf", "GNU_LIBC_VERSION"]).text()
     assert guest_loader.glibc_version(FolderRoot(folder)) == GLIBC[name]
     assert told.strip() == f"glibc {GLIBC[name]}"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import elf
-from mpigraft.root import open_root
+from mpigraft.binary.elf import reader
+from mpigraft.binary.image.opening import open_root
 from tests.testbed.images import IMAGES, USUAL_IMAGES, Images, native
 from tests.testbed.kept import kept, recipe
 
@@ -32,8 +32,8 @@ OWN_LIBMPI = {
 }
 
 
-def facts(images: Images, name: str, program: str, folder: str = "opt/app") -> elf.Elf:
-    return elf.read(images.folder(name) / folder / program)
+def facts(images: Images, name: str, program: str, folder: str = "opt/app") -> reader.Elf:
+    return reader.read_elf(images.folder(name) / folder / program)
 
 
 @pytest.mark.testbed
@@ -43,7 +43,7 @@ def test_image_has_what_it_says(name: str, images: Images) -> None:
     assert {path.name for path in (folder / "opt/app").iterdir()} == PROGRAMS[name]
     machine = {"arm64": "aarch64", "amd64": "x86_64"}[IMAGES[name].architecture or native()]
     (libc,) = folder.glob("lib/*/libc.so.6")
-    assert facts(images, name, "hello").machine == elf.read(libc).machine == machine
+    assert facts(images, name, "hello").machine == reader.read_elf(libc).machine == machine
     assert f"release version {GLIBC[IMAGES[name].suite]}.".encode() in libc.read_bytes()
     own = {path.name for path in folder.glob("usr/lib/*/libmpi*.so.*")}
     if libmpi := OWN_LIBMPI[name]:
@@ -63,7 +63,7 @@ def test_search_paths_in_programs_lead_to_a_private_mpi(name: str, images: Image
     assert (with_rpath.rpath, with_rpath.runpath) == ("/opt/mpi/lib", None)
     assert (with_runpath.rpath, with_runpath.runpath) == (None, "/opt/mpi/lib")
     (private,) = (images.folder(name) / "opt/mpi/lib").iterdir()
-    assert private.name == OWN_LIBMPI[name] == elf.read(private).soname
+    assert private.name == OWN_LIBMPI[name] == reader.read_elf(private).soname
 
 
 @pytest.mark.testbed

@@ -49,6 +49,7 @@ def test_an_image_of_a_registry_runs_grafted(
     assert "refused" in other.stderr
 
 
+@pytest.mark.covering
 def test_podman_runs_an_oci_archive(
     outside: Mapping[str, str], images: Images, need: Need, tmp_path: Path
 ) -> None:

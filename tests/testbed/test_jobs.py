@@ -10,19 +10,20 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mpigraft import schedulers, submission
-from mpigraft.campaign import now
-from mpigraft.compare import compare
-from mpigraft.measure import place
-from mpigraft.model import JobRecord, JobState, JobWish, LaunchState
+from mpigraft.analysis.comparison import compare
+from mpigraft.bench.measurement import place
+from mpigraft.bench.submission import jobs
+from mpigraft.core.clock import utc_now
+from mpigraft.core.model import JobRecord, JobRequest, JobState, LaunchState
+from mpigraft.launch.schedulers import registry
+from mpigraft.request.spec import CampaignSpec
 from mpigraft.store import Store
-from mpigraft.wish import Wish
 from tests.testbed.cluster import HOST, Cluster
 from tests.testbed.slurm import Slurm
 
@@ -75,31 +76,37 @@ class Site:
         found: dict[str, Any] = json.loads(self.mpigraft("status", "--json"))["submission"]
         return found
 
+    def queued(self) -> bool:
+        """Whether a job waits or runs, as far as Slurm says; yes while it does not answer."""
+        done = self.slurm.ask("squeue", "--noheader", "--me", "--format=%i")
+        return not done.ok or bool(done.text().strip())
+
     def until(self, true: Callable[[], Any], what: str) -> None:
+        """Wait for what jobs are to do; when none is left that could, nor did, it never comes."""
         deadline = time.monotonic() + PATIENCE_S
         while not true():
-            if time.monotonic() > deadline:
-                pytest.fail(f"{what}: waited in vain\n{self.logs()}\n{self.slurm.logs()}")
-            time.sleep(0.3)
+            late = time.monotonic() > deadline
+            if late or (not self.queued() and not true()):
+                why = "it took too long" if late else "every job has ended"
+                pytest.fail(f"{what}: {why}\n{self.logs()}\n{self.slurm.logs()}")
+            time.sleep(0.1)
 
     def measuring(self, identity: str, launches: int = 1) -> None:
         self.until(lambda: len(self.store.launches(identity)) >= launches, f"{launches} launches")
 
     def ended(self) -> None:
+        """Wait for the end of every job, which `mpigraft status` then agrees with."""
+        self.until(lambda: not self.queued(), "ends")
         states = {JobState.PENDING, JobState.RUNNING}
-        self.until(
-            lambda: not states & {s["status"]["state"] for s in self.status()["shares"]}, "ends"
-        )
+        assert not states & {share["status"]["state"] for share in self.status()["shares"]}
 
     def logs(self) -> str:
         return "\n".join(f"== {p.name}\n{p.read_text()}" for p in self.folder.glob("logs/*"))
 
 
 @pytest.fixture
-def site(slurm: Slurm, fresh_home: Path, store_folder: Path) -> Iterator[Site]:
-    yield Site(slurm, fresh_home, store_folder)
-    slurm.ask("scancel", "--me")
-    slurm.idle()
+def site(slurm: Slurm, fresh_home: Path, store_folder: Path) -> Site:
+    return Site(slurm, fresh_home, store_folder)
 
 
 def whole(site: Site, identity: str, rounds: int) -> None:
@@ -119,7 +126,7 @@ def test_jobs_that_start_at_once_plan_one_campaign_and_share_its_rounds(site: Si
     ours = {f"JobId={job.job}" for job in site.store.jobs(identity)}
     ends = [line.split() for line in site.slurm.jobs_ended().splitlines()]
     assert Counter("JobState=COMPLETED" in end for end in ends if ours & {*end}) == {True: 4}
-    assert site.logs().count("nothing is left for this job") == 2
+    assert site.logs().count("this job has nothing to do") == 2
     allocations = site.store.allocations(identity)
     assert {a.hosts for a in allocations} == {("n1",), ("n2",)}
     assert len({a.job for a in allocations}) == 2
@@ -144,6 +151,8 @@ def test_jobs_that_start_at_once_plan_one_campaign_and_share_its_rounds(site: Si
     assert "compare" in site.mpigraft("status", "night")
 
 
+@pytest.mark.long
+@pytest.mark.covering
 def test_a_time_limit_ends_a_job_in_order_and_the_next_of_its_chain_goes_on(site: Site) -> None:
     # Slurm tells a job up to half a minute early, since it looks every 30 s: some of the jobs may
     # be told before their first launch.
@@ -186,16 +195,16 @@ def test_a_cancelled_job_is_told_and_goes_on_elsewhere_with_whole_rounds(site: S
         assert A_ROUND in on.values(), f"round {number} is whole on no node: {on}\n{site.logs()}"
     assert before == tuple(x for x in site.store.launches(identity) if hosts[x.allocation] == "n1")
     assert site.status()["shares"][0]["done"]
-    assert "nothing of night is left" in site.mpigraft("submit", "--resume", identity, code=2)
+    assert "nothing of night remains" in site.mpigraft("submit", "--resume", identity, code=2)
 
 
 def test_sbatch_reads_a_word_as_it_was_written(site: Site) -> None:
     word = r"""a'b"c\d #e \' $HOME"""
     file = word.replace("\\", "")
-    wish = JobWish("/", limit_s=60, output=str(site.slurm.cluster.shared / file),
+    wish = JobRequest("/", limit_s=60, output=str(site.slurm.cluster.shared / file),
                    command=("true",), extra=("--hold", f"--comment={word}"))  # fmt: skip
     done = subprocess.run(
-        ["sbatch", "--parsable"], input=schedulers.SCHEDULERS["slurm"].script(wish).encode(),
+        ["sbatch", "--parsable"], input=registry.SCHEDULERS["slurm"].script(wish).encode(),
         env=site.environ, capture_output=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
@@ -219,32 +228,33 @@ def test_jobs_outlive_a_restart_of_the_controller(site: Site) -> None:
     assert all(share["done"] for share in site.status()["shares"])
 
 
+@pytest.mark.long
 def test_clocks_that_differ_between_nodes_lose_nothing(site: Site) -> None:
     faketime = shutil.which("faketime")
     if not faketime:
         pytest.skip("the package faketime is not installed")
-    record = submission.planned(
-        Wish(name="skewed", mpi=("openmpi@5",), transport=("ob1-sm",), benchmark=("latency",),
-             layout=("1x2",), max_size=8, budget_ms=1.0, rounds=4, seed=3),
+    record = jobs.plan_submission(
+        CampaignSpec(name="skewed", mpi=("openmpi@5",), transport=("ob1-sm",),
+             benchmark=("latency",), layout=("1x2",), max_size=8, budget_ms=1.0, rounds=4, seed=3),
         1, 600, 2, "slurm",
     )  # fmt: skip
     own = (sys.executable, "-m", "mpigraft.cli.main")
     with site.store.writer() as writer:
         writer.add_submission(record)
         for share, skew in ((1, "-3h"), (2, "+2d")):
-            wish = submission.job(
+            wish = jobs.share_job(
                 record, share, (faketime, "-f", skew, *own), site.folder,
-                JobWish(str(site.folder.parent), environment=(
+                JobRequest(str(site.folder.parent), environment=(
                     ("MPIGRAFT_HOME", site.environ["MPIGRAFT_HOME"]),)),
             )  # fmt: skip
             site.store.logs()
-            script = schedulers.SCHEDULERS["slurm"].script(wish)
+            script = registry.SCHEDULERS["slurm"].script(wish)
             done = subprocess.run(
                 ["sbatch", "--parsable"], input=script.encode(), env=site.environ,
                 capture_output=True, check=True,
             )  # fmt: skip
-            job = schedulers.SCHEDULERS["slurm"].job_id(done.stdout.decode())
-            writer.add_job(JobRecord(record.campaign, share, job, now(), script))
+            job = registry.SCHEDULERS["slurm"].job_id(done.stdout.decode())
+            writer.add_job(JobRecord(record.campaign, share, job, utc_now(), script))
     site.ended()
     launches = site.store.launches(record.campaign)
     assert len(launches) == 4 * 2

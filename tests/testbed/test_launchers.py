@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.launchers import LAUNCHERS
-from mpigraft.model import Allocation, Family, Group, Layout, MpiInstall, Order, Scope
+from mpigraft.core.model import Allocation, Family, Group, Layout, MpiInstall, Order, Scope
+from mpigraft.launch.launchers.registry import LAUNCHERS
+from tests.builders.configuration import an_mpi
 from tests.testbed.cluster import Cluster
 from tests.testbed.slurm import Slurm
-from tests.unit.builders import an_mpi
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 
@@ -135,25 +135,29 @@ def test_a_part_of_a_job_is_its_first_nodes(job: Slurm, mpis: Mapping[Family, Pa
 BELIEVED = """\
 import json, os, sys
 from dataclasses import replace
-from mpigraft import allocations, configure, discover, starting
-from mpigraft.model import LaunchedBy, Layout
-from mpigraft.natives import natives
-from mpigraft.starter import starter
-from mpigraft.wish import Wish
+from mpigraft.core.model import LaunchedBy, Layout
+from mpigraft.discovery import discover_machine
+from mpigraft.evidence import make_starter, verify_wireup
+from mpigraft.launch.hosts import find_allocation
+from mpigraft.launch.launchers import launchers_for
+from mpigraft.launch.launchers.select import supported_pmi
+from mpigraft.native import choose_natives
+from mpigraft.request import CampaignSpec
+from mpigraft.request.selection import MpiSelection, make_configuration, select_mpis
 
-machine = discover.machine()
-(mpi,) = configure.select_mpis([sys.argv[1]], [m for m in machine.mpis if m.source == "wheel"])
+machine = discover_machine()
+(mpi,) = select_mpis([sys.argv[1]], [m for m in machine.mpis if m.source == "wheel"])
 srun = next(one for one in machine.launchers if one.name == "srun")
-asked = configure.chosen(Wish(transport=(sys.argv[2],)), mpi, machine)
-programs = natives(mpi, machine.cpu.architecture)
-told = {"spoken": starting.spoken(mpi)}
-(by,), left = starting.launchers_for(mpi, machine, ("srun",))
+asked = make_configuration(CampaignSpec(transport=(sys.argv[2],)), MpiSelection(mpi), machine)
+programs = choose_natives(mpi, machine.cpu.architecture)
+told = {"spoken": supported_pmi(mpi)}
+(by,), left = launchers_for(mpi, machine, ("srun",))
 told["chosen"] = by.pmi
-with starter({asked.key: programs}, allocations.find(os.environ)) as start:
+with make_starter({asked.key: programs}, find_allocation(os.environ)) as start:
     for pmi in ("own", "pmix", "pmi2", "none"):
         by = None if pmi == "own" else LaunchedBy("srun", srun.path, srun.version, pmi)
         one = replace(asked, launcher=by)
-        found = starting.believed(one, programs, start, Layout(2, 1, bind="none"))
+        found = verify_wireup(one, programs, start, Layout(2, 1, bind="none"))
         told[pmi] = [finding.code for finding in found]
 print("told", json.dumps(told))
 """

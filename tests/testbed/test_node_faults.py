@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.testbed.cluster import Cluster, until
 from tests.testbed.nodes import SHORT, User, codes, lanes
 from tests.testbed.slurm import Slurm
@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 
 Mpis = Mapping[Family, Path]
 Clusters = Callable[..., Cluster]
+LONG, COVERING = pytest.mark.long, pytest.mark.covering
 LIMIT_S = 8
 OVER = ("--transport", "ofi-tcp", "--layout", "2x1")
 TRANSPORT = ("--mpi", "mpich@5", *OVER)
@@ -30,8 +31,15 @@ def strays(cluster: Cluster, node: str) -> list[str]:
     return [line for line in cluster.processes(node) if any(word in line for word in ours)]
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["silent", "told"])
-@pytest.mark.parametrize("mpi", ["mpich@5", "openmpi@5"])
+@pytest.mark.parametrize(
+    ("mpi", "told"),
+    [
+        pytest.param("mpich@5", False, marks=[LONG, COVERING], id="mpich@5-silent"),
+        pytest.param("openmpi@5", False, marks=LONG, id="openmpi@5-silent"),
+        pytest.param("mpich@5", True, id="mpich@5-told"),
+        pytest.param("openmpi@5", True, marks=LONG, id="openmpi@5-told"),
+    ],
+)
 def test_a_node_killed_in_a_launch_ends_it_within_its_limit(
     clusters: Clusters, mpis: Mpis, mpi: str, told: bool
 ) -> None:
@@ -53,11 +61,13 @@ def test_a_node_killed_in_a_launch_ends_it_within_its_limit(
     assert one["launches"].keys() <= {"failed", "timeout"}
     assert one["launches"]
     if not told:  # else the peers hear resets, as of a node whose system still runs
-        lost = [f["seen"] for f in one["findings"] if f["code"] == "node-lost"]
+        lost = [f["message"] for f in one["findings"] if f["code"] == "node-lost"]
         assert lost
-        assert lost[0].startswith("n2 answered when this began")
+        assert lost[0].startswith("n2 answered at the start")
 
 
+@pytest.mark.covering
+@pytest.mark.long
 def test_a_node_killed_under_srun_ends_the_launch_within_its_limit(
     clusters: Clusters, slurms_here: None, mpis: Mpis
 ) -> None:
@@ -80,7 +90,11 @@ def test_a_node_killed_under_srun_ends_the_launch_within_its_limit(
     assert "node-lost" in codes(one)
 
 
-@pytest.mark.parametrize("shape", [{"shared_tmp": True}, {"loopback_hostname": True}], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [{"shared_tmp": True}, pytest.param({"loopback_hostname": True}, marks=LONG)],
+    ids=str,
+)
 def test_nodes_that_are_unlike_what_one_hopes_for_do(
     clusters: Clusters, mpis: Mpis, shape: dict[str, bool]
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.testbed.cluster import Cluster
 from tests.testbed.images import Images
 from tests.testbed.nodes import SHORT, User, crossed, lanes
@@ -38,7 +38,7 @@ def test_the_image_s_own_mpi_over_each_transport(
         assert name.startswith("openmpi@5.0.7/")
         assert one["proven"], one["findings"]
         assert one["launches"].keys() == {"ok"}
-        assert lanes(one, "off-node")["p2p"] == BETWEEN[one["asked"]]
+        assert lanes(one, "off-node")["p2p"] == BETWEEN[one["requested"]]
         assert 1 <= crossed(one)["bytes"] / crossed(one)["payload"] < 1.2
     # Its libnl asks the kernel for the way to this very node, which is not e0 (TCP-02).
     assert lanes(alone, "on-node")["p2p"] == BETWEEN["ob1-tcp"], alone["findings"]

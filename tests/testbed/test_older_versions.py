@@ -106,6 +106,7 @@ def test_what_another_version_kept_is_no_obstacle(
         good(subprocess.run(of, input="\n", capture_output=True, timeout=200, check=False, **how))
 
 
+@pytest.mark.covering
 def test_a_graft_of_another_version_is_listed_and_stays_usable(
     job: tuple[list[str], dict[str, Any], Path],
 ) -> None:

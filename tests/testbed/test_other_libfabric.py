@@ -22,7 +22,7 @@ OFI = {
 }
 
 
-@pytest.mark.parametrize("engine", ["bwrap", "apptainer"])
+@pytest.mark.parametrize("engine", ["bwrap", pytest.param("apptainer", marks=pytest.mark.long)])
 def test_another_libfabric_than_the_plans_ends_with_5(
     engine: str, need: Need, images: Images, outside: Mapping[str, str], tmp_path: Path
 ) -> None:
@@ -34,7 +34,7 @@ def test_another_libfabric_than_the_plans_ends_with_5(
     shutil.copy(own.resolve(), tmp_path / "lib/libfabric.so.1")
     words = ["--image", str(image), "--engine", engine, "--replace", "libfabric"]
     words += ["--mpi", "openmpi@4.1.4", "-n", "2", "--bind", f"{tmp_path}/lib:/opt/site:ro"]
-    words += [word for name, value in OFI.items() for word in ("--set", f"{name}={value}")]
+    words += [word for name, value in OFI.items() for word in ("--env", f"{name}={value}")]
     environ = {**outside, "MPIGRAFT_HOME": str(tmp_path / "home")}
 
     def ran(*more: str) -> subprocess.CompletedProcess[str]:
@@ -46,7 +46,7 @@ def test_another_libfabric_than_the_plans_ends_with_5(
 
     fine = ran()
     assert fine.returncode == 0, fine.stderr
-    other = [ran("--set", "LD_LIBRARY_PATH=/opt/site") for _ in range(2)]  # planned, and kept
+    other = [ran("--env", "LD_LIBRARY_PATH=/opt/site") for _ in range(2)]  # planned, and kept
     for ended in other:
         assert ended.returncode == 5, ended.stderr
         assert "/opt/site/libfabric.so.1" in ended.stderr

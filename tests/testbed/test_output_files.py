@@ -79,6 +79,7 @@ def test_they_are_in_a_working_folder_that_the_guest_lacks(
     assert [*far.parent.iterdir()] == [far]
 
 
+@pytest.mark.covering
 def test_what_an_engine_cannot_bind_is_refused_before_the_launch(
     outside: Mapping[str, str], images: Images, need: Need, far: Path
 ) -> None:

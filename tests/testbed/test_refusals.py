@@ -44,7 +44,7 @@ def test_the_mpi_that_a_refusal_names_runs_the_job(
     refused = mpigraft(sited, tmp_path, "run", *of, *program)
     assert refused.returncode == 1
     assert "--mpi" not in refused.stderr
-    assert "take a host MPI" not in refused.stderr
+    assert "use a host MPI" not in refused.stderr
     ask = "ask those who keep the site's profile, which does not leave the rest to users"
     assert f"{ask} ({profile}:2)" in refused.stderr
     # Nor one that the transport, which was asked for, does not go with.

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft import engines
-from mpigraft.engines import wrapper
-from mpigraft.errors import MissingError
-from mpigraft.guest import Guest
-from mpigraft.model import Bind, BindKind, EnvRow, GraftPlan, GuestKind, Scope, Seat
-from mpigraft.root import open_root
+from mpigraft.binary.image.opening import open_root
+from mpigraft.core.errors import MissingError
+from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind, Scope
+from mpigraft.graft.engines import registry, wrapper
+from mpigraft.graft.engines.registry import engine_words
+from mpigraft.graft.guest.examination import Guest
+from tests.builders.plans import label, plan
 from tests.testbed.engines import Engines
-from tests.unit.graft_plans import label, plan
 
 pytestmark = pytest.mark.testbed
 
@@ -147,13 +147,13 @@ def _podman(folder: Path) -> None:
     )
 
 
-def made_for(bed: Bed, engine: str, *, root: bool) -> tuple[GraftPlan, Seat]:
+def made_for(bed: Bed, engine: str, *, root: bool) -> tuple[GraftPlan, EngineContext]:
     try:
-        program, version = engines.find(engine, bed.environ)
+        program, version = registry.find_engine(engine, bed.environ)
     except MissingError as error:
-        pytest.skip(error.seen)
+        pytest.skip(error.message)
     guest = Guest(label(str(bed.image), GuestKind.FOLDER), open_root(bed.image))
-    where = Seat(
+    where = EngineContext(
         program=program,
         version=version,
         root=root,
@@ -166,7 +166,7 @@ def made_for(bed: Bed, engine: str, *, root: bool) -> tuple[GraftPlan, Seat]:
     made = plan(
         guest.label,
         engine,
-        place=engines.ENGINES[engine].place(guest),
+        place=registry.ENGINES[engine].place(guest),
         binds=(Bind("{graft}/lib/library", OVER),),
         environment=(
             EnvRow("LD_PRELOAD", None, Scope.RANK, "plan"),
@@ -215,11 +215,11 @@ def test_ranks_see_what_the_plan_says(bed: Bed, engine: str, root: bool, written
     made, where = made_for(bed, engine, root=root)
     if written:
         script = bed.folder / f"{engine}.sh"
-        script.write_text(wrapper.script(made, where))
+        script.write_text(wrapper.wrapper_script(made, where))
         script.chmod(0o755)
         words: tuple[str, ...] = (str(script),)
     else:
-        words = (*engines.ENGINES[engine].words(made, where), "/usr/bin/env", "SET=a 'b' $c")
+        words = (*engine_words(made, where), "/usr/bin/env", "SET=a 'b' $c")
     before = _tree(bed.image)
     for old in (bed.graft / "ranks").iterdir():
         old.unlink()
@@ -237,7 +237,7 @@ def test_ranks_see_what_the_plan_says(bed: Bed, engine: str, root: bool, written
         assert rank["codes"] == "3 3", rank["stderr"]
         assert "lib" not in rank or engine == "charliecloud"  # whose binds are all writable
     if not written:
-        shares = engines.ENGINES[engine].shares(made, where)
+        shares = registry.ENGINES[engine].shares(made, where)
         assert (ranks[0]["users"] == "1") is ("lost" not in shares)
     assert _tree(bed.image) == before
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.mpi.test_run import compiled
 from tests.native.native_world import compile_c
 from tests.testbed.cluster import Cluster, until
@@ -20,7 +20,9 @@ pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 
 LINES = 1_000_000
 LIMIT_S = 120.0
-LAUNCHERS = ("own", "srun")
+LONG = pytest.mark.long
+# srun for every day: under mpirun and mpiexec such jobs of one node run every day too.
+LAUNCHERS = [pytest.param("own", marks=LONG), "srun"]
 Mpis = Mapping[Family, Path]
 Done = subprocess.CompletedProcess[str]
 
@@ -51,8 +53,10 @@ def left(user: User, name: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-@pytest.mark.parametrize("family", [Family.OPENMPI, Family.MPICH], ids=str)
+@pytest.mark.parametrize(("family", "launcher"), [
+    (Family.OPENMPI, "own"), (Family.MPICH, "srun"),
+    pytest.param(Family.OPENMPI, "srun", marks=LONG), pytest.param(Family.MPICH, "own", marks=LONG),
+])  # fmt: skip
 def test_a_rank_that_dies_on_the_other_node_ends_the_job(
     user: User, mpis: Mpis, family: Family, launcher: str
 ) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.mpi.test_run import compiled
-from tests.testbed.cluster import Cluster
 from tests.testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
@@ -19,10 +18,9 @@ pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 RUN = (sys.executable, "-m", "mpigraft.cli.entry", "run", "--mpi", "openmpi@5")
 
 
-@pytest.fixture(scope="module")
-def job(clusters: Callable[..., Cluster], slurms_here: None) -> Iterator[Slurm]:
-    with Slurm(clusters(2)) as slurm:
-        yield slurm
+@pytest.fixture
+def job(slurm: Slurm) -> Slurm:
+    return slurm
 
 
 @pytest.fixture

@@ -39,6 +39,7 @@ def array(of: list[str], cwd: Path, environ: Mapping[str, str], name: str) -> No
                 job.communicate()
 
 
+@pytest.mark.covering
 def test_they_make_one_graft_and_one_proof(
     outside: Mapping[str, str], images: Images, tmp_path: Path
 ) -> None:

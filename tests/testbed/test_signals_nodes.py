@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.mpi.test_signals import MPIS, WAIT_S
 from tests.native.native_world import compile_c
 from tests.testbed.cluster import Cluster, until
@@ -246,6 +246,7 @@ def test_two_interrupts_leave_no_rank_in_an_allocation_that_goes_on(
     interrupt_twice(start(site.words(family, launcher, "stubborn"), allocation), pace)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("family", [Family.OPENMPI, Family.MPICH], ids=str)
 def test_signals_reach_the_ranks_of_a_step_once(
     start: Callable[..., Job], site: Site, allocation: Mapping[str, str], family: Family

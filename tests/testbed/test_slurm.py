@@ -1,4 +1,7 @@
-"""Slurm over the test clusters, and real MPIs over both: what other tests take for given."""
+"""Slurm over the test clusters, and real MPIs over both: what other tests take for given.
+
+These test the test bed alone, so they are long: they run when it changed.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ from pathlib import Path
 import pytest
 
 import mpigraft
-from mpigraft.model import Family
+from mpigraft.core.model import Family
 from tests.testbed import cpusets
 from tests.testbed.cluster import HOST, Cluster, until
 from tests.testbed.slurm import Slurm
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.long]
 Clusters = Callable[..., Cluster]
 Mpis = Mapping[Family, Path]
 Words = list[str | Path]
@@ -24,6 +27,7 @@ LATENCY = ("--benchmark", "latency", "--min", "8", "--max", "8", "--iterations",
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
+@pytest.mark.covering
 def test_a_job_has_all_nodes_from_anywhere(slurm: Slurm) -> None:
     """From the host with the environment of the fixture, in a node without any."""
     done = slurm.ask("srun", "-N2", "hostname")
@@ -158,6 +162,7 @@ def test_mpich_and_intel_over_the_stand_in(cluster: Cluster, mpis: Mpis) -> None
     ran(cluster, [intel / "bin/mpiexec.hydra", *words], {k: str(v) for k, v in own.items()})
 
 
+@pytest.mark.covering
 @pytest.mark.mpi
 def test_steps_of_slurm_are_one_world(slurm: Slurm, mpis: Mpis) -> None:
     openmpi, mpich = mpis[Family.OPENMPI], mpis[Family.MPICH]

@@ -1,4 +1,4 @@
-"""MPI_Comm_spawn under each launcher, for real on two nodes; docs/spawn.md has what came of it."""
+"""MPI_Comm_spawn under each launcher, for real on two nodes: docs/reference/spawn.md."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 import mpigraft
-from mpigraft.knowledge.spawn import Spawn, spawn
-from mpigraft.model import Family
-from mpigraft.natives import PREBUILT, SPAWN
+from mpigraft.core.model import Family
+from mpigraft.knowledge.spawn import Spawn, spawn_facts
+from mpigraft.native.programs import PREBUILT, SPAWN
 from tests.testbed import documents
 from tests.testbed.cluster import Cluster
 from tests.testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.root, pytest.mark.mpi]
-DOCUMENT = Path(mpigraft.__file__).parents[2] / "docs/spawn.md"
+DOCUMENT = Path(mpigraft.__file__).parents[2] / "docs/reference/spawn.md"
 BEGIN, END = "<!-- from what ran: begin -->\n", "<!-- end -->\n"
 LIMIT_S = 90
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -150,7 +150,7 @@ def spawned(text: str) -> Iterator[dict[str, int]]:
 
 def row(outcome: Outcome) -> Spawn | None:
     case = outcome.case
-    return spawn(case.launcher, case.family, outcome.version, case.pmi)
+    return spawn_facts(case.launcher, case.family, outcome.version, case.pmi)
 
 
 def test_the_table_is_what_ran() -> None:
@@ -168,5 +168,5 @@ def lines() -> Iterator[str]:
         works = "works" if outcome.works else "does not work"
         of_ranks = "all" if outcome.marked else "`OMPI_MCA_*`" if outcome.set else "nothing"
         inherits = of_ranks if outcome.works else ""
-        mind = "; ".join(filter(None, (known.seen, known.mend))) if known else ""
+        mind = "; ".join(filter(None, (known.message, known.fix))) if known else ""
         yield f"| {how} | {case.family} {outcome.version} | {works} | {inherits} | {mind} |"

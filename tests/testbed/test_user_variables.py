@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed.conftest import Need
+from tests.testbed.conftest import IN_EACH_ENGINE, Need
 from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
@@ -39,14 +39,7 @@ def started(outside: Mapping[str, str], cwd: Path, *words: object) -> tuple[dict
     return {name: value for name, _, value in rows}, done.stderr.decode()
 
 
-LONG = pytest.mark.long
-
-
-@pytest.mark.parametrize(
-    "engine",
-    ["podman", "bwrap", pytest.param("apptainer", marks=LONG),
-     pytest.param("charliecloud", marks=LONG)],
-)  # fmt: skip
+@IN_EACH_ENGINE
 def test_they_arrive_or_are_named(
     outside: Mapping[str, str], images: Images, need: Need, engine: str, tmp_path: Path
 ) -> None:
@@ -64,7 +57,7 @@ def test_they_arrive_or_are_named(
     assert not Path("/tmp/mpigraft-evil").exists()
 
 
-@LONG
+@pytest.mark.long
 @pytest.mark.parametrize("mpi", ["openmpi@5", "intel"])
 def test_they_arrive_under_other_launchers(
     outside: Mapping[str, str], images: Images, mpi: str, tmp_path: Path
@@ -84,7 +77,7 @@ def test_what_was_dropped_comes_with_the_flag_that_is_named(
     cwd.mkdir()
     environ = {**outside, "TMPDIR": "/tmp", "FAR_PATH": "/opt/far", "EBROOTGCC": "/x"}
     of = ("--image", images.folder("bookworm"), "--engine", "bwrap", "--mpi", "openmpi@4.1.8")
-    bring = ("--bind", f"{far}:/opt/far", "--set", "FAR_PATH=/opt/far", "--set", "EBROOTGCC=/y")
+    bring = ("--bind", f"{far}:/opt/far", "--env", "FAR_PATH=/opt/far", "--env", "EBROOTGCC=/y")
     argv = [sys.executable, "-m", "mpigraft.cli.entry", "run", *map(str, of), *bring]
     done = subprocess.run(
         [*argv, "-n", "1", "--no-proof", "--", "sh", "-c", "echo $FAR_PATH $EBROOTGCC"],

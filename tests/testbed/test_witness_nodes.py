@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.model import Configuration, Family, Layout, RankRecord, Transport
-from mpigraft.natives import PREBUILT, WITNESS
-from mpigraft.records import read_witness
-from mpigraft.witness import check_witness
+from mpigraft.core.model import Configuration, Family, Layout, RankRecord
+from mpigraft.evidence.world.records import read_witness
+from mpigraft.evidence.world.witness import check_witness
+from mpigraft.native.programs import PREBUILT, WITNESS
 from tests.native.native_world import compile_c
 from tests.testbed.cluster import Cluster
 
 pytestmark = [pytest.mark.root, pytest.mark.mpi]
 
-ANY = Configuration("key", "mpich@5", None, Transport("", "", (), (), (), (), (), (), ()))
+ANY = Configuration("key", "mpich@5", None, None)
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +90,8 @@ def test_a_folder_that_each_node_has_for_itself_is_told_with_the_node(
             layout = Layout(2, 2, bind="none")
             first, *_ = check_witness(ANY, layout, ranks, hosts=cluster.nodes)
             assert first.code == "witness-unshared"
-            assert f"the ranks on {other} left no record" in first.seen
-            assert "every node sees" in first.mend
+            assert f"the ranks on {other} left no record" in first.message
+            assert "every node sees" in first.fix
     finally:
         for node in cluster.nodes:
             cluster.said(node, "rm", "-r", folder)

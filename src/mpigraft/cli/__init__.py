@@ -1,1 +1,1 @@
-"""One file per command: parse, call, print."""
+"""The command `mpigraft`: one module for each command, which parses, calls and prints."""

@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import Gpus, console, image_of, out, place, settings, tell
-from mpigraft.cli.dry_run import plan_lines
-from mpigraft.errors import UsageError
-from mpigraft.natives import BENCHMARKS
+from mpigraft.cli.common import (
+    Agent,
+    DryRun,
+    Engine,
+    Environment,
+    Gpus,
+    Hostfile,
+    Hosts,
+    examine_machine,
+    flag,
+    image_of,
+    layout_option,
+    option,
+    out,
+    settings,
+    tell,
+)
+from mpigraft.cli.dry_run import benchmark_lines, plan_lines
+from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.model import Allocation, CampaignRecord, Machine, Share
+    from mpigraft.core.model import Allocation, CampaignRecord, Machine, Shard
+    from mpigraft.request import CampaignSpec
     from mpigraft.store import Store
-    from mpigraft.wish import Wish
 
 Words = list[str] | None
 Numbers = list[int] | None
-WHICH = (
-    "One or more of " + ", ".join(BENCHMARKS) + "; options follow: alltoallv,counts=sparse. "
-    "By default latency, bibw, allreduce, bw, bcast, alltoall."
-)
-HOSTS = "Nodes to use: n1,n[3-5]."
-QUICK = "A first look in minutes: 6 rounds of latency, bibw and allreduce, 8 ms a size."
-LIKE = "osu: time and average as OSU does, to hold figures beside published ones."
-LOOKS = "Rounds after which curves are tested, and the campaign may end: 9,14,20."
-PAIRS = "Latency and bandwidth between each two nodes; names the slow ones."
+BENCHMARK = "Benchmark to run; repeatable. Options follow a comma: alltoallv,counts=sparse."
+OSU = "Build or installation of the OSU benchmarks, for osu:NAME; repeatable."
+IMB = "Folder with the Intel MPI Benchmarks, for imb:NAME; repeatable."
+APP = "Application as app:NAME: command, figure, unit, better as in [app.NAME]; repeatable."
+LIST = "List every benchmark that can be named, and end."
+LIMITS = "The same for a suite or a benchmark: osu=300, osu:alltoall=900; repeatable."
+QUICK = "Measure for a few minutes: 6 rounds of latency, bibw and allreduce, 8 ms a size."
+LIKE = "osu: time and average as the OSU benchmarks do, to compare with published figures."
+LOOKS = "Test the curves after these rounds, and stop early once all are decided: 9,14,20."
+AGAIN = "Repeat a campaign with the MPIs of today; options override what it requested."
+PAIRS = "Measure latency and bandwidth between every two nodes; name the slow nodes and links."
 
 
 def command(
@@ -39,311 +58,294 @@ def command(
         str,
         typer.Argument(
             metavar="FILE",
-            help="A campaign file (TOML), under the flags; with --resume an id or a name.",
+            help="Campaign file (TOML), which options override; with --resume or --again a "
+            "campaign's id or name.",
             show_default=False,
         ),
     ] = "",
     mpi: Annotated[
-        Words,
-        typer.Option(metavar="NAME", help="An MPI: openmpi, mpich@5.0.2; may be given again."),
+        Words, option("NAME", "MPI to measure: openmpi, mpich@5.0.2; repeatable.", "all")
     ] = None,
     transport: Annotated[
-        Words,
-        typer.Option(metavar="NAME", help="A transport: ofi-lnx, ob1-sm; may be given again."),
+        Words, option("NAME", "Transport to use: ofi-lnx, ob1-sm; repeatable.", "all that run here")
     ] = None,
-    benchmark: Annotated[Words, typer.Option(metavar="NAME", help=WHICH)] = None,
-    layout: Annotated[
+    benchmark: Annotated[
         Words,
-        typer.Option(
-            metavar="NODESxRANKS",
-            help="2x8, 2x8x7:l3cache; may be given again. The flags below say its parts.",
-            show_default="a pair of ranks, and every core",
+        option(
+            "NAME",
+            f"{BENCHMARK} --list prints all; of other suites: osu:NAME, imb:NAME, app:NAME.",
+            "latency, bibw, allreduce, bw, bcast, alltoall",
         ),
     ] = None,
-    on_nodes: Annotated[Numbers, place("nodes", again=True)] = None,
-    per_node: Annotated[Numbers, place("ranks-per-node", again=True)] = None,
-    threads: Annotated[Numbers, place("threads", again=True)] = None,
-    map_by: Annotated[Words, place("map-by", again=True)] = None,
-    bind_to: Annotated[Words, place("bind-to", again=True)] = None,
+    osu: Annotated[Words, option("PATH", OSU, "those in PATH or of a module")] = None,
+    imb: Annotated[Words, option("PATH", IMB, "Intel MPI's")] = None,
+    app: Annotated[Words, option("NAME={...}", APP)] = None,
+    layout: Annotated[
+        Words,
+        option(
+            "NODESxRANKS",
+            "Layout of ranks: 2x8, 2x8x7:l3cache; repeatable. Or give its parts, as below.",
+            "a pair of ranks, and every core",
+        ),
+    ] = None,
+    nodes: Annotated[Numbers, layout_option("nodes", repeatable=True)] = None,
+    ranks_per_node: Annotated[Numbers, layout_option("ranks-per-node", repeatable=True)] = None,
+    threads: Annotated[Numbers, layout_option("threads", repeatable=True)] = None,
+    map_by: Annotated[Words, layout_option("map-by", repeatable=True)] = None,
+    bind_to: Annotated[Words, layout_option("bind-to", repeatable=True)] = None,
     gpus: Gpus = False,
     launcher: Annotated[
         Words,
-        typer.Option(metavar="NAME", help="own, srun, flux, pals, aprun; may be given again."),
+        option("NAME", "Launcher to use: own (the MPI's), srun, flux, pals, aprun; repeatable."),
     ] = None,
-    hosts: Annotated[
-        str, typer.Option(metavar="LIST", help=HOSTS, show_default="the allocation, or this host")
-    ] = "",
-    hostfile: Annotated[
-        str, typer.Option(metavar="FILE", help="The same, a name on each line.", show_default=False)
-    ] = "",
-    agent: Annotated[
-        str, typer.Option(metavar="PROGRAM", help="Used in the place of ssh.", show_default=False)
-    ] = "",
+    hosts: Hosts = "",
+    hostfile: Hostfile = "",
+    agent: Agent = "",
     modules: Annotated[
         Words,
-        typer.Option(
-            metavar="A,-B",
-            help="MPIs as these modules bring them (-B is unloaded); may be given again.",
-        ),
+        option("A,-B", "Measure the MPIs that these modules provide (-B unloads B); repeatable."),
     ] = None,
-    set_: Annotated[
-        Words, typer.Option("--set", metavar="NAME=VALUE", help="In every rank's environment.")
-    ] = None,
+    env: Environment = None,
     image: Annotated[
-        str | None,
-        typer.Option(metavar="GUEST", help="A container: measure in it too, as it is and grafted."),
+        str | None, option("GUEST", "Container: measure in it too, with its own MPI and grafted.")
     ] = None,
     guest: Annotated[
         Words,
-        typer.Option(
-            metavar="WHERE",
-            help="native, grafted, own (the image's MPI); may be given again.",
-            show_default="all three with --image",
+        option(
+            "WHERE",
+            "Where to measure: native, grafted, container (with its own MPI); repeatable.",
+            "all three with --image",
         ),
     ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="That starts the container.", show_default="found"),
-    ] = None,
+    engine: Engine = None,
     rounds: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="Fewer than 6 decide nothing.", show_default="10, with --quick 6"
-        ),
+        option("N", "Rounds to measure; fewer than 6 decide nothing.", "10, with --quick 6"),
     ] = None,
-    looks: Annotated[str, typer.Option(metavar="N,N,N", help=LOOKS, show_default="none")] = "",
+    looks: Annotated[str, option("N,N,N", LOOKS, "none")] = "",
     baseline: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What the others are held against.")
+        str | None, option("NAME", "Configuration to compare the others with.")
     ] = None,
     buffers: Annotated[
-        str | None,
-        typer.Option(metavar="KIND", help="host, cuda or rocm.", show_default="host"),
+        str | None, option("KIND", "Memory of messages: host, cuda or rocm.", "host")
     ] = None,
-    min_size: Annotated[
-        str | None,
-        typer.Option("--min", metavar="BYTES", help="Smallest message.", show_default="1"),
-    ] = None,
+    min_size: Annotated[str | None, option("BYTES", "Smallest message.", "1", "--min")] = None,
     max_size: Annotated[
-        str | None,
-        typer.Option(
-            "--max", metavar="BYTES", help="Largest message: 65536, 4GiB.", show_default="4MiB"
-        ),
+        str | None, option("BYTES", "Largest message: 65536, 4GiB.", "4MiB", "--max")
     ] = None,
     budget_ms: Annotated[
         float | None,
-        typer.Option(
-            "--budget",
-            metavar="MS",
-            help="Measured time per size.",
-            show_default="20, with --quick 8",
+        option(
+            "MS", "Measure each size for this many milliseconds.", "20, with --quick 8", "--budget"
         ),
     ] = None,
     limit_s: Annotated[
         float | None,
-        typer.Option(
-            "--limit",
-            metavar="SECONDS",
-            help="After which a launch counts as hung.",
-            show_default="from sizes and budget",
+        option(
+            "SECONDS", "Kill a launch after this many seconds.", "from sizes and budget", "--limit"
         ),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Seed of the order.", show_default="drawn")
-    ] = None,
+    limits: Annotated[Words, option("NAME=SECONDS", LIMITS, "none", "--limit-of")] = None,
+    seed: Annotated[int | None, option("N", "Seed of the random order.", "random")] = None,
     name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Of the campaign in the store.",
-            show_default="bench or quick",
-        ),
+        str | None, option("NAME", "Name of the campaign in the store.", "bench or quick")
     ] = None,
     native_build: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOW",
-            help="prebuilt, or mpicc to build the benchmarks here.",
-            show_default="prebuilt",
+        option(
+            "HOW",
+            "prebuilt: use the benchmarks of this package; mpicc: build them here.",
+            "prebuilt",
         ),
     ] = None,
-    like: Annotated[
-        str | None,
-        typer.Option(metavar="SUITE", help=LIKE, show_default="itself"),
-    ] = None,
+    like: Annotated[str | None, option("SUITE", LIKE, "none")] = None,
     validate: Annotated[
         bool | None,
-        typer.Option(
-            "--validate/--no-validate",
-            help="Check every received buffer.",
-            show_default="validate",
-        ),
+        option("", "Check every received buffer.", "validate", "--validate/--no-validate"),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help=QUICK)] = False,
-    pairs: Annotated[bool, typer.Option("--pairs", help=PAIRS)] = False,
+    quick: Annotated[bool, flag(QUICK, "--quick")] = False,
+    pairs: Annotated[bool, flag(PAIRS, "--pairs")] = False,
     here: Annotated[
-        bool, typer.Option("--here", help="Measure on this login node all the same.")
+        bool, flag("Measure on this node even if it is a login node.", "--here")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be started, start nothing.")
-    ] = False,
+    list_: Annotated[bool, flag(LIST, "--list")] = False,
+    dry_run: DryRun = False,
     resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Go on with a campaign, by default the last one; --rounds extends it."
-        ),
+        bool, flag("Continue a campaign, by default the last; --rounds extends it.", "--resume")
     ] = False,
+    again: Annotated[bool, flag(AGAIN, "--again")] = False,
     share: Annotated[
-        str,
-        typer.Option(
-            metavar="K/J",
-            help="With --resume: the K-th of J jobs that share its rounds.",
-            show_default="all",
-        ),
+        str, option("K/J", "With --resume: measure only the K-th of J shares of the rounds.", "all")
     ] = "",
 ) -> None:
     """Measure MPIs and transports side by side, with proof of what ran.
 
-    By default every MPI here over every transport that it can use; each round starts every
-    configuration once, in random order, and the baseline twice.
+    Without options, measure every MPI here over every transport that it can use. Each round
+    starts every configuration once, in random order, and the baseline twice.
 
     \b
     Examples:
       mpigraft bench --quick
       mpigraft bench --transport ofi-lnx --transport ob1-sm --rounds 20
       mpigraft bench --image app.sif --mpi openmpi --transport ob1-sm
+      mpigraft bench --benchmark latency,osu:bw,imb:PingPong --osu /opt/osu
+      mpigraft bench --app 'md={command="./md", figure="t: (.+)", better="lower"}'
       mpigraft bench --threads 1 --threads 7 --map-by l3cache
       mpigraft bench campaign.toml --dry-run
       mpigraft bench --resume night --rounds 24
+      mpigraft bench --again before-update --name after-update
     """
-    from mpigraft.wish import Wish, given, merged, read_wish
-
-    flags = {
-        "name": name, "mpi": mpi, "transport": transport, "benchmark": benchmark,
-        "layout": layout, "set": set_, "rounds": rounds, "baseline": baseline,
-        "buffers": buffers, "min_size": min_size, "max_size": max_size,
-        "budget_ms": budget_ms, "limit_s": limit_s, "seed": seed, "quick": quick or None,
-        "native_build": native_build, "validate": validate, "image": image, "guest": guest,
-        "engine": engine, "launcher": launcher, "modules": modules, "nodes": on_nodes,
-        "ranks_per_node": per_node, "threads": threads, "map_by": map_by, "bind_to": bind_to,
-        "gpus": gpus or None, "like": like, "looks": read_looks(looks),
-    }  # fmt: skip
-    file = read_wish(Path(campaign)) if campaign and not resume else Wish()
-    wish = merged(file, flags)
-    wish = replace(wish, image=image_of(wish.image)) if wish.image else wish
-    if resume and (set(given(flags)) - {"rounds"} or pairs):
-        raise UsageError(
-            "--resume takes the campaign as it was planned: no other flags with it but --rounds"
-        )
-    if share and rounds is not None:
-        raise UsageError(
-            "--share with --rounds: a job measures its part of the rounds that are planned",
-            mend="mpigraft submit --resume CAMPAIGN --rounds N extends a submitted campaign",
-        )
-    if share and not resume:
-        raise UsageError(
-            "--share without --resume: jobs share a campaign that each of them can name",
-            mend="mpigraft submit CAMPAIGN.toml --allocations J writes such jobs",
-        )
-    part = read_share(share)
-    if share and _nothing_left(ctx, campaign, part):
-        return
-    from mpigraft import allocations
-
-    nodes = allocations.find(os.environ, hosts=hosts, hostfile=hostfile, agent=agent)
-    if pairs:
-        from mpigraft.pairs import between_all
-
-        wish = between_all(wish, nodes.hosts)
-    told = campaign if resume else None
-    away = here or bool(hosts or hostfile)
-    _bench(ctx, wish, nodes, here=away, dry_run=dry_run, resume=told, share=part)
-
-
-def _bench(
-    ctx: typer.Context,
-    wish: Wish,
-    nodes: Allocation,
-    *,
-    here: bool,
-    dry_run: bool,
-    resume: str | None,
-    share: Share,
-) -> None:
-    from mpigraft import campaign, configure, discover, pipeline, submission
-    from mpigraft.cli.compare import show
-    from mpigraft.cli.progress import Progress
+    options = locals()
+    from mpigraft.request import CampaignSpec, given_fields, merge_specs, read_site, read_spec
     from mpigraft.store import Store
 
-    store = Store(settings(ctx).store)
-    with console(stderr=True).status("looking at this machine"):
-        machine = discover.machine()
-    _refuse_login_node(machine, nodes, here)
-    kept = None
-    if resume is not None:
-        agreed = submission.agreed(store, resume, machine, nodes)
-        kept = agreed or _unfinished(store, resume)
-        if wish.rounds:
-            begun = len({launch.round for launch in store.launches(kept.id)})
-            kept = campaign.extended(kept, wish.rounds, begun)
-        planned = campaign.resumed(kept.plan, machine, configure.contents, nodes)
+    names = {field.name for field in fields(CampaignSpec)}
+    given = {name: value for name, value in options.items() if name in names}
+    given |= {"quick": quick or None, "gpus": gpus or None, "looks": read_looks(looks)}
+    if resume and again:
+        raise UsageError.of("resume-excludes")
+    repeats = ""
+    if again:
+        file, repeats = _repeated(Store(settings(ctx).store), campaign)
     else:
-        planned = campaign.plan(wish, machine, configure.contents, nodes)
-    if dry_run:
-        made = len(store.launches(kept.id)) if kept else 0
-        out("\n".join(plan_lines(planned, made, kept)))
+        file = read_spec(Path(campaign)) if campaign and not resume else CampaignSpec()
+    spec = read_site(os.environ).with_builds(merge_specs(file, given))
+    spec = replace(spec, image=image_of(spec.image)) if spec.image else spec
+    if list_:
+        out("\n".join(benchmark_lines(spec)))
         return
-    try:
-        with Progress() as progress:
-            identity = pipeline.bench(planned, machine, store, progress, kept, nodes, share)
-    except SystemExit:  # a signal: the end of a job, as a rule
-        tell("mpigraft: told to end; what was measured is stored, and --resume goes on with it")
-        raise
+    if resume and (set(given_fields(given)) - {"rounds"} or pairs):
+        raise UsageError.of("resume-excludes")
+    if share and rounds is not None:
+        raise UsageError.of("share-excludes-rounds")
+    if share and not resume:
+        raise UsageError.of("share-needs-resume")
+    part = read_share(share)
+    if share and _share_is_done(ctx, campaign, part):
+        return
+    from mpigraft.launch.hosts import find_allocation
+
+    allocation = find_allocation(os.environ, hosts=hosts, hostfile=hostfile, agent=agent)
+    if pairs:
+        from mpigraft.analysis.pairs import pairing_spec
+
+        spec = pairing_spec(spec, allocation.hosts)
+    here = here or bool(hosts or hostfile)
+    task = Task(spec, allocation, campaign if resume else None, part, here, dry_run, repeats)
+    store = Store(settings(ctx).store)
+    if identity := measure(store, task):
+        _show(store, identity, repeats)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one call of `bench` does."""
+
+    spec: CampaignSpec
+    allocation: Allocation
+    resume: str | None  # id or name of a campaign to continue; empty: the last
+    share: Shard
+    here: bool  # whether a login node may be measured
+    dry_run: bool
+    repeats: str = ""  # id of the campaign that this one repeats
+    deadline: float = math.inf  # of time.monotonic(): nothing is started after it
+    apart: bool = False  # no baseline is needed: each configuration is compared with that of then
+
+
+def _repeated(store: Store, name: str) -> tuple[CampaignSpec, str]:
+    """What was requested of a campaign (id or name; the latest without one), and its id."""
+    from mpigraft.bench.schedule import repeated_spec
+
+    record = store.campaign(name or None)
+    return repeated_spec(record), record.id
+
+
+def _show(store: Store, identity: str, repeats: str) -> None:
+    from mpigraft.cli.compare import show
+
     show(store, identity)
+    if repeats:
+        out(f"\nwhat changed since: mpigraft compare {repeats[:8]} {identity[:8]}")
+
+
+def measure(store: Store, task: Task) -> str:
+    """Run a campaign, or what is left of one, and return its id; empty for a dry run, which prints
+    what would be started."""
+    from mpigraft.bench import run_campaign
+    from mpigraft.bench.schedule import extend_campaign, plan_campaign, resume_campaign
+    from mpigraft.bench.submission import agreed_campaign
+    from mpigraft.cli.progress import Progress
+    from mpigraft.request.selection import library_digests
+
+    machine = examine_machine()
+    _refuse_login_node(machine, task.allocation, task.here)
+    record = None
+    if task.resume is not None:
+        record = agreed_campaign(store, task.resume, machine, task.allocation)
+        record = record or _unfinished(store, task.resume)
+        if task.spec.rounds:
+            begun = len({launch.round for launch in store.launches(record.id)})
+            record = extend_campaign(record, task.spec.rounds, begun)
+        campaign = resume_campaign(record.plan, machine, library_digests, task.allocation)
+    else:
+        campaign = plan_campaign(task.spec, machine, library_digests, task.allocation)
+        campaign = replace(campaign, repeats=task.repeats, deadline=task.deadline, apart=task.apart)
+    if task.dry_run:
+        made = len(store.launches(record.id)) if record else 0
+        out("\n".join(plan_lines(campaign, made, record)))
+        return ""
+    try:
+        progress = Progress()
+        with progress.bar:
+            return run_campaign(
+                campaign, machine, store, progress, record, task.allocation, task.share
+            )
+    except SystemExit:  # a signal: the end of a job, as a rule
+        tell("mpigraft: stopped by a signal; what was measured is stored, and --resume continues")
+        raise
 
 
 def read_looks(text: str) -> list[int]:
     """`9,14,20` -> these numbers; none for an empty text. Raises UsageError."""
     words = text.split(",") if text else []
     if not all(re.fullmatch(r"\d{1,6}", word, re.ASCII) for word in words):
-        raise UsageError(f"--looks {text!r} is no list of numbers", mend="as in 9,14,20")
+        raise UsageError.of("looks-invalid", text=text)
     return [int(word) for word in words]
 
 
-def read_share(text: str) -> Share:
+def read_share(text: str) -> Shard:
     """`2/3` -> the second of three; all for an empty text. Raises UsageError."""
-    from mpigraft.model import Share
+    from mpigraft.core.model import Shard
 
-    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text or "1/1", re.ASCII)
-    number, of = map(int, found.groups()) if found else (0, 0)
+    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text or "1/1", re.ASCII)
+    number, of = map(int, match.groups()) if match else (0, 0)
     if not 1 <= number <= of:
-        raise UsageError(
-            f"--share {text!r} is not K/J", mend="for example 2/3: the second of three"
-        )
-    return Share(number, of)
+        raise UsageError.of("share-invalid", text=text)
+    return Shard(number, of)
 
 
-def _nothing_left(ctx: typer.Context, campaign: str, share: Share) -> bool:
-    """Whether an earlier job of a chain has ended this share: said, before any look at a node."""
-    from mpigraft import submission
+def _share_is_done(ctx: typer.Context, campaign: str, share: Shard) -> bool:
+    """Say whether an earlier job of a chain has ended this share, before looking at any node."""
+    from mpigraft.bench.submission import share_done
     from mpigraft.store import Store
 
-    found = submission.done(Store(settings(ctx).store), campaign, share)
-    if found:
-        tell(f"share {share} of {campaign[:8]} is done; nothing is left for this job")
-    return found
+    done = share_done(Store(settings(ctx).store), campaign, share)
+    if done:
+        tell(f"share {share} of {campaign[:8]} is done; this job has nothing to do")
+    return done
 
 
-def _unfinished(store: Store, wish: str) -> CampaignRecord:
-    """The campaign to go on with: the one of that id or name, else the last that was run here."""
-    from mpigraft.model import Origin
+def _unfinished(store: Store, name: str) -> CampaignRecord:
+    """The campaign to continue: the one of that id or name, else the last that was run here."""
+    from mpigraft.core.model import Origin
 
-    kept = store.campaign(wish or None)
-    if not wish:
-        run = [c for c in store.campaigns() if c.origin is Origin.RUN]
-        kept = run[-1] if run else kept
-    if kept.origin is not Origin.RUN:
-        raise UsageError(f"campaign {kept.name} was imported; there is nothing to go on with")
-    return kept
+    record = store.campaign(name or None)
+    if not name:
+        own = [c for c in store.campaigns() if c.origin is Origin.RUN]
+        record = own[-1] if own else record
+    if record.origin is not Origin.RUN or "wish" not in json.loads(record.plan):
+        raise UsageError.of("campaign-imported", name=record.name)
+    return record
 
 
 def _refuse_login_node(machine: Machine, nodes: Allocation, here: bool) -> None:
@@ -351,21 +353,17 @@ def _refuse_login_node(machine: Machine, nodes: Allocation, here: bool) -> None:
     if scheduler is None or here:
         return
     if not scheduler.in_allocation:
-        seen = f"{scheduler.name} runs this machine and this is not one of its allocations"
+        place = f"this node belongs to {scheduler.name} but to none of its allocations"
     elif nodes.scheduler == "slurm" and not _is_of(nodes, machine.hostname):  # salloc's shell
-        seen = f"{machine.hostname} is none of the nodes of {nodes.source}"
+        place = f"{machine.hostname} is not one of the nodes of {nodes.source}"
     else:
         return
-    raise UsageError(
-        seen,
-        why="a login node is another machine: other cores, other network, other people on it",
-        mend="start it on a node of an allocation (srun --pty, or `mpigraft submit`), or say "
-        "--here to measure this node",
-    )
+    raise UsageError.of("login-node", place=place)
 
 
 def _is_of(nodes: Allocation, hostname: str) -> bool:
-    """Slurm says so to what it starts; else by name, since a node may have several."""
+    """Whether this host is a node of the allocation: as Slurm says to what it starts, else by
+    its short name, since a node may have several names."""
     short = hostname.partition(".")[0]
     known = {host.partition(".")[0] for host in nodes.hosts}
     return "SLURMD_NODENAME" in os.environ or short in known

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpigraft.cli.common import NoGlibc, Program, Replaced, console, image_of, out
-from mpigraft.errors import AnswerIsNo, UsageError
+from mpigraft.cli.common import (
+    Json,
+    Machine,
+    NoGlibc,
+    Program,
+    Replaced,
+    console,
+    examine_machine,
+    image_of,
+    option,
+    out,
+    read_replace,
+)
+from mpigraft.core.errors import CheckFailed, UsageError
+from mpigraft.core.text import fold, join_some, labelled, printable
 
 if TYPE_CHECKING:
-    from mpigraft.guest import GuestMpi
-    from mpigraft.model import Finding, Fit, GuestLabel, Machine, Part
-    from mpigraft.verdicts import Tried, Verdicts
+    from mpigraft.core.model import CheckResult, Finding, Fit, GuestLabel
+    from mpigraft.core.model import Machine as MachineFacts
+    from mpigraft.graft.guest import GuestMpi
+    from mpigraft.request.fit import FitVerdicts, TriedFit
 
-WIDTH = 80
+PROGRAMS = 4  # that a line names
 SHOWN, LONG = 8, 400  # lines of evidence of one finding, their length; --json has all
 WORDS = {"error": "NO", "warning": "warning", "info": "ok"}
 
@@ -25,84 +37,59 @@ WORDS = {"error": "NO", "warning": "warning", "info": "ok"}
 def command(
     guest: Annotated[
         str,
-        typer.Argument(help="A program, a root folder, SIF, OCI archive, or podman:IMAGE."),
+        typer.Argument(help="Program, root folder, SIF, OCI archive, or podman:IMAGE."),
     ],
     specs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--mpi",
-            metavar="SPEC",
-            help="The host MPI: openmpi, mpich@5.0.2.",
-            show_default="all",
-        ),
+        list[str] | None, option("SPEC", "Host MPI to check: openmpi, mpich@5.0.2.", "all", "--mpi")
     ] = None,
     program: Program = None,
     replace: Replaced = "mpi",
-    machine: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Another machine, by its `discover --abi --json`."),
-    ] = None,
+    machine: Machine = None,
     no_glibc: NoGlibc = False,
-    as_json: Annotated[bool, typer.Option("--json", help="A document for other tools.")] = False,
+    as_json: Json = False,
 ) -> int:
-    """Say whether a host MPI fits under a guest, and if not why and what to do.
+    """Check whether a host MPI fits under a guest; if not, say why and what to do.
 
-    Nothing is run and nothing written. Without --mpi every MPI of the machine is tried. Exit 1
-    when the answer is no.
+    Nothing is run and nothing written. Without --mpi every MPI of the machine is checked. The exit
+    code is 1 where none fits.
 
     \b
     Examples:
       mpigraft check app.sif --mpi openmpi@5
       mpigraft check ./app --machine machine.json --mpi mpich --json
     """
-    from mpigraft import verdicts
-    from mpigraft.jsonout import document
-    from mpigraft.model import Replace
+    from mpigraft.core.serialize import document
+    from mpigraft.request.fit import FitRequest, cached_verdicts, fit_verdicts
 
-    if replace not in ("mpi", "libfabric"):
-        raise UsageError(f"--replace {replace!r} is unknown", mend="mpi or libfabric")
-    mpi = _one(specs or ())
-    with console(stderr=True).status("looking at the machine"):
-        here = _machine(machine)
-    request = verdicts.Request(
-        image_of(guest), tuple(program or ()), Replace(replace), not no_glibc, machine
-    )
+    replaced = read_replace(replace)
+    mpi = _single_spec(specs or ())
+    here = examine_machine(machine)
+    request = FitRequest(image_of(guest), tuple(program or ()), replaced, not no_glibc, machine)
     mpis = _chosen(mpi, here)
-    found = verdicts.kept(request, here, mpis)
-    if found is None:
+    verdicts = cached_verdicts(request, here, mpis)
+    if verdicts is None:
         with console(stderr=True).status("reading the guest"):
-            found = verdicts.verdicts(request, here, mpis)
+            verdicts = fit_verdicts(request, here, mpis)
     if as_json:
-        out(document(**as_document(found)))
+        out(document(**as_document(verdicts)))
     elif mpi:
-        out("\n".join([*lines(found.tried[0], found.own), *_ways(found)]))
+        out("\n".join([*lines(verdicts.tried[0], verdicts.own), *_alternatives(verdicts)]))
     else:
-        out("\n".join([*table(found), *_ways(found)]))
-    return 0 if found.ok else AnswerIsNo.code
+        out("\n".join([*table(verdicts), *_alternatives(verdicts)]))
+    return 0 if verdicts.ok else CheckFailed.exit_code
 
 
-def _one(specs: Sequence[str]) -> str:
+def _single_spec(specs: Sequence[str]) -> str:
     """The one that was named, if any. The last of several would answer for the others."""
     if len(specs) > 1:
-        raise UsageError(
-            f"--mpi was given {len(specs)} times",
-            why="the answer is about one MPI, or about each MPI of the machine",
-            mend="give it once, or leave it out",
-        )
+        raise UsageError.of("mpi-given-twice", count=len(specs))
     return next(iter(specs), "")
 
 
-def _machine(path: Path | None) -> Machine:
-    from mpigraft import discover
-    from mpigraft.check import saved
-
-    return saved.machine(path) if path else discover.machine()
-
-
-def _chosen(spec: str, here: Machine) -> list[str]:
+def _chosen(spec: str, here: MachineFacts) -> list[str]:
     """The id of the MPI that was named, or all. Of several that a family names, the first that
     works."""
-    from mpigraft.configure import select_mpis
+    from mpigraft.request.selection import select_mpis
 
     hits = select_mpis([spec] if spec else [], here.mpis)
     if not spec:
@@ -113,14 +100,14 @@ def _chosen(spec: str, here: Machine) -> list[str]:
 # ------------------------------------------------------------------ for other tools
 
 
-def as_document(found: Verdicts) -> dict[str, Any]:
-    """What schemas/check.json describes."""
-    from mpigraft.jsonout import plain
+def as_document(verdicts: FitVerdicts) -> dict[str, Any]:
+    """What report/schemas/check.json describes."""
+    from mpigraft.core.serialize import plain
 
-    label = plain(found.guest)
+    label = plain(verdicts.guest)
     del label["environment"]  # an image's may hold secrets, and it decides nothing here
     return {
-        "ok": found.ok,
+        "ok": verdicts.ok,
         "guest": label,
         "checks": [
             {
@@ -130,28 +117,28 @@ def as_document(found: Verdicts) -> dict[str, Any]:
                 "fitting": one.fitting,
                 "parts": one.fit.parts,
             }
-            for one in found.tried
+            for one in verdicts.tried
         ],
-        "unread": list(found.unread),
-        "others": {"fit": list(found.others.fits), "fetch": list(found.others.fetch)},
+        "unread": list(verdicts.unread),
+        "others": {"fit": list(verdicts.others.fits), "fetch": list(verdicts.others.fetch)},
     }
 
 
 # ------------------------------------------------------------------ for a person
 
 
-def lines(tried: Tried, own: GuestMpi | None = None) -> Iterator[str]:
+def lines(tried: TriedFit, own: GuestMpi | None = None) -> Iterator[str]:
     """One verdict in full, the worst part first."""
-    from mpigraft.check.case import UNSEEN
+    from mpigraft.graft.check import NOT_CHECKED
 
     fit = tried.fit
     yield f"fits: {'yes' if fit.ok else 'no'}"
     yield ""
     yield from _row("guest", _guest(fit.guest))
     yield from _row("host MPI", _place(fit, own))
-    yield from _row("programs", _names(fit.guest.programs))
+    yield from _row("programs", join_some(fit.guest.programs, PROGRAMS, ", "))
     if tried.fitting and not fit.ok:
-        yield from _row("", f"of these would fit alone: {_names(tried.fitting)}")
+        yield from _row("", "of these would fit alone: " + join_some(tried.fitting, PROGRAMS, ", "))
     order = list(WORDS)
     parts = sorted(fit.parts, key=lambda part: order.index(part.level))
     for part in parts:
@@ -160,23 +147,23 @@ def lines(tried: Tried, own: GuestMpi | None = None) -> Iterator[str]:
     yield ""
     for part in parts:
         if part.level == "info":
-            word = "" if part.said.startswith(UNSEEN) else WORDS[part.level]
-            yield from _row(word, f"{part.name:13}{part.said}", 23)
+            word = "" if part.message.startswith(NOT_CHECKED) else WORDS[part.level]
+            yield from fold(printable(f"{part.name:13}{part.message}"), f"{word:10}", 23)
 
 
-def _ways(found: Verdicts) -> Iterator[str]:
+def _alternatives(verdicts: FitVerdicts) -> Iterator[str]:
     """What fits in place of what does not."""
-    from mpigraft import alternatives
+    from mpigraft.request.fit import describe_fits, describe_wheels
 
-    if found.ok:
+    if verdicts.ok:
         return
-    others = found.others
+    others = verdicts.others
     yield ""
     if others.fits:
-        yield from _row("instead", alternatives.describe_fits(others.fits))
+        yield from _row("instead", describe_fits(others.fits))
     else:
         none = "no other MPI of this machine does"
-        more = f"; {alternatives.describe_wheels(others.fetch)}" if others.fetch else ""
+        more = f"; {describe_wheels(others.fetch)}" if others.fetch else ""
         yield from _row("instead", none + more)
 
 
@@ -192,12 +179,7 @@ def _place(fit: Fit, own: GuestMpi | None) -> str:
     return f"{fit.mpi}: its libfabric or UCX under the guest's own {name or 'MPI'}"
 
 
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - 4
-    return ", ".join(names[:4]) + (f" and {more} more" if more > 0 else "")
-
-
-def _part(part: Part) -> Iterator[str]:
+def _part(part: CheckResult) -> Iterator[str]:
     yield ""
     yield f"{WORDS[part.level]:10}{part.name}"
     for finding in part.findings:
@@ -207,62 +189,45 @@ def _part(part: Part) -> Iterator[str]:
 def _finding(finding: Finding) -> Iterator[str]:
     if finding.level == "info":
         return  # true and harmless; --json has it
-    yield from _row("  seen", finding.seen)
+    yield from _row("  problem", finding.message)
     for line in finding.evidence[:SHOWN]:
         cut = line if len(line) <= LONG else f"{line[:LONG].rpartition(' ')[0]} ..."
-        yield from _wrapped(cut, " " * 12, " " * 14)
+        yield from fold(printable(cut), " " * 12, 14)
     if len(finding.evidence) > SHOWN:
         yield f"{'':12}and {len(finding.evidence) - SHOWN} more: --json"
     if finding.why:
         yield from _row("  why", finding.why)
-    if finding.mend:
-        yield from _row("  mend", finding.mend)
+    if finding.fix:
+        yield from _row("  fix", finding.fix)
 
 
-def _row(label: str, text: str, indent: int = 10) -> list[str]:
-    return _wrapped(text, f"{label:10}", " " * indent) or [label]
+def _row(label: str, text: str) -> list[str]:
+    return labelled(label, printable(text), column=10)  # a guest's names: line breaks too
 
 
-def _wrapped(text: str, first: str, other: str) -> list[str]:
-    return textwrap.wrap(
-        visible(text),
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=other,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
-
-
-def visible(text: str) -> str:
-    """What a terminal takes for a command, or cannot show, by its escape: a guest's file names
-    are chosen by whoever made it."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
-def table(found: Verdicts) -> Iterator[str]:
+def table(verdicts: FitVerdicts) -> Iterator[str]:
     """Every MPI in a line: yes, or the first thing in the way."""
-    tried = found.tried
+    tried = verdicts.tried
     yield f"fits: {sum(one.fit.ok for one in tried)} of {len(tried)} MPIs"
     yield ""
-    yield from _row("guest", _guest(found.guest))
-    yield from _row("programs", _names(found.guest.programs))
+    yield from _row("guest", _guest(verdicts.guest))
+    yield from _row("programs", join_some(verdicts.guest.programs, PROGRAMS, ", "))
     yield ""
     width = max(len(one.fit.mpi) for one in tried) + 2
     for one in sorted(tried, key=lambda one: (not one.fit.ok, -len(one.fitting))):
-        said = f"{one.fit.mpi:{width}}{_reason(one)}"
-        yield from _row("yes" if one.fit.ok else "NO", said, 10 + width)
-    for line in found.unread:
+        text = f"{one.fit.mpi:{width}}{_reason(one)}"
+        yield from fold(printable(text), f"{'yes' if one.fit.ok else 'NO':10}", 10 + width)
+    for line in verdicts.unread:
         yield from _row("left out", line)
     yield ""
     yield "--mpi SPEC says more of one of them"
 
 
-def _reason(one: Tried) -> str:
+def _reason(one: TriedFit) -> str:
     parts = one.fit.parts
     bad = [part for part in parts if part.level == "error"]
     warned = [part.name for part in parts if part.level == "warning"]
     if not bad:
         return f"with warnings: {', '.join(warned)}" if warned else "without a warning"
     alone = f"; of {len(one.fit.guest.programs)} programs {len(one.fitting)} would fit"
-    return f"{bad[0].name}: {bad[0].said}" + (alone if one.fitting else "")
+    return f"{bad[0].name}: {bad[0].message}" + (alone if one.fitting else "")

@@ -1,4 +1,4 @@
-"""What every command shares: settings of the whole tool, and the two ways to print."""
+"""What every command shares: settings of the whole tool, common options, how to print."""
 
 from __future__ import annotations
 
@@ -6,63 +6,115 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+
+from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mpigraft.core.model import Machine as MachineFacts
+    from mpigraft.core.model import Replace
+
+
+def option(metavar: str, text: str, usual: str | bool = True, *names: str, **bounds: float) -> Any:
+    """Make an option with a value. `usual` is what help shows as its default: a text, or whether
+    to show the value; `bounds` are min and max. Without `names` it has the parameter's."""
+    return typer.Option(
+        *names, metavar=metavar or None, help=text, show_default=usual, **cast("Any", bounds)
+    )
+
+
+def flag(text: str, *names: str) -> Any:
+    """Make an option without a value."""
+    return typer.Option(*names, help=text)
+
 
 # Options that several commands have, in one wording.
+Json = Annotated[bool, flag("Print a JSON document.", "--json")]
+Campaign = Annotated[
+    str | None,
+    typer.Argument(help="Id, its beginning, or name of a campaign.", show_default="the latest"),
+]
 Baseline = Annotated[
     str | None,
-    typer.Option(
-        metavar="C",
-        help="Configuration to hold the others against: an id or its beginning.",
-        show_default="the campaign's",
+    option(
+        "C", "Configuration to compare the others with: an id or its beginning.", "the campaign's"
     ),
 ]
-Margin = Annotated[str, typer.Option(metavar="P", help="What counts as equivalent: 3% or 0.03.")]
+Margin = Annotated[str, option("P", "Largest difference that is equivalent: 3% or 0.03.")]
 Program = Annotated[
-    list[str] | None,
-    typer.Option(metavar="PATH", help="A program inside the guest.", show_default="all"),
+    list[str] | None, option("PATH", "Program inside the guest; repeatable.", "all")
 ]
 Replaced = Annotated[
-    str, typer.Option(metavar="WHAT", help="mpi: the whole MPI; libfabric: that or UCX only.")
+    str, option("WHAT", "What to replace. mpi: the whole MPI; libfabric: only libfabric or UCX.")
 ]
-NoGlibc = Annotated[
-    bool, typer.Option("--no-glibc", help="Refuse where the host's glibc would have to go in.")
+NoGlibc = Annotated[bool, flag("Refuse a graft that needs the host's glibc.", "--no-glibc")]
+Machine = Annotated[
+    Path | None, option("FILE", "Use another machine: its `discover --abi --json`.")
 ]
+Environment = Annotated[
+    list[str] | None,
+    option("NAME=VALUE", "Set a variable for every rank; repeatable.", True, "--env"),
+]
+Hosts = Annotated[str, option("LIST", "Nodes to use: n1,n[3-5].", "the allocation, or this host")]
+Hostfile = Annotated[str, option("FILE", "File with a node's name on each line.", False)]
+Agent = Annotated[str, option("PROGRAM", "Program to use instead of ssh.", False)]
+Engine = Annotated[
+    str | None,
+    option(
+        "NAME",
+        "Container engine to use: apptainer, podman, charliecloud, bwrap or none.",
+        "the first that is installed",
+    ),
+]
+DryRun = Annotated[bool, flag("Print what would be started; start nothing.", "--dry-run")]
 
-# What a layout is said with: metavar, help, and what is without it.
-PLACES = {
-    "nodes": ("N", "Nodes.", "the allocation's"),
-    "ranks-per-node": ("K", "Ranks on each node.", "one for every T cores"),
-    "threads": ("T", "Cores of each rank.", "1"),
-    "map-by": ("LEVEL", "Deal ranks over core, l3cache, numa, socket or node.", "core"),
-    "bind-to": ("LEVEL", "Keep each on its core, l3cache, numa, socket, or none.", "core"),
+# The parts of a layout: metavar, help, default.
+LAYOUT_PARTS = {
+    "nodes": ("N", "Number of nodes", "the allocation's"),
+    "ranks-per-node": ("K", "Ranks on each node", "one for every T cores"),
+    "threads": ("T", "Cores of each rank", "1"),
+    "map-by": ("LEVEL", "Distribute ranks over core, l3cache, numa, socket or node", "core"),
+    "bind-to": ("LEVEL", "Bind each rank to its core, l3cache, numa, socket, or none", "core"),
 }
-Gpus = Annotated[
-    bool, typer.Option("--gpus", help="Show each rank the GPU nearest to its cores alone.")
-]
+Gpus = Annotated[bool, flag("Show each rank only its nearest GPU.", "--gpus")]
 
 
 def image_of(word: str) -> str:
-    """A guest as a person named it, or what a site's profile means by an alias."""
-    import os
+    """Resolve an alias of the site's profile; every other word names a guest by itself."""
+    from mpigraft.request import read_site
 
-    from mpigraft import site
-
-    return site.read(os.environ).image(word)[0]
+    return read_site(os.environ).image(word)[0]
 
 
-def place(name: str, usual: str = "", *, again: bool = False) -> Any:
-    """The option of PLACES, the same for every command: `usual` says what another default is,
-    `again` that it is an axis."""
-    metavar, text, default = PLACES[name]
-    text = text.replace(".", "; may be given again.") if again else text
-    return typer.Option(f"--{name}", metavar=metavar, help=text, show_default=usual or default)
+def read_replace(text: str) -> Replace:
+    """Read --replace of a graft. Raises UsageError."""
+    from mpigraft.core.model import Replace
+
+    if text not in (Replace.MPI, Replace.LIBFABRIC):
+        raise UsageError.of("replace-unknown", replace=text)
+    return Replace(text)
+
+
+def examine_machine(path: Path | None = None) -> MachineFacts:
+    """Find out what this machine has, or read what `discover --json` wrote of another."""
+    from mpigraft.discovery import discover_machine
+    from mpigraft.graft.abi import read_machine
+
+    if path:
+        return read_machine(path)
+    with console(stderr=True).status("looking at this machine"):
+        return discover_machine()
+
+
+def layout_option(name: str, default: str = "", *, repeatable: bool = False) -> Any:
+    """Make the option of one of LAYOUT_PARTS, the same for every command but for its default."""
+    metavar, text, usual = LAYOUT_PARTS[name]
+    text += "; repeatable." if repeatable else "."
+    return option(metavar, text, default or usual, f"--{name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +124,7 @@ class Settings:
 
 
 def default_store() -> Path:
-    """Where results live unless --store says otherwise: $MPIGRAFT_HOME/results, else XDG's."""
+    """Name the folder of results without --store: $MPIGRAFT_HOME/results, else XDG's."""
     if home := os.environ.get("MPIGRAFT_HOME"):
         return Path(home) / "results"
     data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local/share")
@@ -80,15 +132,15 @@ def default_store() -> Path:
 
 
 def settings(ctx: typer.Context) -> Settings:
-    """The settings that `main` put into the context."""
-    found = ctx.find_root().obj
-    if not isinstance(found, Settings):
+    """Take the settings that `main` put into the context."""
+    value = ctx.find_root().obj
+    if not isinstance(value, Settings):
         raise TypeError("the context carries no Settings: start commands through cli.main")
-    return found
+    return value
 
 
 def program() -> tuple[str, ...]:
-    """How a job starts mpigraft: as this one was, by its path."""
+    """Name the words that start mpigraft in a job: as this one was started, by its path."""
     own = Path(sys.argv[0])
     if own.name == "mpigraft" and os.access(own, os.X_OK):
         return (str(own.absolute()),)
@@ -96,7 +148,7 @@ def program() -> tuple[str, ...]:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A Rich console: colour only on a terminal and without NO_COLOR, text never read as markup."""
+    """Make a Rich console: colours on a terminal without NO_COLOR, and no markup in text."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -110,8 +162,8 @@ def out(text: str) -> None:
 
 
 def tell(text: str) -> None:
-    """Print a line or a message to stderr. Values of secrets are struck out: what is told may
-    quote a setting, and a setting may repeat one."""
-    from mpigraft import env
+    """Print a message to stderr. Values of secrets are struck out: a message may quote a setting,
+    and a setting may repeat a secret."""
+    from mpigraft.core import env
 
     print(env.redact(text), file=sys.stderr)

@@ -2,95 +2,164 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mpigraft.cli import common
-from mpigraft.errors import AnswerIsNo, UsageError
+from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.model import CellGroup, Comparison
+    from mpigraft.core.model import Comparison
     from mpigraft.store import Store
 
 GATES = ("slower", "slower-cell")
-CURVE_WHY = (
-    "a curve is called by the joint test over its sizes, corrected for the campaign's curves, and "
-    "by the interval of its pooled ratio"
-)
-NAMED = 12  # lines that a message lists; the rest are counted
 
 
 def command(
     ctx: typer.Context,
-    campaign: Annotated[
-        str | None,
-        typer.Argument(help="Id, its beginning, or name of a campaign.", show_default="the latest"),
-    ] = None,
+    campaign: common.Campaign = None,
+    new: Annotated[
+        str,
+        typer.Argument(
+            metavar="NEW",
+            help="A later campaign: compare it with the first one.",
+            show_default=False,
+        ),
+    ] = "",
     baseline: common.Baseline = None,
     margin: common.Margin = "3%",
-    json: Annotated[bool, typer.Option("--json", help="Print a JSON document.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
-    brief: Annotated[
-        bool, typer.Option("--brief", help="Leave out the tables of each size.")
+    json: common.Json = False,
+    markdown: Annotated[bool, common.flag("Print Markdown tables.", "--markdown")] = False,
+    brief: Annotated[bool, common.flag("Leave out the tables of each size.", "--brief")] = False,
+    full: Annotated[
+        bool,
+        common.flag("Of several layouts, print the tables of each, not one over them.", "--full"),
     ] = False,
     across: Annotated[
         str,
-        typer.Option(
-            metavar="WHAT",
-            help="What is held against a baseline: configurations, or layouts (ranks x threads).",
+        common.option(
+            "WHAT",
+            "What to compare with the baseline: configurations, or layouts (ranks x threads).",
         ),
     ] = "configurations",
+    match: Annotated[
+        list[str] | None,
+        common.option("OLD=NEW", "With two campaigns: compare these configurations; repeatable."),
+    ] = None,
+    old_store: Annotated[
+        Path | None,
+        common.option("FOLDER", "With two campaigns: folder of the first one's results.", False),
+    ] = None,
     fail_on: Annotated[
         str | None,
-        typer.Option(
-            metavar="|".join(GATES),
-            help="Exit 1 when a whole curve is slower, corrected for the number of curves; or when "
+        common.option(
+            "|".join(GATES),
+            "Exit 1 when a whole curve is slower, corrected for the number of curves; or when "
             "any single size is, which chance alone does in one campaign of six.",
         ),
     ] = None,
 ) -> None:
-    """Compare the configurations of a campaign with its baseline.
+    """Compare the configurations of a campaign with its baseline, or two campaigns.
+
+    Two campaigns are compared configuration by configuration, unpaired, with the list of what
+    changed between them.
 
     \b
     Examples:
       mpigraft compare --baseline mpich@5.0.2/ucx --fail-on slower
       mpigraft compare --across layouts --baseline 1x8
+      mpigraft compare before-update after-update --fail-on slower
     """
-    from mpigraft.report import json as as_json
-    from mpigraft.report import load, terminal
-    from mpigraft.report import markdown as as_markdown
+    from mpigraft.report import (
+        load_report,
+        print_report,
+        render_json,
+        render_markdown,
+    )
     from mpigraft.store import Store
 
     if json and markdown:
-        raise UsageError("--json and --markdown are two forms of one answer", mend="give one")
+        raise UsageError.of("formats-exclude")
     if fail_on not in (None, *GATES):
-        raise UsageError(f"--fail-on {fail_on!r} is unknown", mend=" or ".join(GATES))
+        raise UsageError.of("fail-on-unknown", fail_on=fail_on, gates=" or ".join(GATES))
     if across not in ("configurations", "layouts"):
-        raise UsageError(f"--across {across!r} is unknown", mend="configurations or layouts")
-    store = Store(common.settings(ctx).store)
-    data = load(
-        store,
+        raise UsageError.of("across-unknown", across=across)
+    if new:
+        if baseline or across != "configurations":
+            raise UsageError.of("campaigns-two-exclude")
+        show_across(
+            (Store(old_store or common.settings(ctx).store), Store(common.settings(ctx).store)),
+            (campaign or "", new),
+            (parse_margin(margin), tuple(match or ())),
+            Form(json, markdown, brief, fail_on),
+        )
+        return
+    if match or old_store:
+        raise UsageError.of("campaigns-two-needed")
+    data = load_report(
+        Store(common.settings(ctx).store),
         campaign,
         baseline=baseline,
         margin=parse_margin(margin),
         layouts=across == "layouts",
     )
     if json:
-        common.out(as_json.render(data))
+        common.out(render_json(data))
     elif markdown:
-        common.out(as_markdown.render(data))
+        common.out(render_markdown(data, brief=brief, full=full))
     else:
-        terminal.show(data, common.console(), brief=brief)
+        print_report(data, common.console(), brief=brief, full=full)
+    _judge(data.comparison, fail_on)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What to print, and what to fail on."""
+
+    json: bool
+    markdown: bool
+    brief: bool
+    fail_on: str | None
+
+
+def show_across(
+    stores: tuple[Store, Store],
+    names: tuple[str, str],
+    rule: tuple[float, tuple[str, ...]],
+    form: Form,
+) -> None:
+    """Print the second campaign compared with the first; `rule` is the margin and the pairs that
+    were matched by hand."""
+    from mpigraft.core.model import AcrossRule
+    from mpigraft.report import Across
+
+    data = Across.load(stores, names, AcrossRule(rule[0], chosen=rule[1]))
+    if form.json:
+        common.out(data.json())
+    elif form.markdown:
+        common.out(data.markdown(brief=form.brief))
+    else:
+        data.show(common.console(), brief=form.brief)
+    _judge(data.comparison, form.fail_on)
+
+
+def _judge(comparison: Comparison, fail_on: str | None) -> None:
+    """Raise CheckFailed where `fail_on` says so."""
+    from mpigraft.report import refuse_slower
+
     if fail_on:
-        refuse_slower(data.comparison, cells=fail_on == "slower-cell")
+        for line in refuse_slower(comparison, cells=fail_on == "slower-cell"):
+            common.console(stderr=True).print(line, soft_wrap=True)
 
 
 def show(store: Store, campaign: str) -> None:
     """Print one campaign in short: what `bench` ends with."""
-    from mpigraft.report import load, terminal
+    from mpigraft.report import load_report, print_report
 
-    terminal.show(load(store, campaign), common.console(), brief=True)
+    print_report(load_report(store, campaign), common.console(), brief=True)
 
 
 def parse_margin(text: str) -> float:
@@ -101,76 +170,5 @@ def parse_margin(text: str) -> float:
     except ValueError:
         value = -1.0
     if tail.strip() or not 0 < value < 1:
-        raise UsageError(f"--margin {text!r} is no margin", mend="for example 3% or 0.03")
+        raise UsageError.of("margin-invalid", text=text)
     return value
-
-
-def refuse_slower(comparison: Comparison, *, cells: bool = False) -> None:
-    """Raise AnswerIsNo when a curve is slower; with `cells` when a single size is as well."""
-    from mpigraft.model import Verdict
-    from mpigraft.report.sections import counted
-
-    groups = counted(comparison)
-    lines = [_curve(g) for g in groups if g.curve is Verdict.SLOWER]
-    if cells:
-        slower = [g for g in groups if any(c.verdict is Verdict.SLOWER for c in g.cells)]
-        lines += [_cells(g) for g in slower]
-    if not lines:
-        _print_open(comparison, cells=cells)
-        return
-    more = len(lines) - NAMED
-    listed = lines[:NAMED] + ([f"and {more} more"] if more > 0 else [])
-    raise AnswerIsNo(
-        "\n  ".join([f"slower than {comparison.baseline}:", *listed]),
-        why=_chance(comparison) if cells else CURVE_WHY,
-        mend="--fail-on slower asks for whole curves, which are the stronger sign" if cells else "",
-    )
-
-
-def _print_open(comparison: Comparison, *, cells: bool) -> None:
-    """Nothing is slower; say on stderr how much of that is not known rather than fine."""
-    from mpigraft.model import Verdict
-    from mpigraft.report.sections import counted
-    from mpigraft.summary import mixed
-
-    groups = counted(comparison)
-    what = "cell" if cells else "curve"
-    every = [c.verdict for g in groups for c in g.cells] if cells else [g.curve for g in groups]
-    lines = [f"{_where(g)}: {both}" for g in groups if not cells and (both := mixed(g))]
-    if unknown := sum(verdict is Verdict.INCONCLUSIVE for verdict in every):
-        are = "is" if unknown == 1 else "are"
-        lines.insert(
-            0, f"no {what} is slower, but {unknown} of {len(every)} {what}s {are} inconclusive"
-        )
-    for line in lines:
-        common.console(stderr=True).print(line, soft_wrap=True, markup=False)
-
-
-def _chance(comparison: Comparison) -> str:
-    from mpigraft.report.sections import tally
-
-    return f"a size is called by its own interval: {tally(comparison)}"
-
-
-def _curve(group: CellGroup) -> str:
-    from mpigraft.report import words
-
-    over = f"{words.ratio(group.pooled)} {words.interval(group.pooled_low, group.pooled_high)}"
-    chance = "" if group.curve_p is None else f", p {group.curve_p:.2g}"
-    return f"{_where(group)}: the curve, ratio {over}{chance}"
-
-
-def _cells(group: CellGroup) -> str:
-    from mpigraft.model import Verdict
-    from mpigraft.report import words
-
-    slower = [
-        f"{words.size(c.size)} ({words.ratio(c.ratio)})"
-        for c in group.cells
-        if c.verdict is Verdict.SLOWER
-    ]
-    return f"{_where(group)}: {', '.join(slower)}"
-
-
-def _where(group: CellGroup) -> str:
-    return f"{group.configuration} on {group.benchmark} ({group.layout})"

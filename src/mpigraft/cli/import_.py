@@ -2,85 +2,125 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mpigraft.cli import common
-from mpigraft.errors import UsageError
+from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.importing import Added
+    from mpigraft.bench.importing import ImportedFile
 
-LONGEST_NAME = 100
+LONGEST_NAME, LONGEST_TEXT = 100, 300
+DETAILED = 20  # files; of more, each is shown with -v only
 
 
 def command(
     ctx: typer.Context,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Outputs of OSU, IMB, mpigraft-bench.")
+        list[Path],
+        typer.Argument(
+            metavar="FILE|FOLDER",
+            help="Outputs of OSU, IMB or mpigraft-bench, ReFrame's logs, exports.",
+        ),
     ],
     configuration: Annotated[
-        str, typer.Option("--configuration", metavar="NAME", help="What was measured in them.")
-    ],
+        str, common.option("NAME", "Name of the MPI or configuration measured.", "the pattern's")
+    ] = "",
+    pattern: Annotated[
+        str, common.option("P", "What the files' names say, as fields in braces.", False)
+    ] = "",
     campaign: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Campaign to add to.", show_default="machine or import"),
+        common.option(
+            "NAME",
+            "Campaign to add them to; with {date} in it, one for each day.",
+            "machine or import",
+        ),
     ] = "",
-    machine: Annotated[str, typer.Option(metavar="M", help="Machine they come from.")] = "",
-    nodes: Annotated[int | None, typer.Option(min=1, help="Nodes.")] = None,
-    ranks_per_node: Annotated[int | None, typer.Option(min=1, help="Ranks on each node.")] = None,
+    machine: Annotated[str, common.option("M", "Machine that was measured.")] = "",
+    about: Annotated[
+        str, common.option("TEXT", "Nodes, network and software, for captions of figures.")
+    ] = "",
+    nodes: Annotated[int | None, common.option("", "Number of nodes.", min=1)] = None,
+    ranks_per_node: Annotated[int | None, common.option("", "Ranks on each node.", min=1)] = None,
     allocation: Annotated[
-        str,
-        typer.Option(metavar="A", help="Set of nodes and day; tables are paired within one."),
+        str, common.option("A", "Name of the job; only tables of one job are paired.")
     ] = "",
+    dry_run: Annotated[
+        bool, common.flag("Show what would be stored; store nothing.", "--dry-run")
+    ] = False,
+    as_json: common.Json = False,
 ) -> None:
     """Add benchmark outputs to an imported campaign, for `compare` and `report`.
 
-    The first configuration is the baseline; the same benchmark again is the next round; a file
-    that is there already is not stored twice.
+    Of a folder, all files below it are read. The first configuration is the baseline. A benchmark
+    that is imported again is the next round. A file that is stored already is not stored again.
+    Files that are refused are listed, the others are stored, and the exit code is 2.
 
-    Example: mpigraft import bibw.txt --configuration cray-mpich@9.1.0 --machine olivia
+    Fields of --pattern: benchmark, nodes, ranks, ranks_per_node, date, round, configuration,
+    mpi, transport, machine, allocation; any other becomes a part of the configuration's name.
+    * is any text.
+
+    Examples: mpigraft import bibw.txt --configuration cray-mpich@9.1.0 --machine olivia
+
+    mpigraft import results --pattern '{configuration}/osu_{benchmark}_{nodes}nodes_*.dat'
     """
-    from mpigraft import importing
+    from mpigraft.bench.importing import ImportOptions, Pattern, collect_sources, import_files
+    from mpigraft.cli.imported import Tally, document, refuse, summary
     from mpigraft.store import Store
 
-    told = importing.Told(
-        configuration=name("--configuration", configuration),
-        campaign=name("--campaign", campaign) if campaign else "",
-        machine=name("--machine", machine) if machine else "",
+    options = ImportOptions(
+        configuration=_name("--configuration", configuration),
+        campaign=_name("--campaign", campaign),
+        machine=_name("--machine", machine),
+        about=_name("--about", about, LONGEST_TEXT),
         nodes=nodes or 0,
         ranks_per_node=ranks_per_node or 0,
-        allocation=name("--allocation", allocation) if allocation else "",
+        allocation=_name("--allocation", allocation),
     )
-    tables = [importing.read(path, told) for path in files]  # all, before anything is written
-    record, added = importing.add(Store(common.settings(ctx).store), tables, told)
-    for one in added:
-        common.out("\n".join(lines(one)))
-    common.out(f"campaign {record.name} ({record.id[:8]}): mpigraft compare {record.name}")
-
-
-def name(flag: str, text: str) -> str:
-    """A name that can be shown in a table and given again on a command line."""
-    if not text.strip() or not text.isprintable() or len(text) > LONGEST_NAME:
-        raise UsageError(
-            f"{flag} {text[:40]!r} is no name",
-            mend=f"give 1 to {LONGEST_NAME} printable characters",
-        )
-    return text.strip()
-
-
-def lines(added: Added) -> list[str]:
-    """What became of one file, with all that was noticed in it."""
-    table = added.table
-    if added.rounds:
-        number = len(table.parsed.measurements)
-        values = "1 value" if number == 1 else f"{number} values"
-        rounds = ", ".join(str(n + 1) for n in added.rounds)
-        head = f"{table.name}: {values}, round {rounds}, layout {table.layout}"
+    sources, unmatched = collect_sources(files, Pattern.parse(pattern) if pattern else None)
+    settings = common.settings(ctx)
+    detailed = settings.verbose or (len(files) == len(sources) <= DETAILED and not pattern)
+    tally = Tally(unmatched, detailed=detailed, keep=as_json)
+    for file in _watched(
+        import_files(Store(settings.store), sources, options, dry_run=dry_run), len(sources)
+    ):
+        for line in tally.add(file):
+            if not as_json:
+                common.out(line)
+    if as_json:
+        common.out(document(tally, dry_run=dry_run))
     else:
-        head = f"{table.name}: there already, not stored again"
-    told = [head, *(f"  {key}" for key in table.benchmarks)]
-    told += [f"  warning: {note}" for note in added.notes]
-    return told + [f"  {f.level}: {f.seen}" for f in table.parsed.findings]
+        for line in summary(tally, dry_run=dry_run, detailed=detailed):
+            common.out(line)
+    refuse(tally, files)
+
+
+def _watched(files: Iterator[ImportedFile], total: int) -> Iterator[ImportedFile]:
+    """Show a bar with the time left on a terminal, if there are many files."""
+    if total <= DETAILED:
+        yield from files
+        return
+    from rich.progress import MofNCompleteColumn, TimeRemainingColumn
+
+    from mpigraft.cli.progress import make_bar
+
+    with make_bar(MofNCompleteColumn(), TimeRemainingColumn(), transient=True) as bar:
+        task = bar.add_task("importing", total=total)
+        for file in files:
+            bar.advance(task)
+            yield file
+
+
+def _name(flag: str, text: str, longest: int = LONGEST_NAME) -> str:
+    """Check that a name, if there is one, can stand in a table and on a command line. Raises
+    UsageError."""
+    if not text:
+        return text
+    if not text.strip() or not text.isprintable() or len(text) > longest:
+        raise UsageError.of("text-invalid", flag=flag, text=text[:40], longest_name=longest)
+    return text.strip()

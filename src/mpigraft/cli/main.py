@@ -15,27 +15,32 @@ import typer
 
 from mpigraft import __version__
 from mpigraft.cli import streams
-from mpigraft.cli.common import Settings, default_store, tell
-from mpigraft.errors import MissingError, MpigraftError, UsageError
+from mpigraft.cli.common import Settings, default_store, flag, tell
+from mpigraft.core.errors import MissingError, MpigraftError, UsageError
 
 INTERRUPTED = 128 + signal.SIGINT
 
 # What `mpigraft --help` says of each command.
 COMMANDS = {
     "discover": "Show every MPI here, how it was found, what it can run over.",
-    "check": "Say whether a host MPI fits under a container's program.",
-    "plan": "Put a host MPI under a guest, as data or as a script.",
-    "vars": "Show the variables of MPIs, who set which, and how two differ.",
+    "check": "Check whether a host MPI fits under a container's program.",
+    "plan": "Plan how a host MPI goes under a guest: data or a script.",
+    "vars": "Show the variables of MPIs, what set them, how two differ.",
+    "build": "Build an MPI for this machine, with all that it needs.",
     "get": "Fetch an MPI that runs without being installed.",
     "run": "Start a program on this machine's MPI, with proof.",
-    "layout": "Draw where ranks would be, and what launchers are told.",
+    "layout": "Draw where ranks would run, and the options of launchers.",
     "bench": "Measure MPIs and transports side by side, with proof.",
     "submit": "Run a campaign as jobs of a scheduler.",
-    "status": "Show how far the jobs of a campaign are.",
+    "status": "Show the progress of a campaign's jobs.",
     "compare": "Compare the configurations of a campaign with its baseline.",
+    "history": "Show campaigns over time, and what changed when.",
+    "recheck": "Compare ten minutes of today with the last good state.",
     "report": "Write a campaign as one HTML file that opens offline.",
-    "import": "Add published OSU or IMB outputs, to be compared likewise.",
-    "results": "Look at stored results and at the evidence behind them.",
+    "bundle": "Write a campaign as an archive for a paper or a ticket.",
+    "import": "Import results of OSU, IMB or ReFrame, to compare them too.",
+    "export": "Export a campaign as CSV, JSON or Parquet.",
+    "results": "Show stored results and the evidence behind them.",
 }
 
 
@@ -81,9 +86,7 @@ def settings(
         Path | None,
         typer.Option(help="Folder of results.", envvar="MPIGRAFT_STORE", show_default="XDG data"),
     ] = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show each command that is started.")
-    ] = False,
+    verbose: Annotated[bool, flag("Show each command that is started.", "--verbose", "-v")] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -93,9 +96,9 @@ def settings(
     Start with `mpigraft discover`, then `mpigraft bench --quick` and `mpigraft report`.
     """
     if verbose:
-        from mpigraft import run
+        from mpigraft.core.process import echo_to
 
-        run.verbose = lambda line: tell(f"+ {line}")
+        echo_to(lambda line: tell(f"+ {line}"))
     del version  # _version has answered
     ctx.obj = Settings(store=store or default_store(), verbose=verbose)
 
@@ -118,14 +121,24 @@ def main(argv: list[str] | None = None) -> None:
     try:
         code = run_command(words)
         sys.stdout.flush()
-    except streams.OutputLost as lost:
+    except streams.OutputLost as error:
         streams.discard(sys.stdout.fileno())
-        if lost.reader_left:
+        if error.reader_closed:
             streams.end_by_sigpipe()
-        tell(f"mpigraft: standard output cannot be written: {lost}")
-        tell("what to do: make room, or print to another place; what was measured is stored")
-        code = MissingError.code
+        tell(f"mpigraft: cannot write standard output: {error}")
+        tell("what to do: make room, or redirect the output; what was measured is stored")
+        code = MissingError.exit_code
     sys.exit(code)
+
+
+def _refusal(error: typer.TyperException, words: list[str]) -> str:
+    """What is wrong with a line, and what to type: options of the whole tool stand before the
+    command."""
+    option = getattr(error, "option_name", "")
+    if before := {"--store": "--store FOLDER", "--verbose": "-v", "-v": "-v"}.get(option):
+        command = next((word for word in words if word in COMMANDS), "COMMAND")
+        return f"{option} stands before the command\nwhat to do: mpigraft {before} {command} ..."
+    return f"{error.format_message()}\nwhat to do: mpigraft COMMAND --help"
 
 
 def run_command(words: list[str]) -> int:
@@ -133,14 +146,16 @@ def run_command(words: list[str]) -> int:
     try:
         code = load(words)(words, standalone_mode=False) or 0
     except MpigraftError as error:
-        tell(f"mpigraft: {error}")
-        return error.code
+        first, *others = str(error).split("\n")
+        label = f" [{error.code}]" if error.code else ""
+        tell("\n".join([f"mpigraft: {first}{label}", *others]))
+        return error.exit_code
     except typer.TyperException as error:  # typer has a click of its own: never import click
         if type(error).__name__ == "NoArgsIsHelpError":
             tell(error.format_message())
         else:
-            tell(f"mpigraft: {error.format_message()}\nwhat to do: mpigraft COMMAND --help")
-        return UsageError.code
+            tell(f"mpigraft: {_refusal(error, words)}")
+        return UsageError.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:  # typer makes a code of most interrupts

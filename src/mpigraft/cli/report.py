@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -12,75 +10,89 @@ import typer
 
 from mpigraft.cli import common
 from mpigraft.cli.compare import parse_margin
-from mpigraft.errors import MissingError, UsageError
+from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.write import write_whole
 
 
 def command(
     ctx: typer.Context,
-    campaign: Annotated[
-        str | None,
-        typer.Argument(help="Id, its beginning, or name of a campaign.", show_default="the latest"),
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
-    ] = Path("report.html"),
+    campaign: common.Campaign = None,
+    output: Annotated[Path, common.option("FILE", "File to write.", True, "--output", "-o")] = Path(
+        "report.html"
+    ),
     baseline: common.Baseline = None,
     margin: common.Margin = "3%",
+    figures: Annotated[
+        Path | None,
+        common.option("DIR", "Folder for the figures as SVG and PDF, for a paper."),
+    ] = None,
+    figure_width: Annotated[
+        str,
+        common.option("WIDTH", "Of these figures: page (two columns, 182 mm) or column (89 mm)."),
+    ] = "page",
 ) -> None:
     """Write a campaign as one HTML file: curves, verdicts, evidence and provenance.
 
-    Example: mpigraft report -o report.html
+    \b
+    Examples:
+      mpigraft report -o report.html
+      mpigraft report --figures figures
+      mpigraft report --figures figures --figure-width column
     """
-    from mpigraft.report import html, load
+    from mpigraft.report import load_report, render_figures, render_html
     from mpigraft.store import Store
 
     check(output)
+    if figures:
+        check_folder(figures)
     store = Store(common.settings(ctx).store)
-    data = load(store, campaign, baseline=baseline, margin=parse_margin(margin))
-    write(output, html.render(data))
+    data = load_report(store, campaign, baseline=baseline, margin=parse_margin(margin))
+    drawn = render_figures(data, figure_width) if figures else ()
+    write(output, render_html(data))
     common.console(stderr=True).print(f"wrote {output}", soft_wrap=True)
+    if figures:
+        count = write_figures(figures, drawn)
+        common.console(stderr=True).print(f"wrote {count} files in {figures}", soft_wrap=True)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that is a file, or that stands in none. Raises UsageError."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError.of("output-not-folder", output=folder)
+    if not folder.absolute().parent.is_dir():
+        raise UsageError.of("folder-missing", folder=folder.absolute().parent)
+
+
+def write_figures(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
+    """Write each figure whole; their number. Raises MissingError for what cannot be written."""
+    count = 0
+    try:
+        folder.mkdir(exist_ok=True)
+        for name, content in files:
+            write_whole(folder / name, content)
+            count += 1
+    except OSError as error:
+        reason = error.strerror or error
+        raise MissingError.of("report-unwritable", path=folder, reason=reason) from error
+    return count
 
 
 def check(output: Path) -> None:
-    """Refuse what can never be written, before the work is done."""
+    """Refuse a path that can never be written, before the work is done. Raises UsageError."""
     if output.is_dir():
-        raise UsageError(f"{output} is a folder", mend=f"name a file: -o {output / 'report.html'}")
+        raise UsageError.of("output-is-folder", output=output, example=output / "report.html")
     if output.exists() and not output.is_file():
-        raise UsageError(f"{output} is not a plain file", mend="name another file")
+        raise UsageError.of("output-not-plain", output=output)
     if not output.parent.is_dir():
-        raise UsageError(
-            f"the folder {output.parent} is not there", mend="make it, or name another"
-        )
+        raise UsageError.of("folder-missing", folder=output.parent)
 
 
 def write(output: Path, text: str) -> None:
-    """Write the whole file or nothing: a reader never meets half a report.
-
-    A link is followed, so that the file it points at changes. Raises MissingError when the
-    file cannot be written (no permission, disk full).
-    """
-    target = output.resolve()
-    fresh: Path | None = None
+    """Write the page whole or not at all. Raises MissingError when the file cannot be written (no
+    permission, disk full)."""
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        fresh = Path(name)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-        fresh.replace(target)
+        write_whole(output, text.encode())
     except OSError as error:
-        if fresh is not None:
-            with contextlib.suppress(OSError):
-                fresh.unlink()
-        raise MissingError(
-            f"{output} cannot be written: {error.strerror or error}",
-            mend="name another file with -o, or make room",
+        raise MissingError.of(
+            "report-unwritable", path=output, reason=error.strerror or error
         ) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

@@ -12,17 +12,38 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpigraft.cli.common import Gpus, console, out, place, tell
-from mpigraft.errors import LaunchFailed, MissingError, MpigraftError, UsageError
+from mpigraft.cli.common import (
+    Agent,
+    DryRun,
+    Engine,
+    Environment,
+    Gpus,
+    Hostfile,
+    Hosts,
+    console,
+    flag,
+    layout_option,
+    option,
+    out,
+    tell,
+)
+from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.job import Job
-    from mpigraft.job_ask import Ask
+    from mpigraft.request.job import RunSpec
+    from mpigraft.run import Job
 
 Words = list[str] | None
 # Options end at the program: what follows is its own.
 CONTEXT = {"allow_interspersed_args": False}
-UNSEEN = "--no-proof starts what never does"
+NOT_CHECKED = "--no-proof starts programs that never call it"
+# Options that a site's profile has defaults for, and those about nodes and places.
+OF_PROFILE = (
+    "image", "mpi", "transport", "ranks", "engine", "replace", "bind", "env", "proof", "launcher",
+)  # fmt: skip
+OF_PLACEMENT = (
+    "nodes", "ranks_per_node", "threads", "map_by", "bind_to", "gpus", "hosts", "hostfile", "agent",
+)  # fmt: skip
 
 
 def command(
@@ -30,111 +51,88 @@ def command(
         list[str],
         typer.Argument(
             metavar="PROGRAM",
-            help="With its arguments; options of this command end before it, or at --.",
+            help="Program and its arguments. Give options of this command before it.",
             show_default=False,
         ),
     ],
     image: Annotated[
         str | None,
-        typer.Option(
-            metavar="GUEST",
-            help="Put the MPI under a program, root folder, SIF, OCI archive, or podman:IMAGE.",
+        option(
+            "GUEST",
+            "Graft the MPI onto this program, root folder, SIF, OCI archive, or podman:IMAGE.",
         ),
     ] = None,
     programs: Annotated[
         Words,
-        typer.Option(
+        option(
+            "PATH",
+            "Program of the guest that needs MPI, if PROGRAM is a script; repeatable.",
+            "PROGRAM, or all that do",
             "--program",
-            metavar="PATH",
-            help="What in the guest needs MPI, where PROGRAM is a script; may be given again.",
-            show_default="PROGRAM, or all that do",
         ),
     ] = None,
-    mpi: Annotated[
-        str | None, typer.Option(metavar="NAME", help="An MPI: openmpi, mpich@5.0.2.")
-    ] = None,
+    mpi: Annotated[str | None, option("NAME", "MPI to use: openmpi, mpich@5.0.2.")] = None,
     transport: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A transport: ofi-lnx, ob1-sm; it is forced, and proved before the first run.",
-            show_default="the MPI's own choice",
+        option(
+            "NAME",
+            "Transport to force: ofi-lnx, ob1-sm. It is proved before the first run.",
+            "the MPI's own choice",
         ),
     ] = None,
     ranks: Annotated[
-        int | None,
-        typer.Option("-n", metavar="N", help="Ranks, in all.", show_default="one per core"),
+        int | None, option("N", "Number of ranks in all.", "one per core", "-n")
     ] = None,
-    nodes: Annotated[int | None, place("nodes")] = None,
-    per_node: Annotated[int | None, place("ranks-per-node")] = None,
-    threads: Annotated[int | None, place("threads", "OMP_NUM_THREADS, or 1")] = None,
-    map_by: Annotated[str | None, place("map-by")] = None,
-    bind_to: Annotated[str | None, place("bind-to")] = None,
+    nodes: Annotated[int | None, layout_option("nodes")] = None,
+    ranks_per_node: Annotated[int | None, layout_option("ranks-per-node")] = None,
+    threads: Annotated[int | None, layout_option("threads", "OMP_NUM_THREADS, or 1")] = None,
+    map_by: Annotated[str | None, layout_option("map-by")] = None,
+    bind_to: Annotated[str | None, layout_option("bind-to")] = None,
     gpus: Gpus = False,
-    hosts: Annotated[
-        str | None,
-        typer.Option(metavar="N1,N2", help="Nodes by name.", show_default="the allocation's"),
-    ] = None,
-    hostfile: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A file with a node's name on each line.")
-    ] = None,
-    agent: Annotated[
-        str | None, typer.Option(metavar="PROGRAM", help="To be used like ssh, to reach nodes.")
-    ] = None,
+    hosts: Hosts = "",
+    hostfile: Hostfile = "",
+    agent: Agent = "",
     launcher: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="own, srun, flux, pals or aprun.",
-            show_default="the MPI's own, or the scheduler's",
+        option(
+            "NAME",
+            "Launcher to use: own (the MPI's), srun, flux, pals or aprun.",
+            "the MPI's own, or the scheduler's",
         ),
     ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="apptainer, podman, charliecloud, bwrap or none.",
-            show_default="the first that is here",
-        ),
-    ] = None,
+    engine: Engine = None,
     replace: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHAT",
-            help="mpi; libfabric: that or UCX only; nothing: the guest as it is.",
-            show_default="mpi",
+        option(
+            "WHAT",
+            "What to replace. mpi: the whole MPI; libfabric: only libfabric or UCX; "
+            "nothing: run the guest as it is.",
+            "mpi",
         ),
     ] = None,
     bind: Annotated[
-        Words,
-        typer.Option(metavar="A[:B[:ro]]", help="What the guest sees of this machine besides."),
+        Words, option("A[:B[:ro]]", "Show the guest a file or folder of this machine; repeatable.")
     ] = None,
-    set_: Annotated[
-        Words, typer.Option("--set", metavar="NAME=VALUE", help="In every rank's environment.")
-    ] = None,
+    env: Environment = None,
     proof: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "",
+            "Check what ranks run on. Use --no-proof for programs that never call MPI_Init.",
+            "proof",
             "--proof/--no-proof",
-            help="Whether ranks must tell what they run on; not for what never calls MPI_Init.",
-            show_default="proof",
         ),
     ] = None,
-    stdin: Annotated[
-        str,
-        typer.Option(metavar="WHO", help="Ranks that read standard input: 0, all or none."),
-    ] = "0",
+    stdin: Annotated[str, option("WHO", "Ranks that read standard input: 0, all or none.")] = "0",
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say what was decided and by whom, then start it.")
+        bool, flag("Print each decision and its source, then start the program.", "--explain")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be started, start nothing.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> int:
     """Start a program on this machine's MPI, with proof of the world that ran.
 
-    Its output, its exit code and signals pass through unchanged. Code 5 is for a world, a libmpi
-    or a transport that was not the one asked for.
+    Its output, exit code and signals pass through unchanged. The exit code is 5 where the world,
+    the libmpi or the transport that ran was not the one requested.
 
     \b
     Examples:
@@ -145,45 +143,43 @@ def command(
       mpigraft run --ranks-per-node 8 --threads 7 --map-by numa --gpus -- ./app
       mpigraft run --ranks-per-node 48 -- ./nemo : --ranks-per-node 2 ./xios
     """
-    from mpigraft import job_ask, layouts
+    options = locals()
+    from mpigraft.launch.placement import refuse_count
+    from mpigraft.request.job import STDIN
 
-    if stdin not in job_ask.STDIN:
-        known = ", ".join(job_ask.STDIN)
-        raise UsageError(f"--stdin {stdin!r} is unknown", mend=f"one of {known}")
+    if stdin not in STDIN:
+        raise UsageError.of("stdin-unknown", stdin=stdin, known=", ".join(STDIN))
     if ranks is not None:
-        layouts.refuse_count("-n", ranks)
-    flags = {
-        "image": image, "mpi": mpi, "transport": transport, "ranks": ranks, "engine": engine,
-        "replace": replace, "bind": bind, "set": set_, "proof": proof, "launcher": launcher,
-    }  # fmt: skip
-    where = {
-        "nodes": nodes, "ranks_per_node": per_node, "threads": threads, "map_by": map_by,
-        "bind_to": bind_to, "gpus": gpus, "hosts": hosts, "hostfile": hostfile, "agent": agent,
-    }  # fmt: skip
-    ask = asked(program, flags, where)
-    ask = with_fields(ask, programs=tuple(programs or ()), stdin=stdin)
-    return _run(ask, explain=explain, dry_run=dry_run)
+        refuse_count("-n", ranks)
+    flags = {name: options[name] for name in OF_PROFILE}
+    spec = job_spec(program, flags, {name: options[name] for name in OF_PLACEMENT})
+    spec = with_fields(spec, programs=tuple(programs or ()), stdin=stdin)
+    return _run(spec, explain=explain, dry_run=dry_run)
 
 
-def asked(program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | None = None) -> Ask:
-    """What is asked of a job: flags that were given, over the site's profile. `where` are those
-    about nodes and places, of which a profile says nothing."""
-    from mpigraft import job_layout, layouts, site
-    from mpigraft.job_ask import Ask
+def job_spec(
+    program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | None = None
+) -> RunSpec:
+    """Lay the flags that were given over the site's profile. `where` are those about nodes and
+    places, of which a profile says nothing. Raises UsageError."""
+    from mpigraft.launch.placement import refuse_count
+    from mpigraft.request import read_site
+    from mpigraft.request.job import JobPlacement, RunSpec, mpmd_programs
 
-    profile = site.read(os.environ)
+    profile = read_site(os.environ)
     values, sources = profile.merged(flags)
-    first, others = job_layout.programs(program)
-    told = {name: value for name, value in (where or {}).items() if value is not None}
+    first, others = mpmd_programs(program)
+    given = {name: value for name, value in (where or {}).items() if value is not None}
     for name in ("nodes", "ranks_per_node", "threads"):
-        layouts.refuse_count(f"--{name.replace('_', '-')}", told.get(name, 1))
-    site_ranks = "ranks_per_node" in told and flags.get("ranks") is None  # the user's flag counts
+        refuse_count(f"--{name.replace('_', '-')}", given.get(name, 1))
+    # the user's ranks per node count, whatever number of ranks the site has
+    site_ranks = "ranks_per_node" in given and flags.get("ranks") is None
     ranks = 0 if site_ranks else values.get("ranks", 0)
     mpi = values.get("mpi", "")
     image, alias = profile.image(values.get("image", ""))
     if alias:
         sources["image"] = f"{sources['image']}, {values['image']} of {alias}"
-    return Ask(
+    return RunSpec(
         program=first,
         image=image,
         engine=values.get("engine", ""),
@@ -197,8 +193,8 @@ def asked(program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | 
         mpis=() if isinstance(mpi, str) else tuple(mpi),
         transport=values.get("transport", ""),
         launcher=values.get("launcher", ""),
-        where=job_layout.Where(ranks=ranks, others=others, **told),
-        settings=tuple(values.get("set", ())),
+        where=JobPlacement(ranks=ranks, others=others, **given),
+        settings=tuple(values.get("env", ())),
         proof=values.get("proof", True),
         site=profile.path,
         sources=tuple(sources.items()),
@@ -206,25 +202,32 @@ def asked(program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | 
     )
 
 
-def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
-    from mpigraft import alternatives, discover, fast, job, job_ask, kept_jobs
+def _run(spec: RunSpec, *, explain: bool, dry_run: bool) -> int:
+    from mpigraft.discovery import discover_machine
+    from mpigraft.request.fit import drop_forbidden_fixes
+    from mpigraft.request.job import job_subject
+    from mpigraft.run import plan_job, prove_job
+    from mpigraft.run.cached import (
+        keep_start,
+        may_be_kept,
+        start_document,
+        start_job,
+        start_key,
+        watched_files,
+    )
 
     environ = dict(os.environ)
     try:
         Path.cwd()
     except OSError as error:
-        raise UsageError(
-            "the working folder is gone",
-            why="ranks work in the folder from which they are started",
-            mend="change to one that is there",
-        ) from error
+        raise UsageError.of("cwd-gone") from error
     with console(stderr=True).status("looking at this machine"):
         try:
-            subject = job_ask.subject(ask, environ)  # first: it may end the matter at once
-            planned = job.plan(ask, discover.machine(), environ, subject)
+            subject = job_subject(spec, environ)  # first: it may end the matter at once
+            planned = plan_job(spec, discover_machine(), environ, subject)
         except MpigraftError as error:
-            alternatives.permitted(error, dict(ask.fixed))
-            raise told_by_site(error, ask.sources) from error
+            drop_forbidden_fixes(error, dict(spec.fixed))
+            raise blame_site(error, spec.sources) from error
     for line in planned.unknown:
         tell(f"mpigraft: {line}")
     if explain:
@@ -233,35 +236,31 @@ def _run(ask: Ask, *, explain: bool, dry_run: bool) -> int:
     if dry_run:
         out("\n".join(rendered(planned)))
         return 0
-    inputs = kept_jobs.watched(planned)
+    inputs = watched_files(planned)
     with console(stderr=True).status("proving the transport"):
-        job.prove(planned)
-    key = fast.key(sys.argv[2:], environ)  # what `entry` looks it up by
-    document = kept_jobs.document(planned, key, environ, inputs)
-    if sys.argv[1:2] == ["run"] and not explain and kept_jobs.may_be_kept(planned):
-        fast.keep(document, environ)
+        prove_job(planned)
+    key = start_key(sys.argv[2:], environ)  # what `entry` looks it up by
+    document = start_document(planned, key, environ, inputs)
+    if sys.argv[1:2] == ["run"] and not explain and may_be_kept(planned):
+        keep_start(document, environ)
     try:
-        code = fast.start(document, environ, judge)
+        code = start_job(document, environ, judge)
     except OSError as error:
         what = error.filename or document["argv"][0]
-        raise LaunchFailed(f"{what}: {error.strerror}") from error
+        raise LaunchFailed.of("program-fails", program=what, reason=error.strerror) from error
     if code is None:
         where = "TMPDIR" if planned.allocation.here else "MPIGRAFT_HOME"
         where = "MPIGRAFT_HOME" if planned.configuration.graft else where
-        raise MissingError(
-            f"nothing can be written in {document['home']}",
-            why="ranks write there what they run on",
-            mend=f"make room, or set {where} to a folder that may be written",
-        )
+        raise MissingError.of("job-unwritable", folder=document["home"], variable=where)
     return code
 
 
-def told_by_site(error: MpigraftError, sources: Sequence[tuple[str, str]]) -> MpigraftError:
+def blame_site(error: MpigraftError, sources: Sequence[tuple[str, str]]) -> MpigraftError:
     """The same error, with what a site's profile had a part in: the user did not type it."""
-    theirs = [f"{what} ({where})" for what, where in sources if where != "command line"]
-    if theirs:
-        told = f"the site's profile asked for {', '.join(theirs)}"
-        error.why = f"{error.why}; {told}" if error.why else told
+    requests = [f"{what} ({where})" for what, where in sources if where != "command line"]
+    if requests:
+        reason = f"the site's profile requested {', '.join(requests)}"
+        error.why = f"{error.why}; {reason}" if error.why else reason
     return error
 
 
@@ -278,10 +277,10 @@ def rendered(planned: Job) -> list[str]:
     of no use without it: the guard ends with the process that started it, and the folder for the
     records of ranks is made and judged for each job anew.
     """
-    from mpigraft import job
+    from mpigraft.run import job_records, prepare_job
 
-    folder = Path(job.records_home(planned, os.environ)) / f"mpigraft-{os.getpid()}-shown"
-    made = job.prepare(planned, folder)
+    folder = Path(job_records(planned, os.environ)) / f"mpigraft-{os.getpid()}-shown"
+    made = prepare_job(planned, folder)
     witness = str(planned.natives.witness)
     given = dict(made.env)
     changed = [f"unset {name}" for name in sorted(os.environ.keys() - given.keys()) if _named(name)]
@@ -313,29 +312,28 @@ def _named(variable: str) -> bool:
 def _unwitnessed(words: Sequence[str], witness: str) -> list[str]:
     """The words of a launch without what makes ranks write records: a user's own LD_PRELOAD
     stays."""
-    from mpigraft.seating import encoded
+    from mpigraft.launch import encode_word
 
     preload, others = f"LD_PRELOAD={witness}", "MPIGRAFT_WITNESS="
-    ours = {*encoded(preload), preload}
-    before = (f"{preload}:", *(f"{word}:" for word in encoded(preload)))
-    kept = [w for w in words if w not in ours and not w.startswith(others)]
+    ours = {*encode_word(preload), preload}
+    before = (f"{preload}:", *(f"{word}:" for word in encode_word(preload)))
+    own = [w for w in words if w not in ours and not w.startswith(others)]
     return [
-        next((f"LD_PRELOAD={w.removeprefix(b)}" for b in before if w.startswith(b)), w)
-        for w in kept
+        next((f"LD_PRELOAD={w.removeprefix(b)}" for b in before if w.startswith(b)), w) for w in own
     ]
 
 
 def judge(key: str, folder: str, well: bool) -> bool:
     """Whether the world of the job kept under `key` was wrong, by the records in `folder`; says
     on stderr what and why. `well`: it did not fail by itself."""
-    from mpigraft import kept_jobs
-    from mpigraft.model import Level
+    from mpigraft.core.model import Level
+    from mpigraft.run.cached import launch_findings
 
-    found = kept_jobs.findings(key, Path(folder), well=well)
-    for one in found:
-        parts = [f"mpigraft: {one.seen}"]
+    findings = launch_findings(key, Path(folder), well=well)
+    for one in findings:
+        parts = [f"mpigraft: {one.message}"]
         parts += [f"why it matters: {one.why}"] if one.why else []
-        more = f"; {UNSEEN}" if one.code == "no-witness" else ""
-        parts += [f"what to do: {one.mend}{more}"] if one.mend else []
+        more = f"; {NOT_CHECKED}" if one.code == "no-witness" else ""
+        parts += [f"what to do: {one.fix}{more}"] if one.fix else []
         tell("\n".join(parts))
-    return any(one.level is Level.ERROR for one in found)
+    return any(one.level is Level.ERROR for one in findings)

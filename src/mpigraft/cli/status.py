@@ -1,4 +1,4 @@
-"""`mpigraft status`: how far the jobs of a campaign are."""
+"""`mpigraft status`: the progress of a campaign's jobs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import out, settings, tell
-from mpigraft.errors import MissingError
-from mpigraft.report import words
+from mpigraft.cli.common import Json, out, settings, tell
+from mpigraft.core.errors import MissingError
+from mpigraft.core.numbers import counted, duration
 
 if TYPE_CHECKING:
-    from mpigraft.submission import ShareStatus, Status
+    from mpigraft.bench.submission import ShareStatus, Status
 
 SHOWN = 5  # findings, and words of a list of hosts
 
@@ -23,15 +23,16 @@ def command(
         str,
         typer.Argument(help="Id, its beginning, or name.", show_default="the last submitted"),
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON document.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Show how far the jobs of a submitted campaign are, and what went wrong.
+    """Show the progress of a submitted campaign's jobs, and what went wrong.
 
     Example: mpigraft status night
     """
-    from mpigraft import schedulers, submission
+    from mpigraft.bench.submission import submission_status
     from mpigraft.cli.submit import find
-    from mpigraft.jsonout import document
+    from mpigraft.core.serialize import document
+    from mpigraft.launch.schedulers import job_states
     from mpigraft.store import Store
 
     store = Store(settings(ctx).store)
@@ -39,53 +40,53 @@ def command(
     jobs = [job.job for job in store.jobs(record.campaign)]
     silent = ""
     try:
-        states = schedulers.states(record.scheduler, jobs)
-    except MissingError as error:  # what is in the store is worth a look all the same
+        states = job_states(record.scheduler, jobs)
+    except MissingError as error:  # the store has its part to show all the same
         states, silent = {}, str(error)
-    found = submission.status(store, record, states)
+    status = submission_status(store, record, states)
     if as_json:
-        out(document(submission=found, scheduler_silent=silent, findings=store.findings))
+        out(document(submission=status, scheduler_silent=silent, findings=store.findings))
         return
     if silent:
         tell(silent)
-    out("\n".join(lines(found, silent=bool(silent))))
+    out("\n".join(lines(status, silent=bool(silent))))
 
 
-def lines(found: Status, *, silent: bool = False) -> Iterator[str]:
-    record = found.record
-    jobs, nodes = words.many(record.shares, "job"), words.many(record.nodes, "node")
+def lines(status: Status, *, silent: bool = False) -> Iterator[str]:
+    record = status.record
+    jobs, nodes = counted(record.shares, "job"), counted(record.nodes, "node")
     yield f"{record.name} ({record.campaign[:8]}), {jobs} of {nodes} by {record.scheduler}"
-    if not found.planned:
+    if not status.planned:
         yield "  not planned yet: the first job to start does that"
-    for share in found.shares:
+    for share in status.shares:
         yield f"  share {share.share}/{record.shares}  {_share(share, silent)}"
-    for finding, times in found.findings[:SHOWN]:
-        yield f"  {times} x {finding.code}: {finding.seen.partition(chr(10))[0]}"
-    if len(found.findings) > SHOWN:
-        yield f"  and {len(found.findings) - SHOWN} other failures: `mpigraft results show`"
+    for finding, times in status.findings[:SHOWN]:
+        yield f"  {times} x {finding.code}: {finding.message.partition(chr(10))[0]}"
+    if len(status.findings) > SHOWN:
+        yield f"  and {len(status.findings) - SHOWN} other failures: `mpigraft results show`"
     short = record.campaign[:8]
-    if all(share.done for share in found.shares):
+    if all(share.done for share in status.shares):
         yield f"done: `mpigraft compare {short}`"
-    elif found.open and not silent:
-        yield f"`mpigraft submit --resume {short}` hands in what was cut off"
+    elif status.open and not silent:
+        yield f"`mpigraft submit --resume {short}` submits what was cut off"
 
 
 def _share(share: ShareStatus, silent: bool) -> str:
-    from mpigraft.launchers.hostlist import folded
+    from mpigraft.launch.hosts import fold_hosts
 
-    made = words.many(share.launches, "launch")
-    where = f" on {folded(share.nodes.split(','), SHOWN)}" if share.nodes else ""
+    made = counted(share.launches, "launch")
+    where = f" on {fold_hosts(share.nodes.split(','), SHOWN)}" if share.nodes else ""
     if share.done:
         waits = share.status.state == "pending"
         rest = (share.job, *share.behind) if waits else share.behind
         idle = f"; queued with nothing left to do: {', '.join(rest)}" if rest else ""
         return f"done: {made}{where}{idle}"
     if not share.job:
-        return "was never handed in"
+        return "not submitted"
     state = "state not known" if silent else str(share.status.state)
     word = f" ({share.status.word})" if share.status.word.lower() != state else ""
     reason = f", {share.status.reason}" if share.status.reason else ""
     left = f", {share.left} left" if share.left else ""
-    eta = "" if share.left_s is None else f", about {words.duration(share.left_s)}"
+    eta = "" if share.left_s is None else f", about {duration(share.left_s)}"
     then = f"; then {', '.join(share.behind)}" if share.behind else ""
     return f"job {share.job} {state}{word}{reason}{where}: {made}{left}{eta}{then}"

@@ -21,7 +21,7 @@ class OutputLost(Exception):
 
     def __init__(self, error: OSError) -> None:
         super().__init__(error.strerror or str(error))
-        self.reader_left = error.errno == errno.EPIPE
+        self.reader_closed = error.errno == errno.EPIPE
 
 
 class Results(io.TextIOWrapper):
@@ -71,12 +71,12 @@ def guard() -> None:
 
 def _over(kind: type[io.TextIOWrapper], stream: TextIO | None, number: int) -> io.TextIOWrapper:
     """`kind` over a stream's file descriptor, with the stream's own encoding and buffering."""
-    told = stream if isinstance(stream, io.TextIOWrapper) else None
+    known = stream if isinstance(stream, io.TextIOWrapper) else None
     return kind(
         open(number, "wb", closefd=False),
-        encoding=told.encoding if told else "utf-8",
-        errors=told.errors if told else "backslashreplace",
-        line_buffering=told.line_buffering if told else False,
+        encoding=known.encoding if known else "utf-8",
+        errors=known.errors if known else "backslashreplace",
+        line_buffering=known.line_buffering if known else False,
     )
 
 

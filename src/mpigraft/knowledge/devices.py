@@ -3,55 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cache
 
-from mpigraft.errors import UsageError
-from mpigraft.knowledge.table import Document, Table, document
-from mpigraft.model import Bind, BindKind
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import Bind, BindKind
+from mpigraft.knowledge.reader import Document, RowError, load_document, read_table, toml
 
 KINDS = (BindKind.DEVICE, BindKind.FOLDER, BindKind.SOCKET)
-MOST = 64  # of one pattern
+MAX_COUNT = 64  # paths of one pattern
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRow:
+    """One path, or `count` of them with their number for {n}."""
+
+    id: str
+    path: str
+    why: str
+    source: str
+    kind: BindKind = field(metadata=toml(words=KINDS))
+    count: int | None = None
+    required: bool = False
+    writable: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.path.startswith("/") or ".." in self.path.split("/"):
+            raise RowError("path", f"{self.path!r} is not an absolute path without '..'")
+        numbered, count = "{n}" in self.path, 1 if self.count is None else self.count
+        if numbered is (self.count is None) or not 1 <= count <= MAX_COUNT:
+            raise RowError("count", f"give 1 to {MAX_COUNT} where the path has {{n}} in it")
+
+    @property
+    def binds(self) -> Iterator[Bind]:
+        for n in range(1 if self.count is None else self.count):
+            path = self.path.replace("{n}", str(n))
+            yield Bind(path, path, self.kind, self.writable, self.required, self.why)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTable:
+    device: tuple[DeviceRow, ...] = ()
 
 
 @cache
-def binds() -> tuple[Bind, ...]:
-    """Every one that some machine has, the same on every machine; the optional ones are bound
-    where their source is there."""
-    return read(document("devices.toml"))
+def device_binds() -> tuple[Bind, ...]:
+    """Return every bind that some machine needs, the same on every machine; the optional ones are
+    bound where their source exists."""
+    return read(load_document("devices.toml"))
 
 
 def read(data: Document, file: str = "devices.toml") -> tuple[Bind, ...]:
     """Binds in the order of the rows. Raises UsageError for a wrong row, and for two rows of one
     id or one path."""
-    top = Table(file, dict(data))
-    found: dict[str, Bind] = {}
-    known: set[str] = set()
-    for table in top.tables("device"):
-        name = table.text("id")
-        table.where = f"{file}, row {name}"
-        if name in known:
-            raise UsageError(f"{file}: two rows are called {name}")
-        known.add(name)
-        for bind in _binds(table):
-            if bind.source in found:
-                raise table.wrong("path", f"another row has {bind.source}")
-            found[bind.source] = bind
-    top.done()
-    return tuple(found.values())
-
-
-def _binds(table: Table) -> Iterator[Bind]:
-    path = table.text("path")
-    count = table.number("count", 1)
-    if not path.startswith("/") or ".." in path.split("/"):
-        raise table.wrong("path", f"{path!r} is not an absolute path without '..'")
-    if not 1 <= count <= MOST or ("{n}" in path) != ("count" in table.data):
-        raise table.wrong("count", f"it goes with {{n}} in the path, from 1 to {MOST}")
-    kind = BindKind(table.choice("kind", KINDS))
-    required, writable = bool(table.flag("required")), bool(table.flag("writable"))
-    why = table.text("why")
-    table.text("source")
-    table.done()
-    for n in range(count):
-        here = path.replace("{n}", str(n))
-        yield Bind(here, here, kind, writable, required, why)
+    binds: dict[str, Bind] = {}
+    for row in read_table(DeviceTable, data, file).device:
+        for bind in row.binds:
+            if bind.source in binds:
+                raise UsageError.of("devices-twice", file=file, id=row.id, source=bind.source)
+            binds[bind.source] = bind
+    return tuple(binds.values())

@@ -1,18 +1,30 @@
-"""Where GPUs sit, and how a rank is shown one of them: gpus.toml."""
+"""Where GPUs are in a node, and how a rank is given one of them: gpus.toml."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 
-from mpigraft.errors import UsageError
-from mpigraft.knowledge.table import Document, Table, document
-from mpigraft.model import Cpu, Gpu
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import Cpu, Gpu
+from mpigraft.knowledge.reader import load_table, toml
 
-FILE = "gpus.toml"
-MOST = 4096  # CPUs of one node
+MAX_CPUS = 4096  # of one node
+
+
+class CpuRange(tuple[int, ...]):
+    """CPUs that stand in a file as `48-55`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> CpuRange:
+        match = re.fullmatch(r"(\d{1,4})-(\d{1,4})", text, re.ASCII)
+        first, last = (int(n) for n in match.groups()) if match else (1, 0)
+        if not first <= last < MAX_CPUS:
+            raise ValueError(f"{text!r} is not FIRST-LAST")
+        return cls(range(first, last + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,95 +32,61 @@ class Node:
     """A kind of node: which CPUs are nearest to each of its GPUs, by index."""
 
     id: str
-    gpu: str  # patterns over whole names
-    cpu: str
-    nearest: tuple[tuple[int, ...], ...]
+    what: str
+    gpu: re.Pattern[str]  # of whole names
+    cpu: re.Pattern[str]
+    nearest: tuple[CpuRange, ...]
     source: str
 
-    def is_of(self, cpu: Cpu, gpus: Sequence[Gpu]) -> bool:
+    def matches(self, cpu: Cpu, gpus: Sequence[Gpu]) -> bool:
         return (
             len(gpus) == len(self.nearest)
-            and re.fullmatch(self.cpu, cpu.model) is not None
-            and all(re.fullmatch(self.gpu, gpu.name) for gpu in gpus)
+            and self.cpu.fullmatch(cpu.model) is not None
+            and all(self.gpu.fullmatch(gpu.name) for gpu in gpus)
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Showing:
-    """How the GPUs of a vendor are shown to a rank."""
+class VendorVariables:
+    """The variables by which a vendor's runtime is given its GPUs."""
 
-    vendor: str
+    id: str
     variable: str
-    set: tuple[tuple[str, str], ...]
-    unset: tuple[str, ...]
+    source: str
+    set: tuple[tuple[str, str], ...] = ()
+    unset: tuple[str, ...] = ()
 
 
-@cache
-def known() -> tuple[tuple[Node, ...], tuple[Showing, ...]]:
-    return read(document(FILE))
+@dataclass(frozen=True, slots=True)
+class GpuTable:
+    nodes: tuple[Node, ...] = field(default=(), metadata=toml("node"))
+    vendors: tuple[VendorVariables, ...] = field(default=(), metadata=toml("vendor"))
 
 
-def read(data: Document, file: str = FILE) -> tuple[tuple[Node, ...], tuple[Showing, ...]]:
-    """Both tables of the file. Raises UsageError for a wrong row, and for two rows of one id."""
-    top = Table(file, dict(data))
-    nodes = tuple(_node(table, file) for table in top.tables("node"))
-    showings = tuple(_showing(table, file) for table in top.tables("vendor"))
-    top.done()
-    for ids in ([node.id for node in nodes], [one.vendor for one in showings]):
-        if len(set(ids)) != len(ids):
-            raise UsageError(f"{file}: two rows have one id")
-    return nodes, showings
+def gpu_table() -> GpuTable:
+    """Both tables of the file."""
+    return load_table(GpuTable, "gpus.toml")
 
 
-def _node(table: Table, file: str) -> Node:
-    name = table.text("id")
-    table.where = f"{file}, row {name}"
-    table.text("what")
-    groups = tuple(_cpus(table, words) for words in table.texts("nearest"))
-    node = Node(name, table.pattern("gpu"), table.pattern("cpu"), groups, table.text("source"))
-    table.done()
-    return node
+def gpu_variables(vendor: str) -> VendorVariables:
+    """Find how GPUs of `vendor` are given to a rank. Raises UsageError where this is not known."""
+    for row in gpu_table().vendors:
+        if row.id == vendor:
+            return row
+    raise UsageError.of("gpu-variable-unknown", vendor=vendor)
 
 
-def _cpus(table: Table, words: str) -> tuple[int, ...]:
-    found = re.fullmatch(r"(\d{1,4})-(\d{1,4})", words, re.ASCII)
-    first, last = (int(n) for n in found.groups()) if found else (1, 0)
-    if not first <= last < MOST:
-        raise table.wrong("nearest", f"{words!r} is not FIRST-LAST")
-    return tuple(range(first, last + 1))
-
-
-def _showing(table: Table, file: str) -> Showing:
-    name = table.text("id")
-    table.where = f"{file}, row {name}"
-    one = Showing(name, table.text("variable"), table.words("set"), table.texts("unset", []))
-    table.text("source")
-    table.done()
-    return one
-
-
-def showing(vendor: str) -> Showing:
-    """How GPUs of `vendor` are shown. Raises UsageError for one of which that is not known."""
-    for one in known()[1]:
-        if one.vendor == vendor:
-            return one
-    raise UsageError(
-        f"how a rank is shown one GPU of {vendor} is not known",
-        mend="leave the choice of GPUs to the launcher or the program",
-    )
-
-
-def nearest(cpu: Cpu, gpus: Sequence[Gpu]) -> tuple[tuple[int, ...], ...]:
-    """Of the CPUs here those nearest to each GPU; empty where nothing says which.
+def nearest_cpus(cpu: Cpu, gpus: Sequence[Gpu]) -> tuple[tuple[int, ...], ...]:
+    """Find the CPUs of this node nearest to each GPU; empty where nothing says which.
 
     A row of knowledge counts where it says more than the kernel does, not where it contradicts
     it: a node of the same kind may be set up in another way.
     """
-    mine = {c for group in (*cpu.core_cpus, *cpu.numa) for c in group} or set(range(cpu.threads))
-    row = next((node.nearest for node in known()[0] if node.is_of(cpu, gpus)), None)
-    found = []
+    own = {c for group in (*cpu.core_cpus, *cpu.numa) for c in group} or set(range(cpu.threads))
+    row = next((node.nearest for node in gpu_table().nodes if node.matches(cpu, gpus)), None)
+    nearest = []
     for n, gpu in enumerate(gpus):
-        seen, told = set(gpu.cpus) & mine, set(row[n]) & mine if row else set()
-        near = told if told and (not gpu.cpus or told & seen) else seen
-        found.append(tuple(sorted(near if near != mine else ())))
-    return tuple(found)
+        kernel, known = set(gpu.cpus) & own, set(row[n]) & own if row else set()
+        cpus = known if known and (not gpu.cpus or known & kernel) else kernel
+        nearest.append(tuple(sorted(cpus if cpus != own else ())))
+    return tuple(nearest)

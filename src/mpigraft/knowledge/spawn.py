@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 
-from mpigraft.knowledge.table import Document, Range, Table, document, version, version_range
-from mpigraft.model import Family
+from mpigraft.core.model import Family
+from mpigraft.knowledge.reader import RowError, load_table, toml
+from mpigraft.knowledge.versions import Range, version_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,68 +14,49 @@ class Spawn:
     """What MPI_Comm_spawn does for the ranks of an MPI under a launcher."""
 
     launcher: str
-    families: tuple[str, ...]
-    when: Range | None
-    pmi: str  # empty: whatever the launcher offers
     works: bool
-    seen: str
-    mend: str
+    families: tuple[Family, ...] = field(metadata=toml("family"))
+    sources: tuple[str, ...] = field(metadata=toml(nonempty=True))
+    when: Range | None = None
+    pmi: str = ""  # empty: whatever the launcher offers
+    message: str = ""
+    fix: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.works and not self.fix:
+            raise RowError("fix", "missing: say what to do where it does not work")
 
     def concerns(self, launcher: str, family: str, release: str, pmi: str) -> bool:
         return (
             self.launcher == launcher
             and family in self.families
-            and (self.when is None or version(release) in self.when)
+            and (self.when is None or version_numbers(release) in self.when)
             and (not self.pmi or pmi.startswith(self.pmi))  # pmix_v4 is pmix
         )
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """For a person, in one line."""
         how = f"{self.launcher} --mpi={self.pmi}" if self.pmi else self.launcher
         head = f"MPI_Comm_spawn {'works' if self.works else 'does not work'} under {how}"
-        return "; ".join(part for part in (head, self.seen, self.mend) if part)
+        return "; ".join(part for part in (head, self.message, self.fix) if part)
 
 
-def read(data: Document, file: str = "spawn.toml") -> tuple[Spawn, ...]:
-    """The rows of a document. Raises UsageError for a wrong one."""
-    whole = Table(file, dict(data))
-    rows = tuple(_row(table) for table in whole.tables("spawn"))
-    whole.done()
-    return rows
+@dataclass(frozen=True, slots=True)
+class SpawnTable:
+    spawn: tuple[Spawn, ...] = ()
 
 
-@cache
 def rows() -> tuple[Spawn, ...]:
-    """This package's table, read and checked once."""
-    return read(document("spawn.toml"))
+    """This package's table."""
+    return load_table(SpawnTable, "spawn.toml").spawn
 
 
-def spawn(launcher: str, family: str, release: str, pmi: str = "") -> Spawn | None:
-    """What is known of an MPI's ranks under a launcher; None: nobody has tried."""
+def spawn_facts(launcher: str, family: str, release: str, pmi: str = "") -> Spawn | None:
+    """Find what is known of an MPI's ranks under a launcher; None: nothing."""
     return next((row for row in rows() if row.concerns(launcher, family, release, pmi)), None)
 
 
-def of_an_mpi(family: str, release: str) -> tuple[Spawn, ...]:
-    """All that is known of an MPI's ranks, by launcher."""
+def spawns_of_mpi(family: str, release: str) -> tuple[Spawn, ...]:
+    """Find all that is known of an MPI's ranks, by launcher."""
     return tuple(r for r in rows() if r.concerns(r.launcher, family, release, r.pmi))
-
-
-def _row(table: Table) -> Spawn:
-    row = Spawn(
-        launcher=table.text("launcher"),
-        families=table.texts("family"),
-        when=version_range(table, "when"),
-        pmi=table.text("pmi", ""),
-        works=bool(table.flag("works")),
-        seen=table.text("seen", ""),
-        mend=table.text("mend", ""),
-    )
-    if unknown := set(row.families) - {family.value for family in Family}:
-        raise table.wrong("family", f"{sorted(unknown)} are unknown")
-    if not row.works and not row.mend:
-        raise table.wrong("mend", "is missing: what is to be done where it does not work")
-    if not table.texts("sources"):
-        raise table.wrong("sources", "empty")
-    table.done()
-    return row

@@ -5,10 +5,11 @@
  */
 #include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <time.h>
 
-#include "benchmarks.h"
+#include "added.h"
 #include "check.h"
 #include "clock.h"
 #include "conditions.h"
@@ -24,17 +25,8 @@
 #include "run.h"
 #include "selection.h"
 #include "startup.h"
-
-struct world {
-    int rank, size;
-    int spot;        /* among all, host by host: what makes up pairs */
-    MPI_Comm host;   /* ranks of this one */
-    double init_s;   /* what MPI_Init took here */
-    double launch_s; /* from --launched until the last rank was there, on rank 0 */
-    struct clock clock;
-    int values;      /* printed so far */
-    bool valid;      /* all of them */
-};
+#include "table.h"
+#include "world.h"
 
 /* ---- ranks and sizes ---- */
 
@@ -102,7 +94,10 @@ static bool available(const struct needs *needs)
 static void explain(const struct run *run, size_t bytes, const struct needs *needs)
 {
     fprintf(stderr, "messages of %zu B need ", bytes);
-    if (needs->missing)
+    if (needs->missing == INTS_ALONE)
+        fprintf(stderr, "counts or displacements over %d, which this benchmark has not",
+                INT_LIMIT);
+    else if (needs->missing)
         fprintf(stderr, "counts or displacements over %d, and this MPI has no %s", INT_LIMIT,
                 LARGE_CALLS[needs->missing].name);
     else
@@ -206,7 +201,11 @@ static void run_sizes(struct world *world, struct run *run, size_t largest)
 {
     struct result result = {0};
     result.samples = need((size_t)run->options->samples, sizeof *result.samples);
-    size_t first = has(run, SIZELESS) ? 0 : (size_t)run->options->min;
+    result.overall = need((size_t)run->options->samples, sizeof *result.overall);
+    result.overlap = need((size_t)run->options->samples, sizeof *result.overlap);
+    size_t first = has(run, SIZELESS)     ? 0
+                   : has(run, ONE_NUMBER) ? largest
+                                          : (size_t)run->options->min;
     for (size_t size = first; size <= largest; size = size ? size * 2 : 1) {
         measure_size(run, size, world->clock, size == first, &result);
         print_result(world, run, &result);
@@ -214,6 +213,8 @@ static void run_sizes(struct world *world, struct run *run, size_t largest)
             break;
     }
     free(result.samples);
+    free(result.overall);
+    free(result.overlap);
 }
 
 /* The first rank of each host meets all the others. */
@@ -243,9 +244,13 @@ static void run_benchmark(struct world *world, const struct selection *selection
         run_hosts(world, selection);
         return;
     }
+    if (benchmark->traits & PARTITIONED)
+        introduce_partitions(world->rank);
     MPI_Comm comm = taking_part(world, benchmark);
     struct run run = make_run(selection, comm);
-    size_t largest = benchmark->traits & SIZELESS ? 1 : largest_size(world, &run);
+    size_t largest = benchmark->traits & SIZELESS     ? 1
+                     : benchmark->traits & ONE_NUMBER ? sizeof(uint64_t)
+                                                      : largest_size(world, &run);
     if (world->rank == 0 && run.options->format == FORMAT_OSU)
         osu_header(&run);
     if (benchmark->ranks == STARTUP)
@@ -261,39 +266,6 @@ static void run_benchmark(struct world *world, const struct selection *selection
 }
 
 /* ---- the whole ---- */
-
-/* Seconds since `launched` by the clock of all days, once every rank is here. Rank 0 stands on
- * the launcher's host as a rule, and then one clock says both; another host's may be off. */
-static double since_launch(double launched, int rank)
-{
-    struct timespec time;
-    OK(MPI_Barrier(MPI_COMM_WORLD));
-    clock_gettime(CLOCK_REALTIME, &time);
-    double took = (double)time.tv_sec - launched + 1e-9 * (double)time.tv_nsec;
-    if (rank == 0 && took < 0)
-        DIE("started %.3f s before it was launched: clocks of hosts differ", -took);
-    return rank == 0 ? took : 0;
-}
-
-static struct world start_world(int *argc, char ***argv, double launched)
-{
-    struct world world = {.valid = true};
-    double begin = now();
-    MPI_Init(argc, argv); /* on an error MPI itself speaks and ends */
-    world.init_s = now() - begin;
-    OK(MPI_Comm_rank(MPI_COMM_WORLD, &world.rank));
-    OK(MPI_Comm_size(MPI_COMM_WORLD, &world.size));
-    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    speaker = world.rank;
-    if (launched > 0)
-        world.launch_s = since_launch(launched, world.rank);
-    int *host = hosts_of_all(world.size);
-    world.spot = host_by_host(host, world.size, world.rank);
-    OK(MPI_Comm_split(MPI_COMM_WORLD, host[world.rank], world.rank, &world.host));
-    free(host);
-    world.clock = examine_clock();
-    return world;
-}
 
 static void print_begin(const struct world *world, const struct options *options)
 {
@@ -374,7 +346,9 @@ int main(int argc, char **argv)
     struct selection *selections = select_benchmarks(&options, &count);
     open_memory(options.buffers);
     setvbuf(stdout, NULL, _IOFBF, 1 << 20); /* a line leaves in one piece */
-    struct world world = start_world(&argc, &argv, options.launched);
+    bind_added_calls();
+    bool threads = selections->benchmark->traits & THREADED;
+    struct world world = start_world(&argc, &argv, &options, threads);
     warn_of_unaware_mpi(options.buffers);
     bool enough = world.size > 1 || options.probe || !needs_two(selections, count);
     if (enough)

@@ -75,6 +75,8 @@ static const struct {
 /* The first function that `benchmark` would need for large counts and this MPI lacks. */
 static enum call missing_call(const struct benchmark *benchmark)
 {
+    if (!benchmark->calls[0])
+        return INTS_ALONE;
     for (int i = 0; i < MOST_CALLS && benchmark->calls[i]; i++)
         if (!dlsym(RTLD_DEFAULT, LARGE_CALLS[benchmark->calls[i]].name))
             return benchmark->calls[i];

@@ -2,6 +2,7 @@
 #ifndef MPIGRAFT_LAYOUT_H
 #define MPIGRAFT_LAYOUT_H
 
+#include <stdint.h>
 #include <string.h>
 
 #include "check.h"
@@ -93,6 +94,13 @@ static struct message make_message(const struct benchmark *benchmark, enum datat
         bool floats = bytes % sizeof(float) == 0;
         message.type = floats ? MPI_FLOAT : MPI_UNSIGNED_CHAR;
         message.count = (MPI_Count)(floats ? bytes / sizeof(float) : bytes);
+    } else if (benchmark->traits & ONE_NUMBER) {
+        message.type = MPI_UINT64_T;
+        message.count = 1;
+    } else if (benchmark->traits & ACCUMULATES) {
+        bool words = bytes % sizeof(uint32_t) == 0;
+        message.type = words ? MPI_UINT32_T : MPI_BYTE;
+        message.count = (MPI_Count)(words ? bytes / sizeof(uint32_t) : bytes);
     } else if (is_indexed(&message)) {
         message.type = MPI_DATATYPE_NULL;
         message.count = 1;

@@ -1,6 +1,5 @@
-/* The one loop: prepare, time a batch, check; until the budget of this size is spent.
+/* The one loop: batches until the budget of this size is spent.
  *
- * A sample is the mean of a batch, because reading the clock costs as much as a small message.
  * Rank 0 decides how long a batch is and how many there are, and tells the others.
  */
 #ifndef MPIGRAFT_MEASURE_H
@@ -8,89 +7,14 @@
 
 #include <math.h>
 
-#include "benchmarks.h"
+#include "batch.h"
 #include "buffers.h"
 #include "check.h"
 #include "clock.h"
 #include "message.h"
+#include "overlap.h"
 #include "run.h"
 #include "statistics.h"
-
-enum {
-    CLOCK_STEPS = 100, /* a batch is at least this many readings or steps of the clock long */
-    LEAST_SAMPLES = 9, /* whatever the budget: four disturbed ones leave the median alone */
-    TRIES = 3,         /* before an operation is believed to be slow, a schedule to be good */
-    FARTHEST = 4,      /* times a batch that are tried before an operation is believed slow, */
-    PATIENCE = 5,      /* unless they take that many budgets */
-    CHUNKS = 8,        /* the budget is looked at so many times */
-    SCATTERED = 5,     /* times the shortest sample: a median beyond that was disturbed */
-    MOST_BATCH = 1 << 22,
-};
-
-/* Seconds: the shortest that a rank waits when others take its CPU, a slice of the scheduler. */
-static const double SLICE = 0.5e-3;
-
-/* What one size of one benchmark gave, on rank 0. `samples` are seconds per iteration. */
-struct result {
-    size_t size;
-    double *samples;
-    int count;
-    long batch;
-    bool checked, valid;
-    double resolution; /* seconds: the smallest step of a sample */
-    double rank_mean, rank_min, rank_max; /* over ranks of their means, seconds per iteration */
-};
-
-struct timed {
-    double clock; /* seconds of the iterations alone */
-    double wall;  /* with preparation and check */
-};
-
-/* Seconds of so many iterations, back to back. */
-static double time_batch(struct run *run, long iterations)
-{
-    double begin = now();
-    for (long i = 0; i < iterations; i++)
-        run->benchmark->iterate(run, i);
-    return now() - begin;
-}
-
-/* The same as OSU 7.4 takes it: each iteration by itself, and after one of a collective or of many
- * pairs' windows a barrier that is not timed. Its one-sided benchmarks read the clock twice in
- * the loop and once around it, and count the latter. */
-static double time_batch_as_osu(struct run *run, long iterations)
-{
-    bool windows = run->benchmark->ranks == PAIRS && has(run, WINDOWED);
-    bool apart = windows || (run->benchmark->ranks == EVERYONE && !has(run, SIZELESS));
-    double begin = now(), sum = 0;
-    for (long i = 0; i < iterations; i++) {
-        double start = now();
-        run->benchmark->iterate(run, i);
-        sum += now() - start;
-        if (apart)
-            OK(MPI_Barrier(run->comm));
-    }
-    return has(run, PUTS | GETS) ? now() - begin : sum;
-}
-
-static struct timed run_batch(struct run *run, long iterations)
-{
-    bool validate = !run->options->no_validate && !has(run, SIZELESS);
-    double entered = now();
-    if (validate || run->round == 0)
-        prepare(run);
-    OK(MPI_Barrier(run->comm));
-    double clock = like_osu(run) ? time_batch_as_osu(run, iterations) : time_batch(run, iterations);
-    if (validate)
-        check(run, iterations);
-    return (struct timed){clock, now() - entered};
-}
-
-static long told_by_rank_0(const struct run *run, long value)
-{
-    OK(MPI_Bcast(&value, 1, MPI_LONG, 0, run->comm));
-    return value;
-}
 
 /* Warm up: `--warmup` iterations, each checked by itself, then batches until a tenth of the
  * budget has passed. At the first size it is a quarter: libraries were seen to take a thousand
@@ -108,11 +32,6 @@ static void warm_up(struct run *run, bool first)
     for (long n = 2; !told_by_rank_0(run, now() > deadline); n += n < 1024 ? n : 0)
         run_batch(run, n);
 }
-
-struct schedule {
-    long batch; /* iterations per sample */
-    long samples;
-};
 
 /* The shortest of a few tries, as rank 0 saw it. One that is short enough ends them: an
  * interruption makes a batch longer, never shorter, and must not be taken for a slow operation.
@@ -190,22 +109,6 @@ static struct schedule make_schedule(struct run *run, struct clock clock)
     return schedule;
 }
 
-/* Time the batches; returns how many were done. Stops early when others' noise made them
- * much longer than planned. */
-static int take_samples(struct run *run, struct schedule schedule, double *samples)
-{
-    double deadline = now() + 1.25e-3 * run->options->budget;
-    long chunk = (schedule.samples + CHUNKS - 1) / CHUNKS, done = 0;
-    while (done < schedule.samples) {
-        for (long i = 0; i < chunk && done < schedule.samples; i++)
-            samples[done++] = run_batch(run, schedule.batch).clock / (double)schedule.batch;
-        bool late = !run->options->iterations && done >= LEAST_SAMPLES && now() > deadline;
-        if (told_by_rank_0(run, late))
-            break;
-    }
-    return (int)done;
-}
-
 /* One figure per sample out of those of all ranks: the slowest rank for a collective or a
  * rate, the mean of the pairs for multi_lat, rank 0 for one pair. OSU takes the mean always. */
 static void reduce_samples(struct run *run, double *samples, struct result *result)
@@ -269,6 +172,8 @@ static void measure_size(struct run *run, size_t bytes, struct clock clock, bool
             break;
     }
     reduce_samples(run, samples, result);
+    if (has(run, OVERLAPS))
+        measure_overlap(run, samples, result);
     result->resolution = clock.resolution / (double)result->batch;
     int valid = run->valid;
     OK(MPI_Allreduce(MPI_IN_PLACE, &valid, 1, MPI_INT, MPI_LAND, run->comm));

@@ -69,22 +69,34 @@ static inline void pack(struct run *run)
             pack_slot(run, i);
 }
 
+static inline void unpack_slot(struct run *run, int slot)
+{
+    if (run->message.datatype == DATATYPE_PACKED) {
+        const struct slot *s = &run->recv.slot[slot];
+        unpack_bytes(run->recv.data + s->offset, run->recv.wire + s->wire, s->bytes);
+    }
+}
+
 static inline void unpack(struct run *run)
 {
     if (run->message.datatype == DATATYPE_PACKED)
-        for (int i = 0; i < run->recv.slots; i++) {
-            const struct slot *s = &run->recv.slot[i];
-            unpack_bytes(run->recv.data + s->offset, run->recv.wire + s->wire, s->bytes);
-        }
+        for (int i = 0; i < run->recv.slots; i++)
+            unpack_slot(run, i);
 }
 
 /* ---- areas ---- */
+
+/* Names a message from rank `from` to rank `to` (-1: all). */
+static unsigned key_between(int from, int to)
+{
+    return (unsigned)(from + 1) * 641u + (unsigned)(to + 1) * 269u;
+}
 
 /* A message from rank `from` to rank `to` (-1: to all) is the next one in `area`. */
 static struct slot *add_slot(struct run *run, struct area *area, int from, int to, size_t bytes)
 {
     bool packed = run->message.datatype == DATATYPE_PACKED;
-    unsigned key = (unsigned)(from + 1) * 641u + (unsigned)(to + 1) * 269u;
+    unsigned key = key_between(from, to);
     if (area->slots == area->room)
         DIE("%s: its setup takes more than the %d messages that a buffer has room for: the larger "
             "of ranks and window; this is a mistake in the benchmark",
@@ -99,6 +111,10 @@ static struct slot *add_slot(struct run *run, struct area *area, int from, int t
 static void plan_areas(struct run *run)
 {
     int most = run->size > run->window ? run->size : run->window;
+    if (has(run, NEIGHBORS) && most < MOST_NEIGHBORS)
+        most = MOST_NEIGHBORS;
+    if (has(run, SWAPS) && most < NUMBERS_SWAPPED)
+        most = NUMBERS_SWAPPED;
     run->send = run->recv = (struct area){.room = most};
     run->send.slot = need((size_t)most, sizeof *run->send.slot);
     run->recv.slot = need((size_t)most, sizeof *run->recv.slot);
@@ -168,12 +184,17 @@ static void fill_slot(const struct run *run, struct area *area, const struct slo
     }
 }
 
+static void upload(const struct run *run, struct area *area)
+{
+    if (area->host != area->data)
+        MEMORIES[run->options->buffers].upload(area->data, area->host, area->bytes);
+}
+
 static void fill(const struct run *run, struct area *area)
 {
     for (int i = 0; i < area->slots; i++)
         fill_slot(run, area, &area->slot[i]);
-    if (area->host != area->data)
-        MEMORIES[run->options->buffers].upload(area->data, area->host, area->bytes);
+    upload(run, area);
 }
 
 static void poison(const struct run *run, struct area *area)
@@ -215,6 +236,8 @@ static bool right_slot(const struct run *run, const struct area *area, int slot)
         const char *at = area->host + s->offset + span_of(&run->message, done);
         if (has(run, REDUCES))
             right = right_sums(run, at, expected, length);
+        else if (has(run, ACCUMULATES))
+            right = right_accumulation(run, at, expected, length);
         else if (strided(&run->message))
             right = right_blocks(at, expected, length);
         else

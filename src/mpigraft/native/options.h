@@ -11,19 +11,29 @@
 
 #include "check.h"
 
-enum { DEFAULT_WINDOW = 64 }; /* OSU's */
+enum {
+    DEFAULT_WINDOW = 64, /* OSU's */
+    DEFAULT_THREADS = 2, /* OSU's receivers */
+    DEFAULT_PARTITIONS = 8,
+};
 
 enum buffers { BUFFERS_HOST, BUFFERS_CUDA, BUFFERS_ROCM };
 enum datatype { DATATYPE_CONTIGUOUS, DATATYPE_INDEXED, DATATYPE_PACKED };
 enum counts { COUNTS_EQUAL, COUNTS_SKEWED, COUNTS_SPARSE };
 enum format { FORMAT_JSON, FORMAT_OSU };
 enum like { LIKE_ITSELF, LIKE_OSU };
+enum in_place { IN_PLACE_NO, IN_PLACE_YES };
+enum sync { SYNC_FLUSH, SYNC_FENCE, SYNC_PSCW, SYNC_LOCK };
+enum topology { TOPOLOGY_CART, TOPOLOGY_GRAPH };
 
 static const char *const BUFFERS[] = {"host", "cuda", "rocm", NULL};
 static const char *const DATATYPES[] = {"contiguous", "indexed", "packed", NULL};
 static const char *const COUNTS[] = {"equal", "skewed", "sparse", NULL};
 static const char *const FORMATS[] = {"json", "osu", NULL};
 static const char *const LIKES[] = {"itself", "osu", NULL};
+static const char *const IN_PLACES[] = {"no", "yes", NULL};
+static const char *const SYNCS[] = {"flush", "fence", "pscw", "lock", NULL};
+static const char *const TOPOLOGIES[] = {"cart", "graph", NULL};
 
 struct options {
     const char *benchmarks; /* names with commas between them */
@@ -31,8 +41,8 @@ struct options {
     double budget;          /* milliseconds per size */
     double launched;        /* seconds of CLOCK_REALTIME when the launcher was started, or 0 */
     long long iterations;   /* 0: as many as the budget allows */
-    long long warmup, window, samples;
-    int buffers, datatype, counts, format, like;
+    long long warmup, window, samples, threads, partitions;
+    int buffers, datatype, counts, format, like, in_place, sync, topology;
     bool no_validate, list, probe, help;
     bool max_asked; /* --max was given: a size that does not fit is an error */
 };
@@ -54,14 +64,18 @@ struct option_row {
 
 static const struct option_row OPTIONS[] = {
     {"--benchmark", TAKES_TEXT, AT(benchmarks), 0, 0, NULL,
-     "names with commas between them (latency); counts, datatype, like\n"
-     "                  and window of one alone: alltoallv:counts=sparse,bw:window=1"},
+     "names with commas between them (latency), and options of one alone\n"
+     "                  (counts, datatype, in_place, like, partitions, sync, threads,\n"
+     "                  topology, window): alltoallv:counts=sparse,bw:window=1"},
     {"--min", TAKES_NUMBER, AT(min), 1, MOST_BYTES, NULL, "smallest message, bytes (1)"},
     {"--max", TAKES_NUMBER, AT(max), 1, MOST_BYTES, NULL, "largest message, bytes (4M)"},
     {"--budget", TAKES_DECIMAL, AT(budget), 0, 3600000, NULL, "milliseconds per size (100)"},
     {"--iterations", TAKES_NUMBER, AT(iterations), 1, GIB, NULL, "fixed number per size"},
     {"--warmup", TAKES_NUMBER, AT(warmup), 0, 1000000, NULL, "iterations before timing (10)"},
     {"--window", TAKES_NUMBER, AT(window), 1, 4096, NULL, "messages in flight (64)"},
+    {"--threads", TAKES_NUMBER, AT(threads), 1, 256, NULL, "of each rank in latency_mt (2)"},
+    {"--partitions", TAKES_NUMBER, AT(partitions), 1, 4096, NULL,
+     "of a message in partitioned_latency (8)"},
     {"--samples", TAKES_NUMBER, AT(samples), 1, 10000, NULL, "most batches kept (100)"},
     {"--launched", TAKES_DECIMAL, AT(launched), 0, 8 * GIB, NULL,
      "when the launcher was started, as `date +%s.%N` tells (for launch_time)"},
@@ -71,6 +85,12 @@ static const struct option_row OPTIONS[] = {
     {"--format", TAKES_WORD, AT(format), 0, 0, FORMATS, "json or osu"},
     {"--like", TAKES_WORD, AT(like), 0, 0, LIKES,
      "osu: time and average as the OSU benchmarks 7.4 do (itself)"},
+    {"--in_place", TAKES_WORD, AT(in_place), 0, 0, IN_PLACES,
+     "no or yes: collectives send from where they receive"},
+    {"--sync", TAKES_WORD, AT(sync), 0, 0, SYNCS,
+     "flush, fence, pscw or lock: how one-sided accesses end"},
+    {"--topology", TAKES_WORD, AT(topology), 0, 0, TOPOLOGIES,
+     "cart or graph: who are the neighbours in neighbor_*"},
     {"--no-validate", TAKES_NOTHING, AT(no_validate), 0, 0, NULL, "do not look at the data"},
     {"--list", TAKES_NOTHING, AT(list), 0, 0, NULL,
      "names of the benchmarks; with --like osu of those that OSU has"},
@@ -176,6 +196,7 @@ static struct options parse_options(int argc, char **argv)
 {
     struct options options = {.benchmarks = "latency", .min = 1, .max = 4LL << 20, .budget = 100,
                               .warmup = 10, .window = DEFAULT_WINDOW,
+                              .threads = DEFAULT_THREADS, .partitions = DEFAULT_PARTITIONS,
                               .samples = 100};
     for (int i = 1; i < argc; i++) {
         size_t length = strcspn(argv[i], "=");

@@ -4,6 +4,7 @@
 
 #include "json.h"
 #include "measure.h"
+#include "overlap.h"
 #include "statistics.h"
 
 struct metric_row {
@@ -15,7 +16,8 @@ static const struct metric_row METRICS[] = {[LATENCY] = {"latency", "us"},
                                             [BANDWIDTH_AND_RATE] = {"message_rate", "messages/s"},
                                             [INIT_TIME] = {"init_time", "ms"},
                                             [LAUNCH_TIME] = {"launch_time", "ms"},
-                                            [MEMORY] = {"memory", "MiB"}};
+                                            [MEMORY] = {"memory", "MiB"},
+                                            [OVERLAP] = {"overlap", "%"}};
 
 /* Messages of one iteration, over all pairs. */
 static double messages_of(const struct run *run)
@@ -33,7 +35,7 @@ static double in_unit(const struct run *run, enum metric metric, size_t bytes, d
     case BANDWIDTH_AND_RATE: return messages / seconds;
     case INIT_TIME:
     case LAUNCH_TIME: return seconds * 1e3;
-    default: return seconds; /* memory: MiB as they are */
+    default: return seconds; /* MiB of memory and percent of overlap as they are */
     }
 }
 
@@ -69,6 +71,8 @@ static void print_value(const struct run *run, enum metric metric, const struct 
            quantile(sorted, n, 0.9), quantile(sorted, n, 0.99));
     if (metric == LATENCY)
         printf("\"rank_mean\":%.6g,", in_unit(run, metric, result->size, result->rank_mean));
+    if (metric == OVERLAP)
+        printf("\"compute\":%.6g,", 1e6 * result->compute);
     printf("\"iterations\":%ld,\"batch\":%ld,\"valid\":%s,\"samples\":[",
            result->batch * result->count, result->batch,
            !result->checked ? "null" : result->valid ? "true" : "false");
@@ -80,16 +84,68 @@ static void print_value(const struct run *run, enum metric metric, const struct 
     free(sorted);
 }
 
-/* Two metrics of one benchmark are two values. */
+/* With computation beside the call: how long both take, and how much of the call that hides. */
+static void print_overlap(const struct run *run, const struct result *result)
+{
+    struct result with = *result;
+    with.samples = result->overlap;
+    with.resolution = 100 * result->resolution / result->pure;
+    print_value(run, OVERLAP, &with);
+    char label[200];
+    snprintf(label, sizeof label, "%s,time=overall", run->label);
+    struct run both = *run;
+    both.label = label;
+    with.samples = result->overall;
+    with.rank_mean = result->overall_mean;
+    with.resolution = result->resolution;
+    print_value(&both, LATENCY, &with);
+}
+
+/* Each metric of a benchmark is a value. */
 static int print_json(const struct run *run, const struct result *result)
 {
-    if (run->benchmark->metric == BANDWIDTH_AND_RATE)
+    bool rate = run->benchmark->metric == BANDWIDTH_AND_RATE;
+    if (rate)
         print_value(run, BANDWIDTH, result);
     print_value(run, run->benchmark->metric, result);
-    return run->benchmark->metric == BANDWIDTH_AND_RATE ? 2 : 1;
+    if (has(run, OVERLAPS))
+        print_overlap(run, result);
+    return 1 + rate + 2 * has(run, OVERLAPS);
 }
 
 /* ---- OSU 7.4: columns of 10, 18, 18 ... characters ---- */
+
+/* How OSU names --sync. */
+static const char *const OSU_SYNCS[] = {"flush", "fence", "post/start/complete/wait",
+                                        "lock/unlock"};
+
+static void osu_overlap_header(const struct run *run)
+{
+    if (has(run, SIZELESS))
+        printf("# %16s", "Overall(us)");
+    else
+        printf("# Datatype: %s.\n%-10s%18s",
+               has(run, REDUCES) && !like_osu(run) ? "MPI_FLOAT" : "MPI_CHAR", "# Size",
+               "Overall(us)");
+    printf("%18s%18s%18s", "Compute(us)", "Pure Comm.(us)", "Overlap(%)");
+    if (!run->options->no_validate && !has(run, SIZELESS))
+        printf("%18s", "Validation");
+    putchar('\n');
+}
+
+static void osu_overlap_row(const struct run *run, const struct result *result)
+{
+    double overall = result->overall_mean, pure = result->pure;
+    if (has(run, SIZELESS))
+        printf("%18.2f", 1e6 * overall);
+    else
+        printf("%-10zu%18.2f", result->size, 1e6 * overall);
+    printf("%18.2f%18.2f%18.2f", 1e6 * result->compute, 1e6 * pure,
+           overlap_of(overall, result->compute, pure));
+    if (result->checked)
+        printf("%18s", result->valid ? "Pass" : "Fail");
+    putchar('\n');
+}
 
 static void osu_header(const struct run *run)
 {
@@ -102,8 +158,14 @@ static void osu_header(const struct run *run)
     if (benchmark->metric == INIT_TIME)
         return;
     if (one_sided)
-        printf("# Window creation: MPI_Win_%s\n# Synchronization: MPI_Win_flush\n",
-               run->options->buffers == BUFFERS_HOST ? "allocate" : "create");
+        printf("# Window creation: MPI_Win_%s\n# Synchronization: MPI_Win_%s\n",
+               run->options->buffers == BUFFERS_HOST ? "allocate" : "create",
+               OSU_SYNCS[run->options->sync]);
+    if (has(run, OVERLAPS)) {
+        printf("# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait\n\n");
+        osu_overlap_header(run);
+        return;
+    }
     if (pairs)
         printf("# [ pairs: %d ] [ window size: %lld ]\n", run->size / 2, run->options->window);
     if (has(run, SIZELESS)) {
@@ -148,7 +210,9 @@ static void osu_row(const struct run *run, const struct result *result)
 
 static int print_osu(const struct run *run, const struct result *result)
 {
-    if (run->benchmark->metric == INIT_TIME)
+    if (has(run, OVERLAPS))
+        osu_overlap_row(run, result);
+    else if (run->benchmark->metric == INIT_TIME)
         printf("nprocs: %d, min: %.0f ms, max: %.0f ms, avg: %.0f ms\n", run->size,
                1e3 * result->rank_min, 1e3 * result->rank_max, 1e3 * result->rank_mean);
     else

@@ -34,6 +34,7 @@ struct distribution {
     int *counts, *places;
     MPI_Count *large_counts;
     MPI_Aint *large_places;
+    MPI_Datatype *types; /* the same for each: alltoallw takes them */
 };
 
 /* How a message of `bytes` is described to MPI. */
@@ -52,7 +53,10 @@ enum ranks {
     STARTUP,  /* what the start cost: one number per rank, no messages */
 };
 
-enum metric { LATENCY, BANDWIDTH, BANDWIDTH_AND_RATE, INIT_TIME, LAUNCH_TIME, MEMORY };
+enum metric {
+    LATENCY, BANDWIDTH, BANDWIDTH_AND_RATE, INIT_TIME, LAUNCH_TIME, MEMORY,
+    OVERLAP, /* of a call with computation beside it */
+};
 
 enum {
     SIZELESS = 1,         /* no message: one result, at size 0 */
@@ -65,14 +69,45 @@ enum {
     COUNTED = 128,        /* obeys --counts */
     PUTS = 256,           /* one-sided, the follower exposes what it receives */
     GETS = 512,           /* one-sided, the follower exposes what it sends */
+    OVERLAPS = 1 << 10,   /* is started and waited for; measured with computation between, too */
+    PERSISTENT = 1 << 11, /* is made ready once, then started again and again */
+    ACCUMULATES = 1 << 12, /* one-sided: what is sent is added to what the follower exposes */
+    FETCHES = 1 << 13,    /* and its content before that comes back */
+    SWAPS = 1 << 14,      /* one-sided: the follower's number is exchanged where it is as expected */
+    ONE_NUMBER = 1 << 15, /* of 64 bits: one size */
+    NEIGHBORS = 1 << 16,  /* on a communicator with a topology */
+    THREADED = 1 << 17,   /* several threads of a rank call MPI at the same time */
+    PARTITIONED = 1 << 18, /* a message leaves in partitions */
+    BYTE_PLACES = 1 << 19, /* displacements in bytes, whatever the datatype */
+    /* What is sent may stand where the result arrives (--in-place yes): */
+    IN_PLACE_SUM = 1 << 20,   /* of every rank, in the whole of the buffer */
+    IN_PLACE_OWN = 1 << 21,   /* of every rank, in its own part */
+    IN_PLACE_SWAP = 1 << 22,  /* all parts, which are exchanged */
+    IN_PLACE_ROOT = 1 << 23,  /* the root's own part, which stays in the buffer that is sent */
+    IN_PLACE = IN_PLACE_SUM | IN_PLACE_OWN | IN_PLACE_SWAP | IN_PLACE_ROOT,
 };
 
 /* Calls that take a count, of which there is one for large counts too. */
 enum call {
     NO_CALL, SEND, RECV, ISEND, IRECV, BCAST, ALLREDUCE, REDUCE, GATHER, GATHERV, SCATTER,
     SCATTERV, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, PUT, GET,
+    INTS_ALONE, /* no function at all: the benchmark has counts of ints only */
 };
 enum { MOST_CALLS = 2 }; /* in one benchmark */
+
+/* Functions that MPI-4 added: this MPI may lack them. */
+enum added {
+    IN_EVERY_MPI, BARRIER_INIT, BCAST_INIT, ALLREDUCE_INIT, REDUCE_INIT, REDUCE_SCATTER_INIT,
+    REDUCE_SCATTER_BLOCK_INIT, GATHER_INIT, GATHERV_INIT, SCATTER_INIT, SCATTERV_INIT,
+    ALLGATHER_INIT, ALLGATHERV_INIT, ALLTOALL_INIT, ALLTOALLV_INIT, ALLTOALLW_INIT, PSEND_INIT,
+    PRECV_INIT, PREADY, ADDED_CALLS,
+};
+
+enum {
+    MOST_ROOTS = 16,     /* of a persistent collective: each has a request of its own */
+    NUMBERS_SWAPPED = 2, /* each expects the other */
+    MOST_NEIGHBORS = 32, /* of a rank: one for each bit of its number */
+};
 
 struct run;
 
@@ -85,6 +120,8 @@ struct benchmark {
     void (*setup)(struct run *);           /* which messages leave and arrive here */
     void (*iterate)(struct run *, long i); /* iteration `i` of a batch */
     enum call calls[MOST_CALLS];           /* by which messages travel */
+    void (*open)(struct run *);            /* once buffers are there: requests, communicators */
+    enum added added;                      /* the function that MPI has to have */
 };
 
 struct run {
@@ -98,8 +135,14 @@ struct run {
     struct area send, recv;
     int window;
     bool large; /* a count or a displacement is beyond MPI's ints */
-    MPI_Request *requests; /* 2 x window */
+    MPI_Request *requests; /* 2 x window, and MOST_ROOTS or more */
+    int persistent;        /* of which these are made ready once for all */
     MPI_Win win;
+    MPI_Group other;       /* the peer, for post and start */
+    MPI_Comm neighbors;    /* with a topology */
+    long work;             /* steps of computation while a call is under way */
+    int partitions;        /* of a message */
+    long accumulated;      /* times that what is sent was added where this rank looks */
     struct distribution outgoing, incoming;
     unsigned round; /* changes the content, so that old data is never taken for new */
     bool valid;
@@ -114,6 +157,11 @@ static inline bool like_osu(const struct run *run)
 static inline bool has(const struct run *run, unsigned trait)
 {
     return (run->benchmark->traits & trait) != 0;
+}
+
+static inline bool in_place(const struct run *run)
+{
+    return run->options->in_place == IN_PLACE_YES && has(run, IN_PLACE);
 }
 
 static inline char *sent(const struct run *run, int slot)

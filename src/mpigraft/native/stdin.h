@@ -1,4 +1,4 @@
-/* Standard input between mpigraft-stdin, which has it, and mpigraft-seat, whose rank is to get it.
+/* Standard input between mpigraft-stdin, which has it, and mpigraft-gpu-select, whose rank is to get it.
  *
  * The file "stdin" in the job's folder of records says how to come by it, a line each:
  *     unix NAME            an abstract socket: the answer is a byte with a file descriptor

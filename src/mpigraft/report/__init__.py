@@ -1,102 +1,26 @@
-"""What a campaign found, for a person or another program: terminal, markdown, json, html.
+"""A comparison for people: terminal, Markdown, JSON, HTML.
 
-Each form is a function from `ReportData` to text; the same input gives the same text.
+Takes a store and a campaign; makes `ReportData`, and text of it. Prints; writes no results.
+`html/` and `figures/` make the page, `paper/` figures for a paper.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from mpigraft.core.doors import exports
 
-from mpigraft.model import (
-    AllocationRecord,
-    CampaignRecord,
-    Comparison,
-    ConfigurationRecord,
-    EvidenceRecord,
-    LaunchRecord,
-    ValueRow,
-)
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpigraft.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class ReportData:
-    """All that a report shows. Only `comparison` is needed; what is not there is left out, and
-    the report says so where it matters (no evidence is never a pass)."""
-
-    comparison: Comparison
-    campaign: CampaignRecord | None = None
-    configurations: tuple[ConfigurationRecord, ...] = ()
-    evidence: tuple[EvidenceRecord, ...] = ()
-    allocations: tuple[AllocationRecord, ...] = ()
-    launches: tuple[LaunchRecord, ...] = ()
-    values: tuple[ValueRow, ...] = ()
-    links: tuple[ValueRow, ...] = ()  # of single pairs of nodes, which nothing is compared by
-    margin: float = 0.03  # the fixed one, for "equivalent"
-    across: str = "configurations"  # what was compared: or layouts, which then change places
-    submitted: bool = False  # jobs of a scheduler measured it
-
-
-def load(
-    store: Store,
-    wish: str | None = None,
-    *,
-    baseline: str | None = None,
-    margin: float = 0.03,
-    layouts: bool = False,
-) -> ReportData:
-    """Read a campaign (id, unique prefix or name; None: the latest) from the store and compare.
-
-    `baseline` is an id or the beginning of one; with `layouts` these are compared, and it is the
-    key of one. Raises UsageError for names that fit nothing or several things, MissingError for
-    no values, and what else the store raises.
-    """
-    from mpigraft import across, disturbance, drift, modes, pairs
-    from mpigraft.blocks import labels_of
-    from mpigraft.compare import compare
-    from mpigraft.looks import rounds_over
-
-    campaign = store.campaign(wish)
-    configurations = tuple(store.configurations(campaign.id))
-    allocations = tuple(store.allocations(campaign.id))
-    launches = tuple(store.launches(campaign.id))  # before the values: what is over has them
-    every = store.values(campaign.id)
-    values = tuple(row for row in every if not pairs.is_link(row))
-    links, labels = tuple(filter(pairs.is_link, every)), labels_of(configurations, every)
-    mine = (campaign, configurations, values)
-    arms = across.layouts(*mine) if layouts else mine
-    judge = partial(
-        compare,
-        *arms[:2],
-        baseline=baseline,
-        margin=margin,
-        allocations=allocations,
-        launches=across.launches(configurations, values, launches) if layouts else launches,
-        over=rounds_over(launches, allocations),
-    )
-    comparison = disturbance.judged(
-        judge, arms[2], disturbance.undisturbed(values, launches), labels_of(*arms[1:]), margin
-    )
-    evidence = tuple(store.evidence(campaign.id))
-    # Last: files are read as they are asked for, and what could not be read may be missing here.
-    slow = [f for matrix in pairs.matrices(links, labels) for f in pairs.findings(matrix)]
-    over_rounds = (*drift.findings(values, labels), *modes.findings(values, labels))
-    loaded = disturbance.findings(launches, labels)
-    findings = (*comparison.findings, *loaded, *over_rounds, *slow, *store.findings)
-    return ReportData(
-        comparison=replace(comparison, findings=findings),
-        campaign=campaign,
-        configurations=configurations,
-        evidence=evidence,
-        allocations=allocations,
-        launches=launches,
-        values=values,
-        links=links,
-        margin=margin,
-        across="layouts" if layouts else "configurations",
-        submitted=any(one.campaign == campaign.id for one in store.submissions()),
-    )
+    from mpigraft.report.contents import load_report as load_report
+    from mpigraft.report.gate import refuse_slower as refuse_slower
+    from mpigraft.report.html.page import render_html as render_html
+    from mpigraft.report.json import render_json as render_json
+    from mpigraft.report.markdown import render_markdown as render_markdown
+    from mpigraft.report.node import print_node as print_node
+    from mpigraft.report.overtime.across import Across as Across
+    from mpigraft.report.overtime.history import History as History
+    from mpigraft.report.paper.figures import render_figures as render_figures
+    from mpigraft.report.stored import render_stored as render_stored
+    from mpigraft.report.table import list_rows as list_rows
+    from mpigraft.report.terminal import print_report as print_report
+else:
+    __getattr__ = exports(__name__)

@@ -1,31 +1,26 @@
-// Draws the report's charts from the figures in #curves, and lets the verdict matrices be read
-// with pointer and keyboard. Colours come from the page's style, so light, dark and print agree.
+// Makes the report's charts with Observable Plot from the figures in #curves: axes, bands, curves,
+// marks and names are Plot's; what is beside what, and where names go, is decided here. Colours are
+// the page's own classes, so light, dark and print agree without drawing again. `page.js` says when
+// to draw.
 "use strict";
-(() => {
+const Charts = (() => {
   const data = JSON.parse(document.getElementById("curves").textContent);
-  const root = document.documentElement;
-  const boxes = [...document.querySelectorAll(".chart")];
+  // Signs, words, shape and colour of a verdict. `n`: against another baseline than the campaign's.
   const VERDICT = {
-    f: ["▲", "faster", "triangle-up", "--faster"],
-    s: ["▼", "slower", "triangle-down", "--slower"],
-    e: ["=", "equivalent", "square", "--equal"],
-    i: ["·", "inconclusive", "circle-open", "--open"],
+    f: ["▲", "faster", "up", "faster"],
+    s: ["▼", "slower", "down", "slower"],
+    e: ["=", "equivalent", "square", "equal"],
+    i: ["·", "inconclusive", "ring", "open"],
+    n: ["", "no verdict", "ring", "open"],
   };
-  const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
-  const MARKS = ["circle", "square", "diamond", "triangle-up", "cross", "x"];
-  const [SIZE, VALUE, RATIO, LOW, HIGH, CALL, ROUNDS, NEEDED] = [0, 1, 2, 3, 4, 5, 6, 7];
-  const CONFIG = {
-    displaylogo: false, responsive: false, modeBarButtons: [["toImage"]],
-    toImageButtonOptions: { format: "svg", filename: "mpigraft" },
-  };
+  const DASHES = [null, "7 3", "2 3", "8 3 2 3", "14 4", "14 3 2 3 2 3", "4 5", "1 5", "5 2 1 2", "20 3 2 3"];
+  const [VALUE, RATIO, LOW, HIGH, CALL, ROUNDS, NEEDED] = [0, 1, 2, 3, 4, 5, 6];
+  const state = { baseline: data.baseline, hidden: new Set(), isolated: null };
+  const names = data.order;
 
-  const color = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-  const faint = (hex, alpha) => {
-    const n = parseInt(hex.slice(1), 16);
-    return `rgba(${n >> 16}, ${(n >> 8) & 255}, ${n & 255}, ${alpha})`;
-  };
-  // Plotly reads a little markup in its texts; a name must stay text.
-  const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  // ---- texts
+
+  const esc = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
   const times = (v) => (v === null ? "-" : v < 0.1 && v >= 0.00995 ? v.toFixed(3) : v >= 99.95 ? v.toFixed(0) : v.toPrecision(v < 0.00995 ? 2 : 3));
   const figure = (v) => (v === null ? "-" : v >= 1000 ? String(Math.round(v)) : String(+v.toPrecision(3)));
   const short = (v) => (v >= 1e6 ? `${v / 1e6}M` : v >= 1e4 ? `${v / 1e3}k` : String(v));
@@ -36,63 +31,79 @@
     }
     return `${size} B`;
   };
-  const log = Math.log10;
-  const known = (values) => values.filter((v) => v !== null && v > 0);
+  // 0.079 of a bandwidth and 12.7 of a latency both read `12.7x slower`.
+  const factor = (ratio, lower) => {
+    const by = Math.max(ratio, 1 / ratio);
+    if (by < 1.005) return "equal";
+    return `${times(by)}x ${ratio > 1 !== lower ? "faster" : "slower"}`;
+  };
+  const label = (name) => data.names[name].label + (name === state.baseline ? ", baseline" : "");
 
-  function told(section, group, cell) {
+  function describe(section, name, size, cell) {
+    const lines = [name + (size > 0 ? `, ${bytes(size)}` : ""), `${figure(cell[VALUE])} ${section.unit}`];
+    if (section.peak) lines.push(`${figure((100 * cell[VALUE]) / section.peak[0])} % of ${section.peak[1]}`);
+    if (name === state.baseline) return lines;
     const [mark, verdict] = VERDICT[cell[CALL]];
-    const lines = [
-      group.name + (cell[SIZE] > 0 ? `, ${bytes(cell[SIZE])}` : ""),
-      `${figure(cell[VALUE])} ${section.unit}`,
-      `ratio ${times(cell[RATIO])}` + (cell[LOW] === null ? (cell[ROUNDS] > 1 ? ", interval unknown" : ", no interval") : ` [${times(cell[LOW])}, ${times(cell[HIGH])}]`),
-      `${mark} ${verdict}, ${cell[ROUNDS]} round${cell[ROUNDS] === 1 ? "" : "s"}`,
-    ];
-    if (cell[NEEDED] !== null) lines.push(`about ${cell[NEEDED]} rounds would decide`);
+    const interval = cell[LOW] === null ? (cell[ROUNDS] > 1 ? ", interval unknown" : ", no interval") : ` [${times(cell[LOW])}, ${times(cell[HIGH])}]`;
+    lines.push(`ratio ${times(cell[RATIO])}${cell[CALL] === "n" ? "" : interval}, ${factor(cell[RATIO], section.lower)}`);
+    lines.push(`${mark} ${verdict}, ${cell[ROUNDS]} round${cell[ROUNDS] === 1 ? "" : "s"}`.trim());
+    if (cell[NEEDED]) lines.push(`about ${cell[NEEDED]} rounds would decide`);
     return lines;
   }
 
-  // ---- axes
+  // ---- figures, against the baseline that was chosen
+
+  const known = (values) => values.filter((v) => v !== null && v !== undefined && v > 0);
+  const geometric = (values) => (values.length ? Math.exp(values.reduce((a, v) => a + Math.log(v), 0) / values.length) : null);
+
+  // `base` has a value for each size; `groups` have a cell for each size, or null.
+  function compared(section) {
+    if (state.baseline === data.baseline) return { base: section.base, band: section.baseBand, groups: section.groups };
+    const every = [{ name: data.baseline, band: section.baseBand, cells: section.base.map((v) => (v === null ? null : [v, 1, null, null, "n", 1, null])) }, ...section.groups];
+    const own = every.find((g) => g.name === state.baseline);
+    const base = section.sizes.map((_, i) => (own && own.cells[i] ? own.cells[i][VALUE] : null));
+    const groups = every.filter((g) => g !== own).map((g) => {
+      const cells = g.cells.map((c, i) => (c && base[i] ? [c[VALUE], c[VALUE] / base[i], null, null, "n", c[ROUNDS], null] : null));
+      return { name: g.name, band: g.band, cells, curve: "n", pooled: geometric(cells.filter(Boolean).map((c) => c[RATIO])) };
+    });
+    return { base, band: own ? own.band : null, groups: groups.filter((g) => g.cells.some(Boolean)) };
+  }
+
+  // ---- axes: logarithmic, with the ends and marks of what is on them
+
+  const log = Math.log10;
+  const DECADES = [-6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
+
+  function axis(values, choose, pad) {
+    const [low, high] = values.length ? [log(Math.min(...values)), log(Math.max(...values))] : [0, 1];
+    const more = Math.max((high - low) * pad, 0.02);
+    const range = [low - more, high + more];
+    return { range, marks: choose(high - low).filter((v) => log(v) >= range[0] && log(v) <= range[1]) };
+  }
+
+  const valueAxis = (values) => axis(known(values), (span) => {
+    const steps = span > 2.2 ? [1] : span > 1.2 ? [1, 3] : [1, 2, 5];
+    const every = DECADES.flatMap((d) => steps.map((s) => +(s * 10 ** d).toPrecision(3)));
+    return span > 5 ? every.filter((v) => Math.round(log(v)) % 2 === 0) : every;
+  }, 0.06);
+
+  const ratioAxis = (values) => axis(known(values).concat([0.8, 1.25]), (span) => {
+    if (span > 2.2) return [1e-4, 1e-3, 0.01, 0.1, 1, 10, 100, 1e3, 1e4];
+    if (span > 1.1) return [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100];
+    if (span > 0.5) return [0.1, 0.2, 0.5, 1, 2, 5, 10];
+    return span > 0.28 ? [0.5, 0.7, 1, 1.4, 2] : [0.8, 0.9, 1, 1.1, 1.2];
+  }, 0.06);
 
   function sizeAxis(sizes, step) {
-    const seen = sizes.filter((s) => s > 0);
-    const [low, high] = [log(Math.min(...seen)), log(Math.max(...seen))];
+    const positive = sizes.filter((s) => s > 0);
     const marks = [];
-    for (let power = 0; 2 ** power <= Math.max(...seen); power += step) {
-      if (2 ** power >= Math.min(...seen)) marks.push(2 ** power);
+    for (let power = 0; 2 ** power <= Math.max(...positive); power += step) {
+      if (2 ** power >= Math.min(...positive)) marks.push(2 ** power);
     }
-    const pad = Math.max((high - low) * 0.025, 0.02);
-    return {
-      type: "log", range: [low - pad, high + pad], tickvals: marks, ticktext: marks.map(bytes),
-      tickangle: 0, showgrid: false, zeroline: false, fixedrange: true, ticks: "outside", ticklen: 4,
-      tickcolor: color("--rule"), linecolor: color("--rule"), showline: true,
-    };
+    return { ...axis(positive, () => marks, 0.025), text: bytes };
   }
 
-  function logAxis(values) {
-    const decades = [-6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
-    const each = (steps) => decades.flatMap((d) => steps.map((s) => +(s * 10 ** d).toPrecision(3)));
-    return marked(known(values), (span) => each(span > 2.2 ? [1] : span > 1.2 ? [1, 3] : [1, 2, 5]));
-  }
-
-  function ratioAxis(values) {
-    return marked(known(values).concat([0.8, 1.25]), (span) => {
-      if (span > 2.2) return [1e-4, 1e-3, 0.01, 0.1, 1, 10, 100, 1e3, 1e4];
-      if (span > 1.1) return [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100];
-      if (span > 0.5) return [0.1, 0.2, 0.5, 1, 2, 5, 10];
-      return span > 0.28 ? [0.5, 0.7, 1, 1.4, 2] : [0.8, 0.9, 1, 1.1, 1.2];
-    });
-  }
-
-  function marked(values, choose) {
-    const [low, high] = values.length ? [log(Math.min(...values)), log(Math.max(...values))] : [0, 1];
-    const pad = Math.max((high - low) * 0.06, 0.01);
-    const range = [low - pad, high + pad];
-    const marks = choose(high - low).filter((v) => log(v) >= range[0] && log(v) <= range[1]);
-    return {
-      type: "log", range, tickvals: marks, ticktext: marks.map(short), fixedrange: true,
-      gridcolor: color("--grid"), zeroline: false, showline: false, ticks: "",
-    };
-  }
+  const countAxis = (counts) => ({ ...axis(counts, () => counts, 0.06), text: String });
 
   // A few wild intervals must not flatten all curves: the widest tenth may leave the panel.
   function common(pairs) {
@@ -100,27 +111,10 @@
     return [...pairs].sort((a, b) => width(a) - width(b)).slice(0, Math.ceil(pairs.length * 0.9)).flat();
   }
 
-  function band(x, pairs, fill, axes) {
-    const at = pairs.map((pair, i) => [x[i], pair]).filter(([, pair]) => pair && pair[0] > 0);
-    return {
-      x: [...at.map(([s]) => s), ...at.map(([s]) => s).reverse()],
-      y: [...at.map(([, p]) => p[1]), ...at.map(([, p]) => p[0]).reverse()],
-      fill: "toself", fillcolor: fill, line: { width: 0 }, mode: "lines", hoverinfo: "skip", showlegend: false, ...axes,
-    };
-  }
+  // ---- one panel: axes, bands, curves with marks, and names at their ends
 
-  function base(width, height, extra) {
-    return {
-      width, height, showlegend: false, hovermode: "closest", dragmode: false,
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: color("--soft") },
-      modebar: { bgcolor: "rgba(0,0,0,0)", color: color("--open"), activecolor: color("--ink") },
-      hoverlabel: { bgcolor: color("--ink"), bordercolor: color("--ink"), font: { color: color("--paper") }, align: "left" },
-      ...extra,
-    };
-  }
-
-  // ---- absolute values: one line each, named at its end
+  const tag = (name, attributes, inner = "") => `<${name}${Object.entries(attributes).map(([k, v]) => (v === null || v === undefined ? "" : ` ${k}="${esc(typeof v === "number" ? +v.toFixed(1) : v)}"`)).join("")}>${inner}</${name}>`;
+  const text = (x, y, words, attributes = {}) => tag("text", { x, y, ...attributes }, esc(words));
 
   function spread(wanted, gap, height) {
     const order = wanted.map((y, i) => [y, i]).sort((a, b) => a[0] - b[0]);
@@ -136,260 +130,221 @@
     return result;
   }
 
-  function lines(section) {
-    const sizes = section.sizes;
-    const first = { name: data.baseline, y: section.base, band: section.baseBand, ink: color("--ink"), variant: 0, width: 2.6,
-      text: sizes.map((s, i) => [`${plain(data.baseline)} (baseline), ${bytes(s)}`, `${figure(section.base[i])} ${section.unit}`].join("<br>")) };
-    return [...section.groups.map((group) => {
-      const at = new Map(group.cells.map((c) => [c[SIZE], c]));
-      const style = data.names[group.name];
-      return {
-        name: group.name, band: group.band, variant: style.variant, width: 1.7, ink: color(`--hue${style.hue}`),
-        y: sizes.map((s) => (at.has(s) ? at.get(s)[VALUE] : null)),
-        text: sizes.map((s) => (at.has(s) ? told(section, group, at.get(s)).map(plain).join("<br>") : "")),
-      };
-    }), first];
+  const ink = (name) => (name === state.baseline ? "base" : `hue${data.names[name].hue}`);
+  const faded = (name) => (state.isolated !== null && state.isolated !== name ? " dim" : "");
+  const curve = (name, inner) => tag("g", { class: `curve ${ink(name)}${faded(name)}`, "data-name": names.indexOf(name) }, inner);
+
+  const dashes = (name) => DASHES[data.names[name].variant % DASHES.length];
+
+  // A mark of Plot with a class of ours; one of a configuration is faded and clicked with its others.
+  const styled = (klass, options, name) => ({ ...options, render: (index, scales, values, size, context, next) => {
+    const node = next(index, scales, values, size, context);
+    node.setAttribute("class", klass);
+    if (name === undefined) return node;
+    const own = document.createElementNS("http://www.w3.org/2000/svg", "g");
+    own.setAttribute("class", `curve ${ink(name)}${faded(name)}`);
+    own.dataset.name = names.indexOf(name);
+    own.append(node);
+    return own;
+  } });
+
+  const scalesOf = (box, xaxis, yaxis) => {
+    const domain = ({ range }) => range.map((v) => 10 ** v);
+    return {
+      x: Plot.scale({ x: { type: "log", domain: domain(xaxis), range: [0, box.w] } }),
+      y: Plot.scale({ y: yaxis ? { type: "log", domain: domain(yaxis), range: [box.h, 0], clamp: true } : { domain: [0, box.h], range: [0, box.h] } }),
+    };
+  };
+
+  // One plot as a part of a figure; what is drawn beside its frame stays visible.
+  function part(box, scales, marks) {
+    const svg = Plot.plot({ width: box.w, height: box.h, margin: 0, x: { ...scales.x, axis: null }, y: { ...scales.y, axis: null }, marks });
+    svg.querySelector("style").remove(); // the page has its own
+    svg.removeAttribute("class");
+    for (const [name, value] of [["x", box.x], ["y", box.y], ["overflow", "visible"]]) svg.setAttribute(name, value);
+    return svg.outerHTML;
   }
 
+  // The mark of each verdict; what has none is a dot.
+  const SYMBOL = { up: "triangle", down: "triangle", square: "square", ring: "circle" };
+  const marksOf = (name, points, y = "y") => [...new Set(points.map((p) => p.call))].map((call) => {
+    const [kind, klass] = call ? VERDICT[call].slice(2) : [];
+    const look = call ? `v-${klass}${kind === "ring" ? " ring" : ""}` : "dot";
+    return Plot.dot(points.filter((p) => p.call === call), styled(look, { x: "x", y, symbol: SYMBOL[kind], rotate: kind === "down" ? 180 : 0, r: call ? 3 : 2.2 }, name));
+  });
+
+  // A configuration's band, line and marks.
+  function curveMarks(one) {
+    const points = one.points.map((p) => p || { x: NaN, y: NaN });
+    const shown = one.points.filter(Boolean);
+    const edge = (side) => (p) => (p.low > 0 ? p[side] : NaN);
+    const band = () => Plot.areaY(points, styled("band", { x: "x", y1: edge("low"), y2: edge("high") }, one.name));
+    const line = Plot.line(points, styled("line", { x: "x", y: "y", strokeDasharray: dashes(one.name) }, one.name));
+    return [...(shown.filter((p) => p.low > 0).length > 1 ? [band()] : []), line, ...marksOf(one.name, shown)];
+  }
+
+  // box: x, y, w, h of the plot; hits collects [x, y, name, words] for the pointer
+  function panel(box, spec, hits) {
+    const scales = scalesOf(box, spec.xaxis, spec.yaxis);
+    const [X, Y] = [(v) => scales.x.apply(v), (v) => scales.y.apply(v)];
+    const [left, right] = scales.x.domain;
+    const marks = [];
+    if (spec.margin) marks.push(Plot.rect([0], styled("margin", { x1: left, x2: right, y1: 1 / (1 + spec.margin), y2: 1 + spec.margin })));
+    marks.push(Plot.ruleY([...spec.yaxis.marks.filter((v) => v !== 1 || !spec.ratio), scales.y.domain[0]], styled("grid", {})));
+    if (spec.ratio) marks.push(Plot.ruleY([1], styled("one", {})));
+    marks.push(Plot.axisY(spec.yaxis.marks, { anchor: "left", tickSize: 0, tickPadding: 5, text: short, label: null }));
+    let last = -Infinity;
+    const named = spec.bare ? [] : spec.xaxis.marks.filter((mark) => {
+      const fits = X(mark) - last >= 6.4 * spec.xaxis.text(mark).length + 4;
+      if (fits) last = X(mark);
+      return fits;
+    });
+    marks.push(Plot.axisX(spec.xaxis.marks, { anchor: "bottom", tickSize: 4, tickPadding: 4, text: (v) => (named.includes(v) ? spec.xaxis.text(v) : ""), label: null, stroke: "var(--grid)", fill: "currentColor" }));
+    if (spec.peak && log(spec.peak[0]) <= spec.yaxis.range[1]) {
+      marks.push(Plot.ruleY([spec.peak[0]], styled("peak", {})));
+      marks.push(Plot.text([`100 % of ${spec.peak[1]}`], styled("note", { text: (d) => d, y: spec.peak[0], frameAnchor: "left", textAnchor: "start", dx: 4, dy: -7 })));
+    }
+    for (const one of spec.curves) {
+      marks.push(...curveMarks(one));
+      for (const p of one.points.filter(Boolean)) hits.push([box.x + X(p.x), box.y + Y(p.y), one.name, p.words]);
+    }
+    if (spec.labels) marks.push(...ends(box, spec, scales));
+    const title = spec.title ? tag("text", { x: box.x, y: box.y - 6, class: "title" }, spec.title) : "";
+    return part(box, scales, marks) + title;
+  }
+
+  function ends(box, spec, scales) {
+    const drawn = spec.curves.map((c) => [c, c.points.filter(Boolean).at(-1)]).filter(([, end]) => end);
+    const placed = spread(drawn.map(([, end]) => scales.y.apply(end.y)), Math.min(14.5, box.h / Math.max(drawn.length, 1)), box.h);
+    return drawn.flatMap(([one, end], i) => {
+      const y = scales.y.invert(placed[i]);
+      const name = spec.brief ? data.names[one.name].label : label(one.name);
+      return [
+        Plot.link([0], styled("lead", { x1: end.x, y1: end.y, x2: scales.x.invert(box.w + 6), y2: y }, one.name)),
+        Plot.text([name], styled("name at-end", { text: (d) => d, y, frameAnchor: "right", textAnchor: "start", dx: 8 }, one.name)),
+      ];
+    });
+  }
+
+  const picture = (width, height, inner, hits) => [tag("svg", { viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" }, inner), hits];
+  // Widths of texts as the page shows them, in px.
+  const ruler = document.createElement("canvas").getContext("2d");
+  const textWidth = (words) => {
+    ruler.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+    return ruler.measureText(words).width;
+  };
+  const room = (shown) => 26 + Math.max(...shown.map((n) => textWidth(label(n))));
+  // A name that is too long for its place loses its middle: both ends tell names apart.
+  const fitted = (name, most) => {
+    let kept = name.length;
+    const cut = () => (kept < name.length ? `${name.slice(0, Math.ceil(kept / 2))}…${name.slice(name.length - Math.floor(kept / 2))}` : name);
+    while (kept > 6 && textWidth(cut()) > most) kept -= 1;
+    return cut();
+  };
+
+  // The names below a figure that is too narrow to have them at the ends of its curves.
+  function legend(shown, top, width) {
+    const wide = Math.min(width, 12 + Math.max(...shown.map((n) => 36 + textWidth(label(n)))));
+    const columns = Math.max(1, Math.floor(width / wide));
+    const parts = shown.map((name, i) => {
+      const [x, y] = [(i % columns) * wide + 4, top + 18 * Math.floor(i / columns)];
+      return curve(name, tag("path", { d: `M${x} ${y}h22`, class: "line", "stroke-dasharray": DASHES[data.names[name].variant % DASHES.length] }) + text(x + 27, y + 4, label(name), { class: "name" }));
+    });
+    return [parts.join(""), 18 * Math.ceil(shown.length / columns) + 8];
+  }
+
+  // ---- absolute values over message size
+
   function absolute(section, width, compact) {
-    const drawn = lines(section);
-    const names = drawn.map((d) => data.names[d.name].label + (d.name === data.baseline ? ", baseline" : ""));
-    const narrow = width < 520;
-    const right = narrow ? 12 : Math.min(260, 40 + 6.7 * Math.max(...names.map((n) => n.length)));
-    const legend = narrow ? 24 + 19 * Math.ceil(drawn.length / 2) : 0; // no room for names beside
-    const height = Math.max(compact ? 220 : 380, 60 + 15 * drawn.length) + legend;
-    const margin = { l: 46, r: right, t: 10, b: 34 + legend };
-    const plot = height - margin.t - margin.b;
-    const yaxis = logAxis(drawn.flatMap((d) => [...d.y, ...common((d.band || []).filter(Boolean))]));
-    const [low, high] = yaxis.range;
-    const ends = drawn.map((d) => d.y.reduce((last, v, i) => (v === null ? last : i), -1));
-    const pixel = (v) => ((high - log(v)) / (high - low)) * plot;
-    const gap = Math.min(15.5, plot / drawn.length);
-    const wanted = drawn.map((d, i) => (ends[i] < 0 ? plot : pixel(d.y[ends[i]])));
-    const placed = spread(wanted, gap, plot);
-    const traces = drawn.filter((d) => d.band).map((d) => band(section.sizes, d.band, faint(d.ink, 0.11), {}));
-    drawn.forEach((d) => traces.push({
-      x: section.sizes, y: d.y, mode: "lines+markers", name: plain(data.names[d.name].label), showlegend: narrow, text: d.text, hovertemplate: "%{text}<extra></extra>",
-      line: { color: d.ink, width: d.width, dash: DASHES[d.variant % DASHES.length] },
-      marker: { color: d.ink, size: 4.5, symbol: MARKS[d.variant % MARKS.length] },
+    const { base, band, groups } = compared(section);
+    const every = [...groups, { name: state.baseline, band, cells: base.map((v) => (v === null ? null : [v, 1, null, null, "n", 1, null])) }];
+    const curves = every.filter((g) => !state.hidden.has(g.name) && g.cells.some(Boolean)).map((g) => ({
+      name: g.name,
+      points: section.sizes.map((size, i) => {
+        const cell = g.cells[i];
+        if (!cell || cell[VALUE] === null || size <= 0) return null;
+        const pair = g.band ? g.band[i] : null;
+        return { x: size, y: cell[VALUE], low: pair ? pair[0] : null, high: pair ? pair[1] : null, words: describe(section, g.name, size, cell) };
+      }),
     }));
-    const annotations = narrow ? [] : drawn.map((d, i) => (ends[i] < 0 ? null : {
-      x: log(section.sizes[ends[i]]), y: log(d.y[ends[i]]), ax: 26, ay: placed[i] - wanted[i], text: plain(names[i]),
-      xanchor: "left", yanchor: "middle", showarrow: true, arrowhead: 0, arrowwidth: 0.8, standoff: 4,
-      arrowcolor: faint(d.ink, 0.55), font: { color: d.ink, size: 12 },
-    })).filter(Boolean);
-    return [traces, base(width, height, {
-      margin, annotations, showlegend: narrow, legend: { orientation: "h", x: 0, y: -0.12, yanchor: "top", font: { size: 11 } }, xaxis: sizeAxis(section.sizes, width < 520 ? 5 : width < 760 ? 4 : 2), yaxis,
-    })];
+    const shown = curves.map((c) => c.name);
+    if (!shown.length) return picture(width, 40, text(4, 20, "No configuration is shown."), []);
+    const narrow = width < 520 || room(shown) > 0.34 * width; // else the names would leave no room to the curves
+    const [key, below] = narrow ? legend(shown, 290, width) : ["", 0];
+    const height = Math.max(compact ? 220 : narrow ? 280 : 340, 60 + 15 * (narrow ? 0 : shown.length));
+    const points = curves.flatMap((c) => c.points.filter(Boolean));
+    const values = [...points.map((p) => p.y), ...common(points.filter((p) => p.low).map((p) => [p.low, p.high]))];
+    if (section.peak && Math.max(...values) > section.peak[0] / 5) values.push(section.peak[0]);
+    const hits = [];
+    const right = narrow ? 12 : room(shown);
+    const box = { x: 46, y: 12, w: width - 46 - right, h: height - 12 - 34 };
+    const xaxis = sizeAxis(section.sizes, narrow ? 5 : width < 760 ? 4 : 2);
+    return picture(width, height + below, panel(box, { xaxis, yaxis: valueAxis(values), curves, labels: !narrow, peak: section.peak }, hits) + key, hits);
   }
 
   // ---- ratios: a small panel for each configuration
 
-  function panelTraces(section, group, axes) {
-    const cells = group.cells.filter((c) => c[SIZE] > 0 && c[RATIO] !== null);
-    const x = cells.map((c) => c[SIZE]);
-    const marks = cells.map((c) => VERDICT[c[CALL]]);
-    const [first, last] = layoutRange(section);
-    return [
-      { x: [first, last], y: [1, 1], ...one(), ...axes },
-      band(x, cells.map((c) => (c[LOW] === null ? null : [c[LOW], c[HIGH]])), faint(color("--soft"), 0.22), axes),
-      {
-        x, y: cells.map((c) => c[RATIO]), mode: "lines+markers", line: { color: color("--soft"), width: 1 },
-        marker: { symbol: marks.map((m) => m[2]), color: marks.map((m) => color(m[3])), size: marks.map((m) => (m[1] === "inconclusive" ? 4 : 6)), line: { width: 1, color: marks.map((m) => color(m[3])) } },
-        text: cells.map((c) => told(section, group, c).map(plain).join("<br>")),
-        hovertemplate: "%{text}<extra></extra>", ...axes,
-      },
-    ];
-  }
-
-  // The 1.0 line is a trace: a shape would lie under the grid.
-  const one = () => ({ mode: "lines", line: { color: color("--ink"), width: 1 }, hoverinfo: "skip" });
-  const layoutRange = (section) => sizeAxis(section.sizes, 10).range.map((v) => 10 ** v);
-  const reach = (group) => known([
-    ...group.cells.map((c) => c[RATIO]),
-    ...common(group.cells.filter((c) => c[LOW] !== null).map((c) => [c[LOW], c[HIGH]])),
-  ]);
+  const pointsOf = (section, group) => section.sizes.map((size, i) => {
+    const cell = group.cells[i];
+    if (!cell || cell[RATIO] === null || size <= 0) return null;
+    return { x: size, y: cell[RATIO], low: cell[LOW], high: cell[HIGH], call: cell[CALL], words: describe(section, group.name, size, cell) };
+  });
+  const reach = (points) => known([...points.map((p) => p.y), ...common(points.filter((p) => p.low > 0).map((p) => [p.low, p.high]))]);
 
   function ratio(section, width, compact) {
-    const groups = section.groups;
+    const groups = compared(section).groups.filter((g) => !state.hidden.has(g.name));
+    if (!groups.length) return picture(width, 40, text(4, 20, "No configuration is shown."), []);
     const most = Math.max(1, Math.min(4, Math.floor(width / 215)));
     const rows = Math.ceil(groups.length / most);
-    const columns = Math.ceil(groups.length / rows); // even rows: no panel is left alone
-    const [panel, gapX, gapY, left, top, bottom] = [compact ? 68 : rows === 1 ? 160 : 118, 42, compact ? 36 : 44, 38, 26, 30];
-    const height = top + rows * panel + (rows - 1) * gapY + bottom;
-    const [inner, tall] = [width - left - 8, height - top - bottom];
-    const wide = (inner - (columns - 1) * gapX) / columns;
-    const near = groups.filter((g) => reach(g).every((v) => v >= 0.5 && v <= 2));
-    const margin = section.margin || data.margin;
-    const axisNear = () => ratioAxis(near.flatMap(reach));
-    const axisFar = () => ratioAxis(groups.flatMap(reach));
-    const layout = base(width, height, { margin: { l: left, r: 8, t: top, b: bottom }, annotations: [], shapes: [] });
-    const traces = [];
-    groups.forEach((group, i) => {
-      const n = i === 0 ? "" : String(i + 1);
-      const [column, row] = [i % columns, Math.floor(i / columns)];
-      const x0 = (column * (wide + gapX)) / inner;
-      const y1 = 1 - (row * (panel + gapY)) / tall;
-      const lowest = i + columns >= groups.length;
-      layout[`xaxis${n}`] = { ...sizeAxis(section.sizes, 10), domain: [x0, Math.min(1, x0 + wide / inner)], anchor: `y${n}`, showticklabels: lowest };
-      layout[`yaxis${n}`] = { ...(near.includes(group) ? axisNear() : axisFar()), domain: [Math.max(0, y1 - panel / tall), y1], anchor: `x${n}`, tickfont: { size: 11 } };
-      const shape = { xref: `x${n} domain`, yref: `y${n}`, x0: 0, x1: 1, layer: "below" };
-      layout.shapes.push({ ...shape, type: "rect", y0: 1 / (1 + margin), y1: 1 + margin, fillcolor: color("--margin"), line: { width: 0 } });
-      const call = VERDICT[group.curve[0]];
-      layout.annotations.push({
-        xref: `x${n} domain`, yref: `y${n} domain`, x: 0, y: 1, xanchor: "left", yanchor: "bottom", yshift: 3, showarrow: false,
-        text: `${plain(data.names[group.name].label)} <span style="color:${color(call[3])}">${call[0]} ${times(group.pooled)}</span>`,
-        font: { size: 12, color: color("--ink") },
-      });
-      traces.push(...panelTraces(section, group, { xaxis: `x${n}`, yaxis: `y${n}` }));
+    const columns = Math.ceil(groups.length / rows); // even rows: no panel stands alone
+    const [tall, gapX, gapY, left] = [compact ? 68 : rows === 1 ? 150 : 112, 42, compact ? 36 : 46, 38];
+    const wide = (width - left - 8 - (columns - 1) * gapX) / columns;
+    const points = groups.map((g) => pointsOf(section, g));
+    const near = points.filter((ps) => reach(ps.filter(Boolean)).every((v) => v >= 0.5 && v <= 2));
+    const [axisNear, axisFar] = [near, points].map((which) => ratioAxis(which.flatMap((ps) => reach(ps.filter(Boolean)))));
+    const hits = [];
+    const panels = groups.map((group, i) => {
+      const box = { x: left + (i % columns) * (wide + gapX), y: 24 + Math.floor(i / columns) * (tall + gapY), w: wide, h: tall };
+      const [mark, , , klass] = VERDICT[group.curve[0]];
+      const verdict = `${mark} ${factor(group.pooled, section.lower)}`;
+      const name = fitted(data.names[group.name].label, wide - 4 - textWidth(verdict));
+      return panel(box, {
+        xaxis: sizeAxis(section.sizes, 10), yaxis: near.includes(points[i]) ? axisNear : axisFar, ratio: true, margin: section.margin || data.margin,
+        bare: i + columns < groups.length, curves: [{ name: group.name, points: points[i] }],
+        title: `${esc(name)} <tspan class="t-${klass}">${verdict}</tspan>`,
+      }, hits);
     });
-    return [traces, layout];
+    return picture(width, 24 + rows * tall + (rows - 1) * gapY + 30, panels.join(""), hits);
   }
 
   // ---- benchmarks without sizes: one row for each configuration
 
   function forest(section, width) {
-    const groups = section.groups.filter((g) => g.cells.length && g.cells[0][RATIO] !== null);
-    const names = groups.map((g) => data.names[g.name].label);
-    const cells = groups.map((g) => g.cells[0]);
-    const calls = cells.map((c) => VERDICT[c[CALL]]);
+    const groups = compared(section).groups.filter((g) => g.cells[0] && g.cells[0][RATIO] !== null && !state.hidden.has(g.name));
+    if (!groups.length) return picture(width, 40, text(4, 20, "No configuration is shown."), []);
+    const left = Math.min(width * 0.45, 26 + Math.max(...groups.map((g) => textWidth(data.names[g.name].label))));
+    const values = groups.flatMap((g) => [g.cells[0][RATIO], ...(g.cells[0][LOW] === null ? [] : [g.cells[0][LOW], g.cells[0][HIGH]])]);
+    const axis = ratioAxis(values);
+    const height = 42 + 30 * groups.length;
+    const box = { x: left, y: 8, w: width - left - 16, h: height - 42 };
+    const scales = scalesOf(box, axis, null);
     const margin = section.margin || data.margin;
-    const bar = (edge) => cells.map((c) => (c[edge] === null ? 0 : Math.abs(c[edge] - c[RATIO])));
-    const trace = {
-      x: cells.map((c) => c[RATIO]), y: names.map((_, i) => i), mode: "markers", cliponaxis: false,
-      error_x: { type: "data", symmetric: false, array: bar(HIGH), arrayminus: bar(LOW), color: color("--soft"), thickness: 1.4, width: 0 },
-      marker: { size: 9, symbol: calls.map((m) => m[2]), color: calls.map((m) => color(m[3])) },
-      text: groups.map((g, i) => told(section, g, cells[i]).map(plain).join("<br>")), hovertemplate: "%{text}<extra></extra>",
-    };
-    const shape = { yref: "paper", y0: 0, y1: 1, layer: "below" };
-    const height = 52 + 30 * groups.length;
-    const line = { x: [1, 1], y: [-0.5, groups.length - 0.5], ...one() };
-    return [[line, trace], base(width, height, {
-      margin: { l: Math.min(width * 0.45, 24 + 6.8 * Math.max(...names.map((n) => n.length))), r: 16, t: 8, b: 34 },
-      xaxis: ratioAxis(groups.flatMap(reach)),
-      yaxis: { range: [groups.length - 0.5, -0.5], tickvals: names.map((_, i) => i), ticktext: names.map(plain), showgrid: false, zeroline: false, fixedrange: true, tickfont: { color: color("--ink") } },
-      shapes: [
-        { ...shape, type: "rect", x0: 1 / (1 + margin), x1: 1 + margin, fillcolor: color("--margin"), line: { width: 0 } },
-      ],
-    })];
+    const marks = [
+      Plot.rect([0], styled("margin", { x1: 1 / (1 + margin), x2: 1 + margin, y1: 0, y2: box.h })),
+      Plot.ruleX(axis.marks.filter((v) => v !== 1), styled("grid", {})),
+      Plot.ruleX([1], styled("one", {})),
+      Plot.axisX(axis.marks, { anchor: "bottom", tickSize: 0, tickPadding: 12, text: short, label: null }),
+    ];
+    const hits = [];
+    const labels = groups.map((group, i) => {
+      const [cell, y] = [group.cells[0], 15 + 30 * i];
+      if (cell[LOW] !== null) marks.push(Plot.link([0], styled("line", { x1: cell[LOW], x2: cell[HIGH], y1: y, y2: y }, group.name)));
+      marks.push(...marksOf(group.name, [{ x: cell[RATIO], y, call: cell[CALL] }]));
+      hits.push([box.x + scales.x.apply(cell[RATIO]), box.y + y, group.name, describe(section, group.name, 0, cell)]);
+      return curve(group.name, text(left - 12, box.y + y + 4, data.names[group.name].label, { class: "name end" }));
+    });
+    return picture(width, height, part(box, scales, marks) + labels.join(""), hits);
   }
 
-  function draw(width, compact) {
-    for (const box of boxes) {
-      const section = data.sections[Number(box.dataset.section)];
-      const make = !section.curve ? forest : box.dataset.kind === "absolute" ? absolute : ratio;
-      const [traces, layout] = make(section, width || Math.max(box.clientWidth, 280), compact);
-      Plotly.react(box, traces, layout, CONFIG);
-    }
-  }
-
-  // ---- a link of a heat map in words
-
-  function pace(value, worse, unit) {
-    if (value === null) return ["not measured"];
-    const [slower, faster] = [worse > 1.05, worse < 1 / 1.05];
-    const how = slower ? `${times(worse)} times slower than` : faster ? `${times(1 / worse)} times faster than` : "like";
-    return [`${figure(value)} ${unit}`, `${how} the median link`];
-  }
-
-  // ---- the verdict matrices: a tooltip, and arrow keys from cell to cell
-
-  function matrices() {
-    const tip = document.body.appendChild(document.createElement("div"));
-    tip.id = "tip";
-    tip.setAttribute("role", "tooltip");
-    tip.hidden = true;
-    const hide = () => { tip.hidden = true; };
-    const place = (cell) => {
-      const at = cell.getBoundingClientRect();
-      const [w, h] = [tip.offsetWidth, tip.offsetHeight];
-      tip.style.left = `${Math.max(6, Math.min(at.left, window.innerWidth - w - 6))}px`;
-      tip.style.top = `${at.top - h - 6 > 0 ? at.top - h - 6 : at.bottom + 6}px`;
-    };
-    for (const table of document.querySelectorAll(".matrix")) {
-      const section = data.sections[Number(table.dataset.section)];
-      const rows = [...table.tBodies[0].rows].map((row) => [...row.querySelectorAll("td")]);
-      const show = (cell) => {
-        const group = section.groups[Number(cell.parentElement.dataset.group)];
-        const size = section.sizes[cell.cellIndex - 1];
-        const found = group.cells.find((c) => c[SIZE] === size);
-        if (!found) return hide();
-        const base = section.base[cell.cellIndex - 1];
-        const text = told(section, group, found);
-        text[1] += `, baseline ${figure(base)}`;
-        tip.textContent = text.join("\n");
-        tip.hidden = false;
-        place(cell);
-      };
-      rows.forEach((row, r) => row.forEach((cell, c) => {
-        cell.tabIndex = r || c ? -1 : 0;
-        cell.setAttribute("aria-describedby", "tip");
-        cell.addEventListener("mouseenter", () => show(cell));
-        cell.addEventListener("mouseleave", hide);
-        cell.addEventListener("focus", () => show(cell));
-        cell.addEventListener("blur", hide);
-        cell.addEventListener("keydown", (event) => {
-          const step = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
-          if (event.key === "Escape") hide();
-          const next = step && rows[r + step[0]] && rows[r + step[0]][c + step[1]];
-          if (!next) return;
-          event.preventDefault();
-          cell.tabIndex = -1;
-          next.tabIndex = 0;
-          next.focus();
-        });
-      }));
-    }
-    for (const picture of document.querySelectorAll("svg.heat")) {
-      const map = data.maps[Number(picture.dataset.map)];
-      const grid = picture.querySelector("g");
-      const show = (event) => {
-        const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(grid.getScreenCTM().inverse());
-        const [row, column] = [Math.floor(at.y), Math.floor(at.x)];
-        const worse = map.worse[row] && map.worse[row][column];
-        if (worse === undefined || row === column) return hide();
-        tip.textContent = [`${map.nodes[row]} to ${map.nodes[column]}`, ...pace(map.values[row][column], worse, map.unit)].join("\n");
-        tip.hidden = false;
-        place({ getBoundingClientRect: () => ({ left: event.clientX + 10, top: event.clientY, bottom: event.clientY + 10 }) });
-      };
-      picture.addEventListener("pointermove", show);
-      picture.addEventListener("pointerdown", show);
-      picture.addEventListener("pointerleave", hide);
-    }
-    // Focus scrolls a cell into view, so the tooltip follows the focused cell and leaves others.
-    window.addEventListener("scroll", () => {
-      const cell = document.activeElement;
-      if (!tip.hidden && cell && cell.matches(".matrix td")) place(cell);
-      else hide();
-    }, { passive: true, capture: true });
-  }
-
-  // ---- size, theme and print
-
-  const PRINT_WIDTH = 680; // A4 less its margins, in CSS pixels
-  let opened = [];
-  let waiting = 0;
-  let seen = window.innerWidth;
-  window.addEventListener("resize", () => {
-    if (window.innerWidth === seen) return;
-    seen = window.innerWidth;
-    clearTimeout(waiting);
-    waiting = setTimeout(() => draw(), 120);
-  });
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
-  window.addEventListener("beforeprint", () => {
-    root.classList.add("print");
-    // Every figure goes on paper; where a configuration comes from stays as the reader left it.
-    opened = [...document.querySelectorAll(".benchmark > details:not([open])")];
-    for (const one of opened) one.open = true;
-    draw(PRINT_WIDTH, true);
-  });
-  window.addEventListener("afterprint", () => {
-    root.classList.remove("print");
-    for (const one of opened) one.open = false;
-    draw();
-  });
-  draw();
-  matrices();
-  root.dataset.charts = String(boxes.length);
+  return { data, state, names, VERDICT, VALUE, RATIO, LOW, ROUNDS, absolute, ratio, forest, compared, describe, times, figure, bytes, factor, geometric, known, panel, valueAxis, ratioAxis, countAxis, reach, picture, legend, text, esc };
 })();

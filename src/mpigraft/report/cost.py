@@ -1,4 +1,4 @@
-"""What a campaign does not know, and what it would cost to know it.
+"""How precise a campaign is, and what more precision would cost.
 
 An interval shrinks with the square root of the rounds, so a half-width `spread` at R rounds
 needs about R x (spread / target)^2 rounds for `target`.
@@ -10,23 +10,24 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
-from mpigraft.model import CellGroup, LaunchRecord, Origin, Verdict
-from mpigraft.report import ReportData, words
-from mpigraft.report.sections import cells, count
+from mpigraft.core import numbers
+from mpigraft.core.model import CellGroup, LaunchRecord, Origin, Verdict
+from mpigraft.report.contents import ReportData
+from mpigraft.report.wording.counts import cells, count
 
 TARGET = 0.05  # the precision that most choices between two MPIs need
 UNKNOWN = 1.0  # half-width from which on a value is not known, nor are the rounds for TARGET
 
 
 @dataclass(frozen=True, slots=True)
-class Honesty:
-    """A campaign's own limits. Fractions are of the ratio; None where the data cannot say."""
+class Precision:
+    """How precise a campaign is. Fractions are of the ratio; None where the data cannot say."""
 
     rounds: int
     cells: int
     inconclusive: int
     spread: float | None  # half-width of a typical cell's 95 % interval
-    false_verdicts: int  # A/A cells that would have been called
+    false_verdicts: int  # cells of the control that would have been called
     aa_cells: int
     target_rounds: int | None  # rounds for TARGET
     round_s: float | None
@@ -39,30 +40,34 @@ class Honesty:
             return self._uncompared
         if self.single:
             return (
-                f"{rounds(self.rounds)}: a value without an interval, "
-                f"so none of the {self.cells} cells can be called"
+                f"{numbers.counted(self.rounds, 'round')}: values have no interval, "
+                f"so all {self.cells} cells are inconclusive"
             )
-        parts, wild = [rounds(self.rounds)], self.spread is not None and self.spread > UNKNOWN
+        parts, wild = (
+            [numbers.counted(self.rounds, "round")],
+            self.spread is not None and self.spread > UNKNOWN,
+        )
         if wild:
-            parts.append("a typical cell is not even known to ±100 %")
+            parts.append("a typical cell is uncertain by more than ±100 %")
         elif self.spread is not None:
-            parts.append(f"a typical cell is known to ±{words.percent(self.spread)}")
+            parts.append(f"a typical cell is known to ±{numbers.percent(self.spread)}")
         parts.append(f"{self.inconclusive} of {self.cells} cells inconclusive")
         if self.aa_cells:
             parts.append(
-                f"the A/A pair, where nothing differs, gave {self.false_verdicts}/{self.aa_cells}"
+                "control (baseline against itself): "
+                f"{self.false_verdicts} of {self.aa_cells} false verdicts"
             )
         return "; ".join(parts if wild else [*parts, *self._cost])
 
     @property
     def _uncompared(self) -> str:
         """What is known where only the baseline has values."""
-        parts = [f"{rounds(self.rounds)}; nothing to compare"]
+        parts = [f"{numbers.counted(self.rounds, 'round')}; nothing to compare"]
         if self.spread is not None and self.spread > UNKNOWN:
-            parts.append("values differ too much from round to round to hold others against them")
+            parts.append("values vary too much from round to round to compare others with them")
         elif self.spread is not None:
-            known = words.percent(self.spread)
-            parts.append(f"what equals the baseline would be known to ±{known} of it")
+            known = numbers.percent(self.spread)
+            parts.append(f"a ratio to the baseline would be known to ±{known}")
             parts += self._cost
         return "; ".join(parts)
 
@@ -71,11 +76,11 @@ class Honesty:
         """What the target would take, where it was missed."""
         if self.target_rounds is None or self.target_rounds <= self.rounds:
             return []
-        cost = f"±{words.percent(TARGET)} needs about {self.target_rounds} rounds"
+        cost = f"±{numbers.percent(TARGET)} needs about {self.target_rounds} rounds"
         return [cost + _took(self.target_rounds, self.round_s)]
 
 
-def honesty(data: ReportData) -> Honesty:
+def precision(data: ReportData) -> Precision:
     comparison = data.comparison
     every = cells(comparison)
     spreads = [n.spread for n in comparison.noise if math.isfinite(n.spread) and n.spread > 0]
@@ -83,7 +88,7 @@ def honesty(data: ReportData) -> Honesty:
     needed = None
     if spread is not None and comparison.rounds > 0:
         needed = math.ceil(comparison.rounds * (spread / TARGET) ** 2 - 1e-9)
-    return Honesty(
+    return Precision(
         rounds=comparison.rounds,
         cells=len(every),
         inconclusive=count(every)[Verdict.INCONCLUSIVE],
@@ -139,7 +144,7 @@ def _needed(data: ReportData) -> tuple[int, int] | None:
     needed = sorted(
         c.rounds_needed
         for group in data.comparison.groups
-        if (not stops or group.look is None or group.withheld) and not _lost(group)
+        if (not stops or group.look is None or group.withheld) and not _loses_launches(group)
         for c in group.cells
         if c.verdict is Verdict.INCONCLUSIVE and c.rounds_needed is not None
     )
@@ -148,15 +153,10 @@ def _needed(data: ReportData) -> tuple[int, int] | None:
     return needed[(len(needed) - 1) // 2], needed[(len(needed) * 9 - 1) // 10]
 
 
-def _lost(group: CellGroup) -> bool:
+def _loses_launches(group: CellGroup) -> bool:
     """Whether launches that failed hold it back, which more rounds do not mend."""
     return group.completion is not None and bool(group.completion.loser)
 
 
 def _took(rounds: int, round_s: float | None) -> str:
-    return f" ({words.duration(rounds * round_s)})" if round_s else ""
-
-
-def rounds(number: int) -> str:
-    """`1 round`, `6 rounds`."""
-    return "1 round" if number == 1 else f"{number} rounds"
+    return f" ({numbers.duration(rounds * round_s)})" if round_s else ""

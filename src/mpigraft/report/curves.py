@@ -13,10 +13,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mpigraft.model import Better, Cell
-from mpigraft.report import ReportData, labels, matrix, words
-from mpigraft.report.sections import Section, sections
-from mpigraft.report.trouble import labels as ids
+from mpigraft.core import numbers
+from mpigraft.core.model import Better, Cell, CellGroup
+from mpigraft.report import matrix, peaks
+from mpigraft.report.contents import ReportData
+from mpigraft.report.findings import labels as ids
+from mpigraft.report.scaling import Card, View, cards
+from mpigraft.report.wording import labels
+from mpigraft.report.wording.counts import Section
 
 Bands = dict[tuple[str, ...], dict[int, tuple[float, float]]]
 
@@ -24,11 +28,15 @@ Bands = dict[tuple[str, ...], dict[int, tuple[float, float]]]
 def curves(data: ReportData) -> str:
     """JSON that is safe inside a script element: every `<` is written as an escape."""
     baseline = data.comparison.baseline
-    found = sections(data.comparison)
+    every = cards(data.comparison)
+    parts = [section for card in every for section in card.sections]
+    index = {id(section): number for number, section in enumerate(parts)}
+    known = peaks.known(data)
     names = sorted({g.configuration for g in data.comparison.groups} | {baseline})
-    bands = _bands(data)
+    bands = launch_bands(data)
     document = {
         "baseline": baseline,
+        "order": names,
         "names": {
             name: {"label": label, "hue": hue, "variant": variant}
             for (name, label), (hue, variant) in zip(
@@ -36,7 +44,9 @@ def curves(data: ReportData) -> str:
             )
         },
         "margin": data.margin,
-        "sections": [_section(s, baseline, bands) for s in found],
+        "sections": [_section(s, baseline, bands, peaks.of(s, known)) for s in parts],
+        "cards": [[index[id(section)] for section in card.sections] for card in every],
+        "views": [_view(card, view, index) for card in every for view in card.views],
         "maps": matrix.values(data),
     }
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -59,7 +69,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
     return (ordered[k - 1], ordered[n - k]) if k else None
 
 
-def _bands(data: ReportData) -> Bands:
+def launch_bands(data: ReportData) -> Bands:
     names = ids(data)
     values: dict[tuple[str, ...], dict[int, list[float]]] = {}
     for row in data.values:
@@ -72,13 +82,30 @@ def _bands(data: ReportData) -> Bands:
     }
 
 
-def _section(section: Section, baseline: str, bands: Bands) -> dict[str, Any]:
+def _view(card: Card, view: View, index: dict[int, int]) -> dict[str, Any]:
+    return {
+        "axis": view.axis,
+        "metric": card.quantity,
+        "unit": card.unit,
+        "x": [number for number, _ in view.points],
+        "at": [index[id(section)] for _, section in view.points],
+        "sizes": view.sizes,
+    }
+
+
+def _section(
+    section: Section, baseline: str, bands: Bands, peak: tuple[float, str] | None
+) -> dict[str, Any]:
+    """A section's figures: a cell, or null, for each of its sizes."""
     where = (section.benchmark, section.metric, section.layout, section.buffers)
     absolute = section.baseline
     return {
         "benchmark": section.benchmark,
+        "layout": section.layout,
+        "buffers": section.buffers,
+        "peak": peak,
         "unit": section.unit,
-        "metric": section.metric,
+        "metric": section.quantity,
         "lower": section.better is Better.LOWER,
         "curve": has_curve(section),
         "sizes": section.sizes,
@@ -90,23 +117,27 @@ def _section(section: Section, baseline: str, bands: Bands) -> dict[str, Any]:
                 "name": group.configuration,
                 "curve": group.curve.value,
                 "pooled": _figure(group.pooled),
-                "cells": [
-                    [
-                        cell.size,
-                        _figure(cell.value),
-                        _figure(cell.ratio),
-                        *_interval(cell),
-                        cell.verdict.value[0],
-                        cell.rounds,
-                        cell.rounds_needed,
-                    ]
-                    for cell in group.cells
-                ],
+                "cells": _cells(group, section.sizes),
                 "band": _band(bands.get((*where, group.configuration), {}), section.sizes),
             }
             for group in section.groups
         ],
     }
+
+
+def _cells(group: CellGroup, sizes: tuple[int, ...]) -> list[list[Any] | None]:
+    at = {
+        cell.size: [
+            _figure(cell.value),
+            _figure(cell.ratio),
+            *_interval(cell),
+            cell.verdict.value[0],
+            cell.rounds,
+            *([] if cell.rounds_needed is None else [cell.rounds_needed]),
+        ]
+        for cell in group.cells
+    }
+    return [at.get(size) for size in sizes]
 
 
 def _band(band: dict[int, tuple[float, float]], sizes: tuple[int, ...]) -> list[Any] | None:
@@ -117,13 +148,15 @@ def _band(band: dict[int, tuple[float, float]], sizes: tuple[int, ...]) -> list[
 
 def _interval(cell: Cell) -> tuple[float | None, float | None]:
     """Its bounds; none where they say nothing, since nobody can draw them."""
-    if cell.low is None or cell.high is None or not words.informs(cell.low, cell.high):
+    if cell.low is None or cell.high is None or not numbers.is_informative(cell.low, cell.high):
         return None, None
     return _figure(cell.low), _figure(cell.high)
 
 
 def _figure(value: float | None) -> float | None:
-    """Five significant digits: more than an eye or a tooltip can tell, and a smaller file."""
+    """Five significant digits: more than an eye or a tooltip can tell, and a smaller file. A whole
+    number is written without its point."""
     if value is None or not math.isfinite(value):
         return None
-    return float(f"{value:.5g}")
+    rounded = float(f"{value:.5g}")
+    return int(rounded) if rounded.is_integer() else rounded

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from mpigraft.jsonout import plain
-from mpigraft.laws import LAWS, REACH, Law
-from mpigraft.layouts import GRAMMAR
-from mpigraft.model import EvidenceRecord, RankRecord
-from mpigraft.natives import STARTUP
-from mpigraft.report import ReportData, words
-from mpigraft.report.growth_picture import picture
-from mpigraft.report.markup import Html, el, foreign, table
-from mpigraft.report.trouble import labels
-from mpigraft.scaling import Growth, growth
+from mpigraft.analysis.growth import LAW_REACH, LAWS, Growth, Law, fit_growth
+from mpigraft.core import numbers
+from mpigraft.core.model import EvidenceRecord, RankRecord
+from mpigraft.core.serialize import plain
+from mpigraft.launch.placement import LAYOUT_PATTERN
+from mpigraft.native import STARTUP
+from mpigraft.report.contents import ReportData
+from mpigraft.report.figures.growth_picture import picture
+from mpigraft.report.figures.markup import Html, el, foreign, join
+from mpigraft.report.findings import labels
+from mpigraft.report.table import Column, Figure, Table
+from mpigraft.report.wording import words
 
 SHARED = "ranks shared cores"
 UNKNOWN = "whether ranks had a core each is not known"
@@ -24,39 +27,39 @@ UNKNOWN = "whether ranks had a core each is not known"
 
 def growths(data: ReportData) -> tuple[Growth, ...]:
     """Every series that could be one: two numbers of ranks or more."""
-    return growth(data.values, labels(data), crowded(data))
+    return fit_growth(data.values, labels(data), unclear_cores(data))
 
 
-def shown(data: ReportData) -> list[Growth]:
+def growths_to_show(data: ReportData) -> list[Growth]:
     """Those for a person: collectives have two in every campaign of two layouts, and that those
     have no law need not be said; of a start-up cost it is what was asked for."""
     costs = {f"native:{name}" for name in STARTUP}
     return [one for one in growths(data) if one.law or one.benchmark in costs]
 
 
-def crowded(data: ReportData) -> dict[tuple[str, str], str]:
+def unclear_cores(data: ReportData) -> dict[tuple[str, str], str]:
     """(configuration, layout) whose ranks did not have a core each, or not for certain: by the
     cores of the machine and by what each rank said that it may run on, in any allocation."""
     machines = {a.id: _cpu(a.machine) for a in data.allocations}
     least = min((cores for cores, _ in machines.values() if cores), default=0)
-    seen: dict[tuple[str, str], list[EvidenceRecord]] = defaultdict(list)
+    records: dict[tuple[str, str], list[EvidenceRecord]] = defaultdict(list)
     for record in data.evidence:
-        seen[record.configuration, record.layout].append(record)
+        records[record.configuration, record.layout].append(record)
     alike = next(iter(machines.values()), (0, {}))[1] if len(machines) == 1 else {}
-    found: dict[tuple[str, str], str] = {}
+    reasons: dict[tuple[str, str], str] = {}
     for key in {(row.configuration, row.layout) for row in data.values}:
-        threads, told = _threads(key[1]), False
+        threads, known = _threads(key[1]), False
         shared = _too_many(key[1], least)
-        for record in seen[key]:
+        for record in records[key]:
             ranks = record.evidence.ranks
             _, core_of = machines.get(record.allocation, (0, alike))
             shared = shared or overlapping(ranks, threads, core_of)
-            told = told or any(rank.cores for rank in ranks)
+            known = known or any(rank.cores for rank in ranks)
         if shared:
-            found[key] = SHARED
-        elif not least and not told:
-            found[key] = UNKNOWN
-    return found
+            reasons[key] = SHARED
+        elif not least and not known:
+            reasons[key] = UNKNOWN
+    return reasons
 
 
 def _cpu(machine: str) -> tuple[int, dict[int, int]]:
@@ -71,13 +74,13 @@ def _cpu(machine: str) -> tuple[int, dict[int, int]]:
 
 
 def _too_many(layout: str, cores: int) -> bool:
-    found = GRAMMAR.fullmatch(layout)
-    return found is not None and 0 < cores < int(found["ranks"]) * int(found["threads"] or 1)
+    match = LAYOUT_PATTERN.fullmatch(layout)
+    return match is not None and 0 < cores < int(match["ranks"]) * int(match["threads"] or 1)
 
 
 def _threads(layout: str) -> int:
-    found = GRAMMAR.fullmatch(layout)
-    return int(found["threads"] or 1) if found else 1
+    match = LAYOUT_PATTERN.fullmatch(layout)
+    return int(match["threads"] or 1) if match else 1
 
 
 def overlapping(
@@ -119,35 +122,36 @@ def document(data: ReportData) -> list[dict[str, Any]]:
 
 
 def title(one: Growth) -> str:
-    what = f"{one.benchmark}: {one.metric} in {one.unit}"
-    size = f" at {words.size(one.size)}" if one.size else ""
+    what = f"{one.benchmark}: {words.in_unit(one.metric, one.unit)}"
+    size = f" at {numbers.size(one.size)}" if one.size else ""
     return f"{what}{size} against ranks, {one.series}"
 
 
 def formula(law: Law) -> str:
     """`12 + 3.4 p^0.81`, p being ranks."""
     sign = "-" if law.b < 0 else "+"
-    step = words.number(abs(law.b))
+    step = numbers.number(abs(law.b))
     match law.name:
         case "logarithm":
-            return f"{words.number(law.a)} {sign} {step} log2 p"
+            return f"{numbers.number(law.a)} {sign} {step} log2 p"
         case "power":
-            return f"{words.number(law.a)} {sign} {step} p^{law.c:g}"
-    return f"{words.number(law.a)}, whatever the ranks"
+            return f"{numbers.number(law.a)} {sign} {step} p^{law.c:g}"
+    return f"{numbers.number(law.a)}, whatever the ranks"
 
 
-def told(one: Growth) -> Iterator[str]:
+def sentences(one: Growth) -> Iterator[str]:
     """One series as sentences: what was measured, the law and why, what it predicts."""
-    measured = ", ".join(f"{p.ranks}: {words.number(p.value)}" for p in one.points)
+    measured = ", ".join(f"{p.ranks}: {numbers.number(p.value)}" for p in one.points)
     yield f"{one.configuration}: {measured}" if measured else one.configuration
     if one.law is None:
         yield f"no law: {one.refused}"
         return
     yield f"law: {formula(one.law)} ({one.why})"
-    foreseen = ", ".join(
-        f"{p.ranks}: {words.number(p.value)} {words.span((p.low, p.high))}" for p in one.predictions
+    predicted = ", ".join(
+        f"{p.ranks}: {numbers.number(p.value)} {numbers.span((p.low, p.high))}"
+        for p in one.predictions
     )
-    yield f"PREDICTED, not measured: {foreseen}"
+    yield f"PREDICTED, not measured: {predicted}"
     yield from _left_out(one)
 
 
@@ -155,50 +159,37 @@ def _left_out(one: Growth) -> Iterator[str]:
     return (f"left out: {layout}: {reason}" for layout, reason in one.left_out)
 
 
-def lines(data: ReportData) -> list[tuple[str, list[str]]]:
-    """Title and sentences of each series, alike ones under one title."""
-    found: dict[str, list[str]] = {}
-    for one in shown(data):
-        found.setdefault(title(one), []).extend(told(one))
-    return list(found.items())
+def figures(data: ReportData) -> tuple[Figure, ...]:
+    """What was measured, the law, and what it predicts; why there is no law, for some."""
+    return tuple(
+        Figure(title(one), tuple(sentences(one)), partial(_html, one), subject=one.configuration)
+        for one in growths_to_show(data)
+    )
 
 
 # ------------------------------------------------------------------ page
 
 
-def html(data: ReportData) -> list[Html]:
-    """A picture and a table for each series with a law; why not, for the others."""
-    parts: list[Html] = []
-    for one in shown(data):
-        parts.append(el("h3", foreign(f"{title(one)}: {one.configuration}")))
-        if one.law is None:
-            parts.append(el("p", foreign(f"No law: {one.refused}."), class_="sub"))
-            continue
-        alt = f"{title(one)}. The table that follows has the same figures."
-        caption = el("figcaption", foreign(f"Law: {formula(one.law)} ({one.why})."))
-        parts += [el("figure", picture(one, alt), caption), _table(one)]
-        parts += [el("p", foreign(said), class_="sub") for said in _left_out(one)]
-    return parts
+def _html(one: Growth) -> Html:
+    """A picture and a table of a series with a law; else why it has none."""
+    if one.law is None:
+        return el("p", foreign(f"No law: {one.refused}."), class_="sub")
+    alt = f"{title(one)}. The table that follows has the same figures."
+    caption = el("figcaption", foreign(f"Law: {formula(one.law)} ({one.why})."))
+    reasons = (el("p", foreign(reason), class_="sub") for reason in _left_out(one))
+    return join(el("figure", picture(one, alt), caption), _table(one), *reasons)
 
 
 def _table(one: Growth) -> Html:
     measured = [
-        _row(
-            p.ranks,
-            words.number(p.value),
-            words.span((p.lowest, p.highest)),
-            words.many(p.launches, "launch"),
-        )
+        (p.ranks, numbers.number(p.value), numbers.span((p.lowest, p.highest)),
+         numbers.counted(p.launches, "launch"))
         for p in one.points
-    ]
-    foreseen = [
-        _row(p.ranks, words.number(p.value), words.span((p.low, p.high)), "predicted")
+    ]  # fmt: skip
+    predicted = [
+        (p.ranks, numbers.number(p.value), numbers.span((p.low, p.high)), "predicted")
         for p in one.predictions
     ]
     heads = ("ranks", f"{one.metric}, {one.unit}", "range, or 95 % interval", "from")
-    caption = f"Measured, and predicted up to {REACH} times as many ranks"
-    return table(caption, heads, measured + foreseen, class_="figures")
-
-
-def _row(ranks: int, value: str, bounds: str, source: str) -> Html:
-    return el("tr", el("th", ranks, scope="row"), *(el("td", x) for x in (value, bounds, source)))
+    caption = f"Measured, and predicted up to {LAW_REACH} times as many ranks"
+    return Table(caption, tuple(map(Column, heads)), (*measured, *predicted)).html("figures")

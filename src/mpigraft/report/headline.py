@@ -1,8 +1,8 @@
-"""One sentence that a person can act on, and what goes with it.
+"""The answer in one sentence, and what goes with it.
 
 It names the configuration with the largest gain over the baseline among those that are faster
-on most curves. It does not say that this one beats the other configurations: they were held
-against the baseline, not against each other.
+on most curves. It does not claim that this one beats the other configurations: they were compared
+with the baseline, not with each other.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mpigraft.model import METRICS, Better, CellGroup, Comparison, Verdict
-from mpigraft.report import words
+from mpigraft.core import numbers
+from mpigraft.core.model import METRICS, Better, CellGroup, Comparison, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +30,21 @@ class Record:
 def headline(comparison: Comparison) -> tuple[str, ...]:
     """The answer, most useful first, and why there is none where noise withholds it; empty where
     no curve is called."""
-    found, unsaid = records(comparison.groups), _withheld(comparison.groups)
-    if not any(r.faster or r.slower for r in found):
-        return unsaid
-    whole = [r for r in found if r.faster == r.curves]
-    some = [r for r in found if r.faster]
+    ranking, withheld = records(comparison.groups), _withheld(comparison.groups)
+    if not any(r.faster or r.slower for r in ranking):
+        return withheld
+    whole = [r for r in ranking if r.faster == r.curves]
+    some = [r for r in ranking if r.faster]
     lines = [_best((whole or some)[0], comparison.baseline) if some else _stay(comparison)]
     if len(whole) > 1:
         lines.append(f"Faster on every curve as well: {_listed(whole[1:])}.")
-    if slower := [r for r in found if r.slower]:
+    if slower := [r for r in ranking if r.slower]:
         lines.append(
             "Slower: "
             + ", ".join(f"{r.configuration} on {r.slower} of {r.curves}" for r in slower)
             + " curves."
         )
-    return (*lines, *unsaid)
+    return (*lines, *withheld)
 
 
 def _withheld(groups: Sequence[CellGroup]) -> tuple[str, ...]:
@@ -61,24 +61,24 @@ def _withheld(groups: Sequence[CellGroup]) -> tuple[str, ...]:
 def records(groups: Sequence[CellGroup]) -> list[Record]:
     """Every configuration's record: most curves won first, then fewest lost, then the gain. A
     measurement that two metrics repeat counts once; a curve that only others have is not won."""
-    held: dict[str, list[CellGroup]] = {}
+    curves_of: dict[str, list[CellGroup]] = {}
     subjects = set()
     for group in groups:
         if group.repeats:
             continue
-        held.setdefault(group.configuration, []).append(group)
+        curves_of.setdefault(group.configuration, []).append(group)
         subjects.add((group.benchmark, group.metric, group.layout, group.buffers))
-    found = [
+    rows = [
         Record(
             name,
-            sum(g.curve is Verdict.FASTER for g in mine),
-            sum(g.curve is Verdict.SLOWER for g in mine),
+            sum(g.curve is Verdict.FASTER for g in curves),
+            sum(g.curve is Verdict.SLOWER for g in curves),
             len(subjects),
-            math.exp(sum(_log_gain(g) for g in mine) / len(mine)),
+            math.exp(sum(_log_gain(g) for g in curves) / len(curves)),
         )
-        for name, mine in held.items()
+        for name, curves in curves_of.items()
     ]
-    return sorted(found, key=lambda r: (-r.faster / r.curves, r.slower, -r.gain, r.configuration))
+    return sorted(rows, key=lambda r: (-r.faster / r.curves, r.slower, -r.gain, r.configuration))
 
 
 def _log_gain(group: CellGroup) -> float:
@@ -91,12 +91,12 @@ def _best(best: Record, baseline: str) -> str:
     text = f"Largest gain over {baseline}: {best.configuration}, faster on {on}"
     if best.slower:
         text += f" and slower on {best.slower}"
-    return f"{text}, by {words.ratio(best.gain)}x over all sizes."
+    return f"{text}, by {numbers.ratio(best.gain)}x over all sizes."
 
 
 def _stay(comparison: Comparison) -> str:
     return f"Stay with {comparison.baseline}: nothing is faster than it over a whole curve."
 
 
-def _listed(found: Sequence[Record]) -> str:
-    return ", ".join(f"{r.configuration} ({words.ratio(r.gain)}x)" for r in found)
+def _listed(rows: Sequence[Record]) -> str:
+    return ", ".join(f"{r.configuration} ({numbers.ratio(r.gain)}x)" for r in rows)

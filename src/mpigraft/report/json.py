@@ -1,4 +1,4 @@
-"""A comparison as a document for other tools; its shape is in schemas/compare.json.
+"""A comparison as a document for other tools; its shape is in report/schemas/compare.json.
 
 Added keys keep the schema's number. A figure that is not finite becomes null: JSON has no NaN.
 """
@@ -8,18 +8,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mpigraft.jsonout import document, plain
-from mpigraft.model import METRICS, CellGroup
-from mpigraft.report import ReportData, cost, growth, matrix, stages
-from mpigraft.report.alone import alone
+from mpigraft.core.model import METRICS, CellGroup
+from mpigraft.core.serialize import document, plain
+from mpigraft.report import cost, growth, looks, matrix
+from mpigraft.report.baseline_only import baseline_series
+from mpigraft.report.contents import ReportData
+from mpigraft.report.findings import report_findings
 from mpigraft.report.headline import headline
-from mpigraft.report.trouble import trouble
 
 
-def render(data: ReportData) -> str:
+def render_json(data: ReportData) -> str:
     """The whole comparison: every cell of every benchmark and configuration."""
     comparison = data.comparison
-    known = cost.honesty(data)
+    known = cost.precision(data)
     return document(
         campaign=comparison.campaign,
         baseline=comparison.baseline,
@@ -27,14 +28,14 @@ def render(data: ReportData) -> str:
         name=data.campaign.name if data.campaign else None,
         origin=comparison.origin,
         rounds=comparison.rounds,
-        looks=stages.document(comparison),
+        looks=looks.document(comparison),
         margin=data.margin,
         comparisons=[_placed(data, _group(group)) for group in comparison.groups],
-        alone=[_placed(data, _finite(plain(one))) for one in alone(data)],
-        pairs=[_finite(plain(one)) for one in matrix.found(data)],
-        growth=_finite(growth.document(data)),
-        noise=[_placed(data, _finite(plain(noise))) for noise in comparison.noise],
-        honesty={
+        baseline_only=[_placed(data, finite(plain(one))) for one in baseline_series(data)],
+        pairs=[finite(plain(one)) for one in matrix.matrices(data)],
+        growth=finite(growth.document(data)),
+        noise=[_placed(data, finite(plain(noise))) for noise in comparison.noise],
+        precision={
             "spread": known.spread,
             "inconclusive": known.inconclusive,
             "cells": known.cells,
@@ -45,30 +46,31 @@ def render(data: ReportData) -> str:
             "extension": cost.extension(data),
         },
         launches=[_placed(data, plain(count)) for count in comparison.launches],
-        findings=trouble(data),
+        findings=report_findings(data),
         headline=headline(comparison),
         summary=comparison.summary,
     )
 
 
 def _group(group: CellGroup) -> dict[str, Any]:
-    found: dict[str, Any] = _finite(plain(group))
+    document_of: dict[str, Any] = finite(plain(group))
     metric = METRICS.get(group.metric)
-    return {**found, "better": metric.better.value if metric else None}
+    return {**document_of, "better": metric.better.value if metric else None}
 
 
-def _placed(data: ReportData, found: dict[str, Any]) -> dict[str, Any]:
+def _placed(data: ReportData, row: dict[str, Any]) -> dict[str, Any]:
     """Layouts that were compared stood in the place of configurations; here names are what they
     say. Of the baseline layout's own figures the configuration is all there is to tell."""
     if data.across != "layouts":
-        return found
-    layout = found.get("configuration", data.comparison.baseline)
-    return {**found, "configuration": found["layout"], "layout": layout}
+        return row
+    layout = row.get("configuration", data.comparison.baseline)
+    return {**row, "configuration": row["layout"], "layout": layout}
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """A document in which figures that are not finite are null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    return [_finite(v) for v in value] if isinstance(value, list) else value
+        return {k: finite(v) for k, v in value.items()}
+    return [finite(v) for v in value] if isinstance(value, list) else value

@@ -7,147 +7,140 @@ from __future__ import annotations
 
 import re
 
-from mpigraft.model import CellGroup, Verdict
-from mpigraft.report import ReportData, cost, growth, matrix, stages, words
-from mpigraft.report.alone import Alone, alone
+from mpigraft.core import numbers
+from mpigraft.core.homes import hide_homes
+from mpigraft.core.model import CellGroup
+from mpigraft.core.text import printable
+from mpigraft.report import cost, growth, looks, matrix
+from mpigraft.report.baseline_only import BaselineSeries, baseline_series
+from mpigraft.report.contents import ReportData
+from mpigraft.report.findings import report_findings
 from mpigraft.report.headline import headline
-from mpigraft.report.sections import Section, sections, tally
-from mpigraft.report.trouble import trouble
-from mpigraft.summary import completed
+from mpigraft.report.over_nodes import SINGLE, split_layouts
+from mpigraft.report.software import machine_table, software_table
+from mpigraft.report.table import Column, Judged, Table, by_title, cell_text
+from mpigraft.report.tables import baseline_table, launches_table, size_table
+from mpigraft.report.wording import words
+from mpigraft.report.wording.counts import Section, tally
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
+OVERVIEW = (
+    Column("configuration"),
+    Column("curve"),
+    Column("ratio", right=True),
+    Column("95 % interval"),
+    Column("crossovers"),
+)
 
 
 def escape(text: str) -> str:
     """Foreign text on one line, with all that Markdown reads as markup taken literally."""
-    return SPECIAL.sub(r"\\\1", words.homeless(words.visible(" ".join(text.splitlines()))))
+    return SPECIAL.sub(r"\\\1", hide_homes(printable(" ".join(text.splitlines()))))
 
 
-def render(data: ReportData) -> str:
-    """Summary first, then an overview and a table of all sizes for each benchmark."""
+def render_markdown(data: ReportData, *, brief: bool = False, full: bool = False) -> str:
+    """Summary first, then an overview and, unless `brief`, a table of all sizes for each
+    benchmark; of a benchmark on several layouts a table over them, unless in `full`."""
     comparison = data.comparison
+    over, alone = split_layouts(comparison, words.VERDICT_SIGNS, full=full)
     title = escape(data.campaign.name) if data.campaign else "campaign"
     lines = [f"# {title} {comparison.campaign[:8]}, against {escape(comparison.baseline)}", ""]
     for line in headline(comparison):
         lines += [escape(line), ""]
-    lines += [f"- {escape(line)}" for line in comparison.summary]
-    lines += [""] if comparison.summary else []
-    lines += [cost.honesty(data).line + ".", ""]
-    if looks := stages.lines(data.comparison):
-        lines += [*(f"- {line}" for line in looks), ""]
+    summary = () if over and headline(comparison) else comparison.summary
+    lines += [f"- {escape(line)}" for line in summary]
+    lines += [""] if summary else []
+    lines += [cost.precision(data).line + ".", ""]
+    if taken := looks.look_lines(data.comparison):
+        lines += [*(f"- {line}" for line in taken), ""]
     if deciding := cost.deciding(data):
         lines += [deciding + ".", ""]
     if command := cost.extension(data):
         lines += [f"    {command}", ""]
-    for section in sections(comparison):
-        lines += _section(section, comparison.baseline)
-    for one in alone(data):
-        lines += _alone(one, comparison.baseline)
-    for one_map in matrix.found(data):
-        lines += [f"## {escape(matrix.title(one_map))}", ""]
-        lines += [*(f"- {escape(line)}" for line in matrix.told(one_map)), ""]
-    for head, told in growth.lines(data):
-        lines += [f"## {escape(head)}", "", *(f"- {escape(line)}" for line in told), ""]
+    for table in over:
+        lines += [f"## {escape(table.title)}", "", *markdown_table(table.table()), ""]
+    if any(row.single for table in over for row in table.rows):
+        lines += [f"{escape(SINGLE)} a single run.", ""]
+    for section in alone:
+        lines += _section(section, comparison.baseline, brief=brief)
+    for series in baseline_series(data):
+        lines += _baseline_only(series, comparison.baseline)
+    for title, figures in by_title((*matrix.figures(data), *growth.figures(data))).items():
+        sentences = (line for figure in figures for line in figure.sentences)
+        lines += [f"## {escape(title)}", "", *(f"- {escape(line)}" for line in sentences), ""]
     if comparison.groups:
         lines += [f"{tally(comparison)}.", ""]
     lines += _launches(data)
+    lines += _measured_with(data)
     lines += _findings(data)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(section: Section, baseline: str) -> list[str]:
+def _section(section: Section, baseline: str, *, brief: bool) -> list[str]:
     head = f"## {escape(section.benchmark)} on {escape(section.place)}"
-    what = f"{section.metric} in {section.unit}, {words.better(section.better)}."
+    what = f"{words.in_unit(section.quantity, section.unit)}, {words.better(section.better)}."
     what += f" This is {section.repeats}." if section.repeats else ""
     lines = [head, "", what, ""]
-    lines += _table(("configuration", "curve", "ratio", "95 % interval", "crossovers"), "llrll")
-    for group in section.groups:
-        lines.append(
-            _row(
-                escape(group.configuration),
-                _verdict(group.curve)
-                + (f" \\({escape(note)}\\)" if (note := words.note(group)) else ""),
-                words.ratio(group.pooled),
-                _interval(group.pooled_low, group.pooled_high),
-                _crossovers(group, section, baseline),
-            )
+    rows = tuple(
+        (
+            group.configuration,
+            Judged(group.curve, f" ({note})" if (note := words.curve_note(group)) else ""),
+            numbers.ratio(group.pooled),
+            numbers.interval(group.pooled_low, group.pooled_high),
+            _crossovers(group, section, baseline),
         )
-    for group in section.groups:
+        for group in section.groups
+    )
+    lines += markdown_table(Table("", OVERVIEW, rows))
+    for group in () if brief else section.groups:
         lines += ["", f"### {escape(group.configuration)}", ""]
-        heads = ("size", "baseline", "value", "ratio", "95 % interval", "rounds", "verdict")
-        lines += _table(heads, "rrrrlrl")
-        for cell in group.cells:
-            needs = "" if cell.rounds_needed is None else f", needs {cell.rounds_needed} rounds"
-            lines.append(
-                _row(
-                    words.size(cell.size),
-                    words.number(cell.baseline),
-                    words.number(cell.value),
-                    words.ratio(cell.ratio),
-                    _interval(cell.low, cell.high),
-                    str(cell.rounds),
-                    _verdict(cell.verdict) + needs,
-                )
-            )
+        lines += markdown_table(size_table(section, group))
     return [*lines, ""]
 
 
-def _alone(one: Alone, baseline: str) -> list[str]:
+def _baseline_only(series: BaselineSeries, baseline: str) -> list[str]:
     """The baseline's own values, where there is nothing else."""
-    head = f"## {escape(one.benchmark)} on {escape(one.place)}"
-    what = f"{escape(baseline)}: {one.metric} in {one.unit}, {words.better(one.better)}."
-    rows = [
-        _row(
-            words.size(f.size),
-            words.number(f.value),
-            escape(words.span(f.interval)),
-            str(f.launches),
-        )
-        for f in one.figures
-    ]
-    table = _table(("size", "value", "95 % interval", "launches"), "rrlr")
-    return [head, "", what, "", *table, *rows, ""]
+    head = f"## {escape(series.benchmark)} on {escape(series.place)}"
+    figures = words.in_unit(series.quantity, series.unit)
+    what = f"{escape(baseline)}: {figures}, {words.better(series.better)}."
+    return [head, "", what, "", *markdown_table(baseline_table(series, baseline)), ""]
 
 
-def _table(heads: tuple[str, ...], sides: str) -> list[str]:
-    rules = {"l": "---", "r": "--:"}
-    return [_row(*heads), _row(*(rules[side] for side in sides))]
-
-
-def _row(*columns: str) -> str:
-    return f"| {' | '.join(columns)} |"
-
-
-def _verdict(verdict: Verdict) -> str:
-    return f"{words.VERDICTS[verdict]} {verdict}"
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return escape(words.interval(low, high))
+def markdown_table(table: Table) -> list[str]:
+    """Lay a table out, its texts escaped."""
+    rules = ("--:" if column.right else "---" for column in table.columns)
+    lines = [[column.head for column in table.columns], rules]
+    lines += [[escape(cell_text(cell)) for cell in row] for row in table.rows]
+    return [f"| {' | '.join(cells)} |" for cells in lines]
 
 
 def _crossovers(group: CellGroup, section: Section, baseline: str) -> str:
     changes = words.crossings(group, baseline, section.better)
-    return ", ".join(f"from {words.size(c.size)} {escape(c.ahead)}" for c in changes) or "none"
+    return ", ".join(f"from {numbers.size(c.size)} {c.ahead}" for c in changes) or "none"
 
 
 def _launches(data: ReportData) -> list[str]:
     """How many completed, where any did not."""
-    counts = completed(data.comparison)
-    if not counts:
-        return []
-    table = _table(("configuration", "layout", "launches that completed"), "lll")
-    return ["## Launches", "", *table, *(_row(*map(escape, row)) for row in counts), ""]
+    table = launches_table(data)
+    return ["## Launches", "", *markdown_table(table), ""] if table else []
+
+
+def _measured_with(data: ReportData) -> list[str]:
+    """Hosts, CPU, network and system; MPIs with their modules, libraries and launchers."""
+    lines: list[str] = []
+    for table in (machine_table(data), software_table(data)):
+        lines += [f"## {table.caption}", "", *markdown_table(table), ""] if table else []
+    return lines
 
 
 def _findings(data: ReportData) -> list[str]:
-    found = trouble(data)
-    if not found:
+    findings = report_findings(data)
+    if not findings:
         return []
     lines = ["## Findings", ""]
-    for finding in found:
-        text = f"- **{finding.level} {escape(finding.code)}**: {escape(finding.seen)}"
+    for finding in findings:
+        text = f"- **{finding.level} {escape(finding.code)}**: {escape(finding.message)}"
         text += f" Why: {escape(finding.why)}." if finding.why else ""
-        text += f" What to do: {escape(finding.mend)}." if finding.mend else ""
+        text += f" What to do: {escape(finding.fix)}." if finding.fix else ""
         lines.append(text)
     return lines

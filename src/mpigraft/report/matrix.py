@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from mpigraft.pairs import Matrix, Pair, in_way, matrices
-from mpigraft.report import ReportData, heat, words
-from mpigraft.report.heat import STEPS
-from mpigraft.report.markup import Html, el, foreign
-from mpigraft.report.trouble import labels
+from mpigraft.analysis.pairs import Matrix, Pair, direction_phrase, pair_matrices
+from mpigraft.core import numbers
+from mpigraft.core.text import printable
+from mpigraft.report.contents import ReportData
+from mpigraft.report.figures import heat
+from mpigraft.report.figures.heat import STEPS
+from mpigraft.report.figures.markup import Html, el, foreign, join
+from mpigraft.report.findings import labels
+from mpigraft.report.table import Figure
 
 SHADES = " ░▒▓█"  # up to each of STEPS times slower than the middle, and beyond
 SHADES_ASCII = ".-+*#"
@@ -25,37 +30,37 @@ TWO = "two nodes have one link, so nothing says which of them is slow: name thre
 ONCE = "measured once, which names nobody: what is slow has to be slow again"
 
 
-def found(data: ReportData) -> tuple[Matrix, ...]:
-    return matrices(data.links, labels(data))
+def matrices(data: ReportData) -> tuple[Matrix, ...]:
+    return pair_matrices(data.links, labels(data))
 
 
 def title(matrix: Matrix) -> str:
-    size = f" at {words.size(matrix.size)}" if matrix.size else ""
+    size = f" at {numbers.size(matrix.size)}" if matrix.size else ""
     count = len(matrix.nodes)
     return f"{matrix.configuration}: {matrix.metric} in {matrix.unit}{size} between {count} nodes"
 
 
-def told(matrix: Matrix) -> Iterator[str]:
+def sentences(matrix: Matrix) -> Iterator[str]:
     """The middle, and the slow ones by name; the matrix itself stands in the picture."""
-    middle = f"{words.number(matrix.middle)} {matrix.unit}"
+    middle = f"{numbers.number(matrix.middle)} {matrix.unit}"
     others = " of the other nodes" if matrix.slow_nodes else ""
     yield f"median link{others} {middle}; all pairs of a round were measured at once"
     if len(matrix.nodes) == 2:
         yield TWO
     for node, times, way in matrix.slow_nodes:
         yield (
-            f"slow node: {node}, {words.ratio(times)} times slower{in_way(way)} than the median "
-            "link of the others"
+            f"slow node: {node}, {numbers.ratio(times)} times slower{direction_phrase(way)} than "
+            "the median link of the others"
         )
     median = "the median link within its part" if matrix.parts else "the median link"
     for (a, b), times in matrix.slow_links:
-        yield f"slow link: {a} to {b}, {words.ratio(times)} times slower than {median}"
+        yield f"slow link: {a} to {b}, {numbers.ratio(times)} times slower than {median}"
     if matrix.parts:
         sizes = " and ".join(str(len(part)) for part in matrix.parts[:FIGURES])
         more = f" and {len(matrix.parts) - FIGURES} more" if matrix.parts[FIGURES:] else ""
         one, other = matrix.parts[0][0], matrix.parts[1][0]
         yield (
-            f"parts of {sizes}{more} nodes: {words.ratio(matrix.between)} times slower between "
+            f"parts of {sizes}{more} nodes: {numbers.ratio(matrix.between)} times slower between "
             f"them than within, which is a switch or a cable: {one} is in one, {other} in another"
         )
     elif not matrix.slow_nodes and not matrix.slow_links and len(matrix.nodes) > 2:
@@ -67,7 +72,7 @@ def picture(matrix: Matrix, shades: str = SHADES) -> list[str]:
     """At most 80 columns: numbers for a few nodes, shades for more, from row to column."""
     nodes, links = matrix.nodes[:MOST], dict(matrix.links)
     worse = matrix.worse
-    names = [words.visible(node)[-NAME:] for node in nodes]
+    names = [printable(node)[-NAME:] for node in nodes]
     if len(nodes) <= FIGURES:
         wide = min((COLUMNS - NAME - 1) // len(nodes), max(8, 2 + max(map(len, names))))
         heads = "".join(f"{name[1 - wide :]:>{wide}}" for name in names)
@@ -88,7 +93,7 @@ def picture(matrix: Matrix, shades: str = SHADES) -> list[str]:
 
 
 def _figure(value: float | None) -> str:
-    return "-" if value is None else words.number(value)
+    return "-" if value is None else numbers.number(value)
 
 
 def _shade(worse: dict[Pair, float], pair: Pair, shades: str) -> str:
@@ -97,16 +102,29 @@ def _shade(worse: dict[Pair, float], pair: Pair, shades: str) -> str:
     return shades[heat.step(worse[pair])]
 
 
-def html(data: ReportData) -> list[Html]:
-    """A heat map for each matrix, below what stands out in it."""
-    parts: list[Html] = []
-    for index, matrix in enumerate(found(data)):
-        parts.append(el("h3", foreign(title(matrix))))
-        parts += [el("p", foreign(line), class_="sub") for line in told(matrix)]
-        parts.append(heat.html(matrix, title(matrix), index))
-    return parts
+def figures(data: ReportData) -> tuple[Figure, ...]:
+    """What stands out in each matrix, and a picture of it."""
+    return tuple(
+        Figure(
+            title(one),
+            tuple(sentences(one)),
+            partial(_html, one, index),
+            partial(_text, one),
+        )
+        for index, one in enumerate(matrices(data))
+    )
+
+
+def _text(matrix: Matrix, in_ascii: bool) -> list[str]:
+    return picture(matrix, SHADES_ASCII if in_ascii else SHADES)
+
+
+def _html(matrix: Matrix, index: int) -> Html:
+    """A heat map, below what stands out in it."""
+    lines = (el("p", foreign(line), class_="sub") for line in sentences(matrix))
+    return join(*lines, heat.html(matrix, title(matrix), index))
 
 
 def values(data: ReportData) -> list[dict[str, Any] | None]:
     """What the page's script says of a link that is pointed at; tables say it by themselves."""
-    return [heat.values(one) if heat.pictured(one) else None for one in found(data)]
+    return [heat.values(one) if heat.pictured(one) else None for one in matrices(data)]

@@ -1,15 +1,15 @@
 """How the figures of one campaign were come by: what was done here, not what could have been.
 
-docs/method.md has the reasons; `stats` and `compare` do it.
+docs/explanation/method.md has the reasons; `stats` and `compare` do it.
 """
 
 from __future__ import annotations
 
-from mpigraft.decision import MIN_ROUNDS
-from mpigraft.model import Origin
-from mpigraft.report import ReportData, words
-from mpigraft.report.sections import cells
-from mpigraft.stats import EXACT_FROM
+from mpigraft.analysis import EXACT_FROM, MIN_ROUNDS
+from mpigraft.core import numbers
+from mpigraft.core.model import Origin
+from mpigraft.report.contents import ReportData
+from mpigraft.report.wording.counts import cells
 
 BETTER = "Times below 1 and bandwidths above 1 are better than the baseline."
 IMPORTED = (
@@ -31,8 +31,8 @@ def method(data: ReportData) -> tuple[str, ...]:
         "median of its iterations. A ratio divides a launch's value by the geometric mean of the "
         "baseline's launches of the same round; the ratio shown is the median over rounds.",
         f"{_intervals(data)} Faster or slower: the interval lies outside the margin, which is "
-        f"{words.percent(data.margin)} or what the baseline typically differs from itself, if "
-        f"that is more. Equivalent: the interval lies within {words.percent(data.margin)}. "
+        f"{numbers.percent(data.margin)} or what the baseline typically differs from itself, if "
+        f"that is more. Equivalent: the interval lies within {numbers.percent(data.margin)}. "
         "Everything else is inconclusive, and so is everything with fewer than "
         f"{MIN_ROUNDS} rounds.",
         "A whole curve is equivalent if its pooled interval lies within that margin, and bounds "
@@ -68,21 +68,21 @@ def _intervals(data: ReportData) -> str:
     if not counts:
         return "No ratio has two rounds, so none has an interval."
     if max(counts) < EXACT_FROM:
-        said = f"Intervals are 95 %, by {STUDENT}, as there are fewer than {EXACT_FROM} rounds."
+        text = f"Intervals are 95 %, by {STUDENT}, as there are fewer than {EXACT_FROM} rounds."
     elif min(counts) >= EXACT_FROM:
-        said = f"Intervals are 95 %, by {ORDER}, as there are {EXACT_FROM} rounds or more."
+        text = f"Intervals are 95 %, by {ORDER}, as there are {EXACT_FROM} rounds or more."
     else:
-        said = (
+        text = (
             f"Intervals are 95 %: by {ORDER}, for cells with {EXACT_FROM} rounds or more; by "
             f"{STUDENT} for those with fewer."
         )
     number = _allocations(data)
     if number > 1:
         return (
-            f"{said} Where the bootstrap over the {number} allocations, then over the rounds of "
+            f"{text} Where the bootstrap over the {number} allocations, then over the rounds of "
             "each, is wider, the interval reaches as far as that."
         )
-    return f"{said} All rounds are of one allocation: other nodes are not accounted for."
+    return f"{text} All rounds are of one allocation: other nodes are not accounted for."
 
 
 def _allocations(data: ReportData) -> int:

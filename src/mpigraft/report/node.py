@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from mpigraft.knowledge.gpus import nearest
-from mpigraft.launchers.parts import listed
-from mpigraft.layouts import Core, cores_of
-from mpigraft.model import Cpu, Gpu, Layout, Placement
+from mpigraft.core.model import Cpu, Gpu, Layout, Machine, Placement
+from mpigraft.core.text import WIDTH, fold
+from mpigraft.knowledge import nearest_cpus
+from mpigraft.launch.launchers import format_cpus
+from mpigraft.launch.placement import Core, cores_of
 
-WIDTH = 80
+if TYPE_CHECKING:
+    from rich.console import Console
+
 FREE, SHARED, NEXT = ".", "+", "|"
 SMALL = 6  # caches of fewer cores stand side by side
-LABEL = 17  # columns before the cores: "socket 0  NUMA 3 "
+NODE_LABEL = 17  # columns before the cores: "socket 0  NUMA 3 "
+STYLES = ("cyan", "magenta", "yellow", "green", "blue", "red")  # of ranks, in turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,29 @@ class Row:
     note: str
 
 
-def title(layout: Layout | None, cpu: Cpu) -> list[str]:
+def print_node(
+    console: Console, machine: Machine, layout: Layout | None, placement: Placement
+) -> None:
+    """Print a node of `machine` with the ranks of `layout`, then the CPUs of each rank."""
+    from rich.text import Text
+
+    for line in node_title(layout, machine.cpu):
+        console.print(line)
+    console.print()
+    for row in node_rows(machine.cpu, machine.gpus, placement):
+        text = Text(f"{row.label:{NODE_LABEL}}")
+        for cell in row.cells:
+            text.append(cell.text, "dim" if cell.rank is None else STYLES[cell.rank % len(STYLES)])
+        text.append(f"  {row.note}" if row.note else "")
+        text.rstrip()
+        console.print(text, soft_wrap=True)
+    if ranks := node_ranks(placement):
+        console.print("\nCPUs of each rank of a node")
+        for line in ranks:
+            console.print(f"  {line}".rstrip(), soft_wrap=True)
+
+
+def node_title(layout: Layout | None, cpu: Cpu) -> list[str]:
     """What is drawn, in words."""
     threads = cpu.threads // cpu.cores if cpu.cores else 1
     smt = f" of {threads} hardware threads" if threads > 1 else ""
@@ -46,20 +72,20 @@ def title(layout: Layout | None, cpu: Cpu) -> list[str]:
     bound = "not bound" if layout.bind == "none" else f"bound to {layout.bind}"
     cores = f"{layout.threads} cores each" if layout.threads > 1 else ""
     gpus = "each with a GPU" if layout.gpus else ""
-    told = ", ".join(filter(None, (f"{layout.ranks} ranks", where, cores, dealt, bound, gpus)))
-    return [*textwrap.wrap(f"layout {layout.key}: {told}", WIDTH), node]
+    parts = ", ".join(filter(None, (f"{layout.ranks} ranks", where, cores, dealt, bound, gpus)))
+    return [*fold(f"layout {layout.key}: {parts}"), node]
 
 
-def rows(cpu: Cpu, gpus: Sequence[Gpu], placement: Placement) -> Iterator[Row]:
+def node_rows(cpu: Cpu, gpus: Sequence[Gpu], placement: Placement) -> Iterator[Row]:
     """The cores, a row for each cache, or for each domain of small ones; numbers are those of
     ranks on their node."""
     owners: dict[int, list[int]] = {}
     for rank, mask in enumerate(placement.masks):
         for cpu_number in mask:
             owners.setdefault(cpu_number, []).append(rank)
-    near = nearest(cpu, gpus)
+    near = nearest_cpus(cpu, gpus)
     width = len(str(max(0, len(placement.masks) - 1))) + 1
-    told: set[int] = set()
+    noted: set[int] = set()
     before: tuple[int, ...] = ()
     for place, caches in _lines(cpu):
         cells = [
@@ -67,13 +93,13 @@ def rows(cpu: Cpu, gpus: Sequence[Gpu], placement: Placement) -> Iterator[Row]:
             for n, cores in enumerate(caches)
             for cell in (*([Cell(NEXT)] if n else []), *(_cell(core, owners) for core in cores))
         ]
-        mine = {c for cores in caches for core in cores for c in core}
-        beside = [n for n, cpus in enumerate(near) if n not in told and mine & set(cpus)]
-        told.update(beside)
-        notes = [f"GPU {gpus[n].index}" for n in beside]
-        if sharing := sorted({r for c in mine for r in owners.get(c, ()) if len(owners[c]) > 1}):
-            notes.append(f"{SHARED} ranks {listed(sharing)}")
-        room = max(1, (WIDTH - LABEL - len("  " + ", ".join(notes))) // width)
+        own = {c for cores in caches for core in cores for c in core}
+        near_gpus = [n for n, cpus in enumerate(near) if n not in noted and own & set(cpus)]
+        noted.update(near_gpus)
+        notes = [f"GPU {gpus[n].index}" for n in near_gpus]
+        if sharing := sorted({r for c in own for r in owners.get(c, ()) if len(owners[c]) > 1}):
+            notes.append(f"{SHARED} ranks {format_cpus(sharing)}")
+        room = max(1, (WIDTH - NODE_LABEL - len("  " + ", ".join(notes))) // width)
         for start in range(0, len(cells), room):
             label = _label(place, before) if start == 0 else ""
             note = ", ".join(notes) if start == 0 else ""
@@ -95,11 +121,11 @@ def _cell(core: Sequence[int], owners: dict[int, list[int]]) -> Cell:
 def _lines(cpu: Cpu) -> Iterator[tuple[tuple[int, int], list[list[Core]]]]:
     """((socket, NUMA domain), the cores of each cache) of each line to be drawn."""
     levels = (cpu.socket_cpus, cpu.numa, cpu.l3)
-    found: dict[tuple[int, int], dict[int, list[Core]]] = {}
+    caches_of: dict[tuple[int, int], dict[int, list[Core]]] = {}
     for core in cores_of(cpu):
         at = [next((n for n, g in enumerate(groups) if core[0] in g), 0) for groups in levels]
-        found.setdefault((at[0], at[1]), {}).setdefault(at[2], []).append(core)
-    for place, caches in found.items():
+        caches_of.setdefault((at[0], at[1]), {}).setdefault(at[2], []).append(core)
+    for place, caches in caches_of.items():
         if max(map(len, caches.values())) < SMALL:
             yield place, [*caches.values()]
         else:
@@ -113,10 +139,10 @@ def _label(place: tuple[int, ...], before: tuple[int, ...]) -> str:
     return f"{socket:10}{numa}"
 
 
-def ranks(placement: Placement) -> list[str]:
+def node_ranks(placement: Placement) -> list[str]:
     """CPUs and GPU of each rank of a node, several to a line where they are short."""
     words = [
-        f"{rank}: {listed(mask)}" + (f" GPU {placement.gpus[rank]}" if placement.gpus else "")
+        f"{rank}: {format_cpus(mask)}" + (f" GPU {placement.gpus[rank]}" if placement.gpus else "")
         for rank, mask in enumerate(placement.masks)
     ] or [f"{rank}: GPU {gpu}" for rank, gpu in enumerate(placement.gpus)]
     if not words:

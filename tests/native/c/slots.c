@@ -1,5 +1,5 @@
 /* A benchmark whose setup takes more messages than its buffers have room for. */
-#include "../../../src/mpigraft/native/benchmarks.h"
+#include "../../../src/mpigraft/native/table.h"
 #include "../../../src/mpigraft/native/buffers.h"
 
 static void one_too_many(struct run *run)
@@ -11,7 +11,8 @@ static void one_too_many(struct run *run)
 int main(void)
 {
     static const struct benchmark greedy = {"greedy", "Greedy", PAIR, BANDWIDTH, WINDOWED,
-                                            one_too_many, NULL, {NO_CALL}};
+                                            one_too_many, NULL, {NO_CALL}, NULL,
+                                            IN_EVERY_MPI};
     const struct options options = {.window = 4};
     struct run run = {.options = &options, .benchmark = &greedy, .size = 2, .peer = 1};
     plan_size(&run, 8);

@@ -24,9 +24,28 @@ static void add_part(struct run *run, int sign)
         sums[i] = (char)(sums[i] + sign * part[i]);
 }
 
+static const struct benchmark replaced = {.traits = REDUCES | IN_PLACE_SUM};
+static const struct options apart = {0}, in_one_buffer = {.in_place = IN_PLACE_YES};
+
+/* The same in place, where ranks give the largest of their parts. */
+static void try_maxima(struct run *run)
+{
+    memset(sums, 0, sizeof sums);
+    for (run->rank = 0; run->rank < run->size; run->rank++) {
+        fill_numbers(run, part, content, BYTES);
+        for (int i = 0; i < BYTES; i++)
+            sums[i] = (unsigned char)part[i] > (unsigned char)sums[i] ? part[i] : sums[i];
+    }
+    run->options = &in_one_buffer;
+    expect(right_sums(run, sums, content, BYTES), "right maxima are wrong", run->size, -1);
+    sums[BYTES / 2]++;
+    expect(!right_sums(run, sums, content, BYTES), "a wrong maximum is right", run->size, -1);
+}
+
 static void try_ranks(int ranks)
 {
-    struct run run = {.size = ranks, .message = {.type = MPI_SIGNED_CHAR}};
+    struct run run = {.options = &apart, .benchmark = &replaced, .size = ranks,
+                      .message = {.type = MPI_SIGNED_CHAR}};
     int exact[BYTES] = {0};
     memset(sums, 0, sizeof sums);
     for (run.rank = 0; run.rank < ranks; run.rank++) {
@@ -42,6 +61,10 @@ static void try_ranks(int ranks)
         expect(!right_sums(&run, sums, content, BYTES), "a rank is missing", ranks, run.rank);
         add_part(&run, 1);
     }
+    try_maxima(&run);
+    run.message.type = MPI_UNSIGNED_CHAR;
+    run.options = &apart;
+    try_maxima(&run);
 }
 
 int main(void)

@@ -5,15 +5,25 @@
  */
 #include "clock.h"
 
+/* Computation is made up as well: it takes time of the scenario's clock. */
+#define compute computes_for_real
+#include "compute.h"
+#undef compute
+static void compute(long steps);
+
 #include "measure.h"
 
 #include "output.h"
+
+#include "table.h"
 
 static struct {
     double cost, tick, jitter;        /* of the clock; every second reading costs that much more */
     double op, start, barrier;        /* an iteration, the first of a batch beside, a barrier */
     double every, stall, until;       /* interruptions: how often, how long, until when */
     double slow, from, quick;         /* iterations that take `stall` beside; each k-th does not */
+    double hides;                     /* share of an iteration that passes beside computation */
+    double slowed, disturbs;          /* bits: tries of the calibration; ns: the first time alone */
     double block, wrong;              /* a barrier that takes `stall`; another rank's data */
     double size, rank, bytes, budget, samples, iterations, warmup, osu, validate, first, again;
 } world = {.cost = 20, .tick = 1, .op = 1000, .every = 1e18, .until = 1e18, .size = 2, .bytes = 8,
@@ -27,7 +37,8 @@ static const struct {
     WORD(cost), WORD(tick), WORD(jitter), WORD(op), WORD(start), WORD(barrier),
     WORD(every), WORD(stall), WORD(until), WORD(slow), WORD(from), WORD(quick),
     WORD(block), WORD(wrong), WORD(size), WORD(rank), WORD(bytes), WORD(budget), WORD(samples), WORD(iterations), WORD(warmup),
-    WORD(osu), WORD(validate), WORD(again),
+    WORD(osu), WORD(validate), WORD(again), WORD(hides),
+    WORD(slowed), WORD(disturbs),
 };
 
 static double elapsed, next_stall; /* ns */
@@ -55,14 +66,29 @@ int clock_gettime(clockid_t clock, struct timespec *time)
     return 0;
 }
 
+static bool beside; /* an iteration computes, nobody else */
+static long calibrations, alone;
+
+static void compute(long steps)
+{
+    bool calibrates = !beside && steps == CALIBRATION;
+    advance((double)steps);
+    if (calibrates && ((long)world.slowed >> calibrations++ & 1))
+        advance((double)steps);
+    if (!beside && !calibrates && !alone++)
+        advance(world.disturbs);
+}
+
 static void iterate(struct run *run, long i)
 {
-    (void)run;
     apart += at_barrier; /* iterations that came right after a barrier */
     at_barrier = false;
     bool slow = calls >= world.from && calls < world.from + world.slow;
     slow &= !world.quick || (calls + 1) % (long)world.quick;
-    advance(world.op + (i == 0 ? world.start : 0) + (slow ? world.stall : 0));
+    beside = true;
+    compute(run->work);
+    beside = false;
+    advance(world.op * (run->work ? 1 - world.hides : 1) + (i == 0 ? world.start : 0) + (slow ? world.stall : 0));
     calls++;
     longest = i + 1 > longest ? i + 1 : longest;
 }
@@ -102,7 +128,7 @@ int MPI_Reduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op 
                MPI_Comm comm)
 {
     (void)type, (void)comm;
-    if (root || (reduces && count > 1))
+    if (root || (reduces && reduces < 4 && count > 1))
         DIE("%d numbers to rank %d", count, root);
     const double *mine = from;
     double *all = to;
@@ -175,11 +201,16 @@ static void print_result(const struct run *run, struct clock clock, const struct
            "\"resolution\":%.10g,\"rank_mean\":%.10g,\"rank_min\":%.10g,\"rank_max\":%.10g,"
            "\"calls\":%ld,\"longest\":%ld,\"barriers\":%ld,\"apart\":%ld,\"syncs\":%ld,"
            "\"windows\":%ld,\"rounds\":%u,\"elapsed\":%.10g,\"checked\":%d,\"valid\":%d,"
-           "\"told\":[%ld,%ld,%ld],\"sent\":[",
+           "\"told\":[%ld,%ld,%ld],\"pure\":%.10g,\"compute\":%.10g,\"overall\":%.10g,"
+           "\"overall_mean\":%.10g,\"overlap\":%.10g,\"first\":[%.10g,%.10g],\"work\":%ld,"
+           "\"calibrations\":%ld,\"sent\":[",
            1e9 * clock.cost, 1e9 * clock.resolution, result->batch, result->count, figure.value,
            figure.resolution, 1e9 * result->rank_mean, 1e9 * result->rank_min,
            1e9 * result->rank_max, calls, longest, barriers, apart, syncs, windows, run->round,
-           elapsed, result->checked, result->valid, told[0], told[1], told[2]);
+           elapsed, result->checked, result->valid, told[0], told[1], told[2],
+           1e9 * result->pure, 1e9 * result->compute, 1e9 * median_of(result->overall, result->count),
+           1e9 * result->overall_mean, median_of(result->overlap, result->count),
+           1e9 * result->overall[0], result->overlap[0], run->work, calibrations);
     for (int i = 0; i < 4; i++)
         printf("%s%.10g", i ? "," : "", contributed[i] < 1e300 ? 1e9 * contributed[i] : 1e300);
     printf("],\"samples\":[");
@@ -210,12 +241,16 @@ int main(int argc, char **argv)
                       .rank = (int)world.rank};
     run.leads = run.rank < run.size / 2;
     world.first = benchmark.ranks == EVERYONE ? run.size : run.leads ? run.size / 2 : 1;
-    struct result result = {.samples = need((size_t)options.samples, sizeof(double))};
+    struct result result = {.samples = need((size_t)options.samples, sizeof(double)),
+                            .overall = need((size_t)options.samples, sizeof(double)),
+                            .overlap = need((size_t)options.samples, sizeof(double))};
     struct clock clock = examine_clock();
     elapsed = 0;
     next_stall = world.every;
     measure_size(&run, (size_t)world.bytes, clock, !world.again, &result);
     print_result(&run, clock, &result);
     free(result.samples);
+    free(result.overall);
+    free(result.overlap);
     return 0;
 }

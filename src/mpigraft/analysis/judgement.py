@@ -1,0 +1,135 @@
+"""What judges a curve, whether rounds pair its two sides or not: each size a cell, all of them
+pooled, and the joint test over them."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mpigraft.analysis.decision import crossovers, curve_verdict, decide, rounds_needed
+from mpigraft.analysis.grouping import SeriesKey
+from mpigraft.analysis.statistics.coarseness import narrowed, resolved
+from mpigraft.analysis.statistics.serial import Dependence
+from mpigraft.core.arrays import Floats, Ints, np
+from mpigraft.core.model import Cell, CellGroup, JointBound, Metric, Verdict
+
+
+class JointTest(NamedTuple):
+    """Whether all sizes together differ. None: no rounds that chance could deal otherwise."""
+
+    p: float | None  # corrected for all curves that are judged together
+    alone: float | None  # as if this were the only curve
+    repeats: str = ""  # the metric of the same measurement that counts instead
+
+
+class Limits(NamedTuple):
+    """What decides: the fixed margin, what a winner must exceed, the level of the joint test."""
+
+    margin: float
+    winner: float
+    level: float
+
+
+class Columns(NamedTuple):
+    """One value a size; all but `counts` are logs, or differences of logs."""
+
+    old: Floats  # the baseline, or the old campaign
+    new: Floats
+    middles: Floats
+    lows: Floats  # before what the coarse clock takes off
+    highs: Floats
+    counts: Ints  # rounds
+    spreads: Floats
+    coarse: Floats  # what both sides' coarseness may shift the ratio by
+    widest: Floats  # the coarser side's step
+
+
+class JudgedCurve(ABC):
+    """One configuration in one series, held against a baseline or an old campaign."""
+
+    key: SeriesKey
+    label: str
+    metric: Metric
+    sizes: Sequence[int]
+    dependence: Dependence
+
+    def group(self, limits: Limits, test: JointTest) -> CellGroup:
+        """Judge all cells, the curve and the pooled ratio."""
+        cells = self._cells(limits)
+        pooled, low, high, rounds = self._pooled()
+        whole = decide(low, high, self.metric.better, rounds, limits.margin, limits.winner)
+        bound = self._joint_bound(limits.margin) if whole is Verdict.EQUIVALENT else None
+        key, dependence = self.key, self.dependence
+        return CellGroup(
+            key.benchmark,
+            key.metric,
+            self.metric.unit,
+            key.layout,
+            key.buffers,
+            self.label,
+            cells,
+            curve_verdict(cells, whole, test.p, limits.level, bound),
+            test.p,
+            math.exp(pooled),
+            _exp_or_none(low),
+            _exp_or_none(high),
+            crossovers(cells),
+            curve_p_alone=test.alone,
+            by_chance=self._by_chance(limits.winner),
+            repeats=test.repeats,
+            joint=bound,
+            autocorrelation=dependence.correlation,
+            effective_rounds=dependence.effective,
+        )
+
+    def _cells(self, limits: Limits) -> tuple[Cell, ...]:
+        columns = (np.asarray(column).tolist() for column in self._columns())
+        return tuple(
+            self._cell(limits, size, *row) for size, *row in zip(self.sizes, *columns, strict=True)
+        )
+
+    def _cell(
+        self,
+        limits: Limits,
+        size: int,
+        old: float,
+        new: float,
+        middle: float,
+        low: float,
+        high: float,
+        count: int,
+        spread: float,
+        coarse: float,
+        widest: float,
+    ) -> Cell:
+        low, high = low - coarse, high + coarse
+        verdict = decide(low, high, self.metric.better, count, limits.margin, limits.winner)
+        verdict = resolved(verdict, new - old, widest)
+        needed = None
+        if verdict is Verdict.INCONCLUSIVE:
+            edges = narrowed(limits.margin, limits.winner, coarse)
+            needed = rounds_needed(middle, spread, count, *edges)
+        absolute = (math.exp(old), math.exp(new), math.exp(middle))
+        return Cell(size, *absolute, _exp_or_none(low), _exp_or_none(high), verdict, count, needed)
+
+    @abstractmethod
+    def _columns(self) -> Columns:
+        """Make what the cells are judged by."""
+
+    @abstractmethod
+    def _pooled(self) -> tuple[float, float, float, int]:
+        """Pool the sizes: log of the geometric mean, its bounds, and the number of rounds."""
+
+    @abstractmethod
+    def _joint_bound(self, margin: float) -> JointBound:
+        """Bound the size that may differ most in a curve that is equivalent when pooled."""
+
+    @abstractmethod
+    def _by_chance(self, winner: float) -> float:
+        """Count the cells that would be faster or slower if there were no difference."""
+
+
+def _exp_or_none(log: float) -> float | None:
+    return None if math.isnan(log) else math.exp(log)

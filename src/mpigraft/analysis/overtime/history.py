@@ -1,0 +1,163 @@
+"""The campaigns of a machine as lines of results over time, with the changes in them.
+
+A line is one configuration without its versions (`openmpi/ofi-cxi`) at one benchmark, metric,
+layout and kind of buffers. Its points are campaigns; the software of a point is what its
+configuration's id and provenance say.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mpigraft.analysis import curve_levels
+from mpigraft.analysis.overtime.chains import name_chains
+from mpigraft.analysis.overtime.changes import MACHINE, Change, list_changes, what_changed
+from mpigraft.analysis.overtime.matching import labels_with_values
+from mpigraft.analysis.overtime.segments import steps
+from mpigraft.core.model import METRICS, Better, CurveLevel, Measured, Origin, layout_order
+
+DIGITS = re.compile(r"\d+")
+
+
+class LineKey(NamedTuple):
+    """What points of a line share."""
+
+    machine: str
+    benchmark: str
+    metric: str
+    layout: str
+    buffers: str
+    configuration: str  # without versions
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One campaign on a line."""
+
+    campaign: str
+    name: str
+    created: str
+    configuration: str  # id, with versions
+    level: float  # logarithm of the geometric mean over the sizes
+    error: float  # of it, by the launches
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A change of a line's level."""
+
+    index: int  # of the first point with the new level
+    ratio: float  # new over old
+    p: float
+    slower: bool
+    what: tuple[str, ...]  # changed between that campaign and the one before it
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    key: LineKey
+    unit: str
+    better: Better
+    sizes: tuple[int, ...]  # that all points have
+    points: tuple[Point, ...]
+    shifts: tuple[Shift, ...]
+
+
+def machine_name(side: Measured) -> str:
+    """`nid, AMD EPYC 7763, 128 cores`: the hosts without their numbers, and the CPU. Campaigns on
+    other nodes of one cluster belong together. Of an import, what the import called it."""
+    hosts = {host for a in side.allocations for host in (a.hosts or (a.host,)) if host}
+    if side.campaign.origin is Origin.IMPORT:  # a name that a person gave: archer2
+        names = sorted(hosts)
+    else:
+        names = sorted({DIGITS.sub("", host.partition(".")[0]) for host in hosts})
+    cpus = set()
+    for allocation in side.allocations:
+        try:
+            cpu = json.loads(allocation.machine).get("cpu") or {}
+        except (ValueError, AttributeError):
+            continue
+        if cpu.get("model"):
+            cpus.add(f"{cpu['model']}, {cpu.get('cores', '?')} cores")
+    return "; ".join([", ".join(names) or "machine not recorded", *sorted(cpus)])
+
+
+def sort_history(campaigns: Iterable[Measured]) -> tuple[Line, ...]:
+    """Sort campaigns into lines, each in the order of their dates, and find the changes."""
+    ordered = sorted(campaigns, key=lambda side: (side.campaign.created, side.campaign.id))
+    by_id = {side.campaign.id: side for side in ordered}
+    curves: dict[LineKey, list[tuple[Point, CurveLevel]]] = defaultdict(list)
+    for machine, sides in _by_machine(ordered).items():
+        labels = [labels_with_values(side) for side in sides]
+        names = name_chains(labels)
+        for number, side in enumerate(sides):
+            for curve in curve_levels(side):
+                own = names[number, curve.configuration]
+                label, campaign = labels[number][curve.configuration], side.campaign
+                point = Point(
+                    campaign.id, campaign.name, campaign.created, label, 0, 0, curve.rounds
+                )
+                curves[LineKey(machine, *curve.key, own)].append((point, curve))
+    counts: dict[str, int] = defaultdict(int)
+    for key in curves:
+        counts[key.machine] += 1
+    what = _cached(by_id)
+    return tuple(
+        _line(key, curves[key], counts[key.machine], what) for key in sorted(curves, key=_place)
+    )
+
+
+def _place(key: LineKey) -> tuple[str, str, str, tuple[bool, int, int, int, str], str, str]:
+    """Sort lines by this: layouts as numbers."""
+    return (*key[:3], layout_order(key.layout), key.buffers, key.configuration)
+
+
+def _by_machine(campaigns: Iterable[Measured]) -> dict[str, list[Measured]]:
+    machines: dict[str, list[Measured]] = defaultdict(list)
+    for side in campaigns:
+        machines[machine_name(side)].append(side)
+    return machines
+
+
+What = Callable[[Point, Point], tuple[str, ...]]
+
+
+def _cached(campaigns: dict[str, Measured]) -> What:
+    """What changed between two points: of the machine, and of their configuration."""
+    known: dict[tuple[str, str], tuple[Change, ...]] = {}
+
+    def what(old: Point, new: Point) -> tuple[str, ...]:
+        place = (old.campaign, new.campaign)
+        if place not in known:
+            known[place] = list_changes(campaigns[place[0]], campaigns[place[1]])
+        scopes = (MACHINE, new.configuration)
+        return what_changed(row for row in known[place] if row.scope in scopes)
+
+    return what
+
+
+def _line(key: LineKey, rows: Sequence[tuple[Point, CurveLevel]], lines: int, what: What) -> Line:
+    sizes = sorted(set.intersection(*(set(curve.logs) for _, curve in rows)))
+    points = []
+    for point, curve in rows:
+        used = sizes or sorted(curve.logs)
+        level = sum(curve.logs[size] for size in used) / len(used)
+        points.append(
+            Point(point.campaign, point.name, point.created, point.configuration, level,
+                  curve.error, point.rounds)
+        )  # fmt: skip
+    metric = METRICS[key.metric]
+    shifts = []
+    if sizes:
+        for step in steps([p.level for p in points], [p.error for p in points], lines):
+            slower = (step.shift > 0) is (metric.better is Better.LOWER)
+            changed = what(points[step.place - 1], points[step.place])
+            shifts.append(Shift(step.place, math.exp(step.shift), step.p, slower, changed))
+    return Line(key, metric.unit, metric.better, tuple(sizes), tuple(points), tuple(shifts))

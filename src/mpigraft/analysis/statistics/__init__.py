@@ -1,0 +1,1 @@
+"""Numbers alone: bootstrap intervals, serial dependence, steps of a clock."""

@@ -1,0 +1,1 @@
+"""Compare campaigns of which no round was measured beside one of the other."""

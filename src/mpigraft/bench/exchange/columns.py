@@ -1,0 +1,72 @@
+"""The columns of an exported campaign: what a row says of its value, and in which type.
+
+The columns up to `state` say where a value comes from, those from `benchmark` on are the value.
+`records` has, in the first row that belongs to each, the campaign, configuration, allocation,
+evidence and launch as the store has them: reading takes these, so an export imports unchanged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mpigraft.core.errors import UsageError
+
+VERSION = 1
+MARK = "mpigraft_export"  # the first column: what kind of file this is
+Cell = Any  # of a column's type, or None
+Row = dict[str, Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    kind: Literal["text", "whole", "number", "truth", "document"] = "text"
+    unit: str = ""
+
+
+COLUMNS = (
+    Column(MARK, "whole"),
+    Column("campaign"),
+    Column("campaign_id"),
+    Column("origin"),
+    Column("tool"),
+    Column("configuration"),
+    Column("configuration_key"),
+    Column("baseline", "truth"),
+    Column("buffers"),
+    Column("allocation"),
+    Column("job"),
+    Column("hosts"),
+    Column("layout"),
+    Column("nodes", "whole"),
+    Column("ranks_per_node", "whole"),
+    Column("launch"),
+    Column("round", "whole"),
+    Column("replica", "whole"),
+    Column("started"),
+    Column("state"),
+    Column("benchmark"),
+    Column("metric"),
+    Column("unit"),
+    Column("better"),
+    Column("size_bytes", "whole", "B"),
+    Column("value", "number"),
+    Column("mean", "number"),
+    Column("minimum", "number"),
+    Column("maximum", "number"),
+    Column("p90", "number"),
+    Column("p99", "number"),
+    Column("iterations", "whole"),
+    Column("valid", "truth"),
+    Column("resolution", "number"),
+    Column("samples", "document"),
+    Column("records", "document"),
+)
+NAMES = tuple(column.name for column in COLUMNS)
+KINDS = {column.name: column.kind for column in COLUMNS}
+
+
+def refuse(source: str, row: int, problem: str) -> UsageError:
+    """The error of a row (from 1) that is not what was exported."""
+    return UsageError.of("export-invalid", place=f"{source}: row {row}", problem=problem)

@@ -1,0 +1,264 @@
+"""A campaign of a store as rows, and rows as the records that they were made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from mpigraft.bench.exchange.columns import MARK, VERSION, Row, refuse
+from mpigraft.core.model import (
+    METRICS,
+    AllocationRecord,
+    Benchmark,
+    CampaignRecord,
+    ConfigurationRecord,
+    EvidenceRecord,
+    LaunchRecord,
+    Measurement,
+    layout_order,
+)
+from mpigraft.core.serialize import plain, revive
+from mpigraft.core.text import printable
+from mpigraft.evidence import flatten_evidence, revive_evidence
+from mpigraft.store import Store
+
+T = TypeVar("T")
+MAX_SIZE = 2**63 - 1  # the largest integer that the store can keep
+FIGURES = ("mean", "minimum", "maximum", "p90", "p99", "resolution")
+Kept = LaunchRecord | ConfigurationRecord | AllocationRecord | EvidenceRecord | CampaignRecord
+
+
+def rows_of(store: Store, campaign: CampaignRecord) -> Iterator[Row]:
+    """Yield the rows of a campaign: launches as they started, values as they were measured. What
+    has no value has a row without one."""
+    configurations = {c.key: c for c in store.configurations(campaign.id)}
+    allocations = {a.id: a for a in store.allocations(campaign.id)}
+    evidence = sorted(
+        store.evidence(campaign.id, every=True),
+        key=lambda e: (e.configuration, e.layout, e.allocation),
+    )
+    pending: list[Kept] = [campaign, *configurations.values(), *allocations.values(), *evidence]
+    for launch, measurements in store.measured(campaign.id):
+        configuration = configurations.get(launch.configuration)
+        allocation = allocations.get(launch.allocation)
+        belongs = [one for one in pending if _belongs(one, launch)]
+        pending = [one for one in pending if one not in belongs]
+        head = _head(campaign, configuration, allocation, launch)
+        for index, m in enumerate(measurements or (None,)):
+            records = _records([*belongs, launch]) if index == 0 else None
+            yield {**head, **(_cells(m) if m else {}), "records": records}
+    if pending:
+        yield {**_head(campaign, None, None, None), "records": _records(pending)}
+
+
+def _belongs(record: Kept, launch: LaunchRecord) -> bool:
+    match record:
+        case CampaignRecord():
+            return True
+        case ConfigurationRecord():
+            return record.key == launch.configuration
+        case AllocationRecord():
+            return record.id == launch.allocation
+        case EvidenceRecord():
+            return (record.configuration, record.layout) == (launch.configuration, launch.layout)
+    return False
+
+
+def _records(records: Iterable[Kept]) -> dict[str, Any]:
+    """The records as one document: `launch` and `campaign` once, the others in lists."""
+    document: dict[str, Any] = {}
+    for record in records:
+        match record:
+            case CampaignRecord():
+                document["campaign"] = plain(record)
+            case LaunchRecord():
+                document["launch"] = plain(record)
+            case ConfigurationRecord():
+                document.setdefault("configurations", []).append(plain(record))
+            case AllocationRecord():
+                document.setdefault("allocations", []).append(plain(record))
+            case EvidenceRecord():
+                flat = flatten_evidence(record.evidence)
+                place = (record.campaign, record.configuration, record.layout, record.allocation)
+                document.setdefault("evidence", []).append([*place, flat])
+    return document
+
+
+def _head(
+    campaign: CampaignRecord,
+    configuration: ConfigurationRecord | None,
+    allocation: AllocationRecord | None,
+    launch: LaunchRecord | None,
+) -> Row:
+    row: Row = {
+        MARK: VERSION, "campaign": campaign.name, "campaign_id": campaign.id,
+        "origin": campaign.origin.value, "tool": campaign.tool,
+    }  # fmt: skip
+    if configuration:
+        row |= {
+            "configuration": configuration.id, "configuration_key": configuration.key,
+            "baseline": configuration.key == campaign.baseline, "buffers": configuration.buffers,
+        }  # fmt: skip
+    if allocation:
+        row |= {"allocation": allocation.id, "job": allocation.job, "hosts": allocation.nodes}
+    if launch:
+        no_layout, nodes, ranks, *_ = layout_order(launch.layout)
+        row |= {} if no_layout else {"nodes": nodes, "ranks_per_node": ranks}
+        row |= {
+            "layout": launch.layout, "launch": launch.id, "round": launch.round + 1,
+            "replica": launch.replica, "started": launch.started, "state": launch.state.value,
+        }  # fmt: skip
+    return row
+
+
+def _cells(m: Measurement) -> Row:
+    metric = METRICS.get(m.metric)
+    return {
+        "benchmark": m.benchmark.key, "metric": m.metric,
+        "unit": metric and metric.unit, "better": metric and metric.better.value,
+        "size_bytes": m.size, "value": m.value, "mean": m.mean, "minimum": m.minimum,
+        "maximum": m.maximum, "p90": m.p90, "p99": m.p99, "iterations": m.iterations,
+        "valid": m.valid, "resolution": m.resolution, "samples": list(m.samples) or None,
+    }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Launched:
+    """One launch of an exported campaign, and what was met before it."""
+
+    launch: LaunchRecord | None
+    measurements: list[Measurement] = field(default_factory=list)
+    heads: list[Kept] = field(default_factory=list)  # the campaign first
+
+
+def launches_of(rows: Iterable[Row], source: str) -> Iterator[Launched]:
+    """Put rows together again, a launch at a time.
+
+    Raises UsageError for a row that is not what was exported.
+    """
+    current: Launched | None = None
+    for number, row in enumerate(rows, 1):
+        try:
+            heads, launch = _revived(row.get("records"))
+            if launch or heads:
+                if current:
+                    yield current
+                current = Launched(launch, [], heads)
+            owner = current.launch if current else None
+            if row.get("benchmark") is None:
+                continue
+            if current is None or owner is None or owner.id != row.get("launch"):
+                raise ValueError(
+                    "the first row of its launch, which has its records, is not before it"
+                )
+            current.measurements.append(_measurement(row))
+        except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+            raise refuse(source, number, _reason(error)) from error
+    if current:
+        yield current
+
+
+def _reason(error: Exception) -> str:
+    text = f"no {error}" if isinstance(error, KeyError) else str(error)
+    return printable(text)[:200]
+
+
+def _revived(document: Any) -> tuple[list[Kept], LaunchRecord | None]:
+    if document is None:
+        return [], None
+    if not isinstance(document, dict):
+        raise ValueError("its records are no object")
+    _check_text(document)
+    heads: list[Kept] = []
+    if "campaign" in document:
+        heads.append(_record(CampaignRecord, document["campaign"]))
+    heads += [_record(ConfigurationRecord, one) for one in document.get("configurations", ())]
+    heads += [_record(AllocationRecord, one) for one in document.get("allocations", ())]
+    heads += [_evidence(*one) for one in document.get("evidence", ())]
+    launch = _record(LaunchRecord, document["launch"]) if "launch" in document else None
+    if launch and not (0 <= launch.round <= MAX_SIZE and math.isfinite(launch.wall_s)):
+        raise ValueError("a launch with an impossible round or time")
+    return heads, launch
+
+
+def _record(kind: type[T], value: Any) -> T:
+    record: T = revive(kind, value)
+    return record
+
+
+def _evidence(
+    campaign: Any, configuration: Any, layout: Any, allocation: Any, flat: Any
+) -> EvidenceRecord:
+    if not all(isinstance(text, str) for text in (campaign, configuration, layout, allocation)):
+        raise ValueError("evidence of no place")
+    return EvidenceRecord(campaign, configuration, layout, revive_evidence(flat), allocation)
+
+
+def _check_text(value: Any) -> None:
+    """Raise ValueError for text that could move a cursor: what mpigraft stores has none."""
+    if isinstance(value, str):
+        if not value.replace("\n", "").replace("\t", "").isprintable():
+            raise ValueError("its records hold control characters")
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            _check_text(key)
+            _check_text(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_text(inner)
+
+
+def _measurement(row: Row) -> Measurement:
+    key = _text(row, "benchmark")
+    benchmark = Benchmark.parse(key)
+    if benchmark.key != key or not key.isprintable() or len(key) > 300:
+        raise ValueError(f"its benchmark is {key[:60]!r}")
+    metric = _text(row, "metric")
+    if metric not in METRICS:
+        raise ValueError(f"its metric is {metric[:60]!r}")
+    size = _whole(row, "size_bytes")
+    value = _figure(row, "value")
+    if value is None or size is None:
+        raise ValueError("it has no value or no size")
+    valid = row.get("valid")
+    if not (valid is None or isinstance(valid, bool)):
+        raise ValueError("valid is neither true nor false")
+    samples = row.get("samples") or []
+    if not isinstance(samples, list):
+        raise ValueError("its samples are no list")
+    return Measurement(
+        benchmark, metric, size, value, iterations=_whole(row, "iterations"), valid=valid,
+        samples=tuple(_finite(sample, "a sample") for sample in samples),
+        **{name: _figure(row, name) for name in FIGURES},
+    )  # fmt: skip
+
+
+def _text(row: Row, name: str) -> str:
+    value = row.get(name)
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is no text")
+    return value
+
+
+def _whole(row: Row, name: str) -> int | None:
+    value = row.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_SIZE:
+        raise ValueError(f"{name} is {str(value)[:40]!r}, not a whole number of 0 or more")
+    return value
+
+
+def _figure(row: Row, name: str) -> float | None:
+    value = row.get(name)
+    return None if value is None else _finite(value, name)
+
+
+def _finite(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"{name} is {str(value)[:40]!r}, not a number")
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"{name} is {value}, not a finite number of 0 or more")
+    return float(value)

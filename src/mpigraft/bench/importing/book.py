@@ -1,0 +1,239 @@
+"""What imported campaigns hold already, and the launches that a table adds to them.
+
+An imported campaign grows: each import adds launches, the first configuration is its baseline,
+and the same benchmark again is the next round. Keys are made from contents, so a file that is
+given twice, even by two processes, is there once.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from mpigraft import __version__
+from mpigraft.bench.importing.reading import UNKNOWN_LAYOUT, ImportOptions, Table
+from mpigraft.core.clock import utc_now
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import (
+    AllocationRecord,
+    CampaignRecord,
+    ConfigurationRecord,
+    LaunchRecord,
+    LaunchState,
+    Level,
+    Measurement,
+    Origin,
+    layout_order,
+)
+from mpigraft.core.serialize import canonical, digest
+from mpigraft.store import Store, Writer
+
+SPACE = uuid.UUID("6f1d5c1e-3c55-5a0e-9a1c-6f7068b0a6c4")  # under which imported ids are made
+SHOWN_LAYOUTS = 8
+DAY = "{date}"  # in the name of a campaign: the day on which its tables were measured
+MIDNIGHT = "T00:00:00+00:00"
+
+Series = dict[int, list[Measurement]]  # round -> what was measured in it
+
+
+def campaign_of(store: Store, table: Table, options: ImportOptions) -> CampaignRecord:
+    """The campaign that a table belongs to, there already or new. Raises UsageError where it
+    does not belong there: another machine, other buffers, a campaign that was run."""
+    name = campaign_name(table, options)
+    known = [c for c in store.campaigns() if name in (c.id, c.name)]
+    imported = [c for c in known if c.origin is Origin.IMPORT]
+    if known and not imported:
+        raise UsageError.of("campaign-was-run", name=name)
+    if imported:
+        about = json.loads(imported[-1].plan).get("about", "")
+        if options.about not in ("", about):
+            raise UsageError.of("campaign-about", name=name, about=about or "nothing")
+        return imported[-1]
+    plan = {"imported": True, "machine": table.machine, "buffers": table.buffers}
+    return CampaignRecord(
+        id=str(uuid.uuid5(SPACE, name)),
+        name=name,
+        created=table.started[:10] + MIDNIGHT if DAY in options.campaign else utc_now(),
+        origin=Origin.IMPORT,
+        seed=0,
+        rounds=1,
+        baseline=_key(table.configuration),
+        plan=canonical(plan | ({"about": options.about} if options.about else {})),
+        tool=__version__,
+    )
+
+
+def campaign_name(table: Table, options: ImportOptions) -> str:
+    """The campaign of a table: one for each day where --campaign has {date}. Raises UsageError
+    for a table without a date there."""
+    name = options.campaign or table.machine or "import"
+    if DAY in name and not table.started:
+        raise UsageError.of("campaign-date-unknown", name=name, file=table.name)
+    return name.replace(DAY, table.started[:10])
+
+
+def _key(configuration: str) -> str:
+    return digest({"imported": configuration})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What became of one table."""
+
+    campaign: str  # its name
+    rounds: tuple[int, ...]  # empty: it was there already
+    notes: tuple[str, ...] = ()  # what a person should know of it
+
+
+class Book:
+    """One campaign: what is in it, and how it grows."""
+
+    def __init__(self, store: Store, campaign: CampaignRecord) -> None:
+        self.campaign = campaign
+        self._plan = json.loads(campaign.plan)
+        rows = store.launch_tables(campaign.id)
+        self._launches = {row.launch for row in rows}
+        self._layouts = {row.layout for row in rows}
+        self._labels = {c.key: c.id for c in store.configurations(campaign.id)}
+        self._holders = {row.table: row.configuration for row in rows if row.table}
+        # (configuration, allocation, layout, benchmark) -> its next round
+        self._next = {place: last + 1 for place, last in store.last_rounds(campaign.id).items()}
+        self._written: set[str] = set()  # records of this campaign that this writer has
+
+    def add(self, table: Table, writer: Writer | None) -> Entry:
+        """Write a table's launches, unless they are there; without a writer only say what would
+        be written. Raises UsageError where the table does not belong here."""
+        self._check(table)
+        key = _key(table.configuration)
+        if self._holds(table, key):
+            return Entry(self.campaign.name, (), self._notes(table, key))
+        notes = self._notes(table, key)
+        allocation = self._allocation(table)
+        if writer:
+            self._write_heads(table, key, allocation, writer)
+        series = self._series(table, (key, allocation.id))
+        for part, number in reversed(list(enumerate(sorted(series)))):
+            if (identity := self._identity(table, key, part)) not in self._launches:
+                launch = _launch(table, identity, number, first=part == 0)
+                launch = replace(
+                    launch, campaign=self.campaign.id, allocation=allocation.id, configuration=key
+                )
+                if writer:
+                    writer.add_launch(launch, series[number], _artefacts(table))
+                self._launches.add(identity)
+        self._layouts.add(table.layout)
+        self._holders[table.digest] = key
+        return Entry(self.campaign.name, tuple(sorted(series)), notes)
+
+    def _check(self, table: Table) -> None:
+        machine, buffers = self._plan.get("machine", ""), self._plan.get("buffers", "host")
+        if table.machine and machine != table.machine:
+            self._refuse(f"machine {machine or 'without a name'} and {table.machine}")
+        if buffers != table.buffers:
+            self._refuse(f"{buffers} and {table.buffers} buffers")
+
+    def _refuse(self, difference: str) -> NoReturn:
+        raise UsageError.of("campaign-differs", name=self.campaign.name, difference=difference)
+
+    def _write_heads(
+        self, table: Table, key: str, allocation: AllocationRecord, writer: Writer
+    ) -> None:
+        """Write what the launches refer to, once per file of the store."""
+        provenance = canonical({"imported": True, "machine": self._plan.get("machine", "")})
+        if self.campaign.id not in self._written:
+            writer.add_campaign(self.campaign)
+        if key not in self._written:
+            label = table.configuration
+            writer.add_configuration(
+                ConfigurationRecord(self.campaign.id, key, label, provenance, table.buffers)
+            )
+            self._labels.setdefault(key, label)
+        if allocation.id not in self._written:
+            writer.add_allocation(allocation)
+        self._written |= {self.campaign.id, key, allocation.id}
+
+    def _allocation(self, table: Table) -> AllocationRecord:
+        """One for all imports unless one is named: tables are paired within an allocation."""
+        name = table.allocation or "import"
+        machine = self._plan.get("machine", "")
+        identity = str(uuid.uuid5(uuid.UUID(self.campaign.id), f"allocation {name}"))
+        document = canonical({"imported": True, "name": name, "machine": machine})
+        return AllocationRecord(
+            identity, self.campaign.id, self.campaign.created, machine, document
+        )
+
+    def _identity(self, table: Table, key: str, part: int) -> str:
+        """The id of one launch that a table gives: the same for the same content. The
+        allocation has no part in it: one run in two allocations would count as two."""
+        name = f"{key} {table.layout} {table.digest} {part}"
+        return str(uuid.uuid5(uuid.UUID(self.campaign.id), name))
+
+    def _holds(self, table: Table, key: str) -> bool:
+        """Whether the table is there already; one without a layout is, under any layout."""
+        if table.layout == UNKNOWN_LAYOUT:
+            layouts = {*self._layouts, UNKNOWN_LAYOUT}
+            alike = [self._identity(replace(table, layout=one), key, 0) for one in layouts]
+            return not self._launches.isdisjoint(alike)
+        return self._identity(table, key, 0) in self._launches
+
+    def _notes(self, table: Table, key: str) -> tuple[str, ...]:
+        """What is odd about the table beside what is there already."""
+        notes = []
+        other = self._holders.get(table.digest, key)
+        if other != key:
+            notes.append(f"the same table is stored as {self._labels.get(other, other)}")
+        unlike = table.layout not in self._layouts and UNKNOWN_LAYOUT in {
+            table.layout, *self._layouts
+        }  # fmt: skip
+        if self._layouts and unlike and not self._holds(table, key):
+            others = ", ".join(sorted(self._layouts, key=layout_order)[:SHOWN_LAYOUTS])
+            notes.append(f"layout {table.layout} is not compared with this campaign's {others}")
+        return tuple(notes)
+
+    def _series(self, table: Table, owner: tuple[str, str]) -> Series:
+        """The table's values by round: those of a benchmark come after what is there, or in the
+        round that its name says, and a size that is there twice in one file is two rounds."""
+        met: Counter[tuple[str, str, int]] = Counter()
+        starts: dict[str, int] = {}
+        series: Series = {}
+        for m in table.parsed.measurements:
+            benchmark = m.benchmark.key
+            if benchmark not in starts:
+                free = self._next.get((*owner, table.layout, benchmark), 0)
+                starts[benchmark] = free if table.round is None else max(free, table.round)
+            cell = (benchmark, m.metric, m.size)
+            series.setdefault(starts[benchmark] + met[cell], []).append(m)
+            met[cell] += 1
+        for number, measurements in series.items():
+            for benchmark in {m.benchmark.key for m in measurements}:
+                place = (*owner, table.layout, benchmark)
+                self._next[place] = max(self._next.get(place, 0), number + 1)
+        return series
+
+
+def _artefacts(table: Table) -> dict[str, bytes]:
+    provenance = {"file": table.name, "suite": table.suite, "says": table.parsed.header}
+    return {"table": table.data, "told": canonical(provenance).encode()}
+
+
+def _launch(table: Table, identity: str, number: int, *, first: bool) -> LaunchRecord:
+    """The record, without the ids of what it belongs to."""
+    failed = any(f.level is Level.ERROR for f in table.parsed.findings)
+    return LaunchRecord(
+        id=identity,
+        campaign="",
+        allocation="",
+        configuration="",
+        layout=table.layout,
+        round=number,
+        slot=0,
+        replica=0,
+        started=table.started or utc_now(),
+        wall_s=0.0,
+        exit_code=None,
+        state=LaunchState.FAILED if failed else LaunchState.OK,
+        findings=table.parsed.findings if first else (),
+    )

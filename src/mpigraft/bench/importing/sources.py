@@ -1,0 +1,87 @@
+"""The files that a command line names: each file, and all that lie below each folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpigraft.bench.importing.pattern import Pattern
+from mpigraft.bench.importing.reading import Source
+from mpigraft.core.errors import UsageError
+from mpigraft.core.text import printable
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A file that is not taken, and why."""
+
+    name: str
+    error: UsageError
+    named: bool  # by the command line itself
+
+
+def collect_sources(
+    paths: Sequence[Path], pattern: Pattern | None
+) -> tuple[list[Source], list[Unmatched]]:
+    """List the files to read, in the order in which their rounds count, and those that the pattern
+    leaves out. Hidden files and folders are passed over, and so are links to folders.
+
+    A file that is named twice is there once. A folder that cannot be read is reported likewise.
+    """
+    sources: dict[Path, Source] = {}
+    unmatched: dict[Path, Unmatched] = {}
+    for path, below in _files(paths, unmatched):
+        if path in sources or path in unmatched:
+            continue
+        bare = Source.of(path, below)
+        try:
+            fields = pattern.fields_of(path) if pattern else None
+            if pattern and fields is None:
+                raise UsageError.of("import-unmatched", path=bare.name, pattern=pattern.text)
+        except UsageError as error:
+            named = below is None or error.code != "import-unmatched"
+            unmatched[path] = Unmatched(bare.name, error, named)
+        else:
+            sources[path] = Source.of(path, below, fields)
+    ordered = sorted(sources.values(), key=lambda source: source.fields.order)
+    return ordered, list(unmatched.values())
+
+
+def _files(
+    paths: Sequence[Path], unmatched: dict[Path, Unmatched]
+) -> Iterator[tuple[Path, Path | None]]:
+    """(file, the folder that was given or None); folders that cannot be read go to `unmatched`."""
+    for path in paths:
+        if path.is_dir():
+            yield from ((file, path) for file in _below(path, unmatched))
+        else:
+            yield path, None
+
+
+def _below(folder: Path, unmatched: dict[Path, Unmatched]) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        place = Path(error.filename)
+        name, reason = printable(str(place)), error.strerror or str(error)
+        refusal = UsageError.of("import-unreadable", path=name, reason=reason)
+        unmatched[place] = Unmatched(name, refusal, named=True)
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = sorted((n for n in folders if not n.startswith(".")), key=natural)
+        for name in sorted((n for n in names if not n.startswith(".")), key=natural):
+            path = Path(place, name)
+            try:
+                if path.is_file():  # no pipe, no socket, no link that leads nowhere
+                    yield path
+            except OSError as error:  # of a folder that may be listed, and no more
+                refuse(error)
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """Sort by this, and 2 stands before 10."""
+    return [
+        (int(piece), "") if piece.isdigit() and len(piece) < 20 else (0, piece)
+        for piece in re.split(r"([0-9]+)", text)
+    ]

@@ -1,0 +1,181 @@
+"""What one measured launch gave: values, or the reason why there are none.
+
+A value counts when the witness is right (one libmpi, the right one, the world that was asked
+for), it was printed whole and its buffers were. A benchmark that crashes does not void those
+that ran before it in the same launch; the launch is marked as failed and says why.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mpigraft.bench.schedule import Step
+from mpigraft.bench.suites import SUITES, Parsed
+from mpigraft.core.clock import utc_time
+from mpigraft.core.env import redact
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import (
+    Benchmark,
+    Conditions,
+    Configuration,
+    CpuUse,
+    Finding,
+    LaunchRecord,
+    LaunchState,
+    Level,
+    Measurement,
+    NodeState,
+)
+from mpigraft.core.process import Completed, clean
+from mpigraft.evidence.world import check_launched
+from mpigraft.knowledge.transports import matching_issues
+from mpigraft.launch import Launched
+from mpigraft.native import NOW, Natives
+from mpigraft.request import CampaignSpec
+
+TAIL_LINES = 12  # of a failed launch's output, in the finding
+TIMED_OUT = 124  # exit code of mpigraft-guard at the time limit
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a launch ended and the values that count, which a failed launch may have too."""
+
+    state: LaunchState
+    measurements: tuple[Measurement, ...]
+    findings: tuple[Finding, ...]
+    nodes: tuple[CpuUse, ...] = ()  # who used the CPUs of each node's ranks
+    files: tuple[tuple[str, bytes], ...] = ()  # what it wrote and is kept besides its output
+
+
+def program(
+    spec: CampaignSpec, benchmarks: Sequence[Benchmark], natives: Natives
+) -> tuple[str, ...]:
+    """The native benchmark's command line for one launch that runs all `benchmarks`."""
+    names = [":".join([b.name, *(f"{k}={v}" for k, v in b.options)]) for b in benchmarks]
+    words = [
+        str(natives.bench),
+        "--benchmark", ",".join(names),
+        "--min", str(spec.min_size),
+        "--budget", f"{spec.budget_ms:g}",
+        "--buffers", spec.buffers,
+    ]  # fmt: skip
+    if spec.max_size != CampaignSpec().max_size:
+        words += [
+            "--max",
+            str(spec.max_size),
+        ]  # asked for: what does not fit into memory is refused
+    if not spec.validate:
+        words.append("--no-validate")
+    if any(b.name == "launch_time" for b in benchmarks):
+        words += ["--launched", NOW]
+    return tuple(words)
+
+
+Read = Callable[[Launched], Parsed]  # measurements of a launch; raises UsageError
+
+
+def read_native(step: Step, launched: Launched) -> Parsed:
+    return SUITES["native"].parse(launched.completed.stdout, source=step.configuration.id)
+
+
+def launch_outcome(
+    step: Step, benchmarks: Sequence[Benchmark], launched: Launched, read: Read | None = None
+) -> Outcome:
+    """Judge one finished launch and take its values out of its output. What is known to be wrong
+    with its nodes is reported before how the launch ended."""
+    configuration, completed, nodes = step.configuration, launched.completed, launched.nodes
+    witness = check_launched(configuration, step.layout, launched)
+    ended, state = _ending(configuration, completed)
+    ended = (*nodes, *ended)
+    if state is None and _errors(nodes):
+        state = LaunchState.FAILED
+    if _errors(witness):
+        return Outcome(state or LaunchState.MISMATCH, (), ended + witness)
+    try:
+        parsed = read(launched) if read else read_native(step, launched)
+    except UsageError as error:
+        output, advice = _last_words(configuration, completed)
+        bad = Finding.of("bad-output", problem=error.message, output=output, advice=advice)
+        return Outcome(state or LaunchState.FAILED, (), (*ended, *witness, bad))
+    findings = ended + parsed.findings + _missing(benchmarks, parsed.measurements)
+    good = tuple(m for m in parsed.measurements if m.valid is not False)
+    if state is None:
+        state = LaunchState.FAILED if _errors(findings) else LaunchState.OK
+    return Outcome(state, good, witness + findings, parsed.nodes)
+
+
+def _errors(findings: Sequence[Finding]) -> bool:
+    return any(f.level is Level.ERROR for f in findings)
+
+
+def _ending(
+    configuration: Configuration, completed: Completed
+) -> tuple[tuple[Finding, ...], LaunchState | None]:
+    """What is to be said of a launch that did not end by itself with exit code 0."""
+    if completed.ok:
+        return (), None
+    output, advice = _last_words(configuration, completed)
+    if completed.timed_out or completed.code == TIMED_OUT:
+        late = Finding.of("timed-out", seconds=completed.wall_s, output=output, advice=advice)
+        return (late,), LaunchState.TIMEOUT
+    code = completed.code
+    failed = Finding.of("launch-failed", exit_code=code, output=output, advice=advice)
+    return (failed,), LaunchState.FAILED
+
+
+def _missing(
+    benchmarks: Sequence[Benchmark], measurements: Sequence[Measurement]
+) -> tuple[Finding, ...]:
+    got = {m.benchmark for m in measurements}
+    missing = [b.key for b in benchmarks if not any(b.covers(one) for one in got)]
+    if not missing:
+        return ()
+    return (Finding.of("no-values", benchmarks=", ".join(missing)),)
+
+
+def _last_words(configuration: Configuration, completed: Completed) -> tuple[str, str]:
+    """Give the last lines that a launch printed, and what to do where they are of a known issue."""
+    text = redact(clean(completed.stderr) or clean(completed.stdout))
+    tail = "\n".join([line for line in text.splitlines() if line.strip()][-TAIL_LINES:])
+    known = matching_issues(completed.text(), configuration.transport)
+    fix = "; ".join(f"{issue.id}: {issue.fix}" for issue in known)
+    return tail or "it printed nothing", fix
+
+
+def launch_record(
+    campaign: str,
+    allocation: str,
+    step: Step,
+    launched: Launched,
+    result: Outcome,
+    states: tuple[NodeState, NodeState],
+) -> LaunchRecord:
+    """One launch that just ended, as the store keeps it; `states` of this node before and after
+    it."""
+    completed = launched.completed
+    return LaunchRecord(
+        id=str(uuid.uuid4()),
+        campaign=campaign,
+        allocation=allocation,
+        configuration=step.configuration.key,
+        layout=step.layout.key,
+        round=step.round,
+        slot=step.slot,
+        replica=step.replica,
+        started=utc_time(completed.started),
+        wall_s=completed.wall_s,
+        exit_code=completed.code,
+        state=result.state,
+        findings=result.findings,
+        ended=utc_time(completed.started + completed.wall_s),
+        conditions=Conditions(*states, result.nodes),
+        program=step.program,
+    )
+
+
+def place(launch: LaunchRecord) -> tuple[int, str, str, int, str]:
+    """Where a stored launch stands in the schedule: the counterpart of Step.place."""
+    return (launch.round, launch.configuration, launch.layout, launch.replica, launch.program)

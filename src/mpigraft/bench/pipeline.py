@@ -1,0 +1,208 @@
+"""The whole flow, read first: discover -> plan -> launch -> prove -> measure -> store.
+
+Stages compute; this file has the effects between them: it starts what `launch` made, and hands
+what came back to `prove`, `measure` and the store. `watch` hears of each thing as it happens.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+from mpigraft.bench import measurement, provenance, shards
+from mpigraft.bench.conditions import node_state
+from mpigraft.bench.files import LaunchFiles, launch_files, refuse_changed_files, refuse_other_files
+from mpigraft.bench.launching import make_launcher
+from mpigraft.bench.schedule import (
+    Campaign,
+    Step,
+    allocation_record,
+    campaign_record,
+    schedule_launches,
+)
+from mpigraft.bench.shards import GIVE_UP_AFTER, Pair, Work, work
+from mpigraft.bench.stopping import Stops
+from mpigraft.core.clock import utc_now
+from mpigraft.core.errors import LaunchFailed, MpigraftError, TransportMismatch, UsageError
+from mpigraft.core.lock import nodes_lock
+from mpigraft.core.model import (
+    Allocation,
+    AllocationRecord,
+    CampaignRecord,
+    Configuration,
+    ConfigurationRecord,
+    Evidence,
+    EvidenceRecord,
+    LaunchState,
+    Layout,
+    Look,
+    Machine,
+    Shard,
+)
+from mpigraft.evidence import error_from_findings, evidence_of, make_starter, refused_evidence
+from mpigraft.graft.folder import materialize, paths_in_guest
+from mpigraft.launch.hosts import THIS_HOST
+from mpigraft.launch.placement import placement_for
+from mpigraft.native import Natives, choose_natives
+from mpigraft.request.selection import reached_nodes
+from mpigraft.store import Store, Writer
+
+ALL = Shard()
+
+
+class Watch(Protocol):
+    """Hears of a campaign's progress; cli shows it."""
+
+    def began(self, campaign: Campaign, launches: int) -> None: ...
+    def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None: ...
+    def launched(self, step: Step, outcome: measurement.Outcome, wall_s: float) -> None: ...
+    def looked(self, look: Look, open_curves: int, launches: int) -> None: ...
+
+
+def run_campaign(
+    asked: Campaign,
+    machine: Machine,
+    store: Store,
+    watch: Watch,
+    resume: CampaignRecord | None = None,
+    nodes: Allocation = THIS_HOST,
+    share: Shard = ALL,
+) -> str:
+    """Run a campaign, or what is left of campaign `resume`, on `nodes`, and return its id. Of its
+    rounds this job measures `share`; others of the same campaign may run at the same time.
+
+    Raises LaunchFailed or TransportMismatch when a configuration that was named did not run as
+    asked, and MissingError when the store cannot be written; what was measured until then stays."""
+    programs = {c.key: _natives(c, machine, asked) for c in asked.configurations}
+    files = {c.key: launch_files(c, programs[c.key], asked.files(c)) for c in asked.configurations}
+    make = partial(make_starter, programs, nodes, partial(placement_for, machine=machine))
+    with nodes_lock(nodes), store.writer() as writer, make_launcher(asked, programs, make) as run:
+        record = _announce(asked, programs, files, store, writer, resume)
+        known = (store.evidence(record.id, every=True), store.allocations(record.id))
+        allocation = allocation_record(record.id, machine, nodes)
+        made = (store.launches(record.id), *known, allocation.nodes)
+        stops = Stops(record, store, share, watch.looked)
+        pending = shards.pending_steps(schedule_launches(asked), share, *made, stops.ended())
+        steps = stops.remaining_steps(pending)
+        allocation = replace(allocation, share=str(share), steps=len(steps))
+        writer.add_allocation(allocation)
+        watch.began(asked, len(steps))
+        refused = shards.refused(*known, allocation.nodes)
+
+        def look(configuration: Configuration, layout: Layout) -> Evidence:
+            return evidence_of(configuration, layout, programs[configuration.key], run.start, nodes)
+
+        trouble: list[MpigraftError] = []
+        ready = set(_prove(asked, allocation, refused, look, writer, watch, trouble))
+        failed: Counter[Work] = Counter()
+        for step in steps:
+            pair = shards.pair(step)
+            if time.monotonic() >= asked.deadline:
+                break
+            stops.take_looks(step.round)
+            if pair not in ready or pair in stops.pairs or failed[work(step)] >= GIVE_UP_AFTER:
+                continue
+            refuse_changed_files(step.configuration, files[pair[0]])
+            before = node_state()
+            ran, outcome = run.launch(step)
+            states = (before, node_state())
+            kept = measurement.launch_record(record.id, allocation.id, step, ran, outcome, states)
+            writer.add_launch(kept, outcome.measurements, {**ran.output, **dict(outcome.files)})
+            failed[work(step)] = 0 if outcome.measurements else failed[work(step)] + 1
+            if step.configuration.named and outcome.state is not LaunchState.OK:
+                trouble.append(_trouble(step, outcome))
+            watch.launched(step, outcome, ran.completed.wall_s)
+        writer.add_allocation(replace(allocation, ended=utc_now()))
+    if trouble:
+        raise trouble[0]
+    return record.id
+
+
+def _natives(configuration: Configuration, machine: Machine, asked: Campaign) -> Natives:
+    assert configuration.mpi is not None
+    natives = choose_natives(configuration.mpi, machine.cpu.architecture, asked.spec.native_build)
+    if configuration.graft is None:
+        return natives
+    materialize(configuration.graft)  # its copies are among the files that launches use
+    return paths_in_guest(configuration.graft, natives)
+
+
+def _announce(
+    asked: Campaign,
+    programs: dict[str, Natives],
+    files: dict[str, LaunchFiles],
+    store: Store,
+    writer: Writer,
+    resume: CampaignRecord | None,
+) -> CampaignRecord:
+    """Write the configurations, then the campaign, before anything is started: a campaign that
+    is there has all of them, whenever it was killed. Returns it. Raises UsageError when what
+    would go on measuring is not what began."""
+    record = resume or campaign_record(asked)
+    for old in store.configurations(record.id) if resume else ():
+        began = json.loads(old.provenance)
+        if old.key in programs and began.get("programs") != programs[old.key].digest:
+            raise UsageError.of("resume-other-programs", id=old.id)
+        if old.key in files:
+            refuse_other_files(old.id, began.get("files"), files[old.key])
+    for configuration in asked.configurations:
+        key = configuration.key
+        document = provenance.provenance(
+            configuration,
+            programs[key].digest,
+            files[key].recorded,
+            provenance.SuitePrograms(
+                asked.commands(configuration), asked.command_lines(configuration)
+            ),
+        )
+        writer.add_configuration(
+            ConfigurationRecord(record.id, key, configuration.id, document, configuration.buffers)
+        )
+    writer.add_campaign(record)
+    return record
+
+
+def _prove(
+    asked: Campaign,
+    nodes: AllocationRecord,
+    refused: set[Pair],
+    judge: Callable[[Configuration, Layout], Evidence],
+    writer: Writer,
+    watch: Watch,
+    trouble: list[MpigraftError],
+) -> Iterator[Pair]:
+    """Probe every configuration on every layout, or take the evidence of an earlier probe of
+    the same contents on this boot of this host; yield the pairs that run as asked. A refusal of
+    one that was named is `trouble` at the end: a job's nodes are not given back for it. Without
+    its baseline a campaign says nothing, so that ends it at once."""
+    for configuration in asked.configurations:
+        for layout in asked.layouts:
+            if not reached_nodes(configuration, layout):
+                continue
+            if (configuration.key, layout.key) in refused:
+                continue  # refused here when it began: its rounds would lack a first half
+            if time.monotonic() >= asked.deadline:
+                return
+            evidence = judge(configuration, layout)
+            writer.add_evidence(
+                EvidenceRecord(nodes.campaign, configuration.key, layout.key, evidence, nodes.id)
+            )
+            watch.proved(configuration, layout, evidence)
+            if evidence.ok:
+                yield configuration.key, layout.key
+            elif configuration.named:
+                trouble.append(refused_evidence(configuration, evidence))
+                if configuration.key == asked.baseline.key and not asked.apart:
+                    raise trouble[-1]
+
+
+def _trouble(step: Step, outcome: measurement.Outcome) -> MpigraftError:
+    """The error for a named configuration of which a launch went wrong."""
+    what = f"{step.configuration.id} {step.program}".strip()
+    kind = TransportMismatch if outcome.state is LaunchState.MISMATCH else LaunchFailed
+    return error_from_findings(kind, what, outcome.findings)

@@ -1,0 +1,87 @@
+"""Where a configuration comes from, as the store keeps it and a report shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mpigraft.core import env
+from mpigraft.core.model import Configuration, GraftPlan, MpiInstall
+from mpigraft.core.serialize import canonical
+
+
+@dataclass(frozen=True, slots=True)
+class SuitePrograms:
+    """Programs of suites under a configuration."""
+
+    found: Mapping[str, Sequence[str]] = field(default_factory=dict)  # where, and words of each
+    lines: Sequence[Mapping[str, object]] = ()  # Campaign.command_lines
+
+
+NO_SUITES = SuitePrograms()
+
+
+def provenance(
+    configuration: Configuration,
+    program: str,
+    files: Sequence[Sequence[str]] = (),
+    suites: SuitePrograms = NO_SUITES,
+) -> str:
+    """Canonical JSON of where a configuration comes from; `program` is the digest of the native
+    programs that measured it, `files` are (name, SHA-256) of all that its launches use;
+    `suites` has where each program of a suite was found, and its command.
+    Environment through the allow-list, secrets struck out."""
+    mpi, transport = configuration.mpi, configuration.transport
+    if mpi is None or transport is None:
+        return canonical({"id": configuration.id})
+    rows = [*mpi.environment, *configuration.rows]
+    visible = env.shown({row.name: row.value or "" for row in rows})
+    return canonical(
+        {
+            "mpi": mpi.id,
+            "family": mpi.family,
+            "version": mpi.version,
+            "abi": mpi.abi,
+            "library_version": mpi.library_version,
+            "source": mpi.source,
+            "found": mpi.found,
+            "libmpi": mpi.libmpi,
+            "launcher": _launched_by(configuration, mpi),
+            "libfabric": mpi.libfabric,
+            "ucx": mpi.ucx,
+            "transport": [transport.name, transport.row],
+            "sources": transport.sources,
+            "environment": [
+                {"name": r.name, "value": visible[r.name], "scope": r.scope, "source": r.source}
+                for r in rows
+                if r.name in visible
+            ],
+            "libraries": configuration.libraries,
+            "guest": _guest(configuration.graft),
+            "programs": program,
+            "files": files,
+            **({"suites": suites.found, "starts": suites.lines} if suites.found else {}),
+        }
+    )
+
+
+def _launched_by(configuration: Configuration, mpi: MpiInstall) -> list[str]:
+    by = configuration.launcher
+    return [by.kind, by.version, by.pmi] if by else [mpi.launcher_kind, mpi.launcher_version]
+
+
+def _guest(plan: GraftPlan | None) -> dict[str, object] | None:
+    if plan is None:
+        return None
+    guest = plan.guest
+    return {
+        "name": guest.name,
+        "kind": guest.kind,
+        "digest": guest.digest,
+        "os": guest.os,
+        "glibc": guest.glibc,
+        "host_glibc": plan.glibc,
+        "replace": plan.replace,
+        "engine": plan.engine,
+        "plan": plan.key,
+    }

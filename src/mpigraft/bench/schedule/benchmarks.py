@@ -1,0 +1,77 @@
+"""Which benchmarks a request means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mpigraft.bench.suites import NATIVE, PROGRAM_SUITES
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import Benchmark
+from mpigraft.native import BENCHMARK_OPTIONS, BENCHMARKS, OWN_BENCHMARKS
+from mpigraft.request import CampaignSpec
+
+QUICK_BENCHMARKS = ("native:latency", "native:bibw", "native:allreduce")
+DEFAULT_BENCHMARKS = (*QUICK_BENCHMARKS, "native:bw", "native:bcast", "native:alltoall")
+
+
+def requested_benchmarks(spec: CampaignSpec) -> tuple[Benchmark, ...]:
+    """Those that were named; else the applications that were given; else the usual ones."""
+    usual = QUICK_BENCHMARKS if spec.quick else DEFAULT_BENCHMARKS
+    names = spec.benchmark or tuple(f"app:{app.name}" for app in spec.app) or usual
+    benchmarks = [Benchmark.parse(key) for name in names for key in split_benchmarks(name)]
+    if spec.like != CampaignSpec().like:
+        benchmarks = [_like(b, spec.like) for b in benchmarks]
+    for benchmark in benchmarks:
+        _check(benchmark, spec)
+    return tuple(dict.fromkeys(benchmarks))
+
+
+def _like(benchmark: Benchmark, suite: str) -> Benchmark:
+    """The same, timed like another suite's: of ours, unless its own options say how."""
+    if benchmark.suite != NATIVE or "like" in dict(benchmark.options):
+        return benchmark
+    return replace(benchmark, options=tuple(sorted((*benchmark.options, ("like", suite)))))
+
+
+def split_benchmarks(text: str) -> list[str]:
+    """`latency,alltoallv,counts=sparse` -> `latency` and `alltoallv,counts=sparse`: a word with
+    `=` belongs to the benchmark before it."""
+    keys: list[str] = []
+    for word in text.split(","):
+        if "=" in word and keys:
+            keys[-1] += f",{word}"
+        else:
+            keys.append(word)
+    return keys
+
+
+def _check(benchmark: Benchmark, spec: CampaignSpec) -> None:
+    """Refuse what cannot be started, before anything is."""
+    if benchmark.suite in PROGRAM_SUITES:
+        PROGRAM_SUITES[benchmark.suite].check(benchmark, spec)
+        return
+    if benchmark.suite != NATIVE:
+        known = ", ".join((NATIVE, *PROGRAM_SUITES))
+        raise UsageError.of("suite-unknown", key=benchmark.key, suite=benchmark.suite, known=known)
+    if benchmark.name not in BENCHMARKS:
+        raise UsageError.of(
+            "benchmark-unknown", name=benchmark.name, benchmarks=", ".join(BENCHMARKS)
+        )
+    for option, value in benchmark.options:
+        if (
+            option not in BENCHMARK_OPTIONS
+            or not value
+            or value not in (BENCHMARK_OPTIONS[option] or (value,))
+        ):
+            known = "; ".join(f"{k}={'|'.join(v) or 'N'}" for k, v in BENCHMARK_OPTIONS.items())
+            raise UsageError.of(
+                "benchmark-option-unknown",
+                key=benchmark.key,
+                option=option,
+                value=value,
+                known=known,
+            )
+        if option == "like" and benchmark.name in OWN_BENCHMARKS:
+            raise UsageError.of(
+                "benchmark-not-in-osu", key=benchmark.key, own_benchmarks=", ".join(OWN_BENCHMARKS)
+            )

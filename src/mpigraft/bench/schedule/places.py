@@ -1,0 +1,213 @@
+"""Where programs of suites are started, and whether one fits there: on this machine, or in a guest.
+
+A program is judged as `run` judges a user's: before anything is launched it is known which libmpi
+each rank loads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from mpigraft.bench.suites import RankFiles, Tool
+from mpigraft.binary.elf import ElfError
+from mpigraft.binary.image import FolderRoot
+from mpigraft.binary.loader import closure
+from mpigraft.core import env
+from mpigraft.core.errors import CheckFailed, MissingError, UsageError
+from mpigraft.core.model import (
+    Bind,
+    BindKind,
+    Configuration,
+    EngineContext,
+    EnvRow,
+    GraftPlan,
+    Machine,
+    MpiInstall,
+    Scope,
+)
+from mpigraft.graft import GraftOptions
+from mpigraft.graft.engines import GUEST_TMP, engine_words
+from mpigraft.graft.folder import graft_folder
+from mpigraft.graft.guest import (
+    CommandKind,
+    Guest,
+    GuestCommand,
+    command_of,
+)
+from mpigraft.launch import engine_context
+from mpigraft.request import CampaignSpec
+from mpigraft.request.selection import MpiSelection
+
+Rows = tuple[EnvRow, ...]
+SCRATCH = f"{GUEST_TMP}/mpigraft"  # stands for the empty folder in which ranks start
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A program that fits a configuration."""
+
+    configuration: Configuration  # with what the program's ranks need besides to find its libmpi
+    files: tuple[Path, ...]  # of this machine: the program and all that it maps and reads
+    binds: tuple[Bind, ...] = ()  # folders of this machine that a guest is given
+
+
+class Here:
+    """This machine."""
+
+    def __init__(self) -> None:
+        self.root = FolderRoot(Path("/"))
+
+    def files(self, mpi: MpiInstall) -> RankFiles:
+        return RankFiles.here(self.root, mpi)
+
+    def fit(self, tool: Tool, configuration: Configuration, given: Rows = ()) -> Fit:
+        """Check a program whose ranks are given these rows besides. Raises CheckFailed where it
+        would not run on the configuration's MPI."""
+        assert configuration.mpi is not None
+        folder = str(tool.folder or Path("/"))
+        command = command_of(FolderRoot(Path("/")), tool.words, dict(os.environ), folder)
+        _refuse_without_mpi(tool, command)
+        rows = MpiSelection.under(configuration.mpi, Path(tool.words[0]), command, given).rows
+        configured = _with_rows(configuration, rows)
+        return Fit(configured, tuple(_files(tool, command, configured)))
+
+
+class InGuest:
+    """The image of a campaign; it is opened when it is first needed."""
+
+    def __init__(self, spec: CampaignSpec, machine: Machine, folders: Sequence[str]) -> None:
+        self.spec, self.machine, self.folders = spec, machine, folders
+        self._contexts: dict[Path, EngineContext] = {}
+
+    @cached_property
+    def guest(self) -> Guest:
+        return Guest.opened(self.spec.image)
+
+    @cached_property
+    def shared(self) -> dict[str, Path]:
+        """{path inside: folder of this machine} of what every engine lets ranks see."""
+        folders = (GUEST_TMP, os.environ.get("TMPDIR", ""), *(a.folder for a in self.spec.app))
+        return {folder: Path(folder) for folder in folders if folder.startswith("/")}
+
+    @cached_property
+    def _files(self) -> RankFiles:
+        files = RankFiles.inside(self.guest.root, self.guest.label.name, self.shared, self.folders)
+        for flag, texts in (("--osu", self.spec.osu), ("--imb", self.spec.imb)):
+            for text in texts:
+                if not files.is_folder(files.folder(text)):
+                    where = f", neither in {files.guest} nor on this machine"
+                    raise UsageError.of("suite-folder-missing", flag=flag, path=text, where=where)
+        return files
+
+    def files(self, _mpi: MpiInstall) -> RankFiles:
+        return self._files
+
+    def fit(self, tool: Tool, configuration: Configuration, given: Rows = ()) -> Fit:
+        """As `Here.fit`; raises CheckFailed also for what the engine cannot show to ranks."""
+        mpi, bare = configuration.mpi, configuration.graft
+        assert mpi is not None
+        assert bare is not None
+        bound = self._files.binds_of(tool.words)
+        folders = {**self.shared, **{folder: Path(folder) for folder in bound}}
+        folder = str(tool.folder or Path(SCRATCH))
+        with _as_refusals(tool, self.guest.label.name):
+            guest, command = self.guest.for_words(tool.words, folders, folder)
+            _refuse_without_mpi(tool, command)
+            wanted = GraftOptions(engine=bare.engine, native_build=self.spec.native_build)
+            choice = MpiSelection.inside(mpi, guest, self.machine, wanted)
+            assert choice.plan is not None
+            plan = _shared_folder(choice.plan, bare)
+            binds = tuple(Bind(folder, folder, BindKind.FOLDER) for folder in bound)
+            engine_words(plan, self._context(plan, tool, binds))
+        configured = replace(_with_rows(configuration, (*choice.rows, *given)), graft=plan)
+        return Fit(configured, tuple(_guest_files(tool, command, guest, plan)), binds)
+
+    def _context(self, plan: GraftPlan, tool: Tool, binds: tuple[Bind, ...]) -> EngineContext:
+        cwd = tool.folder or Path(SCRATCH)
+        if cwd not in self._contexts:
+            self._contexts[cwd] = engine_context(plan, 1, cwd)
+        return replace(self._contexts[cwd], graft=str(graft_folder(plan)), extra=binds)
+
+
+Place = Here | InGuest
+
+
+def places(
+    spec: CampaignSpec, machine: Machine, folders: Sequence[str]
+) -> Callable[[Configuration], Place]:
+    """Make the function that gives a configuration's place. `folders` of this machine may have
+    programs that an image lacks."""
+    here, inside = Here(), InGuest(spec, machine, folders)
+    return lambda configuration: inside if configuration.graft else here
+
+
+@contextlib.contextmanager
+def _as_refusals(tool: Tool, guest: str) -> Iterator[None]:
+    """What keeps a program from a guest leaves it out, and no more."""
+    try:
+        yield
+    except CheckFailed:
+        raise
+    except (UsageError, MissingError) as error:
+        problem = f"{error.message}; {error.fix}" if error.fix else error.message
+        raise CheckFailed.of(
+            "program-not-in-guest", program=tool.words[0], name=guest, problem=problem
+        ) from error
+
+
+def _with_rows(configuration: Configuration, rows: tuple[EnvRow, ...]) -> Configuration:
+    return replace(configuration, environment=(*rows, *configuration.environment))
+
+
+def _shared_folder(plan: GraftPlan, bare: GraftPlan) -> GraftPlan:
+    """The plan with the graft folder of our own programs, where both have the same content: a
+    suite of a hundred programs then has one folder."""
+
+    def content(one: GraftPlan) -> tuple[object, ...]:
+        return one.copies, one.binds, one.devices, one.environment, one.libmpi, one.libmpi_copy
+
+    return replace(plan, key=bare.key) if content(plan) == content(bare) else plan
+
+
+def _refuse_without_mpi(tool: Tool, command: GuestCommand) -> None:
+    """A program that has nothing to do with MPI would be started as often as there are ranks."""
+    if command.kind is CommandKind.NONE:
+        program = " ".join(tool.words[:2] if command.interpreted else tool.words[:1])
+        raise CheckFailed.of("program-not-mpi", spec=program, why=command.why, or_program="")
+
+
+def _files(tool: Tool, command: GuestCommand, configuration: Configuration) -> Iterator[Path]:
+    """The program, what the loader maps for it, what a script is made of, and named inputs."""
+    program = Path(tool.words[0])
+    own = [Path(word) for word in tool.words[1:] if "/" in word and Path(word).is_file()]
+    programs = [program, *map(Path, (command.program, *command.certain)), *own]
+    environment = env.base()
+    if configuration.mpi:
+        environment = env.apply(environment, configuration.mpi.environment, Scope.RANK)
+    environment = env.apply(environment, configuration.rows, Scope.RANK)
+    for path in dict.fromkeys(programs):
+        if path.is_file():
+            yield path
+            with contextlib.suppress(ElfError):
+                yield from (o.path for o in closure(path, environment=environment) if o.path)
+    yield from map(Path, command.sources)
+    yield from tool.files
+
+
+def _guest_files(
+    tool: Tool, command: GuestCommand, guest: Guest, plan: GraftPlan
+) -> Iterator[Path]:
+    """Of this machine: what the plan was made from, with the image; programs and scripts of a
+    folder; named inputs. What lies in an image file is part of its digest."""
+    yield from (path for stamp in plan.inputs if (path := Path(stamp.path)).is_file())
+    inside = (*tool.words, command.program, *command.certain, *command.sources)
+    for word in dict.fromkeys(word for word in inside if word.startswith("/")):
+        entry = guest.root.find(word)
+        if entry is not None and entry.source is not None and entry.kind == "file":
+            yield entry.source
+    yield from tool.files

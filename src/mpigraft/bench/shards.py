@@ -1,0 +1,108 @@
+"""What is left of a campaign: for one of several jobs, after a time limit, on other nodes.
+
+A round is a comparison on one set of nodes. One that began elsewhere and did not end there is
+measured again as a whole: its other half would have no partner. On the same nodes it goes on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from mpigraft.bench.measurement import place
+from mpigraft.bench.schedule import Step
+from mpigraft.core.model import AllocationRecord, EvidenceRecord, LaunchRecord, LaunchState, Shard
+
+GIVE_UP_AFTER = 2  # launches in a row without a value: the configuration is not started again
+
+Pair = tuple[str, str]  # keys of configuration and layout
+Work = tuple[str, str, str]  # the same, and the program that a launch starts (Step.program)
+Place = tuple[int, str, str, int, str]  # Step.place
+
+
+def pending_steps(
+    steps: Sequence[Step],
+    share: Shard,
+    launches: Iterable[LaunchRecord],
+    evidence: Iterable[EvidenceRecord],
+    allocations: Iterable[AllocationRecord],
+    here: str,
+    ended: Mapping[Pair, int] | None = None,
+) -> tuple[Step, ...]:
+    """The steps of `share` that are still to be done on the nodes `here` (AllocationRecord.nodes).
+
+    A round is done where, on one set of nodes, every launch was made but those of pairs that had
+    been refused, and of programs that had been given up there.
+    """
+    nodes = {a.id: a.nodes for a in allocations}
+    made: dict[str, list[LaunchRecord]] = defaultdict(list)
+    for launch in launches:
+        made[nodes.get(launch.allocation, "")].append(launch)
+    out: dict[str, set[Work | Pair]] = {where: {*given_up(r)} for where, r in made.items()}
+    for record in evidence:
+        if not record.evidence.ok and (where := nodes.get(record.allocation, "")) in out:
+            out[where].add((record.configuration, record.layout))
+    places = {where: {place(launch) for launch in rows} for where, rows in made.items()}
+    ended = ended or {}
+    due = [s for s in steps if share.has(s.round) and s.round < ended.get(pair(s), s.round + 1)]
+    done = _done(due, places, out)
+    return tuple(
+        step
+        for step in steps
+        if share.has(step.round)
+        and step.round not in done
+        and step.place not in places.get(here, ())
+    )
+
+
+def _done(
+    steps: Sequence[Step],
+    places: Mapping[str, set[Place]],
+    out: Mapping[str, set[Work | Pair]],
+) -> set[int]:
+    rounds: dict[int, list[Step]] = defaultdict(list)
+    for step in steps:
+        rounds[step.round].append(step)
+    return {
+        number
+        for number, of_round in rounds.items()
+        for where, covered in places.items()
+        if any(step.place in covered for step in of_round)
+        and all(
+            step.place in covered or not out[where].isdisjoint((pair(step), work(step)))
+            for step in of_round
+        )
+    }
+
+
+def pair(step: Step) -> Pair:
+    return (step.configuration.key, step.layout.key)
+
+
+def work(step: Step) -> Work:
+    return (*pair(step), step.program)
+
+
+def given_up(launches: Iterable[LaunchRecord]) -> set[Work]:
+    """Programs of a pair whose last launches of those, GIVE_UP_AFTER of them, did not end well."""
+    ends: dict[Work, list[bool]] = defaultdict(list)
+    for launch in launches:
+        place = (launch.configuration, launch.layout, launch.program)
+        ends[place].append(launch.state is LaunchState.OK)
+    return {
+        key
+        for key, well in ends.items()
+        if len(well) >= GIVE_UP_AFTER and not any(well[-GIVE_UP_AFTER:])
+    }
+
+
+def refused(
+    evidence: Iterable[EvidenceRecord], allocations: Iterable[AllocationRecord], here: str
+) -> set[Pair]:
+    """Pairs that were refused on the nodes `here`, or by a version that kept no nodes."""
+    nodes = {a.id: a.nodes for a in allocations}
+    return {
+        (e.configuration, e.layout)
+        for e in evidence
+        if not e.evidence.ok and nodes.get(e.allocation, here) == here
+    }

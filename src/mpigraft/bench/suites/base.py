@@ -1,0 +1,186 @@
+"""What every suite shares: the result of a parse, and the ways to read a foreign number."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import NoReturn, Protocol
+
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import CpuUse, Finding, Measurement
+from mpigraft.core.process import clean
+from mpigraft.core.text import join_some
+
+SHOWN_LINES = 3  # foreign lines quoted in a finding; the rest is counted
+LISTED_LINES = 100  # whose numbers a finding lists
+CRASH = re.compile(
+    r"DATA VALIDATION ERROR|Segmentation fault|Process received signal|BAD TERMINATION"
+    r"|exited on signal|MPI_Abort|MPI_ABORT|Fatal error in|srun: error"
+)
+MAX_SIZE = 2**63 - 1  # the largest integer that the store can keep
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One output, read. `measurements` are in the order of the output; a benchmark that ran
+    twice is there twice. `header` is what the output says of itself (version, library, ranks).
+    """
+
+    measurements: tuple[Measurement, ...]
+    findings: tuple[Finding, ...] = ()
+    header: dict[str, str] = field(default_factory=dict)
+    nodes: tuple[CpuUse, ...] = ()  # who used the CPUs meanwhile; empty: the output does not say
+
+
+class Suite(Protocol):
+    """A reader of one suite's output."""
+
+    def parse(self, data: bytes, *, source: str) -> Parsed:
+        """`data` is the program's stdout, `source` names it in messages. Raises UsageError with
+        the file and line where it is not the suite's output at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of an output, for messages."""
+
+    source: str
+    line: int  # from 1
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}"
+
+    def refuse(self, problem: str, fix: str = "") -> NoReturn:
+        advice = fix or "give the program's own output, unedited, or remove the damaged part"
+        raise UsageError.of("output-invalid", place=self, problem=problem, advice=advice)
+
+
+def number(word: str, place: Place, what: str) -> float:
+    """A finite, non-negative decimal number. Python's own extras (1_0, nan, digits of other
+    scripts) are refused."""
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    odd = "_" in word or not word.isascii() or ("e" in word.lower() and value == 0)  # 0e999
+    if not math.isfinite(value) or value < 0 or odd:
+        place.refuse(f"{what} is {word[:40]!r}, not a finite number of 0 or more")
+    return value
+
+
+def printed_step(word: str) -> float:
+    """The smallest difference that a finite number's digits can show: 0.01 of `0.63`."""
+    return float(f"1e{Decimal(word).as_tuple().exponent}")
+
+
+def whole(word: str, place: Place, what: str) -> int:
+    """A whole number of 0 or more that the store can keep."""
+    if not (word.isascii() and word.isdigit() and len(word) <= 19 and int(word) <= MAX_SIZE):
+        place.refuse(f"{what} is {word[:40]!r}, not a whole number of 0 or more")
+    return int(word)
+
+
+def count(number: int, thing: str) -> str:
+    """`1 line is`, `2 lines are`."""
+    return f"1 {thing} is" if number == 1 else f"{number} {thing}s are"
+
+
+def crashed(lines: list[tuple[int, str]], source: str) -> tuple[Finding, ...]:
+    """One finding for all the lines in which a program, a library or a launcher gives up: a
+    crash of a thousand ranks says it a thousand times."""
+    if not lines:
+        return ()
+    return (Finding.of("program-failed", source=source, lines=_quoted(lines)),)
+
+
+def _quoted(lines: list[tuple[int, str]]) -> str:
+    return join_some([f"line {n}: {text.strip()[:120]}" for n, text in lines], SHOWN_LINES)
+
+
+def foreign(lines: list[tuple[int, str]], source: str) -> tuple[Finding, ...]:
+    """One finding for all the lines that are no part of the suite's output."""
+    if not lines:
+        return ()
+    return (
+        Finding.of(
+            "foreign-output", source=source, count=count(len(lines), "line"), quoted=_quoted(lines)
+        ),
+    )
+
+
+def invalid(measurements: list[Measurement], source: str) -> tuple[Finding, ...]:
+    """One finding for all the values whose buffers did not hold what they should."""
+    wrong = [m for m in measurements if m.valid is False]
+    if not wrong:
+        return ()
+    first = ", ".join(dict.fromkeys(f"{m.benchmark.key} at {m.size} B" for m in wrong[:5]))
+    return (
+        Finding.of(
+            "validation-failed", source=source, values=count(len(wrong), "value"), first=first
+        ),
+    )
+
+
+def damaged(lines: Sequence[tuple[str, int]], source: str) -> tuple[Finding, ...]:
+    """One finding for all the lines that cannot be what the suite prints: (problem, its line)."""
+    if not lines:
+        return ()
+    problems = join_some([problem for problem, _ in lines], SHOWN_LINES)
+    numbers = join_some([str(number) for _, number in lines], LISTED_LINES, ", ")
+    return (
+        Finding.of(
+            "damaged-lines",
+            source=source,
+            count=count(len(lines), "line"),
+            problems=problems,
+            evidence=(f"lines {numbers}",),
+        ),
+    )
+
+
+@dataclass(slots=True)
+class Reading:
+    """What has been read of an output that consists of tables."""
+
+    source: str
+    tables: int = 0
+    header: dict[str, str] = field(default_factory=dict)
+    measurements: list[Measurement] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    crashes: list[tuple[int, str]] = field(default_factory=list)
+    noise: list[tuple[int, str]] = field(default_factory=list)
+    damage: list[tuple[str, int]] = field(default_factory=list)  # (problem, its line)
+
+    def spoil(self, place: Place, error: UsageError) -> None:
+        """Leave a damaged line out, and say why: what is whole around it still counts. Raises
+        what refuses the whole file."""
+        if error.code != "output-invalid":
+            raise error
+        self.damage.append((error.message, place.line))
+
+    def add(self, finding: Finding) -> None:
+        if finding not in self.findings:
+            self.findings.append(finding)
+
+    def parsed(self) -> Parsed:
+        findings = (
+            *crashed(self.crashes, self.source),
+            *self.findings,
+            *damaged(self.damage, self.source),
+            *invalid(self.measurements, self.source),
+            *foreign(self.noise, self.source),
+        )
+        return Parsed(tuple(self.measurements), findings, self.header)
+
+
+def text_lines(data: bytes, source: str, rule: str = "") -> Iterator[tuple[str, Place, bool]]:
+    """Lines that consist of more than white space and characters of `rule`, their places, and
+    whether each is the last of the file, which may be cut short."""
+    lines = data.split(b"\n")
+    for index, raw in enumerate(lines):
+        line = clean(raw.rstrip(b"\r")).rstrip()  # the end of a line as Windows has it
+        if line.strip().strip(f"{rule} "):
+            yield line, Place(source, index + 1), index == len(lines) - 1

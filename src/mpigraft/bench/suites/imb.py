@@ -1,0 +1,253 @@
+"""Output of the Intel MPI Benchmarks, parts MPI1, P2P, NBC, RMA, EXT and MT.
+
+A block starts at `# Benchmarking NAME`, says how many processes took part, and ends at the next.
+Its header has no `#` of its own but columns that start with one: `#bytes #repetitions t[usec]`.
+Sources: the output function of IMB 2018 to 2021 and recorded files.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from mpigraft.bench.suites.base import (
+    CRASH,
+    Parsed,
+    Place,
+    Reading,
+    number,
+    printed_step,
+    text_lines,
+    whole,
+)
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import Benchmark, Finding, Measurement
+
+BANNER = re.compile(
+    r"#\s+Intel ?\(R\) MPI Benchmarks? (?P<version>\S+?)(?: Update \d+)?,"
+    r" (?:IMB-)?(?P<part>[\w-]+) part"
+)
+BLOCK = re.compile(r"# Benchmarking:? (?P<name>[\w-]+)\s*$")
+PROCESSES = re.compile(r"# #processes = (\d+)(?:; .*)?")
+GROUPS = re.compile(r"# \( (\d+) groups of (\d+) processes each running simultaneous \)")
+WAITING = re.compile(r"# \( (\d+) additional process(?:es)? waiting in MPI_Barrier\)")
+MODE = re.compile(r"#\s+MODE: ([\w-]+)")
+DATATYPE = re.compile(r"# MPI_Datatype( for reductions)?\s+:\s+(MPI_\w+)")
+NO_VALUE = re.compile(r"\b(out-of-mem|time-out|int-overflow)\.;(.*)")
+ROW_START = re.compile(r"\s*\d+\s")
+DEFAULTS = {"": "MPI_BYTE", " for reductions": "MPI_FLOAT"}
+METHODS_OF_THEIR_OWN = ("P2P", "MT")  # their PingPong is not MPI-1's
+DECIMAL_MEGABYTES = 2018  # the first version known to print MB of 1e6 bytes; 4.1 had 2^20
+
+COLUMNS = {
+    "#bytes": "size",
+    "#repetitions": "iterations",
+    "t[usec]": "latency",
+    "t_min[usec]": "minimum",
+    "t_max[usec]": "maximum",
+    "t_avg[usec]": "latency",
+    "Mbytes/sec": "bandwidth",
+    "Msg/sec": "rate",
+    "t_ovrl[usec]": "overall",
+    "t_pure[usec]": "pure",
+    "t_CPU[usec]": "compute",
+    "overlap[%]": "overlap",
+    "defects": "defects",
+    "Group": "group",
+}
+WHOLE = ("size", "iterations", "group")
+RESULTS = (
+    ("latency", "latency"),
+    ("pure", "latency"),
+    ("overall", "latency"),
+    ("bandwidth", "bandwidth"),
+    ("rate", "message_rate"),
+    ("overlap", "overlap"),
+)
+
+
+def parse(data: bytes, *, source: str) -> Parsed:
+    """All values in one file. `value` of a collective is t_avg, as OSU has it, with t_min and
+    t_max beside it. Rows that ran out of memory or time are findings, and so are damaged rows and
+    blocks. `header` has version, part and the world's size as processes. Raises UsageError for a
+    file without a block."""
+    state = _State(source)
+    for line, place, last in text_lines(data, source, "#-"):
+        try:
+            _line(line, place, state, last=last)
+        except UsageError as error:
+            state.spoil(place, error)
+            if state.block and not ROW_START.match(line):
+                state.block.columns, state.block.lost = (), True
+    state.close_block()
+    if not state.tables:
+        Place(source, data.count(b"\n") + 1).refuse(
+            "no block of the Intel MPI Benchmarks in this file",
+            "give the program's whole stdout, with its lines '# Benchmarking NAME'",
+        )
+    return state.parsed()
+
+
+@dataclass(slots=True)
+class _Block:
+    name: str
+    place: Place
+    processes: int = 0
+    options: dict[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    rows: int = 0
+    lost: bool = False  # what the block measures was not read, so no row can be
+
+
+@dataclass(slots=True)
+class _State(Reading):
+    block: _Block | None = None
+    preamble: bool = True
+    options: dict[str, str] = field(default_factory=dict)  # of the whole run
+
+    def close_block(self) -> None:
+        if self.block and not self.block.rows:
+            self.add(Finding.of("empty-table", place=self.block.place))
+        self.block = None
+
+    def world(self, size: int) -> None:
+        """The world is as large as the largest set of processes that a block speaks of."""
+        self.header["processes"] = str(max(size, int(self.header.get("processes", "0"))))
+
+
+def _line(line: str, place: Place, state: _State, *, last: bool) -> None:
+    if CRASH.search(line):
+        state.crashes.append((place.line, line))
+    elif match := BANNER.match(line):
+        state.close_block()
+        state.header |= {"version": match["version"], "part": match["part"]}
+        state.preamble, state.options = True, {}
+        if match["part"] in METHODS_OF_THEIR_OWN:
+            state.options["part"] = match["part"]
+    elif match := BLOCK.match(line):
+        state.close_block()
+        state.tables += 1
+        state.preamble = False
+        state.block = _Block(match["name"], place, options=dict(state.options))
+    elif match := DATATYPE.match(line):
+        if match[2] != DEFAULTS[match[1] or ""]:
+            state.options["reduction" if match[1] else "datatype"] = match[2]
+    elif state.block is not None:
+        _block_line(line, place, state.block, state, last=last)
+    elif not (state.preamble and line.startswith("#")):
+        state.noise.append((place.line, line))
+
+
+def processes_in(line: str) -> int:
+    """How many processes a line says that there are at least; 0 if it says nothing of them."""
+    if match := PROCESSES.match(line) or WAITING.match(line):
+        return int(match[1][:18])
+    if match := GROUPS.match(line):
+        return int(match[1][:9]) * int(match[2][:9])
+    return 0
+
+
+def _block_line(line: str, place: Place, block: _Block, state: _State, *, last: bool) -> None:
+    if match := PROCESSES.match(line):
+        block.processes = whole(match[1], place, "the number of processes")
+        state.world(block.processes)
+    elif match := GROUPS.match(line):
+        groups, size = (whole(match[i], place, "the number of groups") for i in (1, 2))
+        block.processes = groups * size
+        block.options["groups"] = f"{match[1]}x{match[2]}"
+        state.world(block.processes)
+    elif match := WAITING.match(line):
+        # the idle ones are a part of the world; how many took part is a part of the benchmark
+        block.options["processes"] = str(block.processes)
+        state.world(block.processes + whole(match[1], place, "the number of processes"))
+    elif match := MODE.match(line):
+        block.options["mode"] = match[1].lower()
+    elif "#repetitions" in line:
+        block.columns = () if block.lost else _header(line, place)
+    elif match := NO_VALUE.search(line):
+        state.add(
+            Finding.of(
+                match[1],  # out-of-mem. or time-out.: what IMB calls it
+                place=place,
+                name=block.name,
+                size=line.split(maxsplit=1)[0],
+                text=f"{match[1]}{match[2]}",
+            )
+        )
+        block.rows += 1
+    elif block.lost and ROW_START.match(line + " "):
+        place.refuse(f"a row of a block that was not read: {line.strip()[:60]}")
+    elif block.columns and ROW_START.match(line + " "):
+        _row(line.split(), place, block, state, last=last)
+    elif "All processes entering MPI_Finalize" in line:
+        state.close_block()
+        state.preamble = True
+    elif not line.startswith("#"):
+        state.noise.append((place.line, line))
+
+
+def _header(line: str, place: Place) -> tuple[str, ...]:
+    words = line.split()
+    unknown = [w for w in words if w not in COLUMNS]
+    if unknown:
+        place.refuse(f"an unknown column in the header: {unknown[0]!r}")
+    columns = tuple(COLUMNS[w] for w in words)
+    if len(set(columns)) != len(columns):
+        place.refuse("the header names a column twice")
+    return columns
+
+
+def _row(words: list[str], place: Place, block: _Block, state: _State, *, last: bool) -> None:
+    if last and len(words) <= len(block.columns) and not re.search(r"\.\d\d$|^\d+$", words[-1]):
+        words = words[:-1]  # cut in the middle of a number
+    if last and len(words) < len(block.columns):
+        state.add(Finding.of("cut-short", place=place, problem="the last row is not whole"))
+        return
+    if len(words) != len(block.columns):
+        place.refuse(f"{len(words)} values in a row of {len(block.columns)} columns")
+    cells = dict(zip(block.columns, words, strict=True))
+    read = {
+        name: whole(word, place, name) if name in WHOLE else number(word, place, name)
+        for name, word in cells.items()
+    }
+    state.measurements.extend(_measurements(read, cells, block, place, state))
+    block.rows += 1
+
+
+def _measurements(
+    read: dict[str, float], cells: dict[str, str], block: _Block, place: Place, state: _State
+) -> list[Measurement]:
+    size = int(read.get("size", 0))
+    options = block.options | ({"group": str(int(read["group"]))} if "group" in read else {})
+    measurements = []
+    for column, metric in RESULTS:
+        if column not in read or (column in ("bandwidth", "rate") and size == 0):
+            continue  # nothing moves in an empty message
+        if column == "bandwidth" and not _decimal(state.header.get("version", "")):
+            version = state.header.get("version", "of no version")
+            state.add(Finding.of("unit-unknown", source=state.source, version=version))
+            continue
+        chosen = options | ({"time": "overall"} if column == "overall" else {})
+        extremes = column == "latency"
+        measurements.append(
+            Measurement(
+                Benchmark("imb", block.name, tuple(sorted(chosen.items()))),
+                metric,
+                size,
+                read[column],
+                mean=read[column],
+                minimum=read.get("minimum") if extremes else None,
+                maximum=read.get("maximum") if extremes else None,
+                iterations=int(read["iterations"]),
+                valid=None if "defects" not in read else read["defects"] == 0,
+                resolution=printed_step(cells[column]),
+            )
+        )
+    if not measurements and size:
+        state.add(Finding.of("no-result", place=place))
+    return measurements
+
+
+def _decimal(version: str) -> bool:
+    year = version.split(".", maxsplit=1)[0]
+    return year.isascii() and year.isdigit() and len(year) == 4 and int(year) >= DECIMAL_MEGABYTES

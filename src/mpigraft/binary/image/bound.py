@@ -1,0 +1,99 @@
+"""A root with folders of this host bound into it, as an engine binds the working folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from mpigraft.binary.elf import Elf, ElfError
+from mpigraft.binary.image.folder import FolderRoot
+from mpigraft.binary.image.root import (
+    BaseRoot,
+    Entry,
+    ImageConfig,
+    Link,
+    Pread,
+    Root,
+    RootError,
+    join,
+)
+
+
+class BoundRoot(BaseRoot):
+    """`base` with {path inside: folder of this host} over it; an inner target wins.
+
+    A target that `base` lacks appears with its parents. Links in a bound folder are followed
+    inside the root, as in a container. Targets are taken as written: an engine resolves links of
+    a mount point, but the path of a working folder has none.
+    """
+
+    def __init__(self, base: Root, folders: Mapping[str, Path]) -> None:
+        super().__init__()
+        self.base = base
+        self.name = base.name
+        self._roots: dict[str, FolderRoot] = {}
+        self._made: dict[str, set[str]] = {}  # names that a target and its parents need
+        for target, folder in folders.items():
+            path = "/" + "/".join(p for p in target.split("/") if p not in ("", ".", ".."))
+            if path == "/":
+                continue
+            try:
+                self._roots[path] = FolderRoot(folder)
+            except RootError:  # absent or unreadable: a container would not see it either
+                continue
+            while path != "/":
+                upper, _, name = path.rpartition("/")
+                path = upper or "/"
+                self._made.setdefault(path, set()).add(name)
+
+    def _owner(self, path: str) -> tuple[FolderRoot, str] | None:
+        """Give the bound folder that contains a canonical path, and the path below its top."""
+        target = path
+        while target != "/":
+            if target in self._roots:
+                return self._roots[target], path[len(target) :] or "/"
+            target = target.rpartition("/")[0] or "/"
+        return None
+
+    def look(self, folder: str, name: str) -> Entry | Link | None:
+        path = join(folder, name)
+        if path in self._roots:
+            return Entry(path, "folder", 0, 0o755, (-5, hash(path)))
+        entry: Entry | Link | None
+        if owner := self._owner(folder):
+            entry = owner[0].look(owner[1], name)
+        else:
+            entry = self.base.look(folder, name)
+        if entry is None and name in self._made.get(folder, ()):
+            return Entry(path, "folder", 0, 0o755, (-6, hash(path)))
+        return replace(entry, path=path) if isinstance(entry, Entry) else entry
+
+    def _list(self, folder: str) -> list[str]:
+        owner = self._owner(folder)
+        names = owner[0].names(owner[1]) if owner else self.base.names(folder)
+        return list({*names, *self._made.get(folder, ())})
+
+    def read(self, path: str, limit: int) -> bytes:
+        entry = self._regular(path)
+        owner = self._owner(entry.path)
+        return owner[0].read(owner[1], limit) if owner else self.base.read(entry.path, limit)
+
+    def elf(self, path: str) -> Elf:
+        entry = self.find(path)
+        if entry is None or entry.kind != "file":
+            raise ElfError(f"{path}: no file is there") from FileNotFoundError(path)
+        owner = self._owner(entry.path)
+        return owner[0].elf(owner[1]) if owner else self.base.elf(entry.path)
+
+    @contextmanager
+    def _opened(self, entry: Entry) -> Iterator[Pread]:
+        raise RootError(f"{self.name}: {entry.path}: read by the root that it belongs to")
+        yield  # a generator, as its kind has it
+
+    def unread(self) -> tuple[str, ...]:
+        return self.base.unread()
+
+    def config(self) -> ImageConfig:
+        return self.base.config()

@@ -1,0 +1,155 @@
+"""The files that resolution reads: this host's, whose loader is queried, or a guest's.
+
+A guest is read through its Root alone, and its loader is not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+from mpigraft.binary.elf import Elf, ElfError, read_elf
+from mpigraft.binary.image import Entry, Root, RootError
+from mpigraft.binary.loader import guest, host, ld_cache
+from mpigraft.binary.loader.host import Loader
+from mpigraft.core import reads
+
+MAX_LD_CACHE = 1 << 24  # bytes; ten thousand libraries take two million
+NO_LD_CACHE = ld_cache.LdCache({})
+
+
+class Files(Protocol):
+    """The interface through which resolution reads all files."""
+
+    def identity(self, path: str) -> tuple[int, int] | None:
+        """Identify a file: equal for all its paths; None when there is no file."""
+
+    def elf(self, path: str) -> Elf:
+        """Raises ElfError; its cause is an OSError where the file may not be read."""
+
+    def real(self, path: str) -> str:
+        """Absolute, links followed."""
+
+    def absolute(self, path: str) -> str:
+        """Absolute as the loader keeps it: "x/.." stays, as x may be a link."""
+
+    def ld_cache(self, path: str) -> ld_cache.LdCache: ...
+
+    def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader: ...
+
+
+class HostFiles:
+    """This machine's."""
+
+    def identity(self, path: str) -> tuple[int, int] | None:
+        reads.file(path)
+        try:
+            status = Path(path).stat()
+        except (OSError, ValueError):
+            return None
+        return status.st_dev, status.st_ino
+
+    def elf(self, path: str) -> Elf:
+        reads.file(path)
+        try:
+            s = Path(path).stat()
+        except (OSError, ValueError):
+            return read_elf(path)  # raises with the reason
+        return _elf(path, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
+
+    def real(self, path: str) -> str:
+        return str(Path(path).resolve())
+
+    def absolute(self, path: str) -> str:
+        return str(Path(path).absolute())
+
+    def ld_cache(self, path: str) -> ld_cache.LdCache:
+        reads.file(path)
+        try:
+            status = Path(path).stat()
+            return _ld_cache(path, status.st_ino, status.st_size, status.st_mtime_ns)
+        except OSError:
+            return NO_LD_CACHE
+
+    def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader:
+        return host.loader_of(main, environment)
+
+
+@lru_cache(maxsize=512)
+def _elf(path: str, *_identity: int) -> Elf:
+    """Several MPIs of one machine share most of their libraries."""
+    return read_elf(path)
+
+
+@lru_cache(maxsize=4)
+def _ld_cache(path: str, *_identity: int) -> ld_cache.LdCache:
+    with Path(path).open("rb") as file:
+        return ld_cache.parse(file.read(MAX_LD_CACHE))
+
+
+@lru_cache(maxsize=4)
+def _of_bytes(data: bytes) -> ld_cache.LdCache:
+    """Parse a cache, once for each content: grafts over one guest are roots with one cache."""
+    return ld_cache.parse(data)
+
+
+@dataclass(eq=False, slots=True)
+class _Known:
+    """What is cached for all programs of a root."""
+
+    caches: dict[str, ld_cache.LdCache] = field(default_factory=dict)
+    loaders: dict[tuple[str | None, str], Loader] = field(default_factory=dict)
+
+
+_KNOWN: WeakKeyDictionary[Root, _Known] = WeakKeyDictionary()
+
+
+class RootFiles:
+    """A guest's files; its root caches what was found and parsed.
+
+    The working folder of a program is unknown, so relative paths find nothing.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self._known = _KNOWN.setdefault(root, _Known())
+
+    def _find(self, path: str) -> Entry | None:
+        return self.root.find(path) if path.startswith("/") else None
+
+    def identity(self, path: str) -> tuple[int, int] | None:
+        entry = self._find(path)
+        return entry.identity if entry else None
+
+    def elf(self, path: str) -> Elf:
+        entry = self._find(path)
+        if entry is None or entry.kind != "file":
+            raise ElfError(f"{path}: not a regular file")
+        return self.root.elf(entry.path)
+
+    def real(self, path: str) -> str:
+        entry = self._find(path)
+        return entry.path if entry else path
+
+    def absolute(self, path: str) -> str:
+        return path if path.startswith("/") else f"/{path}"
+
+    def ld_cache(self, path: str) -> ld_cache.LdCache:
+        if path not in self._known.caches:
+            try:
+                data = self.root.read(path, MAX_LD_CACHE)
+                self._known.caches[path] = _of_bytes(data)
+            except RootError:  # many images have none
+                self._known.caches[path] = NO_LD_CACHE
+        return self._known.caches[path]
+
+    def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader:
+        del environment  # settings that mask capabilities of the CPU are not followed
+        key = main.interpreter, main.machine
+        if key not in self._known.loaders:
+            self._known.loaders[key] = guest.loader_of(main, self.root)
+        return self._known.loaders[key]

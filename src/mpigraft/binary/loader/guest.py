@@ -1,0 +1,189 @@
+"""Read what a guest's dynamic loader would search, from its bytes: it is never run.
+
+Its default folders, the path of its cache and the word for $LIB are constants of its read-only
+data. Which hwcaps folders it takes depends on the CPU too: this machine's, when it is of the
+guest's architecture; else none, as the CPU that will run it is unknown.
+
+Sources: glibc elf/dl-load.c (system_dirs), elf/dl-hwcaps.c of 2.31 and of 2.33 to 2.36,
+sysdeps/x86_64/dl-hwcaps_subdirs.c, sysdeps/x86/cpu-features.c; LD_DEBUG=libs of 2.31, 2.36, 2.41.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+
+from mpigraft.binary.elf import Elf, ElfError
+from mpigraft.binary.image import Root, RootError
+from mpigraft.binary.loader.host import INTERPRETERS, Loader, default_loader
+
+MAX_LOADER = 1 << 23  # bytes; with debug information a loader has two million
+MAX_LIBC = 1 << 24
+MAX_FOLDERS = 64
+LIBC_FOLDERS = (
+    *(f"{top}/lib/{machine}-linux-gnu" for machine in INTERPRETERS for top in ("", "/usr")),
+    *("/lib64", "/usr/lib64", "/lib", "/usr/lib"),
+)
+CACHE = "/etc/ld.so.cache"
+
+# glibc-hwcaps: folder, and the flags of /proc/cpuinfo that it asks for beside those of the last
+X86_LEVELS = (
+    ("x86-64-v2", frozenset(["cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"])),
+    ("x86-64-v3", frozenset(["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"])),
+    ("x86-64-v4", frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])),
+)
+INTEL = "GenuineIntel"
+HASWELL = frozenset(["avx2", "bmi1", "bmi2", "abm", "movbe", "popcnt", "fma"])
+AVX512_1 = frozenset([INTEL, "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"])
+XEON_PHI = frozenset(["avx512f", "avx512cd", "avx512er", "avx512pf"])
+LEVELS = b"x86-64-v4:x86-64-v3:x86-64-v2"  # as the loader has them
+WORDS = frozenset([b"tls", b"haswell", b"xeon_phi", b"avx512_1", b"atomics", LEVELS])
+
+
+class ForeignLoader(ElfError):
+    """The program's loader is not glibc's: its rules differ."""
+
+
+def loader_of(main: Elf, root: Root) -> Loader:
+    """Read the loader inside `root` that would load `main`: its interpreter, else the usual one.
+
+    Raises ForeignLoader for musl's.
+    """
+    path = main.interpreter or INTERPRETERS.get(main.machine, "")
+    try:
+        data = root.read(path, MAX_LOADER) if path.startswith("/") else b""
+    except RootError:  # not there, or not readable
+        data = b""
+    return loader_in(data, path, main, cpu_flags(main.machine))
+
+
+def loader_in(data: bytes, path: str, main: Elf, flags: frozenset[str]) -> Loader:
+    """Read the loader of file content `data`, on a CPU with these flags of /proc/cpuinfo."""
+    if "ld-musl" in path or b"musl libc" in data:
+        raise ForeignLoader(
+            f"{main.name}: its loader {path} is musl's; libraries built for glibc cannot be "
+            "loaded by it"
+        )
+    folders, cache, lib, known = _constants(data)
+    if not folders:
+        return default_loader(path, main)
+    word = _platform(known, main.machine, flags)
+    subfolders = (*_levels(known, main.machine, flags), *_legacy(known, main.machine, word, flags))
+    under = tuple(f"{f}/{sub}" if sub else f for f in folders for sub in (*subfolders, ""))
+    return Loader(path, lib, word, subfolders, under, cache)
+
+
+def glibc_version(root: Root) -> str:
+    """Give the release, 2.36, by the text in libc.so.6 itself; empty without a glibc."""
+    for folder in LIBC_FOLDERS:
+        try:
+            data = root.read(f"{folder}/libc.so.6", MAX_LIBC)
+        except RootError:
+            continue
+        if match := re.search(rb"GNU C Library [ -~]{0,200}?version (\d+\.\d+)", data):
+            return match[1].decode()
+    return ""
+
+
+@lru_cache(maxsize=4)
+def cpu_flags(machine: str) -> frozenset[str]:
+    """Give the flags of this machine's CPU, with its vendor; none for another architecture."""
+    if platform.machine() != machine:
+        return frozenset()
+    try:
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
+    except OSError:
+        return frozenset()
+    rows = re.findall(r"^(?:flags|Features|vendor_id)\s*:(.*)$", text.partition("\n\n")[0], re.M)
+    return frozenset(word for row in rows for word in row.split())
+
+
+# ------------------------------------------------------------------ from the read-only data
+
+
+@lru_cache(maxsize=4)
+def _constants(data: bytes) -> tuple[tuple[str, ...], str, str, frozenset[bytes]]:
+    """(default folders, cache, $LIB, those of WORDS that stand there) of a loader's file.
+
+    By content: a guest and each graft over it are roots of their own, with the same loader.
+    """
+    strings = data.split(b"\0")
+    folders = _system_folders(strings)
+    everything = frozenset(strings)
+    lib = _lib(folders, everything) if folders else ""
+    return folders, _cache(strings), lib, everything & WORDS
+
+
+def _system_folders(strings: Sequence[bytes]) -> tuple[str, ...]:
+    """Find SYSTEM_DIRS: the longest run of strings with a slash at both ends."""
+    best: list[bytes] = []
+    for is_folder, row in groupby(strings, _is_folder):
+        candidates = list(row)[:MAX_FOLDERS] if is_folder else []
+        if len(candidates) > len(best):
+            best = candidates
+    return tuple(folder.decode().rstrip("/") for folder in best)
+
+
+def _is_folder(text: bytes) -> bool:
+    return (
+        2 < len(text) < 4096
+        and text[:1] == b"/" == text[-1:]
+        and text[1:2] != b"/"
+        and text.isascii()
+        and text.decode().isprintable()
+    )
+
+
+def _lib(folders: Sequence[str], known: frozenset[bytes]) -> str:
+    """Find $LIB, the tail of a default folder that is also a string: lib64, lib/TRIPLET."""
+    first = folders[0].strip("/").removeprefix("usr/")
+    tails = [first, first.rpartition("/")[2]]
+    return next((t for t in tails if t.encode() in known), tails[not first.startswith("lib")])
+
+
+def _cache(strings: Sequence[bytes]) -> str:
+    paths = (s for s in strings if s[:1] == b"/" and s.endswith(b"/ld.so.cache") and s.isascii())
+    return next(paths, CACHE.encode()).decode()
+
+
+def _platform(known: frozenset[bytes], machine: str, flags: frozenset[str]) -> str:
+    """Give AT_PLATFORM: the architecture's name, unless the loader has a better one."""
+    if machine == "x86_64" and INTEL in flags:  # on other CPUs with the same flags: no
+        if b"xeon_phi" in known and flags >= XEON_PHI:
+            return "xeon_phi"
+        if b"haswell" in known and flags >= HASWELL:
+            return "haswell"
+    return machine
+
+
+def _levels(known: frozenset[bytes], machine: str, flags: frozenset[str]) -> Iterator[str]:
+    """Yield glibc-hwcaps folders, since 2.33, best first."""
+    if machine != "x86_64" or LEVELS not in known:
+        return
+    usable: list[str] = []
+    for name, needed in X86_LEVELS:
+        if not flags >= needed:
+            break
+        usable.append(f"glibc-hwcaps/{name}")
+    yield from reversed(usable)
+
+
+def _legacy(
+    known: frozenset[bytes], machine: str, word: str, flags: frozenset[str]
+) -> Iterator[str]:
+    """Yield all subsets of tls, platform and capabilities, until 2.36; the largest first."""
+    if b"tls" not in known:
+        return
+    parts = ["tls", word]
+    if machine == "x86_64" and b"avx512_1" in known:
+        parts += ["avx512_1"] if flags >= AVX512_1 and not flags >= XEON_PHI else []
+        parts += ["x86_64"]
+    if machine == "aarch64" and b"atomics" in known and "atomics" in flags:
+        parts += ["atomics"]
+    for bits in range((1 << len(parts)) - 1, 0, -1):
+        chosen = (p for n, p in enumerate(reversed(parts)) if bits >> n & 1)
+        yield "/".join(reversed(list(chosen)))

@@ -1,0 +1,89 @@
+"""Query a host's dynamic loader for its folders, hwcaps, $LIB, $PLATFORM and its cache.
+
+Tables of these would be wrong on the next distribution, on the next CPU, and for a software stack
+with its own loader.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mpigraft.binary.elf import Elf
+from mpigraft.core.process import run_command
+
+INTERPRETERS = {
+    "x86_64": "/lib64/ld-linux-x86-64.so.2",
+    "i386": "/lib/ld-linux.so.2",
+    "aarch64": "/lib/ld-linux-aarch64.so.1",
+    "arm": "/lib/ld-linux-armhf.so.3",
+    "ppc64le": "/lib64/ld64.so.2",
+    "s390x": "/lib/ld64.so.1",
+    "riscv64": "/lib/ld-linux-riscv64-lp64d.so.1",
+    "loongarch64": "/lib64/ld-linux-loongarch-lp64d.so.1",
+}
+LOADER_VARIABLES = ("GLIBC_TUNABLES", "LD_HWCAP_MASK", "LD_ASSUME_KERNEL")  # change its choice
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """The settings of a loader. Folders are absolute, best first."""
+
+    path: str
+    lib: str  # $LIB
+    platform: str  # $PLATFORM
+    subfolders: tuple[str, ...]  # hwcaps, searched under every folder before the folder itself
+    defaults: tuple[str, ...]  # with their subfolders
+    cache: str
+
+
+def loader_of(main: Elf, environment: Mapping[str, str]) -> Loader:
+    """Query the loader that would load `main`: its interpreter, else the host's for its machine."""
+    path = main.interpreter or INTERPRETERS.get(main.machine, "")
+    settings = tuple((k, environment[k]) for k in LOADER_VARIABLES if k in environment)
+    return _query_loader(path, settings) or default_loader(path, main)
+
+
+@lru_cache(maxsize=16)
+def _query_loader(path: str, settings: tuple[tuple[str, str], ...]) -> Loader | None:
+    """Query a loader for its folders: let it search a library that does not exist, with LD_DEBUG.
+
+    `--list-diagnostics` prints most of this too, but only since glibc 2.33.
+    """
+    if not path.startswith("/"):
+        return None
+    settings_env = {
+        **dict(settings),
+        "LD_DEBUG": "libs",
+        "LD_LIBRARY_PATH": "/mpigraft-none/lib=$LIB/platform=$PLATFORM",
+        "LD_PRELOAD": "libmpigraft-none.so",
+    }
+    output = run_command([path, "--list", sys.executable], env=settings_env, limit_s=10.0).text()
+    lines = re.findall(r"\ssearch path=(.*?)\s*\(([^()]*)\)", output)
+    # The first of each: afterwards the loader leaves out folders that it knows to be absent.
+    folders = {rule: text.split(":") for text, rule in reversed(lines)}
+    own, defaults = folders.get("LD_LIBRARY_PATH"), folders.get("system search path")
+    expanded = own and re.fullmatch(r"/mpigraft-none/lib=(.*)/platform=(.*)", own[-1])
+    if not (own and expanded and defaults):
+        return None
+    match = re.search(r"search cache=(.*)", output)
+    return Loader(
+        path=path,
+        lib=expanded[1],
+        platform=expanded[2],
+        subfolders=tuple(p.removeprefix(f"{own[-1]}/") for p in own[:-1]),
+        defaults=tuple(defaults),
+        cache=match[1] if match else "/etc/ld.so.cache",
+    )
+
+
+def default_loader(path: str, main: Elf) -> Loader:
+    """Give the usual folders, for a loader that cannot be queried (another machine's)."""
+    lib = "lib64" if main.bits == 64 else "lib"
+    triplet = f"{main.machine}-linux-gnu"
+    folders = (f"/lib/{triplet}", f"/usr/lib/{triplet}", f"/{lib}", f"/usr/{lib}")
+    defaults = tuple(dict.fromkeys((*folders, "/lib", "/usr/lib")))
+    return Loader(path, lib, main.machine, (), defaults, "/etc/ld.so.cache")

@@ -1,0 +1,23 @@
+"""From a recipe to an MPI that is built for this machine.
+
+Takes a request and what this machine offers; makes a `BuildPlan`: packages in order, each with its
+version, sources, options, and why. Writes easyconfigs below the prefix, and EasyBuild builds them;
+a Spack environment is text. Touches nothing outside the prefix.
+"""
+
+from __future__ import annotations
+
+from mpigraft.core.doors import exports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpigraft.build.describe import FORMS as FORMS
+    from mpigraft.build.describe import render_plan as render_plan
+    from mpigraft.build.easybuild import BuildFolders as BuildFolders
+    from mpigraft.build.easybuild import build as build
+    from mpigraft.build.host import build_host as build_host
+    from mpigraft.build.plan import BuildRequest as BuildRequest
+    from mpigraft.build.plan import BuildStep as BuildStep
+    from mpigraft.build.plan import plan_build as plan_build
+else:
+    __getattr__ = exports(__name__)

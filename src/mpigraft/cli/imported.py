@@ -1,0 +1,175 @@
+"""What an import took, for people and as JSON."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpigraft.cli import common
+from mpigraft.core.errors import MpigraftError, UsageError
+from mpigraft.core.numbers import counted
+from mpigraft.core.text import fold, join_some, printable
+
+if TYPE_CHECKING:
+    from mpigraft.bench.importing import ImportedFile, Unmatched
+
+SHOWN = 5  # files of a kind that a line lists
+LISTED = 100  # refused files that are listed with their reasons
+STORED, KNOWN, REFUSED, SKIPPED = "stored", "known", "refused", "skipped"
+
+
+class Tally:
+    """Files as they are imported; of what was taken only counts stay in memory."""
+
+    def __init__(self, unmatched: Sequence[Unmatched], *, detailed: bool, keep: bool) -> None:
+        self.counts = dict.fromkeys((STORED, KNOWN, REFUSED, SKIPPED), 0)
+        self.detailed = detailed
+        self.keep = keep
+        self.values = 0
+        self.campaigns: dict[str, None] = {}
+        self.rounds: dict[tuple[str, str], dict[str, int]] = {}  # of (configuration, benchmark)
+        self.refused: list[tuple[str, MpigraftError]] = []
+        self.skipped: list[tuple[str, MpigraftError]] = []
+        self.files: list[dict[str, Any]] = []
+        for one in unmatched:
+            self._out(one.name, REFUSED if one.named else SKIPPED, one.error)
+
+    def add(self, file: ImportedFile) -> list[str]:
+        """Count a file; returns the lines that describe it, if any."""
+        if file.error:
+            self._out(file.name, file.state, file.error)
+            return []
+        self.counts[file.state] += 1
+        self.campaigns[file.campaign] = None
+        if self.keep:
+            self.files.append(_document(file))
+        if file.state == STORED:
+            self.values += file.values
+            for benchmark in file.benchmarks:
+                layouts = self.rounds.setdefault((file.configuration, benchmark), {})
+                layouts[file.layout] = layouts.get(file.layout, 0) + len(file.rounds)
+        return lines(file, detailed=self.detailed)
+
+    def _out(self, name: str, state: str, error: MpigraftError) -> None:
+        self.counts[state] += 1
+        (self.refused if state == REFUSED else self.skipped).append((name, error))
+        if self.keep:
+            reason = {"code": error.code, "message": error.message, "why": error.why}
+            self.files.append({"file": name, "state": state, **reason, "fix": error.fix})
+
+
+def lines(file: ImportedFile, *, detailed: bool = True) -> list[str]:
+    """Describe what became of one file, and every note and finding about it; or of many files
+    only what is wrong with each."""
+    if file.suite == "export":
+        what = f"campaign {file.campaign}, {counted(file.launches, 'launch')}"
+        stored = f"{what}, {counted(file.values, 'value')}" if file.launches else "stored already"
+        return [f"{file.name}: {stored}"]
+    if not detailed:
+        findings = file.findings if file.rounds else ()
+        return [f"{f.level}: {f.message}" for f in findings if f.level != "info"]
+    if file.rounds:
+        values = counted(file.values, "value")
+        rounds = ", ".join(str(n + 1) for n in file.rounds)
+        head = f"{file.name}: {values}, round {rounds}, layout {file.layout}"
+    else:
+        head = f"{file.name}: stored already, not stored again"
+    text = [head, *(f"  {key}" for key in file.benchmarks)]
+    text += [f"  warning: {note}" for note in file.notes]
+    return text + [f"  {f.level}: {f.message}" for f in file.findings]
+
+
+def summary(tally: Tally, *, dry_run: bool, detailed: bool) -> Iterator[str]:
+    """Say what was taken of many files, a line for each configuration and benchmark, and what to
+    type next."""
+    if not detailed:
+        yield from _counts(tally, dry_run=dry_run)
+    if tally.skipped:
+        names = join_some([name for name, _ in tally.skipped], SHOWN, ", ")
+        yield from fold(f"skipped: {names}", "  ", 6)
+    if not dry_run:
+        for campaign in tally.campaigns:
+            yield f"campaign {campaign}: mpigraft compare {shlex.quote(campaign)}"
+
+
+def _counts(tally: Tally, *, dry_run: bool) -> Iterator[str]:
+    counts = tally.counts
+    verb = "would be stored" if dry_run else "stored"
+    parts = [f"{counted(counts[STORED], 'file')} {verb}: {counted(tally.values, 'value')}"]
+    if counts[KNOWN]:
+        parts.append(f"{counts[KNOWN]} stored already")
+    if counts[REFUSED]:
+        parts.append(f"{counts[REFUSED]} refused")
+    if counts[SKIPPED]:
+        parts.append(f"{counts[SKIPPED]} skipped")
+    yield "; ".join(parts)
+    for (configuration, benchmark), layouts in tally.rounds.items():
+        yield from fold(f"{configuration}  {benchmark}: {_layouts(layouts)}", "  ", 6)
+
+
+def _layouts(rounds: dict[str, int]) -> str:
+    single = sum(n == 1 for n in rounds.values())
+    most = max(rounds.values())
+    span = _natural(rounds)
+    what = span[0] if len(span) == 1 else f"{len(span)} layouts, {span[0]} to {span[-1]}"
+    if single == len(rounds):
+        return f"{what}; single runs"
+    return f"{what}; up to {most} rounds" + (f", {single} of them single runs" if single else "")
+
+
+def _natural(layouts: Iterable[str]) -> list[str]:
+    from mpigraft.core.model import layout_order
+
+    return sorted(layouts, key=layout_order)
+
+
+def document(tally: Tally, *, dry_run: bool) -> str:
+    """Make the JSON document of an import."""
+    from mpigraft.core.serialize import document
+
+    return document(
+        dry_run=dry_run, campaigns=list(tally.campaigns), counts=tally.counts,
+        values=tally.values, files=tally.files,
+    )  # fmt: skip
+
+
+def _document(file: ImportedFile) -> dict[str, Any]:
+    return {
+        "file": file.name,
+        "state": file.state.value,
+        "campaign": file.campaign,
+        "configuration": file.configuration,
+        "layout": file.layout,
+        "suite": file.suite,
+        "rounds": [number + 1 for number in file.rounds],
+        "values": file.values,
+        "benchmarks": list(file.benchmarks),
+        "notes": list(file.notes),
+        "findings": [
+            {"level": f.level.value, "code": f.code, "message": f.message} for f in file.findings
+        ],
+    }
+
+
+def refuse(tally: Tally, paths: Sequence[Path]) -> None:
+    """List what was refused on stderr; raise UsageError if anything was, or nothing was taken."""
+    total = sum(tally.counts.values())
+    codes = {error.code for _, error in tally.refused}
+    if tally.refused and (total == 1 or codes == {"import-no-configuration"}):
+        raise tally.refused[0][1]  # what is the same for all of them is said once
+    for name, error in tally.refused[:LISTED]:
+        message = error.message if name in error.message else f"{name}: {error.message}"
+        common.tell(f"refused: {message}")
+    if len(tally.refused) > LISTED:
+        common.tell(f"refused: {len(tally.refused) - LISTED} more, which --json lists")
+    for fix in dict.fromkeys(error.fix for _, error in tally.refused if error.fix):
+        common.tell(f"what to do: {fix}")
+    if tally.refused:
+        count = f"{len(tally.refused)} of {counted(total, 'file')}"
+        raise UsageError.of("import-refused", count=count)
+    if not tally.counts[STORED] and not tally.counts[KNOWN]:
+        skipped = "; ".join(dict.fromkeys(error.message for _, error in tally.skipped[:SHOWN]))
+        shown = join_some([printable(str(path)) for path in paths], SHOWN, ", ")
+        raise UsageError.of("import-nothing", paths=shown, skipped=skipped or "it is empty")

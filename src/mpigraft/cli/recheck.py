@@ -1,0 +1,226 @@
+"""`mpigraft recheck`: is this machine slower than it was when it was good?"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpigraft.cli import common
+from mpigraft.cli.common import DryRun, Hostfile, Hosts, Json, flag, option, out, settings, tell
+from mpigraft.core.errors import (
+    CheckFailed,
+    LaunchFailed,
+    MissingError,
+    MpigraftError,
+    TransportMismatch,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from mpigraft.cli.bench import Task
+    from mpigraft.core.model import CampaignRecord, Machine
+    from mpigraft.request import CampaignSpec
+    from mpigraft.store import Store
+
+NAME = "recheck"
+MINUTES = "Time to use; it sets the number of rounds, and nothing is started after it."
+ACCEPT = "Make what is measured now the good state, whatever it says."
+
+
+def command(
+    ctx: typer.Context,
+    good: Annotated[
+        str,
+        typer.Argument(
+            metavar="CAMPAIGN",
+            help="Good state: an id or a name.",
+            show_default="the campaign that was accepted last",
+        ),
+    ] = "",
+    minutes: Annotated[float, option("N", MINUTES)] = 10.0,
+    accept: Annotated[bool, flag(ACCEPT, "--accept")] = False,
+    hosts: Hosts = "",
+    hostfile: Hostfile = "",
+    here: Annotated[
+        bool, flag("Measure on this node even if it is a login node.", "--here")
+    ] = False,
+    junit: Annotated[
+        Path | None, option("FILE", "Write the curves as JUnit XML, for a pipeline.", False)
+    ] = None,
+    json: Json = False,
+    brief: Annotated[bool, flag("Leave out the tables of each size.", "--brief")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Measure for ten minutes and compare with the last good state; exit 1 if it is slower.
+
+    The good state is the campaign that was accepted last. What was requested of it is measured
+    again, in as many rounds as fit. A recheck that passes does not become the good state;
+    `history --accept` makes any campaign one.
+
+    \b
+    Examples:
+      mpigraft recheck --accept          # now it is good
+      mpigraft recheck                   # after maintenance, or every night
+      mpigraft recheck --minutes 20 --junit recheck.xml
+    """
+    from mpigraft.cli.bench import Task
+    from mpigraft.cli.report import check
+    from mpigraft.core.model import Shard
+    from mpigraft.launch.hosts import find_allocation
+    from mpigraft.store import Store
+
+    deadline = time.monotonic() + 60 * minutes
+    if junit:
+        check(junit)
+    store = Store(settings(ctx).store)
+    machine = common.examine_machine()
+    reference = _reference(store, good, machine, accept)
+    spec = _spec(store, reference, machine, minutes)
+    nodes = find_allocation(os.environ, hosts=hosts, hostfile=hostfile, agent="")
+    place = here or bool(hosts or hostfile)
+    repeats = reference.id if reference else ""
+    task = Task(spec, nodes, None, Shard(), place, dry_run, repeats, deadline, bool(reference))
+    form = Form(json, brief, accept, junit, minutes)
+    if reference is None:
+        _first(store, task, form)
+    else:
+        _compare(store, task, reference, form)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What to print, what to accept, and the time that there was."""
+
+    json: bool
+    brief: bool
+    accept: bool
+    junit: Path | None
+    minutes: float
+
+
+def _first(store: Store, task: Task, form: Form) -> None:
+    """Measure the first good state. Raises UsageError where the time was too short for one."""
+    from mpigraft.cli.bench import measure
+
+    if identity := measure(store, task):
+        _refuse_unfinished(store, identity, form)
+        store.accept(identity)
+        out(f"campaign {identity[:8]} is the good state from now on")
+
+
+def _compare(store: Store, task: Task, reference: CampaignRecord, form: Form) -> None:
+    """Measure, and compare what there is. Raises what `measure` does, after the comparison where
+    anything was measured, and CheckFailed where something is worse."""
+    from mpigraft.analysis.overtime import RECHECK
+    from mpigraft.core.write import write_whole
+    from mpigraft.report import Across
+
+    identity, failure = _measured(store, task)
+    if not identity:
+        return
+    try:
+        data = Across.load((store, store), (reference.id, identity), RECHECK)
+    except MissingError as error:  # no value of what the good state has
+        raise failure or error from error
+    if form.json:
+        out(data.json())
+    else:
+        data.show(common.console(), brief=form.brief)
+    if form.junit:
+        write_whole(form.junit, data.junit())
+    if failure:
+        try:
+            data.refuse_worse()
+        except CheckFailed as worse:
+            tell(f"mpigraft: {worse}")
+        raise failure
+    if form.accept:
+        _refuse_unfinished(store, identity, form)
+        store.accept(identity)
+        tell(f"campaign {identity[:8]} is the good state from now on")
+        return
+    data.refuse_worse()
+    _refuse_unfinished(store, identity, form)
+
+
+def _measured(store: Store, task: Task) -> tuple[str, MpigraftError | None]:
+    """Measure; the campaign's id, and why an MPI that was named did not run as it should. Raises
+    that where no campaign began."""
+    from mpigraft.cli.bench import measure
+
+    before = {record.id for record in store.campaigns()}
+    try:
+        return measure(store, task), None
+    except (LaunchFailed, TransportMismatch) as error:
+        begun = [record.id for record in store.campaigns() if record.id not in before]
+        if not begun:
+            raise
+        return begun[-1], error
+
+
+def _refuse_unfinished(store: Store, identity: str, form: Form) -> None:
+    """Raise UsageError where the time ended before there were enough rounds for a verdict."""
+    from mpigraft.analysis import MIN_ROUNDS
+
+    rounds = len({launch.round for launch in store.launches(identity)})
+    if rounds < MIN_ROUNDS:
+        raise UsageError.of(
+            "recheck-unfinished",
+            rounds=rounds,
+            least=MIN_ROUNDS,
+            minutes=f"{form.minutes:g}",
+            campaign=identity[:8],
+        )
+
+
+def _reference(store: Store, name: str, machine: Machine, accept: bool) -> CampaignRecord | None:
+    """The good state. None where there is none yet and this run is to become it."""
+    if name:
+        return store.campaign(name)
+    from mpigraft.analysis.overtime import last_good
+
+    record = last_good(store.campaigns(), store.accepted(), machine)
+    if record is None and not accept:
+        raise MissingError.of("good-none", folder=store.folder)
+    return record
+
+
+def _spec(
+    store: Store, reference: CampaignRecord | None, machine: Machine, minutes: float
+) -> CampaignSpec:
+    """What to measure: the same as then in as many rounds as fit, or a quick campaign."""
+    from mpigraft.analysis.overtime import recheck_rounds
+    from mpigraft.bench.schedule import repeated_spec
+    from mpigraft.request import CampaignSpec
+
+    if reference is None:
+        return CampaignSpec(quick=True, rounds=recheck_rounds(None, minutes, ""), name=NAME)
+    title = f"{reference.name} {reference.id[:8]}"
+    rounds = recheck_rounds(store.launches(reference.id), minutes, title)
+    spec = _without_absent(repeated_spec(reference, checks=True), machine)
+    return replace(spec, rounds=rounds, name=NAME)
+
+
+def _without_absent(spec: CampaignSpec, machine: Machine) -> CampaignSpec:
+    """The same without MPIs that are not here any more, each of which is said. Raises MissingError
+    where none is left."""
+    from mpigraft.discovery import module_mpis
+    from mpigraft.request.selection import select_mpis
+
+    mpis = module_mpis(machine, spec.modules).mpis
+    absent: dict[str, MissingError] = {}
+    for name in spec.mpi:
+        try:
+            select_mpis((name,), mpis)
+        except MissingError as error:
+            absent[name] = error
+    if absent and len(absent) == len(spec.mpi):
+        raise next(iter(absent.values()))
+    for name in absent:
+        tell(f"{name} is not here any more; the others are compared")
+    return replace(spec, mpi=tuple(name for name in spec.mpi if name not in absent))

@@ -1,0 +1,74 @@
+"""One campaign at a time on a node: two at once spoil each other's figures.
+
+The lock is a listening socket with an abstract name: the kernel frees it when the holder dies,
+however it dies, and no file is left for another user to trip over (a lock file in a sticky
+folder cannot even be opened by a second user under fs.protected_regular). Containers with a
+network namespace of their own have a lock of their own.
+
+Campaigns that one host starts on other nodes hold a lock for each of those nodes. Two hosts that
+start on the same nodes do not see each other: there a scheduler has to keep them apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from mpigraft.core.errors import MissingError
+from mpigraft.core.model import Allocation
+
+NAME = "\0mpigraft-campaign"
+
+
+@contextlib.contextmanager
+def nodes_lock(nodes: Allocation) -> Iterator[None]:
+    """Hold the lock of this host if it is one of `nodes`, else of each of them as it is called.
+    Raises MissingError as `campaign_lock` does, and where files run out."""
+    own = os.uname().nodename.partition(".")[0]
+    shorts = {host.partition(".")[0] for host in nodes.hosts}
+    names = {NAME: "this host"}
+    if not nodes.here and own not in shorts:
+        names = {f"{NAME}-{host[:64]}": host for host in sorted(shorts)}  # of 107 that fit
+    with contextlib.ExitStack() as locks:
+        try:
+            for name, host in names.items():
+                locks.enter_context(campaign_lock(name, host))
+        except OSError as error:
+            locks.close()  # the error's text is in a file
+            raise MissingError.of(
+                "locks-too-many", count=len(names), reason=error.strerror
+            ) from error
+        yield
+
+
+@contextlib.contextmanager
+def campaign_lock(name: str = NAME, host: str = "this host") -> Iterator[None]:
+    """Hold the lock of a host, or raise MissingError naming the process that holds it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lock:
+        try:
+            lock.bind(name)
+        except OSError:
+            raise MissingError.of("campaign-running", host=host, holder=_holder(name)) from None
+        lock.listen(1)
+        yield
+
+
+def _holder(name: str) -> str:
+    """Who holds the lock, as far as the kernel tells: pid, user and command line."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(name)
+            peer = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        except OSError:
+            return ""
+    pid, uid, _ = struct.unpack("3i", peer)
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        command = " ".join(w.decode(errors="replace") for w in words if w)[:120]
+        return f" (pid {pid}, user id {uid}: {command})"
+    return f" (pid {pid}, user id {uid})"

@@ -1,0 +1,152 @@
+"""What a comparison says: cells, curves, noise, verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from mpigraft.core.model.records import Origin
+from mpigraft.core.model.vocabulary import Finding
+
+
+class Verdict(StrEnum):
+    FASTER = "faster"
+    SLOWER = "slower"
+    EQUIVALENT = "equivalent"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A number of rounds after which curves are tested, and what that look may spend."""
+
+    rounds: int  # of the campaign, from its first
+    level: float  # a corrected p of at most this calls a curve
+    extension: bool = False  # added by --resume --rounds, after the looks of the plan
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One size of one comparison. `ratio` is configuration over baseline; `low` and `high`
+    bound its 95 % interval and are None where a single round gives none."""
+
+    size: int
+    baseline: float
+    value: float
+    ratio: float
+    low: float | None
+    high: float | None
+    verdict: Verdict
+    rounds: int
+    rounds_needed: int | None = None  # to decide an inconclusive cell; None: cannot be said
+
+
+@dataclass(frozen=True, slots=True)
+class JointBound:
+    """The size that may differ most within a curve whose pooled ratio is equivalent, with bounds
+    that hold for all sizes at once in 95 % of campaigns. The curve is equivalent if no size lies
+    `beyond`."""
+
+    size: int
+    low: float | None  # of the ratio; None: too few rounds
+    high: float | None
+    limit: float  # a fraction that no size may reach beyond
+    beyond: tuple[int, ...] = ()  # sizes that do, or differ by more than the margin for sure
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Launches of a curve that gave a value at each of its sizes, of those that were started."""
+
+    completed: int
+    launched: int
+    baseline_completed: int
+    baseline_launched: int
+    p: float | None  # that chance alone parts them so; None: they are lost alike
+    loser: str  # configuration or baseline, where chance does not explain it; else empty
+    held: bool = False  # verdicts that rest on what the loser has left were held back
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class LaunchCount:
+    """Launches of a configuration on a layout: those that ended well, and all that ended."""
+
+    configuration: str  # id
+    layout: str
+    completed: int
+    launched: int
+
+
+@dataclass(frozen=True, slots=True)
+class CellGroup:
+    """All sizes of one benchmark for one configuration against the baseline."""
+
+    benchmark: str
+    metric: str
+    unit: str
+    layout: str
+    buffers: str
+    configuration: str  # id
+    cells: tuple[Cell, ...]
+    curve: Verdict  # joint test over the sizes
+    curve_p: float | None  # of that test, corrected for the campaign's curves
+    pooled: float  # geometric mean of the ratios
+    pooled_low: float | None
+    pooled_high: float | None
+    crossovers: tuple[int, ...] = ()  # sizes from which the better one changes
+    withheld: str = ""  # why noise leaves the curve without a verdict; empty: it does not
+    curve_p_alone: float | None = None  # as if this were the campaign's only curve
+    by_chance: float = 0.0  # faster and slower cells to expect of a curve without a difference
+    repeats: str = ""  # metric of the same measurement that counts in its place
+    joint: JointBound | None = None  # where the pooled ratio is equivalent
+    autocorrelation: float | None = None  # of neighbouring rounds; None: not known
+    effective_rounds: float | None = None  # what they are worth; None: as many as there are
+    completion: Completion | None = None  # None: launches are not known
+    look: int | None = None  # rounds of the look that called the curve; None: none has
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What the baseline's two launches per round say of this machine, per benchmark."""
+
+    benchmark: str
+    layout: str
+    margin: float  # max(3 %, median over sizes of |median ratio of the control - 1|)
+    spread: float  # half-width of a typical cell's 95 % interval, as a fraction
+    false_verdicts: int  # cells of the control that would have been called
+    cells: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    campaign: str
+    baseline: str  # id
+    origin: Origin
+    rounds: int
+    groups: tuple[CellGroup, ...]
+    noise: tuple[Noise, ...]
+    findings: tuple[Finding, ...]
+    summary: tuple[str, ...] = field(default=())  # lines for a person, most useful first
+    launches: tuple[LaunchCount, ...] = ()
+    looks: tuple[Look, ...] = ()  # all that are planned
+    taken: int = 0  # how many of them: their rounds are over
+
+
+@dataclass(frozen=True, slots=True)
+class AcrossRule:
+    """How two campaigns are compared with each other."""
+
+    margin: float = 0.03
+    level: float = 0.04  # of the joint test
+    chosen: tuple[str, ...] = ()  # OLD=NEW of configurations that are matched by hand
+
+
+@dataclass(frozen=True, slots=True)
+class CurveLevel:
+    """How high a curve of one campaign lies."""
+
+    key: tuple[str, str, str, str]  # benchmark, metric, layout, buffers
+    configuration: str  # key
+    logs: dict[int, float]  # median of the logarithms at each size
+    error: float  # standard error of their mean, by the launches
+    rounds: int

@@ -1,0 +1,197 @@
+"""What is asked and started: transports, configurations, benchmarks, launches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from mpigraft.core.model.grafts import GraftPlan
+from mpigraft.core.model.machine import MpiInstall
+from mpigraft.core.model.nodes import LaunchedBy
+from mpigraft.core.model.vocabulary import EnvRow, Kind, Peer
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """What a library prints when it really uses a lane. `pattern` is a regular expression over
+    one line; named group `lane` overrides `lane`."""
+
+    kind: Kind
+    peer: Peer
+    pattern: str
+    lane: str
+    proves: bool  # False: its line contradicts the requested transport
+    where: str = "any"  # stdout, stderr, any
+    wire: str = ""  # bytes: its payload crosses the kernel's interfaces; none: it must not
+    # Known not to be the transport that was requested: windows in shared memory.
+    unrequested: bool = field(default=False, metadata={"was": "beside"})
+    says: str = ""  # the same for a person, with {lane} for what was told
+    due: str = ""  # for a person, what had to be told; empty where nothing had to
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """One row of knowledge, resolved for one MPI on one machine."""
+
+    name: str  # ofi-lnx
+    row: str
+    env: tuple[EnvRow, ...]  # what forces it: part of every launch
+    template: tuple[tuple[str, str], ...]  # the same before expansion: part of the key
+    probe_env: tuple[EnvRow, ...]  # makes the library talk: only in probe launches
+    signs: tuple[Sign, ...]
+    peers: tuple[Peer, ...]  # peer classes that it can serve
+    issues: tuple[str, ...]  # ids of known issues to look at when it fails
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownIssue:
+    id: str
+    symptom: str
+    affects: str
+    cause: str
+    fix: str
+    sources: tuple[str, ...]
+    evidence: tuple[str, ...]
+    pattern: str = ""  # matches the failing output, where one is known
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What is compared. `key` is a SHA-256 over contents, `id` a label for people."""
+
+    key: str
+    id: str  # openmpi@5.0.11/ofi-lnx, or the name given to an import
+    mpi: MpiInstall | None  # None: imported
+    transport: Transport | None  # None: the MPI chooses, or imported
+    buffers: str = "host"  # host, cuda, rocm
+    settings: tuple[tuple[str, str], ...] = ()  # --env K=V
+    named: bool = False  # asked for by name: a failure ends the command
+    libraries: tuple[tuple[str, str], ...] = ()  # soname, content digest: libmpi and closure
+    graft: GraftPlan | None = None  # None: the program of this machine, on this machine
+    launcher: LaunchedBy | None = None  # None: the MPI's own
+    environment: tuple[EnvRow, ...] = ()  # of `settings`, and what ranks need to find the MPI
+
+    @property
+    def rows(self) -> tuple[EnvRow, ...]:
+        """What forces the transport, then `environment`. The last row of a name holds."""
+        return (*(self.transport.env if self.transport else ()), *self.environment)
+
+
+class Better(StrEnum):
+    LOWER = "lower"
+    HIGHER = "higher"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    name: str
+    unit: str
+    better: Better
+
+
+class MetricTable(Mapping[str, Metric]):
+    """Metrics by key: the rows, and every key that says its own unit and direction, as
+    `performance [ns/day] higher`. The figure of merit of an application is one of those, so it is
+    stored, compared and reported like the others."""
+
+    def __init__(self, rows: Iterable[Metric]) -> None:
+        self._rows = {row.name: row for row in rows}
+        self._read: dict[str, Metric | None] = {}
+
+    def __getitem__(self, key: str) -> Metric:
+        metric = self._rows.get(key) or self._spelled(key)
+        if metric is None:
+            raise KeyError(key)
+        return metric
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def _spelled(self, key: str) -> Metric | None:
+        if key not in self._read:
+            match = SPELLED.fullmatch(key)
+            self._read[key] = match and Metric(match[1], match[2], Better(match[3]))
+        return self._read[key]
+
+
+SPELLED = re.compile(r"([a-z][a-z0-9_]{0,39}) \[([^\[\]\x00-\x1f\x7f]{0,24})\] (lower|higher)")
+
+
+def metric_key(name: str, unit: str, better: Better) -> str:
+    """Return the key of a metric that is no row of METRICS. Raises ValueError for a name or a
+    unit that no key can have."""
+    key = f"{name} [{unit}] {better}"
+    if not SPELLED.fullmatch(key):
+        raise ValueError(key)
+    return key
+
+
+METRICS = MetricTable(
+    (
+        Metric("latency", "us", Better.LOWER),
+        Metric("bandwidth", "MB/s", Better.HIGHER),
+        Metric("message_rate", "messages/s", Better.HIGHER),
+        Metric("init_time", "ms", Better.LOWER),
+        Metric("launch_time", "ms", Better.LOWER),
+        Metric("memory", "MiB", Better.LOWER),
+        Metric("overlap", "%", Better.HIGHER),
+    )
+)
+
+
+def metric_name(key: str) -> str:
+    """Return a metric's name for a person, without the unit and direction that a key may say."""
+    metric = METRICS.get(key)
+    return metric.name if metric else key
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One measurable thing, named by suite: native:latency, osu:bibw, imb:PingPong.
+
+    `options` are sorted (flag, value) pairs that change what is measured (datatype, counts);
+    they are part of `key`, so unlike things are never compared.
+    """
+
+    suite: str
+    name: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def key(self) -> str:
+        tail = "".join(f",{k}={v}" for k, v in self.options)
+        return f"{self.suite}:{self.name}{tail}"
+
+    def covers(self, other: Benchmark) -> bool:
+        """Whether a program that was started for this one may have measured the other: outputs
+        tell of more options than anybody gives (datatype, window, how many took part)."""
+        same = (self.suite, self.name) == (other.suite, other.name)
+        return same and set(self.options) <= set(other.options)
+
+    @classmethod
+    def parse(cls, key: str) -> Benchmark:
+        head, *tail = key.split(",")
+        suite, _, name = head.rpartition(":")
+        options = sorted((k, v) for k, _, v in (item.partition("=") for item in tail))
+        return cls(suite or "native", name, tuple(options))
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One start of one configuration, as plain data: nothing is left to decide."""
+
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]  # the whole environment of the launcher
+    cwd: Path
+    limit_s: float
+    witness: Path  # folder into which every rank writes one record
+    files: tuple[tuple[Path, str], ...] = ()  # (path, text) that must stand before it starts
+    # What of `env` is this launch's own, whatever the user has; None: a variable that must not be.
+    decided: tuple[tuple[str, str | None], ...] = ()

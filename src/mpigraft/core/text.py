@@ -1,0 +1,50 @@
+"""Texts that every room writes: made printable, cut short, folded into lines of a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+WIDTH = 80  # of a terminal, where nobody says another
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Escape the characters that a terminal could take for commands, except those in `keep`: a
+    name must not move the cursor, and a line break must not forge a row."""
+    if text.isprintable():  # mostly: then no character needs a test
+        return text
+    return "".join(c if c in keep or c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def join_some(texts: Sequence[str], most: int, separator: str = "; ") -> str:
+    """Join the first `most` texts and count the rest: `1, 2 and 3 more`, `a; b; and 3 more`."""
+    more = len(texts) - most
+    rest = f"{'; ' if separator == '; ' else ' '}and {more} more" if more > 0 else ""
+    return separator.join(texts[:most]) + rest
+
+
+def fold(
+    text: str, first: str = "", rest: int = 2, width: int = WIDTH, *, whole: bool = True
+) -> list[str]:
+    """Fold foreign text into lines that begin with `first`, then with `rest` spaces.
+
+    With `whole`, words, paths among them, are never broken: what is shown can be copied. No line
+    for no text.
+    """
+    import textwrap  # not for every command
+
+    return textwrap.wrap(
+        printable(text, "\n\t"),  # which become spaces
+        width,
+        initial_indent=first,
+        subsequent_indent=" " * rest,
+        break_long_words=not whole,
+        break_on_hyphens=not whole,
+    )
+
+
+def labelled(
+    label: str, text: str, width: int = WIDTH, column: int = 12, *, whole: bool = True
+) -> list[str]:
+    """Fold `text` beside a label of `column` characters, and under itself."""
+    first = f"{label:{column}}"
+    return fold(text, first, len(first), width, whole=whole)

@@ -1,0 +1,45 @@
+"""Files for people, written whole or not at all: a reader never meets half of one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+
+def write_whole(path: Path, data: bytes, mode: int | None = None) -> None:
+    """Write a file with rights `mode`; without it those that it has, or that the umask leaves.
+
+    A link is followed, so that the file it points at changes. Raises OSError.
+    """
+    with writing_whole(path, mode) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def writing_whole(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
+    """Give a file to write, which takes the place of `path` at the end, as in `write_whole`."""
+    target = path.resolve()
+    if mode is None:
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    fresh = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.chmod(mode)
+        fresh.replace(target)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

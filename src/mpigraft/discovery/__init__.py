@@ -1,0 +1,21 @@
+"""What this machine has: MPIs, networks, CPUs, GPUs, launchers, schedulers.
+
+Takes this host's files and commands; makes a `Machine`. May start probes in children and fetch
+MPIs as wheels from the package index. `sources/` has a module for each way to find an MPI.
+"""
+
+from __future__ import annotations
+
+from mpigraft.core.doors import exports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpigraft.discovery.inventory import discover_machine as discover_machine
+    from mpigraft.discovery.modules import module_mpis as module_mpis
+    from mpigraft.discovery.modules import row_content as row_content
+    from mpigraft.discovery.modules import rows_of_modules as rows_of_modules
+    from mpigraft.discovery.sources.interfaces import binding_files as binding_files
+    from mpigraft.discovery.sources.interfaces import read_for_machine as read_for_machine
+    from mpigraft.discovery.sources.interfaces import regular_files as regular_files
+else:
+    __getattr__ = exports(__name__)

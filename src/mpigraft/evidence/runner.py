@@ -1,0 +1,275 @@
+"""Start what `launch` prepared, and prove it: the effects that campaigns and single jobs share."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from mpigraft.core import cache
+from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, TransportMismatch
+from mpigraft.core.fingerprint import boot_id
+from mpigraft.core.model import (
+    NOWHERE,
+    Allocation,
+    Configuration,
+    Evidence,
+    Finding,
+    Launch,
+    Layout,
+    Level,
+    Placement,
+)
+from mpigraft.core.process import Completed, run_command
+from mpigraft.evidence import judge, keys, serialize
+from mpigraft.evidence.files import OWN_SURROUNDINGS, Surroundings, mpi_config_files
+from mpigraft.evidence.world import explain_init_failure
+from mpigraft.graft.folder import RANKS_FOLDER, materialize
+from mpigraft.launch import Launched, LaunchRequest, prepare_launch
+from mpigraft.launch.hosts import THIS_HOST, Nodes
+from mpigraft.native import NOW, Natives
+
+PROBE_LIMIT_S = 60.0
+PER_RANK_S = 0.05  # of a probe's limit more: thousands of ranks take minutes to start
+# Ranks start here: a folder that a node lacks would end the launch without a reason.
+EVERYWHERE = Path("/")
+SCRATCH = "mpigraft-"  # then host, whose processes, process id: folders of witness records
+OLD_S = 7 * 86400  # longer than a job
+TO_BLAME = ("setting-overrides", "config-files")  # findings of what a user or a site set
+
+Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], Launched]
+PlacementOf = Callable[[Layout], Placement]
+
+
+def _no_placement(_: Layout) -> Placement:
+    return NOWHERE
+
+
+@contextmanager
+def make_starter(
+    programs: dict[str, Natives],
+    allocation: Allocation = THIS_HOST,
+    placement_of: PlacementOf = _no_placement,
+    surroundings: Surroundings = OWN_SURROUNDINGS,
+) -> Iterator[Start]:
+    """Make a function that starts a configuration's program, waits, and reads the witness.
+
+    `programs` are ours by the configuration's key, as its ranks see them; `surroundings` is where
+    and with what a user's job will run, as its probe has to.
+    """
+    hosts = () if allocation.here else allocation.hosts
+    nodes = Nodes(hosts if len(hosts) > 1 else ())
+    with tempfile.TemporaryDirectory(prefix=_prefix(), dir=_swept_folder(allocation)) as scratch:
+        count = iter(range(1 << 30))
+        programs = {key: _preloadable(here, Path(scratch)) for key, here in programs.items()}
+
+        def start(
+            configuration: Configuration,
+            layout: Layout,
+            words: tuple[str, ...],
+            limit_s: float,
+            probe: bool,
+        ) -> Launched:
+            plan, placement = configuration.graft, placement_of(layout)
+            records = materialize(plan) / RANKS_FOLDER if plan else Path(scratch)
+            witness = records / f"{_prefix()}{next(count)}"
+            witness.mkdir()
+            request = LaunchRequest(
+                configuration,
+                layout,
+                words,
+                natives=programs[configuration.key],
+                witness=witness,
+                limit_s=limit_s,
+                probe=probe,
+                allocation=allocation,
+                placement=placement,
+                cwd=surroundings.cwd or (Path(scratch) if allocation.here else EVERYWHERE),
+                inherited=surroundings.inherited,
+                binds=surroundings.binds,
+                folder=Path(scratch),
+                stdin="" if words[0] == str(programs[configuration.key].bench) else "none",
+            )
+            try:
+                prepared = prepare_launch(request)  # first: other hosts are not queried in vain
+                if layout.nodes > 1:
+                    nodes.query(wait=not probe)
+                ended = _wait(prepared, limit_s + 15)
+                ranks = judge.read_witness(witness)
+                # PRRTE ends with code 0 when it loses a node whose ranks are still in MPI_Init.
+                wrong = not ended.ok or len(ranks) < layout.ranks
+                used = hosts[: layout.nodes] if wrong and layout.nodes > 1 else ()
+                why = explain_init_failure(configuration, witness, len(ranks)) if wrong else ()
+                return Launched(ended, ranks, placement, hosts, (*why, *nodes.unreachable(used)))
+            finally:
+                shutil.rmtree(witness, ignore_errors=True)
+
+        yield start
+
+
+def _wait(launch: Launch, limit_s: float) -> Completed:
+    write_files(launch)
+    env = dict(launch.env)
+    return run_command(stamped(launch.argv), env=env, cwd=launch.cwd, limit_s=limit_s)
+
+
+def stamped(argv: Sequence[str]) -> list[str]:
+    """Return `argv` with the time of its start where a program needs it."""
+    return [f"{time.time():.6f}" if word == NOW else word for word in argv]
+
+
+def write_files(launch: Launch) -> None:
+    """Write the files that the launcher reads: lists of ranks, of programs."""
+    for path, text in launch.files:
+        path.write_text(text, encoding="utf-8", errors="surrogateescape")
+
+
+def records_folder(allocation: Allocation) -> Path:
+    """Return where folders of records are made: on a local disk for this host alone, else in the
+    cache, which all hosts usually see in the home folder."""
+    if allocation.here:
+        return Path(tempfile.gettempdir())
+    home = cache.folders().cache / RANKS_FOLDER
+    home.mkdir(parents=True, exist_ok=True)
+    return home
+
+
+def _prefix() -> str:
+    """Of this process's folders: other hosts have processes of the same number."""
+    return f"{_host_prefix()}{os.getpid()}-"
+
+
+def _host_prefix() -> str:
+    """The host whose process numbers they are: two clusters that share a home folder may both have
+    an n1, and a container may have its host's name and processes of its own."""
+    counted = boot_id()
+    with contextlib.suppress(OSError):
+        counted += str(Path("/proc/self/ns/pid").readlink())
+    return f"{SCRATCH}{os.uname().nodename}-{hashlib.sha256(counted.encode()).hexdigest()[:8]}-"
+
+
+def _preloadable(programs: Natives, scratch: Path) -> Natives:
+    """Copy a witness whose path LD_PRELOAD does not take: one with a blank or a colon in it."""
+    if not BLANK.search(str(programs.witness)):
+        return programs
+    copy = scratch / f"{programs.digest[:16]}.so"
+    if not copy.exists():  # another job's ranks may have it mapped: never written to again
+        begun = scratch / f".{copy.name}.{os.getpid()}"
+        shutil.copy(programs.witness, begun)
+        begun.rename(copy)
+    return replace(programs, witness=copy)
+
+
+BLANK = re.compile(r"[\s:]")
+
+
+def preloadable_natives(programs: Natives) -> Natives:
+    """Programs whose witness can be preloaded as often as a kept job is started: a copy in the
+    cache where mpigraft lies in a folder with a blank or a colon. Raises MissingError where the
+    cache does too."""
+    if not BLANK.search(str(programs.witness)):
+        return programs
+    folder = cache.folders().cache / "native"
+    if BLANK.search(str(folder)):
+        raise MissingError.of("witness-not-preloadable", path=programs.witness)
+    folder.mkdir(parents=True, exist_ok=True)
+    return _preloadable(programs, folder)
+
+
+def _swept_folder(allocation: Allocation) -> Path:
+    base = records_folder(allocation)
+    _sweep(base)
+    return base
+
+
+def _sweep(home: Path) -> None:
+    """Remove the folders of this user's campaigns that were killed on this host: at once those of
+    processes that have ended, after OLD_S those of an earlier boot."""
+    here = _host_prefix()
+    for folder in home.glob(f"{SCRATCH}{os.uname().nodename}-*-*"):
+        with contextlib.suppress(OSError):
+            status = folder.stat()
+            if folder.name.startswith(here):
+                pid = folder.name.removeprefix(here).partition("-")[0]
+                gone = pid.isdecimal() and not Path("/proc", pid).exists()
+            else:
+                gone = time.time() - status.st_mtime > OLD_S
+            if gone and status.st_uid == os.getuid():
+                shutil.rmtree(folder)
+
+
+def outlives_job(nodes: Allocation) -> bool:
+    """Return whether evidence of these nodes may be kept: of this host, or for as long as a job."""
+    return nodes.here or bool(nodes.job)
+
+
+def evidence_of(
+    configuration: Configuration,
+    layout: Layout,
+    programs: Natives,
+    start: Start,
+    nodes: Allocation = THIS_HOST,
+    surroundings: Surroundings = OWN_SURROUNDINGS,
+) -> Evidence:
+    """Return the evidence of an earlier probe, else of one that is started now, and repeated where
+    it may have failed by chance. Nodes that no scheduler allocated may have booted since, or have
+    other networks now: evidence of those holds for this run only."""
+
+    def current_key() -> str:
+        return keys.evidence_key(configuration, layout, programs, nodes, surroundings)
+
+    key = current_key()
+    cached = cache.get("evidence", key) if outlives_job(nodes) else None
+    with contextlib.suppress(ValueError, TypeError, KeyError):  # kept by another version
+        if cached is not None:
+            return serialize.revive_evidence(cached)
+    words = judge.probe_program(programs, configuration.buffers)
+    limit_s = PROBE_LIMIT_S + PER_RANK_S * layout.ranks
+    for _ in range(2):
+        launched = start(configuration, layout, words, limit_s, True)
+        evidence = judge.judge_evidence(configuration, layout, launched)
+        if not judge.worth_repeating(evidence):
+            break
+    if not evidence.ok:
+        evidence = replace(
+            evidence, findings=(*evidence.findings, *_config_files(configuration, surroundings))
+        )
+    clear = evidence.ok and all(f.code != "wire-unclear" for f in evidence.findings)
+    if clear and outlives_job(nodes) and current_key() == key:  # else a file changed while it ran
+        cache.put("evidence", key, serialize.flatten_evidence(evidence))
+    return evidence
+
+
+def _config_files(configuration: Configuration, surroundings: Surroundings) -> Iterator[Finding]:
+    """What may be the cause and is in no command line."""
+    if files := mpi_config_files(configuration, surroundings).with_settings():
+        yield Finding.of("config-files", files=", ".join(files))
+
+
+def refused_evidence(configuration: Configuration, evidence: Evidence) -> MpigraftError:
+    """Make the error for a named configuration whose probe failed: 5 when something else ran than
+    was requested, 4 when nothing ran."""
+    kind = TransportMismatch if evidence.ran else LaunchFailed
+    return error_from_findings(
+        kind, f"{configuration.id}: {evidence.ran or 'nothing'} ran", evidence.findings
+    )
+
+
+def error_from_findings(
+    kind: type[MpigraftError], what: str, findings: tuple[Finding, ...]
+) -> MpigraftError:
+    """Make an error of the worst finding, with the settings that may be its cause."""
+    worst = [f for f in findings if f.level is Level.ERROR] or [*findings]
+    if not worst:
+        return kind(what)
+    blamed = [f for f in findings if f.code in TO_BLAME]
+    fix = "; ".join(f"{f.message}: {f.fix}" for f in blamed) or worst[0].fix
+    return kind(f"{what}: {worst[0].message}", why=worst[0].why, fix=fix)

@@ -1,0 +1,1 @@
+"""What carried the bytes of a probe: its phases, lanes, counters and sockets."""

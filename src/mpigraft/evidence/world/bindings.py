@@ -1,0 +1,85 @@
+"""Where ranks really ran, compared with where their layout puts them: CPUs and GPUs.
+
+All of it warns and refuses nothing: a container or a batch system may forbid binding, and the
+values are still those of the transport that was asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from mpigraft.core.model import Finding, Layout, Placement, RankRecord
+from mpigraft.launch import visible_gpus
+from mpigraft.launch.launchers import format_cpus
+
+SHOWN = 4  # ranks that a finding names
+BINDING_CODES = ("binding", "cores-shared", "gpu")
+
+
+def check(layout: Layout, placement: Placement, ranks: Sequence[RankRecord]) -> tuple[Finding, ...]:
+    """Report what is wrong with the CPUs and GPUs of ranks that left a record. `placement` is of
+    each node; without its masks ranks only must not share cores."""
+    numbered = tuple(with_local_rank(ranks))
+    return (
+        *_outside_masks(placement, numbered),
+        *_shared(layout, numbered),
+        *_gpus(placement, numbered),
+    )
+
+
+def with_local_rank(ranks: Sequence[RankRecord]) -> Iterator[tuple[int, RankRecord]]:
+    """(number on its node, record): launchers number the ranks of a node in the order of the
+    world."""
+    ordered = sorted(ranks, key=lambda r: (r.host, r.rank))
+    for _, on_host in groupby(ordered, key=lambda r: r.host):
+        yield from enumerate(on_host)
+
+
+def _outside_masks(
+    placement: Placement, numbered: Sequence[tuple[int, RankRecord]]
+) -> Iterator[Finding]:
+    """Ranks that may run elsewhere than on their mask. Fewer CPUs of it are fine: a scheduler that
+    hands out one hardware thread of each core has no more."""
+    wrong = [
+        f"rank {rank.rank} on {rank.host} may run on {format_cpus(rank.cores) or 'none'} "
+        f"instead of {format_cpus(mask)}"
+        for local, rank in numbered
+        if local < len(placement.masks)
+        and not set(rank.cores) <= set(mask := placement.masks[local])
+    ]
+    if wrong:
+        yield Finding.of("binding", ranks=_some(wrong))
+
+
+def _shared(layout: Layout, numbered: Iterable[tuple[int, RankRecord]]) -> Iterator[Finding]:
+    """Cores that two ranks have, though each was to have its own."""
+    if layout.bind != "core":
+        return
+    owners = Counter((rank.host, core) for _, rank in numbered for core in rank.cores)
+    shared = sorted({core for (_, core), count in owners.items() if count > 1})
+    if shared:
+        yield Finding.of("cores-shared", cores=format_cpus(shared))
+
+
+def _gpus(placement: Placement, numbered: Iterable[tuple[int, RankRecord]]) -> Iterator[Finding]:
+    """Ranks that see other GPUs than the one that was chosen for them."""
+    wrong = []
+    for local, rank in numbered:
+        if local >= len(placement.gpus):
+            continue
+        due = visible_gpus(placement, local)
+        name = due.partition("=")[0]
+        if due not in rank.gpus:
+            visible = next((word for word in rank.gpus if word.startswith(f"{name}=")), "")
+            wrong.append(
+                f"rank {rank.rank} on {rank.host} has {visible or f'no {name}'}, not {due}"
+            )
+    if wrong:
+        yield Finding.of("gpu", ranks=_some(wrong))
+
+
+def _some(wrong: Sequence[str]) -> str:
+    more = len(wrong) - SHOWN
+    return "; ".join(wrong[:SHOWN]) + (f"; and {more} more ranks" if more > 0 else "")

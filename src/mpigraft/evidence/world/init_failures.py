@@ -1,0 +1,141 @@
+"""Why ranks did not return from MPI_Init: which libmpi was loaded, which was intended, and by which
+rule the loader found it.
+
+The witness notes what is mapped before it calls on, so that a job that fails or hangs inside of
+MPI_Init leaves this much behind.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from mpigraft.binary.elf import ElfError
+from mpigraft.binary.image import BoundRoot, Root, RootError, open_root
+from mpigraft.binary.loader import Resolved, Rule, closure
+from mpigraft.core.errors import MpigraftError
+from mpigraft.core.model import Configuration, Finding, GuestKind, MappedLibrary
+from mpigraft.evidence.world.records import Entered, read_entered
+from mpigraft.evidence.world.witness import LIBMPI, due_library, is_library
+
+
+def explain_init_failure(
+    configuration: Configuration, folder: Path, ranks: int
+) -> tuple[Finding, ...]:
+    """Report processes that entered MPI_Init and never left it, by their notes in `folder`; `ranks`
+    others did leave it. Nothing where none entered, or where the intended library was loaded and
+    some rank did return: then another failure ended them."""
+    entered = read_entered(folder)
+    due = due_library(configuration)
+    if not entered or isinstance(due, str):
+        return ()
+    wrong = [
+        process for process in entered if (loaded := _libmpis(process)) and not _is_due(due, loaded)
+    ]
+    if wrong:
+        return (_other_libmpi(configuration, due, wrong[0], len(wrong)),)
+    if ranks or not any(map(_libmpis, entered)):
+        return ()
+    path = _libmpis(entered[0])[0].path
+    return (Finding.of("init-unfinished", processes=_processes(len(entered)), path=path),)
+
+
+def _processes(count: int) -> str:
+    return f"{count} processes" if count > 1 else "a process"
+
+
+def _libmpis(process: Entered) -> list[MappedLibrary]:
+    return [
+        library
+        for library in process.libraries
+        if LIBMPI.fullmatch(library.path.removesuffix(" (deleted)").rpartition("/")[2])
+    ]
+
+
+def _is_due(due: MappedLibrary, loaded: Sequence[MappedLibrary]) -> bool:
+    """By inode alone: a file server's disk has another device number on each node."""
+    return all(
+        is_library(due, library) or (due.inode and library.inode == due.inode) for library in loaded
+    )
+
+
+def _other_libmpi(
+    configuration: Configuration, due: MappedLibrary, process: Entered, count: int
+) -> Finding:
+    loaded = next(library for library in _libmpis(process) if not _is_due(due, [library]))
+    mpi = configuration.mpi.id if configuration.mpi else "the selected MPI"
+    row = _loader_row(configuration, process, loaded.path)
+    return Finding.of(
+        "init-other-libmpi",
+        processes=_processes(count),
+        loaded=loaded.path,
+        due=due.path,
+        mpi=mpi,
+        reason=_why(process, row),
+        advice=_fix(configuration, process, row),
+    )
+
+
+def _why(process: Entered, row: Resolved | None) -> str:
+    if row is None:
+        return (
+            f"{process.program} does not name it: it, or an extension module, was opened while the "
+            "program ran"
+        )
+    where = f"{row.rule} {row.where}".rstrip()
+    by = f", which {row.needed_by} needs" if str(row.needed_by) != process.program else ""
+    return f"the loader of {process.program} takes {row.name}{by} by {where}"
+
+
+def _fix(configuration: Configuration, process: Entered, row: Resolved | None) -> str:
+    plan = configuration.graft
+    if row is not None and row.rule is Rule.LD_LIBRARY_PATH:
+        return (
+            f"take its folder out of LD_LIBRARY_PATH={process.search} where the program is started"
+        )
+    if plan is None:
+        if row is not None and row.rule in (Rule.RPATH, Rule.RUNPATH):
+            return f"put the MPI under the program: --image {process.program}"
+        return "see what of the program's own opens it: a setting, or a module of its own"
+    if process.program not in plan.guest.programs:
+        return f"name it, so that the host's MPI is laid over this one: --program {process.program}"
+    if not plan.binds and plan.engine == "none":
+        return "use an engine that can lay the host's over it: --engine bwrap"
+    if not plan.binds:  # none of the guest's libraries is of this MPI's ABI
+        fits = shlex.join(["mpigraft", "check", plan.guest.source])
+        return f"take an MPI of the ABI that it was built for: {fits} shows which fit"
+    return "see what of the program's own opens it: a setting, or a module of its own"
+
+
+def _loader_row(configuration: Configuration, process: Entered, path: str) -> Resolved | None:
+    """The row of the loader's search that leads to a library; None where the program does not
+    name it, or nothing can be known of its image any more."""
+    environment = {"LD_LIBRARY_PATH": process.search} if process.search else {}
+    try:
+        root = _root(configuration)
+        rows = closure(process.program, environment=environment, root=root)
+    except (ElfError, RootError, MpigraftError, OSError):
+        return None
+    for row in rows:
+        if row.path is not None and _real(root, str(row.path)) == path:
+            return row
+    return None
+
+
+def _root(configuration: Configuration) -> Root | None:
+    """The guest, with the working folder of this host in it; None: the program is this host's."""
+    plan = configuration.graft
+    if plan is None or plan.guest.kind is GuestKind.PROGRAM:
+        return None
+    if plan.guest.kind is GuestKind.PODMAN:
+        raise RootError("an image in podman's storage is not unpacked for this")
+    here = Path.cwd()
+    return BoundRoot(open_root(Path(plan.guest.source)), {str(here): here})
+
+
+def _real(root: Root | None, path: str) -> str:
+    if root is None:
+        return str(Path(path).resolve())
+    entry = root.find(path)
+    return entry.path if entry else path

@@ -1,0 +1,283 @@
+"""What the witness wrote, read: a file per node, in it a line per rank (native/record.h).
+
+What the ranks of a node have in common stands in one line of each kind, and the others name it
+by its digest: read are as many files as there are nodes, and a library list once on each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import stat
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from sys import intern
+from typing import Any
+
+from mpigraft.core.model import MappedLibrary, RankRecord
+
+UNREAD = -1  # rank of a record that could not be read; `library_version` then says why
+SUFFIX = ".ranks"
+ENTERED = ".entered"  # of what processes note before they enter MPI
+MOST_ENTERED = 1000  # are taken in: one is as good as the others
+MOST = 64 * 1024 * 1024  # bytes of one node's file
+MOST_CPUS = 1 << 16
+MOST_BROKEN = 8  # lines of a file that are told one by one
+CPUS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
+HARMLESS = (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What the ranks that name one digest have in common."""
+
+    size: int
+    host: str
+    boot: str
+    library_version: str
+    libraries: tuple[tuple[str, int, int], ...]  # path, which of the rank's disks, inode
+    numa: tuple[tuple[int, frozenset[int]], ...]  # CPUs of each NUMA node
+
+
+Shared = dict[tuple[int, tuple[int, ...]], tuple[MappedLibrary, ...]]
+
+
+def read_witness(folder: Path) -> tuple[RankRecord, ...]:
+    """The records of a launch by rank. What cannot be read becomes a record of rank -1 whose
+    `library_version` is the reason: `check_witness` makes a finding of it. Nodes of one host name
+    get names that tell them apart."""
+    _refresh_listing(folder)
+    try:
+        paths = sorted(p for p in folder.iterdir() if p.suffix == SUFFIX)
+    except OSError as error:
+        return (_unread(folder.name, str(error)),)
+    records = _with_distinct_hosts({path.stem: list(_of_node(path)) for path in paths})
+    return tuple(sorted(records, key=lambda r: (r.rank, r.host, r.pid)))
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """A process that entered MPI_Init, as it was then."""
+
+    host: str
+    pid: int
+    program: str  # file of the process, as it sees it
+    search: str  # its LD_LIBRARY_PATH
+    libraries: tuple[MappedLibrary, ...]  # those of MPI
+
+
+def read_entered(folder: Path) -> tuple[Entered, ...]:
+    """Processes that entered MPI_Init and did not come back from it, or had not yet. What cannot
+    be read is left out: the records of ranks say what is wrong with a folder."""
+    names = sorted(folder.iterdir()) if folder.is_dir() else []
+    returned = {
+        value.get("id") for path in names if path.suffix == SUFFIX for value in _whole_lines(path)
+    }
+    entered = [
+        process
+        for path in names
+        if path.suffix == ENTERED
+        for value in _whole_lines(path)
+        if value.get("id") not in returned and (process := _entered(value)) is not None
+    ]
+    return tuple(entered[:MOST_ENTERED])
+
+
+def _whole_lines(path: Path) -> list[dict[str, Any]]:
+    with contextlib.suppress(OSError):
+        return [value for _, value in _objects(_bytes(path), [])]
+    return []
+
+
+def _entered(value: Mapping[str, Any]) -> Entered | None:
+    with contextlib.suppress(*HARMLESS):
+        return Entered(
+            _text(value["host"]),
+            _whole(value["pid"]),
+            _text(value["program"]),
+            _text(value["search"]),
+            tuple(MappedLibrary(_text(p), _whole(d), _whole(i)) for p, d, i in value["libraries"]),
+        )
+    return None
+
+
+def _refresh_listing(folder: Path) -> None:
+    """A client of NFS keeps the names in a folder for up to a minute (nfs(5), acdirmax), so a file
+    that another node just made may not be listed. It reads them anew when it sees that the folder
+    changed under it, which the answer to a change of its own tells."""
+    with contextlib.suppress(OSError):
+        name = folder / f".look-{os.getpid()}"
+        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        os.close(handle)
+        name.unlink()
+
+
+def _with_distinct_hosts(nodes: Mapping[str, list[RankRecord]]) -> Iterator[RankRecord]:
+    """The records of all nodes; where two have one host name, with a part of the file's name, in
+    which the witness put what tells nodes apart."""
+    owners: dict[str, set[str]] = defaultdict(set)
+    for name, ranks in nodes.items():
+        for rank in ranks:
+            owners[rank.host].add(name)
+    for name, ranks in nodes.items():
+        for rank in ranks:
+            mark = name.rpartition("-")[2]
+            clash = len(owners[rank.host]) > 1
+            yield replace(rank, host=f"{rank.host} ({mark})") if clash else rank
+
+
+def _of_node(path: Path) -> Iterator[RankRecord]:
+    try:
+        data = _bytes(path)
+    except OSError as error:
+        yield _unread(path.name, str(error.strerror))
+        return
+    broken: list[str] = []
+    values = list(_objects(data, broken))
+    common: dict[str, Common] = {}
+    shared: Shared = {}
+    for number, value in values:
+        if "libraries" in value:
+            with _noting(broken, number):
+                common[_text(value["map"])] = _common(value)
+    orphans: dict[str, list[int]] = defaultdict(list)
+    for number, value in values:
+        with _noting(broken, number):
+            digest = _text(value["map"])
+            if digest in common:
+                yield _record(value, common[digest], shared)
+            elif "libraries" not in value:
+                orphans[digest].append(_whole(value["rank"]))
+    for ranks in orphans.values():
+        named = ", ".join(map(str, sorted(ranks)[:MOST_BROKEN]))
+        broken.append(f"no rank wrote what is common to it and others: of rank {named}")
+    if not values and not broken:
+        broken.append("it is empty: a rank could not write to it, as when a disk is full")
+    for why in broken[:MOST_BROKEN]:
+        yield _unread(path.name, why)
+    if len(broken) > MOST_BROKEN:
+        yield _unread(path.name, f"{len(broken) - MOST_BROKEN} more lines cannot be read")
+
+
+def _bytes(path: Path) -> bytes:
+    """A regular file's: a guest may have put a pipe there, or a link to one."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(0, "not a regular file")
+        if status.st_size > MOST:
+            raise OSError(0, f"{status.st_size} bytes are more than any node's ranks write")
+        return file.read(MOST)
+
+
+def _objects(data: bytes, broken: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(number of its line, object) of each whole line; what is wrong with the others is noted."""
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if line and number == len(lines):
+            broken.append(f"line {number} is cut short: its rank was ended, or a disk is full")
+        elif line:
+            with _noting(broken, number):
+                value = json.loads(line)
+                if not isinstance(value, dict):
+                    raise TypeError("not an object")
+                yield number, value
+
+
+@contextlib.contextmanager
+def _noting(broken: list[str], number: int) -> Iterator[None]:
+    """Note what is wrong with a line, each line once, and go on."""
+    try:
+        yield
+    except HARMLESS as error:
+        message = f"line {number}: {type(error).__name__}: {error}"
+        if not any(known.startswith(f"line {number}:") for known in broken):
+            broken.append(message)
+
+
+def _common(value: Mapping[str, Any]) -> Common:
+    common = Common(
+        size=_whole(value["size"]),
+        host=_text(value["host"]),
+        boot=_text(value["boot"]),
+        library_version=_text(value["library_version"]),
+        libraries=tuple(
+            (intern(_text(path)), _whole(disk), _whole(inode))  # the same on all nodes
+            for path, disk, inode in value["libraries"]
+        ),
+        numa=tuple((int(node), frozenset(cpus(own))) for node, own in value["numa"].items()),
+    )
+    if common.size < 1:
+        raise ValueError(f"a world of {common.size}")
+    return common
+
+
+def _record(value: Mapping[str, Any], common: Common, shared: Shared) -> RankRecord:
+    cores = cpus(value["cores"])
+    record = RankRecord(
+        rank=_whole(value["rank"]),
+        size=common.size,
+        host=common.host,
+        pid=_whole(value["pid"]),
+        library_version=common.library_version,
+        cores=cores,
+        libraries=_libraries(common, tuple(map(_whole, value["disks"])), shared),
+        numa=tuple(sorted(node for node, own in common.numa if not own.isdisjoint(cores))),
+        gpus=_texts(value.get("gpus", [])),
+        devices=_texts(value.get("devices", [])),
+        boot=common.boot,
+    )
+    if record.rank < 0:
+        raise ValueError(f"rank {record.rank} of {record.size}")
+    return record
+
+
+def _libraries(common: Common, disks: tuple[int, ...], shared: Shared) -> tuple[MappedLibrary, ...]:
+    """The same object for ranks that have the same: thousands of lists are hundreds of megabytes,
+    and whoever asks something of each looks at one."""
+    key = (id(common), disks)
+    if key not in shared:
+        shared[key] = tuple(MappedLibrary(p, disks[disk], i) for p, disk, i in common.libraries)
+    return shared[key]
+
+
+def cpus(text: Any) -> tuple[int, ...]:
+    """`0-3,8` as numbers, ascending: the kernel's cpulist format. Raises ValueError for anything
+    else, and for more CPUs than a kernel can have."""
+    numbers: list[int] = []
+    for part in _text(text).split(",") if text else ():
+        match = CPUS.fullmatch(part)
+        if not match:
+            raise ValueError(f"{text!r} is no list of CPUs")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last >= MOST_CPUS or (numbers and first <= numbers[-1]):
+            raise ValueError(f"{text!r} is no list of CPUs in ascending order")
+        numbers += range(first, last + 1)
+    return tuple(numbers)
+
+
+def _unread(name: str, why: str) -> RankRecord:
+    return RankRecord(UNREAD, 0, name, 0, why, (), ())
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no whole number")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is no list")
+    return tuple(map(_text, value))

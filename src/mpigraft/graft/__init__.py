@@ -1,0 +1,18 @@
+"""The host's MPI put under a guest: the plan of it.
+
+Takes a guest, an MPI and a machine; makes a `GraftPlan`: files, binds, environment, devices, as
+plain data. Reads files alone. Rooms: `guest`, `abi`, `resolve`, `check`, `folder`, `engines`.
+"""
+
+from __future__ import annotations
+
+from mpigraft.core.doors import exports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpigraft.graft.assemble import GraftOptions as GraftOptions
+    from mpigraft.graft.assemble import plan_graft as plan_graft
+    from mpigraft.graft.assemble import plan_own_mpi as plan_own_mpi
+    from mpigraft.graft.assemble import reading_errors as reading_errors
+else:
+    __getattr__ = exports(__name__)

@@ -1,0 +1,222 @@
+"""Make a plan from a guest and a host MPI: examine, inject, judge, decide. Nothing is started.
+
+`check`, `plan`, `run` and `bench` share this, so that all of them give one answer for a pair.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from dataclasses import replace as with_fields
+from pathlib import Path
+
+from mpigraft.binary.elf import ElfError
+from mpigraft.binary.image import RootError
+from mpigraft.binary.loader import ForeignLoader
+from mpigraft.core.errors import CheckFailed, MissingError, UsageError
+from mpigraft.core.model import (
+    CheckResult,
+    Family,
+    Finding,
+    Fit,
+    GraftPlan,
+    Level,
+    Machine,
+    MpiInstall,
+    Replace,
+)
+from mpigraft.graft.abi import read_abi
+from mpigraft.graft.check import judge_fit, soften_verdict
+from mpigraft.graft.engines import ENGINES, select_engine
+from mpigraft.graft.guest import Guest, own_mpi_of, own_mpis_of
+from mpigraft.graft.resolve import BENCH, Injection, inject, plan_folder
+from mpigraft.knowledge import binding_of, device_binds
+from mpigraft.native import choose_natives
+
+
+@dataclass(frozen=True, slots=True)
+class GraftOptions:
+    """The options of a graft."""
+
+    replace: Replace = Replace.MPI
+    engine: str = ""  # empty: the first in PATH that can start such a guest
+    glibc: bool = True  # False: the guest's glibc stays, whatever it lacks
+    force: bool = False  # plan a pair that the check refuses
+    native_build: str = "prebuilt"
+
+
+def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOptions) -> GraftPlan:
+    """Plan `mpi` under a guest on this machine.
+
+    Raises CheckFailed for a pair that the check refuses, unless it is forced; UsageError for an
+    engine that cannot start such a guest, or a guest that cannot be read; MissingError when no
+    engine is in PATH.
+    """
+    engine = select_engine(guest.label.kind, os.environ, options.engine)
+    abi, own_mpi = read_abi(mpi), own_mpi_of(guest)
+    served = mpi_under_ranks(guest, mpi, options.replace)
+    programs = choose_natives(served, guest.label.architecture, options.native_build)
+    with reading_errors():
+        injection = inject(
+            guest,
+            abi,
+            replace=options.replace,
+            place=ENGINES[engine].place(guest),
+            glibc=options.glibc,
+            binds=bool(ENGINES[engine].PROGRAMS),
+            ours={BENCH: programs.bench} if options.replace is Replace.MPI else None,
+            opened=dict(own_mpi.plugins) if own_mpi else None,
+        )
+        verdict = judge_fit(guest, abi, injection, own=own_mpi, machine=machine)
+        if not verdict.ok and (guest.possible or guest.loose):
+            verdict = soften_verdict(guest, abi, injection, verdict, own=own_mpi, machine=machine)
+    parts = (*verdict.parts, _engine_part(engine, mpi, injection))
+    verdict = with_fields(verdict, parts=parts)
+    if not verdict.ok and not options.force:
+        raise refusal(verdict, loose=guest.loose)
+    return plan_folder(
+        guest.label,
+        abi,
+        injection,
+        verdict.parts,
+        engine=engine,
+        natives=programs,
+        devices=device_binds(),
+        soname=served.soname,
+    )
+
+
+@contextmanager
+def reading_errors() -> Iterator[None]:
+    """Turn what stops an injection or a check of a guest into an error for a person."""
+    try:
+        yield
+    except ForeignLoader as error:
+        raise CheckFailed.of("guest-not-glibc", error=str(error)) from error
+    except (ElfError, RootError) as error:
+        raise UsageError.of("guest-unreadable", error=str(error)) from error
+
+
+def _engine_part(engine: str, mpi: MpiInstall, injection: Injection) -> CheckResult:
+    """Report what this engine cannot do for this pair, as a part of the verdict."""
+    findings = [*_closed_files(engine, mpi), *_unreached_libraries(engine, injection)]
+    message = findings[0].message if findings else f"{engine} can start it"
+    return CheckResult("engine", Level.ERROR if findings else Level.INFO, message, tuple(findings))
+
+
+def _closed_files(engine: str, mpi: MpiInstall) -> Iterator[Finding]:
+    if mpi.family is Family.INTEL and not ENGINES[engine].KEEPS_FILES:
+        yield Finding.of("engine-closes-files", engine=engine, id=mpi.id)
+
+
+def _unreached_libraries(engine: str, injection: Injection) -> Iterator[Finding]:
+    """Report programs whose own search path precedes LD_LIBRARY_PATH, without an engine."""
+    if ENGINES[engine].PROGRAMS or injection.replace is not Replace.MPI:
+        return
+    for simulated in injection.programs:
+        for r in simulated.after:
+            if binding_of(r.name) and r.path and not str(r.path).startswith(f"{injection.place}/"):
+                yield Finding.of("engine-none", program=simulated.program, path=r.path, how=r.how)
+
+
+def mpi_under_ranks(guest: Guest, mpi: MpiInstall, replaced: Replace) -> MpiInstall:
+    """Give the MPI that ranks run on: the host's, or the guest's with its replaced libraries.
+    Raises MissingError where the guest has no known MPI."""
+    if replaced is Replace.MPI:
+        return mpi
+    own = own_install(guest)
+    if replaced is Replace.NOTHING:
+        return own
+    return with_fields(own, libfabric=mpi.libfabric, ucx=mpi.ucx)
+
+
+def plan_own_mpi(
+    guest: Guest, options: GraftOptions, families: Collection[Family] = ()
+) -> tuple[MpiInstall, GraftPlan]:
+    """Plan the guest with its own MPI and launcher: only our programs go in. `families`: as for
+    `own_install`. Raises MissingError when the guest has no MPI."""
+    engine = select_engine(guest.label.kind, os.environ, options.engine)
+    mpi = own_install(guest, families)
+    injection = Injection(
+        replace=Replace.NOTHING,
+        place=ENGINES[engine].place(guest),
+        copies=(),
+        binds=(),
+        environment=(),
+        glibc=False,
+        glibc_lacking=(),
+        programs=(),
+        collisions=(),
+        absent=(),
+        closed=(),
+        libmpi=str(mpi.libmpi),
+        inputs=(),
+    )
+    plan = plan_folder(
+        guest.label,
+        None,
+        injection,
+        (),
+        engine=engine,
+        natives=choose_natives(mpi, guest.label.architecture, options.native_build),
+        devices=device_binds(),
+        soname=mpi.soname,
+    )
+    return mpi, with_fields(plan, mpi=mpi.id)
+
+
+def own_install(guest: Guest, families: Collection[Family] = ()) -> MpiInstall:
+    """Describe the guest's own MPI as an install, with paths inside the guest.
+
+    Of several it takes the first of one of `families`, else the first. Raises MissingError where
+    no known MPI with a launcher exists.
+    """
+    preferred = (m for m in own_mpis_of(guest) if m.family in families and m.version and m.launcher)
+    own = (next(preferred, None) if families else None) or own_mpi_of(guest)
+    if own is None or own.family is None or not own.version:
+        raise MissingError.of("guest-no-mpi", name=guest.label.name)
+    if not own.launcher:
+        raise MissingError.of("guest-no-launcher", name=guest.label.name, family=own.family)
+    entry = guest.root.find(own.libmpi)
+    libmpi = Path(entry.path if entry else own.libmpi)
+    return MpiInstall(
+        id=f"{own.family}@{own.version}",
+        family=own.family,
+        version=own.version,
+        abi=own.family.abi(own.soname),
+        soname=own.soname,
+        prefix=libmpi.parent,
+        libmpi=libmpi,
+        launcher=Path(own.launcher),
+        launcher_kind=own.family.launcher_kind(own.version),
+        launcher_version=own.version,
+        device=own.device,
+        components=own.components,
+        source="guest",
+        found=(f"in {guest.label.name}",),
+        usable=True,
+    )
+
+
+def refusal(verdict: Fit, *, loose: bool = False) -> CheckFailed:
+    """Make the error for a pair that does not fit: the worst finding, and the number of others.
+    `loose`: its programs were checked one by one, and none fits."""
+    wrong = [f for f in verdict.findings if f.level is Level.ERROR]
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    name, programs = verdict.guest.name, len(verdict.guest.programs)
+    fix = wrong[0].fix or f"`mpigraft check {name} --mpi {verdict.mpi}` shows all findings"
+    if loose and programs > 1:
+        fix += f"; none of its {programs} programs fits alone"
+    elif programs > 1:
+        fix += f"; some of its {programs} programs may fit alone: `mpigraft check` "
+        fix += "shows which, --program selects one"
+    return CheckFailed.of(
+        "guest-does-not-fit",
+        mpi=verdict.mpi,
+        name=name,
+        problem=f"{wrong[0].message}{more}",
+        reason=wrong[0].why,
+        advice=fix,
+    )

@@ -1,0 +1,134 @@
+"""The input of a check's parts, and the functions that make a part from its findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from mpigraft.binary.elf import Elf, ElfError
+from mpigraft.binary.image import RootError
+from mpigraft.binary.loader import Resolved, Rule
+from mpigraft.core.model import CheckResult, Finding, Level, Machine, MpiAbi, Replace, Role
+from mpigraft.core.text import join_some
+from mpigraft.knowledge import Binding, binding_of, role_of
+
+if TYPE_CHECKING:
+    from mpigraft.graft.guest import Guest, GuestMpi
+    from mpigraft.graft.resolve import Injection, SimulatedProgram
+
+NOT_CHECKED = "not checked"  # begins the text of a part that could not be judged
+MOST_LINES, LONGEST, LONGEST_SEEN = 1000, 1 << 16, 2000  # of a finding: lines, characters
+ORDER = (Level.INFO, Level.WARNING, Level.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A host MPI, a guest, and what the loader would do with the two together."""
+
+    guest: Guest
+    own: GuestMpi | None  # the guest's own MPI
+    abi: MpiAbi
+    injection: Injection
+    machine: Machine | None  # None: nothing is known of its devices
+
+    @property
+    def mpi(self) -> str:
+        return self.abi.mpi.id
+
+    @property
+    def own_name(self) -> str:
+        """The name of the guest's own MPI for a person."""
+        if self.own is None:
+            return "its own MPI"
+        return f"{self.own.family or 'unknown MPI'} {self.own.version}".strip()
+
+    @property
+    def whole(self) -> bool:
+        """Whether the host's whole MPI replaces the guest's."""
+        return self.injection.replace is Replace.MPI
+
+    def elf(self, program: str) -> Elf | None:
+        """Read the facts of a guest's file; None where it cannot be read."""
+        for simulated in self.injection.programs:
+            if simulated.program == program:
+                return simulated.main
+        try:
+            return self.guest.root.elf(program)
+        except (ElfError, RootError):
+            return None
+
+    def ours(self, path: object) -> bool:
+        """Whether ranks see a file of the graft folder there."""
+        return str(path).startswith(f"{self.injection.place}/")
+
+    def users(self, simulated: SimulatedProgram) -> Iterator[Elf]:
+        """Yield the callers of MPI: the program and its libraries that belong to no MPI."""
+        if (main := self.elf(simulated.program)) is not None:
+            yield main
+        for r in mapped(simulated.before):
+            if r.elf is not None and not self.of_mpi(r.name) and not self.of_mpi(r.soname):
+                yield r.elf
+
+    def kept(self, simulated: SimulatedProgram) -> Iterator[Resolved]:
+        """Yield parts of the guest's own MPI that would be loaded together with the host's."""
+        for r in mapped(simulated.after):
+            of_guest = r.elf is not None and not self.ours(r.elf.name)
+            if of_guest and role_of(r.soname) is Role.MPI:
+                yield r
+
+    def of_mpi(self, name: str) -> bool:
+        return binding_of(name) is not None
+
+    def bindings(self, simulated: SimulatedProgram) -> dict[str, Binding]:
+        """Give {soname: binding} of the MPI libraries that a program, or a library of it, needs."""
+        names = dict.fromkeys(name for user in self.users(simulated) for name in user.needed)
+        return {name: binding for name in names if (binding := binding_of(name)) is not None}
+
+
+def mapped(rows: Iterable[Resolved]) -> Iterator[Resolved]:
+    """Give what is loaded at the start, without plugins, which come last."""
+    return takewhile(lambda r: r.rule is not Rule.OPENED, rows)
+
+
+def part(name: str, fine: str, findings: Iterable[Finding]) -> CheckResult:
+    """Make a part as bad as its worst finding, which is its text; `fine` where none is bad."""
+    ordered = tuple(map(_bounded, sorted(findings, key=lambda f: -ORDER.index(f.level))))
+    worst = ordered[0].level if ordered else Level.INFO
+    if worst is Level.INFO:
+        return CheckResult(name, worst, fine, ordered)
+    bad = [f for f in ordered if f.level is worst]
+    more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+    return CheckResult(name, worst, bad[0].message + more, ordered)
+
+
+def _bounded(finding: Finding) -> Finding:
+    """Bound a finding: a guest decides how many symbols it lacks, and how long their names are."""
+    lines = tuple(line[:LONGEST] for line in finding.evidence[:MOST_LINES])
+    if (more := len(finding.evidence) - MOST_LINES) > 0:
+        lines = (*lines, f"and {more} more")
+    return replace(finding, message=finding.message[:LONGEST_SEEN], evidence=lines)
+
+
+def not_checked(name: str, why: str) -> CheckResult:
+    """Make a part that could not be checked."""
+    return CheckResult(name, Level.INFO, f"{NOT_CHECKED}: {why}")
+
+
+def some(names: Iterable[str], most: int = 3) -> str:
+    """Give names in one line, the first few of them."""
+    return join_some(list(dict.fromkeys(names)), most, ", ")
+
+
+def verb(many: Iterable[object], singular: str, plural: str) -> str:
+    """Select the form of a verb: needs, need."""
+    return singular if len(set(many)) == 1 else plural
+
+
+def base(path: object) -> str:
+    return PurePosixPath(str(path)).name
+
+
+Judge = Callable[[Case], CheckResult]

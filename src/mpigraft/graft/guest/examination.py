@@ -1,0 +1,370 @@
+"""Examine what was built elsewhere: which of its programs need MPI, and where they are.
+
+A guest is read, never run, and not trusted. Its architecture may differ from this machine's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mpigraft.binary.elf import ElfError, read_elf
+from mpigraft.binary.image import (
+    BoundRoot,
+    FolderRoot,
+    OverlayRoot,
+    Root,
+    RootError,
+    SquashRoot,
+    open_root,
+)
+from mpigraft.binary.loader import glibc_version
+from mpigraft.core import cache, reads
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import GuestKind, GuestLabel
+from mpigraft.core.serialize import digest
+from mpigraft.graft.guest import own_mpi, podman, registry
+from mpigraft.graft.guest.commands import PATH, CommandKind, GuestCommand, command_of, locate
+from mpigraft.graft.guest.own_mpi import GuestMpi
+from mpigraft.graft.guest.search import Searched, search
+
+__all__ = [
+    "Guest",
+    "GuestMpi",
+    "default_mpi",
+    "examine_command",
+    "examine_guest",
+    "own_mpi_of",
+    "own_mpis_of",
+]
+
+PODMAN_PREFIX = "podman:"
+MAX_PROGRAMS = 1000  # each is loaded on paper, with and without the graft
+MAX_OS_RELEASE = 1 << 16  # bytes
+MAX_FILE = 1 << 30  # bytes of one file of an image that has no file on this host
+MAX_LOADED = 1 << 34  # bytes of all that programs load; a file with holes claims any size
+ENV_PROGRAMS = ("/usr/bin/env", "/bin/env")
+NOTHING = Searched((), (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A guest, opened for reading. `libraries`: files that need MPI and that no program names,
+    such as extension modules of Python; paths inside."""
+
+    label: GuestLabel
+    root: Root
+    libraries: tuple[str, ...] = ()
+    possible: tuple[str, ...] = ()  # of these, what is opened on a condition only
+    loose: bool = False  # which of the programs are started is not known
+
+    @classmethod
+    def opened(cls, spec: str) -> Guest:
+        """Open an image by its name without a search for its programs. Raises as `examine_guest`,
+        and UsageError for a program of this host."""
+        if not spec.startswith(PODMAN_PREFIX) and not Path(spec).is_dir() and _is_elf(Path(spec)):
+            raise UsageError.of("guest-is-program", path=spec)
+        with _reading(spec):
+            return _open(spec)
+
+    def for_words(
+        self, words: Sequence[str], folders: Mapping[str, Path], cwd: str
+    ) -> tuple[Guest, GuestCommand]:
+        """Examine this guest for the words that a rank starts in folder `cwd`, with no variable but
+        the image's own; else as `examine_command`."""
+        with _reading(self.label.name):
+            return _examine_words(self, words, {}, folders, cwd)
+
+
+@contextmanager
+def _reading(spec: str) -> Iterator[None]:
+    """Turn what cannot be read of a guest into an error for a person."""
+    try:
+        yield
+    except RootError as error:
+        raise UsageError.of("guest-not-whole", error=str(error)) from error
+    except ElfError as error:
+        raise UsageError.of("guest-elf-invalid", spec=spec, error=error) from error
+
+
+def examine_guest(spec: str, programs: Sequence[str] = ()) -> Guest:
+    """Examine a guest by its name: the path of a program of this host, of a folder, a SIF, an OCI
+    or docker archive; or `podman:IMAGE`.
+
+    `programs` are paths inside of it, or files of this host below the current folder, which
+    engines bind; without any, it searches all that need MPI.
+    Raises UsageError for what cannot be a guest or has no such program, MissingError where
+    podman or a reader of the image is missing.
+    """
+    with _reading(spec):
+        return _examine(spec, programs)
+
+
+def own_mpi_of(guest: Guest) -> GuestMpi | None:
+    """Find the guest's own MPI; None where its programs find none."""
+    subjects = (*guest.label.programs, *guest.libraries)
+    return own_mpi.find(guest.root, subjects, dict(guest.label.environment))
+
+
+def default_mpi(guest: Guest) -> GuestMpi | None:
+    """Find the MPI in the folders that every loader searches, which a program may open by name."""
+    return own_mpi.usual(guest.root, guest.label.architecture)
+
+
+def own_mpis_of(guest: Guest) -> Iterator[GuestMpi]:
+    """Yield every MPI on which a program of the guest runs, that of `own_mpi_of` first."""
+    subjects = (*guest.label.programs, *guest.libraries)
+    yield from own_mpi.every(guest.root, subjects, dict(guest.label.environment))
+
+
+def _examine(spec: str, programs: Sequence[str]) -> Guest:
+    path = Path(spec)
+    if not spec.startswith(PODMAN_PREFIX) and not path.is_dir() and _is_elf(path):
+        return _program(path, programs)
+    kind, name, source, root, number = _opened(spec)
+    return _image(kind, name, source, root, programs, number)
+
+
+def _opened(spec: str) -> tuple[GuestKind, str, str, Root, str]:
+    """Open a file system: (kind, name, source, root, digest). An empty digest stands for that of
+    its files."""
+    if registry.is_name(spec):
+        spec = registry.fetched(spec)
+    if spec.startswith(PODMAN_PREFIX):
+        image = spec.removeprefix(PODMAN_PREFIX)
+        archive, number = podman.saved(image)
+        return GuestKind.PODMAN, image, image, open_root(archive), number
+    path = Path(registry.plain_path(spec))
+    if path.is_dir():
+        source = str(path.resolve())
+        return GuestKind.FOLDER, Path(source).name or "/", source, open_root(path), ""
+    root = open_root(path)
+    kind = GuestKind.SIF if isinstance(root, SquashRoot) else GuestKind.OCI
+    return kind, path.name, str(path.absolute()), root, cache.file_digest(path)
+
+
+def examine_command(
+    spec: str, words: Sequence[str], settings: Mapping[str, str], folders: Mapping[str, Path]
+) -> tuple[Guest, GuestCommand]:
+    """Examine the guest for the words of a job, and what these start.
+
+    `settings` are variables of the job besides the image's own, `folders` those of this host that
+    ranks see, {path inside: folder}. For a shell, or another program that may start any other, the
+    guest has all programs that need MPI, and is `loose`. Raises as `examine_guest` does.
+    """
+    with _reading(spec):
+        return _examine_command(spec, words, settings, folders)
+
+
+def _examine_command(
+    spec: str, words: Sequence[str], settings: Mapping[str, str], folders: Mapping[str, Path]
+) -> tuple[Guest, GuestCommand]:
+    path = Path(spec)
+    if not spec.startswith(PODMAN_PREFIX) and not path.is_dir() and _is_elf(path):
+        return _program(path, words[:1]), GuestCommand(CommandKind.MPI)
+    return _examine_words(_open(spec), words, settings, folders, str(Path.cwd()))
+
+
+def _open(spec: str) -> Guest:
+    kind, name, source, root, number = _opened(spec)
+    return Guest(_label(kind, name, source, root, (), number, NOTHING), root)
+
+
+def _examine_words(
+    guest: Guest,
+    words: Sequence[str],
+    settings: Mapping[str, str],
+    folders: Mapping[str, Path],
+    cwd: str,
+) -> tuple[Guest, GuestCommand]:
+    kind, name, source = guest.label.kind, guest.label.name, guest.label.source
+    number = "" if kind is GuestKind.FOLDER else guest.label.digest
+    root = BoundRoot(guest.root, folders)
+    environment = {**dict(guest.root.config().environment), **settings}
+    command = command_of(root, words, environment, cwd)
+    if command.kind is CommandKind.UNKNOWN and not command.interpreted:
+        if locate(root, words[0], environment, cwd)[1] is None:
+            _named(root, name, words[:1])  # raises the error for a program that is not there
+        whole = _image(kind, name, source, guest.root, (), number)
+        return replace(whole, loose=True), command
+    libraries = (*command.certain, *command.possible)
+    searched = Searched((), libraries, ())
+    label = _label(kind, name, source, root, (command.program,), number, searched)
+    if command.kind is not CommandKind.MPI:  # what is judged in its place is a program of ours
+        label = replace(label, programs=())
+    return Guest(label, root, libraries, command.possible), command
+
+
+def _is_elf(path: Path) -> bool:
+    """Test the type before opening: opening a fifo waits."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except (OSError, ValueError) as error:
+        raise UsageError.of(
+            "file-unusable", path=path, reason=getattr(error, "strerror", error)
+        ) from error
+
+
+# ------------------------------------------------------------------ the kinds
+
+
+def _program(path: Path, programs: Sequence[str]) -> Guest:
+    """Examine a program of this host; or of an unpacked image, where this host lacks its loader."""
+    if programs:
+        raise UsageError.of("guest-is-program", path=path)
+    real = path.resolve()
+    facts = read_elf(real)
+    if facts.interpreter is None:
+        raise UsageError.of("program-no-loader", path=path)
+    below = facts.interpreter.lstrip("/")
+    for folder in real.parents:
+        reads.file(folder / below)
+    home = next((f for f in real.parents if (f / below).exists()), Path("/"))
+    own = Path("/") if (Path("/") / below).exists() else home
+    inside = f"/{real.relative_to(own)}"
+    if own == Path("/"):
+        root: Root = FolderRoot(own)
+        label = _label(GuestKind.PROGRAM, path.name, str(real), root, (inside,), "", NOTHING)
+        return Guest(label, root)
+    return _image(GuestKind.FOLDER, path.name, str(own), open_root(own), (inside,), "")
+
+
+def _image(
+    kind: GuestKind, name: str, source: str, root: Root, programs: Sequence[str], number: str
+) -> Guest:
+    """Examine a file system. `number` is its digest; empty stands for that of its files."""
+    named, root = _named(root, name, programs)
+    searched = NOTHING if named and _need_mpi(root, named) else search(root, number)
+    chosen = named or searched.programs
+    if len(chosen) > MAX_PROGRAMS:
+        raise UsageError.of(
+            "programs-too-many", name=name, count=len(chosen), max_programs=MAX_PROGRAMS
+        )
+    label = _label(kind, name, source, root, chosen, number, searched)
+    return Guest(label, root, searched.libraries)
+
+
+def _named(root: Root, name: str, programs: Sequence[str]) -> tuple[tuple[str, ...], Root]:
+    """Locate the programs that a user named, and give the root that has them all."""
+    inside: list[str] = []
+    added: dict[str, Path] = {}
+    for program in programs:
+        if "/" not in program:
+            inside.append(_in_path(root, name, program))
+            continue
+        entry = root.find(program) if program.startswith("/") else None
+        if entry is not None and entry.kind == "file":
+            inside.append(entry.path)
+            continue
+        own = Path(program).resolve()
+        if not own.is_file() or not own.is_relative_to(Path.cwd()):
+            raise UsageError.of("guest-no-program", name=name, program=program)
+        added[str(own)] = own
+        inside.append(str(own))
+    if added:
+        root = OverlayRoot(root, {path: read_elf(own) for path, own in added.items()}, added)
+    return tuple(dict.fromkeys(inside)), root
+
+
+def _in_path(root: Root, name: str, program: str) -> str:
+    """Find a program in the image's PATH."""
+    paths = dict(root.config().environment).get("PATH", "")
+    for folder in (paths or PATH).split(":"):
+        entry = root.find(f"{folder}/{program}") if folder.startswith("/") else None
+        if entry is not None and entry.kind == "file" and entry.mode & 0o111:
+            return entry.path
+    raise UsageError.of("guest-no-program-in-path", name=name, program=program)
+
+
+def _need_mpi(root: Root, programs: Sequence[str]) -> bool:
+    """Whether each of these programs needs an MPI by itself, not through a plugin."""
+    return all(own_mpi.needs(root, program) for program in programs)
+
+
+# ------------------------------------------------------------------ the label
+
+
+def _label(
+    kind: GuestKind,
+    name: str,
+    source: str,
+    root: Root,
+    programs: tuple[str, ...],
+    number: str,
+    searched: Searched,
+) -> GuestLabel:
+    config = root.config()
+    machines = [root.elf(program).machine for program in programs]
+    libc = glibc_version(root)
+    return GuestLabel(
+        name=name,
+        kind=kind,
+        source=source,
+        digest=number or _digest(root, (*programs, *searched.libraries), config.environment),
+        architecture=next(iter((*machines, config.architecture, *searched.machines)), ""),
+        os=_os(root),
+        glibc=libc,
+        programs=programs,
+        environment=config.environment,
+        env_program=next((p for p in ENV_PROGRAMS if _is_program(root, p)), ""),
+    )
+
+
+def _is_program(root: Root, path: str) -> bool:
+    entry = root.find(path)
+    return entry is not None and entry.kind == "file" and bool(entry.mode & 0o111)
+
+
+def _digest(root: Root, subjects: Sequence[str], environment: tuple[tuple[str, str], ...]) -> str:
+    """Digest the paths and contents of the files that programs load. Raises RootError for more than
+    can be read in a minute."""
+    paths = set(subjects)
+    for subject in subjects:
+        closure = own_mpi.loaded_objects(root, subject, dict(environment))
+        paths |= {str(r.path) for r in closure if r.path is not None}
+    sizes = {e.identity: e for path in paths if (e := root.find(path)) is not None}
+    largest = max(sizes.values(), key=lambda entry: entry.size, default=None)
+    if largest and sum(entry.size for entry in sizes.values()) > MAX_LOADED:
+        raise RootError(
+            f"{root.name}: programs load more than {MAX_LOADED >> 30} GiB; the largest file is "
+            f"{largest.path} with {largest.size >> 30} GiB"
+        )
+    rows = [(path, _content(root, path)) for path in sorted(paths)]
+    return digest([rows, environment])
+
+
+def _content(root: Root, path: str) -> str:
+    entry = root.find(path)
+    if entry is not None and entry.source is not None:
+        try:
+            return cache.file_digest(entry.source)
+        except OSError as error:
+            raise RootError(f"{path}: {error.strerror}") from error
+    return hashlib.sha256(root.read(path, MAX_FILE)).hexdigest()
+
+
+def _os(root: Root) -> str:
+    """Give PRETTY_NAME without control characters. Source: os-release(5)."""
+    for path in ("/etc/os-release", "/usr/lib/os-release"):
+        try:
+            text = root.read(path, MAX_OS_RELEASE).decode("utf-8", "replace")
+        except RootError:
+            continue
+        for line in _values(text, "PRETTY_NAME"):
+            return "".join(c for c in line if c.isprintable())[:80]
+    return ""
+
+
+def _values(text: str, name: str) -> Iterator[str]:
+    for text_value in re.findall(rf"^{name}=(.*)$", text, re.MULTILINE):
+        value = text_value.strip()
+        if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+            value = value[1:-1]
+        yield re.sub(r"\\([\"'`$\\])", r"\1", value)

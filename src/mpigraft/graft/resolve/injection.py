@@ -1,0 +1,245 @@
+"""Decide which files of a host MPI go under a guest: simulate the loader until all fits.
+
+There is no table of known problems: the loader is simulated for the guest's programs, over the
+guest with the graft bound over it, and what it would miss tells what else has to go in.
+Network and MPI libraries are always the host's. Others stay the guest's as long as they have what
+the host's libraries need of them (version nodes and symbols); else the host's go over them where
+these have what the guest's programs need; else the host's libraries get private copies under
+other names. glibc stays the guest's unless it is too old: then all of the host's goes in, since
+its parts share private symbols.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpigraft.binary.loader import Rule, UnboundSymbol
+from mpigraft.core.model import Bind, Copy, EnvRow, MpiAbi, Replace, Role, Scope
+from mpigraft.graft.resolve.growth import Growth, plain
+from mpigraft.graft.resolve.values import Collision, CopyPolicy, Injection, SimulatedProgram
+from mpigraft.graft.resolve.view import Loaded, name_of
+from mpigraft.knowledge import binding_of
+
+if TYPE_CHECKING:
+    from mpigraft.graft.guest import Guest
+
+MPI_SYMBOL = re.compile(r"P?MPIX?_|p?mpix?_|ompi_|_ZN3MPI")  # C, Fortran, Open MPI's handles, C++
+LD_CACHE = "/etc/ld.so.cache"
+MAX_STEPS = 1000
+
+
+def inject(
+    guest: Guest,
+    abi: MpiAbi,
+    *,
+    replace: Replace,
+    place: str,
+    glibc: bool = True,
+    binds: bool = True,
+    ours: Mapping[str, Path] | None = None,
+    opened: Mapping[str, Sequence[str]] | None = None,
+) -> Injection:
+    """Decide what of `abi` goes under `guest`, whose ranks see the graft folder at `place`.
+
+    `glibc` False keeps the guest's glibc, and what it lacks stays in `unmet`. The answer is always
+    complete; `check` judges whether it works. `binds` False: the engine binds nothing over the
+    guest's files. `ours` are programs of ours that go in too, {name below the graft folder: file},
+    and must run like the guest's. `opened` is what the guest's own MPI opens by name, where that
+    stays: {opener: paths inside}.
+    Raises ElfError or RootError for a program that cannot be read.
+    """
+    growth = Growth(guest, abi, replace, place, ours, opened)
+    growth.allow_glibc, growth.binds = glibc and binds, binds
+    before = tuple(growth.load(path) for path in growth.subjects)
+    growth.begin(before)
+    after = before
+    for _ in range(MAX_STEPS):
+        after = growth.load_all()
+        if not growth.improve(after):
+            break
+    programs = tuple(_simulated(growth, b, a) for b, a in zip(before, after, strict=True))
+    return Injection(
+        replace=replace,
+        place=place,
+        copies=_copies(growth),
+        binds=_binds(growth),
+        environment=_environment(growth),
+        glibc=growth.libc,
+        glibc_lacking=tuple(sorted(growth.lacking, key=_by_number)),
+        programs=programs,
+        collisions=tuple(_collisions(growth, after)),
+        absent=tuple(sorted(growth.absent.items())),
+        closed=tuple(sorted(_closed(growth, after).items())),
+        libmpi=_libmpi(growth, after),
+        inputs=tuple(sorted(_inputs(growth, (*before, *after)))),
+    )
+
+
+def _by_number(node: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", node))
+
+
+# ------------------------------------------------------------------ what the loader would say
+
+
+def _simulated(growth: Growth, before: Loaded, after: Loaded) -> SimulatedProgram:
+    brought = _brought(growth, after)
+    known = {(u.by, u.library, u.node) for u in before.unmet}
+    unmet = [u for u in after.unmet if (u.by, u.library, u.node) not in known]
+    absent = {r.name for r in before.objects if r.path is None}
+    return SimulatedProgram(
+        program=before.program,
+        main=before.main,
+        before=before.objects,
+        after=after.objects,
+        unmet=tuple(u for u in unmet if u.by not in brought),
+        unbound=tuple(u for u in _unbound(growth, before, after) if u.by not in brought),
+        missing=tuple(
+            r
+            for r in after.objects
+            if r.path is None
+            and str(r.needed_by) not in brought
+            and (r.name not in absent or growth.is_mpi(r.name))
+        ),
+    )
+
+
+def _brought(growth: Growth, after: Loaded) -> dict[str, str]:
+    """Give {file, by path and by name: plugin that brought it}. What dlopen adds comes last, each
+    plugin before its needs; the program starts without them."""
+    names = growth.plugin_names
+    origins: dict[str, str] = {}
+    plugin = ""
+    for r in after.objects:
+        plugin = names.get(str(r.path), "") if r.rule is Rule.OPENED else plugin
+        if plugin and r.path:
+            origins |= dict.fromkeys((str(r.path), r.elf.name if r.elf else ""), plugin)
+        elif plugin:
+            origins[str(r.needed_by)] = plugin
+    return origins
+
+
+def _unbound(growth: Growth, before: Loaded, after: Loaded) -> Iterator[UnboundSymbol]:
+    known = set(before.unbound)
+    for loose in after.unbound:
+        if growth.grafted(loose.by):
+            if plain(loose) in growth.homes:  # else the host has no such symbol either
+                yield loose
+        elif loose not in known or MPI_SYMBOL.match(loose.symbol):
+            yield loose
+
+
+def _closed(growth: Growth, after: Sequence[Loaded]) -> dict[str, str]:
+    """Give the plugins that could not be opened, each with the first reason."""
+    reasons: dict[str, str] = {}
+    for process in after:
+        brought = _brought(growth, process)
+        for r in process.objects:
+            if r.rule is Rule.OPENED and r.problem and str(r.path) in brought:
+                reasons.setdefault(brought[str(r.path)], r.problem)
+        for need in process.unmet:
+            if need.by in brought:
+                reasons.setdefault(brought[need.by], f"{need.library} lacks {need.node}")
+    return reasons
+
+
+def _collisions(growth: Growth, after: Sequence[Loaded]) -> Iterator[Collision]:
+    """Yield names that both sides bring, and whose copy the ranks load."""
+    paths = dict(growth.guests)
+    for process in after:
+        for r in process.objects:
+            if r.path and not growth.grafted(r.path) and str(r.path) not in growth.over:
+                paths.setdefault(name_of(r), str(r.path))
+    for name, path in sorted(paths.items()):
+        library = growth.inside.get(name) or growth.offered.get(name)
+        if library is None or library.role is Role.LIBC:
+            continue
+        choice = growth.choice.get(name)
+        if choice is None:
+            choice = CopyPolicy.HOST if name in growth.inside else CopyPolicy.GUEST
+        yield Collision(name, path, library.path, choice, _why(choice, library.role))
+
+
+def _why(choice: CopyPolicy, role: Role) -> str:
+    if choice is CopyPolicy.PRIVATE:
+        return "neither has all that the other side needs: the host's copy gets a name of its own"
+    if choice is CopyPolicy.GUEST:
+        return "it has all that the host's libraries need"
+    if role in (Role.MPI, Role.NET):
+        return "it is part of the MPI, or drives this machine's network"
+    return "the guest's lacks what the host's libraries need"
+
+
+def _libmpi(growth: Growth, after: Sequence[Loaded]) -> str:
+    """Give the path inside at which ranks map their libmpi; empty when none does. The graft's comes
+    before the guest's own, which programs that do not fit would load."""
+    paths = []
+    for r in (r for process in after for r in process.objects):
+        binding = binding_of(name_of(r))
+        if binding and binding.language == "c" and r.path:
+            entry = growth.guest.root.find(str(r.path))
+            paths.append(entry.path if entry else str(r.path))
+    ours = [path for path in paths if growth.grafted(path) or path in growth.over]
+    return next(iter((*ours, *paths)), "")
+
+
+# ------------------------------------------------------------------ what goes in
+
+
+def _copies(growth: Growth) -> tuple[Copy, ...]:
+    """List every file of the graft's `lib`, and of glibc where it goes in."""
+    files = {}
+    for name, library in growth.inside.items():
+        files[f"lib/{growth.file_name(name)}"] = library
+    for plugin in growth.plugins:
+        files[growth.name_of(plugin)] = plugin
+    for library in growth.over.values():
+        files.setdefault(growth.name_of(library), library)
+    return tuple(
+        Copy(
+            source=library.path,
+            name=name,
+            digest=library.digest,
+            edit=library.role is not Role.LIBC,
+            rpath="" if library.role is Role.LIBC else growth.lib,
+            soname=growth.soname(library) if growth.private(library.soname) else "",
+            renamed=growth.renamed(library),
+            symbols=() if library.role is Role.LIBC else growth.symbols(library),
+        )
+        for name, library in sorted(files.items())
+    )
+
+
+def _binds(growth: Growth) -> tuple[Bind, ...]:
+    return tuple(
+        Bind(
+            source=f"{{graft}}/{growth.name_of(library)}",
+            target=path,
+            why=f"the guest's loader takes {library.soname} from here",
+        )
+        for path, library in sorted(growth.over.items())
+    )
+
+
+def _environment(growth: Growth) -> tuple[EnvRow, ...]:
+    if not growth.search:
+        return ()
+    value = growth.environment()["LD_LIBRARY_PATH"]
+    return (EnvRow("LD_LIBRARY_PATH", value, Scope.RANK, "plan"),)
+
+
+def _inputs(growth: Growth, loaded: Sequence[Loaded]) -> Iterator[str]:
+    for library in growth.abi.objects:
+        yield library.path
+    cache = growth.guest.root.find(LD_CACHE)  # installing a library changes it
+    if cache and cache.source:
+        yield str(cache.source)
+    for process in loaded:
+        paths = (process.program, *(str(r.path) for r in process.objects if r.path))
+        for path in paths:
+            entry = growth.guest.root.find(path)
+            if entry and entry.source:
+                yield str(entry.source)

@@ -1,0 +1,239 @@
+"""The guest with a graft bound over it, as the loader would see it."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as replace_fields
+from functools import cached_property
+from pathlib import Path, PurePath, PurePosixPath
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from mpigraft.binary.elf import Elf, read_elf
+from mpigraft.binary.image import OverlayRoot, Root
+from mpigraft.binary.loader import (
+    Resolved,
+    UnboundSymbol,
+    UnmetVersion,
+    closure,
+    unbound_symbols,
+    unmet_versions,
+)
+from mpigraft.core.model import AbiObject, MpiAbi, Replace, Role
+from mpigraft.graft.abi import as_elf
+from mpigraft.graft.resolve.values import CopyPolicy
+from mpigraft.knowledge import binding_of
+
+if TYPE_CHECKING:
+    from mpigraft.graft.guest import Guest
+
+PRIVATE = "mpigraft-"  # before the name of a private copy
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """One program under the loader; `files` are it and its libraries, by the name asked for."""
+
+    program: str
+    main: Elf
+    objects: tuple[Resolved, ...]
+
+    @cached_property
+    def files(self) -> list[tuple[str, Elf]]:
+        first = (self.main.soname or self.program, self.main)
+        return [first, *((r.name, r.elf) for r in self.objects if r.elf is not None)]
+
+    @cached_property
+    def unmet(self) -> tuple[UnmetVersion, ...]:
+        names, files = zip(*self.files, strict=True)
+        return unmet_versions(files, names)
+
+    @cached_property
+    def unbound(self) -> tuple[UnboundSymbol, ...]:
+        return unbound_symbols([file for _, file in self.files])
+
+
+# For each root: its programs without a graft, which are the same for every host MPI.
+_BARE: WeakKeyDictionary[Root, dict[tuple[object, ...], Loaded]] = WeakKeyDictionary()
+
+
+class View:
+    """A graft as it grows. `inside` are the files of its `lib`, by needed name; `over` are those
+    bound over the guest's files, by path."""
+
+    def __init__(
+        self,
+        guest: Guest,
+        abi: MpiAbi,
+        replace: Replace,
+        place: str,
+        ours: Mapping[str, Path] | None = None,
+        opened: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self.guest, self.abi, self.replace, self.place = guest, abi, replace, place
+        self.lib = f"{place}/lib"
+        self.ours = {f"{place}/{name}": self._own(path) for name, path in (ours or {}).items()}
+        self.subjects = (*guest.label.programs, *guest.libraries, *self.ours)
+        # Intel MPI opens its libfabric by name, and that lies where a linked one would.
+        self.offered = {o.soname: o for o in abi.objects if not (o.opened and o.place)}
+        roles = {Replace.MPI: tuple(Role), Replace.LIBFABRIC: (Role.NET,), Replace.NOTHING: ()}
+        self.plugins = tuple(o for o in abi.objects if o.opened and o.role in roles[replace])
+        self.opened = {} if replace is Replace.MPI else dict(opened or {})
+        self.inside: dict[str, AbiObject] = {}
+        self.over: dict[str, AbiObject] = {}
+        self.choice: dict[
+            str, CopyPolicy
+        ] = {}  # of names that both sides bring; GUEST is not in it
+        self.search = False  # ranks need LD_LIBRARY_PATH, for a name that the guest lacks
+        self._facts: dict[tuple[object, ...], Elf] = {}
+
+    def load(self, program: str) -> Loaded:
+        """Simulate the loader for a program in the bare guest. Raises ElfError or RootError if it
+        cannot be read."""
+        environment = dict(self.guest.label.environment)
+        if program in self.ours:
+            root: Root = OverlayRoot(self.guest.root, self.ours)
+            objects = closure(program, environment=environment, root=root, opened=self.opened)
+            return Loaded(program, root.elf(program), objects)
+        root = self.guest.root
+        opened = tuple((name, tuple(paths)) for name, paths in self.opened.items())
+        known = _BARE.setdefault(root, {})
+        key = (program, self.guest.label.environment, opened)
+        if key not in known:
+            objects = closure(program, environment=environment, root=root, opened=self.opened)
+            known[key] = Loaded(program, root.elf(program), objects)
+        return known[key]
+
+    def load_all(self) -> tuple[Loaded, ...]:
+        """Simulate the loader for every program, over the graft as it is now. Raises as `load`."""
+        environment, opened = self.environment(), self._opened()
+        root = OverlayRoot(self.guest.root, self.files(), self.sources())
+        objects = [
+            closure(program, environment=environment, root=root, opened=opened)
+            for program in self.subjects
+        ]
+        mains = [
+            self.ours.get(subject) or self.guest.root.elf(subject) for subject in self.subjects
+        ]
+        return tuple(map(Loaded, self.subjects, mains, objects))
+
+    def _opened(self) -> dict[str, Sequence[str]]:
+        """Give what the libraries of each side open by name."""
+        opened = {name: paths for name, paths in self.opened.items() if name not in self.inside}
+        if paths := [self.path_of(p) for p in self.plugins]:
+            whole = self.replace is Replace.MPI
+            mpis = [n for n in self.offered if (b := binding_of(n)) and b.language == "c"]
+            opened |= dict.fromkeys(mpis if whole else ["libfabric.so.1"], paths)
+        return opened
+
+    def environment(self) -> dict[str, str]:
+        """Give the environment of ranks, as far as the loader reads it."""
+        environment = dict(self.guest.label.environment)
+        if self.search:
+            own = environment.get("LD_LIBRARY_PATH")
+            environment["LD_LIBRARY_PATH"] = f"{self.lib}:{own}" if own else self.lib
+        return environment
+
+    def files(self) -> dict[str, Elf]:
+        """Give the files by path; one file is one value, since the loader compares inodes."""
+        files = {f"{self.lib}/{self.file_name(n)}": self.elf(o) for n, o in self.inside.items()}
+        files |= {self.path_of(p): self.elf(p) for p in self.plugins}
+        files |= self.ours
+        return files | {path: self.elf(library) for path, library in self.over.items()}
+
+    def sources(self) -> dict[str, Path]:
+        """Give the files whose bytes the simulated loader reads, besides their facts: glibc's."""
+        libraries = {p: Path(o.path) for p, o in self.over.items() if o.role is Role.LIBC}
+        return {path: source for path, source in libraries.items() if source.is_file()}
+
+    def elf(self, library: AbiObject) -> Elf:
+        """Give the facts of a library's copy. glibc's copies are not edited."""
+        key = (library.path, tuple(self.privates()))
+        if key not in self._facts:
+            libc = library.role is Role.LIBC
+            self._facts[key] = as_elf(
+                library,
+                name=f"{self.place}/{self.name_of(library)}",
+                rpath=None if libc else self.lib,
+                soname=self.soname(library),
+                renamed=dict(self.renamed(library)),
+                symbols=dict(self.symbols(library)),
+            )
+        return self._facts[key]
+
+    def name_of(self, library: AbiObject) -> str:
+        """Give the name below the graft folder: lib/libmpi.so.40, lib/openmpi/mca_pml_ob1.so."""
+        if library.opened:
+            return str(PurePosixPath("lib", library.place, PurePosixPath(library.path).name))
+        folder = "glibc" if library.role is Role.LIBC else "lib"
+        return f"{folder}/{self.soname(library)}"
+
+    def _own(self, path: Path) -> Elf:
+        """Read a program of ours: its copy searches the graft first."""
+        return replace_fields(read_elf(path), rpath=self.lib, runpath=None)
+
+    def path_of(self, plugin: AbiObject) -> str:
+        return f"{self.place}/{self.name_of(plugin)}"
+
+    @cached_property
+    def plugin_names(self) -> dict[str, str]:
+        """Give {path at which ranks see a plugin: its name}."""
+        return {self.path_of(p): PurePosixPath(p.path).name for p in self.plugins}
+
+    def grafted(self, path: PurePath | str) -> bool:
+        return posixpath.normpath(path).startswith(f"{self.place}/")
+
+    def private(self, name: str) -> bool:
+        return self.choice.get(name) is CopyPolicy.PRIVATE
+
+    def privates(self) -> list[str]:
+        return [name for name in self.choice if self.private(name)]
+
+    def file_name(self, name: str) -> str:
+        return f"{PRIVATE}{name}" if self.private(name) else name
+
+    def soname(self, library: AbiObject) -> str:
+        return self.file_name(library.soname)
+
+    def renamed(self, library: AbiObject) -> tuple[tuple[str, str], ...]:
+        """Give (old, new) names of what it needs that has a private copy."""
+        return tuple((n, self.file_name(n)) for n in library.needed if self.private(n))
+
+    def symbols(self, library: AbiObject) -> tuple[tuple[str, str], ...]:
+        """Give (old, new) names of symbols that only a private copy defines. The loader searches a
+        symbol by name in all loaded files, so under another file name alone the copy would still
+        bind to the guest's files, or they to it."""
+        renames: set[str] = set()
+        for name in self.privates():
+            own = self.alone(name)
+            if name == library.soname or name in library.needed:
+                renames |= own
+            else:
+                renames |= own & {symbol.partition("@")[0] for symbol in library.imported}
+        return tuple((symbol, f"{PRIVATE}{symbol}") for symbol in sorted(renames))
+
+    def alone(self, name: str) -> set[str]:
+        """Give the symbols that only this library of the host defines."""
+        symbols = {symbol.partition("@")[0] for symbol in self.offered[name].exported}
+        return {symbol for symbol in symbols if self.homes[symbol] == {name}}
+
+    @cached_property
+    def homes(self) -> dict[str, set[str]]:
+        return names_of(self.abi.objects)
+
+
+def name_of(row: Resolved) -> str:
+    """Give the name of a library, which may be needed by its path."""
+    own = row.elf.soname if row.elf else None
+    return (own or PurePosixPath(row.name).name) if "/" in row.name else row.name
+
+
+def names_of(libraries: Sequence[AbiObject]) -> dict[str, set[str]]:
+    """Give {symbol without version: sonames that export it}."""
+    exporters: dict[str, set[str]] = {}
+    for library in libraries:
+        for symbol in library.exported:
+            exporters.setdefault(symbol.partition("@")[0], set()).add(library.soname)
+    return exporters

@@ -1,0 +1,126 @@
+"""The rows of fit.toml as values: what fits, of what the loader does not check."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mpigraft.core.model import Family
+from mpigraft.knowledge import Range, version_numbers
+from mpigraft.knowledge.reader import NEVER, RowError, load_table, toml
+
+PMI = ("pmix", "pmi2", "pmi1", "simple", "cray_shasta", "cray-pals")  # as launchers name them
+NOTHING = re.compile(NEVER)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A family of Fortran compilers, and how its output is recognized."""
+
+    name: str
+    sources: tuple[str, ...] = field(metadata=toml(nonempty=True))
+    runtime: re.Pattern[str] = NOTHING  # for the whole of a soname
+    mangled: re.Pattern[str] = NOTHING  # for the beginning of a symbol; group 1 is its module
+
+    def __post_init__(self) -> None:
+        if self.mangled.groups != 1:
+            raise RowError("mangled", "needs one group, for the module")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Whether the ranks of an MPI find each other under a launcher."""
+
+    launcher: str
+    families: tuple[Family, ...] = field(metadata=toml("family"))
+    sources: tuple[str, ...] = field(metadata=toml(nonempty=True))
+    when: Range | None = None
+    pmi: str = field(
+        default="", metadata=toml(words=PMI)
+    )  # that the launcher offers; empty: it has one way
+    speaks: tuple[str, ...] = field(default=(), metadata=toml(words=PMI))  # else `pmi`, or any
+    alone: bool = False  # each rank is 0 of 1
+
+    def __post_init__(self) -> None:
+        if self.pmi and not self.speaks:
+            object.__setattr__(self, "speaks", (self.pmi,))
+
+    def concerns(self, launcher: str, family: str, release: str, supported: Iterable[str]) -> bool:
+        return (
+            self.launcher == launcher
+            and family in self.families
+            and (self.when is None or version_numbers(release) in self.when)
+            and (not self.speaks or any(pmi in supported for pmi in self.speaks))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLibraries:
+    vendor: str
+    option: str
+    sources: tuple[str, ...] = field(metadata=toml(nonempty=True))
+    driver: re.Pattern[str] = NOTHING
+    runtime: re.Pattern[str] = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    compilers: tuple[Compiler, ...] = field(default=(), metadata=toml("compiler"))
+    worlds: tuple[World, ...] = field(default=(), metadata=toml("world"))
+    gpus: tuple[GpuLibraries, ...] = field(default=(), metadata=toml("gpu"))
+
+
+def fit_facts() -> Facts:
+    """This package's table."""
+    return load_table(Facts, "fit.toml")
+
+
+def known_world(
+    launcher: str, family: str, release: str, supported: Iterable[str] = ()
+) -> World | None:
+    """What is known of an MPI's ranks under a launcher; None: nothing. `supported`: pmix, pmi2."""
+    known = tuple(supported)
+    rows = fit_facts().worlds
+    return next((row for row in rows if row.concerns(launcher, family, release, known)), None)
+
+
+def wireups(
+    launcher: str, family: str, release: str, supported: Iterable[str]
+) -> tuple[World, ...]:
+    """Every way in which ranks of an MPI find each other under a launcher, best first."""
+    known = tuple(supported)
+    return tuple(
+        row
+        for row in fit_facts().worlds
+        if row.concerns(launcher, family, release, known) and not row.alone
+    )
+
+
+def compilers_of_libraries(sonames: Iterable[str]) -> set[str]:
+    """Fortran compilers whose run-time library is among these."""
+    names = set(sonames)
+    return {
+        c.name for c in fit_facts().compilers if any(c.runtime.fullmatch(name) for name in names)
+    }
+
+
+def modules_of_symbols(symbols: Iterable[str]) -> set[tuple[str, str]]:
+    """(compiler, module in small letters) that gave one of these symbols its name."""
+    return {
+        (compiler.name, match[1].lower())
+        for symbol in symbols
+        for compiler in fit_facts().compilers
+        if (match := compiler.mangled.match(symbol)) and match[1]
+    }
+
+
+def compilers_of_symbols(symbols: Iterable[str], module: str = "mpi") -> set[str]:
+    """Fortran compilers that gave a symbol of a module its name; `module` begins the module's."""
+    names: set[str] = set()
+    for symbol in symbols:
+        for compiler in fit_facts().compilers:
+            match = compiler.mangled.match(symbol)
+            if match and match[1].lower().startswith(module):
+                names.add(compiler.name)
+    return names

@@ -1,0 +1,182 @@
+"""What several launchers write in one way."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import Command, EnvRow, Order, Scope
+from mpigraft.knowledge import version_numbers
+
+WORD = 32 * 4096  # bytes of one word that a program is started with (execve(2), MAX_ARG_STRLEN)
+Segment = tuple[str, int, tuple[str, ...]]  # host, ranks, and the words that they run
+
+
+def nodes(order: Order) -> tuple[str, ...]:
+    """The hosts of this launch: always the first ones, so all configurations have the same.
+    Raises UsageError where the allocation has fewer."""
+    allocation, needed = order.allocation, order.layout.nodes
+    if needed > len(allocation.hosts):
+        raise UsageError.of(
+            "layout-needs-nodes",
+            key=order.layout.key,
+            needed=needed,
+            source=allocation.source,
+            count=len(allocation.hosts),
+        )
+    return allocation.hosts[:needed]
+
+
+def named_hosts(order: Order) -> tuple[str, ...]:
+    """The hosts that the command line names: none on this host alone, and none where the launcher
+    reads the whole allocation from the scheduler itself. Raises UsageError for a list that no
+    command line takes: files of hosts were rejected, since Open MPI's count slots otherwise."""
+    allocation, named = order.allocation, nodes(order)
+    if allocation.here or (allocation.scheduler and len(named) == len(allocation.hosts)):
+        return ()
+    if (size := sum(len(host) + len(f":{order.layout.ranks_per_node},") for host in named)) >= WORD:
+        raise UsageError.of("hosts-too-long", count=len(named), size=size, limit=WORD)
+    return named
+
+
+def hosts(order: Order) -> tuple[str, ...]:
+    """`--host n1:4,n2:4`, as Open MPI's launchers write it: K ranks on each of the named hosts."""
+    ranks = order.layout.ranks_per_node
+    named = ",".join(f"{host}:{ranks}" for host in named_hosts(order))
+    return ("--host", named) if named else ()
+
+
+def bound(order: Order) -> bool:
+    """Whether ranks get CPUs of their own. Raises UsageError for a binding without masks
+    that launchers have no common option for."""
+    if order.crowded or order.layout.bind == "none":
+        return False
+    if not order.masks and (order.layout.bind != "core" or order.layout.map_by not in PACKED):
+        raise UsageError.of("layout-needs-cpus", key=order.layout.key)
+    if order.masks and len(order.masks) != order.layout.ranks_per_node:
+        raise UsageError.of(
+            "layout-masks",
+            key=order.layout.key,
+            count=len(order.masks),
+            ranks_per_node=order.layout.ranks_per_node,
+        )
+    return True
+
+
+PACKED = ("core", "node")  # mappings that every launcher has of its own: one core after the other
+
+
+def masked(order: Order) -> bool:
+    """Whether the command line names the CPUs of each rank."""
+    return bound(order) and bool(order.masks)
+
+
+def segments(order: Order) -> tuple[Segment, ...]:
+    """The programs in the order of their ranks. Several programs are listed once for every node:
+    launchers fill one node after the other, and each has to get all of them. A single program
+    needs no host."""
+    if len(order.groups) == 1:
+        return (("", order.layout.ranks, order.groups[0].words),)
+    return tuple(
+        (host, group.ranks_per_node, group.words) for host in nodes(order) for group in order.groups
+    )
+
+
+def one_program(order: Order, name: str) -> tuple[str, ...]:
+    """The words of the only program. Raises UsageError where there are several."""
+    if len(order.groups) > 1:
+        raise UsageError.of("launcher-one-program", name=name, count=len(order.groups))
+    return order.groups[0].words
+
+
+def joined(order: Order, words: tuple[str, ...], option: str, flag: str = "") -> Command:
+    """The programs, each behind its `-n N`, with a colon between them; `words` stand with the
+    first, since Open MPI's mpirun and hydra refuse them a second time. With `flag` each of several
+    programs names its host.
+
+    On several nodes they stand in a file, which `option` names: environment and engine of each
+    program would be in the command line once for every node."""
+    parts = segments(order)
+    host_options = [(flag, f"{host}:{count}") if flag and host else () for host, count, _ in parts]
+    if len(order.groups) > 1 and order.layout.nodes > 1 and order.reads:
+        return _by_file(order, words, option, host_options)
+    command: list[str] = []
+    for where, (_, count, program) in zip(host_options, parts, strict=True):
+        command += [*where, "-n", str(count), *words, *program, ":"]
+        words = ()
+    return Command(tuple(command[:-1]))
+
+
+def _by_file(
+    order: Order, words: tuple[str, ...], option: str, host_options: Sequence[tuple[str, ...]]
+) -> Command:
+    """`--host n1:2 -n 2 /bin/sh FILE`, a line for each program of each node: the launchers that
+    read such a file split its lines at blanks and know no quotes."""
+    scripts = program_scripts(order)
+    lines = [
+        " ".join((*where, "-n", str(count), "/bin/sh", path_in(order, path.name)))
+        for where, (_, count, _), (path, _) in zip(
+            host_options, segments(order), scripts * order.layout.nodes, strict=True
+        )
+    ]
+    listed = (order.folder / PROGRAMS, "".join(f"{line}\n" for line in lines))
+    return Command((*words, option, path_in(order, PROGRAMS)), (listed, *scripts))
+
+
+PROGRAMS = "programs"
+
+
+def program_scripts(order: Order) -> tuple[tuple[Path, str], ...]:
+    """A shell's script for each program, with its words: lists of programs cannot hold them."""
+    return tuple(
+        (order.folder / f"program{number}", f"exec {shlex.join(group.words)}\n")
+        for number, group in enumerate(order.groups)
+    )
+
+
+def format_cpus(cpus: Iterable[int]) -> str:
+    """`0-3,8`: CPUs as most launchers write them."""
+    ordered = sorted(set(cpus))
+    starts = [ordered[0], *(b for a, b in pairwise(ordered) if b != a + 1)] if ordered else []
+    ends = [*(a for a, b in pairwise(ordered) if b != a + 1), *ordered[-1:]]
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
+
+
+def hexadecimal(cpus: Iterable[int]) -> str:
+    """`0x10f`: the same as one number, a bit for each CPU."""
+    return hex(sum(1 << cpu for cpu in set(cpus)))
+
+
+def refuse_lost_files(order: Order, name: str) -> None:
+    """Raise UsageError where a rank's PMI is an open file, and an engine closes it."""
+    if order.pmi in ("pmi2", "pmi1", "simple") and not order.keeps:
+        raise UsageError.of("launcher-open-file", name=name, pmi=order.pmi)
+
+
+def slurm_overlap(order: Order) -> tuple[EnvRow, ...]:
+    """For launchers whose daemons are a step of the job, started by an srun of theirs: inside of
+    another step, an interactive one, they would wait for it to end (LCH-07). The variable reaches
+    every such srun; the settings of the launchers differ, and PRRTE 3.0.13 ignores its own
+    `plm_slurm_args`. `--exact` beside it, as some advise, leaves a daemon, and so all ranks of its
+    node, the one core that the daemon asks for."""
+    if order.allocation.scheduler != "slurm":
+        return ()
+    return (EnvRow("SLURM_OVERLAP", "1", Scope.LAUNCHER, "launcher"),)
+
+
+def at_least(order: Order, release: str) -> bool:
+    """Whether the launcher is known to be of that version or newer."""
+    return bool(order.version) and version_numbers(order.version) >= version_numbers(release)
+
+
+def path_in(order: Order, name: str) -> str:
+    """A file of the launcher's, whose path may stand in an option. Raises UsageError where it
+    may not: no launcher of these has a way to quote a comma, a colon or a blank."""
+    path = os.fspath(order.folder / name)
+    if any(c in ",:;%# \t\n\"'\\" for c in path):
+        raise UsageError.of("launcher-file-path", path=path)
+    return path

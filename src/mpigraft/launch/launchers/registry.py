@@ -1,0 +1,38 @@
+"""Launchers of MPI programs: each a pure function from an order to a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Protocol
+
+from mpigraft.core.model import Command, EnvRow, Order
+from mpigraft.launch.launchers import aprun, flux, hydra, orte, pals, prrte, srun
+
+
+class Launcher(Protocol):
+    """What a launcher's module has."""
+
+    LOCAL_RANK: str  # the variable that tells a rank its number on its node; empty: none does
+    RANK: str  # the variable that tells a rank its number in the world
+    MCA: str  # what its own settings' names begin with, where it is Open MPI's; else empty
+
+    def command(self, order: Order) -> Command:
+        """The whole command line, programs included. Raises UsageError for an order that this
+        launcher cannot express."""
+
+    def rows(self, order: Order) -> tuple[EnvRow, ...]:
+        """Environment of the launcher itself: scopes launcher and daemon."""
+
+
+LAUNCHERS: Mapping[str, Launcher] = MappingProxyType(
+    {
+        "prrte": prrte,
+        "orte": orte,
+        "hydra": hydra,
+        "srun": srun,
+        "flux": flux,
+        "pals": pals,
+        "aprun": aprun,
+    }
+)

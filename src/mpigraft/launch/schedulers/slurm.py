@@ -1,0 +1,95 @@
+"""Slurm: sbatch(1), squeue(1), sacct(1), srun(1)."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import JobRequest, JobState, JobStatus
+from mpigraft.launch.schedulers import parts
+
+SUBMIT: tuple[str, ...] = ("sbatch", "--parsable")
+WAITS = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT",
+         "RESV_DEL_HOLD"}  # fmt: skip
+RUNS = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "STAGE_OUT", "SIGNALING", "RESIZING"}
+
+
+def script(request: JobRequest) -> str:
+    if "\\" in request.output:  # sbatch(1), filename pattern: it would be no part of the name
+        raise UsageError.of("slurm-backslash", output=request.output)
+    directives = [
+        f"--job-name={_quoted(request.name)}",
+        f"--nodes={request.nodes}",
+        "--exclusive",
+        f"--time={parts.clock(request.limit_s)}",
+        # %j is the job; a % of the path itself is written twice.
+        f"--output={_quoted(request.output.replace('%', '%%'))}-%j.out",
+        f"--signal=B:TERM@{parts.warning_s(request)}",  # B: the command, which ends its own ranks
+        "--no-requeue",  # after a node failure the share is submitted again, on purpose
+        *([f"--partition={_quoted(request.partition)}"] if request.partition else []),
+        *([f"--network={_quoted(request.network)}"] if request.network else []),
+    ]
+    behind = parts.next_of(request, "--dependency=afterany:")
+    return parts.script(request, "#SBATCH", directives, behind, _quoted)
+
+
+def _quoted(word: str) -> str:
+    """The word in its directives: sbatch (seen with 22.05) splits them like a shell, but takes a
+    backslash for one within single quotes too, and a space for one behind a backslash."""
+    return shlex.quote(word).replace("\\", "\\\\")
+
+
+def job_id(output: str) -> str:
+    """`--parsable` prints `42`, or `42;cluster`; notes of a site may stand before it."""
+    ids = re.findall(r"^(\d+)(?:;\S*)?$", output, re.MULTILINE)
+    return str(ids[-1]) if ids else ""
+
+
+def status_commands(jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """squeue forgets a job minutes after its end (MinJobAge); sacct remembers where there is
+    accounting."""
+    listed = ",".join(jobs)
+    return (
+        ("squeue", "--noheader", "--states=all", "--format=%i|%T|%r", f"--jobs={listed}"),
+        ("sacct", "-n", "-X", "-P", "--format=JobIDRaw,State,Reason", f"--jobs={listed}"),
+    )
+
+
+def parse_states(output: str) -> dict[str, JobStatus]:
+    states = {}
+    for line in output.splitlines():
+        job, _, rest = line.strip().partition("|")
+        word, _, reason = rest.partition("|")
+        head = word.split()[0] if word.split() else ""  # sacct: "CANCELLED by 1000"
+        if job.isdecimal() and head:
+            states[job] = JobStatus(_state(head), head, "" if reason == "None" else reason)
+    return states
+
+
+def _state(word: str) -> JobState:
+    if word in WAITS:
+        return JobState.PENDING
+    return JobState.RUNNING if word in RUNS else JobState.ENDED
+
+
+def is_unknown(output: str) -> bool:
+    return "Invalid job id" in output
+
+
+def node_command(request: JobRequest) -> tuple[str, ...]:
+    return (
+        "srun",
+        f"--job-name={request.name}",
+        f"--nodes={request.nodes}",
+        f"--ntasks={request.nodes}",
+        "--ntasks-per-node=1",
+        "--exclusive",  # all cores of the node, or it would look smaller than it is
+        f"--time={parts.clock(request.limit_s)}",
+        "--label",
+        "--mpi=none",
+        *([f"--partition={request.partition}"] if request.partition else []),
+        *request.extra,
+        *request.command,
+    )

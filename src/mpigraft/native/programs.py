@@ -1,0 +1,240 @@
+"""Our C programs for one MPI: the binaries of the wheel, or built here with the MPI's wrapper.
+
+`prebuilt` binaries are chosen by architecture and ABI alone: one binary serves every MPI of an
+ABI, so that two of them are compared with the same code. `mpicc` is for an MPI or a machine that
+they do not fit; the build is kept under a digest of sources, flags and wrapper.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpigraft.core import env
+from mpigraft.core.cache import file_digest, folders
+from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.model import MpiInstall, Scope
+from mpigraft.core.process import clean, run_command
+from mpigraft.core.serialize import digest
+
+SOURCES = Path(__file__).parent
+PREBUILT = SOURCES / "prebuilt"
+# What mpigraft-bench --list prints; a test holds the two together.
+COLLECTIVES = (  # each is called at once, started (i...) and made ready once (..._persistent)
+    "barrier", "bcast", "allreduce", "reduce", "reduce_scatter", "reduce_scatter_block", "gather",
+    "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall", "alltoallv",
+    "alltoallw",
+)  # fmt: skip
+AMONG_NEIGHBORS = tuple(f"neighbor_{name}" for name in COLLECTIVES[-5:])
+BENCHMARKS = (
+    "latency", "bw", "bibw", "multi_lat", "mbw_mr", "pairs", "barrier", "bcast", "allreduce",
+    "reduce", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
+    "alltoallv", "reduce_scatter", "reduce_scatter_block", "alltoallw", "put_lat", "put_bw",
+    "get_lat", "get_bw", "acc_lat", "get_acc_lat", "fop_lat", "cas_lat", "latency_persistent",
+    "bw_persistent", "bibw_persistent", "partitioned_latency", "latency_mt",
+    *(f"i{name}" for name in COLLECTIVES),
+    *(f"{name}_persistent" for name in COLLECTIVES),
+    *(kind + name for name in AMONG_NEIGHBORS for kind in ("", "i")),
+    "init_time", "launch_time", "memory",
+)  # fmt: skip
+STARTUP = ("init_time", "launch_time", "memory")  # of which one rank has a value too
+# That OSU has none of, or makes in another way.
+OWN_BENCHMARKS = (
+    "pairs", "reduce_scatter_block", "partitioned_latency", "latency_mt", "ireduce_scatter_block",
+    "reduce_scatter_block_persistent", *(n for n in BENCHMARKS if "neighbor_" in n),
+    "launch_time", "memory",
+)  # fmt: skip
+ALONE = ("latency_mt",)  # which start MPI in another way: each has a launch to itself
+NOW = "@now"  # a word of a command line: when its launcher is started, seconds of CLOCK_REALTIME
+BENCHMARK_OPTIONS = {
+    "counts": ("equal", "skewed", "sparse"),
+    "datatype": ("contiguous", "indexed", "packed"),
+    "in_place": ("no", "yes"),
+    "like": ("osu",),  # timed and averaged as the OSU benchmark of its kind
+    "partitions": (),  # any number
+    "sync": ("flush", "fence", "pscw", "lock"),
+    "threads": (),
+    "topology": ("cart", "graph"),
+    "window": (),
+}
+BENCH, WITNESS, GUARD = "mpigraft-bench", "libmpigraft-witness.so", "mpigraft-guard"
+GPU_SELECT, STDIN, RELAY = "mpigraft-gpu-select", "mpigraft-stdin", "mpigraft-relay"
+VARS, SPAWN = "mpigraft-vars", "mpigraft-spawn"
+UNLINKED = {  # to no MPI
+    WITNESS: "witness.c", GUARD: "guard.c", GPU_SELECT: "gpu_select.c", STDIN: "stdin.c",
+    RELAY: "relay.c",
+}  # fmt: skip
+LINKED = {BENCH: "bench.c", VARS: "vars.c", SPAWN: "spawn.c"}  # to an MPI: one for each ABI
+
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC")
+WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Werror")  # ours: a site's compiler may know others
+SHARED = ("-shared", "-fvisibility=hidden")
+BUILD_LIMIT_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Natives:
+    """Paths of the three programs. `digest` is of their content, or of what they are built of."""
+
+    bench: Path
+    witness: Path
+    guard: Path
+    digest: str
+
+    @property
+    def gpu_select(self) -> Path:
+        """Selects a rank's GPU; it measures nothing, so `digest` leaves it out."""
+        return self.guard.with_name(GPU_SELECT)
+
+    @property
+    def stdin(self) -> Path:
+        """Passes standard input to ranks; `digest` leaves it out as well."""
+        return self.guard.with_name(STDIN)
+
+    @property
+    def relay(self) -> Path:
+        """Brings signals past an engine to the rank; linked statically, since it runs in guests
+        too. It measures nothing, as `gpu_select`."""
+        return self.guard.with_name(RELAY)
+
+
+def choose_natives(mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Natives:
+    """Choose the programs for `mpi` on `architecture` (as uname has it: x86_64, aarch64).
+
+    `build` is prebuilt or mpicc. Raises MissingError when there is no binary, wrapper or
+    compiler, or when the build fails; UsageError for another `build`.
+    """
+    match build:
+        case "prebuilt":
+            return _prebuilt(mpi, architecture)
+        case "mpicc":
+            return _built(mpi, architecture)
+    raise UsageError.of("native-build-unknown", word=build)
+
+
+def choose_tool(name: str, mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Path:
+    """Choose VARS or SPAWN for `mpi`: they query an MPI and measure nothing, so that values stay
+    comparable where only they changed. Raises as `choose_natives`."""
+    if build != "prebuilt":
+        return choose_natives(mpi, architecture, build).bench.parent / name
+    path = PREBUILT / architecture / mpi.abi / name
+    return _there(path, mpi, architecture, "is queried with it")
+
+
+# ------------------------------------------------------------------ prebuilt
+
+
+def _prebuilt(mpi: MpiInstall, architecture: str) -> Natives:
+    folder = PREBUILT / architecture
+    paths = (folder / mpi.abi / BENCH, folder / WITNESS, folder / GUARD)
+    for path in (*paths, folder / GPU_SELECT, folder / STDIN, folder / RELAY):
+        _there(path, mpi, architecture, "is measured with it")
+    return Natives(*paths, digest=digest([file_digest(path) for path in paths]))
+
+
+def _there(path: Path, mpi: MpiInstall, architecture: str, why: str) -> Path:
+    if os.access(path, os.X_OK):
+        return path
+    raise MissingError.of(
+        "program-not-built",
+        name=path.name,
+        abi=mpi.abi,
+        architecture=architecture,
+        id=mpi.id,
+        why=why,
+        path=path,
+    )
+
+
+# ------------------------------------------------------------------ built here
+
+
+def sources() -> tuple[Path, ...]:
+    """Every C file that a build reads, in one order."""
+    return tuple(sorted((*SOURCES.glob("*.c"), *SOURCES.glob("*.h"))))
+
+
+def _built(mpi: MpiInstall, architecture: str) -> Natives:
+    wrapper = dict(mpi.wrappers).get("c")
+    if wrapper is None:
+        raise MissingError.of("wrapper-missing", id=mpi.id)
+    environment = env.apply(os.environ, mpi.environment, Scope.LAUNCHER)
+    compiler = _compiler(architecture)
+    key = digest(
+        {
+            "sources": [[p.name, file_digest(p)] for p in sources()],
+            "flags": [FLAGS, SHARED],
+            "wrapper": [str(wrapper), file_digest(wrapper), _version(wrapper, environment)],
+            "compiler": str(compiler),
+            "libmpi": file_digest(mpi.libmpi) if mpi.libmpi else "",
+        }
+    )
+    folder = folders().data / "native" / key
+    made = Natives(folder / BENCH, folder / WITNESS, folder / GUARD, key)
+    if not all((folder / name).is_file() for name in (*LINKED, *UNLINKED)):
+        _build(folder, wrapper, compiler, architecture, environment)
+    return made
+
+
+def _compiler(architecture: str) -> Path | None:
+    """The compiler of UNLINKED; None: take the prebuilt ones."""
+    if all((PREBUILT / architecture / name).is_file() for name in UNLINKED):
+        return None
+    for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
+        if name and (program := shutil.which(name)):
+            return Path(program)
+    raise MissingError.of("compiler-missing")
+
+
+def _version(wrapper: Path, environment: dict[str, str]) -> str:
+    return clean(run_command([wrapper, "--version"], env=environment, limit_s=30).stdout)
+
+
+def _build(
+    folder: Path,
+    wrapper: Path,
+    compiler: Path | None,
+    architecture: str,
+    environment: dict[str, str],
+) -> None:
+    """Build in a folder next to `folder` and rename it, so that no build is incomplete."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".build-") as scratch:
+            stage = Path(scratch) / "stage"
+            stage.mkdir()
+            for name, source in LINKED.items():
+                _compile([wrapper, *FLAGS, SOURCES / source], stage / name, environment)
+            for name, source in UNLINKED.items():
+                if compiler is None:
+                    shutil.copy2(PREBUILT / architecture / name, stage / name)
+                else:
+                    shared = SHARED if name == WITNESS else ()
+                    argv: list[str | Path] = [compiler, *FLAGS, *shared, SOURCES / source]
+                    _compile(argv, stage / name, environment)
+            with contextlib.suppress(FileExistsError, NotADirectoryError):
+                stage.rename(folder)  # or another process was first: its build is as good
+    except OSError as error:
+        if folder.is_dir():
+            return
+        raise MissingError.of(
+            "build-folder-unwritable", path=folder, reason=error.strerror or error
+        ) from error
+
+
+def _compile(argv: list[str | Path], output: Path, environment: dict[str, str]) -> None:
+    done = run_command(
+        [*argv, "-o", output, "-ldl", "-lpthread"], env=environment, limit_s=BUILD_LIMIT_S
+    )
+    if not done.ok:
+        errors = clean(done.stderr).strip().splitlines()
+        raise MissingError.of(
+            "program-build-failed",
+            wrapper=argv[0],
+            name=output.name,
+            output="\n".join(errors[:12]) or f"it ended with {done.code}",
+        )

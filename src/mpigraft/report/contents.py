@@ -1,0 +1,100 @@
+"""What a campaign found, for a person or another program: terminal, markdown, json, html.
+
+Each form is a function from `ReportData` to text; the same input gives the same text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from mpigraft.core.model import (
+    AllocationRecord,
+    CampaignRecord,
+    Comparison,
+    ConfigurationRecord,
+    EvidenceRecord,
+    LaunchRecord,
+    ValueRow,
+)
+
+if TYPE_CHECKING:
+    from mpigraft.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """All that a report shows. Only `comparison` is needed; what is not there is left out, and
+    the report says so where it matters (no evidence is never a pass)."""
+
+    comparison: Comparison
+    campaign: CampaignRecord | None = None
+    configurations: tuple[ConfigurationRecord, ...] = ()
+    evidence: tuple[EvidenceRecord, ...] = ()
+    allocations: tuple[AllocationRecord, ...] = ()
+    launches: tuple[LaunchRecord, ...] = ()
+    values: tuple[ValueRow, ...] = ()
+    links: tuple[ValueRow, ...] = ()  # of single pairs of nodes, which nothing is compared by
+    margin: float = 0.03  # the fixed one, for "equivalent"
+    across: str = "configurations"  # what was compared: or layouts, which then change places
+    submitted: bool = False  # jobs of a scheduler measured it
+
+
+def load_report(
+    store: Store,
+    name: str | None = None,
+    *,
+    baseline: str | None = None,
+    margin: float = 0.03,
+    layouts: bool = False,
+) -> ReportData:
+    """Read a campaign (id, unique prefix or name; None: the latest) from the store and compare.
+
+    `baseline` is an id or the beginning of one; with `layouts` these are compared, and it is the
+    key of one. Raises UsageError for names that fit nothing or several things, MissingError for
+    no values, and what else the store raises.
+    """
+    from mpigraft import analysis
+    from mpigraft.analysis.interim import rounds_over
+
+    campaign = store.campaign(name)
+    configurations = tuple(store.configurations(campaign.id))
+    allocations = tuple(store.allocations(campaign.id))
+    launches = tuple(store.launches(campaign.id))  # before the values: what is over has them
+    values, links = _values(store, campaign)
+    labels = analysis.labels_of(configurations, (*values, *links))
+    compared = (campaign, configurations, values, launches)
+    comparison = analysis.judge_campaign(
+        *(analysis.swap_layouts(*compared) if layouts else compared),
+        baseline=baseline,
+        margin=margin,
+        allocations=allocations,
+        over=rounds_over(launches, allocations),
+    )
+    evidence = tuple(store.evidence(campaign.id))
+    # Last: files are read as they are asked for, and what could not be read may be missing here.
+    shown = analysis.campaign_findings(values, links, launches, labels)
+    findings = (*comparison.findings, *shown, *store.findings)
+    return ReportData(
+        comparison=replace(comparison, findings=findings),
+        campaign=campaign,
+        configurations=configurations,
+        evidence=evidence,
+        allocations=allocations,
+        launches=launches,
+        values=values,
+        links=links,
+        margin=margin,
+        across="layouts" if layouts else "configurations",
+        submitted=any(one.campaign == campaign.id for one in store.submissions()),
+    )
+
+
+def _values(
+    store: Store, campaign: CampaignRecord
+) -> tuple[tuple[ValueRow, ...], tuple[ValueRow, ...]]:
+    """Values that configurations are compared by, and values of single links."""
+    from mpigraft.analysis.pairs import is_link
+
+    every = store.values(campaign.id)
+    return tuple(row for row in every if not is_link(row)), tuple(filter(is_link, every))

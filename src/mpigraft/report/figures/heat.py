@@ -1,0 +1,188 @@
+"""Heat maps of the links between nodes: figures in a table for a few nodes, a picture for more.
+
+The picture has one path for each step of slowness, in which neighbours in a row are one piece, so
+that 512 nodes make five elements and not 262 144. Steps rather than a scale: an eye tells five
+shades of one colour apart, whatever colours it sees, and the terminal has the same five.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from itertools import groupby
+from typing import Any
+
+from mpigraft.analysis.pairs import Matrix, Pair
+from mpigraft.core import numbers
+from mpigraft.core.env import redact
+from mpigraft.core.model import METRICS, Better
+from mpigraft.core.text import printable
+from mpigraft.report.figures.markup import Html, el, foreign, scrolling, table
+
+STEPS = (1.05, 1.2, 1.5, 2.0)  # times slower than the median link
+FIGURED = 12  # nodes up to which each link has room for its figure
+SLOWEST = 12  # links that stand in words below a picture
+SIDE, LARGEST = 768.0, 22.0  # of the cells together, and of one, in CSS pixels
+NARROWEST = 480.0  # below that the picture scrolls rather than shrinks
+LABEL = 9.0  # what a name takes across
+SHORT = 4  # letters that names have in common and that are worth leaving out
+ITSELF, UNKNOWN = "d", "u"  # classes of what is no link, and of one without a value
+
+
+def step(times: float) -> int:
+    """0 for a link like the median or faster, up to 4 for the slowest."""
+    return sum(times > one for one in STEPS)
+
+
+def pictured(matrix: Matrix) -> bool:
+    return len(matrix.nodes) > FIGURED
+
+
+def html(matrix: Matrix, title: str, index: int) -> Html:
+    """`index` is that of `values` in the page's figures, for the tooltip."""
+    note = "Rows send, columns receive." if _one_way(matrix) else "The same both ways."
+    if not pictured(matrix):
+        return el("div", _table(matrix, f"{note} The stronger the colour, the slower."), _legend())
+    short, begin = _short(matrix.nodes)
+    begins = f" Names begin with {begin}." if begin else ""
+    caption = el("figcaption", foreign(f"{note}{begins}"))
+    alt = f"{title}. The table that follows has the slowest links."
+    return el(
+        "figure", scrolling(_picture(matrix, short, alt, index)), _legend(), caption,
+        _slowest(matrix),
+    )  # fmt: skip
+
+
+def values(matrix: Matrix) -> dict[str, Any]:
+    """What the tooltip of a picture says: four digits of each link, row by row."""
+    links, worse = dict(matrix.links), matrix.worse
+    pairs = [[(a, b) for b in matrix.nodes] for a in matrix.nodes]
+    return {
+        "nodes": [redact(printable(node)) for node in matrix.nodes],
+        "unit": matrix.unit,
+        "values": [[_four(links.get(pair)) for pair in row] for row in pairs],
+        "worse": [[_four(worse.get(pair)) for pair in row] for row in pairs],
+    }
+
+
+def _one_way(matrix: Matrix) -> bool:
+    """Whether a link has a value of its own each way; a round trip has not."""
+    return METRICS[matrix.metric].better is Better.HIGHER
+
+
+def _four(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+def slower(times: float) -> str:
+    """`2.50 times slower than the median link`."""
+    if times > STEPS[0]:
+        return f"{numbers.ratio(times)} times slower than the median link"
+    if times < 1 / STEPS[0]:
+        return f"{numbers.ratio(1 / times)} times faster than the median link"
+    return "like the median link"
+
+
+def _kind(pair: Pair, worse: dict[Pair, float]) -> str:
+    if pair not in worse:
+        return ITSELF if pair[0] == pair[1] else UNKNOWN
+    return str(step(worse[pair]))
+
+
+def _table(matrix: Matrix, caption: str) -> Html:
+    links, worse = dict(matrix.links), matrix.worse
+    rows = []
+    for a in matrix.nodes:
+        cells = [_cell((a, b), links, worse, matrix.unit) for b in matrix.nodes]
+        rows.append(el("tr", el("th", foreign(a), scope="row"), *cells))
+    heads = ("from, to", *(foreign(node) for node in matrix.nodes))
+    return table(caption, heads, rows, class_="heat")
+
+
+def _cell(pair: Pair, links: dict[Pair, float], worse: dict[Pair, float], unit: str) -> Html:
+    kind = f"h{_kind(pair, worse)}"
+    if pair not in links:
+        return el("td", "" if pair[0] == pair[1] else "?", class_=kind)
+    figure = numbers.number(links[pair])
+    tooltip = f"{pair[0]} to {pair[1]}: {figure} {unit}, {slower(worse[pair])}"
+    return el("td", figure, title=redact(printable(tooltip)), class_=kind)
+
+
+def _legend() -> Html:
+    bounds = ["as the median or faster", *(f"up to {x:g}" for x in STEPS[1:]), "more"]
+    bounds[1] += " times slower"
+    keys = (el("span", el("i", class_=f"h{k}"), f" {text}") for k, text in enumerate(bounds))
+    return el("p", *keys, class_="legend heat")
+
+
+# ------------------------------------------------------------------ picture
+
+
+def _short(nodes: tuple[str, ...]) -> tuple[list[str], str]:
+    """Names without what all begin with, where that is worth it; and what that is."""
+    first, last = min(nodes), max(nodes)  # what these share, all between them do
+    same = (k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
+    begin = first[: next(same, len(first))]
+    if begin in nodes:
+        begin = begin[:-1]
+    if len(begin) < SHORT:
+        begin = ""
+    return [node[len(begin) :] for node in nodes], begin
+
+
+def _picture(matrix: Matrix, short: list[str], alt: str, index: int) -> Html:
+    count = len(short)
+    cell = min(SIDE / count, LARGEST)
+    margin = 10 + 0.62 * LABEL * max(map(len, short))
+    side = count * cell
+    every = math.ceil(LABEL / cell)
+    names = [
+        text
+        for place, name in enumerate(short)
+        if place % every == 0
+        for text in _names(name, margin, margin + (place + 0.5) * cell)
+    ]
+    whole = f"{margin + side + 2:.0f}"
+    place_of = f"translate({margin:.1f} {margin:.1f}) scale({cell:.4g})"
+    grid = el("g", *_pieces(matrix), transform=place_of)
+    return el(
+        "svg", *names, grid, viewBox=f"0 0 {whole} {whole}", role="img", aria_label=alt,
+        class_="heat", data_map=index, width="100%",
+        style=f"max-width:{whole}px;min-width:{min(margin + side, NARROWEST):.0f}px",
+    )  # fmt: skip
+
+
+def _names(name: str, margin: float, at: float) -> tuple[Html, Html]:
+    """At the row's left and, turned, above the column."""
+    edge = margin - 4
+    row = el("text", foreign(name), x=f"{edge:.1f}", y=f"{at:.1f}", dy=".35em")
+    turned = f"translate({at:.1f} {edge:.1f}) rotate(-90)"
+    return row, el("text", foreign(name), transform=turned, dy=".35em", class_="up")
+
+
+def _pieces(matrix: Matrix) -> list[Html]:
+    """The ground, then a path for each kind of cell; one unit is one cell."""
+    worse, count = matrix.worse, len(matrix.nodes)
+    paths: dict[str, list[str]] = defaultdict(list)
+    for row, a in enumerate(matrix.nodes):
+        column = 0
+        for kind, run in groupby(_kind((a, b), worse) for b in matrix.nodes):
+            wide = sum(1 for _ in run)
+            paths[kind].append(f"M{column} {row}h{wide}v1h-{wide}z")
+            column += wide
+    paths.pop("0", None)  # as the ground
+    ground = el("rect", width=count, height=count, class_="h0")
+    return [ground, *(el("path", d="".join(d), class_=f"h{k}") for k, d in sorted(paths.items()))]
+
+
+def _slowest(matrix: Matrix) -> Html:
+    worse, links = matrix.worse, dict(matrix.links)
+    once = {pair: x for pair, x in worse.items() if _one_way(matrix) or pair[0] < pair[1]}
+    few = sorted(once, key=lambda pair: (-once[pair], pair))[:SLOWEST]
+    rows = [
+        el("tr", *(el("td", foreign(node)) for node in pair), el("td", numbers.number(links[pair])),
+           el("td", numbers.ratio(once[pair])))
+        for pair in few
+    ]  # fmt: skip
+    heads = ("from", "to", matrix.unit, "times slower")
+    return table(f"The {len(few)} slowest of {len(once)} links", heads, rows, class_="plain")

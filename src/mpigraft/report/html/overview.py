@@ -1,0 +1,216 @@
+"""Tables of the page: the overview, the verdicts by size, all figures, the noise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from mpigraft.core import numbers
+from mpigraft.core.model import Cell, CellGroup, Verdict
+from mpigraft.report import cost, looks
+from mpigraft.report.contents import ReportData
+from mpigraft.report.figures.markup import Html, el, hidden, join, table, table_row
+from mpigraft.report.scaling import Card
+from mpigraft.report.tables import launches_table, noise_table
+from mpigraft.report.wording import words
+from mpigraft.report.wording.counts import Section, tally
+
+CLASSES = {
+    Verdict.FASTER: "f",
+    Verdict.SLOWER: "s",
+    Verdict.EQUIVALENT: "e",
+    Verdict.INCONCLUSIVE: "i",
+}
+
+
+def verdict_class(verdict: Verdict, ratio: float) -> str:
+    """A verdict's class; faster and slower come in three strengths, at 1.25 and 2."""
+    if verdict in (Verdict.EQUIVALENT, Verdict.INCONCLUSIVE):
+        return CLASSES[verdict]
+    factor = max(ratio, 1 / ratio) if ratio > 0 else 1.0
+    return CLASSES[verdict] + str(1 + (factor >= 1.25) + (factor >= 2))
+
+
+def sign(verdict: Verdict) -> Html:
+    """The sign for the eye, the word for a screen reader."""
+    return join(el("i", words.VERDICT_SIGNS[verdict], aria_hidden="true"), hidden(f"{verdict} "))
+
+
+def glance(cards: tuple[Card, ...], baseline: str, absent: list[str]) -> Html:
+    """Configurations by benchmarks: the verdict over the whole curve, and its ratio; of several
+    layouts how many have which. Those in `absent` have no values: silence would hide them."""
+    names = list(
+        dict.fromkeys(g.configuration for c in cards for s in c.sections for g in s.groups)
+    )
+    at: dict[tuple[int, str], list[CellGroup]] = {}
+    for place, card in enumerate(cards):
+        for group in (group for section in card.sections for group in section.groups):
+            at.setdefault((place, group.configuration), []).append(group)
+    rows = [_row(baseline, el("small", "baseline"), (el("td", "1", class_="b") for _ in cards))]
+    for name in names:
+        cells = (_glance_cell(at.get((n, name), []), card) for n, card in enumerate(cards))
+        rows.append(_row(name, None, cells))
+    for name in absent:
+        none = el("td", "no values", colspan=max(len(cards), 1), class_="n")
+        rows.append(table_row(name, none))
+    heads = ("configuration", *map(_glance_head, cards))
+    caption = "Against the baseline over all sizes, its verdict, and the ratio"
+    return table(caption, heads, rows, class_="glance")
+
+
+def _row(name: str, note: Html | None, cells: Iterable[Html]) -> Html:
+    return el("tr", el("th", name, note, scope="row"), *cells, data_name=name)
+
+
+def _glance_head(card: Card) -> Html:
+    layouts = card.place if len(card.sections) == 1 else f"{len(card.sections)} layouts"
+    small = el("small", f"{card.quantity}, {layouts}", el("br"), words.better(card.better))
+    return join(el("a", card.benchmark, href=f"#{card_anchor(card)}"), small)
+
+
+def _glance_cell(groups: list[CellGroup], card: Card) -> Html:
+    if not groups:
+        return el("td", hidden("not measured"), class_="n")
+    if len(groups) > 1:
+        return _layouts_cell(groups, card)
+    (group,) = groups
+    ratio = f"{numbers.ratio(group.pooled)}"
+    ratio += f" [{_to(group)}]" if group.pooled_low is not None else ""
+    return el(
+        "td",
+        sign(group.curve),
+        el("b", words.factor(group.pooled, card.better)),
+        el("small", ratio),
+        el("small", note, class_="mixed") if (note := words.curve_note(group)) else None,
+        class_=verdict_class(group.curve, group.pooled),
+    )
+
+
+def _layouts_cell(groups: list[CellGroup], card: Card) -> Html:
+    """The ends over the layouts, and how many have which verdict; its colour is theirs where all
+    agree."""
+    verdicts = Counter(group.curve for group in groups)
+    ordered = sorted(group.pooled for group in groups)
+    ends = [words.factor(ratio, card.better) for ratio in (ordered[0], ordered[-1])]
+    counted = ", ".join(
+        f"{words.VERDICT_SIGNS[v]} {verdicts[v]} {v}" for v in Verdict if verdicts[v]
+    )
+    one = groups[0].curve if len(verdicts) == 1 else Verdict.INCONCLUSIVE
+    return el(
+        "td",
+        el("b", " to ".join(dict.fromkeys(ends))),
+        el("small", f"{numbers.ratio(ordered[0])} to {numbers.ratio(ordered[-1])}"),
+        el("small", counted, class_="mixed"),
+        class_=verdict_class(one, ordered[len(ordered) // 2]),
+    )
+
+
+def over_nodes(cards: tuple[Card, ...]) -> Html:
+    """What the scaling charts draw, as tables: for each view, configurations by layouts."""
+    tables = []
+    for card in cards:
+        for view in card.views:
+            heads = ("configuration", "size", *(f"{x} {view.axis}" for x, _ in view.points))
+            names = dict.fromkeys(g.configuration for _, s in view.points for g in s.groups)
+            rows = [
+                el(
+                    "tr",
+                    el("th", name, scope="row"),
+                    el("td", numbers.size(size)),
+                    *(_view_cell(section, name, size) for _, section in view.points),
+                )
+                for name in names
+                for _, size in view.sizes
+            ]
+            figures = words.in_unit(card.quantity, card.unit)
+            caption = f"{card.benchmark}, {view.series}: {figures}, and ratio"
+            tables.append(table(caption, heads, rows, class_="figures"))
+    return el("details", el("summary", "Figures over nodes"), *tables)
+
+
+def _view_cell(section: Section, name: str, size: int) -> Html:
+    for group in section.groups:
+        for cell in group.cells:
+            if group.configuration == name and cell.size == size:
+                text = f"{numbers.number(cell.value)} ({numbers.ratio(cell.ratio)})"
+                return el("td", words.VERDICT_SIGNS[cell.verdict], " ", text)
+    return el("td", "-")
+
+
+def _to(group: CellGroup) -> str:
+    """`0.93 to 1.06`: the interval of the pooled ratio, in the width of a column."""
+    return numbers.interval(group.pooled_low, group.pooled_high).strip("[]").replace(",", " to")
+
+
+def verdicts_by_size(section: Section, index: int) -> Html:
+    """Configurations by sizes. Each cell has a sign, a colour and the ratio; `charts.js` adds
+    the tooltip from the same figures as the charts."""
+    sizes = section.sizes
+    rows = []
+    for group in section.groups:
+        at = {cell.size: cell for cell in group.cells}
+        rows.append(
+            table_row(group.configuration, *(_verdict_cell(at.get(size)) for size in sizes))
+        )
+    heads = ("configuration", *map(_size_head, sizes))
+    caption = "Verdict and ratio at each size"
+    return table(caption, heads, rows, class_="matrix", data_section=index)
+
+
+def _size_head(size: int) -> Html:
+    return join(
+        el("span", numbers.short_size(size), aria_hidden="true"),
+        hidden(numbers.size(size) if size > 0 else "no size"),
+    )
+
+
+def _verdict_cell(cell: Cell | None) -> Html:
+    if cell is None:
+        return el("td", hidden("not measured"), class_="n")
+    ratio = (
+        numbers.ratio(cell.ratio).removeprefix("0") if cell.ratio < 1 else numbers.ratio(cell.ratio)
+    )
+    word = el("b", f"{cell.verdict} ")  # the sign is the style's: a page may have 12 000 cells
+    return el("td", word, ratio, class_=verdict_class(cell.verdict, cell.ratio))
+
+
+def all_figures(section: int) -> Html:
+    """Where `tables.js` puts every figure of a section when it is opened or printed."""
+    summary = el("summary", "All figures")
+    return el("details", summary, el("div"), class_="all", data_section=section, hidden=True)
+
+
+def noise(data: ReportData) -> Html:
+    """What the baseline against itself says of this machine, and what more rounds would cost."""
+    known = cost.precision(data)
+    lines = [el("p", words.unbroken(known.line) + ".", class_="lead")]
+    if data.comparison.groups:
+        lines.append(el("p", words.unbroken(tally(data.comparison)) + "."))
+    lines += [el("p", words.unbroken(line) + ".") for line in looks.look_lines(data.comparison)]
+    if deciding := cost.deciding(data):
+        lines.append(el("p", words.unbroken(deciding) + "."))
+    if command := cost.extension(data):
+        lines.append(el("p", el("code", command)))
+    if known.round_s is not None:
+        lines.append(el("p", f"One round took {numbers.duration(known.round_s)}."))
+    if data.comparison.noise:
+        lines.append(noise_table(data).html("plain"))
+    if launches := launches_table(data):
+        lines.append(launches.html("plain"))
+    return join(*lines)
+
+
+def card_anchor(card: Card) -> str:
+    """A stable id for a link; of a single layout that of its section."""
+    if len(card.sections) == 1:
+        return anchor(card.sections[0])
+    return _anchor(f"{card.benchmark}-{card.buffers}-{card.metric}")
+
+
+def anchor(section: Section) -> str:
+    """A stable id for a link: letters, digits and hyphens only."""
+    return _anchor(f"{section.benchmark}-{section.layout}-{section.buffers}-{section.metric}")
+
+
+def _anchor(text: str) -> str:
+    return "b-" + "".join(c if c.isascii() and c.isalnum() else "-" for c in text)

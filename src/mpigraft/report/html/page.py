@@ -1,0 +1,293 @@
+"""The report as one HTML file that opens offline and can be published as it is.
+
+Everything is inside: style, figures and one script. The page's own policy lets no request out and
+no other script run: the script is allowed by its hash. Each figure is in the file once. Verdicts,
+ratios and evidence stand without scripts; charts are drawn by `charts.js` and `scaling.js` when
+they come into view, tables of all figures by `tables.js` when they are opened or printed, and
+`page.js` and `controls.js` answer the reader.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+from collections.abc import Sequence
+from importlib import resources
+
+import mpigraft
+from mpigraft.analysis import mixed_directions
+from mpigraft.core import numbers
+from mpigraft.core.homes import hide_homes
+from mpigraft.core.model import Origin
+from mpigraft.launch.hosts import fold_hosts
+from mpigraft.report import cost, growth, matrix
+from mpigraft.report.baseline_only import baseline_series
+from mpigraft.report.captions import caption
+from mpigraft.report.contents import ReportData
+from mpigraft.report.curves import curves
+from mpigraft.report.figures.markup import Html, el, foreign, join
+from mpigraft.report.findings import report_findings
+from mpigraft.report.headline import headline
+from mpigraft.report.html import benchmarks, controls, evidence, overview, provenance, winners
+from mpigraft.report.method import method
+from mpigraft.report.scaling import Card, cards
+from mpigraft.report.table import Figure
+from mpigraft.report.tables import baseline_table
+from mpigraft.report.wording import words
+
+LIBRARY = "vendor/plot.min.js"  # Observable Plot, which draws the charts
+SCRIPTS = (
+    "charts.js",
+    "scaling.js",
+    "tables.js",
+    "controls.js",
+    "page.js",
+)  # in the order of their needs
+NO_SCRIPTS = (
+    "Scripts are off: charts and the tables of all figures are not drawn. Verdicts and ratios "
+    "stand below, and mpigraft compare --markdown --full prints every figure."
+)
+NAMED = 6  # nodes, or runs of nodes, that the header names
+
+
+def render_html(data: ReportData) -> str:
+    """The whole file. The same data give the same text, byte for byte."""
+    script = _inline("".join(_resource(name) for name in (LIBRARY, *SCRIPTS)))
+    figures = el("script", Html(curves(data)), type="application/json", id="curves")
+    parts = (_header(data), _nav(data), el("main", *_main(data)), _footer(data), figures)
+    shown = (Html(hide_homes(part)) for part in parts)  # of escaped text: it only takes away
+    body = el("body", *shown, el("script", Html(script)))
+    page = el("html", _head(data, script), body, lang="en")
+    return f"<!doctype html>\n{page}\n"
+
+
+def _resource(name: str) -> str:
+    return resources.files("mpigraft.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _inline(script: str) -> str:
+    """A script that cannot end its own element. `<\\/` means `</` in a string and in a pattern,
+    the only places where JavaScript can have it."""
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _hash(script: str) -> str:
+    """Its name in a Content-Security-Policy (W3C CSP Level 3, 2.3.1)."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _head(data: ReportData, script: str) -> Html:
+    policy = (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; "
+        f"script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
+    )
+    return el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("meta", name="generator", content=f"mpigraft {mpigraft.__version__}"),
+        el("title", foreign(hide_homes(f"{_title(data)} ({_name(data)})"))),
+        el("style", Html(_resource("page.css"))),
+    )
+
+
+def _name(data: ReportData) -> str:
+    return data.campaign.name if data.campaign else data.comparison.campaign[:8]
+
+
+def _nodes(data: ReportData) -> list[str]:
+    """Every node that was measured, once, in the order of the allocations."""
+    named = (node for a in data.allocations for node in a.hosts or (a.host,) if node)
+    return list(dict.fromkeys(named))
+
+
+def _title(data: ReportData) -> str:
+    match _nodes(data):
+        case []:
+            return "MPI configurations compared"
+        case [node]:
+            return f"MPI configurations on {node}"
+        case nodes:
+            return f"MPI configurations on {len(nodes)} nodes"
+
+
+def _header(data: ReportData) -> Html:
+    comparison, campaign = data.comparison, data.campaign
+    rounds, nodes, spans = (
+        numbers.counted(comparison.rounds, "round"),
+        _nodes(data),
+        len(data.allocations),
+    )
+    when = "imported on" if comparison.origin is Origin.IMPORT else "date"
+    facts = [
+        ("baseline", comparison.baseline),
+        ("configurations", len({g.configuration for g in comparison.groups}) + 1),
+        ("rounds", rounds),
+        (numbers.plural(len(nodes), "node"), fold_hosts(nodes, NAMED)),
+        ("allocations", spans if spans > 1 else 0),
+        (when, campaign.created[:10] if campaign else ""),
+    ]
+    terms = (el("div", el("dt", k), el("dd", foreign(v))) for k, v in facts if v)
+    answer = headline(comparison) or comparison.summary or ("Nothing was compared.",)
+    first, *others = answer
+    return el(
+        "header",
+        el("a", "Skip to the results", href="#glance", class_="skip"),
+        el("p", foreign(f"mpigraft report, campaign {_name(data)}"), class_="kicker"),
+        el("h1", foreign(_title(data))),
+        el("p", foreign(words.unbroken(first)), class_="answer"),
+        el("ul", *(el("li", foreign(words.unbroken(line))) for line in others)) if others else None,
+        el("dl", *terms, class_="facts"),
+        el("noscript", el("p", NO_SCRIPTS)) if comparison.groups else None,
+    )
+
+
+def _nav(data: ReportData) -> Html:
+    links = [("glance", "At a glance")]
+    links += [("pairs", "Node by node")] if data.links else []
+    every = cards(data.comparison)
+    links += [("nodes", "Over nodes")] if any(card.views for card in every) else []
+    links += [(overview.card_anchor(card), _label(card, every)) for card in every]
+    links += [("growth", "Growth")] if growth.growths_to_show(data) else []
+    links += [
+        ("noise", "Noise"),
+        ("evidence", "Evidence"),
+        ("machine", "Machine"),
+        ("method", "Method"),
+    ]
+    return el("nav", *(el("a", text, href=f"#{to}") for to, text in links), aria_label="Sections")
+
+
+def _label(card: Card, every: tuple[Card, ...]) -> str:
+    """A benchmark's name without its suite, with its metric and its buffers where there are more
+    than one."""
+    name = card.benchmark.partition(":")[2] or card.benchmark
+    alike = [one for one in every if one.benchmark == card.benchmark]
+    if len({one.metric for one in alike}) > 1:
+        name += f" {card.quantity}"
+    return name if len({one.buffers for one in alike}) == 1 else f"{name} {card.buffers}"
+
+
+def _main(data: ReportData) -> list[Html]:
+    every = cards(data.comparison)
+    numbers_of = {
+        id(section): number
+        for number, section in enumerate(section for card in every for section in card.sections)
+    }
+    first_views = [0, *itertools.accumulate(len(card.views) for card in every)]
+    known = words.unbroken(cost.precision(data).line) + "."
+    sure = el("p", known, class_="sub")
+    parts = [_part("glance", "At a glance", *_glance(data, every), sure, _curves(data))]
+    problems = report_findings(data)
+    if problems:
+        parts.append(_part("findings", "Findings", evidence.findings(problems)))
+    if pairs := _figures(matrix.figures(data)):  # first, since who has one wanted it
+        parts.append(_part("pairs", "Node by node", *pairs))
+    if over := _over_nodes(data, every, first_views):
+        parts.append(_part("nodes", "Over nodes", *over))
+    parts += [
+        benchmarks.benchmark(card, data, numbers_of, first)
+        for card, first in zip(every, first_views, strict=False)
+    ]
+    if grown := _figures(growth.figures(data)):
+        parts.append(_part("growth", "Growth with ranks", *grown))
+    parts += [
+        _part("noise", "How sure this is", overview.noise(data)),
+        _part("evidence", "Evidence and provenance", evidence.evidence(data)),
+        _part("machine", "Machine", provenance.machine(data)),
+        _part("method", "Method", *(el("p", text) for text in method(data))),
+    ]
+    return parts
+
+
+def _over_nodes(
+    data: ReportData, every: tuple[Card, ...], first_views: Sequence[int]
+) -> list[Html]:
+    """All scaling views one below the other; one alone stands with its benchmark."""
+    placed = [
+        (card, view, first + place)
+        for card, first in zip(every, first_views, strict=False)
+        for place, view in enumerate(card.views)
+    ]
+    if not placed:
+        return []
+    return [
+        *(
+            benchmarks.scaling(card, view, number, data, title=True)
+            for card, view, number in placed
+        ),
+        el("p", foreign(caption(data)), class_="sub"),
+        overview.over_nodes(every),
+    ]
+
+
+def _glance(data: ReportData, every: tuple[Card, ...]) -> list[Html]:
+    """The overview; of a single configuration its own values, since there is no ratio."""
+    baseline = data.comparison.baseline
+    absent = _absent(data)
+    whole = overview.glance(every, baseline, absent)
+    own = [baseline_table(series, baseline).html("figures") for series in baseline_series(data)]
+    if not every and own:
+        return [*own, *([whole] if absent else [])]
+    parts = (
+        controls.controls(data, every),
+        _legend(data),
+        whole,
+        winners.table_of_winners(every, data),
+    )
+    return [part for part in parts if part is not None]
+
+
+def _absent(data: ReportData) -> list[str]:
+    """Configurations that were to run and have no value anywhere."""
+    measured = {g.configuration for g in data.comparison.groups} | {data.comparison.baseline}
+    return sorted({c.id for c in data.configurations} - measured)
+
+
+def _figures(figures: Sequence[Figure]) -> list[Html]:
+    named = (": ".join(filter(None, (one.title, one.subject))) for one in figures)
+    pairs = zip(named, figures, strict=True)
+    return [join(el("h3", foreign(name)), figure.html()) for name, figure in pairs]
+
+
+def _curves(data: ReportData) -> Html | None:
+    """The summary's lines, folded where a headline stands above."""
+    lines = data.comparison.summary
+    if not lines or not headline(data.comparison):
+        return None
+    items = (el("li", foreign(words.unbroken(line))) for line in lines)
+    return el("details", el("summary", "Curve by curve"), el("ul", *items))
+
+
+def _part(name: str, title: str, *content: object, class_: str | None = None) -> Html:
+    return el(
+        "section",
+        el("h2", title, id=f"{name}-title"),
+        *content,
+        class_=class_,
+        id=name,
+        aria_labelledby=f"{name}-title",
+    )
+
+
+def _legend(data: ReportData) -> Html:
+    keys = (
+        el("span", el("i", words.VERDICT_SIGNS[v], class_=overview.verdict_class(v, 2.0)), f" {v}")
+        for v in words.VERDICT_SIGNS
+    )
+    both = "mixed: faster at some sizes and slower at others, so the curve has no verdict"
+    there = any(mixed_directions(group) for group in data.comparison.groups)
+    return el("p", *keys, el("span", both) if there else None, class_="legend")
+
+
+def _footer(data: ReportData) -> Html:
+    campaign = data.campaign
+    made = f"mpigraft {mpigraft.__version__}"
+    if campaign:
+        made += (
+            f"; measured by mpigraft {campaign.tool}; campaign {campaign.id}; seed {campaign.seed}"
+        )
+    return el("footer", el("p", foreign(made)))

@@ -1,0 +1,1 @@
+"""Campaigns of different times, as text, Markdown, JSON and a page."""

@@ -1,0 +1,347 @@
+"""Two campaigns side by side: what `compare OLD NEW` shows, as text, Markdown and JSON."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from mpigraft.analysis import compare_campaigns
+from mpigraft.analysis.overtime import (
+    Change,
+    labels_with_values,
+    list_changes,
+    match_configurations,
+    what_changed,
+)
+from mpigraft.core import numbers
+from mpigraft.core.errors import CheckFailed, UsageError
+from mpigraft.core.homes import hide_homes
+from mpigraft.core.model import (
+    METRICS,
+    AcrossRule,
+    CellGroup,
+    Comparison,
+    Finding,
+    Level,
+    Measured,
+    Verdict,
+)
+from mpigraft.core.serialize import document, plain
+from mpigraft.core.text import fold, join_some, labelled, printable
+from mpigraft.report.gate import curve_line
+from mpigraft.report.json import finite
+from mpigraft.report.markdown import escape, markdown_table
+from mpigraft.report.overtime.junit import Case, junit
+from mpigraft.report.table import Column, Judged, Signs, Table
+from mpigraft.report.tables import size_table
+from mpigraft.report.terminal import signs_of
+from mpigraft.report.wording import words
+from mpigraft.report.wording.counts import Section, distinct_curves, sections, tally
+from mpigraft.store import Store
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NOT_RECORDED = "not recorded"
+NOTHING = "Nothing that both campaigns recorded"
+SHOWN = 12  # facts that a line names
+ORDER = {Level.ERROR: 0, Level.WARNING: 1, Level.INFO: 2}
+CURVES = (
+    Column("configuration"),
+    Column("curve"),
+    Column("ratio", right=True),
+    Column("95 % interval"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """Two campaigns, their comparison, and every fact of both."""
+
+    old: Measured
+    new: Measured
+    comparison: Comparison
+    changes: tuple[Change, ...]
+    rule: AcrossRule
+    damage: tuple[Finding, ...] = ()  # of the files of the stores
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        every = dict.fromkeys((*self.comparison.findings, *self.damage))
+        if self.new.campaign.created < self.old.campaign.created:
+            turned = Finding.of("campaigns-turned", old=self.old.title, new=self.new.title)
+            every[turned] = None
+        return tuple(sorted(every, key=lambda f: ORDER[f.level]))
+
+    @classmethod
+    def load(cls, stores: tuple[Store, Store], names: tuple[str, str], rule: AcrossRule) -> Self:
+        """Read the old and the new campaign and compare them. Raises what `load_measured` and
+        `compare_campaigns` raise, UsageError for one campaign given twice."""
+        old, new = (load_measured(store, name) for store, name in zip(stores, names, strict=True))
+        if old.campaign.id == new.campaign.id:
+            raise UsageError.of("campaigns-same", campaign=old.title)
+        comparison = compare_campaigns(old, new, rule)
+        damage = tuple(dict.fromkeys(f for store in stores for f in store.findings))
+        return cls(old, new, comparison, list_changes(old, new, rule.chosen), rule, damage)
+
+    @staticmethod
+    def read(store: Store, name: str | None) -> Measured:
+        """Read one campaign; see `load_measured`."""
+        return load_measured(store, name)
+
+    def show(self, console: Console, *, brief: bool = False) -> None:
+        """Print the comparison; `brief` without the tables per size."""
+        for line in across_lines(self, signs_of(console), brief=brief):
+            console.print(printable(line), soft_wrap=True)
+
+    def json(self) -> str:
+        """The document of schemas/across.json."""
+        return document(**across_document(self))
+
+    def markdown(self, *, brief: bool = False) -> str:
+        """Write Markdown tables; `brief` without the tables per size."""
+        return _markdown(self, brief=brief)
+
+    def junit(self) -> bytes:
+        """The curves as test cases of a CI system."""
+        return junit(title(self), list(_cases(self)))
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """Configurations of the old campaign of which the new one has no value."""
+        old, new = (labels_with_values(side) for side in (self.old, self.new))
+        return match_configurations(old, new, self.rule.chosen).only_old
+
+    def refuse_worse(self) -> None:
+        """Raise CheckFailed where a curve is slower, or a configuration is gone."""
+        slower = [g for g in distinct_curves(self.comparison) if g.curve is Verdict.SLOWER]
+        if not slower and not self.gone:
+            return
+        lines = [curve_line(group) for group in slower[:SHOWN]]
+        more = len(slower) - SHOWN
+        lines += [f"and {more} more curves"] if more > 0 else []
+        lines += [f"{name}: it has no value any more" for name in self.gone]
+        listed = "".join(f"\n  {line}" for line in lines)
+        changed = join_some(what_changed(self.changes), SHOWN, "; ") or "nothing that was recorded"
+        raise CheckFailed.of("recheck-worse", good=self.old.title, lines=listed, changed=changed)
+
+
+def load_measured(store: Store, name: str | None) -> Measured:
+    """Read a campaign (id, its beginning or name) as the store has it. Raises UsageError for a
+    name that fits none or several, MissingError for an empty store."""
+    from mpigraft.analysis.pairs import is_link
+
+    campaign = store.campaign(name)
+    return Measured(
+        campaign,
+        tuple(store.configurations(campaign.id)),
+        tuple(store.allocations(campaign.id)),
+        tuple(store.launches(campaign.id)),
+        tuple(row for row in store.values(campaign.id) if not is_link(row)),
+        tuple(store.evidence(campaign.id)),
+    )
+
+
+# ------------------------------------------------------------------ text
+
+
+def across_lines(data: Across, signs: Signs, *, brief: bool = False) -> list[str]:
+    """Lay the comparison out for a terminal, at most 80 columns: what changed, the curves, the
+    findings, the answer."""
+    lines = fold(title(data))
+    lines += ["", "What changed", *change_lines(data.changes)]
+    if not brief:
+        for section in sections(data.comparison):
+            for group in section.groups:
+                lines += ["", *fold(_head(section)), *fold(group.configuration)]
+                lines += size_table(section, group, narrow=True).lines()
+    for section in sections(data.comparison):
+        lines += ["", *fold(_head(section)), *_overview(section, signs)]
+    lines += ["", *fold(tally(data.comparison))]
+    for finding in data.findings:
+        lines += fold(f"{finding.level} {finding.code}: {words.single_line(finding.message)}")
+        lines += fold(finding.why, "  why: ", 4) if finding.why else []
+        lines += fold(finding.fix, "  what to do: ", 4) if finding.fix else []
+    if not brief:
+        lines += ["", *(line for text in data.comparison.summary for line in fold(text))]
+    answer = across_headline(data)
+    return [*lines, "", *(line for text in answer for line in fold(text))]
+
+
+def title(data: Across) -> str:
+    """`new 1a2b3c4d, 2026-02-03, against old 9f8e7d6c, 2026-01-02: 10 and 12 rounds, unpaired`."""
+    sides = [f"{side.title}, {side.campaign.created[:10]}" for side in (data.new, data.old)]
+    rounds = " and ".join(
+        str(len({row.round for row in side.values})) for side in (data.new, data.old)
+    )
+    return f"{sides[0]}, against {sides[1]}: {rounds} rounds, unpaired"
+
+
+def _head(section: Section) -> str:
+    figures = words.in_unit(section.quantity, section.unit)
+    better = words.better(section.better)
+    name = f"{section.benchmark}: {figures}, {better}, {section.place}"
+    return f"{name}; {section.repeats}" if section.repeats else name
+
+
+def _overview(section: Section, signs: Signs) -> Iterator[str]:
+    """A line for each configuration: its verdict, ratio and interval, and a sign per size."""
+    for group in section.groups:
+        yield from fold(group.configuration)
+        strip = "".join(signs[cell.verdict] for cell in group.cells)
+        whole = f"{signs[group.curve]} {group.curve} {numbers.ratio(group.pooled)}"
+        whole += f" {numbers.interval(group.pooled_low, group.pooled_high)}"
+        yield from fold(f"{whole}  {strip}", "    ", 4)
+        if note := words.curve_note(group):
+            yield from fold(note, "    ", 4)
+
+
+def _cases(data: Across) -> Iterator[Case]:
+    for group in distinct_curves(data.comparison):
+        suite = f"{group.benchmark} {group.metric} {group.layout}"
+        ratio = f"ratio {numbers.ratio(group.pooled)} "
+        ratio += numbers.interval(group.pooled_low, group.pooled_high)
+        kind, text = "", ""
+        if group.curve is Verdict.SLOWER:
+            kind, text = "failure", f"slower than {data.old.title}: {ratio}"
+        elif group.curve is Verdict.INCONCLUSIVE:
+            kind, text = "skipped", words.no_verdict_reason(group) or f"inconclusive: {ratio}"
+        yield Case(suite, group.configuration, kind, text)
+    for name in data.gone:
+        yield Case("configuration", name, "error", f"{data.new.title} has no value of it")
+
+
+def change_lines(rows: Sequence[Change]) -> list[str]:
+    """What changed, fact by fact, then what is not recorded, then what stayed."""
+    lines: list[str] = []
+    changed: dict[tuple[str, str, str], list[str]] = {}
+    for row in rows:
+        if row.changed:
+            changed.setdefault((row.name, row.old, row.new), []).append(row.scope)
+    for (name, old, new), scopes in changed.items():
+        where = "" if scopes == ["machine"] else f" ({join_some(scopes, 3, ', ')})"
+        lines += fold(f"{name}: {_short(old)} -> {_short(new)}{where}", "  ", 4)
+    if not changed:
+        lines.append(f"  {NOTHING.lower()}")
+    missing = {row.name: None for row in rows if not row.recorded}
+    differing = {row.name for row in rows if row.changed or not row.recorded}
+    alike = {row.name: None for row in rows if row.name not in differing}
+    for label, every in (("not recorded", missing), ("same", alike)):
+        names = [name for name in every if not name.startswith("contents of ")]
+        if names:
+            lines += labelled(f"  {label}:", join_some(names, SHOWN * 2, ", "), column=17)
+    return lines
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 160 else f"{text[:150]} ... ({len(text)} characters, see --json)"
+
+
+def across_headline(data: Across) -> tuple[str, ...]:
+    """The answer in a line or two: which curves are slower or faster than they were."""
+    curves = distinct_curves(data.comparison)
+    counts = Counter(group.curve for group in curves)
+    lines = []
+    for verdict in (Verdict.SLOWER, Verdict.FASTER):
+        if called := [group for group in curves if group.curve is verdict]:
+            worst = max(called, key=lambda g: abs(math.log(g.pooled)))
+            at = f"{worst.benchmark.removeprefix('native:')} on {worst.layout}"
+            most = f"most at {at} ({numbers.ratio(worst.pooled)})"
+            names = join_some(list(dict.fromkeys(g.configuration for g in called)), 4, ", ")
+            lines.append(
+                f"{verdict.capitalize()} than {data.old.title} on {len(called)} of {len(curves)} "
+                f"curves: {names}; {most}."
+            )
+    if not lines:
+        lines.append(
+            f"No curve is called faster or slower than in {data.old.title}: "
+            f"{counts[Verdict.EQUIVALENT]} of {len(curves)} equivalent, "
+            f"{counts[Verdict.INCONCLUSIVE]} inconclusive."
+        )
+    return tuple(lines)
+
+
+# ------------------------------------------------------------------ Markdown and JSON
+
+
+def _markdown(data: Across, *, brief: bool) -> str:
+    lines = [f"# {escape(title(data))}", "", *map(escape, across_headline(data)), ""]
+    columns = (Column("what"), Column("of"), Column("old"), Column("new"))
+    rows = tuple(
+        (row.name, row.scope, row.old or NOT_RECORDED, row.new or NOT_RECORDED)
+        for row in data.changes
+        if row.changed or (not row.recorded and (row.old or row.new))
+    )
+    lines += ["## What changed", ""]
+    lines += [*markdown_table(Table("", columns, rows)), ""] if rows else [f"{NOTHING}.", ""]
+    for section in sections(data.comparison):
+        lines += [f"## {escape(section.benchmark)} on {escape(section.place)}", ""]
+        lines += [
+            f"{words.in_unit(section.quantity, section.unit)}, {words.better(section.better)}.",
+            "",
+        ]
+        curves = tuple(
+            (
+                group.configuration,
+                Judged(group.curve, f" ({note})" if (note := words.curve_note(group)) else ""),
+                numbers.ratio(group.pooled),
+                numbers.interval(group.pooled_low, group.pooled_high),
+            )
+            for group in section.groups
+        )
+        lines += markdown_table(Table("", CURVES, curves))
+        for group in () if brief else section.groups:
+            lines += ["", f"### {escape(group.configuration)}", ""]
+            lines += markdown_table(size_table(section, group))
+        lines.append("")
+    lines += ["## Findings", ""] if data.findings else []
+    lines += [f"- **{f.level} {escape(f.code)}**: {escape(f.message)}" for f in data.findings]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def across_document(data: Across) -> dict[str, Any]:
+    """The keys of schemas/across.json, without the schema's number."""
+    comparison = data.comparison
+    return {
+        "old": _campaign(data.old),
+        "new": _campaign(data.new),
+        "rounds": comparison.rounds,
+        "margin": data.rule.margin,
+        "level": data.rule.level,
+        "comparisons": [_group(group) for group in comparison.groups],
+        "changes": [_shown(plain(row)) for row in data.changes],
+        "noise": [finite(plain(noise)) for noise in comparison.noise],
+        "findings": [_shown(plain(finding)) for finding in data.findings],
+        "headline": list(across_headline(data)),
+        "summary": list(comparison.summary),
+    }
+
+
+def _campaign(side: Measured) -> dict[str, Any]:
+    campaign = side.campaign
+    return {
+        "id": campaign.id,
+        "name": campaign.name,
+        "created": campaign.created,
+        "origin": campaign.origin,
+        "rounds": len({row.round for row in side.values}),
+        "allocations": len(side.allocations),
+        "tool": campaign.tool,
+    }
+
+
+def _group(group: CellGroup) -> dict[str, Any]:
+    row: dict[str, Any] = finite(plain(group))
+    return {**row, "better": METRICS[group.metric].better.value}
+
+
+def _shown(value: Any) -> Any:
+    """A document without anybody's home in it."""
+    if isinstance(value, dict):
+        return {key: _shown(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_shown(inner) for inner in value]
+    return hide_homes(value) if isinstance(value, str) else value

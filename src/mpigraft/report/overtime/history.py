@@ -1,0 +1,213 @@
+"""The history of a machine: lines of results over campaigns, as text, JSON, JUnit and a page."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from mpigraft.analysis.overtime import Line, Shift, sort_history
+from mpigraft.core import numbers
+from mpigraft.core.errors import CheckFailed, MissingError
+from mpigraft.core.model import Better, CampaignRecord, Finding, metric_name
+from mpigraft.core.serialize import document, plain
+from mpigraft.core.text import fold, join_some, printable
+from mpigraft.report.overtime.across import load_measured
+from mpigraft.report.overtime.junit import Case, junit
+from mpigraft.report.terminal import signs_of
+from mpigraft.report.wording import words
+from mpigraft.store import Store
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-=oO#@"
+WIDEST = 40  # campaigns of a strip; of more, the last ones
+SHOWN = 8
+MARGIN = math.log1p(0.03)  # a line that is slower by less has not changed
+HALF = math.log(1.5)  # of a strip: half of its height, up and down from the first campaign
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Campaigns as lines, and which of them were accepted as a good state."""
+
+    lines: tuple[Line, ...]
+    campaigns: tuple[CampaignRecord, ...]
+    accepted: tuple[str, ...]  # ids, the latest last
+    findings: tuple[Finding, ...] = ()
+
+    @classmethod
+    def load(cls, store: Store, *, last: int = 0, machine: str = "", layout: str = "") -> Self:
+        """Read the `last` campaigns of a store (0: all) of machines and layouts whose names
+        contain these words. Raises MissingError where none has values."""
+        if not (records := store.campaigns()[-last:]):
+            store.campaign(None)  # raises MissingError: no results are there
+        sides = [side for c in records if (side := load_measured(store, c.id)).values]
+        lines = tuple(
+            line
+            for line in sort_history(sides)
+            if machine in line.key.machine and layout in ("", line.key.layout)
+        )
+        if not lines:
+            raise MissingError.of("history-empty", folder=store.folder)
+        used = {point.campaign for line in lines for point in line.points}
+        accepted = tuple(name for _, name in store.accepted() if name in used)
+        kept = tuple(side.campaign for side in sides if side.campaign.id in used)
+        return cls(lines, kept, accepted, store.findings)
+
+    def show(self, console: Console) -> None:
+        """Print a line for each configuration, and the changes under it."""
+        ascii_only = signs_of(console) is words.ASCII_SIGNS
+        for text in history_lines(self, ASCII_BARS if ascii_only else BARS):
+            console.print(printable(text), soft_wrap=True)
+
+    def json(self) -> str:
+        """The document of schemas/history.json."""
+        return document(
+            campaigns=[
+                {
+                    "id": c.id,
+                    "name": c.name,
+                    "created": c.created,
+                    "accepted": c.id in self.accepted,
+                }
+                for c in self.campaigns
+            ],
+            lines=[_document(line) for line in self.lines],
+            findings=self.findings,
+        )
+
+    def junit(self) -> bytes:
+        """A test case for each line: it fails while it is slower than the good state before."""
+        return junit("mpigraft history", [self._case(line) for line in self.lines])
+
+    def html(self) -> str:
+        """One page that opens offline."""
+        from mpigraft.report.overtime.page import render_page
+
+        return render_page(self)
+
+    def worse(self) -> list[str]:
+        """Describe each line that is slower now than before a change that nobody accepted."""
+        cases = [self._case(line) for line in self.lines]
+        return [f"{c.name} at {c.suite}: {c.text}" for c in cases if c.kind == "failure"]
+
+    def refuse_worse(self) -> None:
+        """Raise CheckFailed where a line is."""
+        if lines := self.worse():
+            listed = "".join(f"\n  {line}" for line in lines[:SHOWN])
+            more = f"\n  and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+            raise CheckFailed.of("history-slower", lines=listed + more)
+
+    def _case(self, line: Line) -> Case:
+        key = line.key
+        suite = f"{key.benchmark} {key.metric} {key.layout} on {key.machine}"
+        open_still = [s for s in line.shifts if not self._accepted_since(line, s.index)]
+        if since := _slower_since(line, open_still):
+            first, ratio = since
+            point = line.points[first.index]
+            changed = join_some(first.what, 6) or "nothing that was recorded"
+            text = f"slower since {point.created[:10]} ({point.campaign[:8]}), ratio "
+            text += f"{numbers.ratio(ratio)}; changed then: {changed}"
+            return Case(suite, key.configuration, "failure", text)
+        if len(line.points) < 4:
+            text = f"{numbers.counted(len(line.points), 'campaign')}: four are needed"
+            return Case(suite, key.configuration, "skipped", text)
+        return Case(suite, key.configuration)
+
+    def _accepted_since(self, line: Line, index: int) -> bool:
+        return any(point.campaign in self.accepted for point in line.points[index:])
+
+
+def _slower_since(line: Line, shifts: Sequence[Shift]) -> tuple[Shift, float] | None:
+    """The change from which on a line has been slower than before all of `shifts`, and how much
+    slower it is now; None where it is not."""
+    sign = 1 if line.better is Better.LOWER else -1
+    level, levels = 0.0, []
+    for shift in shifts:
+        level += math.log(shift.ratio)
+        levels.append(sign * level > MARGIN)
+    if not levels or not levels[-1]:
+        return None
+    first = max((n + 1 for n, slower in enumerate(levels) if not slower), default=0)
+    return shifts[first], math.exp(level)
+
+
+def history_lines(data: History, bars: str = BARS) -> Iterator[str]:
+    """Lay the lines out, at most 80 columns."""
+    machine = subject = None
+    for line in data.lines:
+        key = line.key
+        if key.machine != machine:
+            machine = key.machine
+            yield from fold(machine)
+        place = (key.benchmark, key.metric, key.layout, key.buffers)
+        if place != subject:
+            subject = place
+            buffers = f", {key.buffers} buffers" if key.buffers != "host" else ""
+            yield ""
+            yield from fold(
+                f"{key.benchmark}: {words.in_unit(metric_name(key.metric), line.unit)}, "
+                f"{words.better(line.better)}, {key.layout}{buffers}"
+            )
+        yield from _line(line, bars)
+    yield ""
+    first, last = data.campaigns[0].created[:10], data.campaigns[-1].created[:10]
+    shifts = sum(len(line.shifts) for line in data.lines)
+    yield from fold(
+        f"{numbers.counted(len(data.campaigns), 'campaign')}, {first} to {last}, "
+        f"{numbers.counted(len(data.lines), 'line')}, {numbers.counted(shifts, 'change')}"
+    )
+    for finding in data.findings:
+        yield from fold(f"{finding.level} {finding.code}: {words.single_line(finding.message)}")
+    for text in data.worse():
+        yield from fold(f"slower: {text}")
+
+
+def _line(line: Line, bars: str) -> Iterator[str]:
+    first, last = line.points[0].level, line.points[-1].level
+    ratio = f"now {numbers.ratio(math.exp(last - first))}x the first"
+    values = f"{numbers.number(math.exp(first))} to {numbers.number(math.exp(last))} {line.unit}"
+    yield from fold(line.key.configuration, "  ", 4)
+    count = numbers.counted(len(line.points), "campaign")
+    yield from fold(f"{strip(line, bars)}  {count}, {values}, {ratio}", "    ", 4)
+    for shift in line.shifts:
+        point = line.points[shift.index]
+        word = "slower" if shift.slower else "faster"
+        changed = join_some(shift.what, 4) or "nothing that was recorded"
+        yield from fold(
+            f"{point.created[:10]} {point.campaign[:8]} {word}, ratio "
+            f"{numbers.ratio(shift.ratio)}, p {shift.p:.2g}; changed: {changed}",
+            "    ",
+            6,
+        )
+
+
+def strip(line: Line, bars: str) -> str:
+    """A sign for each of the last campaigns: the middle one is the first campaign's level, the ends
+    1.5 times off."""
+    levels = [point.level for point in line.points]
+    return "".join(_bar(level - levels[0], bars) for level in levels[-WIDEST:])
+
+
+def _bar(log: float, bars: str) -> str:
+    place = (log + HALF) / (2 * HALF) * len(bars)
+    return bars[min(max(int(place), 0), len(bars) - 1)]
+
+
+def _document(line: Line) -> dict[str, Any]:
+    row: dict[str, Any] = plain(line)
+    row["key"] = line.key._asdict()
+    row["points"] = [{**point, "value": math.exp(point["level"])} for point in row["points"]]
+    return row
+
+
+def lines_by_subject(lines: Sequence[Line]) -> dict[tuple[str, ...], list[Line]]:
+    """Lines that share all but the configuration, in their order."""
+    groups: dict[tuple[str, ...], list[Line]] = defaultdict(list)
+    for line in lines:
+        groups[tuple(line.key[:-1])].append(line)
+    return groups

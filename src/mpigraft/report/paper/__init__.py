@@ -1,0 +1,1 @@
+"""Figures of a report for a paper, as SVG and PDF."""

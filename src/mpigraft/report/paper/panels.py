@@ -1,0 +1,161 @@
+"""What figures for a paper show, as values: each benchmark over message size and, of several
+layouts, over nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mpigraft.core import numbers
+from mpigraft.core.env import redact
+from mpigraft.core.model import Origin, Verdict
+from mpigraft.core.text import printable
+from mpigraft.report import peaks
+from mpigraft.report.captions import caption
+from mpigraft.report.contents import ReportData
+from mpigraft.report.curves import Bands, has_curve, launch_bands
+from mpigraft.report.scaling import Card, View, cards
+from mpigraft.report.wording.counts import Section
+
+NEAR = 5  # a peak so many times above the highest value would flatten all curves
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    x: float
+    y: float
+    interval: tuple[float, float] | None = None
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    name: str
+    dots: tuple[Dot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    title: str
+    curves: tuple[Curve, ...]
+    marks: tuple[float, ...]  # numbers on the x axis that may be named
+    bytes: bool  # the x axis is message size, not nodes or ranks
+    ratio: bool = False
+    peak: tuple[float, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PaperFigure:
+    """Panels: first those of values, then as many of ratios."""
+
+    name: str  # of its file, without the ending
+    title: str
+    panels: tuple[Panel, ...]
+    notes: str  # what was measured where
+
+
+def paper_figures(data: ReportData) -> Iterator[PaperFigure]:
+    """A figure of each benchmark's views and, over message size, of each of its layouts."""
+    used: set[str] = set()
+    bands, known, notes = launch_bands(data), peaks.known(data), _notes(data)
+    for card in cards(data.comparison):
+        for view in card.views:
+            name = _slug(f"{card.benchmark}-{card.buffers}-{card.metric}-over-{view.axis}", used)
+            title = _text(f"{card.benchmark}, {view.series}")
+            yield PaperFigure(name, title, tuple(_view_panels(card, view, data, bands)), notes)
+        for section in card.sections:
+            if has_curve(section):
+                text = f"{section.benchmark}-{section.layout}-{section.buffers}-{section.metric}"
+                values, ratios = _size_panels(section, data, bands)
+                values = replace(values, peak=_near(values, peaks.of(section, known)))
+                title = _text(f"{section.benchmark}, {section.place}")
+                yield PaperFigure(_slug(text, used), title, (values, ratios), notes)
+
+
+def _text(words: str) -> str:
+    """Text of other programs: one line, and no secret."""
+    return redact(printable(words))
+
+
+def _notes(data: ReportData) -> str:
+    """The caption of every figure; empty parts are left out."""
+    single = all(cell.low is None for group in data.comparison.groups for cell in group.cells)
+    parts = [f"Ratios are to {_text(data.comparison.baseline)}.", caption(data)]
+    if not single:
+        parts.append("Bands: 95 % intervals.")
+    elif data.comparison.origin is Origin.IMPORT:
+        parts.append("Single runs: no interval, no verdict.")
+    return " ".join(filter(None, map(_text, parts)))
+
+
+def _slug(text: str, used: set[str]) -> str:
+    """A file name of letters, digits and hyphens, unlike those before it."""
+    plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in text).strip("-")[:120]
+    name, number = plain or "figure", 2
+    while name.lower() in used:
+        name, number = f"{plain}-{number}", number + 1
+    used.add(name.lower())
+    return name
+
+
+def _near(panel: Panel, peak: tuple[float, str] | None) -> tuple[float, str] | None:
+    values = [dot.y for curve in panel.curves for dot in curve.dots]
+    return peak if peak and values and max(values) > peak[0] / NEAR else None
+
+
+def _view_panels(card: Card, view: View, data: ReportData, bands: Bands) -> Iterator[Panel]:
+    marks = tuple(float(x) for x, _ in view.points)
+    for ratio in (False, True):
+        for _, size in view.sizes:
+            dots: dict[str, list[Dot]] = {}
+            for x, section in view.points:
+                for name, dot in _dots(section, size, float(x), data, bands, ratio=ratio):
+                    dots.setdefault(name, []).append(dot)
+            what = "ratio" if ratio else ", ".join(filter(None, (card.quantity, card.unit)))
+            at = f" at {numbers.size(size)}" if size else ""
+            curves = tuple(Curve(name, tuple(own)) for name, own in sorted(dots.items()))
+            title = _text(f"{what}{at}, over {view.axis}")
+            yield Panel(title, curves, marks, bytes=False, ratio=ratio)
+
+
+def _size_panels(section: Section, data: ReportData, bands: Bands) -> tuple[Panel, Panel]:
+    marks = tuple(float(4**n) for n in range(20) if 4**n <= max(section.sizes))
+
+    def panel(title: str, *, ratio: bool) -> Panel:
+        dots: dict[str, list[Dot]] = {}
+        for size in section.sizes:
+            for name, dot in _dots(section, size, float(size), data, bands, ratio=ratio):
+                dots.setdefault(name, []).append(dot)
+        curves = tuple(Curve(name, tuple(own)) for name, own in sorted(dots.items()))
+        return Panel(_text(title), curves, marks, bytes=True, ratio=ratio)
+
+    return (
+        panel(", ".join(filter(None, (section.quantity, section.unit))), ratio=False),
+        panel(f"ratio to {data.comparison.baseline}", ratio=True),
+    )
+
+
+def _dots(
+    section: Section, size: int, x: float, data: ReportData, bands: Bands, *, ratio: bool
+) -> Iterator[tuple[str, Dot]]:
+    """Each configuration's dot at one size: of values with the interval of the launches' median,
+    of ratios with that of the comparison."""
+    if x <= 0:
+        return
+    where = (section.benchmark, section.metric, section.layout, section.buffers)
+    baseline = data.comparison.baseline
+    if not ratio and (base := section.baseline.get(size)):
+        yield baseline, Dot(x, base, bands.get((*where, baseline), {}).get(size))
+    for group in section.groups:
+        band = bands.get((*where, group.configuration), {})
+        for cell in group.cells:
+            value = cell.ratio if ratio else cell.value
+            if cell.size != size or not 0 < value < math.inf:
+                continue
+            if not ratio:
+                yield group.configuration, Dot(x, value, band.get(size))
+            else:
+                known = cell.low is not None and cell.high is not None and cell.low > 0
+                interval = (cell.low or value, cell.high or value) if known else None
+                yield group.configuration, Dot(x, value, interval, cell.verdict)

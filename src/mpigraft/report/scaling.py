@@ -1,0 +1,101 @@
+"""Over nodes: sections of one benchmark on several layouts, and what of them is drawn over nodes.
+
+A card has all layouts of a benchmark. A view has those that differ in one number only, nodes or
+ranks per node, so that a curve can go through them. Each class of message sizes is shown at one
+size, the one that most layouts have: over sizes that change from layout to layout, a mean would
+change with them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mpigraft.core import numbers
+from mpigraft.core.model import Comparison
+from mpigraft.launch.placement import LAYOUT_PATTERN
+from mpigraft.report.wording.counts import Section, Subject, sections
+
+CLASSES = (("small", 1, 1 << 10), ("medium", 1 << 10, 1 << 16), ("large", 1 << 16, 1 << 62))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Layouts of one benchmark that differ in one number."""
+
+    axis: str  # what it counts: nodes, ranks per node
+    series: str  # what the layouts share: "128 ranks per node", "on 2 nodes"
+    points: tuple[tuple[int, Section], ...]  # by number
+    sizes: tuple[tuple[str, int], ...]  # (class, the size that stands for it)
+
+
+@dataclass(frozen=True, slots=True)
+class Card(Subject):
+    """One benchmark on all its layouts; `layout` is that of the first."""
+
+    sections: tuple[Section, ...]
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        return _views(self.sections)
+
+
+def cards(comparison: Comparison) -> tuple[Card, ...]:
+    """Cards in the comparison's own order; sections keep theirs within each."""
+    together: dict[tuple[str, str, str], list[Section]] = {}
+    for section in sections(comparison):
+        together.setdefault((section.benchmark, section.metric, section.buffers), []).append(
+            section
+        )
+    return tuple(
+        Card(
+            benchmark,
+            metric,
+            own[0].unit,
+            own[0].better,
+            own[0].layout,
+            buffers,
+            tuple(own),
+        )
+        for (benchmark, metric, buffers), own in together.items()
+    )
+
+
+def _views(every: Sequence[Section]) -> tuple[View, ...]:
+    """Cut the layouts into views: those of most layouts first, none within another."""
+    groups: dict[tuple[str, str, str], dict[int, Section]] = defaultdict(dict)
+    for section in every:
+        match = LAYOUT_PATTERN.fullmatch(section.layout)
+        if match is None:
+            continue
+        nodes, ranks = int(match["nodes"]), int(match["ranks"])
+        options = section.layout[match.end("ranks") :]
+        with_options = f" ({options})" if options else ""
+        on_each = f"{numbers.counted(ranks, 'rank')} per node{with_options}"
+        on_nodes = f"on {numbers.counted(nodes, 'node')}{with_options}"
+        groups["nodes", on_each, options][nodes] = section
+        groups["ranks per node", on_nodes, options][ranks] = section
+    views: list[View] = []
+    for (axis, series, _), points in sorted(groups.items(), key=lambda item: -len(item[1])):
+        layouts = {section.layout for section in points.values()}
+        covered = any(layouts <= {s.layout for _, s in view.points} for view in views)
+        if len(points) > 1 and not covered:
+            ordered = tuple(sorted(points.items()))
+            views.append(View(axis, series, ordered, _sizes([s for _, s in ordered])))
+    return tuple(views)
+
+
+def _sizes(every: Sequence[Section]) -> tuple[tuple[str, int], ...]:
+    """Choose one size of each class: of those that most layouts have, the middle one."""
+    counts = Counter(size for section in every for size in section.sizes)
+    if not any(counts.keys() - {0}):
+        return (("", 0),)
+    chosen = []
+    for name, low, high in CLASSES:
+        own = {size: n for size, n in counts.items() if low <= size < high}
+        most = max(own.values(), default=0)
+        if most > 1:
+            alike = sorted(size for size, n in own.items() if n == most)
+            chosen.append((name, alike[(len(alike) - 1) // 2]))
+    return tuple(chosen)

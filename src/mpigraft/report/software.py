@@ -1,0 +1,129 @@
+"""What was measured with what: machines and software as two small tables, as published posts
+print them, and as words for a caption."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from mpigraft.core import numbers
+from mpigraft.core.env import redact
+from mpigraft.core.text import join_some
+from mpigraft.launch.hosts import fold_hosts
+from mpigraft.report.contents import ReportData
+from mpigraft.report.table import Column, Table
+
+NAMED = 6  # nodes or runs of nodes, and versions, that are named
+
+
+def document(text: str) -> dict[str, Any]:
+    """A stored JSON object; empty for anything else."""
+    try:
+        content = json.loads(text)
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def networks(machine: dict[str, Any]) -> Iterator[str]:
+    """The interfaces that are up, less the loopback; the same kind at the same speed once."""
+    listed = machine.get("fabrics")
+    named: dict[str, int] = {}
+    for device in listed if isinstance(listed, list) else ():
+        if not isinstance(device, dict) or device.get("kind") == "loopback":
+            continue
+        if device.get("state") == "up":
+            details = device.get("details")
+            pairs = [p for p in details or () if isinstance(p, list) and len(p) == 2]
+            speed = next((f" {value}" for key, value in pairs if key == "speed"), "")
+            name = f"{device.get('kind')}{speed}"
+            named[name] = named.get(name, 0) + 1
+    return (name if count == 1 else f"{count} x {name}" for name, count in named.items())
+
+
+def machine_table(data: ReportData) -> Table | None:
+    """Tabulate hosts, CPU, network and system of each kind of node; None where none is known."""
+    alike: dict[tuple[str, ...], dict[str, None]] = {}
+    for allocation in data.allocations:
+        content = document(allocation.machine)
+        if not content:
+            continue
+        cpu = content.get("cpu") if isinstance(content.get("cpu"), dict) else {}
+        assert isinstance(cpu, dict)
+        facts = (
+            str(cpu.get("model") or "-"),
+            str(cpu.get("cores") or "-"),
+            ", ".join(networks(content)) or "-",
+            ", ".join(str(content[key]) for key in ("os", "kernel") if content.get(key)) or "-",
+        )
+        hosts = alike.setdefault(tuple(map(redact, facts)), {})
+        hosts |= dict.fromkeys(allocation.hosts or (allocation.host,))
+    rows = tuple((fold_hosts(list(hosts), NAMED), *facts) for facts, hosts in alike.items())
+    heads = ("hosts", "CPU", "cores", "network", "system")
+    return Table("Machine", tuple(map(Column, heads)), rows) if rows else None
+
+
+def software_table(data: ReportData) -> Table | None:
+    """Tabulate the MPI of each configuration, how it was found (its modules), and the libraries
+    and the launcher below it; None where nothing was recorded."""
+    rows = []
+    for record in data.configurations:
+        content = document(record.provenance)
+        if not content.get("mpi"):
+            continue
+        ways, launcher = _words(content.get("found")), _words(content.get("launcher"))
+        rows.append(
+            tuple(
+                redact(str(part))
+                for part in (
+                    record.id,
+                    content.get("library_version") or content["mpi"],
+                    join_some(ways, 2, "; ") if ways else "-",
+                    ", ".join(_libraries(content)) or "-",
+                    " ".join(launcher) or "-",
+                )
+            )
+        )
+    heads = ("configuration", "MPI", "found as", "libraries", "launcher")
+    return Table("Software", tuple(map(Column, heads)), tuple(rows)) if rows else None
+
+
+def versions(data: ReportData) -> str:
+    """`mpich@5.0.2 with libfabric 2.1.0, openmpi@5.0.11`; empty where nothing was recorded."""
+    named: dict[str, None] = {}
+    for record in data.configurations:
+        content = document(record.provenance)
+        if not content.get("mpi"):
+            continue
+        below = list(_libraries(content))
+        text = str(content["mpi"]) + (f" with {' and '.join(below)}" if below else "")
+        named[redact(text)] = None
+    return join_some(list(named), NAMED, ", ")
+
+
+def node_type(data: ReportData) -> Iterator[str]:
+    """`2 nodes with AMD EPYC 7763`, `network cxi 200G`, as far as they were recorded."""
+    if not data.allocations:
+        return
+    nodes = {node for a in data.allocations for node in a.hosts or (a.host,) if node}
+    machine = document(data.allocations[0].machine)
+    cpu = machine.get("cpu")
+    model = str(cpu.get("model") or "") if isinstance(cpu, dict) else ""
+    yield numbers.counted(len(nodes), "node") + (f" with {redact(model)}" if model else "")
+    if names := ", ".join(networks(machine)):
+        yield f"network {redact(names)}"
+    if system := machine.get("os"):
+        yield redact(str(system))
+
+
+def _words(value: Any) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list) else []
+
+
+def _libraries(content: dict[str, Any]) -> Iterator[str]:
+    """`libfabric 2.1.0` and `UCX 1.18.0`, as far as their versions were recorded."""
+    for name, key in (("libfabric", "libfabric"), ("UCX", "ucx")):
+        library = content.get(key)
+        if isinstance(library, dict) and library.get("version"):
+            yield f"{name} {library['version']}"

@@ -1,0 +1,100 @@
+"""Tables and figures as values: what they have in them, whatever they are rendered as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from mpigraft.core.model import Verdict
+from mpigraft.report.figures.markup import Html, foreign, table, table_row
+from mpigraft.report.wording import words
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A verdict in a cell, and what follows it."""
+
+    verdict: Verdict
+    text: str = ""
+
+
+Cell = str | int | Judged
+Signs = Mapping[Verdict, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    head: str
+    right: bool = False  # numbers are set to the right
+    width: int = 0  # on a terminal, at least
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text, numbers and verdicts. The first column names its row."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    gap: int = 1  # spaces before a column that is set to the right; others have two
+
+    def padded(self, signs: Signs = words.VERDICT_SIGNS) -> Iterator[tuple[str, ...]]:
+        """Lay the heads and the rows out for a terminal: texts that joined make a line, each as
+        wide as its column, with the space before it."""
+        rows = [tuple(column.head for column in self.columns)]
+        rows += [tuple(cell_text(cell, signs) for cell in row) for row in self.rows]
+        gaps = ["", *(" " * self.gap if column.right else "  " for column in self.columns[1:])]
+        texts_of = zip(*rows, strict=True)
+        layout = [
+            (gap, ">" if column.right else "<", max(column.width, *map(len, texts)))
+            for gap, column, texts in zip(gaps, self.columns, texts_of, strict=True)
+        ]
+        for row in rows:
+            yield tuple(
+                f"{gap}{text:{side}{width}}"
+                for (gap, side, width), text in zip(layout, row, strict=True)
+            )
+
+    def html(self, class_: str) -> Html:
+        """Lay the table out for a page."""
+        rows = (table_row(*map(foreign, map(cell_text, row))) for row in self.rows)
+        heads = [column.head for column in self.columns]
+        return table(foreign(self.caption), heads, rows, class_=class_)
+
+    def lines(self) -> list[str]:
+        """Lay the table out as plain text, heads first."""
+        return ["".join(texts).rstrip() for texts in self.padded()]
+
+
+def list_rows(
+    heads: Iterable[str], rows: Iterable[tuple[Cell, ...]], right: Collection[str] = ()
+) -> list[str]:
+    """Lay rows out as plain text below their heads; columns of `right` are set to the right."""
+    columns = tuple(Column(head, right=head in right) for head in heads)
+    return Table("", columns, tuple(rows), gap=2).lines()
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What is drawn: by characters on a terminal, by SVG or a coloured table on the page."""
+
+    title: str
+    sentences: tuple[str, ...]
+    html: Callable[[], Html]  # with its sentences, as far as they are not in it
+    text: Callable[[bool], list[str]] = lambda _: []  # of at most 80 columns; True: in ASCII
+    subject: str = ""  # whose it is, where several figures have one title
+
+
+def by_title(figures: Iterable[Figure]) -> Mapping[str, list[Figure]]:
+    """Figures that share a title, in the order in which each title is first met."""
+    groups: dict[str, list[Figure]] = {}
+    for figure in figures:
+        groups.setdefault(figure.title, []).append(figure)
+    return groups
+
+
+def cell_text(cell: Cell, signs: Signs = words.VERDICT_SIGNS) -> str:
+    """`▲ faster, needs 12 rounds`; other cells as they are."""
+    if isinstance(cell, Judged):
+        return f"{signs[cell.verdict]} {cell.verdict}{cell.text}"
+    return str(cell)

@@ -1,0 +1,1 @@
+"""Words, numbers and counts as reports print them."""

@@ -1,0 +1,156 @@
+"""Numbers, sizes and verdicts as a person reads them, the same in every form of a report."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mpigraft.analysis import lost_launches, mixed_directions, size_bound
+from mpigraft.core.model import Better, Cell, CellGroup, Evidence, Proof, ProofStatus, Verdict
+from mpigraft.core.numbers import ratio as number_ratio
+from mpigraft.core.numbers import size
+from mpigraft.core.text import join_some, printable
+
+UNIT = re.compile(r"(?<=\d) (?=(?:B|KiB|MiB|GiB|s|min|h|days|rounds)\b|%)")
+NO_BREAK = "\xa0"
+VERDICT_SIGNS = {
+    Verdict.FASTER: "▲",
+    Verdict.SLOWER: "▼",
+    Verdict.EQUIVALENT: "=",
+    Verdict.INCONCLUSIVE: "·",
+}
+ASCII_SIGNS = {
+    Verdict.FASTER: "+",
+    Verdict.SLOWER: "-",
+    Verdict.EQUIVALENT: "=",
+    Verdict.INCONCLUSIVE: ".",
+}
+STATUS_SIGNS = {
+    ProofStatus.PROVEN: "✓",
+    ProofStatus.CONTRADICTED: "✗",
+    ProofStatus.NOT_EXERCISED: "○",
+    ProofStatus.NO_EVIDENCE: "?",
+}
+
+
+OTHER_LANE = ("lane-other", "lane-beside")  # stores of before have the second
+UNREQUESTED = "other than requested"  # proven, but of a lane that the transport did not ask for
+
+
+def is_unrequested(evidence: Evidence, proof: Proof) -> bool:
+    """Whether a proven lane is one that this MPI takes whatever the transport. The finding says
+    so rather than the proof, and stores of every age have it."""
+    what = f"{proof.kind} {proof.peer} "
+    return proof.standing is ProofStatus.PROVEN and any(
+        f.code in OTHER_LANE and f.message.startswith(what) for f in evidence.findings
+    )
+
+
+# Of lines, as in charts.js.
+DASHES = (
+    *("", "7 3", "2 3", "8 3 2 3", "14 4", "14 3 2 3 2 3", "4 5", "1 5", "5 2 1 2", "20 3 2 3"),
+)
+COUNTERS = {  # of wires.py: what a person has to know of each
+    "netdev": "netdev, which does not see RDMA",
+    "infiniband": "the port's own counter",
+    "cxi telemetry": "the NIC's own counter",
+}
+
+
+def counted_bytes(
+    interface: str, sent: int, counter: str, payload: int, *, due: bool, own: int | None = None
+) -> str:
+    """`16,870,000 bytes through e0, 1.01 of the payload, which it had to carry (netdev, ...),
+    16,700,000 by the ranks' own connections`."""
+    text = f"{sent:,} bytes through {interface}"
+    if payload:
+        text += f", {sent / payload:.2f} of the payload"
+    if due:
+        text += ", which it had to carry"
+    text += f" ({COUNTERS.get(counter, counter)})" if counter else ""
+    return text + (f", {own:,} by the ranks' own connections" if own is not None else "")
+
+
+def own_bytes(evidence: Evidence, interface: str) -> int | None:
+    """Bytes that the ranks' own connections sent through an interface of the kernel, None where
+    that is not known or no connection can."""
+    if evidence.own is None or dict(evidence.counters).get(interface) != "netdev":
+        return None
+    return dict(evidence.own).get(interface, 0)
+
+
+def unbroken(text: str) -> str:
+    """`text` with figures stuck to their units by no-break spaces, so that no line parts them."""
+    return UNIT.sub(NO_BREAK, text)
+
+
+def single_line(text: str) -> str:
+    """The same for a sentence: its line breaks are only white space, what else is hidden shows."""
+    return printable(" ".join(text.split()))
+
+
+def factor(ratio: float, direction: Better) -> str:
+    """`12.7x slower`, of a latency's 12.7 and of a bandwidth's 0.079."""
+    if not 0 < ratio < math.inf:
+        return "-"
+    by = max(ratio, 1 / ratio)
+    if by < 1.005:
+        return "equal"
+    faster = (ratio > 1) is (direction is Better.HIGHER)
+    return f"{number_ratio(by)}x {'faster' if faster else 'slower'}"
+
+
+def in_unit(quantity: str, unit: str) -> str:
+    """`latency in us`, or the bare name: an application's figure may have no unit."""
+    return f"{quantity} in {unit}" if unit else quantity
+
+
+def better(direction: Better) -> str:
+    return "lower is better" if direction is Better.LOWER else "higher is better"
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """From `size` on the other of the two is ahead."""
+
+    size: int
+    ahead: str  # id of the one that is ahead from there on
+
+
+def crossings(group: CellGroup, baseline: str, direction: Better) -> tuple[Crossing, ...]:
+    """Who is ahead from each crossover on, read from the ratio at that size."""
+    at = {cell.size: cell for cell in group.cells}
+    return tuple(
+        Crossing(s, group.configuration if is_ahead(at[s], direction) else baseline)
+        for s in group.crossovers
+        if s in at
+    )
+
+
+def crossing_steps(changes: Sequence[Crossing], baseline: str, most: int = 4) -> str:
+    """`the baseline is ahead from 1 KiB, it is ahead from 64 KiB and 2 more`."""
+    steps = [
+        f"{'the baseline' if c.ahead == baseline else 'it'} is ahead from {size(c.size)}"
+        for c in changes
+    ]
+    return join_some(steps, most, ", ")
+
+
+def no_verdict_reason(group: CellGroup) -> str:
+    """Why a curve has no verdict, where more than chance is to blame; else empty."""
+    if group.withheld:
+        return f"no verdict: {group.withheld}"
+    return lost_launches(group) or mixed_directions(group)
+
+
+def curve_note(group: CellGroup) -> str:
+    """What the sign of a curve does not say: why it has no verdict, or how far a size may be
+    from equal. Else empty."""
+    return no_verdict_reason(group) or size_bound(group)
+
+
+def is_ahead(cell: Cell, direction: Better) -> bool:
+    """Whether the configuration's value is the better one, verdict or not."""
+    return cell.ratio < 1 if direction is Better.LOWER else cell.ratio > 1

@@ -1,0 +1,273 @@
+"""Every host MPI against one guest, and the answer kept until something that it was made from
+changes.
+
+The guest is read once for all MPIs. What is kept says which files were read, which names were
+looked for in vain and which folders were listed (`reads`): a repeat looks at their stats alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpigraft import __version__
+from mpigraft.binary.loader import LOADER_VARIABLES
+from mpigraft.core import cache, reads
+from mpigraft.core.errors import CheckFailed, MissingError, UsageError
+from mpigraft.core.model import CheckResult, Fit, GuestLabel, Machine, MpiAbi, MpiInstall, Replace
+from mpigraft.core.serialize import digest, plain, revive
+from mpigraft.graft.guest import PODMAN_PREFIX, Guest, GuestMpi, examine_guest, own_mpi_of
+
+if TYPE_CHECKING:
+    from mpigraft.graft.resolve import Injection
+
+KIND = "verdicts-1"  # in the cache
+MOST = 64  # answers that are kept: of a large image one has two million bytes
+PLACE = "/.mpigraft"  # of the graft in a guest, where an engine can make it
+
+
+@dataclass(frozen=True, slots=True)
+class FitRequest:
+    """What is asked: a guest and its programs as a person named them, and what would be replaced.
+    `saved`: the description of another machine, whose MPIs are meant."""
+
+    guest: str
+    programs: tuple[str, ...] = ()
+    replace: Replace = Replace.MPI
+    glibc: bool = True
+    saved: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TriedFit:
+    """A verdict, and the programs that would fit if they were alone."""
+
+    fit: Fit
+    fitting: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """What would do instead: ids of MPIs that fit, and commands that fetch one."""
+
+    fits: tuple[str, ...] = ()
+    fetch: tuple[str, ...] = ()
+
+
+NO_OTHER = Others()
+
+
+@dataclass(frozen=True, slots=True)
+class FitVerdicts:
+    """Of a guest, with its own MPI if it has one: a verdict for each host MPI, the reasons of
+    those that could not be read, and where none fits what would."""
+
+    guest: GuestLabel
+    own: GuestMpi | None
+    tried: tuple[TriedFit, ...]
+    unread: tuple[str, ...] = ()
+    others: Others = NO_OTHER
+
+    @property
+    def ok(self) -> bool:
+        return any(one.fit.ok for one in self.tried)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A verdict as it is kept: the guest stands beside it once."""
+
+    mpi: str
+    replace: Replace
+    parts: tuple[CheckResult, ...]
+    fitting: tuple[str, ...]
+
+
+def cached_verdicts(
+    request: FitRequest, machine: Machine, mpis: Sequence[str]
+) -> FitVerdicts | None:
+    """The verdicts on these MPIs, by their ids, of an earlier `verdicts`; None where there are
+    none, or where something that they were made from is not what it was."""
+    document = cache.get(KIND, _key(request, machine)) if _may_be_kept(request) else None
+    if not isinstance(document, dict):
+        return None
+    with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
+        known = document["of"]
+        whole = {mpi.id for mpi in machine.mpis if mpi.usable} <= set(known)
+        if list(mpis) != known and (set(mpis) - set(known) or not whole):
+            return None
+        if not reads.unchanged(document["reads"]):
+            return None
+        return _selected(document, mpis)
+    return None
+
+
+def _selected(document: dict[str, Any], mpis: Sequence[str]) -> FitVerdicts:
+    """Of an answer on all MPIs the part on some of them."""
+    label = revive(GuestLabel, document["guest"])
+    rows = [revive(_Row, row) for row in document["rows"]]
+    tried = [TriedFit(Fit(label, r.mpi, r.replace, r.parts), r.fitting) for r in rows]
+    own = revive(GuestMpi | None, document["own"])
+    chosen = tuple(one for mpi in mpis for one in tried if one.fit.mpi == mpi)
+    unread = tuple(why for mpi, why in document["unread"] if mpi in mpis)
+    others = revive(Others, document["others"])
+    if len(chosen) < len(tried):
+        fits = tuple(one.fit.mpi for one in tried if one.fit.ok)
+        others = Others(fits) if fits else others
+    if any(one.fit.ok for one in chosen):
+        others = NO_OTHER
+    return FitVerdicts(label, own, chosen, unread, others)
+
+
+def fit_verdicts(request: FitRequest, machine: Machine, mpis: Sequence[str]) -> FitVerdicts:
+    """The verdict on each of these MPIs, by their ids. What is found is kept.
+
+    Raises UsageError and MissingError as `guest.examine` does, MissingError where none of the MPIs
+    can be read; CheckFailed for a guest whose loader is not glibc's.
+    """
+    with reads.recorded() as noted:
+        if not request.guest.startswith(PODMAN_PREFIX):
+            reads.file(request.guest)
+        examined = examine_guest(request.guest, request.programs)
+        own = own_mpi_of(examined)
+        tried, unread = [], []
+        for mpi in mpis:
+            try:
+                facts = _abi(mpi, request.saved, machine)
+            except (MissingError, UsageError) as error:
+                if len(mpis) == 1:
+                    raise
+                unread.append((mpi, error.message))
+                continue
+            tried.append(_tried(examined, own, facts, machine, request))
+        if not tried:
+            raise _nothing(examined, own, unread, machine, request)
+        others = _others(examined, own, tried, machine, request)
+    reasons = tuple(why for _, why in unread)
+    verdicts = FitVerdicts(examined.label, own, tuple(tried), reasons, others)
+    if _may_be_kept(request) and (document := noted.document()) is not None:
+        rows = [_Row(t.fit.mpi, t.fit.replace, t.fit.parts, t.fitting) for t in tried]
+        what = {
+            "of": mpis, "guest": verdicts.guest, "own": own, "rows": rows, "unread": unread,
+            "others": others,
+        }  # fmt: skip
+        cache.put(KIND, _key(request, machine), {**plain(what), "reads": document})
+        cache.trim(KIND, MOST)
+    return verdicts
+
+
+def _nothing(
+    examined: Guest,
+    own: GuestMpi | None,
+    unread: Sequence[tuple[str, str]],
+    machine: Machine,
+    request: FitRequest,
+) -> MissingError:
+    from mpigraft.request.fit import alternatives
+
+    wheels = alternatives.fetchable_mpis(examined, own, machine, request.replace)
+    return MissingError.of(
+        "nothing-to-check",
+        why=unread[0][1] if unread else "",
+        alternatives=alternatives.describe_wheels(wheels) if wheels else "",
+    )
+
+
+def _others(
+    examined: Guest,
+    own: GuestMpi | None,
+    tried: Sequence[TriedFit],
+    machine: Machine,
+    request: FitRequest,
+) -> Others:
+    """Which of the machine's other MPIs do fit, by the same check; else what can be fetched."""
+    from mpigraft.request.fit import alternatives
+
+    if any(one.fit.ok for one in tried):
+        return NO_OTHER
+
+    def check(mpi: MpiInstall) -> None:
+        facts = _abi(mpi.id, request.saved, machine)
+        if not _fit(examined, own, facts, machine, request)[0].ok:
+            raise CheckFailed.of("mpi-does-not-fit", mpi=mpi.id)
+
+    fits = alternatives.fitting_mpis(machine, [one.fit.mpi for one in tried], check)
+    if fits:
+        return Others(fits)
+    return Others((), alternatives.fetchable_mpis(examined, own, machine, request.replace))
+
+
+def _abi(mpi: str, saved: Path | None, machine: Machine) -> MpiAbi:
+    from mpigraft.graft.abi import abi_from_machine, read_abi
+
+    if saved:
+        return abi_from_machine(saved, mpi)
+    return read_abi(next(m for m in machine.mpis if m.id == mpi))
+
+
+def _tried(
+    examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: FitRequest
+) -> TriedFit:
+    from mpigraft.graft import reading_errors
+    from mpigraft.graft.check import fitting_programs
+
+    with reading_errors():
+        fit, injection = _fit(examined, own, facts, machine, request)
+        single = (
+            () if fit.ok else fitting_programs(examined, facts, injection, own=own, machine=machine)
+        )
+    return TriedFit(fit, fit.guest.programs if fit.ok else single)
+
+
+def _fit(
+    examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: FitRequest
+) -> tuple[Fit, Injection]:
+    from mpigraft.graft.check import judge_fit
+    from mpigraft.graft.resolve import inject
+
+    injection = inject(
+        examined,
+        facts,
+        replace=request.replace,
+        place=PLACE,
+        glibc=request.glibc,
+        opened=dict(own.plugins) if own else None,
+    )
+    return judge_fit(examined, facts, injection, own=own, machine=machine), injection
+
+
+# ------------------------------------------------------------------ what is kept
+
+
+def _may_be_kept(request: FitRequest) -> bool:
+    """A name of podman's stands for another image tomorrow, and no file says so."""
+    return not request.guest.startswith(PODMAN_PREFIX)
+
+
+def _key(request: FitRequest, machine: Machine) -> str:
+    """All that decides and is in no file that is noted."""
+    return digest(
+        {
+            "tool": [__version__, _program()],
+            "guest": [os.path.realpath(request.guest), request.guest, request.programs],
+            "cwd": reads.working_folder(),
+            "user": [os.geteuid(), os.getegid(), sorted(os.getgroups())],
+            "what": [request.replace, request.glibc],
+            "saved": cache.file_digest(request.saved) if request.saved else "",
+            "machine": machine,
+            "loader": [(name, os.environ.get(name)) for name in LOADER_VARIABLES],
+        }
+    )
+
+
+def _program() -> list[tuple[str, int, int]]:
+    """Size and time of every file of mpigraft: a change of its rules or its knowledge may change
+    an answer, and a tree that is worked on keeps its version."""
+    top = Path(__file__).parents[2]
+    files = (p for suffix in ("py", "toml") for p in top.rglob(f"*.{suffix}"))
+    stats = ((str(p.relative_to(top)), p.stat()) for p in files)
+    return sorted((name, s.st_size, s.st_mtime_ns) for name, s in stats)

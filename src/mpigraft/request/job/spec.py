@@ -1,0 +1,178 @@
+"""What a person and a site ask of one job, read as far as it goes without a choice of MPI."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mpigraft.binary.image import FolderRoot
+from mpigraft.core.errors import CheckFailed, UsageError
+from mpigraft.core.model import Bind, BindKind, Replace
+from mpigraft.graft.engines import GUEST_TMP
+from mpigraft.graft.guest import (
+    CommandKind,
+    Guest,
+    GuestCommand,
+    command_of,
+    examine_command,
+    examine_guest,
+)
+from mpigraft.request.job.layout import JobPlacement
+
+NOWHERE = JobPlacement()
+KNOWN = GuestCommand(CommandKind.MPI)  # what a person named
+STDIN = {"0": "read by rank 0", "all": "read by every rank", "none": "read by no rank"}
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """What a person and a site ask of a job. Empty: nobody said, and a default is taken."""
+
+    program: tuple[str, ...]
+    image: str = ""
+    programs: tuple[str, ...] = ()  # in it, that need MPI: what a script starts
+    mpi: str = ""
+    mpis: tuple[str, ...] = ()  # of a site, in its order, where nobody named one
+    transport: str = ""
+    launcher: str = ""  # own, srun, flux, pals, aprun
+    engine: str = ""
+    engine_options: tuple[tuple[str, tuple[str, ...]], ...] = ()  # by engine, of a site
+    replace: str = ""
+    binds: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()  # of these, what a site binds where it is
+    where: JobPlacement = NOWHERE
+    settings: tuple[str, ...] = ()  # NAME=VALUE
+    proof: bool = True
+    stdin: str = "0"  # ranks that read standard input: 0, all, none
+    site: Path | None = None  # the profile that was asked, there or not
+    sources: tuple[tuple[str, str], ...] = ()  # (what, who asked): ("mpi", "site.toml:3")
+    fixed: tuple[tuple[str, str], ...] = ()  # keys that a site leaves to nobody, and where it says
+
+    @property
+    def mpi_names(self) -> tuple[str, ...]:
+        """MPIs to be tried one after the other; "" stands for whichever fits."""
+        return self.mpis or (self.mpi,)
+
+    def mpi_source(self, why: str) -> str:
+        """Who decided on the MPI; of a site's list, which were tried. `why` where nobody asked."""
+        source = self.source("mpi", default=why)
+        return f"{source}: the first that fits of {', '.join(self.mpis)}" if self.mpis else source
+
+    def source(self, what: str, *, default: str = "default") -> str:
+        return dict(self.sources).get(what, default)
+
+
+def replaced_part(word: str) -> Replace:
+    try:
+        return Replace(word or Replace.MPI)
+    except ValueError:
+        known = ", ".join(Replace)
+        raise UsageError.of("replace-unknown-word", word=word, known=known) from None
+
+
+def suggest_programs(no: CheckFailed, spec: RunSpec, guest: Guest) -> CheckFailed:
+    """The same answer, with a way out where a script was judged by all programs of the image."""
+    if spec.programs or len(guest.label.programs) < 2:
+        return no
+    way = f"--program PATH, if {spec.program[0]} starts only some of what needs MPI in the image"
+    return no.amended(fix=f"{no.fix}; or {way}" if no.fix else way)
+
+
+def without_host_mpi(spec: RunSpec) -> RunSpec:
+    """A job of which a guest brings the MPI: a site's choice gives way to the user's, and two
+    requests of one user contradict each other."""
+    if spec.mpi and spec.source("mpi") == spec.source("replace"):
+        raise UsageError.of("mpi-with-replace-nothing", mpi=spec.mpi)
+    sources = tuple(pair for pair in spec.sources if pair[0] != "mpi")
+    return replace(spec, mpi="", mpis=(), sources=sources)
+
+
+def parse_bind(word: str, optional: Sequence[str]) -> Iterator[Bind]:
+    """`/scratch`, `/scratch:/data` or `/scratch:/data:ro`. What a site's profile binds need not
+    be on every one of its machines."""
+    source, *rest = word.split(":")
+    target = rest[0] if rest and rest[0] else source
+    mode = rest[1] if len(rest) > 1 else "rw"
+    if len(rest) > 2 or mode not in ("ro", "rw") or not (source[:1] == target[:1] == "/"):
+        raise UsageError.of("bind-invalid", word=word)
+    path = Path(source)
+    if path.exists():
+        kind = BindKind.FOLDER if path.is_dir() else BindKind.FILE
+        yield Bind(source, target, kind, writable=mode == "rw", why="asked for")
+    elif word not in optional:
+        raise UsageError.of("bind-source-missing", word=word, source=source)
+
+
+@dataclass(frozen=True, slots=True)
+class JobSubject:
+    """What a job starts, read without a choice of MPI."""
+
+    guest: Guest | None  # None: it is of this machine
+    command: GuestCommand
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Files of this machine that the command was read from."""
+        if self.guest is None:
+            return self.command.sources
+        entries = (self.guest.root.find(path) for path in self.command.sources)
+        return tuple(str(entry.source) for entry in entries if entry and entry.source)
+
+
+def job_subject(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
+    """The guest as far as the program is concerned, and what is known of that. Raises CheckFailed
+    for a program that has nothing to do with MPI, of which proof is wanted."""
+    if spec.image:
+        return _in_guest(spec, environ)
+    environment = {**environ, **_settings(spec)}
+    command = command_of(FolderRoot(Path("/")), spec.program, environment, str(Path.cwd()))
+    _refuse_without_mpi(spec, command)
+    return JobSubject(None, command)
+
+
+def _in_guest(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
+    itself = shutil.which(spec.program[0], path=environ.get("PATH"))
+    if itself and Path(spec.image).is_file() and Path(spec.image).samefile(itself):
+        return JobSubject(examine_guest(spec.image), KNOWN)
+    if spec.programs:
+        return JobSubject(examine_guest(spec.image, spec.programs), KNOWN)
+    guest, command = examine_command(
+        spec.image, spec.program, _settings(spec), dict(_folders(spec, environ))
+    )
+    _refuse_without_mpi(spec, command)
+    return JobSubject(guest, command)
+
+
+def _refuse_without_mpi(spec: RunSpec, command: GuestCommand) -> None:
+    if command.kind is not CommandKind.NONE or not spec.proof:
+        return
+    raise CheckFailed.of(
+        "program-not-mpi",
+        spec=" ".join(spec.program[:2] if command.interpreted else spec.program[:1]),
+        why=command.why,
+        or_program="; --program PATH names what needs MPI, if it starts that" if spec.image else "",
+    )
+
+
+def _settings(spec: RunSpec) -> dict[str, str]:
+    return {name: value for name, eq, value in (w.partition("=") for w in spec.settings) if eq}
+
+
+def _folders(spec: RunSpec, environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    """{path inside: folder of this host} of what ranks in a guest see, whichever engine it is."""
+    for folder in (GUEST_TMP, environ.get("TMPDIR", ""), str(Path.cwd())):
+        if folder.startswith("/"):
+            yield folder, Path(folder)
+    for word in spec.binds:
+        for one in parse_bind(word, spec.optional):
+            yield one.target, Path(one.source)
+
+
+def program_of(word: str, environ: Mapping[str, str]) -> Path:
+    path = shutil.which(word, path=environ.get("PATH", os.defpath))
+    if path is None:
+        raise UsageError.of("program-missing", program=word)
+    return Path(path).absolute()

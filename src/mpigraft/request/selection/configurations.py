@@ -1,0 +1,333 @@
+"""Make the configurations that a request means on this machine, and their keys.
+
+A configuration that cannot run here is left out with its reason, unless it was asked for by
+name: then the command ends, since measuring something else would answer another question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from mpigraft.binary.loader import closure_digests as resolve_libraries
+from mpigraft.core import env
+from mpigraft.core.cache import file_digest
+from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.model import (
+    Configuration,
+    EnvRow,
+    Family,
+    GraftPlan,
+    LaunchedBy,
+    Layout,
+    Machine,
+    MpiInstall,
+    Replace,
+    Scope,
+    Transport,
+)
+from mpigraft.core.serialize import digest
+from mpigraft.discovery import row_content
+from mpigraft.evidence.files import opened_libraries
+from mpigraft.knowledge.transports import (
+    Facts,
+    resolve_transport,
+    transport_names,
+    transport_offers,
+)
+from mpigraft.launch.launchers import launcher_name, launchers_for
+from mpigraft.request import CampaignSpec
+from mpigraft.request.selection.guest_variants import GuestVariants, Own
+from mpigraft.request.selection.mpi import MpiSelection, select_mpis
+
+LibraryDigests = Callable[[MpiInstall], tuple[tuple[str, str], ...]]
+
+
+def library_digests(mpi: MpiInstall) -> tuple[tuple[str, str], ...]:
+    """(name, SHA-256), sorted: libmpi, all that the loader maps with it, and what the MPI opens
+    for itself while it runs, which no loader knows of. Another libfabric is another MPI."""
+    if mpi.libmpi is None:
+        return ()
+    environment = env.apply(env.base(), mpi.environment, Scope.RANK)
+    digests = dict(resolve_libraries(mpi.libmpi, environment))
+    for path in opened_libraries(mpi.libmpi, mpi):
+        digests.setdefault(path.name, file_digest(path))
+    return tuple(sorted(digests.items()))
+
+
+def make_configurations(
+    spec: CampaignSpec,
+    machine: Machine,
+    on: Sequence[Layout],
+    libraries_of: LibraryDigests,
+) -> tuple[tuple[Configuration, ...], tuple[tuple[str, str], ...]]:
+    """Make the configurations that can run here, and list those that cannot, with why. Raises
+    MissingError for buffers in GPU memory on a machine without a GPU of that vendor."""
+    _refuse_absent_gpu(spec, machine)
+    facts = Facts.of(machine, nodes=max(layout.nodes for layout in on))
+    places = GuestVariants(spec, machine)
+    configurations: list[Configuration] = []
+    skipped: list[tuple[str, str]] = []
+    for mpi in select_mpis(spec.mpi, machine.mpis):
+        if not mpi.usable:
+            skipped.append((mpi.id, mpi.reason))
+            continue
+        libraries = libraries_of(mpi)
+        transports = _transports(spec, mpi, facts, on, skipped)
+        launchers = _launchers(spec, mpi, machine, skipped)
+        for plan in places.of(mpi, skipped):
+            made = (
+                _configuration(spec, MpiSelection(mpi, plan=plan), t, libraries, by)
+                for t in transports
+                for by in launchers
+            )
+            _add(configurations, skipped, made)
+    if own := places.own(_families(spec, machine), skipped):
+        choice, by_name = MpiSelection(own.mpi, plan=own.plan), places.own_named
+        made = (
+            _configuration(spec, choice, transport, (), named=by_name)
+            for transport in _own_transports(spec, own, configurations, facts, on, skipped)
+        )
+        _add(configurations, skipped, made)
+    _refuse_unmet(spec, configurations, skipped)
+    return tuple(configurations), tuple(skipped)
+
+
+def _launchers(
+    spec: CampaignSpec, mpi: MpiInstall, machine: Machine, skipped: list[tuple[str, str]]
+) -> tuple[LaunchedBy | None, ...]:
+    """Select those that were named, else the MPI's own or the scheduler's. An MPI that nothing
+    starts is left out with every reason."""
+    launchers, refused = launchers_for(mpi, machine, spec.launcher)
+    if launchers or spec.launcher:
+        skipped += [(f"{mpi.id} by {name}", why) for name, why in refused]
+    else:
+        here = {one.name for one in machine.launchers}
+        reasons = [f"; {name}: {why}" for name, why in refused if name in here]
+        why = f"no {mpi.launcher_kind or 'launcher'} to start it with{''.join(reasons)}"
+        skipped.append((mpi.id, why))
+    return launchers
+
+
+def reached_nodes(configuration: Configuration, layout: Layout) -> bool:
+    """Whether a configuration's transport is made for every class of peers in a layout."""
+    return configuration.transport is None or _reaches(configuration.transport, layout)
+
+
+def _reaches(transport: Transport, layout: Layout) -> bool:
+    return layout.peers <= set(transport.peers)
+
+
+def _transports(
+    spec: CampaignSpec,
+    mpi: MpiInstall,
+    facts: Facts,
+    on: Sequence[Layout],
+    skipped: list[tuple[str, str]],
+) -> list[Transport]:
+    """Select those that were named, else all that can run here without variants; the others are
+    left out."""
+    offered = {offer.name: offer for offer in transport_offers(mpi, facts)}
+    transports = []
+    for name in spec.transport or [name for name, one in offered.items() if not one.variant]:
+        offer = offered.get(name)
+        if offer is None or not offer.usable:
+            why = offer.reason if offer else f"{mpi.family} has no transport of this name"
+            skipped.append((f"{mpi.id}/{name}", why))
+            continue
+        transport = resolve_transport(name, mpi, facts)
+        if any(_reaches(transport, layout) for layout in on):
+            transports.append(transport)
+        else:
+            missing = ", ".join(sorted(set().union(*(x.peers for x in on)) - set(transport.peers)))
+            skipped.append((f"{mpi.id}/{name}", f"it cannot reach {missing} peers"))
+    return transports
+
+
+def _families(spec: CampaignSpec, machine: Machine) -> frozenset[Family]:
+    """List the families of the MPIs that were named, all if none was, that have one of the
+    transports that were named; none where neither was."""
+    if not spec.mpi and not spec.transport:
+        return frozenset()
+    mpis = {m.family for m in select_mpis(spec.mpi, machine.mpis)} if spec.mpi else set(Family)
+    named = set(spec.transport)
+    return frozenset(f for f in mpis if not named or named & set(transport_names(f)))
+
+
+def _own_transports(
+    spec: CampaignSpec,
+    own: Own,
+    configurations: Sequence[Configuration],
+    facts: Facts,
+    on: Sequence[Layout],
+    skipped: list[tuple[str, str]],
+) -> Iterator[Transport]:
+    """For a guest's own MPI: those that were named; else those that the others run over; else the
+    first that its family has. Only what it was built with, as far as its bytes say; the probe
+    tells the rest."""
+    known = {offer.name: offer.reason for offer in transport_offers(own.mpi, facts)}
+    others = {c.transport.name for c in configurations if c.transport and c.mpi}
+    usable: dict[str, Transport] = {}
+    for name, why in known.items():
+        try:
+            transport = resolve_transport(name, own.mpi, facts)
+        except MissingError:
+            if name in spec.transport:
+                skipped.append((f"{own.name}/{name}", why))
+            continue
+        if any(_reaches(transport, layout) for layout in on):
+            usable[name] = transport
+        elif name in spec.transport:
+            skipped.append((f"{own.name}/{name}", "it cannot reach the peers of these layouts"))
+    if set(spec.transport) & set(known):
+        chosen = [name for name in usable if name in spec.transport]
+    else:
+        chosen = [name for name in usable if name in others] or list(usable)[:1]
+    yield from (usable[name] for name in chosen)
+
+
+def _add(
+    configurations: list[Configuration],
+    skipped: list[tuple[str, str]],
+    made: Iterable[Configuration],
+) -> None:
+    for one in made:
+        if one.key in {c.key for c in configurations}:
+            skipped.append((one.id, "the same libraries were found under another name"))
+        else:
+            configurations.append(one)
+
+
+def _refuse_absent_gpu(spec: CampaignSpec, machine: Machine) -> None:
+    vendor = {"cuda": "nvidia", "rocm": "amd"}.get(spec.buffers)
+    if vendor and not any(gpu.vendor == vendor for gpu in machine.gpus):
+        raise MissingError.of("gpu-buffers-none", buffers=spec.buffers, vendor=vendor)
+
+
+def _refuse_unmet(
+    spec: CampaignSpec, configurations: Sequence[Configuration], skipped: Iterable[tuple[str, str]]
+) -> None:
+    """Raise MissingError for a transport or launcher that was named and that no MPI can use."""
+    kinds = {c.launcher.kind if c.launcher else "own" for c in configurations}
+    for name in map(launcher_name, spec.launcher):
+        reasons = [f"{label}: {why}" for label, why in skipped if label.endswith(f" by {name}")]
+        if name not in kinds and reasons:  # else it is a transport that is not there
+            raise MissingError.of("configuration-none", name=name, reasons="; ".join(reasons))
+    met = {c.transport.name for c in configurations if c.transport}
+    for name in spec.transport:
+        if name in met:
+            continue
+        reasons = [f"{label}: {why}" for label, why in skipped if label.endswith(f"/{name}")]
+        raise MissingError.of(
+            "transport-none", name=name, reasons="; ".join(reasons) or "unknown name"
+        )
+
+
+def make_configuration(
+    spec: CampaignSpec,
+    choice: MpiSelection,
+    machine: Machine,
+    nodes: int = 1,
+    launcher: LaunchedBy | None = None,
+) -> Configuration:
+    """Make the configuration of the one transport that `spec` names, or of none, on an MPI and by a
+    launcher that were chosen. Raises UsageError or MissingError as `resolve_transport` does."""
+    if not spec.transport:
+        return _configuration(spec, choice, None, (), launcher)
+    transport = resolve_transport(spec.transport[0], choice.mpi, Facts.of(machine, nodes))
+    own = choice.plan is not None and choice.plan.replace is Replace.NOTHING
+    libraries = () if own else library_digests(choice.mpi)
+    return _configuration(spec, choice, transport, libraries, launcher)
+
+
+def _configuration(
+    spec: CampaignSpec,
+    choice: MpiSelection,
+    transport: Transport | None,
+    libraries: tuple[tuple[str, str], ...],
+    launcher: LaunchedBy | None = None,
+    *,
+    named: bool = True,
+) -> Configuration:
+    """`named` False: it is there by default, whatever transport was named."""
+    rows = (EnvRow(name, value, Scope.RANK, "user") for name, value in spec.settings)
+    return Configuration(
+        key=_key(spec, choice, transport, libraries, launcher),
+        id=_label(spec, choice, transport, launcher) if transport else choice.mpi.id,
+        mpi=choice.mpi,
+        transport=transport,
+        buffers=spec.buffers,
+        settings=spec.settings,
+        named=named and bool(spec.transport),
+        libraries=libraries,
+        graft=choice.plan,
+        launcher=launcher,
+        environment=(*choice.rows, *rows),
+    )
+
+
+def _key(
+    spec: CampaignSpec,
+    choice: MpiSelection,
+    transport: Transport | None,
+    libraries: tuple[tuple[str, str], ...],
+    launcher: LaunchedBy | None,
+) -> str:
+    """Make the key, by contents. Where the MPI chooses its transport, nothing is stored under it,
+    and reading all libraries would only delay the job."""
+    if transport is None:
+        return digest({"mpi": choice.mpi.libmpi, "settings": spec.settings})
+    modules = [row for row in choice.mpi.environment if row.source == "module"]
+    return digest(
+        {
+            "libraries": libraries,
+            "transport": [transport.row, transport.template],
+            "settings": spec.settings,
+            "buffers": spec.buffers,
+            "guest": _guest_key(choice.plan),
+            **({"launcher": [launcher.kind, launcher.pmi]} if launcher else {}),
+            **({"modules": row_content(modules)} if choice.mpi.modules else {}),
+        }
+    )
+
+
+def _label(
+    spec: CampaignSpec, choice: MpiSelection, transport: Transport, launcher: LaunchedBy | None
+) -> str:
+    """`openmpi@5.0.11/ob1-sm@app.sif` in a guest; `app.sif:openmpi@4.1.4/ob1-sm` its own."""
+    label, plan = f"{choice.mpi.id}/{transport.name}", choice.plan
+    if plan is not None:
+        name = plan.guest.name
+        label = f"{name}:{label}" if plan.replace is Replace.NOTHING else f"{label}@{name}"
+    label += f"+{launcher.kind}" if launcher else ""
+    label += "".join(f"+{name}={value}" for name, value in spec.settings)
+    return label if spec.buffers == "host" else f"{label}[{spec.buffers}]"
+
+
+def _guest_key(plan: GraftPlan | None) -> list[object] | None:
+    """List the guest, the engine and what went in, by content."""
+    if plan is None:
+        return None
+    return [
+        plan.guest.digest,
+        plan.replace,
+        plan.engine,
+        sorted((copy.name, copy.digest) for copy in plan.copies),
+    ]
+
+
+def choose_baseline(configurations: Sequence[Configuration], name: str) -> Configuration:
+    """--baseline (an id or its beginning), else of those outside of guests Cray MPICH, else the
+    first MPI in PATH, else the first MPI by id; of an MPI, the transport that its family lists
+    first. Raises UsageError for a name of none, or of several."""
+    if name:
+        same = [c for c in configurations if c.id == name]
+        hits = same or [c for c in configurations if c.id.startswith(name)]
+        if len(hits) == 1:
+            return hits[0]
+        problem = "begins the names of several configurations" if hits else "is none of them"
+        known = ", ".join(c.id for c in hits or configurations)
+        raise UsageError.of("baseline-not-one", name=name, problem=problem, known=known)
+    here = [c for c in configurations if c.graft is None] or configurations
+    cray = [c for c in here if c.mpi and c.mpi.family is Family.CRAY_MPICH]
+    in_path = [c for c in here if c.mpi and c.mpi.source == "path"]
+    return (cray or in_path or sorted(here, key=lambda c: c.mpi.id if c.mpi else ""))[0]

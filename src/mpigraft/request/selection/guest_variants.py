@@ -1,0 +1,79 @@
+"""Where a configuration runs: on this machine, in a guest with this MPI, or on the guest's own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from mpigraft.core.errors import CheckFailed, MissingError
+from mpigraft.core.model import Family, GraftPlan, Machine, MpiInstall
+from mpigraft.graft import GraftOptions, plan_graft, plan_own_mpi
+from mpigraft.graft.guest import Guest, examine_guest
+from mpigraft.request import CampaignSpec
+
+Skipped = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A guest's own MPI, its plan, and its name for a person: app.sif:openmpi@4.1.4."""
+
+    mpi: MpiInstall
+    plan: GraftPlan
+    name: str
+
+
+class GuestVariants:
+    """The variants that a request names. The guest is examined once, when it is first needed."""
+
+    def __init__(self, spec: CampaignSpec, machine: Machine) -> None:
+        self.spec, self.machine = spec, machine
+        self.where = spec.variants
+        self.wanted = GraftOptions(engine=spec.engine, native_build=spec.native_build)
+
+    @cached_property
+    def guest(self) -> Guest:
+        return examine_guest(self.spec.image)
+
+    @cached_property
+    def bare(self) -> Guest:
+        """The guest without its programs: what is measured in it is ours."""
+        label = replace(self.guest.label, programs=())
+        return replace(self.guest, label=label, libraries=())
+
+    def of(self, mpi: MpiInstall, skipped: Skipped) -> Iterator[GraftPlan | None]:
+        """Yield None for this machine itself, and the plan for the guest. A pair that does not fit
+        is left out, as is all that cannot run here."""
+        if "native" in self.where:
+            yield None
+        if "grafted" in self.where:
+            try:
+                yield plan_graft(self.bare, mpi, self.machine, self.wanted)
+            except (CheckFailed, MissingError) as error:
+                skipped.append((f"{mpi.id} in {self.guest.label.name}", error.message))
+
+    def own(self, families: Collection[Family], skipped: Skipped) -> Own | None:
+        """Find the guest's own MPI, one of `families` before others, where it was requested and
+        there is one. Under a transport that was named only an MPI of `families` is, unless `own`
+        was named too: nobody asked for another one."""
+        if "container" not in self.where:
+            return None
+        try:
+            mpi, plan = plan_own_mpi(self.guest, self.wanted, families)
+        except MissingError as error:
+            skipped.append((f"{self.guest.label.name}'s own MPI", error.message))
+            return None
+        name = f"{self.guest.label.name}:{mpi.id}"
+        if self.spec.transport and not self.own_named and mpi.family not in families:
+            why = (
+                "it is not of the MPI and transport that were named; --guest container asks for it"
+            )
+            skipped.append((name, why))
+            return None
+        return Own(mpi, plan, name)
+
+    @property
+    def own_named(self) -> bool:
+        """Whether the guest's own MPI was asked for by name, and is not there by default."""
+        return "container" in self.spec.guest

@@ -1,0 +1,306 @@
+"""A site's profile: which MPI, transport, engine and binds a plain `mpigraft run` takes, and what
+of that its users may change.
+
+    [run]
+    mpi = ["cray-mpich", "openmpi@5"]
+    transport = "ofi-lnx"
+    bind = ["/scratch"]
+    env = { FI_LOG_LEVEL = "warn" }
+    engine_options = { apptainer = ["--nv"] }
+
+    [bench]
+    osu = ["/apps/osu-7.4"]
+
+    [images]
+    gromacs = "/apps/gromacs.sif"
+
+    [policy]
+    fixed = ["mpi", "transport"]
+
+A profile guides; it is no lock: whoever may start programs can also start mpirun by hand.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mpigraft.core.errors import UsageError
+from mpigraft.graft.engines import ENGINES
+from mpigraft.knowledge.reader import Given
+from mpigraft.request.options import (
+    flag_of,
+    line_of,
+    option,
+    options_of,
+    parse_toml,
+    read_option,
+    read_settings,
+)
+from mpigraft.request.spec import CampaignSpec
+
+PLACE = Path("/etc/mpigraft/site.toml")
+VARIABLE = "MPIGRAFT_SITE"
+ALIAS = re.compile(r"[A-Za-z0-9][\w.+-]*")  # what `--image` takes for neither a path nor a name
+SCHEME = re.compile(r"[a-z][a-z-]+:\S")  # docker://..., podman:NAME
+TABLES = ("run", "bench", "images", "policy")
+MAX_FILE = 1024 * 1024  # bytes
+
+
+def _mpis(given: Given) -> Any:
+    """One MPI, or several in the order in which they are tried."""
+    value = given.value
+    if isinstance(value, str):
+        return value
+    valid = isinstance(value, list) and all(isinstance(word, str) and word for word in value)
+    if not valid or not value or len(set(value)) < len(value):
+        raise given.unfit("a text, or a list of texts, each once")
+    return value
+
+
+def _engine_options(given: Given) -> dict[str, list[str]]:
+    """{engine: words} that stand before the image, as a person types them."""
+    if not isinstance(given.value, dict):
+        raise given.unfit("a table")
+    source = given.place.rpartition(": ")[0]
+    with_options = [name for name, engine in ENGINES.items() if engine.PROGRAMS]
+    for engine, words in given.value.items():
+        place = f"{source}: {engine}"
+        if engine not in with_options:
+            known = ", ".join(with_options)
+            raise UsageError.of("site-engine-unknown", source=source, engine=engine, known=known)
+        of_engine = replace(given, key=engine, value=words, named=place)
+        valid = isinstance(words, list) and all(isinstance(word, str) for word in words)
+        if not valid or any("\0" in word for word in words):
+            raise of_engine.unfit("a list of texts")
+        if words and (not words[0].startswith("-") or "--" in words):
+            raise UsageError.of(
+                "site-options-invalid",
+                place=place,
+                words=words,
+                key=given.key,
+                example=given.rules.example,
+            )
+    return {engine: list(words) for engine, words in given.value.items()}
+
+
+def _settings(given: Given) -> list[str]:
+    words = read_settings(given)
+    try:
+        CampaignSpec(env=words).settings  # noqa: B018  raises for what is not NAME=VALUE
+    except UsageError as error:
+        source = given.place.rpartition(": ")[0]
+        raise error.amended(message=f"{source}: {error.message}") from error
+    return list(words)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The keys of [run]. Their values are those of `mpigraft run`'s flags."""
+
+    mpi: object = option(None, '["cray-mpich", "openmpi@5"]', read=_mpis)
+    transport: str = option("", '"ob1-sm"')
+    launcher: str = option("", '"srun"')
+    ranks: int = option(0, "4", flag="-n", most=1_000_000)
+    engine: str = option("", '"apptainer"')
+    engine_options: object = option(None, '{ apptainer = ["--nv"] }', read=_engine_options)
+    replace: str = option("", '"mpi"')
+    bind: tuple[str, ...] = option((), '["/scratch"]', plural=True)
+    env: object = option(None, '{ FI_LOG_LEVEL = "warn" }', plural=True, read=_settings)
+    proof: bool = option(default=True, example="true", flag="--no-proof")
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """The keys of [bench]: what campaigns use that name no build."""
+
+    osu: tuple[str, ...] = option((), '["/apps/osu-7.4"]')
+    imb: tuple[str, ...] = option((), '["/apps/imb"]')
+
+
+KEYS = tuple(options_of(RunOptions))
+
+
+def flag_of_key(key: str) -> str:
+    """The flag of `mpigraft run` that takes the place of a key of [run]."""
+    return flag_of(RunOptions, key)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What a profile says: values of [run] by key, and where each stands ("site.toml:3")."""
+
+    path: Path
+    values: tuple[tuple[str, Any], ...] = ()
+    lines: tuple[tuple[str, str], ...] = ()
+    fixed: tuple[str, ...] = ()
+    images: tuple[tuple[str, str], ...] = ()  # (alias, what it stands for)
+    bench: BenchOptions = field(default_factory=BenchOptions)
+
+    def with_builds(self, spec: CampaignSpec) -> CampaignSpec:
+        """The same campaign with the site's builds of suites where it names none."""
+        return replace(spec, osu=spec.osu or self.bench.osu, imb=spec.imb or self.bench.imb)
+
+    def known_images(self) -> str:
+        """For the error of one that is not there."""
+        names = ", ".join(alias for alias, _ in self.images)
+        return f"or an image of {self.path}: {names}" if names else ""
+
+    def image(self, word: str) -> tuple[str, str]:
+        """(what `--image` takes, where it is said): of an alias what it stands for, of all else
+        the word itself and nothing. A folder of the name here is ./NAME."""
+        image = dict(self.images).get(word)
+        if image:
+            return image, dict(self.lines).get(f"images.{word}", "")
+        if word and self.images and ALIAS.fullmatch(word) and not Path(word).exists():
+            raise UsageError.of("image-missing", word=word, or_alias=self.known_images())
+        return word, ""
+
+    @property
+    def fixed_where(self) -> dict[str, str]:
+        """Keys that flags may not change, and the line that has their value."""
+        return {key: dict(self.lines).get(key, str(self.path)) for key in self.fixed}
+
+    def merged(self, flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+        """The values of a job and who asked for each: flags that were given (those that are not
+        None) over the site's. Lists are the site's, then the user's; of two settings of one name
+        the later counts. Raises UsageError for a flag that the policy does not leave to users.
+        """
+        values = dict(self.values)
+        sources = {key: where for key, where in self.lines if key in values}
+        if flags.get("replace") == "nothing" and values.get("replace") != "nothing":
+            self._refuse_own(values)
+        for key, value in flags.items():
+            if value is None or value == []:
+                continue
+            if key in self.fixed and value != values.get(key):
+                self._refuse(key)
+            both = isinstance(value, list) and values.get(key)
+            both = both and key != "mpi"  # a user's choice goes over a site's list
+            values[key] = [*values[key], *value] if both else value
+            sources[key] = f"{sources[key]}, command line" if both else "command line"
+        return values, sources
+
+    def _refuse_own(self, values: Mapping[str, Any]) -> None:
+        """A guest as it is has its own MPI, which is another than one that is fixed."""
+        if "mpi" in self.fixed and values.get("mpi"):
+            where = dict(self.lines)["mpi"]
+            raise UsageError.of("site-fixes-replace", where=where, listed=_listed(values["mpi"]))
+
+    def _refuse(self, key: str) -> None:
+        where = dict(self.lines).get(key, str(self.path))
+        own = dict(self.values).get(key)
+        raise UsageError.of(
+            "site-fixes-option",
+            flag=flag_of_key(key),
+            where=where,
+            to_value=f" to {_listed(own)}" if own not in (None, []) else "",
+        )
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def find(environ: Mapping[str, str]) -> Path:
+    """The file that counts, there or not: $MPIGRAFT_SITE, else the one in /etc."""
+    named = environ.get(VARIABLE, "")
+    return Path(named).absolute() if named else PLACE
+
+
+def read_site(environ: Mapping[str, str]) -> Site:
+    """The site's profile; an empty one where there is none. Raises UsageError, with file and
+    line, for a file that cannot be read, that others than root and this user may write, or that
+    holds what is not known."""
+    path = find(environ)
+    try:
+        with path.open("rb") as file:
+            status = path.stat()
+            data = file.read(MAX_FILE + 1)
+    except FileNotFoundError as error:
+        if path == PLACE:
+            return Site(path)
+        raise UsageError.of(
+            "site-file-unreadable", variable=VARIABLE, path=path, reason=error.strerror
+        ) from error
+    except OSError as error:
+        raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
+    if not stat.S_ISREG(status.st_mode) or status.st_mode & stat.S_IWOTH or len(data) > MAX_FILE:
+        raise UsageError.of("site-file-unsafe", path=path)
+    table, text = parse_toml(data, path)
+    return _site(path, table, text)
+
+
+def _site(path: Path, table: Mapping[str, Any], text: str) -> Site:
+    begins: dict[str, int] = {}
+    for name, part in table.items():
+        begins[name] = _heading(name, text)
+        if name not in TABLES or not isinstance(part, dict):
+            line = begins[name] if isinstance(part, dict) else line_of(name, text)
+            known = ", ".join(f"[{table}]" for table in TABLES)
+            raise UsageError.of("site-key-unknown", path=path, line=line, name=name, known=known)
+    values: dict[str, Any] = {}
+    lines: dict[str, str] = {}
+    for key, value in table.get("run", {}).items():
+        where = f"{path}:{line_of(key, text, 'run', begins['run'])}"
+        read = read_option(RunOptions, key, value, where)
+        values[key] = list(read) if isinstance(read, tuple) else read
+        lines[key] = where
+    builds = {
+        key: read_option(BenchOptions, key, value, _place(path, text, "bench", key, begins))
+        for key, value in table.get("bench", {}).items()
+    }
+    for key, folders in builds.items():
+        if relative := [one for one in folders if not one.startswith("/")]:
+            where = _place(path, text, "bench", key, begins)
+            raise UsageError.of("site-build-relative", where=where, folder=relative[0])
+    images: dict[str, str] = {}
+    for key, value in table.get("images", {}).items():
+        where = f"{path}:{line_of(key, text, 'images', begins['images'])}"
+        images[key] = _alias(key, value, where)
+        lines[f"images.{key}"] = where
+    fixed: tuple[str, ...] = ()
+    for key, value in table.get("policy", {}).items():
+        fixed = _fixed(key, value, f"{path}:{line_of(key, text, 'policy', begins['policy'])}")
+    return Site(
+        path, tuple(values.items()), tuple(lines.items()), fixed, tuple(images.items()),
+        BenchOptions(**builds),
+    )  # fmt: skip
+
+
+def _place(path: Path, text: str, name: str, key: str, begins: Mapping[str, int]) -> str:
+    """File and line of a key in a table."""
+    return f"{path}:{line_of(key, text, name, begins[name])}"
+
+
+def _heading(name: str, text: str) -> int:
+    """The line on which a table begins; 1 where it has no line of its own."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip().replace(" ", "").startswith(f"[{name}]"):
+            return number
+    return 1
+
+
+def _alias(name: str, value: Any, where: str) -> str:
+    if not ALIAS.fullmatch(name):
+        raise UsageError.of("site-alias-invalid", where=where, name=name)
+    absolute = isinstance(value, str) and (value.startswith("/") or SCHEME.match(value))
+    if not absolute:
+        raise UsageError.of("site-image-relative", where=where, name=name)
+    return str(value)
+
+
+def _fixed(key: str, value: Any, where: str) -> tuple[str, ...]:
+    if key != "fixed":
+        raise UsageError.of("site-policy-key-unknown", where=where, key=key)
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise UsageError.of("site-fixed-invalid", where=where)
+    if unknown := [word for word in value if word not in KEYS]:
+        raise UsageError.of(
+            "site-fixed-unknown", where=where, unknown=unknown[0], keys=", ".join(KEYS)
+        )
+    return tuple(value)

@@ -1,0 +1,166 @@
+"""What is kept of a job, so that its next start needs neither plan nor proof.
+
+`document` is the finished command line as `fast` keeps and starts it, with the stamps of all that
+it was made from; `findings` judges the world of a job that was started from one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mpigraft.binary.elf import ElfError
+from mpigraft.binary.loader import closure
+from mpigraft.core import cache
+from mpigraft.core.fingerprint import file_fingerprint
+from mpigraft.core.model import (
+    NOWHERE,
+    Configuration,
+    Finding,
+    Layout,
+    Level,
+    MappedLibrary,
+    Placement,
+)
+from mpigraft.core.serialize import plain, revive
+from mpigraft.evidence import outlives_job
+from mpigraft.evidence.files import image_lists, mpi_config_files, plugin_folders, used_files
+from mpigraft.evidence.world import (
+    BINDING_CODES,
+    LIBMPI,
+    NETWORK_LIBRARY,
+    check_witness,
+    due_library,
+    due_networks,
+    explain_init_failure,
+    read_witness,
+)
+from mpigraft.graft.folder import PLAN_FILE, graft_folder
+from mpigraft.run import Job, job_records, prepare_job, surroundings
+from mpigraft.run.cached import start
+
+KIND = "job"  # of documents that say what a kept job was to be
+
+
+def start_document(
+    job: Job, key: str, environ: Mapping[str, str], inputs: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The job as `fast` keeps and starts it; what it was to be is kept beside it. `inputs` are
+    what `watched` gave before the proof."""
+    home = job_records(job, environ)
+    made = prepare_job(job, Path(home) / start.RECORDS, job.spec.stdin)
+    given, decided = dict(made.env), dict(made.decided)
+    due = due_library(job.configuration)
+    what = {
+        "configuration": job.configuration,
+        "layout": job.layout,
+        "placement": job.placement,
+        "hosts": () if job.allocation.here else job.allocation.hosts,
+    }
+    cache.put(KIND, key, plain(what))
+    return {
+        "key": key,
+        "argv": list(made.argv),
+        "parent": made.argv.index("--parent") + 1,
+        "home": home,
+        # Another job of the same nodes may have variables that this one has not, and lack others.
+        "drop": sorted((environ.keys() | decided.keys()) - given.keys()),
+        "set": {n: v for n, v in given.items() if n in decided or environ.get(n) != v},
+        "ranks": job.layout.ranks,
+        "nodes": job.layout.nodes,
+        "libmpi": [due.path, due.device, due.inode]
+        if isinstance(due, MappedLibrary)
+        else ["", 0, 0],
+        "libmpi_name": LIBMPI.pattern,
+        "networks": {
+            name: [[one.device, one.inode] for one in own]
+            for name, own in due_networks(job.configuration).items()
+        },
+        "network_name": NETWORK_LIBRARY.pattern,
+        "proof": job.spec.proof,
+        "placed": job.placement != NOWHERE,
+        "stdin": _stdin(job),
+        "files": [[str(path), text] for path, text in made.files],
+        **(watched_files(job) if inputs is None else inputs),
+    }
+
+
+def _stdin(job: Job) -> list[str]:
+    """The words of standard_input.serve."""
+    reach = "near" if job.allocation.here else "far"
+    return [str(job.natives.stdin), job.spec.stdin, str(job.layout.ranks), reach]
+
+
+def may_be_kept(job: Job) -> bool:
+    """Whether the command line is the same next time: a witness whose path LD_PRELOAD cannot
+    take is copied into a folder of this process. Nor is a proof kept that has to come again."""
+    proven = job.spec.proof and job.configuration.transport is not None
+    again = proven and not outlives_job(job.allocation)
+    return not again and not re.search(r"[\s:]", str(job.natives.witness))
+
+
+def watched_files(job: Job) -> dict[str, list[list[Any]]]:
+    """Stamps of all files that the decisions and the proof rest on, there or not, and the names in
+    folders of which every file counts. Take them before the proof: what changes while a probe
+    runs has not been proven."""
+    config = mpi_config_files(job.configuration, surroundings(job))
+    files = [Path(__file__), job.spec.site, Path(job.spec.where.hostfile), job.natives.stdin]
+    files += map(Path, (*job.passed.absent, *job.sources))
+    graft = job.configuration.graft
+    files += used_files(job.configuration, job.natives)
+    files += image_lists(graft)
+    files += [graft_folder(graft) / PLAN_FILE] if graft else []
+    if job.program is not None:
+        files += [job.program, *_mapped(job)]
+    paths = {str(path) for path in files if path and path != Path()}
+    folders = [(folder, "", "") for folder in config.folders]
+    mpi = job.configuration.mpi
+    if graft is None and mpi is not None:  # a graft is made of what was there
+        folders += plugin_folders(mpi)
+    folder = graft_folder(graft) if graft else Path()
+    copies = {str(folder / copy.name) for copy in (graft.copies if graft else ())}
+    copies = (copies & paths) - {*config.paths, *config.present}
+    paths |= {*config.paths, *config.present}
+    return {
+        "stamps": [[path, *file_fingerprint(path)] for path in sorted(paths - copies)],
+        "copies": [[path, *start.copy_stamp(path)] for path in sorted(copies)],
+        "listed": [[*row, start.listed(*row)] for row in folders],
+    }
+
+
+def _mapped(job: Job) -> list[Path]:
+    assert job.program is not None
+    try:
+        libraries = closure(job.program, environment=dict(job.passed.environment))
+    except ElfError:
+        return []
+    return [one.path for one in libraries if one.path]
+
+
+def launch_findings(key: str, folder: Path, *, well: bool = True) -> tuple[Finding, ...]:
+    """What is wrong with the world of a job that was kept under `key`, by the records that its
+    ranks left in `folder`: errors, and where ranks are not on the CPUs that were asked for. `well`:
+    the job did not fail by itself."""
+    what: Any = cache.get(KIND, key)
+    try:
+        configuration = revive(Configuration, what["configuration"])
+        layout = revive(Layout, what["layout"])
+        placement = revive(Placement, what["placement"])
+        hosts = tuple(what["hosts"])
+    except (TypeError, ValueError, KeyError, AttributeError):  # gone, or another version's
+        start.forget(key, os.environ)
+        return (Finding.of("job-unknown"),)
+    ranks = read_witness(folder)
+    unfinished = explain_init_failure(configuration, folder, ranks=len(ranks))
+    told_why = any(f.level is Level.ERROR for f in unfinished)
+    if not ranks and (told_why or not well):  # it says why there is no record
+        return unfinished
+    findings = (
+        *unfinished,
+        *check_witness(configuration, layout, ranks, placement, hosts, ended=well),
+    )
+    shown = BINDING_CODES if placement != NOWHERE else ()
+    return tuple(f for f in findings if f.level is Level.ERROR or f.code in shown)

@@ -1,0 +1,349 @@
+"""One job of a user: which MPI and transport, what the ranks are given, what proves it.
+
+`plan_job` decides, and says of each decision where it came from; `prove_job` sees to the evidence
+for the transport; `prepare_job` makes the launch. `run.cached` keeps a job for its next start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from mpigraft.core.errors import (
+    CheckFailed,
+    MissingError,
+    MpigraftError,
+)
+from mpigraft.core.model import (
+    NOWHERE,
+    Allocation,
+    Bind,
+    Configuration,
+    Group,
+    Launch,
+    LaunchedBy,
+    Layout,
+    Machine,
+    MpiInstall,
+    Placement,
+    Replace,
+)
+from mpigraft.evidence import (
+    preloadable_natives,
+    records_folder,
+)
+from mpigraft.graft import GraftOptions
+from mpigraft.graft.folder import RANKS_FOLDER, graft_folder, materialize, paths_in_guest
+from mpigraft.graft.guest import Guest, GuestCommand, examine_guest, own_mpi_of
+from mpigraft.knowledge import spawn_facts
+from mpigraft.launch import LaunchRequest, engine_context, prepare_launch
+from mpigraft.launch.hosts import THIS_HOST, find_allocation
+from mpigraft.launch.launchers import launchers_for, split_reason
+from mpigraft.launch.placement import placement_for
+from mpigraft.native import Natives, choose_natives
+from mpigraft.request import CampaignSpec, UserEnvironment, filter_environment
+from mpigraft.request.fit import fetchable_mpis, fitting_mpis, suggest_mpis
+from mpigraft.request.job import (
+    STDIN,
+    JobSubject,
+    RunSpec,
+    decide_layout,
+    job_subject,
+    parse_bind,
+    program_of,
+    replaced_part,
+    suggest_programs,
+    without_host_mpi,
+)
+from mpigraft.request.selection import (
+    MpiSelection,
+    first_mpi,
+    make_configuration,
+    mpi_for_guest,
+    mpi_for_program,
+    select_mpis,
+)
+
+NO_LIMIT_S = 1e9  # what the guard takes at most: 31 years
+GRACE_S = 30.0  # for a job that is asked to end: as long as Slurm gives one by default
+NOT_KNOWN = ("programs-not-known", "imports-not-known")  # codes of graft.check
+NOTHING_FORCED = "the MPI's own choice; nothing is forced, and nothing of it proven"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One decision, for `--explain`."""
+
+    what: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it was decided; `document` renders it."""
+
+    spec: RunSpec
+    configuration: Configuration
+    layout: Layout
+    natives: Natives
+    passed: UserEnvironment
+    program: Path | None  # as a file of this machine; None: it is in a guest
+    binds: tuple[Bind, ...]
+    lines: tuple[Line, ...]
+    allocation: Allocation = THIS_HOST
+    placement: Placement = NOWHERE
+    others: tuple[Group, ...] = ()  # programs besides the first
+    sources: tuple[str, ...] = ()  # files of this machine that say what a script imports
+    unknown: tuple[str, ...] = ()  # what could not be taken into account, for a person
+
+
+# ------------------------------------------------------------------ deciding
+
+
+def plan_job(
+    spec: RunSpec,
+    machine: Machine,
+    environ: Mapping[str, str],
+    subject: JobSubject | None = None,
+) -> Job:
+    """Decide all of a job; for a guest its graft folder is made. `subject` is what
+    `job_subject` says of it, where that is known already. Raises MissingError for an MPI,
+    a transport or an engine that is not here, CheckFailed for a pair that would not run,
+    UsageError for bad words."""
+    passed = filter_environment(environ)
+    binds = tuple(bind for word in spec.binds for bind in parse_bind(word, spec.optional))
+    program = None
+    subject = subject or job_subject(spec, environ)
+    guest, command = subject.guest, subject.command
+    if guest is not None:
+        passed = passed.for_guest()
+        spec, choice = _in_guest(spec, machine, guest, passed)
+        choice = choice.with_options(dict(spec.engine_options))
+    else:
+        program = program_of(spec.program[0], environ)
+        choice = _on_host(spec, machine, program, passed, command)
+    where = spec.where
+    nodes = find_allocation(environ, hosts=where.hosts, hostfile=where.hostfile, agent=where.agent)
+    layout, others = decide_layout(where, machine.cpu.cores, nodes, environ)
+    places = placement_for(layout, machine)
+    by = _launcher(spec, machine, choice)
+    configuration = _configuration(spec, machine, choice, passed, layout.nodes, by)
+    programs = choose_natives(choice.mpi, machine.cpu.architecture)
+    if not choice.plan:
+        programs = preloadable_natives(programs)
+    else:
+        materialize(choice.plan)
+        programs = paths_in_guest(choice.plan, programs)
+        environment = dict(passed.environment)
+        seat = engine_context(choice.plan, 1, Path.cwd(), environ=environment, extra=binds)
+        own, passed = passed.into(choice.plan, seat)
+        plan = replace(choice.plan, passed=(*choice.plan.passed, *own))
+        configuration = replace(configuration, graft=plan)
+    job = Job(
+        spec, configuration, layout, programs, passed, program, binds, (), nodes, places, others,
+        subject.sources,
+    )  # fmt: skip
+    return replace(
+        job, lines=tuple(_lines(job, choice)), unknown=tuple(_unknown(spec, command, choice))
+    )
+
+
+def _in_guest(
+    spec: RunSpec, machine: Machine, guest: Guest, passed: UserEnvironment
+) -> tuple[RunSpec, MpiSelection]:
+    """Choose the MPI under a guest; of the request, keep all that still holds."""
+    wanted = GraftOptions(replaced_part(spec.replace), spec.engine)
+    spec = without_host_mpi(spec) if wanted.replace is Replace.NOTHING else spec
+    choose = partial(mpi_for_guest, machine=machine, guest=guest, wanted=wanted)
+    try:
+        return spec, first_mpi(spec.mpi_names, choose)
+    except CheckFailed as no:
+        own = own_mpi_of(guest)
+        wheels = fetchable_mpis(guest, own, machine, wanted.replace, wanted.engine)
+        _name_fitting(no, spec, machine, passed, choose, wheels)
+        raise suggest_programs(no, spec, guest) from no
+
+
+def _on_host(
+    spec: RunSpec, machine: Machine, program: Path, passed: UserEnvironment, command: GuestCommand
+) -> MpiSelection:
+    """Choose the MPI for a program of this machine."""
+    choose = partial(
+        mpi_for_program, machine=machine, program=program, passed=passed, command=command
+    )
+    try:
+        return first_mpi(spec.mpi_names, choose)
+    except CheckFailed as no:
+        no.fix = _under_it(spec, machine, program)
+        _name_fitting(no, spec, machine, passed, choose)
+        raise
+
+
+def _unknown(spec: RunSpec, command: GuestCommand, choice: MpiSelection) -> Iterator[str]:
+    """List what the choice of the MPI could not take into account."""
+    if not spec.image:
+        return
+    if command.notes and spec.proof:
+        way = "" if command.interpreted else "; --program PATH names what needs MPI"
+        yield f"not known: {'; '.join(command.notes)}{way}"
+    for part in choice.plan.parts if choice.plan else ():
+        for finding in part.findings:
+            if finding.code in NOT_KNOWN:
+                fix = f"; {finding.fix}" if finding.fix else ""
+                yield f"not known: {finding.message}: {finding.why}{fix}"
+
+
+def _name_fitting(
+    no: CheckFailed,
+    spec: RunSpec,
+    machine: Machine,
+    passed: UserEnvironment,
+    choose: Callable[[str], MpiSelection],
+    wheels: Sequence[str] = (),
+) -> None:
+    """Name in a refusal which other MPIs do for the job, launcher and transport included, or what
+    can be fetched; nothing where a site's profile has fixed the MPI."""
+    if "mpi" in dict(spec.fixed):
+        return
+
+    def check(mpi: MpiInstall) -> None:
+        choice = choose(mpi.id)
+        by = _launcher(spec, machine, choice)
+        _configuration(spec, machine, choice, passed, 1, by)
+
+    tried: set[str] = set()
+    for mpi_name in spec.mpi_names:
+        with contextlib.suppress(MissingError):
+            chosen = select_mpis((mpi_name,) if mpi_name else (), machine.mpis)
+            tried.update(mpi.id for mpi in chosen)
+    suggest_mpis(no, fitting_mpis(machine, tried, check), wheels)
+
+
+def _under_it(spec: RunSpec, machine: Machine, program: Path) -> str:
+    """The way of putting the MPI under a program of this machine, where that would do."""
+    try:
+        guest = examine_guest(str(program))
+        mpi_for_guest(spec.mpi_names[0], machine, guest, GraftOptions(Replace.MPI, spec.engine))
+    except MpigraftError:
+        return ""
+    return f"--image {program} puts it under the program, which was checked"
+
+
+def _lines(job: Job, choice: MpiSelection) -> Iterator[Line]:
+    """List what was decided, and by whom."""
+    spec, layout, graft = job.spec, job.layout, choice.plan
+    transport = job.configuration.transport
+    name = transport.name if transport else ""
+    yield Line("program", str(job.program or spec.program[0]), "command line")
+    yield from (Line("program", other.words[0], "command line") for other in job.others)
+    yield Line("mpi", f"{choice.mpi.id} ({choice.mpi.libmpi})", spec.mpi_source(choice.why))
+    yield Line("transport", name or NOTHING_FORCED, spec.source("transport"))
+    by = job.configuration.launcher
+    if by:
+        text = f"{by.kind} {by.version}" + (f", PMI by {by.pmi}" if by.pmi else "")
+        yield Line("launcher", text, spec.source("launcher", default="the MPI has none of its own"))
+    kind, pmi = (by.kind, by.pmi) if by else (choice.mpi.launcher_kind, "")
+    if known := spawn_facts(kind, choice.mpi.family, choice.mpi.version, pmi):
+        yield Line("spawn", known.summary, "knowledge")
+    where = spec.where
+    typed = where.ranks_per_node or where.nodes or where.threads or where.places
+    yield Line("ranks", _ranks_told(job), "command line" if typed else spec.source("ranks"))
+    if not job.allocation.here:
+        hosts = ", ".join(job.allocation.hosts[: layout.nodes])
+        yield Line("nodes", f"{layout.nodes}: {hosts}", job.allocation.source)
+    if graft:
+        yield Line("image", f"{graft.guest.source} ({graft.guest.os})", spec.source("image"))
+        yield Line("engine", graft.engine, spec.source("engine"))
+        if graft.options:
+            yield Line("engine options", shlex.join(graft.options), spec.source("engine_options"))
+        yield Line("replaced", graft.replace, spec.source("replace"))
+        yield Line("graft", str(graft_folder(graft)), "plan")
+    here = {bind.source for bind in job.binds}
+    for word in spec.binds:
+        note = "" if word.partition(":")[0] in here else " (left out: not here)"
+        yield Line("bind", word + note, spec.source("bind"))
+    if spec.stdin != "0":
+        yield Line("stdin", STDIN[spec.stdin], "command line")
+    yield from (Line("set", word, spec.source("set")) for word in spec.settings)
+    yield from (Line("dropped", " ".join(names), why) for why, names in job.passed.why())
+    yield from (Line("passed on", word, "environment") for word in job.passed.settings)
+
+
+def _ranks_told(job: Job) -> str:
+    """`8, 4 on each node, bound to core, 2 threads each`."""
+    layout = job.layout
+    spread = f", {layout.ranks_per_node} on each node" if layout.nodes > 1 else ""
+    dealt = "" if layout.map_by == "core" else f", dealt over {layout.map_by}"
+    gpus = ", each with the nearest GPU" if layout.gpus else ""
+    threads = f", {layout.threads} threads each" if layout.threads > 1 else ""
+    return f"{layout.ranks}{spread}{dealt}, bound to {layout.bind}{threads}{gpus}"
+
+
+def _launcher(spec: RunSpec, machine: Machine, choice: MpiSelection) -> LaunchedBy | None:
+    """Choose the launcher that was named, else the MPI's own, else the scheduler's. Raises
+    CheckFailed for one under which the ranks would not find each other."""
+    wanted = (spec.launcher,) if spec.launcher else ()
+    launchers, refused = launchers_for(choice.mpi, machine, wanted)
+    if not launchers:
+        reasons = [split_reason(reason) for _, reason in refused]
+        message = f"{choice.mpi.id} cannot be started by {spec.launcher or 'anything'}"
+        here = {one.name for one in machine.launchers}
+        raise (CheckFailed if spec.launcher in here else MissingError)(
+            message, why="; ".join(why for why, _ in reasons), fix=reasons[0][1]
+        )
+    return launchers[0]
+
+
+def _configuration(
+    spec: RunSpec,
+    machine: Machine,
+    choice: MpiSelection,
+    passed: UserEnvironment,
+    nodes: int,
+    by: LaunchedBy | None,
+) -> Configuration:
+    """Make the configuration. What the user's environment says is set first, so that --env wins."""
+    campaign = CampaignSpec(
+        transport=(spec.transport,) if spec.transport else (),
+        env=(*passed.settings, *spec.settings),
+    )
+    return make_configuration(campaign, choice, machine, nodes, by)
+
+
+def prepare_job(job: Job, witness: Path, stdin: str = "") -> Launch:
+    """Make the launch of this job; ranks write their records into `witness`. `stdin`: who reads
+    standard input; empty: those to whom the launcher gives it."""
+    request = LaunchRequest(
+        job.configuration,
+        job.layout,
+        job.spec.program,
+        natives=job.natives,
+        witness=witness,
+        limit_s=NO_LIMIT_S,
+        grace_s=GRACE_S,
+        cwd=Path.cwd(),
+        inherited=dict(job.passed.environment),
+        binds=job.binds,
+        allocation=job.allocation,
+        placement=job.placement,
+        other_programs=job.others,
+        folder=witness,
+        stdin=stdin,
+    )
+    return prepare_launch(request)
+
+
+def job_records(job: Job, environ: Mapping[str, str]) -> str:
+    """Where the folder of a job's records is made: in the graft's own, which ranks in a guest
+    can write; where all nodes see it, if there are several; else on a local disk, as a rule."""
+    if job.configuration.graft:
+        return str(graft_folder(job.configuration.graft) / RANKS_FOLDER)
+    if not job.allocation.here:
+        return str(records_folder(job.allocation))
+    return environ.get("TMPDIR") or tempfile.gettempdir()

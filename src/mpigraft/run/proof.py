@@ -1,0 +1,59 @@
+"""The proof of a job: kept from an earlier probe, or made now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mpigraft.core.errors import (
+    LaunchFailed,
+    TransportMismatch,
+)
+from mpigraft.core.model import (
+    Evidence,
+    Layout,
+)
+from mpigraft.evidence import (
+    WORLD_CODES,
+    error_from_findings,
+    evidence_of,
+    make_starter,
+    outlives_job,
+    refused_evidence,
+    verify_wireup,
+)
+from mpigraft.evidence.files import Surroundings
+from mpigraft.run.plan import Job
+
+
+def prove_job(job: Job) -> Evidence | None:
+    """The evidence for the transport that was asked for: kept from an earlier probe of the same
+    contents, else of one that is started now. None where nothing was asked, or one rank has
+    nobody to send to; of another launcher than the MPI's own two ranks are believed to find each
+    other only once they did. Raises LaunchFailed or TransportMismatch when it is not as asked."""
+    one = job.configuration
+    if not job.spec.proof or job.layout.ranks < 2:
+        return None
+    asked = one.transport is not None
+    if not asked and one.launcher is None:
+        return None
+    natives, own = {one.key: job.natives}, surroundings(job)
+    with make_starter(natives, job.allocation, lambda _: job.placement, own) as start:
+        if not asked:
+            pair = Layout(min(job.layout.nodes, 2), 2 if job.layout.nodes == 1 else 1, bind="none")
+            keep = outlives_job(job.allocation)
+            findings = verify_wireup(one, job.natives, start, pair, keep=keep, surroundings=own)
+            if findings:
+                ran = any(finding.code in WORLD_CODES for finding in findings)
+                raise error_from_findings(
+                    TransportMismatch if ran else LaunchFailed, one.id, findings
+                )
+            return None
+        evidence = evidence_of(one, job.layout, job.natives, start, job.allocation, own)
+    if not evidence.ok:
+        raise refused_evidence(one, evidence)
+    return evidence
+
+
+def surroundings(job: Job) -> Surroundings:
+    """Where and with what this job's ranks are started: its probe is to read the same files."""
+    return Surroundings(Path.cwd(), job.passed.environment, job.binds)

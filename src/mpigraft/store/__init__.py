@@ -1,0 +1,16 @@
+"""The folder of results: one SQLite file per writing process, merged on read.
+
+Takes campaigns, launches, values and evidence; gives the same back. The only room that writes
+results.
+"""
+
+from __future__ import annotations
+
+from mpigraft.core.doors import exports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpigraft.store.reader import Store as Store
+    from mpigraft.store.writer import Writer as Writer
+else:
+    __getattr__ = exports(__name__)

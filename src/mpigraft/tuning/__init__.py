@@ -1,0 +1,19 @@
+"""An MPI's own variables, by MPI_T.
+
+Takes an MPI and environment rows; makes its variables with values and where they came from. Starts
+one process of the MPI.
+"""
+
+from __future__ import annotations
+
+from mpigraft.core.doors import exports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpigraft.tuning.mpi_t import Answer as Answer
+    from mpigraft.tuning.mpi_t import Entry as Entry
+    from mpigraft.tuning.mpi_t import answer_variables as answer_variables
+    from mpigraft.tuning.mpi_t import variable_asker as variable_asker
+    from mpigraft.tuning.mpi_t import variable_rows as variable_rows
+else:
+    __getattr__ = exports(__name__)

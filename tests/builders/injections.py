@@ -1,0 +1,63 @@
+"""Injections into guests that are nowhere on disk, and what one did to its guest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mpigraft.core.model import (
+    Copy,
+    MpiAbi,
+    Replace,
+)
+from mpigraft.graft.guest.examination import Guest
+from mpigraft.graft.resolve.injection import inject
+from mpigraft.graft.resolve.values import CopyPolicy, Injection, SimulatedProgram
+from tests.builders.guests import PLACE
+
+GRAFT = f"{PLACE}/lib"
+
+
+def grafted(
+    guest: Guest,
+    abi: MpiAbi,
+    *,
+    replace: Replace = Replace.MPI,
+    glibc: bool = True,
+    opened: Mapping[str, tuple[str, ...]] | None = None,
+) -> Injection:
+    return inject(guest, abi, replace=replace, place=PLACE, glibc=glibc, opened=opened)
+
+
+def over(found: Injection) -> dict[str, str]:
+    """{path inside: name of what lies over it}."""
+    return {b.target: b.source.removeprefix("{graft}/") for b in found.binds}
+
+
+def copies(found: Injection) -> dict[str, Copy]:
+    return {copy.name: copy for copy in found.copies}
+
+
+def choices(found: Injection) -> dict[str, CopyPolicy]:
+    return {one.soname: one.choice for one in found.collisions}
+
+
+def only(found: Injection) -> SimulatedProgram:
+    (one,) = found.programs
+    return one
+
+
+def loads(found: Injection, program: int = 0) -> dict[str, str]:
+    """{name asked for: path} of what ranks load."""
+    return {r.name: str(r.path) for r in found.programs[program].after if r.path}
+
+
+def search(found: Injection) -> str:
+    return next((r.value or "" for r in found.environment if r.name == "LD_LIBRARY_PATH"), "")
+
+
+def lacks(found: Injection) -> Iterator[str]:
+    """All that the loader would still miss."""
+    for one in found.programs:
+        yield from (u.node for u in one.unmet)
+        yield from (u.symbol for u in one.unbound)
+        yield from (r.name for r in one.missing)

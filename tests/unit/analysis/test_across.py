@@ -1,0 +1,107 @@
+"""Layouts held against each other."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import mpigraft
+from mpigraft.analysis import across
+from mpigraft.analysis.comparison import compare
+from mpigraft.core.errors import MissingError
+from mpigraft.core.model import CampaignRecord, ConfigurationRecord, Origin, ValueRow, Verdict
+from mpigraft.report import json as as_json
+from mpigraft.report.contents import ReportData
+
+SCHEMA = json.loads((Path(mpigraft.__file__).parent / "report/schemas/compare.json").read_text())
+
+PLAN = json.dumps({"layouts": ["1x4", "1x2x2"]})
+CAMPAIGN = CampaignRecord("c" * 8, "hybrid", "2026-01-01", Origin.RUN, 1, 8, "a", PLAN, "0")
+CONFIGURATIONS = tuple(ConfigurationRecord(CAMPAIGN.id, k, f"mpi@{k}", "{}") for k in "ab")
+
+
+def row(configuration: str, layout: str, number: int, value: float, replica: int = 0) -> ValueRow:
+    return ValueRow(
+        configuration, layout, "job", number, replica, "native:allreduce", "latency", 8, value,
+        "host",
+    )  # fmt: skip
+
+
+VALUES = tuple(
+    row(configuration, layout, number, value * (1 + 0.001 * (number % 3)), replica)
+    for number in range(8)
+    for layout, value in (("1x4", 10.0), ("1x2x2", 5.0))
+    for configuration, replica in (("a", 0), ("a", 1), ("b", 0))
+)
+
+
+def test_layouts_are_compared_for_each_configuration() -> None:
+    comparison = compare(*across.swap_layouts(CAMPAIGN, CONFIGURATIONS, VALUES)[:3])
+    assert comparison.baseline == "1x4"
+    cells = {(g.layout, g.configuration): g.cells[0] for g in comparison.groups}
+    assert set(cells) == {("mpi@a", "1x2x2"), ("mpi@b", "1x2x2")}
+    assert all(cell.verdict is Verdict.FASTER for cell in cells.values())
+    assert all(cell.ratio == pytest.approx(0.5, rel=0.01) for cell in cells.values())
+
+
+def test_another_layout_may_be_the_baseline() -> None:
+    swapped = across.swap_layouts(CAMPAIGN, CONFIGURATIONS, VALUES)
+    comparison = compare(*swapped[:3], baseline="1x2x2")
+    assert {g.configuration for g in comparison.groups} == {"1x4"}
+    assert all(c.verdict is Verdict.SLOWER for g in comparison.groups for c in g.cells)
+
+
+def test_one_layout_cannot_be_compared() -> None:
+    alone = [r for r in VALUES if r.layout == "1x4"]
+    with pytest.raises(MissingError, match="of 1 layout"):
+        across.swap_layouts(CAMPAIGN, CONFIGURATIONS, alone)
+
+
+def test_without_a_plan_the_first_by_name_is_the_baseline() -> None:
+    swapped = across.swap_layouts(replace(CAMPAIGN, plan=""), CONFIGURATIONS, VALUES)
+    assert swapped[0].baseline == "1x2x2"
+
+
+def test_a_configuration_that_was_never_launched_twice_takes_the_widest_margin() -> None:
+    """Only the baseline has a second launch in a round: 8 % apart here. What is 6 % better for
+    another configuration is no more than that."""
+    values = tuple(
+        row(configuration, layout, number, value * (1 + 0.001 * (number % 3)), replica)
+        for number in range(8)
+        for layout, of in (("1x4", 10.0), ("1x2x2", 9.4))
+        for configuration, replica, value in (("a", 0, of), ("a", 1, 1.08 * of), ("b", 0, of))
+    )
+    comparison = compare(*across.swap_layouts(CAMPAIGN, CONFIGURATIONS, values)[:3])
+    called = {g.layout: g.cells[0].verdict for g in comparison.groups}
+    assert called == {"mpi@a": Verdict.INCONCLUSIVE, "mpi@b": Verdict.INCONCLUSIVE}
+    only_b = tuple(r for r in values if r.configuration == "b")
+    alone = compare(*across.swap_layouts(CAMPAIGN, CONFIGURATIONS, only_b)[:3])
+    assert [g.cells[0].verdict for g in alone.groups] == [Verdict.FASTER]
+
+
+def test_json_calls_layouts_layouts() -> None:
+    swapped = across.swap_layouts(CAMPAIGN, CONFIGURATIONS, VALUES)
+    data = ReportData(compare(*swapped[:3]), campaign=CAMPAIGN, values=VALUES, across="layouts")
+    document = json.loads(as_json.render_json(data))
+    jsonschema.validate(document, SCHEMA)
+    assert (document["across"], document["baseline"]) == ("layouts", "1x4")
+    pairs = {(g["configuration"], g["layout"]) for g in document["comparisons"]}
+    assert pairs == {("mpi@a", "1x2x2"), ("mpi@b", "1x2x2")}
+    assert {n["layout"] for n in document["noise"]} == {"1x4"}
+    plain = ReportData(compare(CAMPAIGN, CONFIGURATIONS, VALUES, baseline="mpi@a"))
+    assert json.loads(as_json.render_json(plain))["across"] == "configurations"
+
+
+def test_an_import_takes_the_smallest_layout_as_baseline() -> None:
+    """ARCHER2's layouts, as text: 128x128 comes first."""
+    keys = ("16x128", "128x128", "2x128", "1x128")
+    values = [row(c, layout, 0, 10.0) for c in "ab" for layout in keys]
+    campaign = replace(CAMPAIGN, plan="{}", origin=Origin.IMPORT)
+    swapped = across.swap_layouts(campaign, CONFIGURATIONS, values)
+    assert swapped[0].baseline == "1x128"
+    comparison = compare(*swapped[:3])
+    assert [g.configuration for g in comparison.groups] == ["2x128", "16x128", "128x128"] * 2

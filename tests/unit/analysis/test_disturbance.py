@@ -1,0 +1,192 @@
+"""Rounds in which others took the CPU are marked, and a verdict that rests on them is withheld."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from mpigraft.analysis import disturbance
+from mpigraft.analysis.comparison import compare
+from mpigraft.analysis.grouping import labels_of
+from mpigraft.core.model import (
+    CellGroup,
+    Comparison,
+    Conditions,
+    CpuUse,
+    LaunchRecord,
+    LaunchState,
+    NodeState,
+    ValueRow,
+)
+from mpigraft.report.headline import headline
+from tests.builders.campaigns import CAMPAIGN, arms, around, campaign
+from tests.builders.comparisons import codes
+from tests.builders.verdicts import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
+
+QUIET = 0.02
+Where = tuple[str, int, int]  # configuration, round, replica
+
+
+def use(others: float, *, host: str = "n1", wall_s: float = 3.0) -> CpuUse:
+    return CpuUse(host, 2, 2, wall_s, 6.0, 0.0, 5.0, others, 9)
+
+
+def launch(where: Where, *uses: CpuUse) -> LaunchRecord:
+    name, number, replica = where
+    state = NodeState()
+    return LaunchRecord(
+        f"{name}-{number}-{replica}", "c1", "a0", name, "1x2", number, 0, replica, "", 3.0, 0,
+        LaunchState.OK, (), conditions=Conditions(state, state, uses),
+    )  # fmt: skip
+
+
+def launches(rows: Sequence[ValueRow], loaded: Mapping[Where, float]) -> list[LaunchRecord]:
+    """One of each that has values; beside those that are `loaded` others took so much."""
+    places = sorted({(row.configuration, row.round, row.replica) for row in rows})
+    return [launch(place, use(loaded.get(place, QUIET))) for place in places]
+
+
+def judged(
+    rows: Sequence[ValueRow], loaded: Mapping[Where, float], margin: float = 0.03
+) -> Comparison:
+    names = sorted({row.configuration for row in rows} - {"base"})
+    records = arms(*names)
+    rounds = 1 + max(row.round for row in rows)
+    made = partial(compare, replace(CAMPAIGN, rounds=rounds), records, margin=margin)
+    clean = disturbance.undisturbed(rows, launches(rows, loaded))
+    return disturbance.withhold_verdicts(made, rows, clean, labels_of(records, rows), margin)
+
+
+def only(comparison: Comparison) -> CellGroup:
+    (group,) = comparison.groups
+    return group
+
+
+def beside(name: str, *rounds: int, share: float = 0.5) -> dict[Where, float]:
+    return {(name, number, 0): share for number in rounds}
+
+
+# ------------------------------------------------------------------ marks
+
+
+@pytest.mark.parametrize(
+    ("uses", "expected"),
+    [
+        ((use(0.09),), False),
+        ((use(0.12),), True),
+        ((use(0.12, wall_s=1.0),), False),  # hundredths of a second may make that
+        ((use(0.15, wall_s=1.0),), True),
+        ((use(0.01), use(0.2, host="n2")), True),
+        ((use(0.9, wall_s=0.0),), False),
+        ((), False),
+    ],
+)
+def test_a_launch_is_marked_where_others_had_a_tenth_of_a_nodes_cpus(
+    uses: tuple[CpuUse, ...], expected: bool
+) -> None:
+    assert disturbance.is_disturbed(launch(("base", 0, 0), *uses)) is expected
+
+
+def test_a_launch_without_conditions_is_not_marked() -> None:
+    assert not disturbance.is_disturbed(replace(launch(("base", 0, 0)), conditions=None))
+
+
+def test_rounds_are_counted_by_configuration_where_they_differ() -> None:
+    rows = campaign(around(1.0), rounds=8)
+    labels = {"base": "mpi@base", "k0": "mpi@k0"}
+    quiet = launches(rows, {})
+    assert list(disturbance.disturbance_findings(quiet, labels)) == []
+    loaded = {**beside("k0", 2, 5, share=0.33), **beside("base", 5, share=0.75)}
+    (finding,) = disturbance.disturbance_findings(launches(rows, loaded), labels)
+    assert finding.code == "cpu-taken"
+    assert finding.message == (
+        "others took the CPU in 2 of 8 rounds (2, 5): mpi@base in 1, mpi@k0 in 2; "
+        "33 to 75 % of it on n1"
+    )
+    alike = {**beside("k0", 3, share=0.4), **beside("base", 3, share=0.4)}
+    (finding,) = disturbance.disturbance_findings(launches(rows, alike), labels)
+    assert finding.message == "others took the CPU in 1 of 8 rounds (3); 40 % of it on n1"
+
+
+def test_long_lists_are_cut() -> None:
+    rows = campaign(around(1.0), rounds=20)
+    findings = next(disturbance.disturbance_findings(launches(rows, beside("k0", *range(15))), {}))
+    assert "(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 3 more)" in findings.message
+
+
+# ------------------------------------------------------------------ verdicts
+
+
+def test_undisturbed_verdicts_are_not_withheld() -> None:
+    rows = campaign(around(0.5), rounds=10)
+    group = only(judged(rows, {}))
+    assert (group.curve, group.withheld) == (FASTER, "")
+
+
+def test_a_few_disturbed_rounds_take_nothing_from_a_clear_winner() -> None:
+    rows = campaign(around(0.5), rounds=10)
+    group = only(judged(rows, beside("k0", 1, 4, 5)))
+    assert (group.curve, group.withheld) == (FASTER, "")
+
+
+@pytest.mark.parametrize("who", ["k0", "base"])
+@pytest.mark.parametrize(("count", "expected"), [(5, ""), (6, "in 6 of 10 rounds")])
+def test_most_rounds_disturbed_carry_no_verdict(who: str, count: int, expected: str) -> None:
+    rows = campaign(around(0.5), rounds=10)
+    comparison = judged(rows, beside(who, *range(count)))
+    group = only(comparison)
+    assert group.withheld == (f"others took the CPU {expected}" if expected else "")
+    assert group.curve is (INCONCLUSIVE if expected else FASTER)
+    assert ("verdict-withheld" in codes(comparison.findings)) is bool(expected)
+    assert any(": no verdict: others took" in line for line in comparison.summary) is bool(expected)
+    (line, *_) = headline(comparison)
+    assert line.startswith("No verdict on 1 of 1 curves: others took" if expected else "Largest")
+
+
+def test_a_verdict_of_disturbed_rounds_only_is_withheld() -> None:
+    """Slower in all rounds, but beyond the noise only where others took the CPU."""
+    rows = campaign(lambda turn, _: 1.3 if turn < 5 else 1.07, rounds=10, pair=1.08)
+    assert only(judged(rows, {})).curve is SLOWER
+    assert only(judged(rows, beside("k0", 5, 6, 7, 8, 9))).curve is SLOWER
+    for who in ("k0", "base"):
+        loaded = {(who, turn, replica): 0.5 for turn in range(5) for replica in (0, 1)}
+        group = only(judged(rows, loaded))
+        assert group.curve is INCONCLUSIVE
+        assert group.withheld == (
+            "it does not hold without the 5 rounds in which others took the CPU"
+        )
+
+
+def test_equal_under_load_is_not_equal() -> None:
+    rows = campaign(lambda turn, _: 1.0 + 0.001 * (turn % 3), rounds=12)
+    assert only(judged(rows, {})).curve is EQUIVALENT
+    assert only(judged(rows, beside("k0", *range(7)))).curve is INCONCLUSIVE
+
+
+def test_a_machine_that_calls_two_launches_of_one_thing_calls_nothing() -> None:
+    rows = campaign(around(0.5), rounds=10, pair=1.3, sizes=(1,))
+    # Another size at which the pair is alike keeps the floor down, and the first is called.
+    rows += campaign(around(0.5), rounds=10, sizes=(8, 64))
+    comparison = judged(rows, {})
+    group = only(comparison)
+    assert comparison.noise[0].false_verdicts == 1
+    assert group.withheld == ("the baseline's two launches differ from each other at 1 of 3 sizes")
+    assert group.curve is INCONCLUSIVE
+
+
+def test_a_difference_within_the_noise_says_so() -> None:
+    rows = campaign(lambda turn, _: 1.06 + 0.001 * (turn % 3), rounds=10, pair=1.1)
+    group = only(judged(rows, {}))
+    assert group.curve is INCONCLUSIVE
+    assert group.withheld == "the baseline's two launches differ by 10 % from each other"
+    clear = only(judged(campaign(around(1.0), rounds=10, pair=1.1), {}))
+    assert clear.withheld == ""
+
+
+def test_values_whose_baseline_was_all_disturbed_keep_no_winner() -> None:
+    rows = campaign(around(0.5), rounds=10)
+    every = {("base", turn, replica): 0.5 for turn in range(10) for replica in (0, 1)}
+    assert only(judged(rows, every)).curve is INCONCLUSIVE

@@ -1,0 +1,75 @@
+"""What jobs of one campaign agree on, on one folder and at the same time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpigraft.core.errors import MissingError
+from mpigraft.store import Store, file
+from tests.builders.records import CAMPAIGN
+
+OFFER = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from mpigraft.store import Store
+from tests.builders.records import CAMPAIGN, launch, measured
+store, own = Store(Path(sys.argv[1])), sys.argv[2]
+sys.stdin.read()  # until all are there
+print(store.settle(replace(CAMPAIGN, plan='{"of":' + own + ', "fill":"' + "x" * 50000 + '"}')).plan)
+with store.writer() as writer:
+    for number in range(5):
+        writer.add_launch(launch(number, allocation=own), measured(1.0), {"stdout": b"same"})
+"""
+
+
+def test_of_jobs_that_plan_at_once_all_get_one_plan_and_nothing_is_lost(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[3]
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", OFFER, str(tmp_path), str(number)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root,
+        )
+        for number in range(6)
+    ]  # fmt: skip
+    answers = {child.communicate(b"", timeout=120)[0] for child in children}
+    assert [child.returncode for child in children] == [0] * 6
+    assert len(answers) == 1
+    plan = answers.pop().decode().strip()
+    assert len(plan) > 50000
+    store = Store(tmp_path)
+    settled = store.settled(CAMPAIGN.id)
+    assert settled is not None
+    assert settled.plan == plan
+    assert len(store.launches(CAMPAIGN.id)) == 30
+    assert store.findings == ()
+    assert not list(tmp_path.glob(".*")), "a file of the race was left"
+
+
+def test_a_link_whose_answer_was_lost_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS: the server made the link, the answer was lost, the client asked again."""
+    real = Path.hardlink_to
+
+    def twice(self: Path, target: Path) -> None:
+        real(self, target)
+        real(self, target)
+
+    monkeypatch.setattr(Path, "hardlink_to", twice)
+    assert file.settle(tmp_path / "x", "mine") == "mine"
+    assert (tmp_path / "x").read_text() == "mine"
+
+
+def test_a_damaged_agreement_is_named_and_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / f"{CAMPAIGN.id}.campaign").write_text("{")
+    store = Store(tmp_path)
+    with pytest.raises(MissingError, match="agreed on cannot be read"):
+        store.settled(CAMPAIGN.id)
+    with pytest.raises(MissingError, match="agreed on cannot be read"):
+        store.settle(CAMPAIGN)
+    assert file.settle(tmp_path / f"{CAMPAIGN.id}.campaign", "x") == "{"

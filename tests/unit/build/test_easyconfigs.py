@@ -1,0 +1,90 @@
+"""Easyconfigs are literals that say what the plan says, whatever stands in a table."""
+
+from __future__ import annotations
+
+import ast
+import shlex
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft.build.easyconfigs import easyconfigs_of, root_variable
+from mpigraft.build.plan import BuildHost, BuildPlan, BuildRequest, plan_build
+from mpigraft.build.spack import joined_variants, render_spack
+from mpigraft.knowledge.builds.rows import packages, plan_table
+
+HOST = BuildHost("x86_64", frozenset({"cxi"}), {"cuda": "/opt/cuda", "slurm": "/usr"})
+
+
+def planned(compiler: str = "gnu", host: BuildHost = HOST) -> BuildPlan:
+    request = BuildRequest("openmpi", compiler=compiler)
+    return plan_build(request, host, packages(), plan_table())
+
+
+def values(text: str) -> dict[str, object]:
+    """What a file sets; ValueError for anything that is no literal."""
+    tree = ast.parse(text)
+    found: dict[str, object] = {}
+    for node in tree.body:
+        assert isinstance(node, ast.Assign)
+        (target,) = node.targets
+        assert isinstance(target, ast.Name)
+        found[target.id] = ast.literal_eval(node.value)
+    return found
+
+
+def test_a_file_says_what_the_plan_says() -> None:
+    plan = planned()
+    files = {name: values(text) for name, text in easyconfigs_of(plan).items()}
+    assert list(files)[-1] == "OpenMPI-5.0.8-gnu.eb"
+    mpi = files["OpenMPI-5.0.8-gnu.eb"]
+    assert mpi["dependencies"] == [("libfabric", "2.3.0", "-gnu")]
+    assert mpi["sources"] == ["openmpi-5.0.8.tar.bz2"]
+    assert mpi["checksums"] == [plan.steps[-1].archive.sha256]
+    words = str(mpi["configopts"]).split()
+    assert "--with-ofi=$EBROOTLIBFABRIC" in words
+    assert "--with-cuda=/opt/cuda" in words
+    assert "--disable-mpi-fortran" in words
+    fabric = str(files["libfabric-2.3.0-gnu.eb"]["configopts"])
+    assert "--with-json-c=$EBROOTJSONMINUSC" in fabric
+    assert files["libcxi-12.0.1-gnu.eb"]["preconfigopts"] == "./autogen.sh && "
+    assert "configopts" not in files["cassini-headers-12.0.1-gnu.eb"]
+    assert "{" not in "".join(str(file.get("configopts")) for file in files.values())
+
+
+def test_compilers_have_builds_of_their_own() -> None:
+    files = easyconfigs_of(planned("llvm"))
+    assert all(name.endswith("-llvm.eb") for name in files)
+    assert "CC=clang CXX=clang++" in files["OpenMPI-5.0.8-llvm.eb"]
+    assert "FC=" not in files["OpenMPI-5.0.8-llvm.eb"]
+    fortran = replace(HOST, provided={"fortran": "flang"})
+    assert "FC=flang" in easyconfigs_of(planned("llvm", fortran))["OpenMPI-5.0.8-llvm.eb"]
+
+
+def test_easybuild_names_prefixes_so() -> None:
+    assert root_variable("json-c") == "EBROOTJSONMINUSC"
+    assert root_variable("OpenMPI") == "EBROOTOPENMPI"
+
+
+@given(st.text(), st.text(min_size=1))
+def test_foreign_text_stays_text(what: str, prefix: str) -> None:
+    """A prefix is one word of the shell, and neither it nor a reason is a template."""
+    plan = planned(host=replace(HOST, provided={"cuda": prefix}))
+    steps = [replace(step, why=what) for step in plan.steps]
+    files = [values(text) for text in easyconfigs_of(replace(plan, steps=tuple(steps))).values()]
+    for file in files:
+        assert what in str(file["description"]) % ()
+    assert f"--with-cuda={prefix}" in shlex.split(str(files[-1]["configopts"]) % ())
+
+
+def test_a_spack_environment_pins_every_package() -> None:
+    text = render_spack(planned())
+    assert "openmpi@5.0.8 fabrics=ofi schedulers=slurm +cuda %gcc" in text or "+cuda" in text
+    assert "^libfabric@2.3.0 fabrics=shm,sm2,tcp,lnx,cxi" in text
+    assert "^libfuse@2.9.9" in text
+    assert 'prefix: "/opt/cuda"' in text
+
+
+def test_values_of_a_variant_are_joined() -> None:
+    assert joined_variants(["a=x,y", "+b", "a=y,z"]) == ["a=x,y,z", "+b"]

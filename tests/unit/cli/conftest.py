@@ -1,0 +1,40 @@
+"""Running commands, and replacing what they call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.builders.commands import Ended, Run, run_on_store
+
+
+@pytest.fixture
+def replace_everywhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[ModuleType, str, object], None]:
+    """Sets `module.name` to a value, and the same name wherever it was imported from there."""
+
+    def replace(module: ModuleType, name: str, value: object) -> None:
+        real = getattr(module, name)
+        for known, other in list(sys.modules.items()):
+            if known.startswith("mpigraft.") and other.__dict__.get(name) is real:
+                monkeypatch.setattr(other, name, value)
+
+    return replace
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command on the store of this test, at 80 columns, in the test's own folder."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+
+    def start(*words: object) -> Ended:
+        code = run_on_store(tmp_path / "store", *words)
+        return Ended(code, *capsys.readouterr())
+
+    return start

@@ -1,0 +1,133 @@
+"""`mpigraft compare OLD NEW` on real stores, through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import mpigraft
+from mpigraft.store import Store
+from tests.builders.commands import Run
+from tests.builders.overtime import MACHINE, MPICH, OPENMPI, campaign, identity, keep
+
+SCHEMAS = Path(mpigraft.__file__).parent / "report/schemas"
+BRIEF = ("--brief",)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Three nights: the second as the first, the third with another kernel and Open MPI, which is
+    1.3 times slower."""
+    newer = {"k0": MPICH, "k2": "openmpi@5.0.12/ob1-sm"}
+    return keep(
+        Store(tmp_path / "store"),
+        campaign(1),
+        campaign(2),
+        campaign(
+            3,
+            names=newer,
+            level=lambda name, _: 1.3 if name.startswith("openmpi") else 1.0,
+            machine={**MACHINE, "kernel": "6.12.1"},
+        ),
+    )
+
+
+@pytest.mark.usefixtures("store")
+def test_two_campaigns_are_compared_with_what_changed(run: Run) -> None:
+    ended = run("compare", "night1", "night3")
+    assert ended.code == 0
+    text = " ".join(ended.out.split())
+    assert "night3 00000003, 2026-01-03, against night1 00000001, 2026-01-01" in text
+    assert "8 and 8 rounds, unpaired" in text
+    assert "kernel: 6.1.0-28-amd64 -> 6.12.1" in text
+    assert "MPI: openmpi@5.0.11 -> openmpi@5.0.12 (openmpi@5.0.12/ob1-sm)" in text
+    assert "not recorded:" in text
+    assert f"openmpi@5.0.12/ob1-sm (was {OPENMPI})" in text
+    assert "Slower than night1 00000001 on 1 of 2 curves" in text
+    assert max(map(len, ended.out.splitlines())) <= 80
+    assert "\x1b" not in ended.out
+
+
+@pytest.mark.usefixtures("store")
+def test_equal_campaigns_say_so(run: Run) -> None:
+    ended = run("compare", "night1", "night2", "--brief", "--fail-on", "slower")
+    assert ended.code == 0
+    assert "No curve is called faster or slower than in night1" in " ".join(ended.out.split())
+    assert "nothing that both campaigns recorded" in ended.out
+
+
+@pytest.mark.usefixtures("store")
+def test_a_slower_campaign_fails_a_pipeline(run: Run) -> None:
+    ended = run("compare", identity(1), identity(3)[:8], "--fail-on", "slower")
+    assert ended.code == 1
+    assert "curves-slower" in ended.err
+    turned = run("compare", "night3", "night1", "--fail-on", "slower")
+    assert (turned.code, "campaigns-turned" in turned.out) == (0, True)
+    assert "campaigns-turned" not in run("compare", "night1", "night3").out
+
+
+@pytest.mark.usefixtures("store")
+def test_document_has_its_schema(run: Run) -> None:
+    document = json.loads(run("compare", "night1", "night3", "--json").out)
+    jsonschema.validate(document, json.loads((SCHEMAS / "across.json").read_text()))
+    curves = {row["configuration"]: row["curve"] for row in document["comparisons"]}
+    assert curves[MPICH] == "equivalent"
+    kernel = next(row for row in document["changes"] if row["name"] == "kernel")
+    assert (kernel["old"], kernel["new"], kernel["status"]) == (
+        "6.1.0-28-amd64", "6.12.1", "changed",
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("store")
+def test_markdown_escapes_names(run: Run, tmp_path: Path) -> None:
+    keep(Store(tmp_path / "store"), campaign(4, name="a|b <script>"))
+    text = run("compare", "night1", identity(4), "--markdown").out
+    assert "a\\|b \\<script\\>" in text
+    assert "| configuration | curve | ratio | 95 % interval |" in text
+
+
+@pytest.mark.usefixtures("store")
+def test_brief_markdown_leaves_out_the_sizes(run: Run) -> None:
+    whole, brief = (run("compare", "night1", "night2", "--markdown", *w).out for w in ((), BRIEF))
+    assert "| size |" in whole
+    assert "| size |" not in brief
+    assert f"| {MPICH} |" in brief
+    assert "| not recorded | not recorded |" not in whole
+
+
+def test_campaigns_of_two_stores_are_compared(run: Run, tmp_path: Path) -> None:
+    keep(Store(tmp_path / "elsewhere"), campaign(1))
+    keep(Store(tmp_path / "store"), campaign(2))
+    ended = run("compare", "night1", "night2", "--old-store", str(tmp_path / "elsewhere"))
+    assert ended.code == 0
+    assert "against night1" in ended.out
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("night1", "night1"), "campaigns-same"),
+        (("night1", "night2", "--baseline", MPICH), "campaigns-two-exclude"),
+        (("night1", "night2", "--across", "layouts"), "campaigns-two-exclude"),
+        (("night1", "--match", "a=b"), "campaigns-two-needed"),
+        (("night1", "night2", "--match", "a=b"), "match-unknown"),
+        (("night1", "nothing"), "campaign-not-one"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(run: Run, words: tuple[str, ...], code: str) -> None:
+    ended = run("compare", *words)
+    assert ended.code == 2
+    assert f"[{code}]" in ended.err
+
+
+@pytest.mark.usefixtures("store")
+def test_names_of_a_store_cannot_move_the_cursor(run: Run, tmp_path: Path) -> None:
+    names = {"k0": "mpich@5\x1b[2J/ucx"}
+    keep(Store(tmp_path / "store"), campaign(5, names=names), campaign(6, names=names))
+    ended = run("compare", "night5", "night6")
+    assert "\x1b" not in ended.out
+    assert "\\x1b[2J" in ended.out

@@ -1,0 +1,144 @@
+"""`mpigraft build`, through the command line; EasyBuild itself runs in tests/mpi."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import mpigraft
+from mpigraft.core.model import NetDevice
+from mpigraft.graft.abi import saved
+from tests.builders.commands import Run
+from tests.builders.configuration import a_machine
+
+SCHEMA = json.loads((Path(mpigraft.__file__).parent / "report/schemas/build.json").read_text())
+EB = """#!/bin/sh
+# EasyBuild: says its version, notes what it is asked to build, and fails for the package $FAILS
+case $1 in --version) echo "This is EasyBuild 5.4.1 (framework: 5.4.1)"; exit;; esac
+for last; do :; done
+echo "$last" >>"$(dirname "$0")/asked"
+case $last in *"$(cat "$(dirname "$0")/fails" 2>/dev/null || echo none)"*)
+    echo "== FAILED: Installation ended unsuccessfully: cannot find flex (took 3 secs)"
+    echo "== Results of the build can be found in the log file(s) /tmp/easybuild-x.log"
+    exit 1;;
+esac
+"""
+
+
+@pytest.fixture
+def slingshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with Slingshot, whatever this one is."""
+    machine = a_machine()
+    machine = replace(machine, fabrics=(NetDevice("cxi0", "cxi", "up"),))
+    monkeypatch.setattr(saved, "read_machine", lambda _: machine)
+
+
+@pytest.fixture
+def eb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in PATH with an `eb` that builds nothing, for an ordinary user."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "eb").write_text(EB)
+    (folder / "eb").chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+    monkeypatch.setenv("LMOD_CMD", "/usr/share/lmod/lmod/libexec/lmod")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    return folder
+
+
+def built(folder: Path) -> list[str]:
+    return [Path(line).name for line in (folder / "asked").read_text().splitlines()]
+
+
+@pytest.mark.usefixtures("slingshot")
+def test_a_plan_says_what_is_built_and_why(run: Run) -> None:
+    ended = run("build", "openmpi", "--machine", "m.json", "--dry-run")
+    assert ended.code == 0
+    assert "LUMI's recipe for Slingshot" in ended.out
+    assert "libcxi needs it" in ended.out
+    assert max(map(len, ended.out.splitlines())) <= 80
+
+
+@pytest.mark.usefixtures("slingshot")
+def test_a_plan_is_json_easyconfigs_or_a_spack_environment(run: Run) -> None:
+    words = ("build", "openmpi", "--machine", "m.json")
+    document = json.loads(run(*words, "--json").out)
+    jsonschema.validate(document, SCHEMA)
+    assert document["features"] == ["cxi"]
+    assert "# OpenMPI-5.0.8-gnu.eb\n" in run(*words, "--as", "easyconfigs").out
+    assert run(*words, "--as", "spack").out.count("^libcxi@12.0.1") == 1
+    assert run(*words, "--as", "yaml").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("lammps",), 2, "recipe-unknown"),
+        (("openmpi", "--with", "prrte=4.1.0", "--with", "pmix=5.0.8"), 1, "PMIx 6.1.0"),
+        (("openmpi", "--with", "ucx=1.19.0", "--with", "ucx=1.20.0"), 2, "package-twice"),
+        (("openmpi", "--sources", "nowhere"), 2, "sources-unreadable"),
+        (("openmpi", "--sources", "."), 3, "sources-missing"),
+        (("openmpi", "--compiler", "pgi"), 2, "compiler-unknown"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(
+    run: Run, words: tuple[str, ...], code: int, text: str
+) -> None:
+    ended = run("build", *words, "--dry-run")
+    assert (ended.code, ended.out) == (code, "")
+    assert text in ended.err
+    assert "what to do" in ended.err
+
+
+def test_each_package_is_built_after_what_it_needs(run: Run, eb: Path, tmp_path: Path) -> None:
+    prefix = tmp_path / "prefix"
+    ended = run("build", "openmpi", "--prefix", prefix)
+    assert (ended.code, ended.err.count("[2/2]")) == (0, 1)
+    assert built(eb) == ["libfabric-2.1.0-gnu.eb", "OpenMPI-5.0.8-gnu.eb"]
+    assert f"{prefix}/software/OpenMPI/5.0.8-gnu" in ended.out
+    assert sorted(path.name for path in prefix.iterdir()) == ["easyconfigs"]
+
+
+def test_a_step_that_fails_is_named_with_its_last_lines_and_log(
+    run: Run, eb: Path, tmp_path: Path
+) -> None:
+    (eb / "fails").write_text("libfabric")
+    ended = run("build", "openmpi", "--prefix", tmp_path / "prefix")
+    assert ended.code == 3
+    assert built(eb) == ["libfabric-2.1.0-gnu.eb"]
+    for words in ("libfabric 2.1.0", "cannot find flex", "/tmp/easybuild-x.log"):
+        assert words in ended.err
+
+
+def test_sources_that_changed_are_refused_before_anything_is_built(
+    run: Run, eb: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    for name in ("libfabric_2.1.0.orig.tar.xz", "openmpi_5.0.7.orig.tar.xz"):
+        (folder / name).write_text("another")
+    ended = run("build", "openmpi", "--sources", folder, "--prefix", tmp_path / "prefix")
+    assert ended.code == 2
+    assert "source-changed" in ended.err
+    assert not (eb / "asked").exists()
+    assert not (tmp_path / "prefix").exists()
+
+
+def test_root_and_a_machine_without_easybuild_are_refused(
+    run: Run, eb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("build", "openmpi", "--prefix", tmp_path / "prefix")
+    monkeypatch.delenv("LMOD_CMD")
+    assert "module-tool-missing" in run(*words).err
+    (eb / "eb").write_text("#!/bin/sh\necho This is EasyBuild 4.9.4\n")
+    assert "easybuild-missing" in run(*words).err
+    (eb / "eb").unlink()
+    assert "easybuild-missing" in run(*words).err
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert (run(*words).code, "build-as-root" in run(*words).err) == (3, True)

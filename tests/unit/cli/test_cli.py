@@ -1,0 +1,319 @@
+"""The command line itself: what it shows, what it never shows, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mpigraft.bench.measurement import Outcome
+from mpigraft.bench.schedule import benchmarks, campaign
+from mpigraft.bench.schedule.campaign import Campaign, plan_campaign, schedule_launches
+from mpigraft.cli import dry_run, main
+from mpigraft.cli.progress import Progress
+from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.model import Evidence, LaunchState
+from mpigraft.native.programs import BENCHMARKS
+from mpigraft.request.selection import configurations
+from mpigraft.request.spec import CampaignSpec
+from tests.builders.configuration import a_machine, a_transport, an_mpi, an_offer
+
+STORES = Path(__file__).parents[2] / "data/store"
+SECRET = "planted-value-0"
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> Campaign:
+    """Two configurations, one of which has a secret in its id."""
+    monkeypatch.setattr(
+        configurations, "transport_offers", lambda *_: (an_offer("ob1-sm"), an_offer("ucx"))
+    )
+    monkeypatch.setattr(configurations, "resolve_transport", lambda name, *_: a_transport(name))
+    quick = plan_campaign(
+        CampaignSpec(quick=True, seed=3), a_machine(an_mpi()), lambda _: (("libmpi", "5"),)
+    )
+    plain, other = quick.configurations
+    telling = replace(other, id=f"{plain.id}+X={SECRET}")
+    return replace(quick, configurations=(plain, telling), skipped=((telling.id, "why"),))
+
+
+@pytest.fixture
+def secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", SECRET)
+
+
+def outcome(state: LaunchState = LaunchState.OK) -> Outcome:
+    return Outcome(state, (), ())
+
+
+# ------------------------------------------------------------------ secrets
+
+
+@pytest.mark.usefixtures("secret")
+def test_progress_strikes_secrets_out(
+    planned: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    telling = replace(planned, baseline=planned.configurations[1])
+    step = next(s for s in schedule_launches(telling) if SECRET in s.configuration.id)
+    progress = Progress()
+    with progress.bar:
+        progress.began(telling, 18)
+        progress.proved(telling.baseline, telling.layouts[0], Evidence("a", "a", (), (), ()))
+        progress.launched(step, outcome(LaunchState.FAILED), 1.0)
+    told = capsys.readouterr().err
+    assert SECRET not in told
+    assert told.count("+X=[struck out]") == 3
+
+
+@pytest.mark.usefixtures("secret")
+def test_a_plan_strikes_secrets_out(planned: Campaign) -> None:
+    told = "\n".join(dry_run.plan_lines(planned))
+    assert SECRET not in told
+    assert told.count("+X=[struck out]") == 3  # as configuration, as left out, in the order
+
+
+@pytest.mark.usefixtures("secret")
+def test_errors_strike_secrets_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise MissingError(f"+X={SECRET} is lost", fix=f"find {SECRET}")
+
+    monkeypatch.setattr(main, "load", lambda _: lambda *_, **__: fail())
+    with pytest.raises(SystemExit) as ended:
+        main.main(["bench"])
+    assert ended.value.code == 3
+    assert capsys.readouterr().err == (
+        "mpigraft: +X=[struck out] is lost\nwhat to do: find [struck out]\n"
+    )
+
+
+# ------------------------------------------------------------------ time left
+
+
+def test_the_time_left_counts_launches_and_not_proofs(
+    planned: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = schedule_launches(planned)
+    progress = Progress()
+    with progress.bar:
+        progress.began(planned, len(steps))
+        for step in steps[:4]:
+            progress.launched(step, outcome(), 60.0)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "left" in line]
+    assert lines == [
+        "round 1/6, about 17 min left",  # 18 launches, a minute each
+        "round 2/6, about 14 min left",
+    ]
+
+
+def test_a_plan_says_about_how_long_it_takes(planned: Campaign) -> None:
+    line = dry_run.plan_lines(planned)[1]
+    # 18 launches and 2 proofs; 3 benchmarks x 23 sizes x 8 ms, and half as much again
+    assert line.startswith("estimate: about 57 seconds, at 2.8 s a launch")
+    longer = replace(planned, spec=replace(planned.spec, rounds=600))
+    assert "about 85 minutes" in dry_run.plan_lines(longer)[1]
+
+
+# ------------------------------------------------------------------ streams
+
+
+def program(*words: str, **pipes: object) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "mpigraft.cli.main", *words]
+    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **pipes}
+    return subprocess.run(argv, text=True, timeout=60, **more)  # type: ignore[call-overload,no-any-return]
+
+
+def closed_pipe() -> int:
+    """The end to write to of a pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+# help comes from typer, the list from common.out, the comparison from Rich
+COMMANDS = {
+    "--help": ("--help",),
+    "list": ("results", "list"),
+    "compare": ("compare",),
+    "export": ("export",),
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with one campaign of two configurations."""
+    folder = tmp_path_factory.mktemp("store")
+    for name in ("one", "other"):
+        table = "# OSU MPI Latency Test v7.5\n# Size          Latency (us)\n1 1.5\n2 1.6\n"
+        (folder / name).write_text(table)
+        words = ("import", str(folder / name), "--configuration", name, "--nodes", "1")
+        done = program("--store", str(folder), *words, "--ranks-per-node", "2")
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(params=list(COMMANDS))
+def printing(request: pytest.FixtureRequest, store: Path) -> tuple[str, ...]:
+    """A command that prints."""
+    return ("--store", str(store), *COMMANDS[request.param])
+
+
+def test_a_reader_that_left_is_no_answer(printing: tuple[str, ...]) -> None:
+    writer = closed_pipe()
+    done = program(*printing, stdout=writer)
+    os.close(writer)
+    assert done.returncode == -signal.SIGPIPE
+    assert done.stderr == ""
+
+
+def test_a_full_disk_exits_3(printing: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = program(*printing, stdout=full)
+    assert done.returncode == 3
+    assert done.stderr.startswith(
+        "mpigraft: cannot write standard output: No space left on device\nwhat to do: "
+    )
+
+
+def test_a_closed_stderr_changes_nothing(printing: tuple[str, ...]) -> None:
+    plain = program(*printing)
+    assert plain.returncode == 0, plain.stderr
+    writer = closed_pipe()
+    done = program("-v", *printing, stderr=writer)
+    assert (done.returncode, done.stdout) == (0, plain.stdout)
+    wrong = program("results", "lost", stderr=writer)
+    os.close(writer)
+    assert wrong.returncode == 2
+
+
+def test_progress_continues_without_a_reader() -> None:
+    writer = closed_pipe()
+    done = program_code(
+        """
+        from mpigraft.cli import streams
+        streams.guard()
+        from mpigraft.cli.progress import Progress
+        progress = Progress()
+        with progress.bar:
+            for number in range(3):
+                progress._say("line")
+        print("stored")
+        """,
+        stderr=writer,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stdout) == (0, "stored\n")
+
+
+def test_streams_that_came_closed_are_no_files_of_ours() -> None:
+    done = program_code(
+        """
+        import os
+        from mpigraft.cli import streams
+        streams.guard()
+        opened = os.open("/", os.O_RDONLY)
+        print("nobody hears this", flush=True)
+        os.write(3, str(opened > 2).encode())
+        """,
+        before="import os; os.dup2(1, 3); os.close(1); os.close(0)",
+    )
+    assert (done.returncode, done.stdout) == (0, "True")
+
+
+def program_code(code: str, before: str = "", **pipes: object) -> subprocess.CompletedProcess[str]:
+    """Python code in a process of its own, which starts with the streams that `before` left."""
+    argv = [sys.executable, "-c", textwrap.dedent(code)]
+    if before:
+        argv = [sys.executable, "-c", f"{before}; os.execv({argv[0]!r}, {argv!r})"]
+    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **pipes}
+    return subprocess.run(argv, text=True, timeout=60, **more)  # type: ignore[call-overload,no-any-return]
+
+
+# ------------------------------------------------------------------ help
+
+
+@pytest.mark.parametrize("words", [(), ("results",)])
+def test_no_command_gives_plain_help(words: tuple[str, ...]) -> None:
+    done = program(*words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("Usage: ")
+    assert "what to do" not in done.stderr
+
+
+def test_the_help_of_bench_says_what_is_measured() -> None:
+    text = " ".join(program("bench", "--help", env={**os.environ, "COLUMNS": "80"}).stdout.split())
+    for word in ("--mpi NAME", "--layout NODESxRANKS", "--env NAME=VALUE", "--list prints all"):
+        assert word in text
+    every = program("bench", "--list").stdout.splitlines()
+    assert {f"native:{name}" for name in BENCHMARKS} <= set(every)
+    names = [key.removeprefix("native:") for key in benchmarks.DEFAULT_BENCHMARKS]
+    assert f"({', '.join(names)})" in text
+    first = [key.removeprefix("native:") for key in benchmarks.QUICK_BENCHMARKS]
+    look = f"{campaign.QUICK_ROUNDS} rounds of {', '.join(first[:-1])} and {first[-1]}, "
+    assert f"{look}{campaign.QUICK_BUDGET_MS:g} ms a size" in text
+    assert f"{campaign.DEFAULT_ROUNDS}, with --quick {campaign.QUICK_ROUNDS}" in text
+    budgets = f"{campaign.DEFAULT_BUDGET_MS:g}, with --quick {campaign.QUICK_BUDGET_MS:g}"
+    assert budgets in text
+
+
+@pytest.mark.parametrize("flag", ["--min", "--max", "--rounds", "--budget", "--limit"])
+def test_a_flag_of_0_is_refused_and_not_ignored(
+    flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.main(["bench", flag, "0", "--dry-run"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(f"mpigraft: {flag} is 0 [value-range]\nwhat to do: ")
+
+
+@pytest.mark.parametrize("flags", [("--min", "1"), ("--validate",), ("--quick",)])
+def test_resume_refuses_even_default_options(
+    flags: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.main(["bench", "--resume", *flags])
+    assert ended.value.code == 2
+    assert "excludes every other option" in capsys.readouterr().err
+
+
+def test_an_interrupt_exits_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def machine() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mpigraft.discovery.inventory.discover_machine", machine)
+    with pytest.raises(SystemExit) as ended:
+        main.main(["discover"])
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "mpigraft: interrupted\n"  # not a word of a campaign
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (("compare", "--store", "/x"), "mpigraft --store FOLDER compare ..."),
+        (("results", "list", "-v"), "mpigraft -v results ..."),
+        (("compare", "--stor"), "mpigraft COMMAND --help"),
+    ],
+)
+def test_an_option_of_the_tool_after_its_command_is_shown_where_it_belongs(
+    words: tuple[str, ...], fix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run_command([*words]) == UsageError.exit_code
+    assert capsys.readouterr().err.endswith(f"what to do: {fix}\n")
+
+
+def test_a_campaign_of_which_no_request_is_stored_does_not_continue(tmp_path: Path) -> None:
+    shutil.copy(STORES / "version5.sqlite", tmp_path)
+    done = program("--store", str(tmp_path), "bench", "--resume")
+    assert (done.returncode, "campaign-imported" in done.stderr) == (2, True)

@@ -1,0 +1,112 @@
+"""`mpigraft history` on real stores, through the command line: text, JSON, JUnit and the page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+import mpigraft
+from mpigraft.store import Store
+from tests.builders.commands import Run
+from tests.builders.overtime import MACHINE, MPICH, OPENMPI, campaign, identity, keep
+
+SCHEMAS = Path(mpigraft.__file__).parent / "report/schemas"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Twelve nights; from the ninth on another kernel, and Open MPI is 1.2 times slower."""
+    newer = {**MACHINE, "kernel": "6.12.1"}
+    sides = [campaign(n, rounds=6) for n in range(1, 9)]
+    sides += [
+        campaign(n, rounds=6, machine=newer, level=lambda name, _: 1.2 if name == OPENMPI else 1.0)
+        for n in range(9, 13)
+    ]
+    return keep(Store(tmp_path / "store"), *sides)
+
+
+def test_history_shows_each_line_and_its_change(run: Run, store: Store) -> None:
+    ended = run("history")
+    text = " ".join(ended.out.split())
+    assert ended.code == 0
+    assert "native:latency: latency in us, lower is better, 1x2" in text
+    assert "2026-01-09 00000009 slower, ratio 1.20" in text
+    assert "changed: kernel 6.1.0-28-amd64 -> 6.12.1" in text
+    assert "12 campaigns, 2026-01-01 to 2026-01-12, 2 lines, 1 change" in text
+    assert max(map(len, ended.out.splitlines())) <= 80
+
+
+def test_a_slower_line_fails_a_pipeline_until_it_is_accepted(run: Run, store: Store) -> None:
+    ended = run("history", "--fail-on", "slower")
+    assert ended.code == 1
+    assert "openmpi/ob1-sm" in ended.err
+    assert "mpich/ucx" not in ended.err
+    assert run("history", "--accept", "night10").code == 0
+    assert [name for _, name in store.accepted()] == [identity(10)]
+    assert run("history", "--fail-on", "slower").code == 0
+
+
+@pytest.mark.usefixtures("store")
+def test_document_has_its_schema(run: Run) -> None:
+    document = json.loads(run("history", "--json", "--last", "6").out)
+    jsonschema.validate(document, json.loads((SCHEMAS / "history.json").read_text()))
+    assert len(document["campaigns"]) == 6
+    assert {line["key"]["configuration"] for line in document["lines"]} == {
+        "mpich/ucx", "openmpi/ob1-sm",
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("store")
+def test_junit_has_a_case_for_each_line(run: Run, tmp_path: Path) -> None:
+    assert run("history", "--junit", str(tmp_path / "history.xml")).code == 0
+    suites = ElementTree.parse(tmp_path / "history.xml").getroot()
+    assert suites.attrib == {"tests": "2", "failures": "1", "errors": "0", "skipped": "0"}
+    (failure,) = suites.iter("failure")
+    assert "slower since 2026-01-09" in failure.attrib["message"]
+    assert run("history", "--last", "2", "--junit", str(tmp_path / "few.xml")).code == 0
+    assert ElementTree.parse(tmp_path / "few.xml").getroot().attrib["skipped"] == "2"
+
+
+def test_page_marks_the_change_and_escapes_names(run: Run, tmp_path: Path) -> None:
+    hostile = {"k0": MPICH, "k1": "evil<script>alert(1)</script>@1/x"}
+    keep(
+        Store(tmp_path / "store"),
+        *(
+            campaign(n, rounds=6, names=hostile, level=lambda *_: 1.0)
+            for n in range(1, 5)
+        ),
+    )  # fmt: skip
+    page = tmp_path / "history.html"
+    assert run("history", "-o", str(page)).code == 0
+    text = page.read_text()
+    assert "<script" not in text
+    assert "evil&lt;script&gt;" in text
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    assert text == (run("history", "-o", str(page)), page.read_text())[1]
+
+
+@pytest.mark.usefixtures("store")
+def test_page_has_a_line_for_each_configuration(run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "history.html"
+    run("history", "-o", str(page))
+    text = page.read_text()
+    assert text.count("<polyline") == 2
+    assert text.count('class="mark"') == 1
+    assert "Changed: kernel 6.1.0-28-amd64 -&gt; 6.12.1" in text
+
+
+@pytest.mark.usefixtures("store")
+def test_what_is_not_there_is_refused(run: Run) -> None:
+    assert run("history", "--machine", "nowhere").code == 3
+    assert run("history", "--layout", "9x9").code == 3
+    assert run("history", "--accept", "gone").code == 2
+    assert run("history", "--fail-on", "faster").code == 2
+    assert run("history", "-o", "/nonexistent/x.html").code == 2
+
+
+def test_an_empty_store_is_not_blamed_on_machine_or_layout(run: Run) -> None:
+    assert "store-empty" in run("history").err

@@ -1,0 +1,260 @@
+"""`mpigraft results`: what the store holds, as a document and at 80 columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import mpigraft
+from mpigraft.cli import main
+from mpigraft.core.model import (
+    Benchmark,
+    CampaignRecord,
+    ConfigurationRecord,
+    Evidence,
+    EvidenceRecord,
+    Finding,
+    Kind,
+    LaunchRecord,
+    LaunchState,
+    Level,
+    Measurement,
+    Origin,
+    Peer,
+    Proof,
+    ProofStatus,
+)
+from mpigraft.core.serialize import plain
+from mpigraft.report import stored
+from mpigraft.store import Store
+from tests.builders.records import CONDITIONS, add_campaign
+
+SCHEMA = json.loads((Path(mpigraft.__file__).parent / "report/schemas/results.json").read_text())
+OLIVIA = Path(__file__).parents[2] / "data/olivia"
+NIGHTLY = CampaignRecord(
+    "11111111-1111-4111-8111-111111111111", "nightly", "2026-02-03T04:05:06+00:00", Origin.RUN,
+    7, 6, "k1", "{}", "0.1",
+)  # fmt: skip
+NOISY = Finding(Level.WARNING, "unbound", "rank 0 may run anywhere " * 9, "why", "mend")
+WRONG = Finding(Level.ERROR, "LNX-02", "asked for lnx, got ob1")
+PROOF = (
+    Proof(Peer.ON_NODE, Kind.P2P, ProofStatus.CONTRADICTED, "sm", "btl: sm \u00e9 " + "x" * 150),
+    Proof(Peer.OFF_NODE, Kind.COLLECTIVE, ProofStatus.NO_EVIDENCE, "", ""),
+)
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command's output, with the exit code that is expected of it."""
+
+    def start(*words: str, code: int = 0) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main.main(["--store", str(tmp_path / "store"), *words])
+        assert (ended.value.code or 0) == code
+        captured = capsys.readouterr()
+        return captured.out if code == 0 else captured.err
+
+    return start
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """One run campaign: a proven and a contradicted configuration, good and bad launches."""
+    store = Store(tmp_path / "store")
+    provenance = '{"environment":[{"name":"A"}],"mpi":"openmpi@5.0.11","version":"5.0.11"}'
+    launch = LaunchRecord("l0", NIGHTLY.id, "a0", "k1", "1x2", 0, 0, 0, "2026-02-03T04:06:00Z",
+                          1.0, 0, LaunchState.OK, (NOISY,))  # fmt: skip
+    values = [Measurement(Benchmark("native", "latency"), "latency", 8, 1.0)]
+    with store.writer() as writer:
+        names = {"k2": "openmpi@5.0.11/ofi-lnx", "k1": "openmpi@5.0.11/ob1-sm"}
+        add_campaign(writer, NIGHTLY, names, provenance)
+        proven = replace(PROOF[0], standing=ProofStatus.PROVEN)
+        writer.add_evidence(EvidenceRecord(NIGHTLY.id, "k1", "1x2", Evidence(
+            "ob1-sm", "ob1-sm", (proven,), (), (), (("lo", 4096),))))  # fmt: skip
+        writer.add_evidence(EvidenceRecord(NIGHTLY.id, "k2", "1x2", Evidence(
+            "ofi-lnx", "ob1-sm", PROOF, (WRONG,), (), ok=False)))  # fmt: skip
+        writer.add_launch(launch, values, {})
+        writer.add_launch(replace(launch, id="l1", round=1), values, {})
+        launch = replace(launch, conditions=CONDITIONS)
+        bad = replace(launch, id="l2", configuration="k2", state=LaunchState.MISMATCH,
+                      findings=(NOISY, WRONG))  # fmt: skip
+        writer.add_launch(bad, [], {})
+    return store
+
+
+def document(text: str) -> Any:
+    found = json.loads(text)
+    jsonschema.validate(found, SCHEMA, format_checker=jsonschema.FormatChecker())
+    return found
+
+
+def test_list_names_every_campaign(run: Run, store: Store) -> None:
+    run("import", str(OLIVIA / "2025-cray-mpich-8.1.32.bibw.txt"), "--configuration", "x")
+    campaigns = document(run("results", "list", "--json"))["campaigns"]
+    assert [(c["name"], c["origin"], c["baseline"]) for c in campaigns] == [
+        ("nightly", "run", "openmpi@5.0.11/ob1-sm"),
+        ("import", "import", "x"),
+    ]
+    assert [(c["rounds"], c["configurations"], c["launches"]) for c in campaigns] == [
+        (6, 2, 3), (1, 1, 1)
+    ]  # fmt: skip
+    text = run("results", "list")
+    assert "11111111  2026-02-03 04:05  run                  2         3  nightly\n" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_show_has_the_own_bytes_of_ranks(run: Run, store: Store) -> None:
+    counted = (("lo", "netdev"), ("e0", "netdev"))
+    found = Evidence("ob1-tcp", "tcp", (PROOF[0],), (), (), (("lo", 4096), ("e0", 9)),
+                     counters=counted, payload=4000, own=(("lo", 4001),))  # fmt: skip
+    with store.writer() as writer:
+        writer.add_evidence(EvidenceRecord(NIGHTLY.id, "k1", "1x4", found))
+    good = document(run("results", "show", "nightly", "--json"))["configurations"][0]
+    assert [(w["interface"], w["own"]) for w in good["wire"]] == [
+        ("lo", None), ("lo", 4001), ("e0", 0)
+    ]  # fmt: skip
+    text = " ".join(run("results", "show", "nightly").split())
+    assert "4,096 bytes through lo, 1.02 of the payload" in text
+    assert "4,001 by the ranks' own connections" in text
+
+
+def test_list_of_an_empty_store_is_no_error(run: Run) -> None:
+    assert document(run("results", "list", "--json"))["campaigns"] == []
+    assert "no results in" in run("results", "list")
+    assert "no results in" in run("results", "show", code=3)
+
+
+def test_show_has_request_proof_findings_and_provenance(run: Run, store: Store) -> None:
+    told = document(run("results", "show", "nightly", "--json"))
+    good, bad = told["configurations"]
+    assert [x["conditions"] for x in told["launches"]] == [None, plain(CONDITIONS), None]
+    assert {x["configuration"] for x in told["launches"]} == {good["key"], bad["key"]}
+    assert (good["conditions"], bad["conditions"]["launches"]) == (None, 1)
+    assert bad["conditions"]["others"] == [0.05, 0.05]
+    assert (
+        "load average 0.5 to 0.5; others took 5 to 5 % of the CPUs, 0 of 1 launches marked; "
+        "7 to 7 involuntary switches; governor performance"
+    ) in " ".join(run("results", "show", "nightly").split())
+    assert (good["id"], good["baseline"], good["requested"], good["ran"], good["proven"]) == (
+        "openmpi@5.0.11/ob1-sm", True, "ob1-sm", "ob1-sm", True,
+    )  # fmt: skip
+    assert good["wire"] == [
+        {"layout": "1x2", "interface": "lo", "bytes": 4096, "counter": "", "named": False,
+         "payload": 0, "own": None}
+    ]  # fmt: skip
+    assert good["launches"] == {"ok": 2}
+    assert [(f["code"], f["times"]) for f in good["findings"]] == [("unbound", 2)]
+    assert (bad["requested"], bad["ran"], bad["proven"]) == ("ofi-lnx", "ob1-sm", False)
+    assert [(p["layout"], p["standing"]) for p in bad["proof"]] == [
+        ("1x2", "contradicted"), ("1x2", "no evidence")
+    ]  # fmt: skip
+    assert [(f["code"], f["times"]) for f in bad["findings"]] == [("LNX-02", 2), ("unbound", 1)]
+    assert bad["launches"] == {"mismatch": 1}
+    assert bad["provenance"]["environment"] == [{"name": "A"}]
+
+
+def test_an_unrequested_lane_is_marked(run: Run, store: Store) -> None:
+    proof = Proof(Peer.ON_NODE, Kind.ONE_SIDED, ProofStatus.PROVEN, "sm", "osc: sm")
+    told = Finding(Level.WARNING, "lane-other", "one-sided on-node went by sm, not by ob1-tcp")
+    other = replace(PROOF[0], standing=ProofStatus.PROVEN, lane="tcp")
+    evidence = Evidence("ob1-tcp", "tcp", (other, proof), (told,), ())
+    with store.writer() as writer:
+        writer.add_evidence(EvidenceRecord(NIGHTLY.id, "k1", "2x1", evidence))
+    good, _ = document(run("results", "show", "--json"))["configurations"]
+    marked = [(p["layout"], p["kind"]) for p in good["proof"] if p["unrequested"]]
+    assert marked == [("2x1", "one-sided")]
+    text = run("results", "show")
+    assert "  proof     2x1 on-node one-sided: proven, sm, other than requested\n" in text
+    assert text.count("other than requested") == 1
+
+
+def test_lanes_that_nothing_used_share_a_row(run: Run, store: Store) -> None:
+    idle = tuple(Proof(Peer.SELF, kind, ProofStatus.NOT_EXERCISED, "", "") for kind in Kind)
+    proof = Proof(Peer.ON_NODE, Kind.P2P, ProofStatus.PROVEN, "sm", "btl: sm")
+    with store.writer() as writer:
+        ran = Evidence("ob1-sm", "sm", (*idle, proof), (), ())
+        writer.add_evidence(EvidenceRecord(NIGHTLY.id, "k1", "2x1", ran))
+    rows = [line for line in run("results", "show").splitlines() if " 2x1 " in line]
+    assert rows == [
+        "  proof     2x1 on-node p2p: proven, sm",
+        "  proof     2x1 not exercised: self p2p, self one-sided, self collective",
+    ]
+
+
+def test_home_folders_are_hidden(run: Run, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/cluster/h/ann")
+    told = '{"libmpi":"/cluster/h/ann/mpi/lib/libmpi.so.40"}'
+    with store.writer() as writer:
+        writer.add_configuration(ConfigurationRecord(NIGHTLY.id, "k3", "mine", told))
+    for words in (("--json",), ()):
+        text = run("results", "show", *words)
+        assert "~/mpi/lib/libmpi.so.40" in text
+        assert "ann/" not in text
+
+
+def test_show_reads_at_80_columns(run: Run, store: Store) -> None:
+    text = run("results", "show")
+    assert max(map(len, text.splitlines())) <= 80
+    assert "  proof     1x2 on-node p2p: contradicted, sm\n" in text
+    assert "  error     LNX-02: asked for lnx, got ob1 (2 times)\n" in text
+    assert "  from      mpi openmpi@5.0.11; version 5.0.11\n" in text
+    assert "openmpi@5.0.11/ob1-sm  (baseline)\n" in text
+
+
+def test_show_names_guest_and_engine(run: Run, store: Store) -> None:
+    told = {"guest": {"name": "app.sif", "digest": "ab" * 32, "engine": "bwrap", "os": ""}}
+    with store.writer() as writer:
+        told_as = ConfigurationRecord(NIGHTLY.id, "k3", "openmpi@5/ucx@app.sif", json.dumps(told))
+        writer.add_configuration(told_as)
+    text = run("results", "show", "nightly")
+    assert f"{'ab' * 32};\n            engine bwrap; name app.sif\n" in text
+    assert text.count("  guest     digest") == 1
+
+
+def test_an_import_has_no_evidence_and_does_not_pass(run: Run) -> None:
+    run("import", str(OLIVIA / "2025-cray-mpich-8.1.32.bibw.txt"), "--configuration", "cray")
+    (only,) = document(run("results", "show", "--json"))["configurations"]
+    assert (only["requested"], only["ran"], only["proven"]) == ("cray", "no evidence", False)
+    assert (only["proof"], only["buffers"], only["layouts"]) == ([], "cuda", ["unknown"])
+    assert "  proof     no evidence\n" in run("results", "show")
+
+
+def test_a_campaign_that_is_not_there_is_named(run: Run, store: Store) -> None:
+    assert "'weekly' names no campaign" in run("results", "show", "weekly", code=2)
+
+
+def test_show_names_a_damaged_store_file(run: Run, store: Store) -> None:
+    (store.folder / "broken.sqlite").write_bytes(b"no database" * 100)
+    assert document(run("results", "show", "--json"))["findings"]
+    assert "broken.sqlite" in run("results", "show")
+    assert "broken.sqlite" in run("results", "list")
+
+
+@pytest.mark.parametrize("drop", ["requested", "ran", "proof", "findings", "provenance"])
+def test_the_schema_can_say_no(run: Run, store: Store, drop: str) -> None:
+    told = document(run("results", "show", "--json"))
+    del told["configurations"][0][drop]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(told, SCHEMA)
+
+
+def test_a_finding_of_many_launches_is_counted_once(store: Store) -> None:
+    """What differs from launch to launch is evidence, and the first one's is shown."""
+    far = Finding(Level.WARNING, "samples-scattered", "native:allreduce: far", evidence=("8 B",))
+    launches = [replace(x, findings=(far,)) for x in store.launches(NIGHTLY.id)]
+    launches[1] = replace(launches[1], findings=(replace(far, evidence=("64 B",)),))
+    with store.writer() as writer:
+        for number, launch in enumerate(launches):
+            writer.add_launch(replace(launch, id=f"m{number}", round=9 + number), [], {})
+    rows = stored.configurations(store, store.campaign(NIGHTLY.id))
+    told = [f for row in rows for f in row["findings"] if f["code"] == "samples-scattered"]
+    assert sorted(f["times"] for f in told) == [1, 2]
+    assert all(f["evidence"] in (["8 B"], ["64 B"]) for f in told)

@@ -1,0 +1,374 @@
+"""The world that ran: what the witness wrote, held against the wish."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpigraft.core.model import Layout, Level, MappedLibrary, RankRecord
+from mpigraft.evidence.judge import judge_evidence
+from mpigraft.evidence.world import witness
+from mpigraft.evidence.world.records import UNREAD
+from mpigraft.evidence.world.witness import LIBMPI, check_witness, libmpis
+from mpigraft.launch import Launched
+from tests.builders.plans import label, plan
+from tests.builders.probes import LAYOUT, LOGS, configuration, install, recorded, records
+
+ASKED = configuration("openmpi@5.0.11", "ob1-sm")
+
+
+def codes(ranks: tuple[RankRecord, ...], layout: Layout = LAYOUT) -> list[str]:
+    return [f.code for f in check_witness(ASKED, layout, ranks) if f.level is Level.ERROR]
+
+
+def test_the_world_that_was_requested_has_no_findings() -> None:
+    assert check_witness(ASKED, LAYOUT, records()) == ()
+    assert check_witness(ASKED, Layout(2, 2), records(4, hosts=2)) == ()
+
+
+def test_no_record_is_an_error_and_not_a_pass() -> None:
+    assert codes(()) == ["no-witness"]
+
+
+def test_worlds_of_one_name_the_known_issue() -> None:
+    alone = tuple(replace(rank, rank=0, size=1) for rank in records())
+    found = check_witness(ASKED, LAYOUT, alone)
+    assert [f.code for f in found] == ["LCH-01"]
+    assert "2 worlds of one rank instead of one world of 2" in found[0].message
+    assert "pmix" in found[0].fix
+
+
+@pytest.mark.parametrize(
+    ("ranks", "code"),
+    [
+        (records(4)[:2], "world-size"),
+        (records(2)[:1], "world-ranks"),
+        ((*records(2), records(2)[1]), "world-ranks"),
+        ((records(2)[0], records(2)[0]), "world-ranks"),
+        ((records(2)[0], replace(records(2)[1], size=3)), "world-size"),
+        (records(2, hosts=2), "hosts"),
+    ],
+)
+def test_another_world_is_an_error(ranks: tuple[RankRecord, ...], code: str) -> None:
+    assert codes(ranks) == [code]
+
+
+def test_hosts_are_counted_and_filled_as_requested() -> None:
+    assert "ran on 2: n0, n1" in check_witness(ASKED, LAYOUT, records(2, hosts=2))[0].message
+    assert codes(records(2), Layout(2, 1)) == ["hosts"]
+    lopsided = tuple(replace(r, host="n0" if r.rank < 3 else "n1") for r in records(4, hosts=2))
+    assert codes(lopsided, Layout(2, 2)) == ["hosts"]
+
+
+def test_a_job_of_one_rank_is_no_world_of_one() -> None:
+    assert codes(records(1), Layout(ranks_per_node=1)) == []
+
+
+# ------------------------------------------------------------------ nodes that told nothing
+
+
+@pytest.mark.parametrize(
+    ("hosts", "named"),
+    [
+        (("n0", "n1"), "the ranks on n1 left no record; those on n0 did"),
+        (("n1", "n0"), "the ranks on n1 left no record"),
+        (("n0.site.org", "n1.site.org"), "on n1.site.org left"),
+        (("n0", "n1", "n2"), "on n1 left"),
+        (("10.0.0.1", "10.0.0.2"), "on 1 of 2 nodes left"),
+        ((), "on 1 of 2 nodes left"),
+    ],
+)
+def test_a_node_of_which_no_record_came_is_named(hosts: tuple[str, ...], named: str) -> None:
+    half = records(4, hosts=2)[:2]
+    found = check_witness(ASKED, Layout(2, 2), half, hosts=hosts)
+    assert [f.code for f in found] == ["witness-unshared"]
+    assert named in found[0].message
+    assert found[0].fix
+
+
+def test_nodes_whose_ranks_never_had_mpi_are_no_unshared_folder() -> None:
+    half = records(4, hosts=2)[:2]
+    found = check_witness(ASKED, Layout(2, 2), half, hosts=("n0", "n1"), ended=False)
+    assert [f.code for f in found] == ["nodes-without-mpi"]
+    assert "the ranks on n1 left no record; those on n0 did" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("left", "hosts", "said"),
+    [
+        ((0, 1, 2), ("n0", "n1"), "ranks 0, 1, 2 (1 of 2 on n1); one"),
+        ((0, 2), ("N0", "n1.site"), "ranks 0, 2 (1 of 2 on N0, 1 of 2 on n1.site); one"),
+        ((2,), ("n0", "n1"), "ranks 2 (0 of 2 on n0, 1 of 2 on n1); one"),
+        ((0, 1, 2), ("n0", "other"), "ranks 0, 1, 2; one"),
+        ((0, 1, 2), ("10.0.0.1", "10.0.0.2"), "ranks 0, 1, 2; one"),
+    ],
+)
+def test_nodes_with_too_few_records_are_named(
+    left: tuple[int, ...], hosts: tuple[str, ...], said: str
+) -> None:
+    ranks = records(4, hosts=2)
+    some = [ranks[n] for n in left]
+    (found,) = check_witness(ASKED, Layout(2, 2), some, hosts=hosts, ended=False)
+    assert found.code == "world-ranks"
+    assert said in found.message
+
+
+@pytest.mark.parametrize("left", [(0,), (0, 1, 2), (0, 0), (2,)])
+def test_a_rank_that_left_no_record_is_no_unshared_folder(left: tuple[int, ...]) -> None:
+    ranks = records(4, hosts=2)
+    assert codes(tuple(ranks[n] for n in left), Layout(2, 2)) == ["world-ranks"]
+
+
+def test_worlds_of_another_size_are_no_unshared_folder() -> None:
+    half = tuple(replace(rank, size=2) for rank in records(4, hosts=2)[:2])
+    assert codes(half, Layout(2, 2)) == ["world-size"]
+
+
+# ------------------------------------------------------------------ libmpi
+
+
+def mapping(*libraries: MappedLibrary) -> tuple[RankRecord, ...]:
+    return tuple(replace(rank, libraries=libraries) for rank in records())
+
+
+def identity(path: Path, name: str = "/opt/mpi/lib/libmpi.so.40") -> MappedLibrary:
+    seen = path.stat()
+    return MappedLibrary(name, seen.st_dev, seen.st_ino)
+
+
+RIGHT = identity(LOGS / "README.md")
+
+
+def test_libmpi_is_known_by_device_and_inode_not_by_path(tmp_path: Path) -> None:
+    other = tmp_path / "libmpi.so.40"
+    other.write_text("another library at a path that looks right")
+    assert codes(mapping(identity(other, RIGHT.path))) == ["libmpi-other"]
+    assert codes(mapping(replace(RIGHT, path="/somewhere/else/libmpi.so.40"))) == []
+    assert codes(mapping(replace(RIGHT, device=RIGHT.device + 1))) == ["libmpi-other"]
+    assert codes(mapping(replace(RIGHT, inode=RIGHT.inode + 1))) == ["libmpi-other"]
+
+
+def test_a_link_to_libmpi_is_libmpi(tmp_path: Path) -> None:
+    link = tmp_path / "libmpi.so"
+    link.symlink_to(LOGS / "README.md")
+    asked = replace(ASKED, mpi=install("openmpi@5.0.11", libmpi=link))
+    assert check_witness(asked, LAYOUT, mapping(RIGHT)) == ()
+
+
+def test_two_libmpis_are_an_error_in_one_rank_and_in_two() -> None:
+    other = MappedLibrary("/opt/other/lib/libmpi.so.12", 1, 1)
+    assert codes(mapping(RIGHT, other)) == ["libmpi-several"]
+    first, second = mapping(RIGHT)
+    assert codes((first, replace(second, libraries=(other,)))) == ["libmpi-several"]
+
+
+def on_nodes(*libraries: MappedLibrary, boots: str) -> tuple[RankRecord, ...]:
+    """A rank on each node, whose kernels have these boot ids."""
+    ranks = records(len(boots), hosts=len(boots))
+    return tuple(
+        replace(rank, libraries=(library,), boot=boot)
+        for rank, library, boot in zip(ranks, libraries, boots, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"device": 99}, []),  # one file server
+        ({"device": 99, "inode": 99}, []),  # installed on both
+        ({"device": 99, "path": "/net/libmpi.so.40"}, []),  # mounted elsewhere
+        ({"inode": 99, "path": "/net/libmpi.so.40"}, ["libmpi-several"]),
+    ],
+)
+def test_on_another_node_the_same_library_has_other_numbers(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], expected: list[str]
+) -> None:
+    monkeypatch.setattr(witness, "boot_id", lambda: "h")
+    there, three = replace(RIGHT, **changes), Layout(3, 1)
+    assert codes(on_nodes(RIGHT, there, there, boots="hxy"), three) == expected
+    assert codes(on_nodes(there, there, RIGHT, boots="xyh"), three) == expected
+    assert codes(on_nodes(RIGHT, RIGHT, there, boots="hxy"), three) == expected
+    image = [*changes] == ["device"]  # nodes of one kernel that mounted it each
+    for boots in ("hhx", "xxx", "hxx"):  # else two files on one node
+        found = codes(on_nodes(RIGHT, there, RIGHT, boots=boots), three)
+        assert found == ([] if image else ["libmpi-several"])
+
+
+def test_of_nodes_of_one_kernel_this_one_names_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness, "boot_id", lambda: "h")
+    other = replace(RIGHT, device=99)
+    first, second = on_nodes(other, RIGHT, boots="hh")
+    own = replace(second, host=os.uname().nodename)
+    assert codes((replace(first, host=" before"), own), Layout(2, 1)) == []
+    for hosts in ("aab", "abb"):  # on one node they are two files
+        made = on_nodes(other, RIGHT, other, boots="hhh")
+        ranks = tuple(replace(r, host=h) for r, h in zip(made, hosts, strict=True))
+        assert "libmpi-several" in codes(ranks, Layout(2, 2))
+
+
+def test_in_a_guest_one_path_of_two_nodes_may_be_two_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness, "boot_id", lambda: "h")
+    monkeypatch.setattr(witness, "due_library", lambda _: RIGHT)
+    asked = replace(ASKED, graft=plan(label("/x"), "bwrap"))
+    there = replace(RIGHT, device=99, inode=99)
+    for library, expected in ((there, "libmpi-several"), (replace(RIGHT, device=99), "")):
+        found = check_witness(asked, Layout(2, 1), on_nodes(RIGHT, library, boots="hx"))
+        assert [f.code for f in found] == [expected] * bool(expected)
+
+
+def test_ranks_on_other_nodes_alone_are_compared_with_this_ones_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(witness, "boot_id", lambda: "h")
+    library = tmp_path / "libmpi.so.40"
+    library.touch()
+    (tmp_path / "link.so").symlink_to(library)
+    asked = replace(ASKED, mpi=install("openmpi@5.0.11", libmpi=tmp_path / "link.so"))
+    due = identity(library, str(library))
+
+    def found(one: MappedLibrary, boots: str) -> list[str]:
+        ranks = on_nodes(one, one, boots="xy")
+        ranks = tuple(replace(r, boot=b) for r, b in zip(ranks, boots.split(","), strict=True))
+        return [f.code for f in check_witness(asked, Layout(2, 1), ranks)]
+
+    installed = replace(due, device=99, inode=99)
+    served = replace(due, device=99, path="/net/libmpi.so.40")
+    assert found(installed, "x,y") == found(served, "x,y") == []
+    assert found(replace(installed, path="/opt/libmpi.so.40"), "x,y") == ["libmpi-other"]
+    for boots in ("h,h", "h,x", "x,"):  # where it can be known, it is
+        assert found(installed, boots) == ["libmpi-other"]
+    asked = replace(asked, graft=plan(label("/x"), "bwrap"))
+    monkeypatch.setattr(witness, "due_library", lambda _: due)
+    assert found(installed, "x,y") == ["libmpi-other"]
+    assert found(served, "x,y") == []
+
+
+def test_two_versions_are_two_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = mapping(RIGHT)
+    found = check_witness(ASKED, LAYOUT, (first, replace(second, library_version="older")))
+    assert [f.code for f in found] == ["libmpi-several"]
+    assert "in 2 versions" in found[0].message
+    other = MappedLibrary("/opt/other/lib/libmpi.so.12", 1, 1)
+    found = check_witness(ASKED, LAYOUT, mapping(RIGHT, other))
+    assert "versions" not in found[0].message
+
+
+def test_one_path_with_two_files_is_two_libraries() -> None:
+    """It was replaced while the job started; also where nobody knows which was due."""
+    first, second = mapping(RIGHT)
+    second = replace(second, libraries=(replace(RIGHT, inode=RIGHT.inode + 1),))
+    assert codes((first, second)) == ["libmpi-several"]
+    unknown = check_witness(replace(ASKED, mpi=None), LAYOUT, (first, second))
+    assert [finding.code for finding in unknown] == ["libmpi-several"]
+
+
+def test_a_library_of_an_image_is_one_although_each_rank_mounts_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = "/usr/lib/libmpi.so.40"
+    monkeypatch.setattr(witness, "due_library", lambda _: MappedLibrary(path, 0, 0))
+    first, second = mapping(MappedLibrary(path, 40, 7))
+    second = replace(second, libraries=(MappedLibrary(path, 41, 7),))
+    assert codes((first, second)) == []
+    other = replace(second, libraries=(MappedLibrary("/opt/libmpi.so.40", 41, 7),))
+    assert codes((first, other)) == ["libmpi-several"]
+    assert codes((replace(first, libraries=other.libraries), other)) == ["libmpi-other"]
+
+
+def test_other_libraries_are_no_concern() -> None:
+    beside = MappedLibrary("/usr/lib/libc.so.6", 1, 1)
+    assert codes(mapping(beside, RIGHT)) == []
+    assert codes(mapping(beside)) == ["libmpi-none"]
+
+
+def test_without_an_mpi_no_library_is_the_right_one() -> None:
+    found = check_witness(replace(ASKED, mpi=None), LAYOUT, mapping(RIGHT))
+    assert [f.code for f in found] == ["libmpi-unknown"]
+
+
+def test_a_rank_without_libmpi_is_an_error() -> None:
+    first, second = mapping(RIGHT)
+    assert codes((first, replace(second, libraries=()))) == ["libmpi-none"]
+
+
+def test_what_libmpi_was_due_has_to_be_known(tmp_path: Path) -> None:
+    for libmpi in (None, tmp_path / "gone.so"):
+        asked = replace(ASKED, mpi=install("openmpi@5.0.11", libmpi=libmpi))
+        found = check_witness(asked, LAYOUT, mapping(RIGHT))
+        assert [f.code for f in found] == ["libmpi-unknown"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "libmpi.so.40", "libmpi.so.40.80.7", "libmpi.so", "libmpi_abi.so.1", "libmpich.so.12",
+        "libmpi_gnu_123.so.12", "libmpi_gnu.so.12", "libmpi_cray.so.12", "libmpi_ilp64.so.4",
+    ],
+)  # fmt: skip
+def test_what_is_an_mpi_library(name: str) -> None:
+    assert LIBMPI.fullmatch(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "libmpi_mpifh.so.40", "libmpi_usempif08.so.40", "libmpifort.so.12", "libmpicxx.so.12",
+        "libmpi_gtl_cuda.so.0", "libmpigraft-witness.so", "libmpi_shm_heap_proxy.so",
+        "libopen-pal.so", "libmpi.so.40.txt",
+    ],
+)  # fmt: skip
+def test_what_is_none(name: str) -> None:
+    assert not LIBMPI.fullmatch(name)
+
+
+def test_a_libmpi_that_was_replaced_under_a_running_rank_is_still_recognized() -> None:
+    gone = replace(RIGHT, path=RIGHT.path + " (deleted)")
+    assert libmpis(mapping(gone)) == (gone,)
+
+
+# ------------------------------------------------------------------ binding
+
+
+def bound(*cores: tuple[int, ...]) -> tuple[RankRecord, ...]:
+    return tuple(replace(r, cores=c) for r, c in zip(records(len(cores)), cores, strict=True))
+
+
+def test_ranks_that_share_cores_are_a_warning() -> None:
+    found = check_witness(ASKED, LAYOUT, bound((0, 1), (1, 2)))
+    assert [(f.level, f.code) for f in found] == [(Level.WARNING, "cores-shared")]
+    assert "cores 1 " in found[0].message
+
+
+def test_hardware_threads_of_a_core_may_belong_to_one_rank() -> None:
+    assert check_witness(ASKED, LAYOUT, bound((0, 4), (1, 5))) == ()
+
+
+def test_cores_of_two_hosts_are_not_shared() -> None:
+    ranks = tuple(replace(r, cores=(0,)) for r in records(2, hosts=2))
+    assert check_witness(ASKED, Layout(2, 1), ranks) == ()
+
+
+def test_unbound_ranks_may_share_cores() -> None:
+    assert check_witness(ASKED, Layout(bind="none"), bound((0, 1), (0, 1))) == ()
+
+
+# ------------------------------------------------------------------ records
+
+
+def test_an_unreadable_record_is_reported_and_is_no_rank() -> None:
+    broken = RankRecord(UNREAD, 0, "n0-a.ranks", 0, "line 4: cut", (), ())
+    assert codes((broken, *records())) == ["witness-unreadable"]
+    assert codes((broken,)) == ["witness-unreadable", "no-witness"]
+
+
+def test_an_unreadable_record_refuses_a_probe() -> None:
+    log = recorded("openmpi-5.0.11--ob1-sm")
+    broken = RankRecord(UNREAD, 0, "n0-a.ranks", 0, "ValueError", (), ())
+    evidence = judge_evidence(ASKED, LAYOUT, Launched(log.completed, (*log.ranks, broken)))
+    assert not evidence.ok
+    assert evidence.ranks == log.ranks
+    assert judge_evidence(ASKED, LAYOUT, Launched(log.completed, log.ranks)).ok

@@ -1,0 +1,244 @@
+"""What check knows of languages, and of two MPIs in one process, that no loader tells."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpigraft.core.model import AbiObject, Family, Level, MpiAbi
+from mpigraft.graft.guest.examination import Guest
+from tests.builders.fits import codes, finding, own, part, verdict
+from tests.builders.guests import (
+    APP,
+    C_SYMBOLS,
+    MPICH,
+    OPENMPI,
+    a_guest,
+    a_program,
+    an_abi,
+    library,
+)
+
+GFORTRAN = library("libgfortran.so.5", exported=("_gfortran_st_write",))
+F77 = ("mpi_init_", "mpi_send_")
+F08 = ("mpi_init_f08_", "mpi_send_f08ts_")
+TYPES = {"gfortran": "__mpi_f08_types_MOD_x", "ifort": "mpi_f08_types_mp_x_"}
+COMMON = ("mpifcmb5_", "mpipriv1_")
+
+
+def bindings(*exported: str, runtime: str = "") -> AbiObject:
+    needed = ("libmpi.so.12", *([runtime] if runtime else []))
+    return library("libmpifort.so.12", needed=needed, exported=exported)
+
+
+def fortran_guest(
+    *imported: str, runtime: AbiObject = GFORTRAN, common: tuple[str, ...] = COMMON
+) -> Guest:
+    """A Fortran program on MPICH, which has copies of MPICH's common blocks."""
+    needed = ["libmpifort.so.12", "libmpi.so.12", runtime.soname]
+    program = a_program(needed, imported=imported or F77, exported=common)
+    return a_guest(program, MPICH, runtime, bindings(*F77, *F08, *COMMON))
+
+
+def host(*exported: str, mpi: str = "mpich@5.0.2", runtime: str = "") -> MpiAbi:
+    runtimes = [library(runtime)] if runtime else []
+    return an_abi(mpi, bindings(*exported, runtime=runtime), *runtimes)
+
+
+# ------------------------------------------------------------------ Fortran
+
+
+def test_fortran_of_one_compiler_on_both_sides() -> None:
+    abi = host(*F77, *COMMON, runtime="libgfortran.so.5")
+    fit = verdict(fortran_guest(), abi, own=own(Family.MPICH, "4.0.2"))
+    assert fit.ok
+    assert "gfortran" in part(fit, "fortran").message
+    assert "fortran-compiler-unknown" not in codes(fit)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "name"),
+    [
+        ("libifcore.so.5", "Intel Fortran"),
+        ("libflang_rt.runtime.so", "Flang"),
+        ("libnvf.so", "NVIDIA Fortran"),
+        ("libf.so.1", "Cray Fortran"),
+    ],
+)
+def test_fortran_of_another_compiler_family(runtime: str, name: str) -> None:
+    abi = host(*F77, *COMMON, runtime=runtime)
+    found = finding(verdict(fortran_guest(), abi, own=own(Family.MPICH)), "fortran-compiler")
+    assert found.level is Level.ERROR
+    assert f"built with gfortran; mpich@5.0.2's bindings were built with {name}" in found.message
+    assert found.evidence == (f"{APP} needs libgfortran.so.5",)
+
+
+def test_a_binding_that_serves_two_compilers() -> None:
+    """Intel's has module procedures under the names of both."""
+    both = ("__mpi_sizeofs_MOD_x", "mpi_sizeofs_mp_x_")
+    abi = host(*F77, *COMMON, *both, mpi="intel@2021.18.1")
+    fit = verdict(fortran_guest(), abi, own=own(Family.MPICH, "4.0.2"))
+    assert fit.ok
+    assert "fortran-relative" in codes(fit)
+
+
+def test_only_programs_with_mpi_f08_get_the_finding_of_its_compiler() -> None:
+    both = ("__mpi_sizeofs_MOD_x", TYPES["ifort"])
+    abi = host(*F77, *F08, *COMMON, *both, mpi="intel@2021.18.1")
+    needed = ["libmpifort.so.12", "libmpi.so.12", "libgfortran.so.5"]
+    programs = {
+        "/opt/f77": a_program(needed, imported=F77),
+        "/opt/f08": a_program(needed, imported=F08),
+    }
+    guest = a_guest(programs, MPICH, GFORTRAN, bindings(*F77, *F08))
+    fit = verdict(guest, abi, own=own(Family.MPICH, "4.0.2"))
+    evidence = finding(fit, "fortran-compiler").evidence
+    assert evidence == ("/opt/f08 needs libgfortran.so.5",)
+
+
+def test_mpi_f08_is_for_one_compiler_and_one_family() -> None:
+    both = ("__mpi_sizeofs_MOD_x", TYPES["ifort"])
+    abi = host(*F08, *COMMON, *both, mpi="intel@2021.18.1")
+    fit = verdict(fortran_guest(*F08), abi, own=own(Family.MPICH, "4.0.2"))
+    assert finding(fit, "fortran-family").level is Level.ERROR
+    assert "module mpi_f08 was built with Intel Fortran" in finding(fit, "fortran-compiler").message
+    same = host(*F08, *COMMON, TYPES["gfortran"])
+    assert verdict(fortran_guest(*F08), same, own=own(Family.MPICH, "4.0.2")).ok
+
+
+def test_a_compiler_without_a_trace_is_unknown_and_not_guessed() -> None:
+    fit = verdict(fortran_guest(), host(*F77, *COMMON), own=own(Family.MPICH))
+    assert fit.ok
+    assert "mpich@5.0.2" in finding(fit, "fortran-compiler-unknown").message
+
+
+def test_a_host_mpi_without_fortran() -> None:
+    fit = verdict(fortran_guest(), an_abi("mpich@5.0.2"), own=own(Family.MPICH, "3.0.4"))
+    assert {f.code for f in fit.findings if f.level is Level.ERROR} == {"fortran-absent"}
+    assert f"{APP} needs libmpifort.so.12" in finding(fit, "fortran-absent").evidence
+
+
+def test_mpich_keeps_its_abi_from_3_1_on() -> None:
+    fit = verdict(fortran_guest(), an_abi("mpich@5.0.2"), own=own(Family.MPICH, "4.0.2"))
+    assert fit.ok
+    assert finding(fit, "fortran-own").level is Level.WARNING
+
+
+def openmpi_fortran(*beside: str) -> Guest:
+    """An image with Open MPI and its Fortran bindings, which also need `beside`."""
+    program = a_program(["libmpi_mpifh.so.40", "libgfortran.so.5"], imported=F77)
+    binding = library(
+        "libmpi_mpifh.so.40",
+        needed=("libmpi.so.40", *beside),
+        exported=F77,
+        imported=("PMPI_Init",),
+    )
+    own = library("libmpi.so.40", exported=(*C_SYMBOLS, "PMPI_Init"))
+    return a_guest(program, own, binding, GFORTRAN, *(library(name) for name in beside))
+
+
+@pytest.mark.parametrize(
+    ("version", "exported", "beside", "code"),
+    [
+        ("5.0.7", ("PMPI_Init",), (), "fortran-own"),
+        ("4.1.4", ("PMPI_Init",), (), "fortran-absent"),
+        ("5.0.7", (), (), "fortran-absent"),
+        ("5.0.7", ("PMPI_Init",), ("libopen-pal.so.40",), "fortran-absent"),
+    ],
+)
+def test_the_guests_own_bindings_are_kept_within_a_release_series(
+    version: str, exported: tuple[str, ...], beside: tuple[str, ...], code: str
+) -> None:
+    """Seen: trixie's of 5.0.7 over 5.0.11 run; bookworm's of 4.1.4 end in MPI_Init."""
+    abi = an_abi("openmpi@5.0.11", exported=(*C_SYMBOLS, *exported))
+    fit = verdict(openmpi_fortran(*beside), abi, own=own(version=version))
+    told = {f.code for f in part(fit, "fortran").findings}
+    assert told == {code}
+    assert fit.ok is (code == "fortran-own")
+
+
+def test_a_c_program_asks_nothing_of_fortran() -> None:
+    """Though the guest's own MPI brings its Fortran bindings."""
+    guest = a_guest(a_program(["libmpi.so.12"]), MPICH, bindings(*F77))
+    assert verdict(guest, an_abi("mpich@5.0.2"), own=own(Family.MPICH)).ok
+
+
+def test_common_blocks_that_the_host_does_not_know() -> None:
+    """MPI_IN_PLACE is the address of one: the host would send from it."""
+    abi = host(*F77, *COMMON, runtime="libgfortran.so.5")
+    fit = verdict(fortran_guest(common=(*COMMON, "mpifcmba_")), abi, own=own(Family.MPICH))
+    found = finding(fit, "fortran-constants")
+    assert found.level is Level.ERROR
+    assert found.evidence == ("mpifcmba_",)
+    assert "MPI_IN_PLACE" in found.message
+
+
+def test_a_fortran_procedure_that_the_host_lacks() -> None:
+    abi = host(*F77, *COMMON, runtime="libgfortran.so.5")
+    fit = verdict(fortran_guest(*F77, "mpi_session_init_"), abi, own=own(Family.MPICH))
+    assert finding(fit, "fortran-symbols").level is Level.ERROR
+    assert finding(fit, "fortran-symbols").evidence[0] == "missing: mpi_session_init_"
+    assert "symbols" not in codes(fit)
+
+
+# ------------------------------------------------------------------ C++
+
+
+def cxx_guest(*imported: str) -> Guest:
+    program = a_program(["libmpi_cxx.so.40", "libmpi.so.40"], imported=(*C_SYMBOLS, *imported))
+    old = library("libmpi.so.40", exported=(*C_SYMBOLS, "ompi_op_set_cxx_callback"))
+    cxx = library(
+        "libmpi_cxx.so.40", needed=("libmpi.so.40", "libopen-pal.so.40"),
+        exported=("_ZN3MPI4InitEv",), imported=("ompi_op_set_cxx_callback",),
+    )  # fmt: skip
+    return a_guest(program, old, cxx, library("libopen-pal.so.40"))
+
+
+@pytest.mark.parametrize(("version", "fits"), [("4.1.8", True), ("4.0.7", False)])
+def test_cxx_bindings_of_the_guest_are_kept_within_a_release_series(
+    version: str, fits: bool
+) -> None:
+    """Seen: bookworm's of 4.1.4 over 4.1.8, which has none, run."""
+    program = a_program(["libmpi_cxx.so.40", "libmpi.so.40"], imported=C_SYMBOLS)
+    cxx = library("libmpi_cxx.so.40", needed=("libmpi.so.40",), imported=("MPI_Init",))
+    guest = a_guest(program, library("libmpi.so.40", exported=C_SYMBOLS), cxx)
+    fit = verdict(guest, an_abi(f"openmpi@{version}"), own=own())
+    assert fit.ok is fits
+    assert finding(fit, "cxx-own" if fits else "cxx-bindings")
+
+
+def test_cxx_bindings_against_open_mpi_5() -> None:
+    fit = verdict(cxx_guest("_ZN3MPI4InitEv"), an_abi("openmpi@5.0.11"), own=own())
+    assert {f.code for f in fit.findings if f.level is Level.ERROR} == {"cxx-bindings"}
+    found = finding(fit, "cxx-bindings")
+    assert "-DOMPI_SKIP_MPICXX" in found.fix
+    assert "without -lmpi_cxx;" in found.fix
+    assert any("would miss ompi_op_set_cxx_callback" in line for line in found.evidence)
+
+
+def test_cxx_bindings_that_the_host_has() -> None:
+    cxx = library("libmpi_cxx.so.40", needed=("libmpi.so.40",), exported=("_ZN3MPI4InitEv",))
+    abi = an_abi("openmpi@4.1.8", cxx, exported=(*C_SYMBOLS, "ompi_op_set_cxx_callback"))
+    assert verdict(cxx_guest("_ZN3MPI4InitEv"), abi, own=own()).ok
+
+
+def test_a_cxx_procedure_that_the_host_lacks() -> None:
+    cxx = library("libmpi_cxx.so.40", needed=("libmpi.so.40",), exported=("_ZN3MPI4InitEv",))
+    fit = verdict(cxx_guest("_ZN3MPI4Comm3FooEv"), an_abi("openmpi@4.1.8", cxx), own=own())
+    assert finding(fit, "cxx-symbols").level is Level.ERROR
+    assert not codes(fit) & {"symbols", "mpi-symbols"}
+
+
+# ------------------------------------------------------------------ two MPIs in one process
+
+
+def test_a_library_that_needs_the_guests_own_mpi_from_below() -> None:
+    """A profiler linked to libopen-pal would bring the guest's Open MPI 4 beside the host's 5."""
+    profiler = library("libprof.so.1", needed=("libopen-pal.so.40",))
+    program = a_program(["libprof.so.1", "libmpi.so.40"])
+    guest = a_guest(program, profiler, OPENMPI, library("libopen-pal.so.40"))
+    fit = verdict(guest, an_abi("openmpi@5.0.11"), own=own())
+    found = finding(fit, "two-mpis")
+    assert found.level is Level.ERROR
+    assert "libopen-pal.so.40" in found.message
+    same = an_abi("openmpi@4.1.8", library("libopen-pal.so.40"))
+    assert verdict(guest, same, own=own()).ok

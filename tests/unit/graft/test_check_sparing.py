@@ -1,0 +1,45 @@
+"""What a check says where it is not known which programs start, or which modules are imported."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mpigraft.core.model import Fit, Level, MpiAbi, Replace
+from mpigraft.graft.check.verdict import judge_fit, soften_verdict
+from mpigraft.graft.guest.examination import Guest
+from mpigraft.graft.resolve.injection import inject
+from tests.builders.fits import finding, own, part
+from tests.builders.guests import OPENMPI, PLACE, a_guest, a_program, an_abi, library, modules
+
+
+def spared(guest: Guest, abi: MpiAbi) -> Fit:
+    found = inject(guest, abi, replace=Replace.MPI, place=PLACE)
+    return soften_verdict(guest, abi, found, judge_fit(guest, abi, found, own=own()), own=own())
+
+
+def test_programs_of_which_nobody_knows_whether_they_start_refuse_only_together() -> None:
+    programs = {
+        "/opt/good": a_program(),
+        "/opt/java": a_program(["libmpi_java.so.40", "libmpi.so.40"]),
+    }
+    guest, abi = a_guest(programs, OPENMPI, library("libmpi_java.so.40")), an_abi("openmpi@5.0.11")
+    fit = spared(replace(guest, loose=True), abi)
+    assert fit.ok
+    note = finding(fit, "programs-not-known")
+    assert (note.level, note.evidence) == (Level.WARNING, ("/opt/java",))
+    assert note.message.startswith("1 of 2 programs of app.sif do not fit")
+    assert finding(fit, "soname-absent").level is Level.WARNING
+    assert part(fit, "sonames").level is Level.WARNING
+    label = replace(guest.label, programs=("/opt/java",))
+    assert not spared(replace(guest, label=label, loose=True), abi).ok
+
+
+def test_a_module_that_may_be_imported_refuses_nothing() -> None:
+    two, host = ("libmpi.so.40", "libmpi.so.12"), an_abi("openmpi@5.0.11")
+    apart = modules("/opt/m/MPI.so", "/opt/n/Other.so", needed=two)
+    fit = spared(replace(apart, possible=("/opt/n/Other.so",)), host)
+    assert fit.ok
+    assert finding(fit, "imports-not-known").evidence == ("/opt/n/Other.so",)
+    assert not spared(replace(apart, possible=("/opt/m/MPI.so",)), host).ok
+    both = ("/opt/m/MPI.so", "/opt/n/Other.so")
+    assert spared(replace(apart, possible=both), host).ok

@@ -1,0 +1,174 @@
+"""What the words of a job start, by their files: MPI, surely none, or nobody knows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mpigraft.binary.image.folder import FolderRoot
+from mpigraft.core.errors import CheckFailed, UsageError
+from mpigraft.graft.guest.commands import CommandKind, GuestCommand, command_of
+from mpigraft.graft.guest.examination import examine_command
+from mpigraft.request.job.spec import RunSpec, job_subject
+from tests.builders.elf import compiled, program
+from tests.builders.python_installs import SITE, TAG, parts, put, tree
+
+MPI = f"/{SITE}/mpi4py/MPI.{TAG}"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("parts")
+    found = parts(folder)
+    libc = compiled(folder / "libc.so.6", "int execvp(void) {return 0;}", soname="libc.so.6")
+    calls = "int execvp(void); int go(void) { return execvp(); }"
+    return found | {
+        "libc": libc,
+        "app": program(folder / "app", needs=[found["libmpi"]]),
+        "hostname": program(folder / "hostname", needs=[libc]),
+        "starter": program(folder / "starter", calls, needs=[libc]),
+        "static": program(folder / "static", flags=["-static"]),
+    }
+
+
+@pytest.fixture
+def image(tmp_path: Path, built: Mapping[str, Path]) -> Path:
+    scripts = {
+        "job/a.py": "from mpi4py import MPI\n", "job/none.py": "import os\n",
+        "job/dynamic.py": "import ctypes\nctypes.CDLL('libmpi.so.40')\n",
+        "opt/bin/tool": "#!/usr/bin/env -S python3 -u\nfrom mpi4py import MPI\n",
+        "opt/bin/long": "#!/bin/sh\n'''exec' /usr/bin/python3 \"$0\"\n' '''\nimport mpi4py.MPI\n",
+        "opt/bin/job": "#!/bin/sh\nexec app\n", "opt/bin/bare": "exec app\n",
+    }  # fmt: skip
+    names = {"app": "app", "hostname": "hostname", "numactl": "starter", "static": "static",
+             "sh": "static", "bash": "starter"}  # fmt: skip
+    top = tree(tmp_path / "image", built, {
+        f"{SITE}/mpi4py/__init__.py": "", f"{SITE}/mpi4py/MPI.{TAG}": "*mpi", **scripts,
+        **{f"usr/bin/{name}": f"*{part}" for name, part in names.items()},
+        "usr/lib/libc.so.6": "*libc",
+    })  # fmt: skip
+    for name in scripts:
+        (top / name).chmod(0o755)
+    return top
+
+
+def of(image: Path, words: str, **environment: str) -> GuestCommand:
+    given = {"PATH": "/usr/bin:/opt/bin", **environment}
+    return command_of(FolderRoot(image), words.split(), given, "/job")
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "program"),
+    [
+        ("app input", CommandKind.MPI, "/usr/bin/app"),
+        ("/usr/bin/app", CommandKind.MPI, "/usr/bin/app"),
+        ("env A=1 app", CommandKind.MPI, "/usr/bin/app"),
+        ("numactl -l app", CommandKind.MPI, "/usr/bin/app"),
+        ("bash wrapper.sh app", CommandKind.MPI, "/usr/bin/app"),
+        ("numactl env A=1 app", CommandKind.MPI, "/usr/bin/app"),
+        ("hostname", CommandKind.NONE, "/usr/bin/hostname"),
+        ("env hostname -f", CommandKind.NONE, "/usr/bin/hostname"),
+        ("hostname app", CommandKind.NONE, "/usr/bin/hostname"),
+        ("static", CommandKind.NONE, "/usr/bin/static"),
+        ("static hostname", CommandKind.NONE, "/usr/bin/static"),
+        ("static -x app", CommandKind.MPI, "/usr/bin/app"),
+        ("static python3 a.py", CommandKind.MPI, "/usr/bin/python3.11"),
+        ("static python3 dynamic.py", CommandKind.UNKNOWN, "/usr/bin/python3.11"),
+        ("sh -c app-of-its-own", CommandKind.UNKNOWN, ""),  # busybox: static, and starts others
+        ("numactl -l hostname", CommandKind.UNKNOWN, ""),
+        ("job", CommandKind.UNKNOWN, ""),
+        ("bare", CommandKind.UNKNOWN, ""),
+        ("no-such-program", CommandKind.UNKNOWN, ""),
+        ("python3 a.py", CommandKind.MPI, "/usr/bin/python3.11"),
+        ("python3 none.py", CommandKind.NONE, "/usr/bin/python3.11"),
+        ("python3 dynamic.py", CommandKind.UNKNOWN, "/usr/bin/python3.11"),
+        ("python3", CommandKind.UNKNOWN, "/usr/bin/python3.11"),
+        ("tool", CommandKind.MPI, "/usr/bin/python3.11"),
+        ("long", CommandKind.MPI, "/usr/bin/python3.11"),
+        ("numactl python3 -u a.py", CommandKind.MPI, "/usr/bin/python3.11"),
+    ],
+)
+def test_what_words_start(image: Path, words: str, kind: CommandKind, program: str) -> None:
+    found = of(image, words)
+    assert (found.kind, found.program) == (kind, program)
+    if kind is CommandKind.MPI and program.endswith("3.11"):
+        assert found.certain == (MPI,)
+
+
+def test_reasons_and_notes(image: Path) -> None:
+    assert "starts no other program" in of(image, "hostname").why
+    assert "linked statically" in of(image, "static").why
+    assert of(image, "job").notes == ("which programs job starts",)
+    assert of(image, "python3 dynamic.py").notes == ("dynamic.py, line 2: CDLL",)
+    assert of(image, "python3 gone.py").notes == ("gone.py, which is not in the guest",)
+    assert "--stdin all" in of(image, "python3 -").notes[0]  # else rank 0 waits for the others
+    sources = of(image, "python3 a.py").sources
+    assert sources == ("/job/a.py", f"/{SITE}")
+
+
+def test_scripts_that_start_each_other_end(image: Path) -> None:
+    put(image, {"opt/bin/loop": "#!/opt/bin/loop\n", "opt/bin/env": "#!/opt/bin/env\n"})
+    for name in ("loop", "env"):
+        (image / "opt/bin" / name).chmod(0o755)
+    assert of(image, "loop loop loop").kind is CommandKind.UNKNOWN
+    assert of(image, "/opt/bin/env " * 30).kind is CommandKind.UNKNOWN
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_script_of_this_host_in_an_image(image: Path, here: Path) -> None:
+    (here / "mine.py").write_text("from mpi4py import MPI\n")
+    folders = {str(here): here}
+    guest, command = examine_command(str(image), ["python3", "mine.py"], {}, folders)
+    assert guest.libraries == (MPI,)
+    assert guest.label.programs == ("/usr/bin/python3.11",)
+    assert not guest.loose
+    assert command.sources[0] == str(here / "mine.py") or str(here / "mine.py") in command.sources
+
+
+def test_of_a_shell_all_programs_are_meant_and_none_for_sure(image: Path, here: Path) -> None:
+    guest, _ = examine_command(str(image), ["job"], {"PATH": "/opt/bin"}, {})
+    assert guest.loose
+    assert guest.label.programs == ("/usr/bin/app",)
+
+
+def test_a_script_of_what_is_not_known_has_no_programs(image: Path, here: Path) -> None:
+    words = ["python3", "/job/dynamic.py"]
+    guest, command = examine_command(str(image), words, {}, {})
+    assert (guest.label.programs, guest.libraries, guest.loose) == ((), (), False)
+    assert guest.label.architecture == os.uname().machine
+    assert command.notes
+
+
+def test_a_program_that_is_not_there(image: Path, here: Path) -> None:
+    with pytest.raises(UsageError, match="no program nothing in its PATH"):
+        examine_command(str(image), ["nothing"], {}, {})
+
+
+def test_no_mpi_program_is_refused_before_anything_starts(image: Path, here: Path) -> None:
+    spec = RunSpec(("hostname",), image=str(image))
+    with pytest.raises(CheckFailed, match="hostname is no MPI program: neither it") as refused:
+        job_subject(spec, {})
+    assert "--no-proof" in refused.value.fix
+    unproven = RunSpec(("hostname",), image=str(image), proof=False)
+    assert job_subject(unproven, {}).command.kind is CommandKind.NONE
+    named = RunSpec(("hostname",), image=str(image), programs=("/usr/bin/app",))
+    assert job_subject(named, {}).command.kind is CommandKind.MPI
+
+
+def test_the_same_on_this_machine(here: Path) -> None:
+    word = shutil.which("true") or "true"
+    with pytest.raises(CheckFailed, match="is no MPI program"):
+        job_subject(RunSpec((word,)), {"PATH": os.defpath})
+    assert job_subject(RunSpec((word,), proof=False), {}).guest is None

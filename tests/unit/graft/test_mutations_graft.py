@@ -1,0 +1,74 @@
+"""Every small change of the code that decides what goes into a guest is noticed by the tests."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from mpigraft.core import fingerprint
+from mpigraft.graft.resolve import growth, injection, plan, view
+from tests.mutation.checks import checks
+from tests.mutation.mutator import survivors
+from tests.unit.graft import (
+    test_injection,
+    test_injection_details,
+    test_injection_glibc,
+    test_injection_ladder,
+    test_injection_libmpi,
+    test_plan,
+)
+
+INJECTION = (
+    test_injection, test_injection_details, test_injection_glibc, test_injection_ladder,
+    test_injection_libmpi,
+)  # fmt: skip
+GROWTH = ("Growth.add_needs", "Growth.improve", "Growth.fill", "plain")
+VIEW = (
+    "View.load", "View._opened", "View.environment", "View.files", "View.elf", "View.name_of",
+    "View.private", "View.privates", "View.file_name", "View.renamed",
+    "View.symbols", "View.alone", "name_of", "names_of",
+)  # fmt: skip
+WHOLE = (
+    "_simulated", "_brought", "_unbound", "_closed", "_collisions", "_why", "_libmpi", "_copies",
+    "_environment",
+)  # fmt: skip
+PLAN = (
+    "plan_folder", "_data", "_programs", "_environment", "path_stamps", "changed_paths",
+)  # fmt: skip
+
+# Changes that change nothing that anyone could see, and why: beginnings of their names.
+SAME = {
+    "View.elf: if key not in self._facts: -> if True": "a library is known by its soname as well",
+    "_data: abi and injection.replace is Replace.MPI -> True": "without one nothing is replaced",
+    "View.load: OverlayRoot(self.guest.root, self.ours) if own else self.guest.root -> if True":
+        "our programs lie where the guest has nothing",
+    "View.elf: None if libc else self.lib -> if False": "parts of glibc are found without a path",
+    "_brought: plugin and r.path -> plugin and True": "no file is called None",
+    "_brought: r.elf.name if r.elf else '' -> if False": "plugins are called by their paths",
+    "_brought: if plugin: -> if False": "a plugin that is not whole stands there by its own path",
+    "_closed: r.rule is Rule.OPENED and": "only what is opened has both a path and a problem",
+    "_collisions: r.path and (not growth.grafted(r.path)) and": "what is laid over is known before",
+    "_copies: () if library.role is Role.LIBC": "nothing of glibc is private",
+}  # fmt: skip
+
+
+@pytest.mark.covering
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("module", "tests", "only"),
+    [
+        (growth, INJECTION, GROWTH),
+        (view, INJECTION, VIEW),
+        (injection, INJECTION, WHOLE),
+        (plan, (test_plan,), PLAN),
+        (fingerprint, (test_plan,), ("file_fingerprint",)),
+    ],
+    ids=["growth", "view", "injection", "plan", "fingerprint"],
+)
+def test_every_change_is_noticed(
+    module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...]
+) -> None:
+    alive = survivors(module, only, [check for test in tests for check in checks(test)])
+    unexpected = [name for name in alive if not name.startswith(tuple(SAME))]
+    assert not unexpected, "\n".join(["nothing noticed:", *unexpected])

@@ -1,0 +1,217 @@
+"""The rules of the house that no linter knows: one door each, small files, no machine's paths."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCE = ROOT / "src/mpigraft"
+FILE_LINES = 400
+FUNCTION_LINES = 60
+CACHES = {".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__"}
+
+# Spelled in pieces, or this file would break its own rule.
+REGISTRY_HOSTS = re.compile(
+    r"\b(" + "|".join(rf"{name}\.{end}" for name, end in (
+        ("pypi", "org"), ("pythonhosted", "org"), ("debian", "org"), ("npmjs", "org"),
+        ("crates", "io"), ("golang", "org"), ("maven", "org"), ("apache", r"org/maven"),
+        ("ubuntu", "com"), ("anaconda", "org"), ("anaconda", "com"),
+    )) + r")\b"
+)  # fmt: skip
+MACHINE_PATHS = re.compile(r"(?<![\w.])/(work|root|tmp/w|home/\w+)/")
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
+def tracked() -> list[Path]:
+    """Every text file that is part of the project; without git, all but what `make` made."""
+    if (ROOT / ".git").exists():
+        listing = subprocess.run(
+            ["git", "-C", ROOT, "ls-files", "-z"], check=True, capture_output=True
+        ).stdout.decode()
+        paths = [ROOT / name for name in listing.split("\0") if name]
+    else:
+        made = {".venv", "build", "dist", "prebuilt", "results", "report.html"}
+        paths = [p for p in ROOT.rglob("*") if not (made | CACHES) & set(p.relative_to(ROOT).parts)]
+    return [p for p in paths if p.is_file() and b"\0" not in p.read_bytes()[:4096]]
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def inside(path: Path, *rooms: str) -> bool:
+    return any(path.is_relative_to(SOURCE / room) for room in rooms)
+
+
+@cache
+def calls(path: Path) -> tuple[tuple[str, int], ...]:
+    """(dotted name, line) of each call."""
+    nodes = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
+    return tuple((ast.unparse(node.func), node.lineno) for node in nodes)
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """(module, line) of each import, inside functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, node.lineno
+
+
+def importers(module: str) -> set[str]:
+    return {
+        name(path)
+        for path in modules()
+        for found, _ in imports(parsed(path))
+        if found.split(".")[0] == module
+    }
+
+
+STARTS_A_PROCESS = re.compile(
+    r"os\.(system|popen|fork|forkpty|spawn\w+|posix_spawnp?|exec[lv]\w*)|pty\.\w+|ctypes.*\.system"
+)
+
+
+# The doors: one captures, the other gives a job this process's own streams and terminal.
+DOORS = [SOURCE / f"core/process/{name}.py" for name in ("command", "stdin")] + [
+    SOURCE / "run/foreground.py"
+]
+# Programs of their own, which core/process starts with a time limit.
+PROGRAMS = [SOURCE / "discovery/sources/child.py"]
+
+
+def test_a_program_of_its_own_imports_nothing_of_the_package() -> None:
+    for path in PROGRAMS:
+        ours = [i for i in imports(parsed(path)) if i[0].startswith("mpigraft")]
+        assert not ours, f"{name(path)} is no program of its own: {ours}"
+
+
+def test_only_core_process_and_the_foreground_start_processes() -> None:
+    assert importers("subprocess") <= {"src/mpigraft/core/process/command.py"}
+    assert not importers("multiprocessing")
+    for path in modules():
+        if path not in DOORS and path not in PROGRAMS:
+            found = [c for c in calls(path) if STARTS_A_PROCESS.match(c[0])]
+            assert not found, f"{name(path)} starts a process: {found}"
+
+
+def test_only_the_store_speaks_to_the_database() -> None:
+    assert importers("sqlite3") <= {name(p) for p in (SOURCE / "store").glob("*.py")}
+
+
+def test_only_what_is_declared_is_imported() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {re.split(r"\W", wish)[0] for wish in project["dependencies"]}
+    extras = {  # which say how to install it
+        SOURCE / "bench/exchange/parquet.py": {"pyarrow"},
+        SOURCE / "reframe/checks.py": {"reframe"},
+        SOURCE / "report/paper/drawing.py": {"matplotlib"},
+    }
+    for path in modules():
+        for module, line in imports(parsed(path)):
+            top = module.split(".")[0]
+            known = top in sys.stdlib_module_names or top == "mpigraft" or top in declared
+            known = known or top in extras.get(path, ())
+            assert known, f"{name(path)}:{line} imports {top}, which an install need not bring"
+
+
+def test_third_parties_are_named() -> None:
+    notices = (ROOT / "THIRD-PARTY-NOTICES.md").read_text().lower()
+    locked = re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert "numpy" in locked
+    missing = [package for package in locked if package not in notices]
+    assert not missing, f"THIRD-PARTY-NOTICES.md says nothing of {missing}"
+
+
+def test_requirements_are_hashed_and_name_no_place() -> None:
+    for path in ROOT.glob("requirements*.txt"):
+        text = path.read_text()
+        assert not re.search(r"https?:|--(index|extra|find)|file:", text), name(path)
+        for block in re.findall(r"^\w.*(?:\n    .*)*", text, re.MULTILINE):
+            assert "--hash=sha256:" in block, f"{name(path)}: {block}"
+
+
+def test_only_cli_and_report_print() -> None:
+    for path in modules():
+        if inside(path, "cli", "report"):
+            continue
+        tree = parsed(path)
+        printed = [
+            c for c in calls(path) if c[0] == "print" or re.match(r"sys\.std(out|err)", c[0])
+        ]
+        assert not printed, f"{name(path)} prints: {printed}"
+        drawn = [i for i in imports(tree) if i[0].split(".")[0] in {"rich", "typer", "click"}]
+        assert not drawn, f"{name(path)} draws: {drawn}"
+
+
+def test_heavy_imports_are_lazy() -> None:
+    heavy = ("numpy", "rich", "sqlite3")
+    listed = subprocess.run(
+        [sys.executable, "-c", "import mpigraft.cli.main, sys; print(*sys.modules)"],
+        check=True,
+        capture_output=True,
+    ).stdout.decode()
+    loaded = set(listed.split())
+    assert "mpigraft.cli.main" in loaded
+    assert not loaded & set(heavy)
+
+
+def test_files_are_small() -> None:
+    code = [p for p in tracked() if p.suffix in {".py", ".c", ".h", ".sh"} or p.name == "Makefile"]
+    lines = {name(path): len(path.read_text().splitlines()) for path in code}
+    assert not {path: n for path, n in lines.items() if n >= FILE_LINES}
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) -> int:
+    """Lines of a function; of a command without its signature, which is its table of options."""
+    first = function.body[0] if inside(path, "cli") else function
+    return (function.end_lineno or 0) - first.lineno + 1
+
+
+def test_functions_are_small() -> None:
+    lines = {
+        f"{name(path)}:{node.lineno} {node.name}": length(node, path)
+        for path in {*modules(), *(p for p in tracked() if p.suffix == ".py")}
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert not {function: n for function, n in lines.items() if n >= FUNCTION_LINES}
+
+
+def test_no_registry_host_and_no_path_of_one_machine() -> None:
+    for path in tracked():
+        text = path.read_text(errors="replace")
+        assert not REGISTRY_HOSTS.search(text), f"{name(path)} names a registry's host"
+        found = MACHINE_PATHS.search(text)
+        assert not found, f"{name(path)} names a path of one machine: {found and found[0]}"
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for path in tracked():
+        if path.suffix == ".md":
+            for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", path.read_text()):
+                assert (path.parent / target).exists(), f"{name(path)} links to {target}"
+
+
+def test_nothing_is_left_to_do() -> None:
+    marks = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+    for path in tracked():
+        if path.suffix in {".py", ".c", ".h", ".toml"}:
+            assert not marks.search(path.read_text()), f"{name(path)} has a stub or a note to self"

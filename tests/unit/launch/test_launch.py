@@ -1,0 +1,237 @@
+"""One launch as plain data: its layers, and who sees which variable."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpigraft.core.env import ENV
+from mpigraft.core.errors import MissingError
+from mpigraft.core.model import Allocation, Configuration, EnvRow, Launch, LaunchedBy, Layout, Scope
+from mpigraft.launch.command import _own_cores, _uneven, prepare_launch
+from mpigraft.launch.hosts.allocation import THIS_HOST
+from mpigraft.launch.launch_request import LaunchRequest
+from mpigraft.native.programs import Natives
+from tests.builders.probes import configuration, install, with_transport
+
+NATIVES = Natives(Path("/n/bench"), Path("/n/witness.so"), Path("/n/guard"), "digest")
+ENVIRON = {"PATH": "/usr/bin", "HOME": "/home/u", "OMPI_MCA_pml": "stray", "SITE_TOKEN": "planted"}
+
+
+def launch(asked: Configuration, layout: Layout | None = None, **changes: Any) -> Launch:
+    options: dict[str, Any] = {
+        "natives": NATIVES,
+        "witness": Path("/w"),
+        "limit_s": 30.0,
+        "cwd": Path("/c"),
+        "root": False,
+        "cores": 64,
+        "environ": ENVIRON,
+        "parent": 7,
+    }
+    program = ("/n/bench", "--probe")
+    options |= changes
+    return prepare_launch(LaunchRequest(asked, layout or Layout(), program, **options))
+
+
+def words_of(found: Launch) -> tuple[list[str], list[str], list[str]]:
+    """(guard and launcher, env and its rows, program)"""
+    argv = list(found.argv)
+    inner = argv.index(ENV)
+    program = argv.index("/n/bench")
+    return argv[:inner], argv[inner:program], argv[program:]
+
+
+LNX = configuration("openmpi@5.0.11", "ofi-lnx")
+
+
+def test_the_layers_stand_in_order() -> None:
+    outer, inner, program = words_of(launch(LNX))
+    guard = "/n/guard --limit 30 --grace 2 --stdin /dev/null --parent 7 --"
+    assert outer[:10] == guard.split()
+    assert outer[10:] == [
+        "/opt/mpi/bin/mpirun", "-n", "2", "--map-by", "ppr:2:node", "--bind-to", "core",
+    ]  # fmt: skip
+    assert inner[0] == ENV
+    assert program == ["/n/bench", "--probe"]
+
+
+def test_the_guard_is_reported_who_starts_it() -> None:
+    own = launch(LNX, parent=None).argv
+    assert own[own.index("--parent") + 1] == str(os.getpid())
+
+
+def test_rank_variables_go_in_innermost_and_nowhere_else() -> None:
+    found = launch(LNX)
+    _, inner, _ = words_of(found)
+    assert "OMPI_MCA_pml=cm" in inner
+    assert "FI_LNX_PROV_LINKS=shm+tcp:eth0" in inner
+    assert "LD_PRELOAD=/n/witness.so" in inner
+    assert "MPIGRAFT_WITNESS=/w" in inner
+    assert "OMP_NUM_THREADS=1" in inner
+    assert not {"-x", "-genv", "--export"} & set(found.argv)
+    assert dict(found.env) == {"HOME": "/home/u", "PATH": "/usr/bin"}
+
+
+def test_the_environment_starts_from_an_allow_list() -> None:
+    """A stray OMPI_MCA_pml would be another transport; a token would end in a result."""
+    found = launch(LNX)
+    assert "stray" not in str(found)
+    assert "planted" not in str(found)
+
+
+def test_launcher_variables_stay_with_the_launcher() -> None:
+    rows = (
+        EnvRow("LD_LIBRARY_PATH", "/opt/mpi/lib", Scope.LAUNCHER, "mpi"),
+        EnvRow("PRTE_MCA_x", "1", Scope.DAEMON, "transport"),
+        EnvRow("HOME", None, Scope.LAUNCHER, "mpi"),
+    )
+    asked = replace(LNX, mpi=install("openmpi@5.0.11", environment=rows))
+    found = launch(asked)
+    assert dict(found.env) == {
+        "LD_LIBRARY_PATH": "/opt/mpi/lib", "PATH": "/usr/bin", "PRTE_MCA_x": "1",
+    }  # fmt: skip
+    assert not any("LD_LIBRARY_PATH" in word for word in found.argv)
+
+
+@pytest.mark.parametrize(
+    ("kind", "due"),
+    [("prrte", "PRTE_MCA_ras_x"), ("orte", "OMPI_MCA_ras_x"), ("hydra", ""), ("srun", "")],
+)
+def test_settings_of_open_mpis_launcher_follow_its_version(kind: str, due: str) -> None:
+    """4.x ignores PRTE_MCA_*; no other launcher reads either."""
+    rows = (
+        EnvRow("PRTE_MCA_ras_x", "1", Scope.LAUNCHER, "transport"),
+        EnvRow("PRTE_MCA_rank", "1", Scope.RANK, "transport"),
+        EnvRow("UCX_x", "1", Scope.LAUNCHER, "transport"),
+    )
+    mine = install("openmpi@5.0.11", launcher_kind=kind)
+    found = launch(with_transport(replace(LNX, mpi=mine), env=rows))
+    names = {name for name, _ in found.env}
+    assert names & {"PRTE_MCA_ras_x", "OMPI_MCA_ras_x"} == ({due} if due else set())
+    assert "UCX_x" in names
+    assert "PRTE_MCA_rank=1" in found.argv
+
+
+def test_another_launcher_starts_the_same_ranks() -> None:
+    by = LaunchedBy("srun", Path("/usr/bin/srun"), "22.05.8", "pmix")
+    outer, inner, program = words_of(launch(replace(LNX, launcher=by)))
+    assert outer[10:12] == ["/usr/bin/srun", "--mpi=pmix"]
+    assert "--overlap" in outer
+    assert "--network=single_node_vni" not in outer
+    assert "PMIX_MCA_psec=native" in inner
+    assert program == ["/n/bench", "--probe"]
+    slingshot = (EnvRow("FI_LNX_PROV_LINKS", "shm+cxi", Scope.RANK, "transport"),)
+    over = launch(with_transport(replace(LNX, launcher=by), env=slingshot))
+    assert "--network=single_node_vni" in over.argv
+
+
+def test_the_probe_is_loud_and_a_measurement_is_not() -> None:
+    loud = {"OMPI_MCA_opal_common_ofi_verbose=1", "OMPI_MCA_ompi_display_comm=mpi_init"}
+    assert loud <= set(launch(LNX, probe=True).argv)
+    assert not loud & set(launch(LNX).argv)
+    assert "OMPI_MCA_pml=cm" in launch(LNX).argv  # forced in both
+
+
+def test_the_last_row_of_a_name_wins_and_a_dropped_one_is_dropped() -> None:
+    user = (
+        EnvRow("OMPI_MCA_pml", "ob1", Scope.RANK, "user"),
+        EnvRow("OMP_NUM_THREADS", "3", Scope.RANK, "user"),
+        EnvRow("OMPI_MCA_mtl", None, Scope.RANK, "user"),
+    )
+    _, inner, _ = words_of(launch(replace(LNX, environment=user)))
+    assert "OMPI_MCA_pml=ob1" in inner
+    assert "OMPI_MCA_pml=cm" not in inner
+    assert "OMP_NUM_THREADS=3" in inner
+    assert inner[1:3] == ["-u", "OMPI_MCA_mtl"]
+
+
+def test_the_witness_is_preloaded_before_what_the_mpi_preloads() -> None:
+    rows = (EnvRow("LD_PRELOAD", "/site/lib.so", Scope.RANK, "module"),)
+    asked = replace(LNX, mpi=install("openmpi@5.0.11", environment=rows))
+    assert "LD_PRELOAD=/n/witness.so:/site/lib.so" in launch(asked).argv
+    dropped = (*rows, EnvRow("LD_PRELOAD", None, Scope.RANK, "user"))
+    asked = replace(LNX, mpi=install("openmpi@5.0.11", environment=dropped))
+    assert "LD_PRELOAD=/n/witness.so" in launch(asked).argv
+
+
+def test_more_ranks_than_cores_are_let_on_and_not_bound() -> None:
+    layout = Layout(ranks_per_node=4)
+    enough = launch(LNX, layout, cores=4).argv
+    assert "core" in enough
+    assert not any("OVERSUBSCRIBE" in word for word in enough)
+    crowded = launch(LNX, layout, cores=3).argv
+    assert "ppr:4:node:OVERSUBSCRIBE" in crowded
+    assert "core" not in crowded
+    threads = launch(LNX, Layout(ranks_per_node=2, threads=2), cores=3).argv
+    assert "ppr:2:node:OVERSUBSCRIBE" in threads
+    assert "OMP_NUM_THREADS=2" in threads
+    few = Allocation(("n1", "n2"), "Slurm job 1", "slurm", "1", (4, 3))
+    for nodes, bound in ((1, True), (2, False)):
+        argv = launch(LNX, Layout(nodes, 4), cores=64, allocation=few).argv
+        assert ("core" in argv) is bound
+
+
+def test_root_is_reported_for_root_only() -> None:
+    assert "OMPI_ALLOW_RUN_AS_ROOT" not in dict(launch(LNX).env)
+    assert dict(launch(LNX, root=True).env)["OMPI_ALLOW_RUN_AS_ROOT"] == "1"
+
+
+def test_intel_is_pinned_by_the_launchers_environment() -> None:
+    found = launch(configuration("intel@2021.18.1", "shm"))
+    assert dict(found.env)["I_MPI_PIN_DOMAIN"] == "core"
+    assert "I_MPI_FABRICS=shm" in found.argv
+
+
+def test_the_same_request_makes_the_same_launch() -> None:
+    assert launch(LNX) == launch(LNX)
+    assert launch(LNX).witness == Path("/w")
+    assert launch(LNX).cwd == Path("/c")
+    assert launch(LNX, limit_s=0.5).argv[2] == "0.5"
+
+
+def test_without_a_transport_the_mpi_chooses_and_settings_stay() -> None:
+    user = (EnvRow("FI_LOG_LEVEL", "warn", Scope.RANK, "user"),)
+    argv = launch(replace(LNX, transport=None, environment=user), probe=True).argv
+    assert "FI_LOG_LEVEL=warn" in argv
+    assert not any(word.startswith("OMPI_MCA_") for word in argv)
+
+
+def test_what_cannot_be_launched_says_why() -> None:
+    for asked, says in (
+        (replace(LNX, mpi=None), "was imported"),
+        (replace(LNX, mpi=install("openmpi@5.0.11", launcher=None)), "has no launcher"),
+        (
+            replace(LNX, mpi=install("openmpi@5.0.11", launcher_kind="yod")),
+            "unknown launcher 'yod'",
+        ),
+    ):
+        with pytest.raises(MissingError, match=says):
+            launch(asked)
+
+
+def test_two_hardware_threads_are_one_core(tmp_path: Path) -> None:
+    for cpu, siblings in ((0, "0,2"), (1, "1,3"), (2, "0,2")):
+        folder = tmp_path / f"cpu{cpu}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(siblings + "\n")
+    assert _own_cores((0, 1, 2), tmp_path) == 2
+    assert _own_cores((0, 1, 2, 9), tmp_path) == 3  # 9 is hidden: a core of its own
+
+
+@pytest.mark.parametrize(
+    ("hosts", "cpus", "due"),
+    [(2, (), True), (2, (1, 1), True), (2, (999, 999), False), (1, (), True), (0, (), False)],
+    ids=["unknown", "parts", "whole", "another", "here"],
+)
+def test_nodes_are_alike_only_where_a_job_has_all_their_cpus(
+    hosts: int, cpus: tuple[int, ...], due: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One host is another than this one too, where a job is started from a login node."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    held = Allocation(("n1", "n2")[:hosts], "Slurm job 1", "slurm", "1", cpus)
+    assert _uneven(held if hosts else THIS_HOST) is due

@@ -1,0 +1,362 @@
+"""The words of each launcher, and what each sets in its own environment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import Allocation, Command, Group, Layout, Order, Scope
+from mpigraft.launch.launchers.hardware import in_order, ranges
+from mpigraft.launch.launchers.parts import format_cpus, hexadecimal
+from mpigraft.launch.launchers.registry import LAUNCHERS
+from tests.builders.probes import install
+
+RUN = Path("/opt/mpi/bin/run")
+MPI = {
+    "prrte": install("openmpi@5.0.11"),
+    "orte": install("openmpi@4.1.8"),
+    "hydra": install("mpich@5.0.2"),
+    "intel": install("intel@2021.18.1"),
+    "srun": install("openmpi@5.0.11"),
+    "flux": install("openmpi@5.0.11"),
+    "pals": install("openmpi@5.0.11"),
+    "aprun": install("openmpi@4.1.8"),
+}
+KINDS = tuple(MPI)
+HERE = Allocation(("n1",), "this host", here=True)
+NAMED = Allocation(("n1", "n2", "n3"), "--hosts")
+SLURM = Allocation(("n1", "n2", "n3"), "Slurm job 7", "slurm", "7")
+PAIR, FREE, WIDE, NODES = Layout(), Layout(bind="none"), Layout(threads=4), Layout(2, 3)
+MASKS = ((0, 1), (2, 3, 8))
+
+
+def order(kind: str, layout: Layout = PAIR, **changes: Any) -> Order:
+    """An order with one program, on this host if it holds the layout."""
+    values: dict[str, Any] = {
+        "allocation": HERE if layout.nodes == 1 else NAMED,
+        "groups": (Group(layout.ranks_per_node, ("prog",)),),
+        "folder": Path("/f"),
+    }
+    return Order(RUN, MPI[kind], layout, **{**values, **changes})
+
+
+def named(kind: str) -> str:
+    return kind if kind in LAUNCHERS else MPI[kind].launcher_kind
+
+
+def command(kind: str, *arguments: Any, **changes: Any) -> Command:
+    return LAUNCHERS[named(kind)].command(order(kind, *arguments, **changes))
+
+
+def words(kind: str, *arguments: Any, **changes: Any) -> str:
+    """The command line without the launcher and without the programs."""
+    found = command(kind, *arguments, **changes)
+    assert found.words[0] == str(RUN)
+    return " ".join(word for word in found.words[1:] if word != "prog")
+
+
+def settings(kind: str, *arguments: Any, **changes: Any) -> dict[str, str | None]:
+    found = LAUNCHERS[named(kind)].rows(order(kind, *arguments, **changes))
+    assert {row.scope for row in found} <= {Scope.LAUNCHER, Scope.RANK}
+    return {row.name: row.value for row in found}
+
+
+# ------------------------------------------------------------------ without masks
+
+
+@pytest.mark.parametrize(
+    ("kind", "layout", "crowded", "due"),
+    [
+        ("prrte", PAIR, False, "-n 2 --map-by ppr:2:node --bind-to core"),
+        ("prrte", FREE, False, "-n 2 --map-by ppr:2:node --bind-to none"),
+        ("prrte", WIDE, False, "-n 2 --map-by ppr:2:node:PE=4 --bind-to core"),
+        ("prrte", PAIR, True, "-n 2 --map-by ppr:2:node:OVERSUBSCRIBE --bind-to none"),
+        ("prrte", WIDE, True, "-n 2 --map-by ppr:2:node:OVERSUBSCRIBE --bind-to none"),
+        ("prrte", NODES, False, "--host n1:3,n2:3 -n 6 --map-by ppr:3:node --bind-to core"),
+        ("orte", PAIR, False, "-n 2 --map-by ppr:2:node --bind-to core"),
+        ("orte", FREE, False, "-n 2 --map-by ppr:2:node --bind-to none"),
+        ("orte", WIDE, False, "-n 2 --map-by ppr:2:node:PE=4 --bind-to core"),
+        ("orte", PAIR, True, "-n 2 --map-by ppr:2:node --bind-to none --oversubscribe"),
+        ("hydra", PAIR, False, "-ppn 2 -bind-to core -n 2"),
+        ("hydra", FREE, False, "-ppn 2 -bind-to none -n 2"),
+        ("hydra", WIDE, False, "-ppn 2 -bind-to core:4 -n 2"),
+        ("hydra", PAIR, True, "-ppn 2 -bind-to none -n 2"),
+        ("hydra", NODES, False, "-hosts n1,n2 -ppn 3 -bind-to core -n 6"),
+        ("intel", PAIR, False, "-ppn 2 -n 2"),
+        ("intel", PAIR, True, "-ppn 2 -n 2"),
+    ],
+)
+def test_words(kind: str, layout: Layout, crowded: bool, due: str) -> None:
+    assert words(kind, layout, crowded=crowded) == due
+
+
+def test_srun_names_the_pmi_the_nodes_and_the_binding() -> None:
+    step = "--distribution=block --kill-on-bad-exit=1 --input=none"
+    packed = "--distribution=block:block --cpus-per-task={} --threads-per-core=1"
+    assert words("srun", NODES, allocation=SLURM, pmi="pmix", version="22.05.8") == (
+        f"--mpi=pmix --nodes=2 --ntasks=6 --ntasks-per-node=3 {packed.format(1)} "
+        "--kill-on-bad-exit=1 --input=none --nodelist=n1,n2 --overlap --cpu-bind=cores"
+    )
+    assert packed.format(4) in words("srun", WIDE)
+    assert "--cpus-per-task" not in words("srun", WIDE, crowded=True)
+    assert "--cpus-per-task" not in words("srun", PAIR, masks=MASKS)
+    assert words("srun", FREE).startswith("--mpi=none --nodes=1 ")
+    assert words("srun", FREE).endswith(f"{step} --cpu-bind=none")
+    assert "--overcommit" in words("srun", PAIR, crowded=True)
+    assert "--overlap" not in words("srun", PAIR, version="20.02.3")
+
+
+def test_a_step_of_one_node_over_slingshot_asks_for_a_vni() -> None:
+    vni = "--network=single_node_vni"
+    assert vni in words("srun", PAIR, slingshot=True)
+    assert vni not in words("srun", PAIR)
+    assert vni not in words("srun", NODES, slingshot=True)
+
+
+def test_other_launchers_without_masks() -> None:
+    assert words("flux", WIDE, pmi="pmix") == (
+        "run --nodes=1 --tasks-per-node=2 --exclusive -o exit-on-error -o pmi=pmix"
+        " -o cpu-affinity=per-task"
+    )
+    assert words("flux", FREE).endswith("--exclusive -o exit-on-error -o cpu-affinity=off")
+    assert words("pals", WIDE, pmi="pmix") == ("-n 2 --ppn 2 --pmi=pmix --depth 4 --cpu-bind depth")
+    assert words("pals", FREE, slingshot=True).endswith("--single-node-vni --cpu-bind none")
+    assert words("aprun", WIDE) == "-n 2 -N 2 -d 4 -cc cpu"
+    assert words("aprun", FREE) == "-n 2 -N 2 -d 1 -cc none"
+
+
+# ------------------------------------------------------------------ masks
+
+
+@pytest.mark.parametrize(
+    ("kind", "due"),
+    [
+        (
+            "prrte",
+            "-n 2 --map-by rankfile:FILE=/f/ranks:HWTCPUS --bind-to hwthread:overload-allowed",
+        ),
+        (
+            "orte",
+            "-n 2 --rankfile /f/ranks --mca rmaps_rank_file_physical 1 "
+            "--bind-to core:overload-allowed",
+        ),
+        ("hydra", "-ppn 2 -bind-to user:0+1,2+3+8 -n 2"),
+        ("intel", "-ppn 2 -n 2"),
+        (
+            "flux",
+            "run --nodes=1 --tasks-per-node=2 --exclusive -o exit-on-error"
+            " -o cpu-affinity=map:0x3;0x10c",
+        ),
+        ("pals", "-n 2 --ppn 2 --cpu-bind list:0-1:2-3,8"),
+        ("aprun", "-n 2 -N 2 -d 1 -cc 0-1:2-3,8"),
+    ],
+)
+def test_every_launcher_has_words_for_masks(kind: str, due: str) -> None:
+    assert words(kind, PAIR, masks=MASKS) == due
+
+
+def test_masks_of_srun_and_of_intel() -> None:
+    assert words("srun", PAIR, masks=MASKS).endswith("--cpu-bind=mask_cpu:0x3,0x10c")
+    assert settings("intel", PAIR, masks=MASKS) == {
+        "I_MPI_PIN": "on", "I_MPI_PIN_DOMAIN": "[0x3,0x10c]",
+    }  # fmt: skip
+
+
+def test_a_rankfile_names_the_host_and_the_cpus_of_each_rank() -> None:
+    layout = Layout(2, 2)
+    text = "rank 0=n1 slot=0-1\nrank 1=n1 slot=2-3,8\nrank 2=n2 slot=0-1\nrank 3=n2 slot=2-3,8\n"
+    for kind in ("prrte", "orte"):
+        assert command(kind, layout, masks=MASKS).files == ((Path("/f/ranks"), text),)
+    numbers = (0, 2, 1, 3, 8)  # the hardware's order, which PRRTE counts in and ORTE does not
+    told = command("prrte", PAIR, masks=MASKS, numbers=numbers).files[0][1]
+    assert told == "rank 0=n1 slot=0,2\nrank 1=n1 slot=1,3-4\n"
+    plain = command("orte", PAIR, masks=MASKS, numbers=numbers).files[0][1]
+    assert plain == "rank 0=n1 slot=0-1\nrank 1=n1 slot=2-3,8\n"
+
+
+def test_crowded_and_free_ranks_get_no_masks() -> None:
+    for kind in KINDS:
+        for layout, crowded in ((FREE, False), (PAIR, True)):
+            found = command(kind, layout, masks=MASKS, crowded=crowded)
+            assert not found.files
+            assert not {"mask_cpu", "user:", "list:", "map:0x"} & set(" ".join(found.words))
+            assert "0x3" not in f"{found.words}{settings(kind, layout, crowded=crowded)}"
+
+
+def test_what_cannot_be_bound_is_refused() -> None:
+    for kind in KINDS:
+        if kind != "intel":
+            with pytest.raises(UsageError, match="needs this machine's list of CPUs"):
+                command(kind, Layout(bind="numa"))
+        with pytest.raises(UsageError, match="1 masks for 2 ranks"):
+            (command if kind != "intel" else settings)(kind, PAIR, masks=MASKS[:1])
+
+
+def test_a_rankfile_has_a_path_that_the_launcher_accepts() -> None:
+    for folder in ("/a b", "/a,b", "/a:b", "/a'b", "/a%b"):
+        with pytest.raises(UsageError, match="cannot read a file whose path"):
+            command("prrte", PAIR, masks=MASKS, folder=Path(folder))
+
+
+# ------------------------------------------------------------------ nodes
+
+
+def test_an_allocation_is_left_to_the_launcher_and_a_part_of_it_is_named() -> None:
+    whole, part = replace(NODES, nodes=3), NODES
+    for kind in ("prrte", "orte", "hydra", "intel", "pals"):
+        assert "n1" not in words(kind, whole, allocation=SLURM)
+    for kind in ("prrte", "orte"):
+        assert "--host n1:3,n2:3" in words(kind, part, allocation=SLURM)
+    for kind in ("hydra", "intel"):
+        assert "-hosts n1,n2" in words(kind, part, allocation=SLURM)
+    assert "--hosts n1,n2" in words("pals", part, allocation=SLURM)
+    assert "--requires=hosts:n1,n2" in words("flux", part, allocation=SLURM)
+    assert "--requires" not in words("flux", whole, allocation=SLURM)
+    assert "--nodelist=n[1-3]" in words("srun", whole, allocation=SLURM)
+
+
+def test_aprun_knows_nodes_by_number() -> None:
+    crays = Allocation(("nid00012", "nid00140"), "PBS job 7", "pbs", "7")
+    assert "-L 12 " in words("aprun", PAIR, allocation=crays)
+    assert "-L" not in words("aprun", Layout(2, 2), allocation=crays)
+    with pytest.raises(UsageError, match="names nodes by number"):
+        words("aprun", PAIR, allocation=NAMED)
+
+
+def test_more_nodes_than_there_are_is_refused() -> None:
+    for kind in KINDS:
+        with pytest.raises(UsageError, match="needs 4 nodes; --hosts has 3"):
+            command(kind, Layout(4, 1), allocation=NAMED)
+
+
+def test_a_stand_in_for_ssh_is_reported_in_each_ones_words() -> None:
+    asked = replace(NAMED, agent="/x/ssh")
+    assert "--prtemca plm_ssh_agent /x/ssh" in words("prrte", NODES, allocation=asked)
+    assert "--mca plm_rsh_agent /x/ssh" in words("orte", NODES, allocation=asked)
+    reached = "-launcher ssh -launcher-exec /x/ssh -hosts n1,n2"
+    assert all(reached in words(kind, NODES, allocation=asked) for kind in ("hydra", "intel"))
+
+
+# ------------------------------------------------------------------ environment
+
+
+@pytest.mark.parametrize("kind", ["prrte", "orte"])
+def test_open_mpi_is_let_run_as_root_by_root_only(kind: str) -> None:
+    assert settings(kind, PAIR) == {}
+    assert settings(kind, PAIR, root=True) == {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
+
+
+def test_nodes_with_other_cpus_each_are_described_one_by_one() -> None:
+    told = {"prrte": "PRTE_MCA_prte_hetero_nodes", "orte": "OMPI_MCA_orte_hetero_nodes"}
+    for kind, name in told.items():
+        assert settings(kind, NODES, uneven=True)[name] == "1"
+        assert name not in settings(kind, NODES)
+
+
+def test_mpich_sets_nothing_and_intel_pins_by_environment() -> None:
+    assert settings("hydra", PAIR, root=True) == {}
+    core = {"I_MPI_PIN_CELL": "core", "I_MPI_PIN_DOMAIN": "core"}
+    assert settings("intel", PAIR) == {"I_MPI_PIN": "on", **core}
+    assert settings("intel", WIDE)["I_MPI_PIN_DOMAIN"] == "4:compact"
+    assert settings("intel", FREE) == {"I_MPI_PIN": "off"}
+    assert settings("intel", PAIR, crowded=True) == {"I_MPI_PIN": "off"}
+
+
+def test_daemons_in_a_job_of_slurm_do_not_wait_and_see_all_its_cpus() -> None:
+    for kind in ("prrte", "orte", "hydra", "intel"):
+        assert settings(kind, PAIR, allocation=SLURM)["SLURM_OVERLAP"] == "1"
+        assert "SLURM_OVERLAP" not in settings(kind, PAIR)
+    whole = "ras_slurm_use_entire_allocation"
+    assert settings("prrte", PAIR, allocation=SLURM)[f"PRTE_MCA_{whole}"] == "1"
+    assert settings("orte", PAIR, allocation=SLURM)[f"OMPI_MCA_{whole}"] == "1"
+    assert f"PRTE_MCA_{whole}" not in settings("orte", PAIR, allocation=SLURM)
+
+
+def test_a_step_is_not_changed_by_what_the_jobs_script_set() -> None:
+    found = settings("srun", PAIR, pmi="pmix")
+    assert found["SLURM_CPUS_PER_TASK"] is None
+    assert found["PMIX_MCA_psec"] == "native"
+    assert "PMIX_MCA_psec" not in settings("srun", PAIR, pmi="pmi2")
+
+
+def test_a_pmi_that_is_an_open_file_has_to_reach_the_ranks() -> None:
+    for kind, pmi in (("srun", "pmi2"), ("flux", "simple")):
+        with pytest.raises(UsageError, match=f"speaks {pmi} through an open file"):
+            command(kind, PAIR, pmi=pmi, keeps=False)
+        assert command(kind, PAIR, pmi="pmix", keeps=False).words
+        assert command(kind, PAIR, pmi=pmi).words
+    assert words("hydra", PAIR, keeps=False).startswith("-ppn 2 -pmi-port ")
+
+
+def test_each_launcher_says_its_local_rank() -> None:
+    said = {name: launcher.LOCAL_RANK for name, launcher in LAUNCHERS.items()}
+    assert said == {
+        "prrte": "OMPI_COMM_WORLD_LOCAL_RANK",
+        "orte": "OMPI_COMM_WORLD_LOCAL_RANK",
+        "hydra": "MPI_LOCALRANKID",
+        "srun": "SLURM_LOCALID",
+        "flux": "FLUX_TASK_LOCAL_ID",
+        "pals": "PALS_LOCAL_RANKID",
+        "aprun": "",
+    }
+
+
+# ------------------------------------------------------------------ numbers
+
+CPUS = st.sets(st.integers(0, 300), min_size=1, max_size=40)
+
+
+@given(CPUS)
+def test_lists_and_masks_of_cpus_say_the_same(cpus: set[int]) -> None:
+    assert set(ranges(format_cpus(cpus))) == cpus
+    assert {n for n in range(301) if int(hexadecimal(cpus), 16) >> n & 1} == cpus
+    assert not any(f"{n},{n + 1}," in f"{format_cpus(cpus)}," for n in range(300))
+
+
+@given(st.text(alphabet="0123456789-, \nx", max_size=9))
+def test_lists_of_cpus_are_read_or_refused(text: str) -> None:
+    try:
+        found = list(ranges(text))
+    except ValueError:
+        return
+    assert set(ranges(format_cpus(found))) == set(found)
+
+
+def machine(system: Path, cores: dict[tuple[int, ...], str], domains: tuple[str, ...]) -> None:
+    """/sys of a machine: hardware threads of each core, the CPUs of its package, of each domain."""
+    for threads, package in cores.items():
+        for cpu in threads:
+            folder = system / f"cpu/cpu{cpu}"
+            (folder / "topology").mkdir(parents=True)
+            (folder / "topology/core_cpus_list").write_text(",".join(map(str, threads)) + "\n")
+            (folder / "topology/package_cpus_list").write_text(f"{package}\n")
+    for number, cpus in enumerate(domains):
+        (system / f"node/node{number}").mkdir(parents=True)
+        (system / f"node/node{number}/cpulist").write_text(f"{cpus}\n")
+
+
+def test_the_hardwares_order_is_not_that_of_numbers(tmp_path: Path) -> None:
+    machine(tmp_path, {(0, 4): "0-7", (1, 5): "0-7", (2, 6): "0-7", (3, 7): "0-7"}, ("0-7",))
+    assert in_order(range(8), tmp_path) == (0, 4, 1, 5, 2, 6, 3, 7)
+    assert in_order((5, 1, 3), tmp_path) == (1, 5, 3)
+
+
+def test_sockets_whose_cpus_are_numbered_in_turn(tmp_path: Path) -> None:
+    cores: dict[tuple[int, ...], str] = {
+        (cpu,): ("0,2,4,6", "1,3,5,7")[cpu % 2] for cpu in range(8)
+    }
+    machine(tmp_path, cores, ("0,4", "2,6", "1,3,5,7"))
+    assert in_order(range(8), tmp_path) == (0, 4, 2, 6, 1, 3, 5, 7)
+
+
+def test_where_nothing_is_reported_numbers_are_the_order(tmp_path: Path) -> None:
+    assert in_order((3, 1, 2), tmp_path) == (1, 2, 3)

@@ -1,0 +1,198 @@
+"""What must not get into an HTML report, and the figures that its charts draw."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mpigraft.core.model import (
+    AllocationRecord,
+    ConfigurationRecord,
+    EvidenceRecord,
+    Finding,
+    Kind,
+    Level,
+    MappedLibrary,
+    Peer,
+    Proof,
+    ProofStatus,
+)
+from mpigraft.report.contents import ReportData
+from mpigraft.report.curves import curves, median_interval
+from mpigraft.report.html import page as html
+from mpigraft.report.wording import labels
+from tests.builders.html import Page, body_of
+from tests.builders.reports import BASELINE, small_data
+
+EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)>\"'&"
+
+
+# ------------------------------------------------------------------ what must not get in
+
+
+def poisoned() -> ReportData:
+    """Every foreign text is an attack."""
+    data = small_data()
+    comparison = data.comparison
+    groups = tuple(
+        replace(g, configuration=f"{EVIL}{g.configuration}", benchmark=EVIL, layout=EVIL)
+        for g in comparison.groups[:3]
+    )
+    finding = Finding(Level.ERROR, EVIL, EVIL, EVIL, EVIL)
+    evidence = replace(
+        data.evidence[0].evidence,
+        asked=EVIL, ran=EVIL, findings=(finding,), wire=((EVIL, 1),),
+        proof=(Proof(Peer.ON_NODE, Kind.P2P, ProofStatus.PROVEN, EVIL, EVIL),),
+    )  # fmt: skip
+    told = json.dumps({EVIL: EVIL, "environment": [{"name": EVIL, "value": EVIL}], "x": [[EVIL]]})
+    machine = json.dumps({"hostname": EVIL, "cpu": {"model": EVIL}, "gpus": [{"name": EVIL}]})
+    assert data.campaign is not None
+    return replace(
+        data,
+        comparison=replace(
+            comparison, groups=groups, baseline=EVIL, findings=(finding,), summary=(EVIL,), noise=()
+        ),
+        campaign=replace(
+            data.campaign, name=EVIL, tool=EVIL, plan=json.dumps({"skipped": [[EVIL, EVIL]]})
+        ),
+        configurations=(ConfigurationRecord(EVIL, EVIL, EVIL, told),),
+        evidence=(EvidenceRecord(EVIL, EVIL, EVIL, evidence),),
+        allocations=(AllocationRecord(EVIL, EVIL, EVIL, EVIL, machine),),
+        values=(),
+    )
+
+
+def test_no_text_becomes_markup() -> None:
+    text = html.render_html(poisoned())
+    page = Page(text)
+    assert len(page.all("script")) == 2
+    assert not page.all("img")
+    assert not [a for _, a in page.elements if any(n.startswith("on") for n in a)]
+    assert "<script>alert" not in text
+    assert EVIL in page.words
+    figures = json.loads(page.texts["script"][0])
+    assert figures["baseline"] == EVIL
+    assert "<" not in page.texts["script"][0]
+
+
+def test_no_secret_gets_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "planted-token-3141"
+    monkeypatch.setenv("CI_JOB_TOKEN", secret)
+    data = small_data()
+    evidence = data.evidence[0].evidence
+    proof = (replace(evidence.proof[0], sign=f"saw {secret}", lane=secret),)
+    told = json.dumps({"environment": [{"name": "A", "value": secret}], "note": secret})
+    named = json.dumps({"environment": [{"name": "MY_PASSWORD", "value": "in the clear"}]})
+    machine = json.dumps({"hostname": secret})
+    data = replace(
+        data,
+        comparison=replace(data.comparison, summary=(secret,)),
+        configurations=(
+            ConfigurationRecord("c", "k1", "one", told),
+            ConfigurationRecord("c", "k2", "two", named),
+        ),
+        evidence=(replace(data.evidence[0], evidence=replace(evidence, proof=proof, ran=secret)),),
+        allocations=(replace(data.allocations[0], host=secret, machine=machine),),
+    )
+    text = html.render_html(data)
+    assert secret not in text
+    assert "in the clear" not in text
+    assert "[struck out]" in text
+
+
+def test_no_home_gets_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/cluster/h/ann")
+    data = small_data()
+    record, path = data.evidence[0], "/cluster/h/ann/mpi/lib/libmpi.so.40"
+    library = MappedLibrary(path, 1, 2)
+    ranks = tuple(replace(r, libraries=(library,)) for r in record.evidence.ranks)
+    group = replace(data.comparison.groups[0], configuration=f"mine@{path}")
+    text = html.render_html(
+        replace(
+            data,
+            comparison=replace(data.comparison, groups=(group,), summary=(path,)),
+            configurations=(ConfigurationRecord("c", "k", path, json.dumps({"libmpi": path})),),
+            evidence=(replace(record, evidence=replace(record.evidence, ranks=ranks)),),
+        )
+    )
+    assert "/cluster/h/ann" not in text
+    assert "~/mpi/lib/libmpi.so.40" in text
+
+
+def test_every_device_of_a_machine_has_its_line() -> None:
+    data = small_data()
+    nics = [{"name": f"eth{n}", "state": "up"} for n in range(2)]
+    seen = json.dumps({"hostname": "n1", "fabrics": nics, "gpus": []})
+    text = body_of(replace(data, allocations=(replace(data.allocations[0], machine=seen),)))
+    assert "<dt>network</dt><dd><div>eth0 up</div><div>eth1 up</div></dd>" in text
+    assert "<dt>GPUs</dt><dd><div>none</div></dd>" in text
+
+
+@pytest.mark.parametrize("broken", ["", "[]", "{", '"x"', "null"])
+def test_a_record_that_is_no_object_is_shown_and_fails_nothing(broken: str) -> None:
+    data = small_data()
+    assert data.campaign is not None
+    data = replace(
+        data,
+        campaign=replace(data.campaign, plan=broken),
+        configurations=(ConfigurationRecord("c", "k", "one", broken),),
+        allocations=(replace(data.allocations[0], machine=broken),),
+    )
+    Page(html.render_html(data))
+
+
+# ------------------------------------------------------------------ figures
+
+
+def figures(data: ReportData) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(curves(data))
+    return found
+
+
+def test_the_figures_are_those_of_the_comparison() -> None:
+    data = small_data()
+    found = figures(data)
+    section, group = found["sections"][0], data.comparison.groups[0]
+    assert section["sizes"] == [8, 1 << 10, 1 << 16, 1 << 22]
+    assert section["lower"] is True
+    assert found["sections"][1]["lower"] is False
+    value, ratio, low, high, call, rounds = section["groups"][0]["cells"][2]
+    cell = group.cells[2]
+    assert (section["sizes"][2], call, rounds) == (cell.size, "f", 6)
+    assert cell.rounds_needed is None
+    assert [value, ratio, low, high] == pytest.approx(
+        [cell.value, cell.ratio, cell.low, cell.high], rel=1e-4
+    )
+
+
+def test_what_is_not_finite_is_null() -> None:
+    data = small_data()
+    group = data.comparison.groups[0]
+    cells = (replace(group.cells[0], ratio=float("inf"), low=float("nan")), *group.cells[1:])
+    bad = replace(data.comparison, groups=(replace(group, cells=cells),))
+    assert figures(ReportData(bad))["sections"][0]["groups"][0]["cells"][0][1:3] == [None, None]
+
+
+def test_the_interval_of_a_median_is_the_one_of_the_tables() -> None:
+    """Ranks of the 95 % interval of a median for small n (Conover; also NIST handbook 7.2.6)."""
+    ranks = {6: (1, 6), 8: (1, 8), 9: (2, 8), 12: (3, 10), 20: (6, 15), 30: (10, 21)}
+    for n, (low, high) in ranks.items():
+        assert median_interval([float(v) for v in range(n, 0, -1)]) == (low, high)
+    assert median_interval([1.0] * 5) is None
+    assert median_interval([]) is None
+
+
+def test_families_share_a_hue_and_members_differ() -> None:
+    names = ["openmpi@5/a", "openmpi@5/b", "mpich@5/a", "eessi-2025", "eessi-2026"]
+    styles = labels.styles(names)
+    assert styles["openmpi@5/a"][0] == styles["openmpi@5/b"][0] != styles["mpich@5/a"][0]
+    assert len(set(styles.values())) == len(names)
+    assert labels.short(["a@1/x", "b@1/x"]) == {"a@1/x": "a x", "b@1/x": "b x"}
+    assert labels.short(["a@1/x", "a@2/x"]) == {"a@1/x": "a@1/x", "a@2/x": "a@2/x"}
+
+
+def test_the_baseline_is_one_of_the_names() -> None:
+    assert BASELINE in figures(small_data())["names"]

@@ -1,0 +1,59 @@
+"""One way to a configuration: `run` and `bench` make it of the same parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mpigraft.core.model import EnvRow, LaunchedBy, Scope
+from mpigraft.request.selection import MpiSelection, configurations, make_configuration
+from mpigraft.request.spec import CampaignSpec
+from tests.builders.configuration import a_machine, a_transport, an_mpi
+
+SETTINGS = ("FI_LOG_LEVEL=warn", "OMP_STACKSIZE=8M")
+MPI = an_mpi("openmpi@5.0.11", libmpi=Path("/opt/lib/libmpi.so.40"))
+SEARCH = EnvRow("LD_LIBRARY_PATH", "/opt/lib", Scope.RANK, "mpi, user")
+BY_SRUN = LaunchedBy("srun", Path("/usr/bin/srun"), "24.05", "pmix")
+FABRIC = a_transport("ofi-tcp")
+STORED = "1c240c5b8979452ff128638f8426e0490b47edde3486cf3c976f420dad19bfb8"  # by older versions
+STORED_BY_SRUN = "db8ef69873c2a2470fa40372fea0314b78b35d4692b78e81d16c03b77a876872"
+
+
+@pytest.fixture(autouse=True)
+def facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configurations, "resolve_transport", lambda *_: FABRIC)
+    monkeypatch.setattr(configurations, "library_digests", lambda _: (("libmpi.so.40", "aa"),))
+
+
+def test_a_configuration_has_an_environment_and_its_transport_is_the_row_alone() -> None:
+    spec = CampaignSpec(transport=("ofi-tcp",), env=SETTINGS)
+    one = make_configuration(spec, MpiSelection(MPI, rows=(SEARCH,)), a_machine(MPI))
+    assert one.transport == FABRIC
+    user = [
+        EnvRow("FI_LOG_LEVEL", "warn", Scope.RANK, "user"),
+        EnvRow("OMP_STACKSIZE", "8M", Scope.RANK, "user"),
+    ]
+    assert one.environment == (SEARCH, *user)
+    assert one.rows == (*FABRIC.env, SEARCH, *user)
+
+
+def test_without_a_transport_the_mpi_chooses_its_own() -> None:
+    spec = CampaignSpec(env=SETTINGS)
+    one = make_configuration(spec, MpiSelection(MPI, rows=(SEARCH,)), a_machine(MPI))
+    assert (one.transport, one.id, one.libraries) == (None, "openmpi@5.0.11", ())
+    assert one.rows == one.environment
+    assert one.environment[0] == SEARCH
+
+
+def test_the_key_is_of_contents_and_as_stores_have_it() -> None:
+    machine = a_machine(MPI)
+    spec = CampaignSpec(transport=("ofi-tcp",), env=SETTINGS)
+    one = make_configuration(spec, MpiSelection(MPI), machine)
+    assert one.key == STORED
+    assert one.id == "openmpi@5.0.11/ofi-tcp+FI_LOG_LEVEL=warn+OMP_STACKSIZE=8M"
+    rows = MpiSelection(MPI, "a reason", (SEARCH,))
+    assert make_configuration(spec, rows, machine).key == STORED  # paths are not contents
+    by = make_configuration(spec, MpiSelection(MPI), machine, launcher=BY_SRUN)
+    assert by.key == STORED_BY_SRUN
+    assert by.id == "openmpi@5.0.11/ofi-tcp+srun+FI_LOG_LEVEL=warn+OMP_STACKSIZE=8M"

@@ -1,0 +1,218 @@
+"""A site's profile: what it says, who may change it, and what is wrong with it, with the line."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft.core.errors import UsageError
+from mpigraft.request import CampaignSpec, site
+
+
+def read(folder: Path, text: str) -> site.Site:
+    path = folder / "site.toml"
+    path.write_text(text)
+    return site.read_site({"MPIGRAFT_SITE": str(path)})
+
+
+def test_no_profile_says_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(site, "PLACE", tmp_path / "none.toml")
+    found = site.read_site({})
+    assert found == site.Site(tmp_path / "none.toml")
+    assert found.merged({"mpi": "intel", "ranks": None}) == (
+        {"mpi": "intel"},
+        {"mpi": "command line"},
+    )
+
+
+def test_one_that_was_named_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="MPIGRAFT_SITE"):
+        site.read_site({"MPIGRAFT_SITE": str(tmp_path / "none.toml")})
+
+
+def test_every_value_has_its_line(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        '# ours\n[run]\nmpi = "openmpi@5"\n\nranks = 4\nbind = ["/scratch"]\nproof = true\n'
+        'env = { A_B = "1", C = 2 }\n[policy]\nfixed = ["mpi"]\n',
+    )
+    where = str(tmp_path / "site.toml")
+    assert dict(found.values) == {
+        "mpi": "openmpi@5", "ranks": 4, "bind": ["/scratch"], "proof": True,
+        "env": ["A_B=1", "C=2"],
+    }  # fmt: skip
+    assert dict(found.lines) == {
+        "mpi": f"{where}:3", "ranks": f"{where}:5", "bind": f"{where}:6", "proof": f"{where}:7",
+        "env": f"{where}:8",
+    }  # fmt: skip
+    assert found.fixed == ("mpi",)
+
+
+def test_flags_go_over_the_sites_values_and_lists_are_added(tmp_path: Path) -> None:
+    found = read(tmp_path, '[run]\nmpi = "openmpi"\nbind = ["/a"]\nenv = ["X=1"]\n')
+    values, sources = found.merged({"mpi": "mpich", "bind": ["/b"], "env": None, "ranks": 2})
+    assert values == {"mpi": "mpich", "bind": ["/a", "/b"], "env": ["X=1"], "ranks": 2}
+    assert sources["mpi"] == sources["ranks"] == "command line"
+    assert sources["bind"].endswith("site.toml:3, command line")
+    assert sources["env"].endswith("site.toml:4")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("mpi", "mpich"), ("bind", ["/b"]), ("proof", False), ("ranks", 3)]
+)
+def test_what_is_fixed_is_not_changed(tmp_path: Path, key: str, value: Any) -> None:
+    found = read(tmp_path, f'[run]\nmpi = "openmpi"\nranks = 2\n[policy]\nfixed = ["{key}"]\n')
+    with pytest.raises(UsageError, match="not left to users"):
+        found.merged({key: value})
+    same = dict(found.values).get(key)
+    assert found.merged({key: same})[0].get(key) == same
+
+
+def test_a_fixed_mpi_is_not_left_out_either(tmp_path: Path) -> None:
+    found = read(tmp_path, '[run]\nmpi = "openmpi"\n[policy]\nfixed = ["mpi"]\n')
+    with pytest.raises(UsageError, match="--replace nothing is not left") as no:
+        found.merged({"replace": "nothing"})
+    assert "site.toml:2 fixes the MPI to openmpi" in no.value.why
+    assert found.merged({"replace": "libfabric"})[0]["replace"] == "libfabric"
+    open_ = read(tmp_path, '[run]\nmpi = "openmpi"\n')
+    assert open_.merged({"replace": "nothing"})[0]["replace"] == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[run]\nmpi = "x"\nmpu = "y"\n', ":3: unknown key 'mpu'"),
+        ('[run]\n\nranks = "4"\n', ":3: ranks must be a whole number"),
+        ("[run]\nranks = 0\n", ":2: ranks is 0"),
+        ("[run]\nranks = true\n", ":2: ranks must be"),
+        ("[run]\nproof = 1\n", ":2: proof must be true or false"),
+        ('[run]\nbind = "/scratch"\n', ":2: bind must be a list of texts"),
+        ("[run]\nmpi = 5\n", ":2: mpi must be a text, or a list of texts"),
+        ("[run]\nmpi = []\n", ":2: mpi must be a text, or a list of texts"),
+        ('[run]\nmpi = ["a", "a"]\n', ":2: mpi must be a text, or a list of texts, each once"),
+        ('[run]\nmpi = ["a", ""]\n', ":2: mpi must be a text"),
+        ('[run]\nengine_options = ["--nv"]\n', ":2: engine_options must be a table"),
+        ('[run]\nengine_options = { docker = ["--nv"] }\n', ":2: no engine 'docker'"),
+        ('[run]\nengine_options = { none = ["--nv"] }\n', ":2: no engine 'none'"),
+        ('[run]\nengine_options = { podman = "--nv" }\n', ":2: podman must be a list of texts"),
+        ('[run]\n[run.engine_options]\npodman = ["nv"]\n', ":2: podman = ['nv'] is not a list"),
+        ('[run]\nengine_options = { bwrap = ["-a", "--"] }\n', ":2: bwrap = ['-a', '--'] is not"),
+        ('[images]\ngromacs = "apps/g.sif"\n', ":2: gromacs must be an absolute path"),
+        ("[images]\ngromacs = 5\n", ":2: gromacs must be an absolute path"),
+        ('[images]\n"a/b" = "/g.sif"\n', "'a/b' cannot be an image's alias"),
+        ('[images]\n"a:b" = "/g.sif"\n', "'a:b' cannot be an image's alias"),
+        ('[run]\nenv = ["NOVALUE"]\n', ":2: --env 'NOVALUE' is not NAME=VALUE"),
+        ('[run]\nenv = { MY_TOKEN = "1" }\n', ":2: --env MY_TOKEN: the name looks like a secret"),
+        ('# a\n\n[rum]\nmpi = "x"\n', ":3: unknown key 'rum'"),
+        ('\nrun = "x"\n', ":2: unknown key 'run'"),
+        ("[policy]\nfree = []\n", ":2: unknown key 'free'"),
+        ('[policy]\nfixed = ["mpu"]\n', ":2: fixed names 'mpu'"),
+        ('[policy]\nfixed = "mpi"\n', ":2: fixed must be a list"),
+        ("[run\n", "not a TOML file"),
+        ("a = \x01\n", "not a TOML file"),
+    ],
+)
+def test_an_error_names_its_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(tmp_path, text)
+    assert str(tmp_path / "site.toml") in caught.value.message
+    assert said in caught.value.message
+
+
+def test_a_list_of_mpis_is_the_sites_and_a_flag_goes_over_it(tmp_path: Path) -> None:
+    found = read(tmp_path, '[run]\nmpi = ["cray-mpich", "openmpi@5"]\n')
+    assert found.merged({})[0]["mpi"] == ["cray-mpich", "openmpi@5"]
+    values, sources = found.merged({"mpi": "mpich"})
+    assert values["mpi"] == "mpich"
+    assert sources["mpi"] == "command line"
+    fixed = read(tmp_path, '[run]\nmpi = ["a", "b"]\n[policy]\nfixed = ["mpi"]\n')
+    with pytest.raises(UsageError) as no:
+        fixed.merged({"mpi": "b"})
+    assert no.value.why.endswith("site.toml:2 fixes it to a, b")
+    assert fixed.fixed_where == {"mpi": f"{tmp_path / 'site.toml'}:2"}
+
+
+def test_options_of_engines_come_as_they_are_written(tmp_path: Path) -> None:
+    text = '[run.engine_options]\napptainer = ["--nv"]\npodman = ["--ulimit", "nofile=1:2"]\n'
+    found = read(tmp_path, text)
+    due = {"apptainer": ["--nv"], "podman": ["--ulimit", "nofile=1:2"]}
+    assert found.merged({})[0]["engine_options"] == due
+
+
+def test_an_alias_stands_for_an_image(tmp_path: Path) -> None:
+    text = '[images]\ngromacs = "/apps/g.sif"\n"lmp-2" = "docker://site/lmp:2"\n'
+    found = read(tmp_path, text)
+    where = str(tmp_path / "site.toml")
+    assert found.image("gromacs") == ("/apps/g.sif", f"{where}:2")
+    assert found.image("lmp-2") == ("docker://site/lmp:2", f"{where}:3")
+    for word in ("./gromacs", "/gromacs.sif", "", "docker://x", str(tmp_path)):
+        assert found.image(word) == (word, "")
+    with pytest.raises(UsageError, match="lmp: no such file") as no:
+        found.image("lmp")
+    assert no.value.fix.endswith(f"or an image of {where}: gromacs, lmp-2")
+    assert found.known_images() == f"or an image of {where}: gromacs, lmp-2"
+    assert found.merged({"image": "gromacs"})[1] == {"image": "command line"}
+    assert site.Site(tmp_path).known_images() == ""
+
+
+def test_a_file_that_anybody_may_write_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text("[run]\n")
+    path.chmod(0o666)
+    with pytest.raises(UsageError, match="not safe to use"):
+        site.read_site({"MPIGRAFT_SITE": str(path)})
+
+
+@pytest.mark.parametrize("make", ["folder", "huge"])
+def test_what_is_no_small_file_is_refused(tmp_path: Path, make: str) -> None:
+    path = tmp_path / "site.toml"
+    if make == "folder":
+        path.mkdir()
+    else:
+        with path.open("wb") as file:
+            file.truncate(10 * 1024**3)
+    with pytest.raises(UsageError):
+        site.read_site({"MPIGRAFT_SITE": str(path)})
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_profile_or_is_refused(tmp_path_factory: Any, text: str) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    path = folder / "any.toml"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with contextlib.suppress(UsageError):  # nothing else may come out
+        found = site.read_site({"MPIGRAFT_SITE": str(path)})
+        assert {key for key, _ in found.values} <= set(site.KEYS)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["mpi", "transport", "engine", "replace"]),
+        st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=12),
+    )
+)
+def test_texts_come_back_as_they_were_written(
+    tmp_path_factory: Any, values: dict[str, str]
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    lines = [f"{k} = '''{v}'''" for k, v in values.items() if "'" not in v]
+    path = folder / "texts.toml"
+    path.write_text("\n".join(["[run]", *lines, ""]))
+    found = site.read_site({"MPIGRAFT_SITE": str(path)})
+    assert dict(found.values) == {k: v for k, v in values.items() if "'" not in v}
+
+
+def test_a_campaign_uses_the_sites_builds_unless_it_names_its_own(tmp_path: Path) -> None:
+    found = read(tmp_path, '[bench]\nosu = ["/apps/osu", "/apps/osu2"]\nimb = "/apps/imb"\n')
+    spec = found.with_builds(CampaignSpec(osu=("/mine",)))
+    assert (spec.osu, spec.imb) == (("/mine",), ("/apps/imb",))
+    assert found.with_builds(CampaignSpec()).osu == ("/apps/osu", "/apps/osu2")
+    with pytest.raises(UsageError, match=r"site\.toml:3: 'osu' is not an absolute path"):
+        read(tmp_path, '[bench]\nimb = "/a"\nosu = "osu"\n')
+    with pytest.raises(UsageError, match=r"site\.toml:2.*unknown key"):
+        read(tmp_path, '[bench]\napp = "x"\n')

@@ -1,0 +1,180 @@
+"""A spec from flags, a TOML file or a stored plan: the same keys, refused in the same way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft.core.errors import UsageError
+from mpigraft.core.serialize import canonical
+from mpigraft.request.spec import CampaignSpec, merge_specs, read_spec, spec_from, stored_spec
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "campaign.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_says_what_flags_can(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        """
+        name = "night"
+        mpi = ["openmpi", "mpich@5.0.2"]
+        transport = "ofi-tcp"
+        rounds = 20
+        budget_ms = 5
+        like = "osu"
+        [env]
+        FI_TCP_IFACE = "lo"
+        """,
+    )
+    spec = read_spec(path)
+    assert spec.mpi == ("openmpi", "mpich@5.0.2")
+    assert spec.transport == ("ofi-tcp",)
+    assert spec.rounds == 20
+    assert spec.budget_ms == 5
+    assert spec.like == "osu"
+    assert spec.settings == (("FI_TCP_IFACE", "lo"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("rounds = [", "end of document"),
+        ("\n\nrounds = = 3", "line 3"),
+        ("\nround = 6", "toml:2: unknown key 'round'"),
+        ("name = 'a'\n\nrounds = 'six'", "toml:3: rounds must be a whole number, not 'six'"),
+        ("rounds = true", "rounds must be a whole number, not true"),
+        ("rounds = 6.0", "rounds must be a whole number"),
+        ("quick = 1", "quick must be true or false"),
+        ("rounds = -6", "rounds is -6"),
+        ("rounds = 10_001", "rounds is 10001\nwhat to do: .* at most 10,000"),
+        ("rounds = 99999999999", "rounds is 99999999999"),
+        ("seed = 9223372036854775808", "seed is 9223372036854775808"),
+        ("max_size = 1e6", "max_size must be a whole number"),
+        ("max_size = 5_000_000_000_000", "at most 4,398,046,511,104"),
+        ("max_size = '5TiB'", "max_size is 5497558138880\nwhat to do: .* at most 4,398,"),
+        ("max_size = '4GB'", "max_size must be a number of bytes, not '4GB'\nwhat to do: .*4MiB"),
+        ("max_size = '0K'", "max_size is 0\nwhat to do: give a number above 0"),
+        ("min_size = ''", "min_size must be a number of bytes, not ''"),
+        ("min_size = " + 5000 * "9", "not a TOML file"),
+        ("x = " + 3000 * "[" + 3000 * "]", "not a TOML file"),
+        ("budget_ms = nan", "budget_ms is nan"),
+        ("budget_ms = inf", "budget_ms is inf"),
+        ("limit_s = inf", "limit_s is inf"),
+        ("\nlimit_s = -nan", "toml:2: limit_s is"),
+        ("\nlimit_s = 0", "toml:2: limit_s is 0"),
+        ("rounds = 0", "toml:1: rounds is 0"),
+        ("[env]\nA = 1\n'B' = true", "toml:3: env.B must be a text or a number, not true"),
+        ("B = 1\n[env]\nB = [1]", "toml:1: unknown key"),
+        ("[env]\nA = 1\n[env.B]\nC = 1", "toml:3: env.B must be a text or a number, not {"),
+        ("name = 'B'\nenv = { A = 1, B = false }", "toml:2: env.B must be"),
+        ("env.A = 1\nenv.B = 2026-01-01", "toml:2: env.B must be"),
+        ("mpi = [1, 2]", "list of texts"),
+        ("buffers = 'disk'", "one of host, cuda, rocm"),
+    ],
+)
+def test_a_bad_file_is_refused_with_its_name_and_place(
+    tmp_path: Path, text: str, seen: str
+) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(UsageError, match=seen) as caught:
+        read_spec(path)
+    assert str(path) in str(caught.value)
+    assert caught.value.fix or "not a TOML file" in str(caught.value)
+
+
+def test_a_file_that_is_not_text_or_not_there_is_refused(tmp_path: Path) -> None:
+    binary = tmp_path / "b.toml"
+    binary.write_bytes(b"\xff\x00\xfe")
+    for path in (binary, tmp_path / "none.toml", tmp_path):
+        with pytest.raises(UsageError):
+            read_spec(path)
+
+
+def test_flags_are_laid_over_the_file() -> None:
+    file = CampaignSpec(rounds=10, mpi=("mpich",), validate=True)
+    spec = merge_specs(file, {"rounds": 6, "mpi": None, "name": "", "validate": False})
+    assert spec.rounds == 6
+    assert not spec.name
+    assert spec.mpi == ("mpich",)
+    assert not spec.validate
+
+
+def test_flags_undo_what_a_file_says() -> None:
+    file = CampaignSpec(validate=False, quick=True, buffers="cuda", min_size=8)
+    back = {"validate": True, "quick": False, "buffers": "host", "min_size": 1}
+    assert merge_specs(file, back) == CampaignSpec()
+    assert merge_specs(file, dict.fromkeys(back)) == file
+    assert merge_specs(file, {"mpi": [], "env": ()}) == file
+
+
+@pytest.mark.parametrize(
+    ("key", "flag"),
+    [
+        ("min_size", "--min"),
+        ("max_size", "--max"),
+        ("rounds", "--rounds"),
+        ("budget_ms", "--budget"),
+        ("limit_s", "--limit"),
+    ],
+)
+def test_a_flag_of_0_or_less_is_refused_by_its_name(key: str, flag: str) -> None:
+    for number in (0, 0.0, -1) if key in ("budget_ms", "limit_s") else (0, -1):
+        with pytest.raises(UsageError, match=f"^{flag} is {number:g}\n") as caught:
+            merge_specs(CampaignSpec(), {key: number})
+        assert "command line" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("8", 8), ("8B", 8), ("64K", 65536), ("4 MiB", 4 << 20), ("4G", 4 << 30), ("1TiB", 1 << 40)],
+)
+def test_sizes_have_units(tmp_path: Path, text: str, size: int) -> None:
+    """As mpigraft-bench reads them, by 1024; the same in a file and on the command line."""
+    assert read_spec(written(tmp_path, f"max_size = '{text}'\n")).max_size == size
+    assert merge_specs(CampaignSpec(), {"max_size": text}).max_size == size
+
+
+def test_settings_of_a_table_are_texts_and_numbers(tmp_path: Path) -> None:
+    path = written(tmp_path, "[env]\nA = 'x'\nB = 2\nC = 0.5\n")
+    assert read_spec(path).settings == (("A", "x"), ("B", "2"), ("C", "0.5"))
+
+
+def test_settings_need_a_name_and_never_carry_a_secret() -> None:
+    assert CampaignSpec(env=("B=2", "A=x=y")).settings == (("A", "x=y"), ("B", "2"))
+    for word in ("FI_TCP_IFACE", "=3", "A B=3", "A;rm=1"):
+        with pytest.raises(UsageError, match="NAME=VALUE"):
+            _ = CampaignSpec(env=(word,)).settings
+    with pytest.raises(UsageError, match="secret"):
+        _ = CampaignSpec(env=("API_TOKEN=planted",)).settings
+
+
+words = st.text(min_size=1, max_size=8)
+
+
+@given(
+    mpi=st.lists(words).map(tuple),
+    rounds=st.integers(0, 999),
+    budget=st.floats(0, 100, allow_nan=False),
+    quick=st.booleans(),
+)
+def test_a_stored_spec_comes_back_the_same(
+    mpi: tuple[str, ...], rounds: int, budget: float, quick: bool
+) -> None:
+    spec = CampaignSpec(mpi=mpi, rounds=rounds, budget_ms=budget, quick=quick)
+    assert stored_spec(json.loads(canonical(spec)), "stored") == spec
+
+
+def test_a_stored_request_of_an_older_version_is_read() -> None:
+    stored = {"set": ["A=1"], "guest": ["native", "own"], "image": "app.sif"}
+    spec = stored_spec(stored, "the submission")
+    assert (spec.env, spec.guest) == (("A=1",), ("native", "container"))
+    with pytest.raises(UsageError, match="unknown key 'set'"):
+        spec_from({"set": ["A=1"]}, "a file")

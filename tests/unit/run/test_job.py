@@ -1,0 +1,187 @@
+"""What is decided of a job, and what is said of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpigraft.cli import main
+from mpigraft.cli.run import blame_site, rendered
+from mpigraft.core.errors import (
+    CheckFailed,
+    LaunchFailed,
+    MissingError,
+    MpigraftError,
+    TransportMismatch,
+    UsageError,
+)
+from mpigraft.core.model import Allocation, Finding, Group, LaunchedBy, LauncherInfo, Layout, Level
+from mpigraft.native.programs import Natives
+from mpigraft.request.environment import filter_environment
+from mpigraft.request.job import spec
+from mpigraft.request.job.layout import JobPlacement
+from mpigraft.request.job.spec import RunSpec
+from mpigraft.request.selection.mpi import MpiSelection
+from mpigraft.run import plan, proof
+from mpigraft.run.cached import document as kept_jobs
+from mpigraft.run.cached import start as fast
+from tests.builders.configuration import a_machine
+from tests.builders.probes import configuration
+
+HELLO = ("/opt/app/hello",)
+
+
+def wished(mpi: str, replace: str) -> RunSpec:
+    return RunSpec(HELLO, mpi="openmpi", sources=(("mpi", mpi), ("replace", replace)))
+
+
+def test_a_guest_as_it_is_takes_no_mpi_of_the_users_choice() -> None:
+    with pytest.raises(UsageError, match="--mpi openmpi with --replace nothing"):
+        spec.without_host_mpi(wished("command line", "command line"))
+
+
+def test_a_sites_mpi_gives_way_to_a_guest_as_it_is() -> None:
+    found = spec.without_host_mpi(wished("site.toml:2", "command line"))
+    assert (found.mpi, found.source("mpi")) == ("", "default")
+
+
+def test_errors_name_the_line_of_a_profile() -> None:
+    sources = (("engine", "site.toml:4"), ("mpi", "command line"))
+    told = blame_site(UsageError("no engine 'docker'"), sources)
+    assert told.why == "the site's profile requested engine (site.toml:4)"
+    assert blame_site(UsageError("x", why="y"), (("mpi", "command line"),)).why == "y"
+
+
+def test_a_removed_working_folder_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert main.run_command(["run", "--", "true"]) == 2
+    assert "the working folder does not exist" in capfd.readouterr().err
+
+
+# ------------------------------------------------------------------ what is kept
+
+STEP = LaunchedBy("srun", Path("/usr/bin/srun"), "22.05.8", "pmix")
+NODES = Allocation(("n1", "n2"), "Slurm job 7", "slurm", "7")
+
+
+def a_job(by: LaunchedBy | None, **changes: Any) -> plan.Job:
+    """Two ranks on each of two nodes, the second of them another program."""
+    asked = configuration("openmpi@5.0.11", "ob1-tcp")
+    assert asked.mpi is not None
+    an_elf = replace(asked.mpi, libmpi=Path(sys.executable).resolve())
+    asked = replace(asked, launcher=by, mpi=an_elf)
+    given = filter_environment({"PATH": "/bin", "SLURM_OVERLAP": "1"})
+    programs = Natives(Path("/n/bench"), Path("/n/witness.so"), Path("/n/guard"), "digest")
+    values: dict[str, Any] = {"allocation": NODES, "others": (Group(1, ("/n/io",)),)}
+    return plan.Job(
+        RunSpec(("/n/ocean",)), asked, Layout(2, 2), programs, given, Path("/n/ocean"), (), (),
+        **{**values, **changes},
+    )  # fmt: skip
+
+
+def kept(made: plan.Job, environ: dict[str, str]) -> dict[str, Any]:
+    return kept_jobs.start_document(made, "k", environ)
+
+
+def test_another_job_of_the_same_nodes_cannot_change_the_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its variables are not in the key of what is kept: a second run meets other ones."""
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path))
+    environ = {"PATH": "/bin", "SLURM_OVERLAP": "1"}
+    assert {"SLURM_CPUS_PER_TASK", "SLURM_LABELIO"} <= set(kept(a_job(STEP), environ)["drop"])
+    own = kept(a_job(None), environ)
+    assert own["set"]["SLURM_OVERLAP"] == "1"
+    assert own["drop"] == []
+    assert "PATH" not in own["set"]
+
+
+def test_files_of_a_launcher_name_each_other_in_the_folder_of_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """srun's list of programs names a script for each of them."""
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path))
+    document = kept(a_job(STEP), {"PATH": "/bin"})
+    names = [Path(path).name for path, _ in document["files"]]
+    assert names == ["programs", "program0", "program1"]
+    folder = f"{document['home']}/{fast.RECORDS}"
+    look = 'case $(cat programs program1) in *0-records*) exit 8;; *"$PWD"*) exit 9;; esac'
+    told = {**document, "argv": ["/bin/sh", "-c", f"cd {folder}; {look}", "PID"], "parent": 3}
+    assert fast.start_job(told, dict(os.environ), lambda *_: False) == 9
+
+
+# ------------------------------------------------------------------ what is shown
+
+
+def test_what_is_shown_makes_the_files_that_the_launcher_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path))
+    words = ("/n/io", "it's", '"$HOME"')
+    *lines, start = rendered(a_job(STEP, others=(Group(1, words),)))
+    listed = Path(shlex.split(start)[-1])
+    subprocess.run(["/bin/sh", "-c", "\n".join(lines)], check=True)
+    own, theirs = (line.split(" /bin/sh ") for line in listed.read_text().splitlines())
+    assert (own[0], theirs[0]) == ("0-0,2-2", "1-1,3-3")
+    script = Path(theirs[1]).read_text()
+    assert tuple(shlex.split(script)[-3:]) == words
+    assert "witness" not in script
+    one = a_job(None, others=())
+    assert not any(line.startswith("mkdir") for line in rendered(one))
+
+
+def test_explain_names_the_source_of_the_ranks() -> None:
+    asked = RunSpec(("/n/ocean",), where=JobPlacement(ranks_per_node=1))
+    typed = replace(a_job(None), spec=asked)
+    for made, due in ((typed, "command line"), (a_job(None), "default")):
+        mpi = made.configuration.mpi
+        assert mpi is not None
+        told = list(plan._lines(made, MpiSelection(mpi, "the first")))
+        assert [line.source for line in told if line.what == "ranks"] == [due]
+
+
+@pytest.mark.parametrize(
+    ("launchers", "kind", "why", "fix"),
+    [
+        ((), MissingError, "no srun in PATH", "--launcher"),
+        ((STEP,), CheckFailed, "this is not one", "allocate nodes first"),
+    ],
+)
+def test_a_launcher_that_cannot_is_refused_with_the_way_out(
+    launchers: tuple[LaunchedBy, ...], kind: type[MpigraftError], why: str, fix: str
+) -> None:
+    here = [LauncherInfo("srun", one.path, one.version, (), "") for one in launchers]
+    mpi = configuration("openmpi@5.0.11", "ob1-tcp").mpi
+    assert mpi is not None
+    machine = replace(a_machine(mpi), launchers=tuple(here))
+    with pytest.raises(kind) as caught:
+        plan._launcher(
+            RunSpec(("/n/ocean",), launcher="srun"), machine, MpiSelection(mpi, "the first")
+        )
+    assert why in caught.value.why
+    assert fix in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [("LCH-01", TransportMismatch), ("launcher-fails", LaunchFailed)]
+)
+def test_two_ranks_that_do_not_start_are_another_error_than_two_worlds(
+    code: str, kind: type[MpigraftError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path))
+    finding = Finding(Level.ERROR, code, "seen", "why", "mend")
+    monkeypatch.setattr(proof, "verify_wireup", lambda *_, **__: (finding,))
+    made = a_job(STEP)
+    asked = replace(made, configuration=replace(made.configuration, transport=None))
+    with pytest.raises(kind, match="seen"):
+        proof.prove_job(asked)
