@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import time
@@ -16,6 +15,7 @@ import pytest
 from mpigraft.core.model import Family
 from tests.mpi.test_run import ENTRY
 from tests.native.native_world import compile_c
+from tests.readable import readable
 
 pytestmark = pytest.mark.mpi
 
@@ -47,7 +47,7 @@ class Running:
         out = self.process.stdout
         while not true():
             assert time.monotonic() < deadline, self.text
-            if select.select([out], (), (), 1)[0]:
+            if readable(out, wait_s=1):
                 read = os.read(out.fileno(), 10000)
                 assert read, self.text + self.process.stderr.read()
                 self.text += read

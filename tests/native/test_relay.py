@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 from mpigraft.native.programs import RELAY, SOURCES
 from tests.native.native_world import compile_c
 from tests.native.test_guard import SANITIZED, WAIT_S, alive, until
+from tests.readable import readable
 
 # It prints each signal that it gets, and ends with SIGTERM; a second one of it would be lost.
 PROGRAM = """
@@ -85,11 +85,11 @@ def start(
 
 
 def line(rank: subprocess.Popen[str]) -> str:
-    """The next line, by bytes: what a buffer holds `select` does not know of."""
+    """The next line, by bytes: what a buffer holds `poll` does not know of."""
     assert rank.stdout is not None
     text = b""
     while not text.endswith(b"\n"):
-        assert select.select([rank.stdout], (), (), WAIT_S)[0], f"silent after {text!r}"
+        assert readable(rank.stdout, wait_s=WAIT_S), f"silent after {text!r}"
         byte = os.read(rank.stdout.fileno(), 1)
         if not byte:
             break

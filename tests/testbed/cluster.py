@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import shlex
 import shutil
 import signal
@@ -27,6 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.readable import readable
 from tests.testbed import door
 
 HERE = Path(__file__).resolve().parent
@@ -265,7 +265,7 @@ class Service:
             self.connection = door.ask(cluster.door, request, files)
 
     def running(self) -> bool:
-        return not select.select([self.connection], [], [], 0)[0]
+        return not readable(self.connection, wait_s=0)
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         """Send a signal and wait for the end; once is enough."""

@@ -17,7 +17,6 @@ import contextlib
 import ctypes
 import json
 import os
-import select
 import shutil
 import signal
 import socket
@@ -28,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tests.readable import readable
 from tests.testbed import warden
 from tests.testbed.cpusets import Cpuset, cpus
 
@@ -159,7 +159,7 @@ class Node:
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.handle, signal.SIGKILL)
-        select.select([self.handle], [], [])  # ends when all of the node's processes have
+        readable(self.handle)  # ends when all of the node's processes have
 
 
 class Keeper:
@@ -228,8 +228,7 @@ class Keeper:
     def loop(self) -> None:
         """Answer the door until the owner goes."""
         while True:
-            waited: list[int | socket.socket] = [0, self.door]
-            ready, _, _ = select.select(waited, [], [], 10.0)
+            ready = readable(0, self.door, wait_s=10)
             self._reap()
             if 0 in ready and not os.read(0, 1):
                 return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import shlex
 import signal
 import subprocess
@@ -18,6 +17,7 @@ import pytest
 from mpigraft.core.model import Family
 from tests.mpi.test_signals import MPIS, WAIT_S
 from tests.native.native_world import compile_c
+from tests.readable import readable
 from tests.testbed.cluster import Cluster, until
 from tests.testbed.slurm import Slurm
 
@@ -134,7 +134,7 @@ class Job:
         assert out
         while not true():
             assert time.monotonic() < deadline, f"never came: {what}: {self.text!r}"
-            if select.select([out], (), (), 0.2)[0]:
+            if readable(out, wait_s=0.2):
                 read = os.read(out.fileno(), 10000)
                 assert read, self.text
                 self.text += read

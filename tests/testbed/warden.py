@@ -11,7 +11,6 @@ import ctypes
 import json
 import os
 import pwd
-import select
 import signal
 import socket
 import struct
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from tests.readable import readable
 from tests.testbed import door
 
 if TYPE_CHECKING:
@@ -190,8 +190,7 @@ def _attend(pid: int, connection: socket.socket) -> None:
     """Pass signals on until the command ends; end it when the caller is gone."""
     handle = os.pidfd_open(pid)
     while True:
-        waited: list[int | socket.socket] = [handle, connection]
-        ready, _, _ = select.select(waited, [], [])
+        ready = readable(handle, connection)
         if handle in ready:
             return
         numbers = b""
@@ -210,7 +209,7 @@ def _finish(pid: int) -> None:
     handle = os.pidfd_open(pid)
     deadline = time.monotonic() + GRACE_S
     with contextlib.suppress(InterruptedError):
-        select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
+        readable(handle, wait_s=max(0.0, deadline - time.monotonic()))
     _signal(pid, signal.SIGKILL)
 
 

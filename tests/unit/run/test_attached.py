@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 from mpigraft.native.programs import PREBUILT
 from mpigraft.run import foreground
 from tests.native.native_world import srun
+from tests.readable import readable
 
 HERE = dict(os.environ)
 START = "import os, sys\nfrom mpigraft.run.foreground import run_attached\n"
@@ -169,7 +169,7 @@ def at_terminal(words: list[str], stdin: str = "") -> tuple[int, int]:
 def read_until(terminal: int, *texts: bytes) -> bytes:
     read = b""
     while not all(text in read for text in texts):
-        assert select.select([terminal], (), (), 30)[0], read
+        assert readable(terminal, wait_s=30), read
         read += os.read(terminal, 1000)
     return read
 
