@@ -15,6 +15,7 @@ from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Family, GuestKind
 from mpigraft.graft.guest import examination, own_mpi, search
+from mpigraft.graft.needs import MPI_TOOLS
 from tests.builders.elf import compiled, program
 from tests.builders.images import oci
 from tests.builders.layers import file
@@ -293,7 +294,7 @@ def test_prefixes_of_odd_places(parts: Sequence[str]) -> None:
      ("mpi_app", False), ("ompi_solver", False), ("mpirun_app", False), ("hello", False)],
 )  # fmt: skip
 def test_tools_of_an_mpi(name: str, tool: bool) -> None:
-    assert bool(search.TOOLS.fullmatch(name)) is tool
+    assert bool(MPI_TOOLS.fullmatch(name)) is tool
 
 
 # ------------------------------------------------------------------ podman

@@ -7,7 +7,6 @@ indirect, has the name of an MPI library. The loader is simulated later.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -17,15 +16,9 @@ from mpigraft.binary.image import Entry, Root
 from mpigraft.core import cache
 from mpigraft.core.model import Role
 from mpigraft.core.serialize import digest, plain, revive
+from mpigraft.graft.needs import MPI_TOOLS, LinkedFile, mpi_carriers
 from mpigraft.knowledge import binding_of, role_of, soname_table
 
-# An MPI's own tools need it too, but are no guest programs.
-TOOLS = re.compile(
-    r"ompi_info|ompi-(clean|dvm|info|ps|server|submit|top)|(ompi|oshmem|orte|opal)_wrapper|"
-    r"oshmem_info|shmem_info|orterun|orted|orte-(clean|dvm|info|ps|server|submit|top)|"
-    r"mpi(run|exec)(\.(openmpi|mpich|hydra|gforker|remshell))?|mpichversion(\.mpich)?|mpivars|"
-    r"hydra_(pmi_proxy|nameserver|persist)|parkill|impi_(info|cpuinfo)|mpitune(_fast)?"
-)
 EXECUTABLE = 0o111
 KIND = "searched-1"  # in the cache; the number is that of these rules
 
@@ -37,14 +30,6 @@ class Searched:
     programs: tuple[str, ...]  # executables that need MPI, directly or through libraries
     libraries: tuple[str, ...]  # need MPI themselves, and no file names them: opened at run time
     machines: tuple[str, ...]  # architectures of its executables, most frequent first
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    path: str
-    names: tuple[str, ...]  # file name and soname
-    needed: tuple[str, ...]
-    program: bool
 
 
 def search(root: Root, number: str = "") -> Searched:
@@ -66,7 +51,7 @@ def search(root: Root, number: str = "") -> Searched:
 
 def _search(root: Root) -> Searched:
     machines: dict[str, int] = {}
-    files: list[_File] = []
+    files: list[LinkedFile] = []
     for entry in root.files():
         facts = _facts(root, entry)
         if facts is None:
@@ -77,8 +62,8 @@ def _search(root: Root) -> Searched:
             machines[facts.machine] = machines.get(facts.machine, 0) + 1
         if facts.needed:
             names = (name, facts.soname or name)
-            files.append(_File(entry.path, names, facts.needed, program))
-    carriers = _carriers(files)
+            files.append(LinkedFile(entry.path, names, facts.needed, program))
+    carriers = mpi_carriers(files)
     return Searched(
         tuple(sorted(_programs(files, carriers))),
         tuple(sorted(_opened(files))),
@@ -104,29 +89,13 @@ def _is_program(entry: Entry, facts: Elf, name: str) -> bool:
     return bool(facts.interpreter and entry.mode & EXECUTABLE) and not library
 
 
-def _carriers(files: Sequence[_File]) -> frozenset[str]:
-    """Give the names of libraries that need an MPI library, directly or not."""
-    users: dict[str, list[_File]] = {}
+def _programs(files: Sequence[LinkedFile], carriers: frozenset[str]) -> Iterator[str]:
     for file in files:
-        for needed in file.needed:
-            users.setdefault(needed, []).append(file)
-    carriers = {name for name in users if binding_of(name)}
-    fresh = list(carriers)
-    while fresh:
-        for user in users.get(fresh.pop(), ()):
-            new = set(user.names) - carriers if not user.program else set()
-            carriers |= new
-            fresh += new
-    return frozenset(carriers)
-
-
-def _programs(files: Sequence[_File], carriers: frozenset[str]) -> Iterator[str]:
-    for file in files:
-        if file.program and not TOOLS.fullmatch(file.names[0]) and carriers & set(file.needed):
+        if file.program and not MPI_TOOLS.fullmatch(file.names[0]) and carriers & set(file.needed):
             yield file.path
 
 
-def _opened(files: Sequence[_File]) -> Iterator[str]:
+def _opened(files: Sequence[LinkedFile]) -> Iterator[str]:
     """Yield extension modules and the like, without the parts of an MPI itself."""
     named = {needed for file in files for needed in file.needed}
     for file in files:

@@ -1,0 +1,80 @@
+"""Find the overrides of a stack in what its programs search first.
+
+A stack that leaves room for a site's MPI is built with folders outside of itself that come first
+in each DT_RPATH (EasyBuild's --rpath-override-dirs; EESSI's host_injections). DT_RUNPATH is no
+such room: the loader searches LD_LIBRARY_PATH, which modules set, before it, and never for what a
+library of the program needs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from os.path import normpath
+
+from mpigraft.core.model import Family
+from mpigraft.graft.stack.places import OF_SYSTEM, below, is_installation, slot_path
+from mpigraft.graft.stack.values import Slot
+from mpigraft.knowledge import binding_of
+
+FAMILIES = {"ompi": Family.OPENMPI, "mpich": Family.MPICH}  # by ABI; any of MPICH's will do
+FEWEST = 2  # programs that share an override: a folder of one alone is somebody's slip
+
+Searcher = tuple[Sequence[str], str, Sequence[str]]  # leading folders, module, sonames of MPI
+
+
+def leading_folders(rpath: str, inside: Sequence[str]) -> tuple[str, ...]:
+    """Give the entries of a DT_RPATH up to the first that is a part of the stack.
+
+    `inside`: folders that the stack's own files are in. Folders of the system do not count.
+    """
+    return tuple(_leading(rpath, inside))
+
+
+def _leading(rpath: str, inside: Sequence[str]) -> Iterator[str]:
+    for entry in rpath.split(":"):
+        folder = normpath(entry)
+        own = not entry.startswith("/") or "$" in entry or below(folder, inside)
+        if own or is_installation(folder):
+            return
+        if folder not in OF_SYSTEM and slot_path(folder) not in OF_SYSTEM:
+            yield entry
+
+
+def find_slots(searchers: Sequence[Searcher]) -> tuple[Slot, ...]:
+    """Find the overrides that programs share, in the order in which they are searched."""
+    folders: dict[str, dict[str, str]] = {}  # by path of the override: {folder: its spelling}
+    users: dict[str, list[Searcher]] = {}
+    order: dict[str, int] = {}
+    for searcher in searchers:
+        for place, entry in enumerate(searcher[0]):
+            path = slot_path(normpath(entry))
+            folders.setdefault(path, {}).setdefault(normpath(entry), entry)
+            if not users.get(path) or users[path][-1] is not searcher:
+                users.setdefault(path, []).append(searcher)
+            order[path] = max(order.get(path, 0), place)
+    fewest = min(FEWEST, len(searchers))
+    shared = [path for path in folders if len(users[path]) >= fewest]
+    return tuple(
+        Slot(
+            path=path,
+            folders=tuple(folders[path].values()),
+            family=_family(users[path]),
+            programs=len(users[path]),
+            modules=len({module for _, module, _ in users[path]}),
+        )
+        for path in sorted(shared, key=lambda path: (order[path], path))
+    )
+
+
+def _family(users: Sequence[Searcher]) -> Family | None:
+    """Name the MPI that most of these programs need."""
+    abis = Counter(b.abi for _, _, mpi in users for b in map(binding_of, mpi) if b)
+    return FAMILIES.get(next(iter(abis.most_common(1)), ("", 0))[0])
+
+
+def slots_of(leading: Sequence[str], slots: Sequence[Slot]) -> tuple[str, ...]:
+    """Give the paths of the overrides among a program's leading folders, in its own order."""
+    known = {slot.path for slot in slots}
+    paths = (slot_path(normpath(entry)) for entry in leading)
+    return tuple(dict.fromkeys(path for path in paths if path in known))

@@ -1,0 +1,109 @@
+"""Say where things of a stack lie: its tree, the installation of a file, its compatibility layer.
+
+Layouts: EasyBuild's (`software/NAME/VERSION`), Spack's (`NAME-VERSION-HASH`), and any other tree
+with `bin` and `lib` folders. Sources: EasyBuild's docs, "installation path"; Spack's
+`lib/spack/spack/directory_layout.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+SOFTWARE = "software"
+SPACK = re.compile(r"(?P<name>[\w+-]+?)-(?P<version>\d[\w.+-]*|develop|main|master)-[a-z2-7]{7,32}")
+PARTS = frozenset(["bin", "sbin", "lib", "lib64", "libexec", "share", "usr"])
+OF_SYSTEM = frozenset(["/", "/usr", "/usr/local", "/lib", "/lib64", "/usr/lib", "/usr/lib64"])
+LOADER = re.compile(r"(/usr)?/lib(32|64|x32)?/[^/]+")
+
+
+def tree_of(program: Path) -> Path:
+    """Give the tree that a program belongs to: the folder above `software`, Spack's, or its own
+    installation."""
+    trees = [f for f in program.parents if f.name == SOFTWARE and len(_installed(program, f)) == 2]
+    proven = [f for f in trees if _is_easybuild(f.joinpath(*_installed(program, f)))]
+    for folder in (*proven, *trees):
+        return folder.parent
+    for folder in program.parents:
+        if (folder / ".spack-db").is_dir():
+            return folder
+    top = next((f for f in program.parents if f.name not in PARTS), program.parent)
+    return top if str(top) not in OF_SYSTEM else program.parent
+
+
+def _installed(program: Path, tree: Path) -> tuple[str, ...]:
+    """Give NAME and VERSION of a program's installation below a folder `software`."""
+    return program.relative_to(tree).parts[:-1][:2]
+
+
+def _is_easybuild(folder: Path) -> bool:
+    """Whether EasyBuild installed here: it leaves its log. A folder of that name says nothing."""
+    return any((folder / "easybuild").glob("easybuild-*"))
+
+
+def module_of(path: str, root: str) -> str:
+    """Name the installation of a file: GROMACS/2024.1-foss-2023b. Empty where no layout is known
+    and the file lies in no folder of its own below `root`."""
+    below = PurePosixPath(path).relative_to(root).parts[:-1]
+    parts = (PurePosixPath(root).name, *below)
+    if SOFTWARE in parts:
+        start = parts.index(SOFTWARE) + 1
+        if len(parts) >= start + 2:
+            return "/".join(parts[start : start + 2])
+    above = PurePosixPath(root).parts
+    if SOFTWARE in above:  # the stack that was named is one installation of a larger tree
+        start = len(above) - above[::-1].index(SOFTWARE)
+        whole = (*above[start:], *below)
+        if len(whole) >= 2:
+            return "/".join(whole[:2])
+    for part in reversed((*above, *below)):
+        if match := SPACK.fullmatch(part):
+            return f"{match['name']}/{match['version']}"
+    end = next((n for n, part in enumerate(below) if part in PARTS), len(below))
+    return "/".join(below[:end][-2:]) or PurePosixPath(root).name
+
+
+def trees_of(paths: Sequence[str], root: str) -> frozenset[str]:
+    """Give the folders that installations lie in: each `software` below the root, else the root."""
+    trees = set()
+    top = len(PurePosixPath(root).parts)
+    for folder in {path.rpartition("/")[0] for path in paths}:
+        parts = PurePosixPath(folder).parts
+        for at in range(top - 1, len(parts) - 2):
+            if parts[at] == SOFTWARE:
+                trees.add(str(PurePosixPath(*parts[: at + 1])))
+                break
+    return frozenset(trees or {root})
+
+
+def layer_root(interpreter: str) -> str:
+    """Give the root of the compatibility layer of a loader: the folder above its `lib64`."""
+    if LOADER.fullmatch(interpreter):
+        return "/"
+    folder = PurePosixPath(interpreter).parent
+    while folder.name in PARTS or folder.name.endswith(("-linux-gnu", "-linux-gnueabihf")):
+        folder = folder.parent
+    return str(folder)
+
+
+def slot_path(folder: str) -> str:
+    """Give what one symlink switches: the folder above `lib` or `lib64`, else the folder."""
+    path = PurePosixPath(folder)
+    return str(path.parent) if path.name in ("lib", "lib64") else str(path)
+
+
+@lru_cache(maxsize=1 << 14)
+def is_installation(folder: str) -> bool:
+    """Whether a folder outside of the tree belongs to software that EasyBuild or Spack installed:
+    programs find their own libraries there, and no override."""
+    try:
+        return any(_is_easybuild(p) or (p / ".spack").is_dir() for p in Path(folder).parents)
+    except OSError:
+        return False
+
+
+def below(path: str, folders: Sequence[str]) -> bool:
+    """Whether a path is one of these folders, or lies in one."""
+    return any(path == f or path.startswith(f"{f.rstrip('/')}/") for f in folders)

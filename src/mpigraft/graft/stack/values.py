@@ -1,0 +1,72 @@
+"""The values of a software stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os.path import normpath
+
+from mpigraft.core.model import Family
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """An override: folders that programs search before all others, and one symlink can switch.
+
+    Nothing has to be there: a stack is built with overrides that its sites fill or leave empty.
+    """
+
+    path: str  # what the symlink is: the folder above `lib` and `lib64`, else the folder itself
+    folders: tuple[str, ...]  # as DT_RPATH spells them, in search order
+    family: Family | None  # of the MPI that programs need which search it; None for MPI-5's ABI
+    programs: int = 0  # that search it
+    modules: int = 0  # that these belong to
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The folders below `path`: lib, lib64; an empty name stands for `path` itself."""
+        return tuple(normpath(folder)[len(self.path) :].lstrip("/") for folder in self.folders)
+
+
+@dataclass(frozen=True, slots=True)
+class StackProgram:
+    """A file of a stack that needs MPI: a program, or what a program opens at run time."""
+
+    path: str  # absolute, links of folders resolved
+    module: str  # name/version of its installation; empty: unknown
+    executable: bool  # False: a library, such as an extension module of Python
+    slots: tuple[str, ...]  # paths of the overrides that it searches, in search order
+    mpi: tuple[str, ...]  # sonames of MPI that it needs; those of its libraries if it needs none
+    machine: str  # x86_64, aarch64
+    interpreter: str = ""  # PT_INTERP; empty for a library
+    runpath: bool = False  # DT_RUNPATH: LD_LIBRARY_PATH is searched before its folders
+
+
+@dataclass(frozen=True, slots=True)
+class StackLoader:
+    """The dynamic loader of most programs of a stack."""
+
+    path: str  # PT_INTERP
+    root: str  # of the compatibility layer that it belongs to; "/" for the host's own
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A software stack, as far as MPI is concerned."""
+
+    root: str  # as given, made absolute; of a program: the tree that it belongs to
+    real: str  # links resolved
+    programs: tuple[StackProgram, ...]  # sorted by path
+    slots: tuple[Slot, ...]  # in search order
+    loader: StackLoader | None  # None: no program has one
+    elf_files: int  # that were read
+    unread: tuple[str, ...] = ()  # files and folders that may not be read
+    only: str = ""  # the one program that was named, if one was
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The installations that have a program, sorted."""
+        return tuple(sorted({program.module for program in self.programs}))
+
+    def searching(self, slot: Slot) -> tuple[StackProgram, ...]:
+        """The programs that search an override."""
+        return tuple(p for p in self.programs if slot.path in p.slots)
