@@ -36,6 +36,7 @@ ready: lint $(PREBUILT) ## lint, and set up all that tests need
 	@for family in openmpi mpich intel; do $(BIN)/mpigraft get $$family >/dev/null || exit; done
 	@MPIGRAFT_HOME=$(TEST_CACHE)/home-openmpi-4 $(BIN)/mpigraft get openmpi --version 4.1.8 >/dev/null
 	@tools/setup other $(TEST_CACHE)/reframe requirements-reframe.txt
+	@tools/setup other $(TEST_CACHE)/easybuild requirements-easybuild.txt
 	@rm -rf $(TEST_CACHE)/home/cache
 	@$(BIN)/python -m compileall -q src/mpigraft # tests start it a thousand times
 

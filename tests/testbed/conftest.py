@@ -13,8 +13,10 @@ from mpigraft.core.model import Family
 from mpigraft.discovery.install import fetch
 from tests.homes import let_ranks_yield
 from tests.testbed import cluster as clusters_
+from tests.testbed import easybuild
 from tests.testbed import slurm as slurms
 from tests.testbed.cluster import Cluster
+from tests.testbed.easybuild import EasyBuilder
 from tests.testbed.engines import Engines
 from tests.testbed.images import Images
 from tests.testbed.slurm import Slurm
@@ -123,6 +125,18 @@ def stack(stack_of_session: Stack) -> Iterator[Stack]:
     """A stack into which nothing is injected. A test may inject, and change nothing else."""
     yield stack_of_session
     stack_of_session.empty_site()
+
+
+# ------------------------------------------------------------------ EasyBuild
+
+
+@pytest.fixture(scope="session")
+def easybuilder(cache_folder: Path) -> Iterator[EasyBuilder]:
+    """EasyBuild for an ordinary user."""
+    _skip_for(easybuild.why_not())
+    builder = EasyBuilder(cache_folder)
+    yield builder
+    builder.close()
 
 
 # ------------------------------------------------------------------ clusters

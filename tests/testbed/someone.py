@@ -24,7 +24,7 @@ def words(engines: Engines, home: Path, cache: Path, *command: str | Path) -> li
         "TMPDIR": "/tmp",
     }
     needed = dict.fromkeys((Path(sys.base_prefix), Path(sys.prefix), ROOT, cache))
-    script = "; ".join(["set -e", "mount --make-rshared /", *_opened(needed), 'exec "$@"'])
+    script = "; ".join(["set -e", "mount --make-rshared /", *opened(needed), 'exec "$@"'])
     as_user = engines.as_user([*map(str, command)], settings)
     return ["unshare", "-m", "bash", "-c", script, "bash", *map(str, as_user)]
 
@@ -40,7 +40,7 @@ def new_home(engines: Engines, mpis: Iterable[Path], name: str) -> Path:
     return home
 
 
-def _opened(needed: Iterable[Path]) -> Sequence[str]:
+def opened(needed: Iterable[Path]) -> Sequence[str]:
     """Commands of a shell that let everybody reach these folders."""
     hidden: dict[Path, list[Path]] = {}
     for path in needed:

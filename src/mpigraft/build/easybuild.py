@@ -60,6 +60,10 @@ class BuildFolders:
     def easyconfigs(self) -> Path:
         return self.prefix / "easyconfigs"
 
+    @property
+    def temporary(self) -> Path:
+        return self.prefix / "tmp"
+
     def module(self, plan: BuildPlan) -> str:
         """The module of the MPI that a plan ends with."""
         root = plan.steps[-1]
@@ -101,9 +105,9 @@ def build(
     files = _write_easyconfigs(plan, folders)
     for number, (step, file) in enumerate(zip(plan.steps, files, strict=True), 1):
         report(step, number, len(plan.steps))
-        done = run_command(
-            [*_command(tool, folders), file], env=environment(environ), limit_s=LIMIT_S
-        )
+        # EasyBuild leaves a folder where temporary files go, whatever --tmpdir says.
+        inside = environment(environ) | {"TMPDIR": str(folders.temporary)}
+        done = run_command([*_command(tool, folders), file], env=inside, limit_s=LIMIT_S)
         if not done.ok:
             raise _failure(step, done, folders)
 
@@ -117,7 +121,8 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _write_easyconfigs(plan: BuildPlan, folders: BuildFolders) -> list[Path]:
     try:
-        folders.easyconfigs.mkdir(parents=True, exist_ok=True)
+        for folder in (folders.easyconfigs, folders.temporary):
+            folder.mkdir(parents=True, exist_ok=True)
         paths = []
         for name, text in easyconfigs_of(plan).items():
             paths.append(folders.easyconfigs / name)
@@ -141,7 +146,7 @@ def _command(tool: EasyBuild, folders: BuildFolders) -> list[str | Path]:
         f"--modules-tool={tool.modules_tool}",
         f"--module-syntax={'Lua' if tool.modules_tool == 'Lmod' else 'Tcl'}",
         f"--parallel={len(os.sched_getaffinity(0))}",
-        f"--tmpdir={folders.prefix / 'tmp'}",
+        f"--tmpdir={folders.temporary}",
     ]
 
 
@@ -154,5 +159,5 @@ def _failure(step: BuildStep, done: Completed, folders: BuildFolders) -> Missing
         package=f"{step.id} {step.version}",
         step=f": {printable(problem['problem'])}" if problem else f"with code {done.code}",
         lines="\n".join(lines),
-        log=log["log"] if log else folders.prefix / "tmp",
+        log=log["log"] if log else folders.temporary,
     )

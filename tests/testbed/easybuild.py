@@ -1,0 +1,188 @@
+"""EasyBuild for an ordinary user, and sources of Debian 13 for it to build.
+
+EasyBuild refuses root, so an account without rights runs it, in a mount namespace in which it can
+reach what lies in root's folders (`someone`). Sources come from where this machine has its own
+packages, with the suite's name changed; they and what is built of them stay in the tests' cache.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from mpigraft.core.cache import file_digest
+from mpigraft.core.process import Completed, run_command
+from mpigraft.knowledge.builds import Archive, packages
+from tests.testbed import rootfs
+from tests.testbed.engines import PATH, USER
+from tests.testbed.kept import only_one
+from tests.testbed.someone import ROOT, opened
+
+SUITE = "trixie"
+# Debian's source package of each of ours. The versions are those that Debian 13 has.
+DEBIANS = {
+    "libconfig": "libconfig",
+    "libuv": "libuv1",
+    "fuse": "fuse",
+    "libfabric": "libfabric",
+    "openmpi": "openmpi",
+}
+CHAIN = {
+    "libconfig": "1.7.3",
+    "libuv": "1.50.0",
+    "fuse": "2.9.9",
+    "libfabric": "2.1.0",
+    "openmpi": "5.0.7",
+}
+LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
+TOOL = "easybuild"  # its folder in the cache: `make ready` installs it there
+
+
+def why_not() -> str:
+    """Why EasyBuild cannot run here; empty: it can."""
+    if os.geteuid() != 0:
+        return ""
+    if not LMOD.exists():
+        return "needs Debian's lmod"
+    if run_command(["unshare", "-m", "true"]).code:
+        return "needs leave to mount"
+    return ""
+
+
+class EasyBuilder:
+    """An ordinary user's EasyBuild, with a home of its own; `close` removes the home."""
+
+    def __init__(self, cache: Path) -> None:
+        self.cache = cache
+        self.tool = cache / TOOL
+        assert (self.tool / "bin/eb").exists(), "make ready installs EasyBuild"
+        self.home = Path(tempfile.mkdtemp(prefix="mpigraft-easybuild-"))
+        self.home.chmod(0o755)
+        (self.home / "graft").mkdir()
+        if os.geteuid() == 0:
+            _make_user()
+        self.give(self.home)
+
+    def give(self, *paths: Path) -> None:
+        """Make the user own these."""
+        if os.geteuid() == 0:
+            done = run_command(["chown", "-R", f"{USER}:{USER}", *paths])
+            assert done.ok, done.text()
+
+    def environment(self) -> dict[str, str]:
+        """A shell of the user's, after login, in which `module` works."""
+        return {
+            "PATH": f"{self.tool / 'bin'}:{Path(sys.prefix) / 'bin'}:{PATH}",
+            "HOME": str(self.home),
+            "USER": USER,
+            "LANG": "C.UTF-8",
+            "LMOD_CMD": str(LMOD),
+            "MODULEPATH": "",
+            "MPIGRAFT_HOME": str(self.home / "graft"),
+            "TMPDIR": str(self.home),
+        }
+
+    def words(
+        self,
+        *command: str | Path,
+        env: Mapping[str, str] | None = None,
+        reach: Iterable[Path] = (),
+    ) -> list[str]:
+        """The words that run `command` as the user, who reaches also the folders `reach`."""
+        rows = self.environment() | dict(env or {})
+        clean = ["env", "-i", *(f"{name}={value}" for name, value in rows.items())]
+        argv = [*clean, *map(str, command)]
+        if os.geteuid() != 0:
+            return argv
+        needed = dict.fromkeys((Path(sys.base_prefix), Path(sys.prefix), ROOT, self.cache, *reach))
+        script = "; ".join(["set -e", "mount --make-rshared /", *opened(needed), 'exec "$@"'])
+        drop = ["setpriv", "--reuid", USER, "--regid", USER, "--init-groups", "--inh-caps=-all"]
+        return ["unshare", "-m", "bash", "-c", script, "bash", *drop, *argv]
+
+    def run(
+        self,
+        *command: str | Path,
+        env: Mapping[str, str] | None = None,
+        reach: Iterable[Path] = (),
+        limit_s: float = 600,
+    ) -> Completed:
+        """Run `command` as the user, in its home."""
+        argv = self.words(*command, env=env, reach=reach)
+        return run_command(argv, cwd=self.home, limit_s=limit_s)
+
+    def module(self, prefix: Path, name: str, script: str) -> str:
+        """What a shell of the user's prints after `module load` of a module below `prefix`."""
+        lines = [f". {LMOD.parent.parent}/init/sh", f"module use {prefix}/modules/all",
+                 f"module load {name} || exit", script]  # fmt: skip
+        done = self.run("sh", "-c", "\n".join(lines))
+        assert done.ok, done.text()
+        return done.stdout.decode().strip()
+
+    def sources(self, *names: str) -> Path:
+        """The folder with Debian's tarballs of these packages, fetched where it lacks some."""
+        folder = self.cache / "sources"
+        folder.mkdir(parents=True, exist_ok=True)
+        with only_one(self.cache / "sources.lock"):
+            missing = [n for n in names if not _is_there(folder, debian_archive(n))]
+            if missing:
+                _fetch(missing, folder)
+        for name in names:
+            archive = debian_archive(name)
+            assert _is_there(folder, archive), f"Debian's {archive.file} is another one now"
+        return folder
+
+    def close(self) -> None:
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+def debian_archive(name: str) -> Archive:
+    """The row of Debian 13's tarball of a package."""
+    rows = packages()[name].archives
+    return next(row for row in rows if row.by == "debian" and row.version == CHAIN[name])
+
+
+def _is_there(folder: Path, archive: Archive) -> bool:
+    path = folder / archive.file
+    return path.exists() and file_digest(path) == archive.sha256
+
+
+def _fetch(names: Iterable[str], folder: Path) -> None:
+    """Fetch the tarballs with an apt configuration of its own: this machine's stays as it is."""
+    if not rootfs.own_suite():
+        pytest.skip("sources of Debian 13 need a Debian machine's apt")
+    with tempfile.TemporaryDirectory(prefix="mpigraft-apt-") as name:
+        own = Path(name)
+        for part in ("lists/partial", "cache/archives/partial", "tarballs"):
+            (own / part).mkdir(parents=True)
+        lines = [line.replace("deb ", "deb-src ", 1) for line in rootfs.archives(SUITE)]
+        (own / "sources.list").write_text("\n".join([*lines, ""]))
+        apt = [
+            "apt-get", "--quiet", "-o", f"Dir::Etc::sourcelist={own / 'sources.list'}",
+            "-o", "Dir::Etc::sourceparts=/dev/null", "-o", f"Dir::State::lists={own / 'lists'}",
+            "-o", f"Dir::Cache={own / 'cache'}", "-o", "Acquire::Languages=none",
+            "-o", "Acquire::Retries=3", "-o", f"APT::Sandbox::User={pwd.getpwuid(os.geteuid())[0]}",
+        ]  # fmt: skip
+        done = run_command([*apt, "update"], limit_s=300)
+        assert done.ok, done.text()
+        wanted = [DEBIANS[name] for name in names]
+        argv = [*apt, "source", "--download-only", "--tar-only", "--only-source", *wanted]
+        done = run_command(argv, cwd=own / "tarballs", limit_s=600)
+        assert done.ok, done.text()
+        for file in (own / "tarballs").glob("*.orig.tar.*"):
+            shutil.move(file, folder / file.name)
+
+
+def _make_user() -> None:
+    """An account without rights; nothing is changed if it is there."""
+    try:
+        pwd.getpwnam(USER)
+    except KeyError:
+        done = run_command(["useradd", "--no-create-home", "--shell=/bin/sh", USER])
+        assert done.ok, done.text()
