@@ -11,7 +11,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft.build import BuildFolders, BuildRequest, BuildStep, build, build_host, plan_build
+from mpigraft.build import BuildFolders, BuildHost, BuildRequest, BuildStep, build, plan_system
 from mpigraft.core.errors import MpigraftError
 from mpigraft.knowledge.builds import packages, plan_table
 
@@ -21,8 +21,9 @@ def main(name: str, version: str, sources: Path, prefix: Path) -> int:
     recipe = replace(table.recipes[0], id=name, what=name, root=name, parts=())
     table = replace(table, recipes=(recipe,))
     request = BuildRequest(name, {name: version})
-    host = build_host(platform.machine(), (), table, "gnu", os.environ, sources)
-    plan = plan_build(request, host, packages(), table)
+    files = frozenset(path.name for path in sources.iterdir())
+    host = BuildHost(platform.machine(), frozenset(), {}, files, offline=True)
+    (plan,) = plan_system(request, [host], packages(), table)
     folders = BuildFolders(prefix, sources)
     try:
         build(plan, folders, os.environ, _report)

@@ -3,39 +3,46 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from mpigraft.build.easyconfigs import easyconfigs_of, suffix_of
-from mpigraft.build.plan import BuildPlan
 from mpigraft.build.spack import render_spack
+from mpigraft.build.values import ASSUMED, MACHINE, BuildPlan, BuildStep
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import fold
 
-SCHEMA = 2
+SCHEMA = 3
 FORMS = ("text", "json", "easyconfigs", "spack")
 
 
-def render_plan(plan: BuildPlan, form: str) -> str:
-    """Write a plan in one of FORMS."""
+def render_plan(plans: Sequence[BuildPlan], form: str) -> str:
+    """Write the plans of a system's partitions in one of FORMS."""
     if form == "json":
-        return json.dumps(plan_json(plan), indent=2)
+        return json.dumps(plans_json(plans), indent=2)
+    if form == "text":
+        return "\n\n".join(describe_plan(plan) for plan in plans)
+    return "\n".join(_files(plan, form, partition=len(plans) > 1) for plan in plans)
+
+
+def _files(plan: BuildPlan, form: str, *, partition: bool) -> str:
+    folder = f"{plan.host.partition}/" if partition else ""
     if form == "spack":
-        return render_spack(plan)
-    if form == "easyconfigs":
-        return "\n".join(f"# {name}\n{text}" for name, text in easyconfigs_of(plan).items())
-    return describe_plan(plan)
+        return (f"# {folder}spack.yaml\n" if partition else "") + render_spack(plan)
+    return "\n".join(f"# {folder}{name}\n{text}" for name, text in easyconfigs_of(plan).items())
 
 
 def describe_plan(plan: BuildPlan) -> str:
     """Say what is built, in which order, in which version, and why."""
-    host = plan.host
-    own = [f"{name} ({path})" for name, path in sorted(host.provided.items())]
+    host, lines = plan.host, []
     head = (
-        f"{plan.recipe.what}: {counted(len(plan.steps), 'package')} for {host.architecture}, with "
+        f"{plan.recipe.what}: {counted(len(plan.steps), 'package')} for {host.partition}, with "
         f"{plan.compiler.id} ({plan.compiler.cc})"
     )
-    has = ", ".join([*sorted(host.features), *own]) or "nothing of its own"
-    lines = [*fold(head), *fold(f"this machine has: {has}"), ""]
+    lines += fold(head)
+    for by, has in _offers(plan):
+        lines += fold(f"{by} has: {', '.join(has) or 'nothing of its own'}")
+    lines.append("")
     widths = [max(len(step.id) for step in plan.steps), max(len(s.version) for s in plan.steps)]
     for number, step in enumerate(plan.steps, 1):
         head = f"{number:2}  {step.id:{widths[0]}}  {step.version:{widths[1]}}  "
@@ -43,47 +50,98 @@ def describe_plan(plan: BuildPlan) -> str:
         lines += fold(step.why, head, indent)
         lines += fold(f"version: {step.chosen}", " " * indent, indent)
         lines += fold(f"sources: {step.archive.file} ({step.archive.by})", " " * indent, indent)
+        for planned in step.patches:
+            what = f"patch: {planned.patch.file}: {planned.patch.why} ({planned.patch.source})"
+            lines += fold(what, " " * indent, indent)
+    for row in plan.unneeded:
+        lines += ["", *fold(f"not built: {row.id}: {row.why} ({row.source})")]
     for finding in plan.findings:
         lines += ["", *fold(f"{finding.level}: {finding.message}")]
+        lines += fold(f"source: {finding.why}", "  ", 2) if finding.why else []
         lines += fold(f"what to do: {finding.fix}", "  ", 2)
     return "\n".join(lines)
 
 
-def plan_json(plan: BuildPlan) -> dict[str, Any]:
-    """Return the plan as plain data."""
+def _offers(plan: BuildPlan) -> Iterator[tuple[str, list[str]]]:
+    """What the machine has, and what each other place has that is used where it is."""
+    host = plan.host
+    places = {MACHINE: sorted(host.features)}
+    for name, offer in sorted(host.provided.items()):
+        by = MACHINE if offer.by == ASSUMED else offer.by
+        label = f"{name} {offer.version}".rstrip()
+        places.setdefault(by, []).append(f"{label} ({offer.prefix})")
+    for by, has in places.items():
+        yield (host.name if by == MACHINE and host.name else by), has
+
+
+def plans_json(plans: Sequence[BuildPlan]) -> dict[str, Any]:
+    """Return the plans as plain data."""
+    first = plans[0]
     return {
         "schema": SCHEMA,
-        "recipe": plan.recipe.id,
-        "compiler": plan.compiler.id,
-        "architecture": plan.host.architecture,
-        "features": sorted(plan.host.features),
-        "provided": dict(sorted(plan.host.provided.items())),
-        "suffix": suffix_of(plan),
-        "packages": [
-            {
-                "name": step.id,
-                "version": step.version,
-                "why": step.why,
-                "chosen": step.chosen,
-                "needs": list(step.needs),
-                "configure": list(step.configure),
-                "source": {
-                    "file": step.archive.file,
-                    "by": step.archive.by,
-                    "sha256": step.archive.sha256,
-                    "url": step.archive.url or step.archive.git,
-                },
-            }
-            for step in plan.steps
+        "recipe": first.recipe.id,
+        "compiler": {
+            "name": first.compiler.id,
+            "cc": first.compiler.cc,
+            "cxx": first.compiler.cxx,
+            "fc": first.compiler.fc,
+        },
+        "partitions": [_partition(plan) for plan in plans],
+    }
+
+
+def _partition(plan: BuildPlan) -> dict[str, Any]:
+    host = plan.host
+    return {
+        "name": host.partition,
+        "machine": host.name,
+        "architecture": host.architecture,
+        "features": sorted(host.features),
+        "stack": host.stack.name if host.stack else "",
+        "provided": [
+            {"name": name, "prefix": offer.prefix, "version": offer.version, "by": offer.by}
+            for name, offer in sorted(host.provided.items())
         ],
-        "findings": [
+        "suffix": suffix_of(plan),
+        "packages": [_package(step) for step in plan.steps],
+        "unneeded": [
+            {"name": row.id, "why": row.why, "source": row.source} for row in plan.unneeded
+        ],
+        "findings": list(_findings(plan)),
+    }
+
+
+def _package(step: BuildStep) -> dict[str, Any]:
+    archive = step.archive
+    return {
+        "name": step.id,
+        "version": step.version,
+        "why": step.why,
+        "chosen": step.chosen,
+        "needs": list(step.needs),
+        "configure": list(step.configure),
+        "source": {
+            "file": archive.file,
+            "by": archive.by,
+            "sha256": archive.sha256,
+            "url": archive.url or archive.git,
+            "checksum_from": archive.source,
+        },
+        "patches": [
             {
-                "level": str(f.level),
-                "code": f.code,
-                "message": f.message,
-                "why": f.why,
-                "fix": f.fix,
+                "file": planned.patch.file,
+                "sha256": planned.sha256,
+                "why": planned.patch.why,
+                "source": planned.patch.source,
             }
-            for f in plan.findings
+            for planned in step.patches
         ],
     }
+
+
+def _findings(plan: BuildPlan) -> Iterable[dict[str, str]]:
+    for f in plan.findings:
+        yield {
+            "level": str(f.level), "code": f.code, "message": f.message, "why": f.why,
+            "fix": f.fix,
+        }  # fmt: skip

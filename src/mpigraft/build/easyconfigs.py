@@ -10,10 +10,14 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 
-from mpigraft.build.plan import BuildPlan, BuildStep
+from mpigraft.build.values import BuildPlan, BuildStep, PlannedPatch
 
 PLACE = re.compile(r"\{([a-z0-9-]+)\}")
 SHARED = "SO"  # the suffix of a shared library
+NOT_OF_TARBALLS = (
+    "preconfigopts", "configopts", "prebuildopts", "buildopts", "preinstallopts", "install_cmd",
+    "installopts",
+)  # fmt: skip
 
 
 def easyconfigs_of(plan: BuildPlan) -> dict[str, str]:
@@ -35,7 +39,10 @@ def render_easyconfig(step: BuildStep, plan: BuildPlan) -> str:
     elif "fortran" in plan.host.provided and package.module == "mpi":
         configure.append(f"FC={compiler.fc}")
     configure += step.configure
+    exported = _exported(step, plan)
     prepare = f"{archive.prepare} && " if archive.prepare else ""
+    make = _placed(package.make, plan)
+    patches = [planned.patch.file for planned in step.patches]
     values: dict[str, object] = {
         "easyblock": package.easyblock,
         "name": package.name,
@@ -45,13 +52,17 @@ def render_easyconfig(step: BuildStep, plan: BuildPlan) -> str:
         "description": f"{package.what}. Planned by mpigraft: {step.why}".replace("%", "%%"),
         "toolchain": {"name": "system", "version": "system"},
         "source_urls": [archive.url] if archive.url else [],
-        "sources": [_source(step)],
-        "checksums": [archive.sha256],
+        "sources": [_source(step), *(_patch_source(planned) for planned in step.patches)],
+        "patches": patches,
+        "checksums": [archive.sha256, *[planned.sha256 for planned in step.patches] * 2],
         "dependencies": needs,
-        "preconfigopts": prepare,
+        "preconfigopts": exported + prepare,
         "configopts": _placed(configure, plan),
-        "buildopts": _placed(package.make, plan),
-        "installopts": _placed(package.make, plan),
+        "prebuildopts": exported,
+        "buildopts": " ".join([*package.targets, make]).strip(),
+        "preinstallopts": exported,
+        "install_cmd": package.install,
+        "installopts": make,
         "skipsteps": list(package.skip),
         "sanity_check_paths": {
             "files": [file.replace(f".{SHARED}", ".so") for file in package.files],
@@ -60,7 +71,7 @@ def render_easyconfig(step: BuildStep, plan: BuildPlan) -> str:
         "moduleclass": package.module,
     }
     if package.easyblock == "Tarball":
-        for key in ("preconfigopts", "configopts", "buildopts", "installopts"):
+        for key in NOT_OF_TARBALLS:
             del values[key]
     kept = {key: value for key, value in values.items() if value or key == "toolchain"}
     return "".join(f"{key} = {value!r}\n" for key, value in kept.items())
@@ -94,9 +105,35 @@ def _source(step: BuildStep) -> object:
     return archive.file
 
 
+def _patch_source(planned: PlannedPatch) -> dict[str, object]:
+    """A patch as a source: only sources have a name of their own for downloading."""
+    patch = planned.patch
+    source: dict[str, object] = {"filename": patch.file, "extract_cmd": "cp %s ."}
+    if patch.url:
+        source |= {"source_urls": [patch.url], "download_filename": patch.download or patch.file}
+    return source
+
+
+def _exported(step: BuildStep, plan: BuildPlan) -> str:
+    """Where packages of a stack are that this one needs: no module of the plan says so."""
+    used = {*step.package.needs, *(m for word in step.configure for m in PLACE.findall(word))}
+    offers = [offer for name, offer in sorted(plan.host.provided.items()) if name in used]
+    places = [_quoted(offer.prefix) for offer in offers if offer.of_stack]
+    if not places:
+        return ""
+    rows = {
+        "CPATH": [f"{place}/include" for place in places],
+        "LIBRARY_PATH": [f"{place}/lib" for place in places],
+        "PKG_CONFIG_PATH": [f"{place}/lib/pkgconfig" for place in places],
+    }
+    words = [f"{name}={':'.join(folders)}:${name}" for name, folders in rows.items()]
+    paths = " ".join(f"-Wl,-rpath,{o.prefix}/lib" for o in offers if o.of_stack)
+    return f"export {' '.join(words)} LDFLAGS={_quoted(paths)} && "
+
+
 def _placed(words: Iterable[str], plan: BuildPlan) -> str:
     """Join options; each {NAME} becomes the prefix of that package."""
-    own = {name: _quoted(prefix) for name, prefix in plan.host.provided.items()}
+    own = {name: _quoted(offer.prefix) for name, offer in plan.host.provided.items()}
     prefixes: dict[str, str] = {"own": "%(installdir)s", **own}
     prefixes |= {step.id: f"${root_variable(step.package.name)}" for step in plan.steps}
     return " ".join(_filled(word, prefixes) for word in words)

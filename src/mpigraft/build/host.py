@@ -1,42 +1,90 @@
-"""What this machine offers to a build: its fabrics, its own packages, and the given sources."""
+"""What a machine offers to a build: its fabrics, its own packages, and the given sources."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from mpigraft.build.plan import BuildHost, BuildPlan, BuildStep
+from mpigraft.build.values import ASSUMED, BuildHost, BuildPlan, BuildStep, Offer
 from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.model import NetDevice
+from mpigraft.core.model import Machine
 from mpigraft.knowledge.builds import PlanTable, Provided
 
 FABRICS = ("cxi", "infiniband")  # that recipes ask for
 
 
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """How a machine is looked at."""
+
+    compiler: str = "gnu"
+    sources: Path | None = None  # nothing is fetched: what this folder has is all
+    use: Mapping[str, str] = field(default_factory=dict)  # packages, and where they are
+    here: bool = True  # else the machine is another one, and its files cannot be looked at
+
+
 def build_host(
-    architecture: str,
-    fabrics: Iterable[NetDevice],
-    table: PlanTable,
-    compiler: str,
-    environ: Mapping[str, str],
-    sources: Path | None = None,
+    machine: Machine, table: PlanTable, options: HostOptions, environ: Mapping[str, str]
 ) -> BuildHost:
-    """Look at this machine. With `sources` nothing is fetched: what that folder has is all.
-    Raises UsageError for a folder that cannot be read."""
-    kinds = {device.kind for device in fabrics}
-    prefixes = {row.id: found for row in table.provided if (found := find_provided(row, environ))}
+    """Say what a machine offers. Raises UsageError for a folder of sources that cannot be read,
+    and for a package to use that is none."""
+    known = [row.id for row in table.provided]
+    for name, folder in options.use.items():
+        if name not in known:
+            raise UsageError.of(
+                "use-invalid", word=f"{name}={folder}", problem=f"{name!r} is no package of a "
+                "machine", known=", ".join(known),
+            )  # fmt: skip
+    features = features_of(machine)
+    offers = {
+        row.id: offer
+        for row in table.provided
+        if (offer := _offer(row, features, options, environ))
+    }
     for row in table.compilers:
-        if row.id == compiler and shutil.which(row.fc, path=environ.get("PATH", "")):
-            prefixes["fortran"] = row.fc
-    try:
-        files = frozenset(path.name for path in sources.iterdir()) if sources else frozenset()
-    except OSError as error:
-        raise UsageError.of("sources-unreadable", folder=sources, problem=error.strerror) from None
+        if row.id != options.compiler:
+            continue
+        if not options.here:
+            offers["fortran"] = Offer(row.fc, by=ASSUMED)
+        elif shutil.which(row.fc, path=environ.get("PATH", "")):
+            offers["fortran"] = Offer(row.fc)
+    files = _files(options.sources)
     return BuildHost(
-        architecture, frozenset(kinds & set(FABRICS)), prefixes, files, sources is not None
+        machine.cpu.architecture,
+        features & (frozenset(FABRICS) | {"xpmem", "gdrcopy"}),
+        offers,
+        frozenset(path.name for path in files),
+        options.sources is not None,
+        {path.name: file_digest(path) for path in files if path.name.endswith(".patch")},
+        machine.hostname,
     )
+
+
+def features_of(machine: Machine) -> frozenset[str]:
+    """What discover found of fabrics, devices and schedulers, by the names of the tables."""
+    names = {device.kind for device in machine.fabrics if device.kind in FABRICS}
+    names |= {gpu.vendor for gpu in machine.gpus}
+    names |= {way.name for way in machine.single_copy if way.usable and way.name == "xpmem"}
+    if any(dict(gpu.details).get("gdrcopy") for gpu in machine.gpus):
+        names.add("gdrcopy")
+    scheduler = machine.scheduler.name if machine.scheduler else ""
+    if scheduler == "slurm" or any(launcher.name == "srun" for launcher in machine.launchers):
+        names.add("slurm")
+    return frozenset(names)
+
+
+def _offer(
+    row: Provided, features: frozenset[str], options: HostOptions, environ: Mapping[str, str]
+) -> Offer | None:
+    if place := options.use.get(row.id):
+        return Offer(place)
+    if options.here:
+        found = find_provided(row, environ)
+        return Offer(found) if found else None
+    return Offer(row.usual, by=ASSUMED) if row.usual and row.on in features else None
 
 
 def find_provided(row: Provided, environ: Mapping[str, str]) -> str:
@@ -46,6 +94,13 @@ def find_provided(row: Provided, environ: Mapping[str, str]) -> str:
         if place and Path(place, row.header).exists():
             return place
     return ""
+
+
+def _files(folder: Path | None) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if path.is_file()] if folder else []
+    except OSError as error:
+        raise UsageError.of("sources-unreadable", folder=folder, problem=error.strerror) from None
 
 
 def check_commands(plan: BuildPlan, environ: Mapping[str, str]) -> None:
@@ -63,18 +118,20 @@ def check_commands(plan: BuildPlan, environ: Mapping[str, str]) -> None:
 
 
 def check_sources(plan: BuildPlan, folder: Path) -> None:
-    """Raise UsageError for a file of `folder` that is not the archive of the plan."""
+    """Raise UsageError for a file of `folder` that is not the one of the plan."""
+    for file, sha256, by in _pinned(plan):
+        path = folder / file
+        if file in plan.host.sources and (actual := file_digest(path)) != sha256:
+            raise UsageError.of("source-changed", file=path, actual=actual, wanted=sha256, by=by)
+
+
+def _pinned(plan: BuildPlan) -> Iterable[tuple[str, str, str]]:
+    """Each file of a plan, its SHA-256 and whose it is."""
     for step in plan.steps:
-        path = folder / step.archive.file
-        if path.name in plan.host.sources and (actual := file_digest(path)) != step.archive.sha256:
-            raise UsageError.of(
-                "source-changed",
-                file=path,
-                actual=actual,
-                wanted=step.archive.sha256,
-                by=step.archive.by,
-            )
+        yield step.archive.file, step.archive.sha256, step.archive.by
+        for planned in step.patches:
+            yield planned.patch.file, planned.sha256, planned.patch.source
 
 
 def _tools(step: BuildStep) -> tuple[str, ...]:
-    return (*step.package.tools, *step.archive.tools)
+    return (*step.package.tools, *step.archive.tools, *(("patch",) if step.patches else ()))

@@ -5,10 +5,13 @@ The names of variants are those of Spack's builtin packages (repos/spack_repo/bu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
-from mpigraft.build.plan import BuildPlan, BuildStep
+from mpigraft.build.values import BuildPlan, BuildStep
 from mpigraft.knowledge.builds import Package
+
+EXTERNALS = {"rocm": "hip"}  # Spack's names of what the machine has
 
 
 def render_spack(plan: BuildPlan) -> str:
@@ -35,8 +38,10 @@ def _spec(step: BuildStep, plan: BuildPlan) -> str:
     package = step.package
     present = plan.versions.keys() | plan.host.provided.keys()
     words = list(package.variants)
-    for option in package.options:
-        words += option.variants if option.package in present else ()
+    for option in package.options_of(step.version):
+        if option.applies(present):
+            there = not option.package or option.package in present
+            words += option.variants if there else option.absent_variants
     compiler = f" %{_compiler(plan)}"
     return " ".join([f"{_name(package)}@{step.version}", *joined_variants(words)]) + compiler
 
@@ -59,16 +64,18 @@ def _compiler(plan: BuildPlan) -> str:
 
 
 def _externals(plan: BuildPlan) -> list[str]:
-    own = {name: path for name, path in sorted(plan.host.provided.items()) if name != "fortran"}
+    own = {n: o for n, o in sorted(plan.host.provided.items()) if n not in ("fortran", "openssl")}
     if not own:
         return []
     lines = ["  packages:"]
-    for name, prefix in own.items():
+    for name, offer in own.items():
+        spack = EXTERNALS.get(name, name)
+        note = "" if offer.version else "  # fill in the version of this machine"
         lines += [
-            f"    {name}:",
+            f"    {spack}:",
             "      buildable: false",
             "      externals:",
-            f'      - spec: "{name}@VERSION"  # fill in the version of this machine',
-            f'        prefix: "{prefix}"',
+            f'      - spec: "{spack}@{offer.version or "VERSION"}"{note}',
+            f"        prefix: {json.dumps(offer.prefix)}",
         ]
     return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,12 +14,12 @@ from mpigraft.cli.common import examine_machine, flag, option, out, tell
 from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.build import BuildStep
+    from mpigraft.build import BuildHost, BuildPlan, BuildStep
 
 
 def command(
     recipe: Annotated[
-        str, typer.Argument(help="What to build: openmpi or mpich.", show_default=False)
+        str, typer.Argument(help="What to build: openmpi, mpich or mvapich.", show_default=False)
     ],
     with_: Annotated[
         list[str] | None,
@@ -35,8 +35,17 @@ def command(
     ] = None,
     compiler: Annotated[str, option("NAME", "gnu, llvm, cce, aocc or nvhpc.")] = "gnu",
     machine: Annotated[
-        Path | None,
-        option("FILE", "Plan for this machine: what `discover --json` wrote.", "this one"),
+        list[Path] | None,
+        option(
+            "FILE",
+            "Plan for this machine: what `discover --json` wrote; repeatable, one for each kind of "
+            "node of a system.",
+            "this one",
+        ),
+    ] = None,
+    use: Annotated[
+        list[str] | None,
+        option("NAME=FOLDER", "Use the machine's cuda, rocm, xpmem, ... here; repeatable.", "none"),
     ] = None,
     prefix: Annotated[
         Path | None, option("FOLDER", "Install below this folder.", "~/.local/mpigraft")
@@ -63,40 +72,64 @@ def command(
       mpigraft build openmpi --with libfabric=2.1.0 --sources ~/tarballs
       mpigraft build openmpi --as spack > spack.yaml
     """
-    from mpigraft.build import (
-        FORMS,
-        BuildFolders,
-        BuildRequest,
-        build,
-        build_host,
-        plan_build,
-        render_plan,
-    )
+    from mpigraft.build import FORMS, BuildRequest, plan_system, render_plan
     from mpigraft.knowledge.builds import packages, plan_table
 
     form = "json" if as_json else form
     if form not in FORMS:
         raise UsageError.of("form-unknown", form=form, forms=", ".join(FORMS))
-    table = plan_table()
     request = BuildRequest(recipe, _versions(with_ or ()), frozenset(without or ()), compiler)
-    facts = examine_machine(machine)
-    host = build_host(
-        facts.cpu.architecture, facts.fabrics, table, request.compiler, os.environ, sources
-    )
-    plan = plan_build(request, host, packages(), table)
+    hosts = _hosts(machine or (), _folders(use or ()), compiler, sources)
+    plans = plan_system(request, hosts, packages(), plan_table())
     if dry_run or form != "text":
-        out(render_plan(plan, form))
+        out(render_plan(plans, form))
         return
-    if facts.cpu.architecture != platform.machine():
-        raise UsageError.of(
-            "architecture-other", architecture=facts.cpu.architecture, own=platform.machine()
-        )
     folder = (prefix or Path.home() / ".local/mpigraft").absolute()
+    _build(plans, folder, sources)
+
+
+def _hosts(
+    documents: Sequence[Path], use: Mapping[str, str], compiler: str, sources: Path | None
+) -> list[BuildHost]:
+    """This machine, or those of the documents."""
+    from mpigraft.build import HostOptions, build_host
+    from mpigraft.knowledge.builds import plan_table
+
+    options = HostOptions(compiler, sources, use, here=not documents)
+    return [
+        build_host(examine_machine(document), plan_table(), options, os.environ)
+        for document in documents or (None,)
+    ]
+
+
+def _build(plans: Sequence[BuildPlan], prefix: Path, sources: Path | None) -> None:
+    """Build the partition that this machine belongs to."""
+    from mpigraft.build import BuildFolders, build, render_plan
+
+    own = [plan for plan in plans if plan.host.architecture == platform.machine()]
+    if len(own) != 1:
+        raise UsageError.of(
+            "architecture-other",
+            architecture=", ".join(plan.host.partition for plan in plans),
+            own=platform.machine(),
+        )
+    folder = prefix / own[0].host.partition if len(plans) > 1 else prefix
     folders = BuildFolders(folder, sources.absolute() if sources else None)
-    tell(render_plan(plan, "text"))
-    build(plan, folders, os.environ, _report)
-    out(f"built: {folders.root(plan)}")
-    out(f"use it: module use {folders.modules}; module load {folders.module(plan)}")
+    tell(render_plan(own, "text"))
+    build(own[0], folders, os.environ, _report)
+    out(f"built: {folders.root(own[0])}")
+    out(f"use it: module use {folders.modules}; module load {folders.module(own[0])}")
+
+
+def _folders(words: Iterable[str]) -> dict[str, str]:
+    """The folders of --use, by package."""
+    folders: dict[str, str] = {}
+    for word in words:
+        name, _, folder = word.partition("=")
+        if not folder:
+            raise UsageError.of("use-invalid", word=word, problem="no folder", known="cuda, rocm")
+        folders[name] = str(Path(folder).absolute())
+    return folders
 
 
 def _versions(words: Iterable[str]) -> dict[str, str]:

@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.build.plan import BuildHost, BuildPlan, BuildRequest, plan_build
+from mpigraft.build.choice import Choice
+from mpigraft.build.plan import plan_build, plan_system
+from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, Offer
 from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError, UsageError
 from mpigraft.core.model import Level
-from mpigraft.knowledge.builds.rows import packages, plan_table
+from mpigraft.knowledge import Range
+from mpigraft.knowledge.builds.rows import Clash, packages, plan_table
 
 PLAIN = BuildHost("x86_64", frozenset(), {})
 SLINGSHOT = replace(PLAIN, features=frozenset({"cxi"}))
@@ -49,7 +52,9 @@ def test_a_chain_has_what_the_machine_wants() -> None:
     chain = planned(host=SLINGSHOT).versions
     assert {"libcxi", "libconfig", "libuv", "fuse", "libyaml", "json-c", "libnl"} <= chain.keys()
     assert "ucx" not in chain
-    verbs = replace(PLAIN, features=frozenset({"infiniband"}), provided={"rdma-core": "/usr"})
+    verbs = replace(
+        PLAIN, features=frozenset({"infiniband"}), provided={"rdma-core": Offer("/usr")}
+    )
     assert {"ucx", "ucc"} <= planned(host=verbs).versions.keys()
 
 
@@ -60,7 +65,7 @@ def test_options_follow_what_is_in_the_plan_and_on_the_machine() -> None:
 
     assert {"--disable-cxi", "--disable-xpmem"} <= options("libfabric", PLAIN)
     assert "--enable-cxi={libcxi}" in options("libfabric", SLINGSHOT)
-    gpus = replace(SLINGSHOT, provided={"cuda": "/opt/cuda", "xpmem": "/opt/xpmem"})
+    gpus = replace(SLINGSHOT, provided={"cuda": Offer("/opt/cuda"), "xpmem": Offer("/opt/xpmem")})
     assert {"--with-cuda={cuda}", "--enable-xpmem={xpmem}"} <= options("libfabric", gpus)
     assert {"--with-cuda={cuda}", "--without-rocm"} <= options("openmpi", gpus)
     assert "--with-pmix=internal" in options("openmpi", PLAIN)
@@ -94,38 +99,195 @@ def test_offline_only_the_given_sources_count() -> None:
     assert refused(MissingError, host=host, versions={"libfabric": "2.3.0"}) == "sources-missing"
 
 
+OFFLINE = replace(
+    SLINGSHOT,
+    offline=True,
+    sources=frozenset(a.file for p in packages().values() for a in p.archives),
+)
+
+
 @pytest.mark.parametrize(
-    ("versions", "clash"),
+    ("versions", "host", "clash"),
     [
-        ({"prrte": "4.1.0", "pmix": "5.0.8"}, "PMIx 6.1.0"),
-        ({"libfabric": "2.5.0"}, "libcxi before 14"),
-        ({"libfabric": "2.0.0"}, "does not build with an open libcxi"),
+        ({"prrte": "4.1.0", "pmix": "5.0.8"}, SLINGSHOT, "PMIx 6.1.0"),
+        ({"prrte": "4.0.0", "pmix": "5.0.8"}, PLAIN, "PMIx 6.0.0"),
+        ({"prrte": "3.0.8", "pmix": "4.2.2"}, PLAIN, "PMIx 4.2.4"),
+        ({"libfabric": "2.5.0"}, OFFLINE, "libcxi before 14"),
+        ({"libfabric": "2.0.0"}, SLINGSHOT, "does not build with an open libcxi"),
     ],
 )
 def test_versions_that_cannot_work_together_are_refused(
-    versions: dict[str, str], clash: str
+    versions: dict[str, str], host: BuildHost, clash: str
 ) -> None:
     with pytest.raises(CheckFailed) as error:
-        planned(versions=versions, host=SLINGSHOT)
+        planned(versions=versions, host=host)
     assert clash in error.value.why
     assert error.value.fix
 
 
-def test_pmix_4_2_2_does_not_go_below_prrte_3_0_8() -> None:
-    """Neither has known sources; the row is held as it is."""
-    (row,) = [clash for clash in plan_table().clashes if clash.id == "prrte-3-pmix"]
-    assert row.meets({"prrte": "3.0.8", "pmix": "4.2.2"}, ())
-    assert not row.meets({"prrte": "3.0.8", "pmix": "4.2.4"}, ())
-    assert not row.meets({"prrte": "3.0.8"}, ())
-    assert row.level is Level.ERROR
+def test_what_an_mpi_brings_along_counts() -> None:
+    """Open MPI 5.0.7 builds PRRTE 3.0.8 for itself, which wants PMIx 4.2.4."""
+    with pytest.raises(CheckFailed) as error:
+        planned(versions={"openmpi": "5.0.7", "pmix": "4.2.2"})
+    assert "prrte 3.0.8, which openmpi 5.0.7 brings, does not go with pmix 4.2.2" in str(
+        error.value
+    )
+    assert "prrte" not in planned(versions={"openmpi": "5.0.7", "pmix": "4.2.4"}).versions
+    offered = {"pmix": Offer("/cvmfs/PMIx", "4.2.2", "stack")}
+    host = replace(PLAIN, provided=offered | {n: Offer("/x", "", "stack") for n in HOLDS_PMIX})
+    with pytest.raises(CheckFailed) as error:
+        planned(versions={"openmpi": "5.0.7"}, host=host)
+    assert "pmix 4.2.2 of stack" in error.value.message
+
+
+HOLDS_PMIX = ("hwloc", "libevent")
+
+
+def test_a_patch_is_planned_where_its_versions_and_its_machine_are() -> None:
+    def patches(versions: dict[str, str], host: BuildHost) -> list[str]:
+        steps = planned(versions=versions, host=host).steps
+        return [planned.patch.id for step in steps for planned in step.patches]
+
+    assert patches({"libfabric": "2.3.0"}, SLINGSHOT) == ["cxi-api-2.3"]
+    assert patches({"libfabric": "2.3.0"}, PLAIN) == []
+    assert patches({"libfabric": "2.5.1"}, SLINGSHOT) == []
+    assert patches({"libfabric": "2.5.0"}, SLINGSHOT) == ["cxi-older-libcxi"]
+    given = replace(OFFLINE, patches={"libfabric-2.5.0-older-libcxi.patch": "0" * 64})
+    assert patches({"libfabric": "2.5.0"}, given) == ["cxi-older-libcxi"]
+
+
+def test_a_patch_that_nobody_has_is_told_and_is_planned_once_it_is_given() -> None:
+    gpus = replace(SLINGSHOT, provided={"rocm": Offer("/opt/rocm")})
+    older = {"openmpi": "5.0.7", "libfabric": "2.1.0"}
+    codes = [f.code for f in planned(versions=older, host=gpus).findings]
+    assert codes.count("patch-missing") == 1
+    assert "Required key not available" in str(planned(versions=older, host=gpus).findings)
+    given = planned(versions=older, host=replace(gpus, patches={"ompi-13090.patch": "1" * 64}))
+    assert [p.sha256 for p in given.steps[-1].patches] == ["1" * 64]
+    assert "Required key" not in str(given.findings)
+    assert "Required key" not in str(planned(versions=older, host=SLINGSHOT).findings)
+    newer = planned(versions={"openmpi": "5.0.8"}, host=gpus)
+    assert "patch-missing" not in {f.code for f in newer.findings}
+
+
+def test_a_patch_of_an_architecture_is_for_it_alone() -> None:
+    arm = replace(SLINGSHOT, architecture="aarch64")
+    assert "fuse-2.9.9-aarch64.patch" in str(planned(host=arm).findings)
+    assert "fuse-2.9.9-aarch64.patch" not in str(planned(host=SLINGSHOT).findings)
+
+
+def test_lnx_is_built_where_the_version_has_it() -> None:
+    def options(version: str) -> tuple[str, ...]:
+        return planned(versions={"libfabric": version}).steps[0].configure
+
+    assert "--enable-lnx" in options("2.0.0")
+    assert "--enable-lnx" not in options("1.22.0")
+
+
+def test_curl_comes_with_cxi_and_libraries_of_devices_with_the_devices() -> None:
+    assert {"curl", "json-c", "numactl"} <= planned(host=SLINGSHOT).versions.keys()
+    assert not {"curl", "xpmem", "gdrcopy"} & planned().versions.keys()
+    devices = replace(SLINGSHOT, features=frozenset({"cxi", "xpmem", "gdrcopy"}))
+    assert {"xpmem", "gdrcopy"} <= planned(host=devices).versions.keys()
+    installed = replace(devices, provided={"xpmem": Offer("/usr"), "gdrcopy": Offer("/usr")})
+    assert not {"xpmem", "gdrcopy"} & planned(host=installed).versions.keys()
+
+
+def test_what_is_offered_is_used_unless_it_is_to_be_built_or_left_out() -> None:
+    host = replace(
+        PLAIN, provided={"hwloc": Offer("/s/hwloc", "2.9.1", "stack"), "cuda": Offer("/c")}
+    )
+    plan = planned(host=host)
+    assert "hwloc" not in plan.versions
+    assert {"--with-hwloc={hwloc}", "--with-cuda={cuda}"} <= set(plan.steps[-1].configure)
+    assert planned(host=host, versions={"hwloc": ""}).versions["hwloc"] == "2.12.1"
+    assert "--without-cuda" in planned(host=host, without="cuda").steps[-1].configure
+    assert "--with-hwloc=internal" in planned(host=host, without="hwloc").steps[-1].configure
+
+
+def test_libfabric_may_be_left_out_where_ucx_carries_the_bytes() -> None:
+    ucx = {"ucx": ""}
+    assert "--without-ofi" in planned("openmpi", ucx, "libfabric").steps[-1].configure
+    assert "--with-device=ch4:ucx" in planned("mpich", ucx, "libfabric").steps[-1].configure
+    both = planned("mpich", ucx).steps[-1].configure
+    assert "--with-device=ch4:ofi,ucx" in both
+    assert refused(UsageError, recipe="mpich", without="libfabric") == "package-one-of"
+
+
+def test_a_set_of_which_less_is_known_to_go_wrong_is_taken() -> None:
+    """foss/2025b and foss/2026.1 name as many packages."""
+    assert "2025b" in planned(versions={"ucx": ""}).steps[-1].chosen
+
+
+def test_partitions_of_one_system_get_the_same_versions() -> None:
+    arm = replace(
+        SLINGSHOT, architecture="aarch64", provided={"cuda": Offer("/c"), "gdrcopy": Offer("/g")}
+    )
+    request = BuildRequest("openmpi")
+    x86, gpu = plan_system(request, [SLINGSHOT, arm], packages(), plan_table())
+    assert (x86.host.partition, gpu.host.partition) == ("x86_64", "aarch64-cuda")
+    assert x86.versions == gpu.versions
+    assert "--with-cuda={cuda}" in gpu.steps[-1].configure
+    assert "--without-cuda" in x86.steps[-1].configure
+    with pytest.raises(UsageError) as error:
+        plan_system(request, [SLINGSHOT, SLINGSHOT], packages(), plan_table())
+    assert error.value.code == "partition-twice"
+
+
+@pytest.mark.parametrize("clash", plan_table().clashes, ids=lambda row: row.id)
+def test_each_row_meets_what_it_names_and_nothing_else(clash: Clash) -> None:
+    def some(span: Range) -> str:
+        high = span.high or (2,)
+        return ".".join(map(str, span.low or (*high[:-1], high[-1] - 1, 99)))
+
+    versions = {clash.package: some(clash.versions), clash.other: some(clash.others)}
+    assert clash.meets(versions, clash.on)
+    assert not clash.meets({clash.package: versions[clash.package]}, clash.on)
+    if clash.on:
+        assert not clash.meets(versions, ())
+    if clash.absent:
+        assert not clash.meets(versions, (*clash.on, clash.absent))
+    if clash.patch:
+        assert not clash.meets(versions, clash.on, {clash.patch})
+        assert clash.patch in {patch.id for p in packages().values() for patch in p.patches}
+    if clash.versions.high:
+        newer = versions | {clash.package: ".".join(map(str, clash.versions.high))}
+        assert not clash.meets(newer, clash.on)
+
+
+def test_rows_name_what_is_there() -> None:
+    """A name that nothing has would make a row that never holds."""
+    table, known = plan_table(), packages()
+    places = {row.id for row in table.provided}
+    features = {"cxi", "infiniband", "xpmem", "gdrcopy"}
+    machines = {"x86_64", "aarch64"} | {row.id for row in table.compilers}
+    everything = known.keys() | places | features | machines | {"fortran"}
+    for clash in table.clashes:
+        names = {clash.package, clash.other, *clash.on} | ({clash.absent} - {""})
+        assert names <= everything, clash.id
+    for package in known.values():
+        assert {*package.needs, *package.one_of} <= known.keys(), package.id
+        for option in package.options:
+            names = {option.package, option.beside, option.without, *option.needs} - {""}
+            assert names <= everything, (package.id, option)
+        for patch in package.patches:
+            assert {*patch.on, *patch.besides} <= everything, patch.id
+    for recipe in table.recipes:
+        for part in recipe.parts:
+            assert part.package in known
+            assert not part.on or part.on in everything
+    for row in table.sets:
+        for name, version in row.versions:
+            assert version in known[name].versions, (row.id, name)
 
 
 def test_what_is_known_of_versions_is_said_where_it_matters() -> None:
-    gpus = replace(SLINGSHOT, provided={"cuda": "/opt/cuda"})
-    older = {"openmpi": "5.0.7", "libfabric": "2.1.0"}
-    (finding,) = planned(versions=older, host=gpus).findings
-    assert "Required key not available" in finding.message
-    assert planned(versions=older, host=SLINGSHOT).findings == ()
+    gpus = replace(SLINGSHOT, provided={"cuda": Offer("/opt/cuda")})
+    levels = {f.level for f in planned(host=gpus).findings}
+    assert "without GDRCopy" in str(planned(host=gpus).findings)
+    assert Level.ERROR not in levels
+    card = replace(gpus, provided={**gpus.provided, "gdrcopy": Offer("/usr")})
+    assert "without GDRCopy" not in str(planned(host=card).findings)
 
 
 @pytest.mark.parametrize(
@@ -133,35 +295,85 @@ def test_what_is_known_of_versions_is_said_where_it_matters() -> None:
     [
         ({"recipe": "lammps"}, "recipe-unknown"),
         ({"versions": {"libfabrik": ""}}, "package-unknown"),
+        ({"versions": {"cuda": ""}}, "package-unknown"),
         ({"versions": {"libpdap": ""}}, "package-unneeded"),
         ({"versions": {"libfabric": "1.2"}}, "version-unknown"),
+        ({"versions": {"mpich": ""}}, "package-other-recipe"),
         ({"without": "openmpi"}, "package-contradiction"),
         ({"without": "ucx", "versions": {"ucx": ""}}, "package-contradiction"),
-        ({"without": "libfabric"}, "package-needed"),
+        ({"without": "hwloc", "versions": {"pmix": ""}}, "package-needed"),
     ],
 )
 def test_bad_requests_are_refused(words: dict[str, Any], code: str) -> None:
     assert refused(UsageError, **words) == code
 
 
-@given(
-    st.dictionaries(st.sampled_from(sorted(packages())), st.just(""), max_size=6),
-    st.sets(st.sampled_from(["cxi", "infiniband"])),
-    st.sets(st.sampled_from(["cuda", "rocm", "xpmem", "slurm", "fortran", "rdma-core"])),
-    st.sampled_from(["openmpi", "mpich"]),
-)
-def test_every_plan_is_whole(
-    versions: dict[str, str], features: set[str], provided: set[str], recipe: str
+def test_a_misspelt_word_gets_a_suggestion() -> None:
+    with pytest.raises(UsageError) as error:
+        planned("openmpi5")
+    assert error.value.fix.startswith("if you mean openmpi, write that")
+
+
+REFUSALS = {"versions-clash", "package-needed", "package-contradiction", "package-one-of",
+            "package-other-recipe", "sources-missing", "version-unknown"}  # fmt: skip
+NAMES = sorted(packages())
+FILES = [archive.file for package in packages().values() for archive in package.archives]
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> tuple[BuildRequest, BuildHost]:
+    versions = {}
+    for name in draw(st.sets(st.sampled_from(NAMES), max_size=6)):
+        versions[name] = draw(st.sampled_from(["", *packages()[name].versions]))
+    places = ["cuda", "rocm", "xpmem", "slurm", "fortran", "rdma-core", "gdrcopy"]
+    offers = {n: Offer(f"/opt/{n}") for n in draw(st.sets(st.sampled_from(places)))}
+    shared = [name for name in NAMES if packages()[name].from_stack]
+    for name in draw(st.sets(st.sampled_from(shared), max_size=4)):
+        known = draw(st.sampled_from(["", *packages()[name].versions]))
+        offers[name] = Offer(f"/stack/{name}", known, "stack")
+    offline = draw(st.booleans())
+    host = BuildHost(
+        draw(st.sampled_from(["x86_64", "aarch64"])),
+        frozenset(draw(st.sets(st.sampled_from(["cxi", "infiniband", "xpmem", "gdrcopy"])))),
+        offers,
+        frozenset(draw(st.sets(st.sampled_from(FILES), min_size=30)) if offline else ()),
+        offline,
+    )
+    request = BuildRequest(
+        draw(st.sampled_from(["openmpi", "mpich", "mvapich"])),
+        versions,
+        frozenset(draw(st.sets(st.sampled_from([*NAMES, "cuda", "slurm"]), max_size=2))),
+        draw(st.sampled_from(["gnu", "llvm", "cce"])),
+    )
+    return request, host
+
+
+@given(requests())
+def test_every_request_gives_a_whole_plan_or_a_known_refusal(
+    asked: tuple[BuildRequest, BuildHost],
 ) -> None:
-    """Each {NAME} of an option has a prefix: of a package before it, of the machine, or its own."""
-    host = BuildHost("aarch64", frozenset(features), {name: f"/opt/{name}" for name in provided})
+    """Each {NAME} of an option has a prefix: of a package before it, of the machine, or its own;
+    and nothing that is known to fail is planned."""
+    request, host = asked
+    plan = refusal = None
     try:
-        plan = planned(recipe, versions, host=host)
-    except CheckFailed:
+        plan = plan_build(request, host, packages(), plan_table())
+    except MpigraftError as error:
+        refusal = error
+    if plan is None:
+        assert refusal
+        assert refusal.code in REFUSALS
+        assert refusal.fix
         return
-    before = {"own", *provided}
+    offered = plan.host.provided.keys()
+    assert not offered & (request.versions.keys() | request.without)
+    before = {"own", *offered}
     for step in plan.steps:
         used = {part.partition("}")[0] for word in step.configure for part in word.split("{")[1:]}
         assert used <= before, step.id
-        assert set(step.needs) <= before
+        assert {*step.needs, *step.package.needs} <= before
         before.add(step.id)
+    assert not request.without & plan.versions.keys()
+    assert request.versions.keys() <= plan.versions.keys()
+    choice = Choice(plan.host, packages(), plan_table(), request.compiler)
+    assert Level.ERROR not in {row.level for row in choice.met(plan.versions)}

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.build.easyconfigs import easyconfigs_of, root_variable
-from mpigraft.build.plan import BuildHost, BuildPlan, BuildRequest, plan_build
+from mpigraft.build.plan import plan_build
 from mpigraft.build.spack import joined_variants, render_spack
+from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, Offer
 from mpigraft.knowledge.builds.rows import packages, plan_table
 
-HOST = BuildHost("x86_64", frozenset({"cxi"}), {"cuda": "/opt/cuda", "slurm": "/usr"})
+HOST = BuildHost("x86_64", frozenset({"cxi"}), {"cuda": Offer("/opt/cuda"), "slurm": Offer("/usr")})
 
 
 def planned(compiler: str = "gnu", host: BuildHost = HOST) -> BuildPlan:
@@ -58,7 +59,7 @@ def test_compilers_have_builds_of_their_own() -> None:
     assert all(name.endswith("-llvm.eb") for name in files)
     assert "CC=clang CXX=clang++" in files["OpenMPI-5.0.8-llvm.eb"]
     assert "FC=" not in files["OpenMPI-5.0.8-llvm.eb"]
-    fortran = replace(HOST, provided={"fortran": "flang"})
+    fortran = replace(HOST, provided={"fortran": Offer("flang")})
     assert "FC=flang" in easyconfigs_of(planned("llvm", fortran))["OpenMPI-5.0.8-llvm.eb"]
 
 
@@ -70,7 +71,7 @@ def test_easybuild_names_prefixes_so() -> None:
 @given(st.text(), st.text(min_size=1))
 def test_foreign_text_stays_text(what: str, prefix: str) -> None:
     """A prefix is one word of the shell, and neither it nor a reason is a template."""
-    plan = planned(host=replace(HOST, provided={"cuda": prefix}))
+    plan = planned(host=replace(HOST, provided={"cuda": Offer(prefix)}))
     steps = [replace(step, why=what) for step in plan.steps]
     files = [values(text) for text in easyconfigs_of(replace(plan, steps=tuple(steps))).values()]
     for file in files:
@@ -80,8 +81,9 @@ def test_foreign_text_stays_text(what: str, prefix: str) -> None:
 
 def test_a_spack_environment_pins_every_package() -> None:
     text = render_spack(planned())
-    assert "openmpi@5.0.8 fabrics=ofi schedulers=slurm +cuda %gcc" in text or "+cuda" in text
-    assert "^libfabric@2.3.0 fabrics=shm,sm2,tcp,lnx,cxi" in text
+    assert "openmpi@5.0.8 fabrics=ofi +internal-hwloc +internal-libevent +internal-pmix" in text
+    assert "+cuda schedulers=slurm ~fortran %gcc" in text
+    assert "^libfabric@2.3.0 fabrics=shm,tcp,rxm,lnx,cxi" in text
     assert "^libfuse@2.9.9" in text
     assert 'prefix: "/opt/cuda"' in text
 

@@ -70,7 +70,9 @@ def test_a_plan_is_json_easyconfigs_or_a_spack_environment(run: Run) -> None:
     words = ("build", "openmpi", "--machine", "m.json")
     document = json.loads(run(*words, "--json").out)
     jsonschema.validate(document, SCHEMA)
-    assert document["features"] == ["cxi"]
+    (partition,) = document["partitions"]
+    assert partition["features"] == ["cxi"]
+    assert [row["name"] for row in partition["unneeded"]] == ["libpdap"]
     assert "# OpenMPI-5.0.8-gnu.eb\n" in run(*words, "--as", "easyconfigs").out
     assert run(*words, "--as", "spack").out.count("^libcxi@12.0.1") == 1
     assert run(*words, "--as", "yaml").code == 2
@@ -102,7 +104,7 @@ def test_each_package_is_built_after_what_it_needs(run: Run, eb: Path, tmp_path:
     assert (ended.code, ended.err.count("[2/2]")) == (0, 1)
     assert built(eb) == ["libfabric-2.1.0-gnu.eb", "OpenMPI-5.0.8-gnu.eb"]
     assert f"{prefix}/software/OpenMPI/5.0.8-gnu" in ended.out
-    assert sorted(path.name for path in prefix.iterdir()) == ["easyconfigs"]
+    assert sorted(path.name for path in prefix.iterdir()) == ["easyconfigs", "tmp"]
 
 
 def test_a_step_that_fails_is_named_with_its_last_lines_and_log(

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.builds.rows import Clash as Clash
     from mpigraft.knowledge.builds.rows import Compiler as Compiler
     from mpigraft.knowledge.builds.rows import Package as Package
+    from mpigraft.knowledge.builds.rows import Patch as Patch
     from mpigraft.knowledge.builds.rows import PlanTable as PlanTable
     from mpigraft.knowledge.builds.rows import Provided as Provided
     from mpigraft.knowledge.builds.rows import Recipe as Recipe
+    from mpigraft.knowledge.builds.rows import Unneeded as Unneeded
     from mpigraft.knowledge.builds.rows import VersionSet as VersionSet
     from mpigraft.knowledge.builds.rows import packages as packages
     from mpigraft.knowledge.builds.rows import plan_table as plan_table

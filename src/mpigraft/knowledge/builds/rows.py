@@ -22,6 +22,7 @@ class Archive:
     by: str = field(metadata=toml(words=PACKERS))
     file: str
     sha256: str
+    source: str  # who publishes this SHA-256
     url: str = ""  # of the folder that has it; empty: it comes with --sources
     download: str = ""  # its name there, where that is another
     git: str = ""
@@ -31,23 +32,77 @@ class Archive:
     tools: tuple[str, ...] = ()  # commands that this needs
 
     def __post_init__(self) -> None:
-        if len(self.sha256) != 64 or set(self.sha256) - set("0123456789abcdef"):
-            raise RowError("sha256", "is not one")
-        if "/" in self.file or self.file.startswith("."):
-            raise RowError("file", "is not the name of a file")
+        _check_file(self.file, self.sha256)
         if bool(self.git) is not bool(self.repository and self.tag):
             raise RowError("git", "needs repository and tag")
+
+
+def _check_file(name: str, sha256: str) -> None:
+    if len(sha256) != 64 or set(sha256) - set("0123456789abcdef"):
+        raise RowError("sha256", "is not one")
+    if "/" in name or name.startswith("."):
+        raise RowError("file", "is not the name of a file")
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A change of the sources that some versions want."""
+
+    id: str
+    file: str
+    why: str
+    source: str
+    versions: Range = EVERY
+    on: tuple[str, ...] = ()  # any of these: a fabric, a package, an architecture; none: always
+    besides: tuple[str, ...] = ()  # and any of these
+    sha256: str = ""  # empty: nobody publishes it, and only --sources can have the file
+    url: str = ""  # of the folder that has it
+    download: str = ""  # its name there
+
+    def __post_init__(self) -> None:
+        _check_file(self.file, self.sha256 or "0" * 64)
+        if bool(self.url) is not bool(self.sha256):
+            raise RowError("url", "and sha256 belong together")
+        if not self.file.endswith(".patch"):
+            raise RowError("file", "does not end with .patch")
+
+    def suits(self, version: str, present: Collection[str]) -> bool:
+        """Whether a version wants it where all these are present."""
+        return version_numbers(version) in self.versions and all(
+            not some or not set(some).isdisjoint(present) for some in (self.on, self.besides)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Packages that a version brings along and builds for itself, where the plan has no other."""
+
+    version: str
+    source: str
+    brings: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
     """What configure gets with another package in the plan, and without it."""
 
-    package: str
+    package: str = ""  # empty: with or without any
+    beside: str = ""  # only where this is there too
+    without: str = ""  # only where this is not
+    versions: Range = EVERY  # of the package that has the option
     present: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
+    absent_variants: tuple[str, ...] = field(default=(), metadata=toml("absent-variants"))
     needs: tuple[str, ...] = ()  # packages that it wants besides
+
+    def applies(self, present: Collection[str]) -> bool:
+        """Whether it has a say where all these are present."""
+        return (not self.beside or self.beside in present) and self.without not in present
+
+    def words(self, present: Collection[str]) -> tuple[str, ...]:
+        """What configure gets where all these are present."""
+        return self.present if not self.package or self.package in present else self.absent
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +119,17 @@ class Package:
     variants: tuple[str, ...] = ()
     module: str = "lib"  # its class of modules
     needs: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = field(default=(), metadata=toml("one-of"))
     tools: tuple[str, ...] = ()
     configure: tuple[str, ...] = ()
     make: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    install: str = ""
     skip: tuple[str, ...] = ()
     options: tuple[Option, ...] = field(default=(), metadata=toml("option"))
+    patches: tuple[Patch, ...] = field(default=(), metadata=toml("patch"))
+    bundles: tuple[Bundle, ...] = field(default=(), metadata=toml("bundle"))
+    from_stack: bool = field(default=False, metadata=toml("from-stack"))  # a stack's own will do
 
     @property
     def name(self) -> str:
@@ -79,6 +140,15 @@ class Package:
         """All that sources are known of, the newest first."""
         known = {archive.version for archive in self.archives}
         return tuple(sorted(known, key=version_numbers, reverse=True))
+
+    def options_of(self, version: str) -> tuple[Option, ...]:
+        """The options that a version has."""
+        numbers = version_numbers(version)
+        return tuple(option for option in self.options if numbers in option.versions)
+
+    def brings(self, version: str) -> Mapping[str, str]:
+        """What a version builds for itself: package to version."""
+        return {n: v for row in self.bundles if row.version == version for n, v in row.brings}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +164,8 @@ class Provided:
     what: str
     header: str
     prefixes: tuple[str, ...]
+    on: str = ""  # what a machine that has it has too: nvidia, amd, infiniband, slurm
+    usual: str = ""  # where another machine that has `on` has it, as far as anybody knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +190,7 @@ class Unneeded:
     id: str
     why: str
     source: str
+    on: str = ""  # told with plans that have this
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +224,28 @@ class Clash:
     versions: Range = EVERY
     others: Range = EVERY
     on: tuple[str, ...] = ()
+    absent: str = ""  # only where this is not there
+    patch: str = ""  # the patch that mends it
 
-    def meets(self, versions: Mapping[str, str], features: Collection[str]) -> bool:
-        mine, its = versions.get(self.package), versions.get(self.other)
+    def meets(
+        self, versions: Mapping[str, str], features: Collection[str], patches: Collection[str] = ()
+    ) -> bool:
+        """Whether it holds for these versions, empty where they are not known, on a machine with
+        these features, and with these patches."""
+        present = set(features) | set(versions)
         return (
-            mine is not None
-            and its is not None
-            and version_numbers(mine) in self.versions
-            and version_numbers(its) in self.others
-            and (not self.on or bool(set(self.on) & (set(features) | set(versions))))
+            _within(versions.get(self.package), self.versions)
+            and _within(versions.get(self.other), self.others)
+            and (not self.on or bool(set(self.on) & present))
+            and self.absent not in present
+            and not (self.patch and self.patch in patches)
         )
+
+
+def _within(version: str | None, span: Range) -> bool:
+    return version is not None and (
+        span == EVERY or (bool(version) and version_numbers(version) in span)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,122 @@
+"""Collect the packages of a chain, with why each is there, and put them into order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from mpigraft.build.values import BuildHost, BuildRequest
+from mpigraft.core.errors import UsageError
+from mpigraft.knowledge.builds import Package, PlanTable, Recipe
+
+
+def check_request(
+    request: BuildRequest, recipe: Recipe, packages: Mapping[str, Package], table: PlanTable
+) -> None:
+    """Refuse packages and versions that nobody knows, and a chain without its end."""
+    places = {row.id for row in table.provided}
+    for name in request.versions:
+        _check_name(name, packages.keys(), table)
+    for name in sorted(request.without):
+        _check_name(name, packages.keys() | places, table)
+    for name, version in request.versions.items():
+        if version and version not in packages[name].versions:
+            known = ", ".join(packages[name].versions)
+            raise UsageError.of("version-unknown", name=name, version=version, known=known)
+    both = sorted(request.without & (request.versions.keys() | {recipe.root}))
+    if both:
+        raise UsageError.of("package-contradiction", name=both[0], recipe=recipe.id)
+    roots = {other.root for other in table.recipes} - {recipe.root}
+    for name in sorted(roots & request.versions.keys()):
+        raise UsageError.of("package-other-recipe", name=name, recipe=recipe.id)
+
+
+def _check_name(name: str, known: Collection[str], table: PlanTable) -> None:
+    for row in table.unneeded:
+        if row.id == name:
+            raise UsageError.of("package-unneeded", name=name, why=row.why)
+    if name not in known:
+        near = suggestion(name, known)
+        raise UsageError.of("package-unknown", name=name, near=near, known=", ".join(sorted(known)))
+
+
+def usable_offers(host: BuildHost, request: BuildRequest) -> BuildHost:
+    """Leave out what is offered but was not wanted: by --without, or since it is to be built."""
+    out = request.without | request.versions.keys()
+    return replace(host, provided={n: o for n, o in host.provided.items() if n not in out})
+
+
+def collect(
+    recipe: Recipe, request: BuildRequest, host: BuildHost, packages: Mapping[str, Package]
+) -> dict[str, str]:
+    """Collect the packages, each with why it is there. `host` offers what `usable_offers` left.
+    Raises UsageError where one is needed that is to be left out."""
+    reasons = {recipe.root: f"recipe {recipe.id}: {packages[recipe.root].what}"}
+    available = host.features | host.provided.keys()
+    for part in recipe.parts:
+        if part.package not in host.provided and (not part.on or part.on in available):
+            reasons.setdefault(part.package, part.why)
+    for name in request.versions:
+        reasons.setdefault(name, "requested")
+    for name in request.without:
+        reasons.pop(name, None)
+    while missing := _missing(reasons, host.provided.keys(), packages):
+        name, by = missing
+        if name in request.without:
+            raise UsageError.of("package-needed", name=name, by=by)
+        reasons[name] = f"{by} needs it: {packages[name].what}"
+    for name in reasons:
+        choice = packages[name].one_of
+        if choice and not any(one in reasons or one in host.provided for one in choice):
+            raise UsageError.of("package-one-of", by=name, names=" or ".join(choice))
+    return reasons
+
+
+def _missing(
+    reasons: Mapping[str, str], offered: Collection[str], packages: Mapping[str, Package]
+) -> tuple[str, str] | None:
+    """A package that the chain lacks, and the one that needs it; None: it is whole."""
+    present = reasons.keys() | offered
+    for name in reasons:
+        needs = [*packages[name].needs]
+        for option in packages[name].options:
+            needs += option.needs if option.package in present else ()
+        for other in needs:
+            if other not in present:
+                return other, name
+    return None
+
+
+def needs_of(package: Package, chain: Collection[str], version: str = "") -> set[str]:
+    """The packages of the chain that must be built before this one, in any version or in one."""
+    options = package.options_of(version) if version else package.options
+    optional = {option.package for option in options}
+    placed = {
+        name
+        for option in options
+        if option.package in chain
+        for text in option.present
+        for name in chain
+        if f"{{{name}}}" in text
+    }
+    return (set(package.needs) | optional | placed) & set(chain)
+
+
+def ordered(chain: Mapping[str, str], packages: Mapping[str, Package]) -> Sequence[str]:
+    """Order the packages, each after what it needs, and by name otherwise."""
+    done: list[str] = []
+    waiting = {name: needs_of(packages[name], chain) for name in chain}
+    while waiting:
+        ready = sorted(name for name, needs in waiting.items() if needs <= set(done))
+        done += ready
+        for name in ready:
+            del waiting[name]
+    return done
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Name what a misspelt word may be; empty where nothing is close."""
+    import difflib  # not for every command
+
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"if you mean {near[0]}, write that; else " if near else ""

@@ -1,0 +1,115 @@
+"""The values of a build: what was requested, what a machine offers, and what is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mpigraft.core.model import Finding
+from mpigraft.knowledge.builds import Archive, Compiler, Package, Patch, Recipe, Unneeded
+
+MACHINE = "this machine"
+ASSUMED = "assumed"  # nobody looked: the machine is another one
+GPUS = {"cuda": "NVIDIA", "rocm": "AMD"}
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """What was asked for. `versions` has package to version, empty for any; `without` leaves
+    packages out, those of the machine and of a stack too."""
+
+    recipe: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+    without: frozenset[str] = frozenset()
+    compiler: str = "gnu"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A package that is there already, and is used where it is."""
+
+    prefix: str  # of fortran: the compiler
+    version: str = ""  # empty: unknown
+    by: str = MACHINE  # or the name of a stack, or ASSUMED
+
+    @property
+    def of_stack(self) -> bool:
+        return self.by not in (MACHINE, ASSUMED)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildStack:
+    """The stack that a plan is for, as far as a build is concerned."""
+
+    name: str
+    compilers: str = ""  # prefix of its GCC; empty: it has none
+    generation: str = ""  # of the packages that it offers: GCCcore-13.2.0
+    others: tuple[str, ...] = ()  # generations that it has besides
+    loader: str = ""  # its own dynamic loader; empty: the machine's
+    glibc: str = ""  # of that loader
+
+
+@dataclass(frozen=True, slots=True)
+class BuildHost:
+    """What a machine offers."""
+
+    architecture: str
+    features: frozenset[str]  # cxi, infiniband, xpmem, gdrcopy, nvidia, amd
+    provided: Mapping[str, Offer]  # fortran is the compiler
+    sources: frozenset[str] = frozenset()  # files of --sources
+    offline: bool = False  # nothing is downloaded: only those files count
+    patches: Mapping[str, str] = field(default_factory=dict)  # of those files: name to SHA-256
+    name: str = ""  # of the machine
+    stack: BuildStack | None = None
+
+    @property
+    def partition(self) -> str:
+        """Tells it from other partitions of a system: x86_64, aarch64-cuda."""
+        gpus = [name for name in GPUS if name in self.provided]
+        return "-".join([self.architecture, *gpus])
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPatch:
+    """A patch that a step applies, with the SHA-256 of its file."""
+
+    patch: Patch
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuildStep:
+    """One package of a plan. In `configure`, {NAME} stands for the prefix of another package, and
+    {own} for its own."""
+
+    package: Package
+    archive: Archive
+    needs: tuple[str, ...]  # packages of the plan, which are built before
+    configure: tuple[str, ...]
+    why: str
+    chosen: str  # why this version
+    patches: tuple[PlannedPatch, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.package.id
+
+    @property
+    def version(self) -> str:
+        return self.archive.version
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPlan:
+    """All packages of a chain, each after what it needs."""
+
+    recipe: Recipe
+    compiler: Compiler
+    host: BuildHost
+    steps: tuple[BuildStep, ...]
+    findings: tuple[Finding, ...]
+    unneeded: tuple[Unneeded, ...] = ()  # on others' lists, and why not here
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return {step.id: step.version for step in self.steps}
