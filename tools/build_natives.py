@@ -32,6 +32,7 @@ from mpigraft.native.programs import (  # noqa: E402
     LINKED,
     PREBUILT,
     RELAY,
+    SETTINGS,
     SHARED,
     SOURCES,
     STDIN,
@@ -136,13 +137,14 @@ def build(architecture: str, headers: dict[Family, Path]) -> None:
                 program = stage / interface.abi / name
                 build_linked(architecture, interface, headers[interface.headers], program)
                 verify(program, interface.soname)
-        witness = (*WARNINGS, *SHARED, f"-Wl,-soname,{WITNESS}", SOURCES / "witness.c")
-        compile_c(architecture, *witness, "-o", stage / WITNESS, "-ldl")
+        for name, source in ((WITNESS, "witness.c"), (SETTINGS, "settings.c")):
+            library = (*WARNINGS, *SHARED, f"-Wl,-soname,{name}", SOURCES / source)
+            compile_c(architecture, *library, "-o", stage / name, "-ldl")
         compile_c(architecture, *WARNINGS, SOURCES / "guard.c", "-o", stage / GUARD)
         for name, source in ((GPU_SELECT, "gpu_select.c"), (STDIN, "stdin.c"), (RELAY, "relay.c")):
             words = (*WARNINGS, "-static", SOURCES / source, "-o", stage / name)
             compile_c(architecture, *words, static=True)
-        for name in (WITNESS, GUARD, GPU_SELECT, STDIN, RELAY):
+        for name in (WITNESS, SETTINGS, GUARD, GPU_SELECT, STDIN, RELAY):
             verify(stage / name, None)
         shutil.rmtree(target, ignore_errors=True)
         stage.rename(target)

@@ -25,7 +25,7 @@ from mpigraft.core.process.command import run_command
 from mpigraft.discovery import inventory
 from mpigraft.discovery.install import fetch
 from mpigraft.graft.abi import libraries
-from mpigraft.graft.folder import shared_copies
+from mpigraft.graft.copies import making
 from mpigraft.knowledge.transports.match import Facts, resolve_transport
 from tests.mpi.probes import healthy, probe_and_output, this_machine
 
@@ -53,7 +53,7 @@ def moved(facts: MpiAbi, folder: Path) -> MpiInstall:
             continue
         shutil.copy(library.path, target)
         edit = ("--force-rpath", "--set-rpath", f"{folder}/lib")
-        assert run_command([shared_copies.patchelf(), *edit, target]).ok
+        assert run_command([making.patchelf(), *edit, target]).ok
         made[library.digest] = target
     for file in facts.data:
         target = folder / file.place

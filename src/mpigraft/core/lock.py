@@ -12,6 +12,8 @@ start on the same nodes do not see each other: there a scheduler has to keep the
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
 import socket
 import struct
@@ -72,3 +74,32 @@ def _holder(name: str) -> str:
         command = " ".join(w.decode(errors="replace") for w in words if w)[:120]
         return f" (pid {pid}, user id {uid}: {command})"
     return f" (pid {pid}, user id {uid})"
+
+
+@contextlib.contextmanager
+def file_lock(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock of a file, which is made; other hosts that see it see the lock, where the file
+    server has locks. Raises MissingError naming who holds it, OSError for one that cannot be made.
+    """
+    with path.open("a+", encoding="utf-8", errors="replace") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise MissingError.of("at-work", what=what, holder=file.read(200).strip()) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+                raise
+        if not _is_same(path, file.fileno()):  # its holder removed it at the end
+            raise MissingError.of("at-work", what=what, holder="it has just ended")
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {os.uname().nodename}")
+        file.flush()
+        yield
+
+
+def _is_same(path: Path, number: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(number))
+    except OSError:
+        return False

@@ -63,10 +63,10 @@ BENCHMARK_OPTIONS = {
 }
 BENCH, WITNESS, GUARD = "mpigraft-bench", "libmpigraft-witness.so", "mpigraft-guard"
 GPU_SELECT, STDIN, RELAY = "mpigraft-gpu-select", "mpigraft-stdin", "mpigraft-relay"
-VARS, SPAWN = "mpigraft-vars", "mpigraft-spawn"
+VARS, SPAWN, SETTINGS = "mpigraft-vars", "mpigraft-spawn", "libmpigraft-settings.so"
 UNLINKED = {  # to no MPI
     WITNESS: "witness.c", GUARD: "guard.c", GPU_SELECT: "gpu_select.c", STDIN: "stdin.c",
-    RELAY: "relay.c",
+    RELAY: "relay.c", SETTINGS: "settings.c",
 }  # fmt: skip
 LINKED = {BENCH: "bench.c", VARS: "vars.c", SPAWN: "spawn.c"}  # to an MPI: one for each ABI
 
@@ -123,6 +123,12 @@ def choose_tool(name: str, mpi: MpiInstall, architecture: str, build: str = "pre
         return choose_natives(mpi, architecture, build).bench.parent / name
     path = PREBUILT / architecture / mpi.abi / name
     return _there(path, mpi, architecture, "is queried with it")
+
+
+def settings_library(mpi: MpiInstall, architecture: str) -> Path:
+    """Choose the library that sets an MPI's environment where no launcher does. Raises
+    MissingError."""
+    return _there(PREBUILT / architecture / SETTINGS, mpi, architecture, "is copied with it")
 
 
 # ------------------------------------------------------------------ prebuilt
@@ -213,7 +219,7 @@ def _build(
                 if compiler is None:
                     shutil.copy2(PREBUILT / architecture / name, stage / name)
                 else:
-                    shared = SHARED if name == WITNESS else ()
+                    shared = SHARED if name.endswith(".so") else ()
                     argv: list[str | Path] = [compiler, *FLAGS, *shared, SOURCES / source]
                     _compile(argv, stage / name, environment)
             with contextlib.suppress(FileExistsError, NotADirectoryError):

@@ -23,6 +23,7 @@ from mpigraft.binary.elf import reader
 from mpigraft.core.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.core.model import Copy, EnvRow, GraftPlan, Scope
 from mpigraft.core.serialize import document
+from mpigraft.graft.copies import making
 from mpigraft.graft.folder import folders, shared_copies
 from mpigraft.graft.resolve.plan import BENCH, PLACE_ON_HOST, WITNESS
 from tests.builders.guests import PLACE
@@ -220,7 +221,7 @@ def test_an_interruption_leaves_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(shared_copies, "_edit", interrupted)
+        patched.setattr(making, "_edit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             folders.materialize(plan)
     assert left(home) == []
@@ -247,7 +248,7 @@ def test_without_patchelf_it_says_what_to_install(
         folders.materialize(a_plan(files))
     monkeypatch.setenv("PATH", str(files["bench"].parent))
     shutil.copy2("/bin/true", files["bench"].parent / "patchelf")
-    assert shared_copies.patchelf() == files["bench"].parent / "patchelf"
+    assert making.patchelf() == files["bench"].parent / "patchelf"
 
 
 def test_eight_at_once_make_one(home: Path, files: dict[str, Path]) -> None:

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from mpigraft.core import fingerprint
-from mpigraft.graft.resolve import growth, injection, plan, view
+from mpigraft.graft.resolve import growth, injection, naming, plan, view
 from tests.mutation.checks import checks
 from tests.mutation.mutator import survivors
 from tests.unit.graft import (
@@ -26,9 +26,9 @@ INJECTION = (
 GROWTH = ("Growth.add_needs", "Growth.improve", "Growth.fill", "plain")
 VIEW = (
     "View.load", "View._opened", "View.environment", "View.files", "View.elf", "View.name_of",
-    "View.private", "View.privates", "View.file_name", "View.renamed",
-    "View.symbols", "View.alone", "name_of", "names_of",
+    "View.private", "View.privates", "name_of",
 )  # fmt: skip
+NAMING = ("Naming.file_name", "Naming.renamed", "Naming.symbols", "Naming.alone", "names_of")
 WHOLE = (
     "_simulated", "_brought", "_unbound", "_closed", "_collisions", "_why", "_libmpi", "_copies",
     "_environment",
@@ -60,11 +60,12 @@ SAME = {
     [
         (growth, INJECTION, GROWTH),
         (view, INJECTION, VIEW),
+        (naming, INJECTION, NAMING),
         (injection, INJECTION, WHOLE),
         (plan, (test_plan,), PLAN),
         (fingerprint, (test_plan,), ("file_fingerprint",)),
     ],
-    ids=["growth", "view", "injection", "plan", "fingerprint"],
+    ids=["growth", "view", "naming", "injection", "plan", "fingerprint"],
 )
 def test_every_change_is_noticed(
     module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...]

@@ -150,6 +150,7 @@ class Copy:
     soname: str = ""  # another DT_SONAME; empty keeps it
     renamed: tuple[tuple[str, str], ...] = ()  # DT_NEEDED: (old, new)
     symbols: tuple[tuple[str, str], ...] = ()  # dynamic symbols: (old, new)
+    added: tuple[str, ...] = ()  # DT_NEEDED besides its own
 
 
 @dataclass(frozen=True, slots=True)

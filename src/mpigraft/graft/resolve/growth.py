@@ -7,8 +7,9 @@ from pathlib import PurePosixPath
 
 from mpigraft.binary.loader import INTERPRETERS, UnboundSymbol
 from mpigraft.core.model import AbiObject, Replace, Role
+from mpigraft.graft.resolve.naming import PRIVATE
 from mpigraft.graft.resolve.values import CopyPolicy
-from mpigraft.graft.resolve.view import PRIVATE, Loaded, View, name_of
+from mpigraft.graft.resolve.view import Loaded, View, name_of
 from mpigraft.knowledge import binding_of
 
 LOADERS = {PurePosixPath(path).name for path in INTERPRETERS.values()}

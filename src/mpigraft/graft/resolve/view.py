@@ -23,13 +23,12 @@ from mpigraft.binary.loader import (
 )
 from mpigraft.core.model import AbiObject, MpiAbi, Replace, Role
 from mpigraft.graft.abi import as_elf
+from mpigraft.graft.resolve.naming import Naming
 from mpigraft.graft.resolve.values import CopyPolicy
 from mpigraft.knowledge import binding_of
 
 if TYPE_CHECKING:
     from mpigraft.graft.guest import Guest
-
-PRIVATE = "mpigraft-"  # before the name of a private copy
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +58,7 @@ class Loaded:
 _BARE: WeakKeyDictionary[Root, dict[tuple[object, ...], Loaded]] = WeakKeyDictionary()
 
 
-class View:
+class View(Naming):
     """A graft as it grows. `inside` are the files of its `lib`, by needed name; `over` are those
     bound over the guest's files, by path."""
 
@@ -77,7 +76,8 @@ class View:
         self.ours = {f"{place}/{name}": self._own(path) for name, path in (ours or {}).items()}
         self.subjects = (*guest.label.programs, *guest.libraries, *self.ours)
         # Intel MPI opens its libfabric by name, and that lies where a linked one would.
-        self.offered = {o.soname: o for o in abi.objects if not (o.opened and o.place)}
+        offered = {o.soname: o for o in abi.objects if not (o.opened and o.place)}
+        super().__init__(abi.objects, offered)
         roles = {Replace.MPI: tuple(Role), Replace.LIBFABRIC: (Role.NET,), Replace.NOTHING: ()}
         self.plugins = tuple(o for o in abi.objects if o.opened and o.role in roles[replace])
         self.opened = {} if replace is Replace.MPI else dict(opened or {})
@@ -191,49 +191,8 @@ class View:
     def privates(self) -> list[str]:
         return [name for name in self.choice if self.private(name)]
 
-    def file_name(self, name: str) -> str:
-        return f"{PRIVATE}{name}" if self.private(name) else name
-
-    def soname(self, library: AbiObject) -> str:
-        return self.file_name(library.soname)
-
-    def renamed(self, library: AbiObject) -> tuple[tuple[str, str], ...]:
-        """Give (old, new) names of what it needs that has a private copy."""
-        return tuple((n, self.file_name(n)) for n in library.needed if self.private(n))
-
-    def symbols(self, library: AbiObject) -> tuple[tuple[str, str], ...]:
-        """Give (old, new) names of symbols that only a private copy defines. The loader searches a
-        symbol by name in all loaded files, so under another file name alone the copy would still
-        bind to the guest's files, or they to it."""
-        renames: set[str] = set()
-        for name in self.privates():
-            own = self.alone(name)
-            if name == library.soname or name in library.needed:
-                renames |= own
-            else:
-                renames |= own & {symbol.partition("@")[0] for symbol in library.imported}
-        return tuple((symbol, f"{PRIVATE}{symbol}") for symbol in sorted(renames))
-
-    def alone(self, name: str) -> set[str]:
-        """Give the symbols that only this library of the host defines."""
-        symbols = {symbol.partition("@")[0] for symbol in self.offered[name].exported}
-        return {symbol for symbol in symbols if self.homes[symbol] == {name}}
-
-    @cached_property
-    def homes(self) -> dict[str, set[str]]:
-        return names_of(self.abi.objects)
-
 
 def name_of(row: Resolved) -> str:
     """Give the name of a library, which may be needed by its path."""
     own = row.elf.soname if row.elf else None
     return (own or PurePosixPath(row.name).name) if "/" in row.name else row.name
-
-
-def names_of(libraries: Sequence[AbiObject]) -> dict[str, set[str]]:
-    """Give {symbol without version: sonames that export it}."""
-    exporters: dict[str, set[str]] = {}
-    for library in libraries:
-        for symbol in library.exported:
-            exporters.setdefault(symbol.partition("@")[0], set()).add(library.soname)
-    return exporters

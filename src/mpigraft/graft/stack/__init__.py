@@ -9,6 +9,6 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    pass
+    from mpigraft.graft.stack.values import Slot as Slot
 else:
     __getattr__ = exports(__name__)

@@ -1,0 +1,71 @@
+"""Names of private copies: what a library is called in a graft, and what that changes in others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+
+from mpigraft.core.model import AbiObject
+
+PRIVATE = "mpigraft-"  # before the name of a private copy
+
+
+class Naming:
+    """The names in a graft of `offered`, the libraries of a host MPI by soname. `objects` are these
+    and the plugins; `chosen` are the names of which there are private copies."""
+
+    def __init__(
+        self,
+        objects: Sequence[AbiObject],
+        offered: Mapping[str, AbiObject],
+        chosen: Collection[str] = (),
+    ) -> None:
+        self.objects, self.offered, self.chosen = objects, offered, chosen
+
+    def private(self, name: str) -> bool:
+        return name in self.chosen
+
+    def privates(self) -> list[str]:
+        return list(self.chosen)
+
+    def file_name(self, name: str) -> str:
+        return f"{PRIVATE}{name}" if self.private(name) else name
+
+    def soname(self, library: AbiObject) -> str:
+        return self.file_name(library.soname)
+
+    def renamed(self, library: AbiObject) -> tuple[tuple[str, str], ...]:
+        """Give (old, new) names of what it needs that has a private copy."""
+        return tuple((n, self.file_name(n)) for n in library.needed if self.private(n))
+
+    def symbols(self, library: AbiObject) -> tuple[tuple[str, str], ...]:
+        """Give (old, new) names of symbols that only a private copy defines. The loader searches a
+        symbol by name in all loaded files, so under another file name alone the copy would still
+        bind to the guest's files, or they to it."""
+        renames: set[str] = set()
+        imported = {symbol.partition("@")[0] for symbol in library.imported}
+        for name in self.privates():
+            own = self.alone(name)
+            if name == library.soname or name in library.needed:
+                renames |= own
+            else:
+                renames |= own & imported
+        return tuple((symbol, f"{PRIVATE}{symbol}") for symbol in sorted(renames))
+
+    def alone(self, name: str) -> set[str]:
+        """Give the symbols that only this library of the host defines."""
+        symbols = {symbol.partition("@")[0] for symbol in self.offered[name].exported}
+        return {symbol for symbol in symbols if self.homes[symbol] == {name}}
+
+    @cached_property
+    def homes(self) -> dict[str, set[str]]:
+        return names_of(self.objects)
+
+
+def names_of(libraries: Sequence[AbiObject]) -> dict[str, set[str]]:
+    """Give {symbol without version: sonames that export it}."""
+    exporters: dict[str, set[str]] = {}
+    for library in libraries:
+        for symbol in library.exported:
+            exporters.setdefault(symbol.partition("@")[0], set()).add(library.soname)
+    return exporters

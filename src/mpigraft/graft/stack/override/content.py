@@ -1,0 +1,235 @@
+"""Decide what goes into an override: which files, under which names, searching where.
+
+Programs of a stack find by its folders what they need by name: the MPI's bindings, and nothing
+else. All else that the MPI brings lies in a folder of the generation that no program searches,
+under names and with symbols of its own, so that no program gets another library than before. No
+launcher of ours starts these programs, so each copy needs a small library that sets the MPI's
+environment in the process that loads it (native/settings.c). Compiled-in paths were rejected: they
+lead to the host's own plugins, which need the host's own libraries beside the copies.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+
+from mpigraft.binary.elf import Elf, read_elf
+from mpigraft.core.cache import file_digest
+from mpigraft.core.errors import CheckFailed
+from mpigraft.core.model import AbiObject, Copy, MpiAbi, Role
+from mpigraft.core.serialize import digest, plain
+from mpigraft.graft.abi import as_elf
+from mpigraft.graft.resolve import Naming
+from mpigraft.graft.stack import Slot
+from mpigraft.knowledge import binding_of
+
+FORM = 1  # of a generation: what this module makes of one MPI and one override
+GENERATION = "{generation}"  # stands for the folder of a generation, as programs spell it
+PRIVATE_FOLDER = "mpi"  # the copies' prefix: lib, share, etc
+LIB = f"{PRIVATE_FOLDER}/lib"
+ENVIRONMENT_FILE = f"{PRIVATE_FOLDER}/environment"
+# The kernel's driver belongs to them: two copies in one process are two drivers.
+OF_GPU = re.compile(
+    r"lib(cuda|cudart|nvidia-\w+|nvcuvid|amdhip64|hsa-runtime64|hsakmt|rocm_smi64|rocprofiler\S*"
+    r"|ze_loader|drm\w*)\.so(\.[\d.]+)?"
+)
+# A Fortran or C++ binding shares these with its callers, in whose stack they are.
+OF_COMPILER = re.compile(
+    r"lib(gcc_s|stdc\+\+|gfortran|quadmath|gomp|atomic|flang\w*|nvf|pgf90\w*|ifcore\w*|ifport"
+    r"|imf|svml|intlc|irng|craymath|f|fi|u)\.so\.\d+"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OverridePlan:
+    """The host MPI in an override, as plain data. Names are below the folder of a generation."""
+
+    key: str  # SHA-256 over contents
+    mpi: str  # id
+    slot: Slot
+    public: str  # folder in which programs search, empty: the generation's own
+    copies: tuple[Copy, ...]  # `{generation}` in a search path
+    links: tuple[tuple[str, str], ...]  # (name, what it points to)
+    environment: tuple[tuple[str, str | None], ...]  # set where a copy is loaded; None: unset
+    libraries: tuple[tuple[str, AbiObject], ...] = field(repr=False, default=())
+
+    @property
+    def bindings(self) -> tuple[str, ...]:
+        """Names under which programs find the MPI."""
+        own = [c.name for c in self.copies] + [name for name, _ in self.links]
+        folder = self.public
+        return tuple(
+            sorted(
+                posixpath.basename(name)
+                for name in own
+                if posixpath.dirname(name) == folder and binding_of(posixpath.basename(name))
+            )
+        )
+
+
+def plan_override(abi: MpiAbi, slot: Slot, needed: Collection[str], settings: Path) -> OverridePlan:
+    """Plan `abi` for the programs that search `slot`, which need these sonames of MPI. `settings`
+    is our library that sets the environment. Raises CheckFailed where the MPI has none of them."""
+    chosen = _Chosen(abi, needed)
+    if not chosen.public:
+        raise CheckFailed.of(
+            "override-no-binding", mpi=abi.mpi.id, slot=slot.path, needed=", ".join(sorted(needed))
+        )
+    public = slot.names[0]
+    rpath = f"{posixpath.join(GENERATION, public)}:{GENERATION}/{LIB}"
+    made = Copy(str(settings), f"{LIB}/{settings.name}", file_digest(settings))
+    libraries = dict(chosen.libraries(public))
+    copies = [chosen.copy(name, one, rpath, settings.name) for name, one in libraries.items()]
+    copies += [Copy(d.path, f"{PRIVATE_FOLDER}/{d.place}", d.digest) for d in abi.data]
+    links = [*chosen.links(public)]
+    links += [(name, posixpath.relpath(public or ".", posixpath.dirname(name) or "."))
+              for name in slot.names[1:]]  # fmt: skip
+    place = f"{GENERATION}/{PRIVATE_FOLDER}"
+    environment = tuple(
+        (row.name, row.value and row.value.replace("{graft}", place)) for row in abi.environment
+    )
+    ordered = (made, *sorted(copies, key=lambda copy: copy.name))
+    content = [
+        FORM, slot.path, slot.names, links, environment,
+        [[c.name, c.digest, c.edit, c.rpath, c.soname, c.renamed, c.symbols, c.added]
+         for c in ordered],
+    ]  # fmt: skip
+    return OverridePlan(
+        key=digest(plain(content)),
+        mpi=abi.mpi.id,
+        slot=slot,
+        public=public,
+        copies=ordered,
+        links=tuple(links),
+        environment=environment,
+        libraries=tuple(libraries.items()),
+    )
+
+
+class _Chosen:
+    """The libraries of a host MPI that go in: `public` by the name that programs ask for."""
+
+    def __init__(self, abi: MpiAbi, needed: Collection[str]) -> None:
+        self.offered = {o.soname: o for o in abi.objects if not (o.opened and o.place)}
+        self.plugins = [o for o in abi.objects if o.opened and o.place]
+        self.aliases: dict[str, str] = {}
+        self.public = self._public(abi, needed)
+        inside = self._closure()
+        self.linked = {name: o for name, o in inside.items() if OF_GPU.fullmatch(name)}
+        kept = {name for name, o in inside.items() if o.opened}  # Intel MPI opens it by this name
+        self.private = [n for n in inside if n not in self.linked and n not in kept]
+        self.kept = kept
+        self.naming = Naming(abi.objects, self.offered, self.private)
+
+    def _public(self, abi: MpiAbi, needed: Collection[str]) -> dict[str, AbiObject]:
+        public: dict[str, AbiObject] = {}
+        for name in sorted(needed):
+            if (library := self._for(name)) is not None:
+                public[library.soname] = library
+                if name != library.soname:
+                    self.aliases[name] = library.soname
+        if public:
+            public.setdefault(abi.objects[0].soname, abi.objects[0])
+        names = [*public]
+        for name in names:  # grows: a Fortran binding needs another
+            more = [n for n in public[name].needed if binding_of(n) and n in self.offered]
+            names += [n for n in more if n not in public]
+            public |= {n: self.offered[n] for n in more}
+        return public
+
+    def _for(self, name: str) -> AbiObject | None:
+        """Find the host's library of that name, or of another name of the same binding."""
+        binding = binding_of(name)
+        if binding is None or name in self.offered:
+            return self.offered.get(name)
+        same = (o for o in self.offered.values() if binding_of(o.soname) == binding)
+        return next(same, None)
+
+    def _closure(self) -> dict[str, AbiObject]:
+        """What the public libraries and the plugins need, without glibc and what is public."""
+        inside: dict[str, AbiObject] = {}
+        rest: list[AbiObject] = [*self.public.values(), *self.plugins]
+        rest += [o for o in self.offered.values() if o.opened]
+        for library in rest:  # grows while it is walked
+            own = [library.soname] if library.opened and not library.place else []
+            for name in (*own, *self.needs(library)):
+                other = self.offered.get(name)
+                known = name in inside or name in self.public
+                if other and not known and other.role is not Role.LIBC:
+                    inside[name] = other
+                    rest.append(other)
+        return inside
+
+    def needs(self, library: AbiObject) -> tuple[str, ...]:
+        """What a library needs of the host, where the stack does not have it for its callers."""
+        binding = binding_of(library.soname)
+        if binding and binding.language != "c":
+            return tuple(n for n in library.needed if not OF_COMPILER.fullmatch(n))
+        return library.needed
+
+    def libraries(self, public: str) -> Iterator[tuple[str, AbiObject]]:
+        """Give (name below the generation, library) of every copy."""
+        for name, library in self.public.items():
+            yield posixpath.join(public, name), library
+        for name in self.private:
+            yield f"{LIB}/{self.naming.file_name(name)}", self.offered[name]
+        for name in self.kept:
+            yield f"{LIB}/{name}", self.offered[name]
+        for plugin in self.plugins:
+            yield f"{LIB}/{plugin.place}/{PurePosixPath(plugin.path).name}", plugin
+
+    def links(self, public: str) -> Iterator[tuple[str, str]]:
+        for alias, name in self.aliases.items():
+            yield posixpath.join(public, alias), name
+        for name, library in self.linked.items():
+            yield f"{LIB}/{name}", library.path
+
+    def copy(self, name: str, library: AbiObject, rpath: str, settings: str) -> Copy:
+        naming, own = self.naming, set(self.needs(library))
+        return Copy(
+            source=library.path,
+            name=name,
+            digest=library.digest,
+            edit=True,
+            rpath=rpath,
+            soname=naming.soname(library) if naming.private(library.soname) else "",
+            renamed=tuple(pair for pair in naming.renamed(library) if pair[0] in own),
+            symbols=naming.symbols(replace(library, needed=self.needs(library))),
+            added=(settings,),
+        )
+
+
+def override_files(plan: OverridePlan, generation: str) -> dict[str, Elf]:
+    """Give the ELF facts of an override by the paths at which programs find its files, as if the
+    generation at path `generation` were switched on. Nothing has to be made for that."""
+    copies = {copy.name: copy for copy in plan.copies}
+    files = {f"{generation}/{name}": _elf(copies[name], library, generation)
+             for name, library in plan.libraries}  # fmt: skip
+    settings = plan.copies[0]
+    files[f"{generation}/{settings.name}"] = read_elf(settings.source)
+    seen = {}
+    for folder, below in zip(plan.slot.folders, plan.slot.names, strict=True):
+        del below
+        for path, facts in files.items():
+            if posixpath.dirname(path) == posixpath.normpath(f"{generation}/{plan.public}"):
+                seen[posixpath.join(folder, posixpath.basename(path))] = facts
+    return files | seen
+
+
+def _elf(copy: Copy, library: AbiObject, generation: str) -> Elf:
+    return as_elf(
+        replace(library, needed=(*copy.added, *library.needed)),
+        name=f"{generation}/{copy.name}",
+        rpath=copy.rpath.replace(GENERATION, generation),
+        soname=copy.soname,
+        renamed=dict(copy.renamed),
+        symbols=dict(copy.symbols),
+    )
+
+
+def needed_names(mpi: Iterable[Iterable[str]]) -> frozenset[str]:
+    """Join the sonames of MPI that programs need."""
+    return frozenset(name for names in mpi for name in names)

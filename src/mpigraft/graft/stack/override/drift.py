@@ -1,0 +1,88 @@
+"""Say what of an injection is not what it was: the host's MPI, or the override itself.
+
+A host update leaves the copies as they were. They go on running, and differ from the MPI that the
+machine has now: for a bug that the update mends, or a kernel driver that it brings, that matters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from mpigraft.core.model import Finding, MappedLibrary
+from mpigraft.graft.stack.override.content import OverridePlan
+from mpigraft.graft.stack.override.reading import (
+    GENERATIONS,
+    STORE,
+    GenerationRecord,
+    Override,
+    damaged,
+    digest_of,
+)
+
+GENERATION = re.compile(rf"(?P<store>.*/{re.escape(STORE)}[^/]+)/{GENERATIONS}/(?P<number>\d+)/.*")
+
+
+def drift(override: Override, record: GenerationRecord) -> tuple[Finding, ...]:
+    """Report what changed since a generation was made: sources of its copies, its own files."""
+    return (*_sources(record), *_files(override, record))
+
+
+def _sources(record: GenerationRecord) -> Iterator[Finding]:
+    now = {source.path: digest_of(source.path) for source in record.sources}
+    gone = sorted(path for path, digest in now.items() if not digest)
+    other = sorted(s.path for s in record.sources if now[s.path] and now[s.path] != s.digest)
+    number, made = record.number, record.made
+    if other:
+        yield Finding.of(
+            "drift-sources",
+            count=len(other),
+            mpi=record.mpi,
+            number=number,
+            made=made,
+            evidence=tuple(other),
+        )
+    if gone:
+        yield Finding.of(
+            "drift-gone",
+            count=len(gone),
+            mpi=record.mpi,
+            number=number,
+            made=made,
+            evidence=tuple(gone),
+        )
+
+
+def _files(override: Override, record: GenerationRecord) -> Iterator[Finding]:
+    if names := damaged(override, record):
+        folder = override.folder(record.number)
+        yield Finding.of("drift-copies", count=len(names), folder=folder, evidence=names)
+
+
+def newer_content(record: GenerationRecord, plan: OverridePlan) -> tuple[Finding, ...]:
+    """Report that the MPI would be injected in other words today: another version, another closure,
+    or programs that need more of it."""
+    if record.key == plan.key:
+        return ()
+    before = {source.path: source.digest for source in record.sources}
+    now = {copy.source: copy.digest for copy in plan.copies}
+    changed = sorted(p for p in before.keys() | now.keys() if before.get(p) != now.get(p))
+    return (Finding.of("drift-plan", number=record.number, mpi=plan.mpi, evidence=tuple(changed)),)
+
+
+def mapped_generations(libraries: Iterable[MappedLibrary]) -> Mapping[str, tuple[int, ...]]:
+    """Give {folder of generations: numbers} of the generations that a process has mapped."""
+    numbers: dict[str, set[int]] = {}
+    for library in libraries:
+        if hit := GENERATION.fullmatch(library.path):
+            numbers.setdefault(hit["store"], set()).add(int(hit["number"]))
+    return {store: tuple(sorted(own)) for store, own in sorted(numbers.items())}
+
+
+def mixed_generations(libraries: Iterable[MappedLibrary]) -> tuple[Finding, ...]:
+    """Report a process that has files of two generations: it started while one was switched on."""
+    return tuple(
+        Finding.of("generations-mixed", store=store, numbers=" and ".join(map(str, numbers)))
+        for store, numbers in mapped_generations(libraries).items()
+        if len(numbers) > 1
+    )

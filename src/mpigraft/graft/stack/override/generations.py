@@ -1,0 +1,323 @@
+"""Numbered generations of an override, switched by renaming one symlink.
+
+    .../OpenMPI/system -> .mpigraft-system/generations/3       what programs search
+    .../OpenMPI/.mpigraft-system/generations/3/lib             the MPI by its names
+                                            /3/mpi             its closure, plugins and data
+                                            /3/plan.json
+
+A generation is made under another name and renamed when it is whole; then the symlink is made
+under another name and renamed over the old one. So whatever ends this process, programs find what
+they found before, or the new one. What it left is removed the next time. Programs that run go on
+with the generation that they were started with, since their copies search it by its number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from mpigraft.core.cache import file_digest
+from mpigraft.core.errors import CheckFailed, MissingError, UsageError
+from mpigraft.core.lock import file_lock
+from mpigraft.core.model import Copy
+from mpigraft.core.serialize import document
+from mpigraft.graft.copies import FULL, make_copy
+from mpigraft.graft.stack import Slot
+from mpigraft.graft.stack.override.content import ENVIRONMENT_FILE, GENERATION, OverridePlan
+from mpigraft.graft.stack.override.reading import (
+    GENERATIONS,
+    MOST_FOREIGN,
+    PLAN,
+    GenerationRecord,
+    Override,
+    Source,
+    current_number,
+    damaged,
+    numbers_in_use,
+    read_override,
+)
+
+BEFORE, LOCK = "before", "lock"
+NEW = ".new-"  # begins the names of what is being made
+SPARE = 64 << 20  # bytes of a disk that a generation leaves free
+
+
+# ------------------------------------------------------------------ switching on
+
+
+def refuse_unfit(override: Override, plan: OverridePlan | None = None) -> None:
+    """Raise CheckFailed where the override is somebody's data, MissingError where it may not be
+    written or the disk is full. Nothing is written."""
+    if override.foreign:
+        more = "" if len(override.foreign) < MOST_FOREIGN else " and more"
+        raise CheckFailed.of(
+            "override-foreign",
+            path=override.link,
+            files=", ".join(override.foreign[:3]) + (more or _more(override.foreign)),
+        )
+    base = _existing(override.store)
+    if not os.access(base, os.W_OK | os.X_OK):
+        raise unwritable(override, _reason(base))
+    if plan is not None:
+        size = sum(_size(copy) for copy in plan.copies)
+        free = os.statvfs(base)
+        if free.f_bavail * free.f_frsize < size + SPARE:
+            raise MissingError.of(
+                "override-disk-full",
+                path=base,
+                needed=(size + SPARE) >> 20,
+                free=free.f_bavail * free.f_frsize >> 20,
+            )
+
+
+def _more(names: tuple[str, ...]) -> str:
+    return f" and {len(names) - 3} more" if len(names) > 3 else ""
+
+
+def _size(copy: Copy) -> int:
+    try:
+        return Path(copy.source).stat().st_size
+    except OSError:
+        return 0
+
+
+def _existing(path: Path) -> Path:
+    """Give the nearest folder on the way to `path` that is there, with links resolved."""
+    real = Path(os.path.realpath(path))
+    return next(folder for folder in (real, *real.parents) if folder.exists())
+
+
+def _reason(base: Path) -> str:
+    read_only = bool(os.statvfs(base).f_flag & os.ST_RDONLY)
+    return f"{base} is on a read-only file system" if read_only else f"{base} may not be written"
+
+
+def unwritable(override: Override, reason: str) -> MissingError:
+    """Make the error of an override that this user may not write, with what a site sets."""
+    if "host_injections" in str(override.link):
+        return MissingError.of("override-read-only", path=override.link, reason=reason)
+    return MissingError.of("override-unwritable", path=override.link, reason=reason)
+
+
+@contextmanager
+def _writing(override: Override) -> Iterator[Path]:
+    """Hold the override alone and give the real folder of its generations. What an earlier process
+    left is removed. Raises MissingError; then nothing is there that was not before."""
+    made: list[Path] = []
+    store = Path(os.path.realpath(override.store))
+    try:
+        _make_folders(store / GENERATIONS, made)
+        with file_lock(store / LOCK, str(override.link)):
+            _sweep(override, store)
+            yield store
+    except OSError as error:
+        _unmake(store, made)
+        if error.errno in FULL:
+            raise MissingError.of(
+                "override-disk-full-now", path=store, reason=error.strerror
+            ) from error
+        raise unwritable(override, f"{error.filename or store}: {error.strerror}") from error
+    except BaseException:
+        _unmake(store, made)
+        raise
+
+
+def _make_folders(folder: Path, made: list[Path]) -> None:
+    """Make a folder and those above it, with the rights of the nearest that is there."""
+    missing = [f for f in (folder, *folder.parents) if not f.exists()]
+    for one in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            one.mkdir()
+            made.append(one)
+            _like(one, one.parent)
+
+
+def _like(folder: Path, other: Path) -> None:
+    """Give a folder the rights of another, whatever the umask is: who reads that reads this."""
+    mode = stat.S_IMODE(other.stat().st_mode) & ~stat.S_ISVTX
+    with contextlib.suppress(OSError):  # set-group-id, in a group that is not this user's
+        folder.chmod(mode | stat.S_IRWXU)
+
+
+def _unmake(store: Path, made: list[Path]) -> None:
+    """Remove the folders that were made, where nothing has come into them."""
+    if made and not any((store / GENERATIONS).glob("*")):
+        with contextlib.suppress(OSError):
+            (store / LOCK).unlink(missing_ok=True)
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def _sweep(override: Override, store: Path) -> None:
+    """Remove what a killed process left; put back an override that it had moved away."""
+    for remains in store.glob(f"{NEW}*"):
+        if remains.is_symlink():
+            remains.unlink()
+        else:
+            shutil.rmtree(remains)
+    link = Path(os.path.realpath(override.link.parent)) / override.link.name
+    if (store / BEFORE).exists() and not os.path.lexists(link):
+        (store / BEFORE).rename(link)
+
+
+def switch_on(plan: OverridePlan) -> GenerationRecord:
+    """Make a generation of a plan and switch it on; one that is on and whole stays.
+
+    Raises CheckFailed for an override that is somebody's data, MissingError for one that may not
+    be written, a full disk, or another mpigraft at work there, LaunchFailed for a library that
+    changed or that patchelf cannot edit. Then the override is as it was.
+    """
+    override = read_override(plan.slot)
+    refuse_unfit(override, plan)
+    with _writing(override) as store:
+        override = read_override(plan.slot)  # another may have been at work until now
+        refuse_unfit(override)
+        active = override.active
+        if active and active.key == plan.key and not damaged(override, active):
+            return active
+        numbers = [int(f.name) for f in (store / GENERATIONS).iterdir() if f.name.isdecimal()]
+        number = max(numbers, default=0) + 1
+        new = store / f"{NEW}{number}"
+        try:
+            record = _make(new, override, plan, number)
+            new.rename(store / GENERATIONS / str(number))
+            _switch(override, store, number)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(new)
+            if current_number(override.link, override.store) != number:
+                shutil.rmtree(store / GENERATIONS / str(number), ignore_errors=True)
+            raise
+    return record
+
+
+def _make(new: Path, override: Override, plan: OverridePlan, number: int) -> GenerationRecord:
+    place = str(override.folder(number))
+    new.mkdir()
+    _like(new, new.parent)
+    done: dict[tuple[object, ...], Path] = {}
+    for copy in plan.copies:
+        target = new / copy.name
+        _make_folders(target.parent, [])
+        own = replace(copy, rpath=copy.rpath.replace(GENERATION, place))
+        same = (own.digest, own.rpath, own.soname, own.renamed, own.symbols, own.added)
+        if same in done and copy.edit:  # equal files are one file, so that the loader sees one
+            target.symlink_to(os.path.relpath(done[same], target.parent))
+            continue
+        make_copy(own, target)
+        done[same] = target
+    for name, points_to in plan.links:
+        _make_folders((new / name).parent, [])
+        (new / name).symlink_to(points_to)
+    lines = [
+        name if value is None else f"{name}={value.replace(GENERATION, place)}"
+        for name, value in plan.environment
+    ]
+    _write(new / ENVIRONMENT_FILE, "".join(f"{line}\n" for line in lines))
+    record = GenerationRecord(
+        number=number,
+        previous=override.current,
+        key=plan.key,
+        mpi=plan.mpi,
+        made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        bindings=plan.bindings,
+        sources=tuple(dict.fromkeys(Source(copy.source, copy.digest) for copy in plan.copies)),
+        files=tuple(Source(name, file_digest(new / name)) for name in _names(new)),
+    )
+    _write(new / PLAN, document(generation=record))
+    return record
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
+    path.chmod(0o644)
+
+
+def _names(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            yield str(path.relative_to(folder))
+
+
+def _switch(override: Override, store: Path, number: int) -> None:
+    """Make the override a symlink to a generation, by one rename. Empty folders of a site's that
+    stand there are kept: programs find as little in them as in none."""
+    link = Path(os.path.realpath(override.link.parent)) / override.link.name
+    fresh = store / f"{NEW}link"
+    fresh.symlink_to(f"{store.name}/{GENERATIONS}/{number}")
+    if link.is_dir() and not link.is_symlink():
+        link.rename(store / BEFORE)
+    fresh.rename(link)
+
+
+# ------------------------------------------------------------------ switching back
+
+
+def undo(slot: Slot, to: int | None = None) -> Override:
+    """Switch to the generation that was on before, or to number `to`; 0 is none. Raises UsageError
+    where there is no such generation, MissingError as `switch_on` does."""
+    override = read_override(slot)
+    target = _target(override, to)
+    if not override.generations and not override.current:
+        raise UsageError.of("override-not-injected", path=override.link)
+    if target == override.current:
+        return override
+    if not os.access(_existing(override.store), os.W_OK | os.X_OK):
+        raise unwritable(override, _reason(_existing(override.store)))
+    with _writing(override) as store:
+        if target:
+            _switch(override, store, target)
+        else:
+            link = Path(os.path.realpath(override.link.parent)) / override.link.name
+            link.unlink()
+            if (store / BEFORE).exists():
+                (store / BEFORE).rename(link)
+    return read_override(slot)
+
+
+def _target(override: Override, to: int | None) -> int:
+    known = [record.number for record in override.generations]
+    if to is not None:
+        if to and to not in known:
+            raise UsageError.of(
+                "generation-unknown",
+                number=to,
+                path=override.link,
+                known=", ".join(map(str, (0, *known))),
+            )
+        return to
+    active = override.active
+    previous = active.previous if active else 0
+    return max((n for n in known if n <= previous), default=0)
+
+
+def prune(slot: Slot) -> tuple[int, ...]:
+    """Remove the generations that are not on and that no process of this host has mapped; give
+    their numbers. With none on, nothing of ours stays. Raises as `undo`."""
+    override = read_override(slot)
+    if not Path(os.path.realpath(override.store)).is_dir():
+        raise UsageError.of("override-not-injected", path=override.link)
+    removed = []
+    with _writing(override) as store:
+        busy = numbers_in_use(store)
+        for folder in sorted((store / GENERATIONS).iterdir()):
+            if folder.name.isdecimal():
+                number = int(folder.name)
+                if number not in (override.current, *busy):
+                    gone = store / f"{NEW}gone-{number}"
+                    folder.rename(gone)
+                    shutil.rmtree(gone)
+                    removed.append(number)
+        if not override.current and not busy:
+            (store / GENERATIONS).rmdir()
+            (store / LOCK).unlink()
+            store.rmdir()
+    return tuple(sorted(removed))

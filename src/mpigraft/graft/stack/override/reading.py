@@ -1,0 +1,155 @@
+"""Read an override: the generation that is on, the others, and what mpigraft did not make."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpigraft.core.cache import file_digest
+from mpigraft.core.errors import UsageError
+from mpigraft.core.serialize import revive
+from mpigraft.graft.stack import Slot
+
+STORE = ".mpigraft-"  # begins the name of the folder beside an override
+GENERATIONS, PLAN = "generations", "plan.json"
+MOST_FOREIGN = 10  # files of others that are named
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of the host that a generation has a copy of."""
+
+    path: str
+    digest: str  # SHA-256 when it was copied
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRecord:
+    """What plan.json of a generation says."""
+
+    number: int
+    previous: int  # the generation that was on when it was made; 0: none
+    key: str
+    mpi: str
+    made: str  # UTC
+    bindings: tuple[str, ...]
+    sources: tuple[Source, ...]
+    files: tuple[Source, ...]  # of the generation, by their names in it
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """An override as it is on the disk."""
+
+    slot: Slot
+    link: Path  # what is switched
+    store: Path  # the folder of generations, as programs spell it
+    current: int  # 0: none
+    generations: tuple[GenerationRecord, ...]  # by number
+    foreign: tuple[str, ...] = ()  # files in the override that mpigraft did not make
+
+    @property
+    def active(self) -> GenerationRecord | None:
+        return next((g for g in self.generations if g.number == self.current), None)
+
+    def folder(self, number: int) -> Path:
+        return self.store / GENERATIONS / str(number)
+
+
+def read_override(slot: Slot) -> Override:
+    """Read an override. Raises UsageError for one that cannot be read, or a loop of links."""
+    link = Path(slot.path)
+    store = link.parent / f"{STORE}{link.name}"
+    try:
+        os.stat(link.parent)  # noqa: PTH116  tells a loop of links
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UsageError.of("override-link-loop", path=link.parent) from error
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            raise UsageError.of("file-unusable", path=link, reason=error.strerror) from error
+    try:
+        current = current_number(link, store)
+        foreign = () if current else tuple(_foreign(link))
+        records = sorted(_records(store), key=lambda record: record.number)
+    except OSError as error:
+        raise UsageError.of("file-unusable", path=link, reason=error.strerror) from error
+    return Override(slot, link, store, current, tuple(records), foreign)
+
+
+def current_number(link: Path, store: Path) -> int:
+    """Give the number of the generation that is on; 0 where none is."""
+    try:
+        target = os.readlink(link)  # noqa: PTH115  its text, unresolved
+    except OSError:
+        return 0
+    folder, _, number = target.rpartition("/")
+    return int(number) if folder == f"{store.name}/{GENERATIONS}" and number.isdecimal() else 0
+
+
+def _foreign(link: Path) -> Iterator[str]:
+    """Yield what stands in an override that is not on. Empty folders are nobody's data."""
+    if link.is_symlink() or (link.exists() and not link.is_dir()):
+        yield str(link)
+        return
+    names = 0
+    for folder, folders, files in os.walk(link, onerror=_raise):
+        for name in sorted([*files, *(f for f in folders if Path(folder, f).is_symlink())]):
+            yield str(Path(folder, name))
+            names += 1
+            if names >= MOST_FOREIGN:
+                return
+
+
+def _raise(error: OSError) -> None:
+    if error.errno != errno.ENOENT:
+        raise error
+
+
+def _records(store: Path) -> Iterator[GenerationRecord]:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for folder in (store / GENERATIONS).iterdir():
+            if folder.name.isdecimal() and (record := read_record(folder)) is not None:
+                yield record
+
+
+def read_record(folder: Path) -> GenerationRecord | None:
+    """Read plan.json of a generation; None where this version cannot."""
+    try:
+        value = json.loads((folder / PLAN).read_bytes())["generation"]
+        record = revive(GenerationRecord, value)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    return record if isinstance(record, GenerationRecord) else None
+
+
+def damaged(override: Override, record: GenerationRecord) -> tuple[str, ...]:
+    """List the files of a generation that are not what they were when it was made."""
+    folder = override.folder(record.number)
+    return tuple(f.path for f in record.files if digest_of(folder / f.path) != f.digest)
+
+
+def digest_of(path: Path | str) -> str:
+    """Give a file's digest; empty where it cannot be read."""
+    try:
+        return file_digest(path)
+    except OSError:
+        return ""
+
+
+def numbers_in_use(store: Path) -> tuple[int, ...]:
+    """Give the generations that processes of this host have mapped, as far as they may be seen."""
+    mark = f"{store}/{GENERATIONS}/"
+    numbers: set[int] = set()
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with contextlib.suppress(OSError):
+            for line in maps.read_text(errors="replace").splitlines():
+                _, found, rest = line.partition(mark)
+                name = rest.partition("/")[0]
+                if found and name.isdecimal():
+                    numbers.add(int(name))
+    return tuple(sorted(numbers))

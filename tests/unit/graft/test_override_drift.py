@@ -1,0 +1,56 @@
+"""What of an injection is not what it was, and jobs that mixed two generations."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from mpigraft.core.model import MappedLibrary
+from mpigraft.graft.stack.override import drift, generations, reading
+from tests.builders.overrides import (  # noqa: F401
+    LIBMPI,
+    a_plan,
+    a_slot,
+    injected,
+    libraries_fixture,
+    site_fixture,
+    store,
+)
+
+
+def test_drift_names_what_changed(site: Path, libraries: tuple[Path, Path], tmp_path: Path) -> None:
+    own = tmp_path / "libmpi.so.40", tmp_path / "libnet.so.1"
+    for path, source in zip(own, libraries, strict=True):
+        shutil.copy(source, path)
+    record = generations.switch_on(a_plan(site, own))
+    override = reading.read_override(a_slot(site))
+    assert not drift.drift(override, record)
+    assert not drift.newer_content(record, a_plan(site, own))
+    own[0].write_bytes(b"updated")
+    own[1].unlink()
+    injected(site).write_bytes(b"damaged")
+    codes = {f.code: f.evidence for f in drift.drift(override, record)}
+    assert codes == {
+        "drift-sources": (str(own[0]),),
+        "drift-gone": (str(own[1]),),
+        "drift-copies": (LIBMPI,),
+    }
+    (found,) = drift.newer_content(record, a_plan(site, libraries, key="other"))
+    assert found.code == "drift-plan"
+    assert set(found.evidence) == {str(path) for path in (*own, *libraries)}
+
+
+def test_files_of_two_generations_in_one_rank_are_named() -> None:
+    place = "/opt/eessi/OpenMPI/.mpigraft-system/generations"
+    libraries = [
+        MappedLibrary(f"{place}/{name}", 1, number)
+        for number, name in enumerate(["3/lib/libmpi.so.40", "3/mpi/lib/mpigraft-libfabric.so.1"])
+    ]
+    assert drift.mapped_generations(libraries) == {place.removesuffix("/generations"): (3,)}
+    assert not drift.mixed_generations(libraries)
+    other = MappedLibrary(f"{place}/12/lib/libmpi_mpifh.so.40", 1, 9)
+    (finding,) = drift.mixed_generations([*libraries, other])
+    assert finding.code == "generations-mixed"
+    assert "3 and 12" in finding.message
+    elsewhere = MappedLibrary("/x/.mpigraft-system/generations/4/lib/libmpi.so.40", 1, 8)
+    assert not drift.mixed_generations([*libraries, elsewhere])
