@@ -11,7 +11,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft.build import BuildFolders, BuildHost, BuildRequest, BuildStep, build, plan_system
+from mpigraft.build import BuildFolders, BuildHost, BuildProgress, BuildRequest, build, plan_system
 from mpigraft.core.errors import MpigraftError
 from mpigraft.knowledge.builds import packages, plan_table
 
@@ -34,8 +34,8 @@ def main(name: str, version: str, sources: Path, prefix: Path) -> int:
     return 0
 
 
-def _report(step: BuildStep, number: int, count: int) -> None:
-    sys.stdout.write(f"building {step.id}\n")
+def _report(now: BuildProgress) -> None:
+    sys.stdout.write(f"{now.package} {now.phase}\n")
 
 
 if __name__ == "__main__":

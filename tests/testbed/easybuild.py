@@ -117,13 +117,28 @@ class EasyBuilder:
         argv = self.words(*command, env=env, reach=reach)
         return run_command(argv, cwd=self.home, limit_s=limit_s)
 
-    def module(self, prefix: Path, name: str, script: str) -> str:
-        """What a shell of the user's prints after `module load` of a module below `prefix`."""
-        lines = [f". {LMOD.parent.parent}/init/sh", f"module use {prefix}/modules/all",
-                 f"module load {name} || exit", script]  # fmt: skip
+    def module(self, prefix: Path, name: str, script: str, tool: str = "lmod") -> str:
+        """What a shell of the user's prints after `module load` of a module below `prefix`, with
+        Lmod or with environment modules (`tcl`)."""
+        lines = [
+            f". {LMOD.parent.parent}/init/sh" if tool == "lmod" else self._environment_modules(),
+            f"module use {prefix}/modules/all",
+            f"module load {name} || exit",
+            script,
+        ]
         done = self.run("sh", "-c", "\n".join(lines))
         assert done.ok, done.text()
         return done.stdout.decode().strip()
+
+    def _environment_modules(self) -> str:
+        """A shell's function for them. Debian's package and lmod exclude each other, so it is
+        unpacked beside."""
+        folder = self.cache / "environment-modules"
+        with only_one(self.cache / "environment-modules.lock"):
+            if not (program := next(folder.rglob("modulecmd.tcl"), None)):
+                program = _unpack_modules(folder)
+        command = f"tclsh {program} sh"
+        return f'export MODULEPATH= LOADEDMODULES=; module() {{ eval "$({command} "$@")"; }}'
 
     def sources(self, *names: str) -> Path:
         """The folder with Debian's tarballs of these packages, fetched where it lacks some."""
@@ -177,6 +192,18 @@ def _fetch(names: Iterable[str], folder: Path) -> None:
         assert done.ok, done.text()
         for file in (own / "tarballs").glob("*.orig.tar.*"):
             shutil.move(file, folder / file.name)
+
+
+def _unpack_modules(folder: Path) -> Path:
+    with tempfile.TemporaryDirectory(prefix="mpigraft-modules-") as name:
+        options = ["-o", f"APT::Sandbox::User={pwd.getpwuid(os.geteuid())[0]}"]
+        argv = ["apt-get", "--quiet", *options, "download", "environment-modules"]
+        done = run_command(argv, cwd=Path(name), limit_s=300)
+        assert done.ok, done.text()
+        (package,) = Path(name).glob("*.deb")
+        done = run_command(["dpkg", "--extract", package, folder])
+        assert done.ok, done.text()
+    return next(folder.rglob("modulecmd.tcl"))
 
 
 def _make_user() -> None:

@@ -13,14 +13,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.build.describe import FORMS as FORMS
     from mpigraft.build.describe import render_plan as render_plan
-    from mpigraft.build.easybuild import BuildFolders as BuildFolders
     from mpigraft.build.easybuild import build as build
+    from mpigraft.build.folders import BuildFolders as BuildFolders
     from mpigraft.build.host import HostOptions as HostOptions
     from mpigraft.build.host import build_host as build_host
     from mpigraft.build.plan import plan_system as plan_system
+    from mpigraft.build.progress import BuildProgress as BuildProgress
+    from mpigraft.build.settings import write_transport_modules as write_transport_modules
     from mpigraft.build.values import BuildHost as BuildHost
     from mpigraft.build.values import BuildPlan as BuildPlan
     from mpigraft.build.values import BuildRequest as BuildRequest
-    from mpigraft.build.values import BuildStep as BuildStep
 else:
     __getattr__ = exports(__name__)

@@ -1,6 +1,6 @@
 """Build a plan with EasyBuild, package by package, below one prefix.
 
-Each package is one run of `eb`: what was built stays, and the next run of the same plan goes on
+Each package is one run of `eb`: what was built stays, and the next run of the same plan continues
 with the first that is missing. EasyBuild itself writes a package's module last, so that one which
 was cut off counts as not built.
 """
@@ -8,32 +8,52 @@ was cut off counts as not built.
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpigraft.build.easyconfigs import easyconfigs_of, suffix_of
+from mpigraft.build.easyconfigs import easyconfigs_of
+from mpigraft.build.failure import failure_of
+from mpigraft.build.folders import (
+    OWNER,
+    BuildFolders,
+    make_folders,
+    module_name,
+    prefix_lock,
+    unwritable,
+)
 from mpigraft.build.host import check_commands, check_sources
-from mpigraft.build.plan import BuildPlan, BuildStep
+from mpigraft.build.modules import LUA, TCL, module_files, write_both
+from mpigraft.build.progress import KEPT, Meter, Report
+from mpigraft.build.records import (
+    BEGUN,
+    BUILT,
+    Builder,
+    Standing,
+    recipe_digests,
+    recorded,
+    standing,
+    write_record,
+)
+from mpigraft.build.values import BuildPlan, BuildStep
 from mpigraft.core import env
 from mpigraft.core.errors import MissingError
-from mpigraft.core.process import Completed, run_command
+from mpigraft.core.process import run_command
 from mpigraft.core.text import printable
 from mpigraft.core.write import write_whole
 from mpigraft.knowledge import version_numbers
+from mpigraft.native import Natives
 
 LEAST = (5,)
 LIMIT_S = 4 * 3600.0  # of one package
+GRACE_S = 3.0  # in which EasyBuild may end in order, and remove its own lock
 PASSED_ON = re.compile(
     r"LMOD_|MODULE|__LMOD|_ModuleTable|CPATH|LIBRARY_PATH|LD_LIBRARY_PATH|EBROOT"
 )
-FAILURE = re.compile(r"== FAILED: (?P<problem>.*?)(?: \(took .*\))?$", re.MULTILINE)
-LOG = re.compile(r"log file\(s\) (?P<log>\S+)")
-LAST_LINES = 12
-
-Report = Callable[[BuildStep, int, int], None]  # the package that starts, its number, of how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +64,10 @@ class EasyBuild:
     version: str
     modules_tool: str  # Lmod or EnvironmentModules
 
-
-@dataclass(frozen=True, slots=True)
-class BuildFolders:
-    """Where a build reads and writes; everything that it writes is below `prefix`."""
-
-    prefix: Path
-    sources: Path | None = None
-
     @property
-    def modules(self) -> Path:
-        return self.prefix / "modules/all"
-
-    @property
-    def easyconfigs(self) -> Path:
-        return self.prefix / "easyconfigs"
-
-    @property
-    def temporary(self) -> Path:
-        return self.prefix / "tmp"
-
-    def module(self, plan: BuildPlan) -> str:
-        """The module of the MPI that a plan ends with."""
-        root = plan.steps[-1]
-        return f"{root.package.name}/{root.version}{suffix_of(plan)}"
-
-    def root(self, plan: BuildPlan) -> Path:
-        """The prefix of that MPI."""
-        return self.prefix / "software" / self.module(plan)
+    def language(self) -> str:
+        """What ends the names of the modules that it writes."""
+        return LUA if self.modules_tool == "Lmod" else TCL
 
 
 def find_easybuild(environ: Mapping[str, str]) -> EasyBuild:
@@ -82,7 +78,9 @@ def find_easybuild(environ: Mapping[str, str]) -> EasyBuild:
     command = shutil.which("eb", path=environ.get("PATH", ""))
     if command is None:
         raise MissingError.of("easybuild-missing", problem="PATH has no eb")
-    done = run_command([command, "--version"], env=environment(environ), limit_s=60)
+    with tempfile.TemporaryDirectory(prefix="mpigraft-") as folder:  # it leaves files there
+        inside = environment(environ) | {"TMPDIR": folder}
+        done = run_command([command, "--version"], env=inside, limit_s=60)
     match = re.search(r"EasyBuild (\S+)", done.text())
     if not done.ok or not match or version_numbers(match[1]) < LEAST:
         lines = done.text().strip().splitlines() or ["it prints nothing"]
@@ -96,20 +94,65 @@ def find_easybuild(environ: Mapping[str, str]) -> EasyBuild:
 def build(
     plan: BuildPlan, folders: BuildFolders, environ: Mapping[str, str], report: Report
 ) -> None:
-    """Build each package of a plan. Raises MissingError for what this machine lacks and for the
-    first package that fails, UsageError for sources that are not those of the plan."""
+    """Build each package of a plan that is not there. Raises MissingError for what this machine
+    lacks and for the first package that fails, UsageError for sources that are not those of the
+    plan and for packages that are there, built in another way."""
     tool = find_easybuild(environ)
     check_commands(plan, environ)
     if folders.sources:
         check_sources(plan, folders.sources)
+    make_folders(folders)
+    with prefix_lock(folders):
+        try:
+            _build(plan, folders, tool, environ, report)
+        except OSError as error:
+            raise unwritable(folders, error) from None
+
+
+def _build(
+    plan: BuildPlan,
+    folders: BuildFolders,
+    tool: EasyBuild,
+    environ: Mapping[str, str],
+    report: Report,
+) -> None:
+    digests = recipe_digests(plan)
+    states = {s.id: standing(s, plan, folders, digests[s.id]) for s in plan.steps}
     files = _write_easyconfigs(plan, folders)
+    builder = Builder(tool.version, _compiler(plan, environ))
+    kept = frozenset(name for name, state in states.items() if state is Standing.BUILT)
+    meter = Meter(plan.steps, kept, report)
     for number, (step, file) in enumerate(zip(plan.steps, files, strict=True), 1):
-        report(step, number, len(plan.steps))
-        # EasyBuild leaves a folder where temporary files go, whatever --tmpdir says.
-        inside = environment(environ) | {"TMPDIR": str(folders.temporary)}
-        done = run_command([*_command(tool, folders), file], env=inside, limit_s=LIMIT_S)
-        if not done.ok:
-            raise _failure(step, done, folders)
+        if step.id in kept:
+            meter.start(number, KEPT)
+        else:
+            meter.start(number)
+            write_record(step, plan, folders, builder, BEGUN)
+            argv = [*_command(tool, folders), *_again(step, plan, folders), file]
+            inside = environment(environ) | own_rows(folders)
+            done = run_command([*_guard(), *argv], env=inside, limit_s=LIMIT_S, listen=meter.listen)
+            if not done.ok or not module_files(folders.modules / module_name(step, plan)):
+                raise failure_of(step, done, folders)
+        _finish(step, plan, folders, tool, builder)
+    for leftover in folders.temporary.iterdir():
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _again(step: BuildStep, plan: BuildPlan, folders: BuildFolders) -> list[str]:
+    """A module of a build that was killed before it had its record: EasyBuild would take the
+    package for whole."""
+    return ["--rebuild"] if module_files(folders.modules / module_name(step, plan)) else []
+
+
+def _finish(
+    step: BuildStep, plan: BuildPlan, folders: BuildFolders, tool: EasyBuild, builder: Builder
+) -> None:
+    """Write what a whole package has besides what EasyBuild wrote; the record last."""
+    place = folders.modules / module_name(step, plan)
+    there = module_files(place)
+    write_both(place, tool.language if tool.language in there else next(iter(there)))
+    if not recorded(step, plan, folders):
+        write_record(step, plan, folders, builder, BUILT)
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -119,18 +162,34 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
     return env.base(environ) | kept
 
 
+def own_rows(folders: BuildFolders) -> dict[str, str]:
+    """What a build sets besides. EasyBuild leaves a folder where temporary files go, whatever
+    --tmpdir says, and prints late into a pipe."""
+    return {
+        "TMPDIR": str(folders.temporary),
+        "PYTHONUNBUFFERED": "1",
+        OWNER: str(folders.prefix),
+    }
+
+
+def _guard() -> list[str | Path]:
+    """What ends EasyBuild and all that it started when this process is killed."""
+    guard = Natives.guard_for(platform.machine())
+    if guard is None:
+        return []
+    return [guard, "--grace", f"{GRACE_S:g}", "--parent", str(os.getpid()), "--"]
+
+
+def _compiler(plan: BuildPlan, environ: Mapping[str, str]) -> str:
+    done = run_command([plan.compiler.cc, "--version"], env=environment(environ), limit_s=60)
+    return next(iter(done.text().splitlines()), plan.compiler.cc).strip()
+
+
 def _write_easyconfigs(plan: BuildPlan, folders: BuildFolders) -> list[Path]:
-    try:
-        for folder in (folders.easyconfigs, folders.temporary):
-            folder.mkdir(parents=True, exist_ok=True)
-        paths = []
-        for name, text in easyconfigs_of(plan).items():
-            paths.append(folders.easyconfigs / name)
-            write_whole(paths[-1], text.encode())
-    except OSError as error:
-        raise MissingError.of(
-            "prefix-not-writable", prefix=folders.prefix, problem=error.strerror
-        ) from None
+    paths = []
+    for name, text in easyconfigs_of(plan).items():
+        paths.append(folders.easyconfigs / name)
+        write_whole(paths[-1], text.encode())
     return paths
 
 
@@ -140,24 +199,12 @@ def _command(tool: EasyBuild, folders: BuildFolders) -> list[str | Path]:
     return [
         tool.command,
         "--ignoreconfigfiles=*",
+        "--ignore-locks",  # of one that was killed; two builds are kept apart by our own lock
         f"--prefix={folders.prefix}",
         f"--sourcepath={sources}",
         f"--robot={folders.easyconfigs}",
         f"--modules-tool={tool.modules_tool}",
-        f"--module-syntax={'Lua' if tool.modules_tool == 'Lmod' else 'Tcl'}",
+        f"--module-syntax={'Lua' if tool.language == LUA else 'Tcl'}",
         f"--parallel={len(os.sched_getaffinity(0))}",
         f"--tmpdir={folders.temporary}",
     ]
-
-
-def _failure(step: BuildStep, done: Completed, folders: BuildFolders) -> MissingError:
-    text = done.text()
-    problem, log = FAILURE.search(text), LOG.search(text)
-    lines = [line for line in text.splitlines() if line.strip()][-LAST_LINES:]
-    return MissingError.of(
-        "build-step-failed",
-        package=f"{step.id} {step.version}",
-        step=f": {printable(problem['problem'])}" if problem else f"with code {done.code}",
-        lines="\n".join(lines),
-        log=log["log"] if log else folders.temporary,
-    )

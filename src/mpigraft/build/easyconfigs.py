@@ -74,6 +74,8 @@ def render_easyconfig(step: BuildStep, plan: BuildPlan) -> str:
         for key in NOT_OF_TARBALLS:
             del values[key]
     kept = {key: value for key, value in values.items() if value or key == "toolchain"}
+    if package.easyblock == "ConfigureMake":
+        kept["build_type"] = False  # else EasyBuild fetches a config.guess, --sources or not
     return "".join(f"{key} = {value!r}\n" for key, value in kept.items())
 
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mpigraft.cli.built import build_all
 from mpigraft.cli.common import examine_machine, flag, option, out, tell
 from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.build import BuildHost, BuildPlan, BuildStep
+    from mpigraft.build import BuildHost, BuildPlan
 
 
 def command(
@@ -58,13 +59,18 @@ def command(
         str, option("FORM", "Form of the plan: text, json, easyconfigs or spack.", True, "--as")
     ] = "text",
     dry_run: Annotated[bool, flag("Print the plan; build nothing.", "--dry-run")] = False,
+    check: Annotated[
+        bool,
+        flag("Prove each transport of what was built, or not.", "--check/--no-check"),
+    ] = True,
     as_json: Annotated[bool, flag("Same as --as json.", "--json")] = False,
 ) -> None:
     """Build an MPI for this machine, with all that it needs, from one plan.
 
     The plan says which versions go together, why each was chosen, and with which options it is
     built. EasyBuild builds the packages below --prefix; nothing outside is changed. A build that
-    was cut off continues where it stopped.
+    was cut off continues where it stopped. At the end each transport that the MPI has here is
+    started once and proven.
 
     \b
     Examples:
@@ -85,7 +91,7 @@ def command(
         out(render_plan(plans, form))
         return
     folder = (prefix or Path.home() / ".local/mpigraft").absolute()
-    _build(plans, folder, sources)
+    _build(plans, folder, sources, check=check)
 
 
 def _hosts(
@@ -102,9 +108,9 @@ def _hosts(
     ]
 
 
-def _build(plans: Sequence[BuildPlan], prefix: Path, sources: Path | None) -> None:
+def _build(plans: Sequence[BuildPlan], prefix: Path, sources: Path | None, *, check: bool) -> None:
     """Build the partition that this machine belongs to."""
-    from mpigraft.build import BuildFolders, build, render_plan
+    from mpigraft.build import BuildFolders, render_plan
 
     own = [plan for plan in plans if plan.host.architecture == platform.machine()]
     if len(own) != 1:
@@ -116,9 +122,7 @@ def _build(plans: Sequence[BuildPlan], prefix: Path, sources: Path | None) -> No
     folder = prefix / own[0].host.partition if len(plans) > 1 else prefix
     folders = BuildFolders(folder, sources.absolute() if sources else None)
     tell(render_plan(own, "text"))
-    build(own[0], folders, os.environ, _report)
-    out(f"built: {folders.root(own[0])}")
-    out(f"use it: module use {folders.modules}; module load {folders.module(own[0])}")
+    build_all(own[0], folders, check=check)
 
 
 def _folders(words: Iterable[str]) -> dict[str, str]:
@@ -140,7 +144,3 @@ def _versions(words: Iterable[str]) -> dict[str, str]:
         if versions.setdefault(name, version) != version:
             raise UsageError.of("package-twice", name=name, one=versions[name], other=version)
     return versions
-
-
-def _report(step: BuildStep, number: int, count: int) -> None:
-    tell(f"[{number}/{count}] {step.id} {step.version}")

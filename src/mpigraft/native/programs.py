@@ -101,6 +101,12 @@ class Natives:
         too. It measures nothing, as `gpu_select`."""
         return self.guard.with_name(RELAY)
 
+    @staticmethod
+    def guard_for(architecture: str) -> Path | None:
+        """The guard alone, which serves every MPI; None where none was made."""
+        guard = PREBUILT / architecture / GUARD
+        return guard if os.access(guard, os.X_OK) else None
+
 
 def choose_natives(mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Natives:
     """Choose the programs for `mpi` on `architecture` (as uname has it: x86_64, aarch64).

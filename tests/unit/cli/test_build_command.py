@@ -28,6 +28,10 @@ case $last in *"$(cat "$(dirname "$0")/fails" 2>/dev/null || echo none)"*)
     echo "== Results of the build can be found in the log file(s) /tmp/easybuild-x.log"
     exit 1;;
 esac
+for word; do case $word in --prefix=*) prefix=${word#*=};; esac; done
+full=$(basename "$last" .eb)
+module=$prefix/modules/all/${full%%-*}/${full#*-}.lua
+mkdir -p "$(dirname "$module")" && echo "-- $full" >"$module"
 """
 
 
@@ -100,11 +104,31 @@ def test_what_cannot_be_built_is_refused(
 
 def test_each_package_is_built_after_what_it_needs(run: Run, eb: Path, tmp_path: Path) -> None:
     prefix = tmp_path / "prefix"
-    ended = run("build", "openmpi", "--prefix", prefix)
+    ended = run("build", "openmpi", "--prefix", prefix, "--no-check")
     assert (ended.code, ended.err.count("[2/2]")) == (0, 1)
     assert built(eb) == ["libfabric-2.1.0-gnu.eb", "OpenMPI-5.0.8-gnu.eb"]
     assert f"{prefix}/software/OpenMPI/5.0.8-gnu" in ended.out
-    assert sorted(path.name for path in prefix.iterdir()) == ["easyconfigs", "tmp"]
+    assert sorted(path.name for path in prefix.iterdir()) == [
+        "easyconfigs",
+        "modules",
+        "mpigraft",
+        "tmp",
+    ]
+
+
+def test_what_cannot_be_used_is_no_success(run: Run, eb: Path, tmp_path: Path) -> None:
+    """The stand-in installs no MPI, and so `discover` lists none."""
+    ended = run("build", "openmpi", "--prefix", tmp_path / "prefix")
+    assert (ended.code, "built-unusable" in ended.err) == (3, True)
+
+
+def test_an_easybuild_that_leaves_no_module_built_nothing(
+    run: Run, eb: Path, tmp_path: Path
+) -> None:
+    (eb / "eb").write_text("#!/bin/sh\necho This is EasyBuild 5.4.1\n")
+    ended = run("build", "openmpi", "--prefix", tmp_path / "prefix")
+    assert (ended.code, "build-step-failed" in ended.err) == (3, True)
+    assert "left no module" in ended.err
 
 
 def test_a_step_that_fails_is_named_with_its_last_lines_and_log(

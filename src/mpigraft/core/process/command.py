@@ -74,8 +74,10 @@ def run_command(
     cwd: Path | None = None,
     limit_s: float = 60.0,
     stdin: bytes | None = None,
+    listen: Callable[[bytes], None] | None = None,
 ) -> Completed:
-    """Run `argv` to its end, or to `limit_s` seconds, and return its output.
+    """Run `argv` to its end, or to `limit_s` seconds, and return its output. `listen` hears its
+    standard output as it comes, in a thread of its own.
 
     A program that cannot be started is not an exception: `code` is 127 (not found) or 126 and
     `stderr` says why, as a shell would have it. KeyboardInterrupt ends the child, then goes on.
@@ -92,7 +94,8 @@ def run_command(
         return Completed(words, code, b"", str(error).encode(), 0.0, started=started)
     timed_out = True
     try:
-        streams = [_Drain(pipe) for pipe in (child.stdout, child.stderr) if pipe]
+        pipes = ((child.stdout, listen), (child.stderr, None))
+        streams = [_Drain(pipe, hears) for pipe, hears in pipes if pipe]
         if stdin is not None and child.stdin:
             threading.Thread(target=_feed, args=(child.stdin, stdin), daemon=True).start()
         timed_out = not _wait(child, limit_s)
@@ -138,9 +141,10 @@ def _feed(pipe: IO[bytes], data: bytes) -> None:
 class _Drain(threading.Thread):
     """Reads a pipe to its end so that a child never blocks on a full one."""
 
-    def __init__(self, pipe: IO[bytes]) -> None:
+    def __init__(self, pipe: IO[bytes], listen: Callable[[bytes], None] | None = None) -> None:
         super().__init__(daemon=True)
         self.pipe = pipe
+        self.listen = listen
         self.kept = bytearray()
         self.dropped = 0
         self.start()
@@ -151,6 +155,8 @@ class _Drain(threading.Thread):
                 room = MAX_OUTPUT - len(self.kept)
                 self.kept += block[:room]
                 self.dropped += max(0, len(block) - room)
+                if self.listen:
+                    self.listen(block)
 
     def finish(self) -> bytes:
         self.join(GRACE_S)

@@ -118,6 +118,7 @@ class Package:
     spack: str = ""  # Spack's
     variants: tuple[str, ...] = ()
     module: str = "lib"  # its class of modules
+    work: float = 60.0  # seconds of one core to build it, about; for the time that is left
     needs: tuple[str, ...] = ()
     one_of: tuple[str, ...] = field(default=(), metadata=toml("one-of"))
     tools: tuple[str, ...] = ()

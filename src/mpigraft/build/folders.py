@@ -1,0 +1,125 @@
+"""Where a build reads and writes, and the lock that keeps two builds of one prefix apart."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpigraft.build.easyconfigs import suffix_of
+from mpigraft.build.values import BuildPlan, BuildStep
+from mpigraft.core.errors import MissingError, UsageError
+
+OWNER = "MPIGRAFT_BUILDS"  # in the environment of all that a build starts
+WAIT_S = 15.0  # for what a build that was killed has started: the guard ends it in 3
+LOOK_S = 0.1
+SUITABLE = re.compile(r"[\w./+@,~-]+")  # in paths that configure scripts and make get
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFolders:
+    """Where a build reads and writes; everything that it writes is below `prefix`."""
+
+    prefix: Path
+    sources: Path | None = None
+
+    @property
+    def modules(self) -> Path:
+        return self.prefix / "modules/all"
+
+    @property
+    def easyconfigs(self) -> Path:
+        return self.prefix / "easyconfigs"
+
+    @property
+    def records(self) -> Path:
+        return self.prefix / "mpigraft"
+
+    @property
+    def temporary(self) -> Path:
+        return self.prefix / "tmp"
+
+    def module(self, plan: BuildPlan) -> str:
+        """The module of the MPI that a plan ends with."""
+        return module_name(plan.steps[-1], plan)
+
+    def root(self, plan: BuildPlan) -> Path:
+        """The prefix of that MPI."""
+        return self.prefix / "software" / self.module(plan)
+
+
+def module_name(step: BuildStep, plan: BuildPlan) -> str:
+    """The name of a package's module, which is also its folder below `software`."""
+    return f"{step.package.name}/{step.version}{suffix_of(plan)}"
+
+
+def make_folders(folders: BuildFolders) -> None:
+    """Make the folders of a build. Raises UsageError for a path that scripts of packages would
+    split or expand, MissingError for a prefix that cannot be written."""
+    if not SUITABLE.fullmatch(str(folders.prefix)):
+        raise UsageError.of("prefix-unsuitable", prefix=folders.prefix)
+    if folders.sources and not SUITABLE.fullmatch(str(folders.sources)):
+        raise UsageError.of("prefix-unsuitable", prefix=folders.sources)
+    try:
+        for folder in (folders.easyconfigs, folders.records, folders.temporary):
+            folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        raise unwritable(folders, error) from None
+
+
+def unwritable(folders: BuildFolders, error: OSError) -> MissingError:
+    return MissingError.of("prefix-not-writable", prefix=folders.prefix, problem=error.strerror)
+
+
+@contextlib.contextmanager
+def prefix_lock(folders: BuildFolders) -> Iterator[None]:
+    """Hold the lock of a prefix: two builds at once would overwrite each other's files. Raises
+    MissingError that names who builds there."""
+    path = folders.records / "lock"
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise unwritable(folders, error) from None
+    with os.fdopen(handle, "r+", encoding="utf-8", errors="replace") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = file.read(200).strip() or "another process"
+            raise MissingError.of("build-running", prefix=folders.prefix, holder=holder) from None
+        except OSError:
+            pass  # a file system without locks: one build at a time is up to the user
+        _wait_for_orphans(folders)
+        file.seek(0)
+        file.truncate()
+        file.write(f"process {os.getpid()} on {os.uname().nodename}")
+        file.flush()
+        yield
+
+
+def _wait_for_orphans(folders: BuildFolders) -> None:
+    """Wait for what a build that was killed has started. Raises MissingError when it lasts."""
+    deadline = time.monotonic() + WAIT_S
+    while pids := _orphans(folders):
+        if time.monotonic() > deadline:
+            holder = f"process {pids[0]} of a build that was killed"
+            raise MissingError.of("build-running", prefix=folders.prefix, holder=holder)
+        time.sleep(LOOK_S)
+
+
+def _orphans(folders: BuildFolders) -> list[int]:
+    """Processes of this host that a build of this prefix started, found by their environment."""
+    row = f"{OWNER}={folders.prefix}".encode()
+    pids = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if row in Path(entry.path, "environ").read_bytes().split(b"\0"):
+                    pids.append(int(entry.name))
+    return pids

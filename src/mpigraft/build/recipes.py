@@ -1,0 +1,40 @@
+"""What of an easyconfig decides the files that are built, and what only describes them."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+# build_type only spares EasyBuild a download: configure guesses the same.
+DESCRIBES = frozenset({"description", "homepage", "source_urls", "build_type"})
+
+
+def read_easyconfig(text: str) -> dict[str, Any]:
+    """Read the parameters of an easyconfig that are literals; others count by their source text.
+    Raises ValueError for a text that is no Python."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise ValueError(f"line {error.lineno} is no Python") from None
+    values: dict[str, Any] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            try:
+                values[node.targets[0].id] = ast.literal_eval(node.value)
+            except ValueError:
+                values[node.targets[0].id] = ast.unparse(node.value)
+    return values
+
+
+def recipe_of(text: str) -> dict[str, Any]:
+    """The parameters of an easyconfig that decide what is built."""
+    return {k: v for k, v in sorted(read_easyconfig(text).items()) if k not in DESCRIBES}
+
+
+def recipes_digest(texts: Iterable[str]) -> str:
+    """A name for what a list of easyconfigs builds."""
+    rows = json.dumps([recipe_of(text) for text in texts], sort_keys=True)
+    return hashlib.sha256(rows.encode()).hexdigest()
