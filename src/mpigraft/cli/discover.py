@@ -113,6 +113,7 @@ def as_document(machine: Machine, *, abi: bool = False) -> dict[str, Any]:
     for row in keys["mpis"]:
         row["wrappers"] = dict(row["wrappers"])
         row["components"] = dict(row["components"])
+        row["provenance"] = dict(row["provenance"])
     if abi:
         for row, mpi in zip(keys["mpis"], machine.mpis, strict=True):
             row["abi_facts"] = _abi_facts(mpi)
@@ -193,6 +194,7 @@ def _facts(details: tuple[tuple[str, str], ...]) -> list[str]:
 def _mpi(mpi: MpiInstall) -> Iterator[tuple[str, str]]:
     for line in mpi.found:
         yield "found", line
+    yield from mpi.provenance
     if not mpi.usable:
         yield "reason", mpi.reason
         return

@@ -17,6 +17,7 @@ from mpigraft.core.model import Finding, Machine, MpiInstall
 from mpigraft.discovery.sources import cpu, fabrics, gpus, schedulers
 from mpigraft.discovery.sources.candidate import Candidate, Host
 from mpigraft.discovery.sources.install import describe
+from mpigraft.discovery.sources.provenance import provenance_of
 from mpigraft.discovery.sources.registry import SOURCES
 from mpigraft.knowledge.transports import Facts, transport_offers
 
@@ -81,7 +82,8 @@ def discover_mpis(
         if isinstance(row, str):
             findings.append(Finding.of("unknown-mpi", description=row))
         else:
-            mpis.append(replace(row, found=tuple(dict.fromkeys(c.origin for c in group))))
+            found = tuple(dict.fromkeys(c.origin for c in group))
+            mpis.append(replace(row, found=found, provenance=provenance_of(row.prefix)))
     return _with_unique_ids(mpis), tuple(findings)
 
 

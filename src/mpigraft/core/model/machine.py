@@ -67,6 +67,7 @@ class MpiInstall:
     transports: tuple[TransportOffer, ...] = ()
     modules: str = ""  # a name of those that bring it, where they belong to a configuration
     interfaces: tuple[MpiInterface, ...] = ()  # Fortran and C++
+    provenance: tuple[tuple[str, str], ...] = ()  # how it was built, where its prefix says so
 
     def components_of(self, framework: str) -> tuple[str, ...]:
         return dict(self.components).get(framework, ())

@@ -40,6 +40,7 @@ def _software(host: Host) -> list[Path]:
           if (base := given(n, ""))),
         f"{given('EESSI_SOFTWARE_PATH')}/software" if given("EESSI_SOFTWARE_PATH") else "",
         f"{given('HOME', '')}/.local/easybuild/software",
+        f"{given('HOME', '')}/.local/mpigraft/software",  # of `mpigraft build`
     ]  # fmt: skip
     return [Path(f) for f in dict.fromkeys(folders) if f and files.is_folder(Path(f))]
 

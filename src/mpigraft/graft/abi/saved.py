@@ -12,8 +12,14 @@ from mpigraft.core.model import Machine, MpiAbi, MpiInstall
 from mpigraft.core.serialize import READABLE, SCHEMA, revive
 
 MAX_BYTES = 1 << 28
-PAIRS = ("details", "wrappers", "components")  # objects in the document, pairs in the model
-LATER = ("reason", "transports", "modules", "interfaces")  # keys that older versions did not write
+PAIRS = (
+    "details",
+    "wrappers",
+    "components",
+    "provenance",
+)  # objects in the document, pairs in the model
+# Keys that older versions did not write.
+LATER = ("reason", "transports", "modules", "interfaces", "provenance")
 WRITER = "mpigraft discover --abi --json"
 
 
