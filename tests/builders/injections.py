@@ -10,8 +10,9 @@ from mpigraft.core.model import (
     Replace,
 )
 from mpigraft.graft.guest.examination import Guest
+from mpigraft.graft.loading.values import SimulatedProgram
 from mpigraft.graft.resolve.injection import inject
-from mpigraft.graft.resolve.values import CopyPolicy, Injection, SimulatedProgram
+from mpigraft.graft.resolve.values import CopyPolicy, Injection
 from tests.builders.guests import PLACE
 
 GRAFT = f"{PLACE}/lib"

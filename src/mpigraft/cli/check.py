@@ -15,6 +15,7 @@ from mpigraft.cli.common import (
     Replaced,
     console,
     examine_machine,
+    flag,
     image_of,
     option,
     out,
@@ -37,7 +38,7 @@ WORDS = {"error": "NO", "warning": "warning", "info": "ok"}
 def command(
     guest: Annotated[
         str,
-        typer.Argument(help="Program, root folder, SIF, OCI archive, or podman:IMAGE."),
+        typer.Argument(help="Program, root folder, SIF, OCI archive, podman:IMAGE, or a stack."),
     ],
     specs: Annotated[
         list[str] | None, option("SPEC", "Host MPI to check: openmpi, mpich@5.0.2.", "all", "--mpi")
@@ -46,26 +47,37 @@ def command(
     replace: Replaced = "mpi",
     machine: Machine = None,
     no_glibc: NoGlibc = False,
+    stack: Annotated[
+        bool, flag("GUEST is a software stack; EasyBuild's and Spack's are known as such.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Check whether a host MPI fits under a guest; if not, say why and what to do.
 
     Nothing is run and nothing written. Without --mpi every MPI of the machine is checked. The exit
-    code is 1 where none fits.
+    code is 1 where none fits. All programs of a software stack are checked as if the MPI were
+    injected: each would load it, and nothing else would change.
 
     \b
     Examples:
       mpigraft check app.sif --mpi openmpi@5
       mpigraft check ./app --machine machine.json --mpi mpich --json
+      mpigraft check /cvmfs/software.eessi.io/versions/2023.06/software/linux/x86_64/amd/zen3
     """
     from mpigraft.core.serialize import document
     from mpigraft.request.fit import FitRequest, cached_verdicts, fit_verdicts
 
     replaced = read_replace(replace)
     mpi = _single_spec(specs or ())
+    if stack or _is_stack(guest):
+        from mpigraft.cli.check_stack import check_stack_of
+
+        if program or replace != "mpi" or no_glibc:
+            raise UsageError.of("stack-option")
+        return check_stack_of(image_of(guest), mpi, machine, as_json=as_json)
     here = examine_machine(machine)
     request = FitRequest(image_of(guest), tuple(program or ()), replaced, not no_glibc, machine)
-    mpis = _chosen(mpi, here)
+    mpis = chosen_mpis(mpi, here)
     verdicts = cached_verdicts(request, here, mpis)
     if verdicts is None:
         with console(stderr=True).status("reading the guest"):
@@ -79,6 +91,17 @@ def command(
     return 0 if verdicts.ok else CheckFailed.exit_code
 
 
+def _is_stack(guest: str) -> bool:
+    from pathlib import Path
+
+    path = Path(image_of(guest))
+    if not path.is_dir():
+        return False
+    from mpigraft.graft.stack import is_stack
+
+    return is_stack(path)
+
+
 def _single_spec(specs: Sequence[str]) -> str:
     """The one that was named, if any. The last of several would answer for the others."""
     if len(specs) > 1:
@@ -86,7 +109,7 @@ def _single_spec(specs: Sequence[str]) -> str:
     return next(iter(specs), "")
 
 
-def _chosen(spec: str, here: MachineFacts) -> list[str]:
+def chosen_mpis(spec: str, here: MachineFacts) -> list[str]:
     """The id of the MPI that was named, or all. Of several that a family names, the first that
     works."""
     from mpigraft.request.selection import select_mpis
@@ -134,11 +157,11 @@ def lines(tried: TriedFit, own: GuestMpi | None = None) -> Iterator[str]:
     fit = tried.fit
     yield f"fits: {'yes' if fit.ok else 'no'}"
     yield ""
-    yield from _row("guest", _guest(fit.guest))
-    yield from _row("host MPI", _place(fit, own))
-    yield from _row("programs", join_some(fit.guest.programs, PROGRAMS, ", "))
+    yield from row("guest", _guest(fit.guest))
+    yield from row("host MPI", _place(fit, own))
+    yield from row("programs", join_some(fit.guest.programs, PROGRAMS, ", "))
     if tried.fitting and not fit.ok:
-        yield from _row("", "of these would fit alone: " + join_some(tried.fitting, PROGRAMS, ", "))
+        yield from row("", "of these would fit alone: " + join_some(tried.fitting, PROGRAMS, ", "))
     order = list(WORDS)
     parts = sorted(fit.parts, key=lambda part: order.index(part.level))
     for part in parts:
@@ -160,11 +183,11 @@ def _alternatives(verdicts: FitVerdicts) -> Iterator[str]:
     others = verdicts.others
     yield ""
     if others.fits:
-        yield from _row("instead", describe_fits(others.fits))
+        yield from row("instead", describe_fits(others.fits))
     else:
         none = "no other MPI of this machine does"
         more = f"; {describe_wheels(others.fetch)}" if others.fetch else ""
-        yield from _row("instead", none + more)
+        yield from row("instead", none + more)
 
 
 def _guest(guest: GuestLabel) -> str:
@@ -183,25 +206,25 @@ def _part(part: CheckResult) -> Iterator[str]:
     yield ""
     yield f"{WORDS[part.level]:10}{part.name}"
     for finding in part.findings:
-        yield from _finding(finding)
+        yield from finding_lines(finding)
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def finding_lines(finding: Finding) -> Iterator[str]:
     if finding.level == "info":
         return  # true and harmless; --json has it
-    yield from _row("  problem", finding.message)
+    yield from row("  problem", finding.message)
     for line in finding.evidence[:SHOWN]:
         cut = line if len(line) <= LONG else f"{line[:LONG].rpartition(' ')[0]} ..."
         yield from fold(printable(cut), " " * 12, 14)
     if len(finding.evidence) > SHOWN:
         yield f"{'':12}and {len(finding.evidence) - SHOWN} more: --json"
     if finding.why:
-        yield from _row("  why", finding.why)
+        yield from row("  why", finding.why)
     if finding.fix:
-        yield from _row("  fix", finding.fix)
+        yield from row("  fix", finding.fix)
 
 
-def _row(label: str, text: str) -> list[str]:
+def row(label: str, text: str) -> list[str]:
     return labelled(label, printable(text), column=10)  # a guest's names: line breaks too
 
 
@@ -210,15 +233,15 @@ def table(verdicts: FitVerdicts) -> Iterator[str]:
     tried = verdicts.tried
     yield f"fits: {sum(one.fit.ok for one in tried)} of {len(tried)} MPIs"
     yield ""
-    yield from _row("guest", _guest(verdicts.guest))
-    yield from _row("programs", join_some(verdicts.guest.programs, PROGRAMS, ", "))
+    yield from row("guest", _guest(verdicts.guest))
+    yield from row("programs", join_some(verdicts.guest.programs, PROGRAMS, ", "))
     yield ""
     width = max(len(one.fit.mpi) for one in tried) + 2
     for one in sorted(tried, key=lambda one: (not one.fit.ok, -len(one.fitting))):
         text = f"{one.fit.mpi:{width}}{_reason(one)}"
         yield from fold(printable(text), f"{'yes' if one.fit.ok else 'NO':10}", 10 + width)
     for line in verdicts.unread:
-        yield from _row("left out", line)
+        yield from row("left out", line)
     yield ""
     yield "--mpi SPEC says more of one of them"
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mpigraft.native.programs import Natives as Natives
     from mpigraft.native.programs import choose_natives as choose_natives
     from mpigraft.native.programs import choose_tool as choose_tool
+    from mpigraft.native.programs import settings_library as settings_library
     from mpigraft.native.programs import sources as sources
 else:
     __getattr__ = exports(__name__)

@@ -346,6 +346,7 @@ def test_search_paths_without_end(tmp_path: Path) -> None:
 
 
 def test_more_looks_than_anyone_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x").mkdir()
     program(tmp_path / "p", needs=[library(tmp_path / "a.so")], flags=rpath(*["/x"] * 300))
     monkeypatch.setattr("mpigraft.binary.loader.search.MAX_PROBES", 200)
     with pytest.raises(ElfError, match="more than 200 files"):

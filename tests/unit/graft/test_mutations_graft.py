@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 
 from mpigraft.core import fingerprint
+from mpigraft.graft.loading import comparison
 from mpigraft.graft.resolve import growth, injection, naming, plan, view
 from tests.mutation.checks import checks
 from tests.mutation.mutator import survivors
@@ -23,16 +24,16 @@ INJECTION = (
     test_injection, test_injection_details, test_injection_glibc, test_injection_ladder,
     test_injection_libmpi,
 )  # fmt: skip
-GROWTH = ("Growth.add_needs", "Growth.improve", "Growth.fill", "plain")
+GROWTH = ("Growth.add_needs", "Growth.improve", "Growth.fill")
 VIEW = (
     "View.load", "View._opened", "View.environment", "View.files", "View.elf", "View.name_of",
     "View.private", "View.privates", "name_of",
 )  # fmt: skip
 NAMING = ("Naming.file_name", "Naming.renamed", "Naming.symbols", "Naming.alone", "names_of")
 WHOLE = (
-    "_simulated", "_brought", "_unbound", "_closed", "_collisions", "_why", "_libmpi", "_copies",
-    "_environment",
+    "_closed", "_collisions", "_why", "_libmpi", "_copies", "_environment",
 )  # fmt: skip
+LOADING = ("compare_loading", "brought_by", "_unbound", "plain")
 PLAN = (
     "plan_folder", "_data", "_programs", "_environment", "path_stamps", "changed_paths",
 )  # fmt: skip
@@ -44,9 +45,11 @@ SAME = {
     "View.load: OverlayRoot(self.guest.root, self.ours) if own else self.guest.root -> if True":
         "our programs lie where the guest has nothing",
     "View.elf: None if libc else self.lib -> if False": "parts of glibc are found without a path",
-    "_brought: plugin and r.path -> plugin and True": "no file is called None",
-    "_brought: r.elf.name if r.elf else '' -> if False": "plugins are called by their paths",
-    "_brought: if plugin: -> if False": "a plugin that is not whole stands there by its own path",
+    "compare_loading: {(u.by, u.library, u.node) for u in before.unmet} if after.unmet": "speed",
+    "_unbound: set(before.unbound) if after.unbound": "speed",
+    "brought_by: plugin and r.path -> plugin and True": "no file is called None",
+    "brought_by: r.elf.name if r.elf else '' -> if False": "plugins are called by their paths",
+    "brought_by: if plugin: -> if False": "a plugin that is not whole stands there by its own path",
     "_closed: r.rule is Rule.OPENED and": "only what is opened has both a path and a problem",
     "_collisions: r.path and (not growth.grafted(r.path)) and": "what is laid over is known before",
     "_copies: () if library.role is Role.LIBC": "nothing of glibc is private",
@@ -62,10 +65,11 @@ SAME = {
         (view, INJECTION, VIEW),
         (naming, INJECTION, NAMING),
         (injection, INJECTION, WHOLE),
+        (comparison, INJECTION, LOADING),
         (plan, (test_plan,), PLAN),
         (fingerprint, (test_plan,), ("file_fingerprint",)),
     ],
-    ids=["growth", "view", "naming", "injection", "plan", "fingerprint"],
+    ids=["growth", "view", "naming", "injection", "loading", "plan", "fingerprint"],
 )
 def test_every_change_is_noticed(
     module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...]

@@ -261,4 +261,6 @@ def _infos(image: Image, table: tuple[int, int, bool], start: int = 0) -> array[
     words, code = (3 if addend else 2), ("Q" if image.bits == 64 else "I")
     step = words * image.bits // 8
     count = size // step - start
-    return image.words(address + start * step, max(0, count) * words, code)[1::words]
+    if count <= 0:  # nothing but such as are left out; then the address may be past the segment
+        return array(code)
+    return image.words(address + start * step, count * words, code)[1::words]

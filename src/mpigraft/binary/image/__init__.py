@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.binary.image.bound import BoundRoot as BoundRoot
     from mpigraft.binary.image.folder import FolderRoot as FolderRoot
+    from mpigraft.binary.image.masked import MaskedRoot as MaskedRoot
     from mpigraft.binary.image.opening import open_root as open_root
     from mpigraft.binary.image.over import OverlayRoot as OverlayRoot
     from mpigraft.binary.image.root import Entry as Entry

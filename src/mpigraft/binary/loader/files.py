@@ -5,7 +5,7 @@ A guest is read through its Root alone, and its loader is not run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -22,8 +22,15 @@ MAX_LD_CACHE = 1 << 24  # bytes; ten thousand libraries take two million
 NO_LD_CACHE = ld_cache.LdCache({})
 
 
+# Of a search path: (folders to search, best first, and the entry that they come from).
+Places = Sequence[tuple[Sequence[str], str]]
+PlaceKey = tuple[str, str, str, str]  # search path, $ORIGIN where it counts, loader, machine
+
+
 class Files(Protocol):
     """The interface through which resolution reads all files."""
+
+    places: dict[PlaceKey, Places]  # what search paths were expanded to
 
     def identity(self, path: str) -> tuple[int, int] | None:
         """Identify a file: equal for all its paths; None when there is no file."""
@@ -37,6 +44,13 @@ class Files(Protocol):
     def absolute(self, path: str) -> str:
         """Absolute as the loader keeps it: "x/.." stays, as x may be a link."""
 
+    def searched(self, folder: str, subfolders: Sequence[str]) -> Sequence[str]:
+        """Give the subfolders of a folder of a search path, then itself. Some that are not there
+        may be left out."""
+
+    def may_hold(self, folder: str, name: str) -> bool:
+        """Whether a folder may have a file of that name: False only where it has none for sure."""
+
     def ld_cache(self, path: str) -> ld_cache.LdCache: ...
 
     def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader: ...
@@ -44,6 +58,9 @@ class Files(Protocol):
 
 class HostFiles:
     """This machine's."""
+
+    def __init__(self) -> None:
+        self.places: dict[PlaceKey, Places] = {}
 
     def identity(self, path: str) -> tuple[int, int] | None:
         reads.file(path)
@@ -66,6 +83,13 @@ class HostFiles:
 
     def absolute(self, path: str) -> str:
         return str(Path(path).absolute())
+
+    def searched(self, folder: str, subfolders: Sequence[str]) -> Sequence[str]:
+        return tuple(f"{folder}/{sub}" if sub else folder for sub in (*subfolders, ""))
+
+    def may_hold(self, folder: str, name: str) -> bool:
+        del folder, name
+        return True
 
     def ld_cache(self, path: str) -> ld_cache.LdCache:
         reads.file(path)
@@ -103,6 +127,9 @@ class _Known:
 
     caches: dict[str, ld_cache.LdCache] = field(default_factory=dict)
     loaders: dict[tuple[str | None, str], Loader] = field(default_factory=dict)
+    places: dict[PlaceKey, Places] = field(default_factory=dict)
+    names: dict[str, frozenset[str]] = field(default_factory=dict)
+    searched: dict[tuple[str, Sequence[str]], Sequence[str]] = field(default_factory=dict)
 
 
 _KNOWN: WeakKeyDictionary[Root, _Known] = WeakKeyDictionary()
@@ -117,6 +144,7 @@ class RootFiles:
     def __init__(self, root: Root) -> None:
         self.root = root
         self._known = _KNOWN.setdefault(root, _Known())
+        self.places = self._known.places
 
     def _find(self, path: str) -> Entry | None:
         return self.root.find(path) if path.startswith("/") else None
@@ -137,6 +165,22 @@ class RootFiles:
 
     def absolute(self, path: str) -> str:
         return path if path.startswith("/") else f"/{path}"
+
+    def searched(self, folder: str, subfolders: Sequence[str]) -> Sequence[str]:
+        key = folder, subfolders
+        if key not in self._known.searched:
+            every = (f"{folder}/{sub}" if sub else folder for sub in (*subfolders, ""))
+            present = (f for f in every if (e := self._find(f or "/")) and e.kind == "folder")
+            self._known.searched[key] = tuple(present)
+        return self._known.searched[key]
+
+    def may_hold(self, folder: str, name: str) -> bool:
+        """By the folder's names, read once: programs of a stack search thousands of files in some
+        hundred folders, and most of these searches are in vain."""
+        names = self._known.names.get(folder)
+        if names is None:
+            names = self._known.names[folder] = frozenset(self.root.names(folder or "/"))
+        return name in names or not names  # a folder that may be entered, and not listed
 
     def ld_cache(self, path: str) -> ld_cache.LdCache:
         if path not in self._known.caches:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mpigraft.binary.elf import Elf, ElfError
-from mpigraft.binary.loader.files import Files
+from mpigraft.binary.loader.files import Files, Places
 
 DF_1_NODEFLIB = 0x800
 OSABIS = (0, 3)  # System V and GNU: the loader refuses others
@@ -73,11 +73,14 @@ class _Refused(Exception):
     """A file is there, and the loader ends with an error instead of looking further."""
 
 
-class _Place(NamedTuple):
-    """One folder of a search path, and the entry as it is written."""
+class _SearchPath(NamedTuple):
+    """A search path, and whose it is: " of /opt/lib/libmpi.so.40", empty for a variable."""
 
-    folder: str
-    where: str
+    places: Places
+    of: str
+
+
+NOWHERE = _SearchPath((), "")
 
 
 @dataclass(eq=False, slots=True)
@@ -88,8 +91,8 @@ class _Map:
     elf: Elf
     loader: _Map | None  # whose DT_NEEDED loaded it; None: the program, or opened by dlopen
     identity: tuple[int, int] | None
-    rpath: Sequence[_Place] = ()
-    runpath: Sequence[_Place] = ()
+    rpath: _SearchPath = NOWHERE
+    runpath: _SearchPath = NOWHERE
 
     @property
     def soname(self) -> str:
@@ -116,7 +119,7 @@ class Loading:
         self.names: dict[str, _Map] = {}  # of what is loaded; its sonames too
         self.files_loaded: dict[tuple[int, int] | None, _Map] = {}
         self.missing: set[str] = set()
-        self.tried: list[str] = []  # of the search that is going on
+        self.tried: list[tuple[Rule, _SearchPath] | str] = []  # of the search that is going on
         self.probes = 0
         self._add(self.main, path)
         variable = environment.get("LD_LIBRARY_PATH", "").replace(";", ":")
@@ -201,7 +204,7 @@ class Loading:
             return Resolved(name, None, Rule.NONE, "", needed_by, problem=str(refused))
         if hit is None:
             self.missing.add(name)
-            return Resolved(name, None, Rule.NONE, "", needed_by, tried=tuple(self.tried))
+            return Resolved(name, None, Rule.NONE, "", needed_by, tried=tuple(self._tried()))
         rule, where, path = hit
         identity = self.files.identity(path)
         if known := self.files_loaded.get(identity):  # another name for a file that is loaded
@@ -242,32 +245,54 @@ class Loading:
                 yield from self._at(Rule.DEFAULT, folder, f"{folder}/{name}")
             self.tried.append(f"{Rule.DEFAULT} {self._plain_defaults()}")
 
-    def _along(
-        self, rule: Rule, name: str, places: Sequence[_Place]
-    ) -> Iterator[tuple[Rule, str, str]]:
+    def _along(self, rule: Rule, name: str, path: _SearchPath) -> Iterator[tuple[Rule, str, str]]:
         """Search a list of folders, each with its hwcaps subfolders first."""
-        for folder, where in places:
-            for sub in self.loader.subfolders:
-                yield from self._at(rule, where, f"{folder}/{sub}/{name}")
-            yield from self._at(rule, where, f"{folder}/{name}")
-            self.tried.append(f"{rule} {where}")
+        for folders, entry in path.places:
+            for folder in folders:
+                if self._may_hold(folder, name):
+                    yield from self._at(rule, f"{entry}{path.of}", f"{folder}/{name}")
+        if path.places:
+            self.tried.append((rule, path))
 
-    def _places(self, path: str, owner: _Map, of: str = "") -> list[_Place]:
+    def _tried(self) -> Iterator[str]:
+        for one in self.tried:
+            if isinstance(one, str):
+                yield one
+            else:
+                rule, path = one
+                yield from (f"{rule} {entry}{path.of}" for _, entry in path.places)
+
+    def _places(self, path: str, owner: _Map, of: str = "") -> _SearchPath:
         """Split and expand a search path. An empty entry is the working folder."""
         if not path:
-            return []
-        entries = path.split(":", MAX_FOLDERS)
-        if len(entries) > MAX_FOLDERS:
-            raise ElfError(f"{owner.path}: a search path of more than {MAX_FOLDERS} folders")
-        return [
-            _Place(self._expand(e, owner).rstrip("/") if e else ".", f"{e}{of}") for e in entries
-        ]
+            return NOWHERE
+        origin = owner.origin if "$" in path else ""
+        key = path, origin, self.loader.path, self.main.elf.machine
+        known = self.files.places.get(key)
+        if known is None:
+            entries = path.split(":", MAX_FOLDERS)
+            if len(entries) > MAX_FOLDERS:
+                raise ElfError(f"{owner.path}: a search path of more than {MAX_FOLDERS} folders")
+            expanded = [self._expand(e, owner).rstrip("/") if e else "." for e in entries]
+            known = tuple(
+                (self.files.searched(folder, self.loader.subfolders), entry)
+                for folder, entry in zip(expanded, entries, strict=True)
+            )
+            self.files.places[key] = known
+        return _SearchPath(known, of)
 
-    def _at(self, rule: Rule, where: str, path: str) -> Iterator[tuple[Rule, str, str]]:
-        """Yield when the loader would take the file at `path`."""
+    def _may_hold(self, folder: str, name: str) -> bool:
+        self._count_probe()
+        return self.files.may_hold(folder, name)
+
+    def _count_probe(self) -> None:
         self.probes += 1
         if self.probes > MAX_PROBES:
             raise ElfError(f"{self.main.path}: more than {MAX_PROBES} files are searched")
+
+    def _at(self, rule: Rule, where: str, path: str) -> Iterator[tuple[Rule, str, str]]:
+        """Yield when the loader would take the file at `path`."""
+        self._count_probe()
         if self.files.identity(path) is None:
             return
         try:

@@ -17,7 +17,8 @@ from mpigraft.knowledge import Binding, binding_of, role_of
 
 if TYPE_CHECKING:
     from mpigraft.graft.guest import Guest, GuestMpi
-    from mpigraft.graft.resolve import Injection, SimulatedProgram
+    from mpigraft.graft.loading import SimulatedProgram
+    from mpigraft.graft.resolve import Injection
 
 NOT_CHECKED = "not checked"  # begins the text of a part that could not be judged
 MOST_LINES, LONGEST, LONGEST_SEEN = 1000, 1 << 16, 2000  # of a finding: lines, characters

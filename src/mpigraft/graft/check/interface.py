@@ -12,7 +12,7 @@ from mpigraft.knowledge.fit import fit_facts
 
 if TYPE_CHECKING:
     from mpigraft.binary.loader import Resolved
-    from mpigraft.graft.resolve import SimulatedProgram
+    from mpigraft.graft.loading import SimulatedProgram
 
 NAMES = {  # of an ABI, for a person
     Abi.OMPI.value: "Open MPI 3 to 5",

@@ -13,7 +13,7 @@ from mpigraft.graft.check.languages import CXX_SYMBOL, FORTRAN_SYMBOL
 
 if TYPE_CHECKING:
     from mpigraft.binary.loader import UnboundSymbol, UnmetVersion
-    from mpigraft.graft.resolve import SimulatedProgram
+    from mpigraft.graft.loading import SimulatedProgram
 
 DF_BIND_NOW, DF_1_NOW = 8, 1
 MPI = re.compile(r"P?MPIX?_|QMPI_|P?ompi_|MPIR_|MPII_")

@@ -17,7 +17,8 @@ from mpigraft.graft.check.case import Case, Judge, not_checked
 
 if TYPE_CHECKING:
     from mpigraft.graft.guest import Guest, GuestMpi
-    from mpigraft.graft.resolve import Injection, SimulatedProgram
+    from mpigraft.graft.loading import SimulatedProgram
+    from mpigraft.graft.resolve import Injection
 
 FEW = 3  # files that are named to a person
 # In this order. Programs that fail in FIRST are left out of REST, which would repeat it.

@@ -21,6 +21,5 @@ if TYPE_CHECKING:
     from mpigraft.graft.resolve.plan import path_stamps as path_stamps
     from mpigraft.graft.resolve.plan import plan_folder as plan_folder
     from mpigraft.graft.resolve.values import Injection as Injection
-    from mpigraft.graft.resolve.values import SimulatedProgram as SimulatedProgram
 else:
     __getattr__ = exports(__name__)

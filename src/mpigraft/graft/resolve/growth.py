@@ -7,9 +7,9 @@ from pathlib import PurePosixPath
 
 from mpigraft.binary.loader import INTERPRETERS, UnboundSymbol
 from mpigraft.core.model import AbiObject, Replace, Role
-from mpigraft.graft.resolve.naming import PRIVATE
+from mpigraft.graft.loading import PRIVATE, Loaded, plain
 from mpigraft.graft.resolve.values import CopyPolicy
-from mpigraft.graft.resolve.view import Loaded, View, name_of
+from mpigraft.graft.resolve.view import View, name_of
 from mpigraft.knowledge import binding_of
 
 LOADERS = {PurePosixPath(path).name for path in INTERPRETERS.values()}
@@ -220,8 +220,3 @@ def _paths(name: str, loaded: Iterable[Loaded]) -> set[str]:
     return {
         str(r.path) for process in loaded for r in process.objects if name_of(r) == name and r.path
     }
-
-
-def plain(loose: UnboundSymbol) -> str:
-    """Give the symbol without its version, as the host's library names it."""
-    return loose.symbol.partition("@")[0].removeprefix(PRIVATE)

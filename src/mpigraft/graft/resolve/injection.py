@@ -16,17 +16,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpigraft.binary.loader import Rule, UnboundSymbol
+from mpigraft.binary.loader import Rule
 from mpigraft.core.model import Bind, Copy, EnvRow, MpiAbi, Replace, Role, Scope
-from mpigraft.graft.resolve.growth import Growth, plain
-from mpigraft.graft.resolve.values import Collision, CopyPolicy, Injection, SimulatedProgram
-from mpigraft.graft.resolve.view import Loaded, name_of
+from mpigraft.graft.loading import Loaded, brought_by, compare_loading
+from mpigraft.graft.resolve.growth import Growth
+from mpigraft.graft.resolve.values import Collision, CopyPolicy, Injection
+from mpigraft.graft.resolve.view import name_of
 from mpigraft.knowledge import binding_of
 
 if TYPE_CHECKING:
     from mpigraft.graft.guest import Guest
 
-MPI_SYMBOL = re.compile(r"P?MPIX?_|p?mpix?_|ompi_|_ZN3MPI")  # C, Fortran, Open MPI's handles, C++
 LD_CACHE = "/etc/ld.so.cache"
 MAX_STEPS = 1000
 
@@ -60,7 +60,7 @@ def inject(
         after = growth.load_all()
         if not growth.improve(after):
             break
-    programs = tuple(_simulated(growth, b, a) for b, a in zip(before, after, strict=True))
+    programs = tuple(compare_loading(b, a, growth) for b, a in zip(before, after, strict=True))
     return Injection(
         replace=replace,
         place=place,
@@ -85,58 +85,11 @@ def _by_number(node: str) -> tuple[int, ...]:
 # ------------------------------------------------------------------ what the loader would say
 
 
-def _simulated(growth: Growth, before: Loaded, after: Loaded) -> SimulatedProgram:
-    brought = _brought(growth, after)
-    known = {(u.by, u.library, u.node) for u in before.unmet}
-    unmet = [u for u in after.unmet if (u.by, u.library, u.node) not in known]
-    absent = {r.name for r in before.objects if r.path is None}
-    return SimulatedProgram(
-        program=before.program,
-        main=before.main,
-        before=before.objects,
-        after=after.objects,
-        unmet=tuple(u for u in unmet if u.by not in brought),
-        unbound=tuple(u for u in _unbound(growth, before, after) if u.by not in brought),
-        missing=tuple(
-            r
-            for r in after.objects
-            if r.path is None
-            and str(r.needed_by) not in brought
-            and (r.name not in absent or growth.is_mpi(r.name))
-        ),
-    )
-
-
-def _brought(growth: Growth, after: Loaded) -> dict[str, str]:
-    """Give {file, by path and by name: plugin that brought it}. What dlopen adds comes last, each
-    plugin before its needs; the program starts without them."""
-    names = growth.plugin_names
-    origins: dict[str, str] = {}
-    plugin = ""
-    for r in after.objects:
-        plugin = names.get(str(r.path), "") if r.rule is Rule.OPENED else plugin
-        if plugin and r.path:
-            origins |= dict.fromkeys((str(r.path), r.elf.name if r.elf else ""), plugin)
-        elif plugin:
-            origins[str(r.needed_by)] = plugin
-    return origins
-
-
-def _unbound(growth: Growth, before: Loaded, after: Loaded) -> Iterator[UnboundSymbol]:
-    known = set(before.unbound)
-    for loose in after.unbound:
-        if growth.grafted(loose.by):
-            if plain(loose) in growth.homes:  # else the host has no such symbol either
-                yield loose
-        elif loose not in known or MPI_SYMBOL.match(loose.symbol):
-            yield loose
-
-
 def _closed(growth: Growth, after: Sequence[Loaded]) -> dict[str, str]:
     """Give the plugins that could not be opened, each with the first reason."""
     reasons: dict[str, str] = {}
     for process in after:
-        brought = _brought(growth, process)
+        brought = brought_by(growth, process)
         for r in process.objects:
             if r.rule is Rule.OPENED and r.problem and str(r.path) in brought:
                 reasons.setdefault(brought[str(r.path)], r.problem)

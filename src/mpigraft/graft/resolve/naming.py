@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 from mpigraft.core.model import AbiObject
-
-PRIVATE = "mpigraft-"  # before the name of a private copy
+from mpigraft.graft.loading import PRIVATE
 
 
 class Naming:

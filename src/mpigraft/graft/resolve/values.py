@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-from mpigraft.binary.elf import Elf
-from mpigraft.binary.loader import Resolved
 from mpigraft.core.model import Bind, Copy, EnvRow, Replace
-
-if TYPE_CHECKING:
-    from mpigraft.binary.loader import UnboundSymbol, UnmetVersion
+from mpigraft.graft.loading import SimulatedProgram
 
 
 class CopyPolicy(StrEnum):
@@ -31,19 +26,6 @@ class Collision:
     host: str  # path on the host
     choice: CopyPolicy
     why: str
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedProgram:
-    """One program under the simulated loader, without and with the graft."""
-
-    program: str
-    main: Elf = field(repr=False, compare=False)
-    before: tuple[Resolved, ...]
-    after: tuple[Resolved, ...]  # plugins last
-    unmet: tuple[UnmetVersion, ...]  # version nodes missing after and not before
-    unbound: tuple[UnboundSymbol, ...]  # symbols; those of MPI also when they were missing before
-    missing: tuple[Resolved, ...]  # libraries not found after and not before
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
@@ -13,46 +12,16 @@ from weakref import WeakKeyDictionary
 
 from mpigraft.binary.elf import Elf, read_elf
 from mpigraft.binary.image import OverlayRoot, Root
-from mpigraft.binary.loader import (
-    Resolved,
-    UnboundSymbol,
-    UnmetVersion,
-    closure,
-    unbound_symbols,
-    unmet_versions,
-)
+from mpigraft.binary.loader import Resolved, closure
 from mpigraft.core.model import AbiObject, MpiAbi, Replace, Role
 from mpigraft.graft.abi import as_elf
+from mpigraft.graft.loading import Loaded
 from mpigraft.graft.resolve.naming import Naming
 from mpigraft.graft.resolve.values import CopyPolicy
 from mpigraft.knowledge import binding_of
 
 if TYPE_CHECKING:
     from mpigraft.graft.guest import Guest
-
-
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """One program under the loader; `files` are it and its libraries, by the name asked for."""
-
-    program: str
-    main: Elf
-    objects: tuple[Resolved, ...]
-
-    @cached_property
-    def files(self) -> list[tuple[str, Elf]]:
-        first = (self.main.soname or self.program, self.main)
-        return [first, *((r.name, r.elf) for r in self.objects if r.elf is not None)]
-
-    @cached_property
-    def unmet(self) -> tuple[UnmetVersion, ...]:
-        names, files = zip(*self.files, strict=True)
-        return unmet_versions(files, names)
-
-    @cached_property
-    def unbound(self) -> tuple[UnboundSymbol, ...]:
-        return unbound_symbols([file for _, file in self.files])
-
 
 # For each root: its programs without a graft, which are the same for every host MPI.
 _BARE: WeakKeyDictionary[Root, dict[tuple[object, ...], Loaded]] = WeakKeyDictionary()

@@ -9,6 +9,13 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.graft.stack.places import is_stack as is_stack
+    from mpigraft.graft.stack.reading import read_stack as read_stack
+    from mpigraft.graft.stack.values import Fate as Fate
+    from mpigraft.graft.stack.values import ModuleVerdict as ModuleVerdict
     from mpigraft.graft.stack.values import Slot as Slot
+    from mpigraft.graft.stack.values import Stack as Stack
+    from mpigraft.graft.stack.values import StackVerdict as StackVerdict
+    from mpigraft.graft.stack.verdict import check_stack as check_stack
 else:
     __getattr__ = exports(__name__)

@@ -12,13 +12,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from os.path import normpath
 
-from mpigraft.core.model import Family
+from mpigraft.core.model import Family, MpiAbi
 from mpigraft.graft.stack.places import OF_SYSTEM, below, is_installation, slot_path
-from mpigraft.graft.stack.values import Slot
+from mpigraft.graft.stack.values import Slot, Stack
 from mpigraft.knowledge import binding_of
 
 FAMILIES = {"ompi": Family.OPENMPI, "mpich": Family.MPICH}  # by ABI; any of MPICH's will do
 FEWEST = 2  # programs that share an override: a folder of one alone is somebody's slip
+
+EESSI = "rpath_overrides"  # its name for overrides: an accelerator may have one program
 
 Searcher = tuple[Sequence[str], str, Sequence[str]]  # leading folders, module, sonames of MPI
 
@@ -54,7 +56,7 @@ def find_slots(searchers: Sequence[Searcher]) -> tuple[Slot, ...]:
                 users.setdefault(path, []).append(searcher)
             order[path] = max(order.get(path, 0), place)
     fewest = min(FEWEST, len(searchers))
-    shared = [path for path in folders if len(users[path]) >= fewest]
+    shared = [path for path in folders if len(users[path]) >= fewest or EESSI in path.split("/")]
     return tuple(
         Slot(
             path=path,
@@ -78,3 +80,29 @@ def slots_of(leading: Sequence[str], slots: Sequence[Slot]) -> tuple[str, ...]:
     known = {slot.path for slot in slots}
     paths = (slot_path(normpath(entry)) for entry in leading)
     return tuple(dict.fromkeys(path for path in paths if path in known))
+
+
+def offered_abis(abi: MpiAbi) -> frozenset[str]:
+    """Give the ABIs that a host MPI offers."""
+    return frozenset(b.abi for o in abi.objects if (b := binding_of(o.soname)))
+
+
+def chosen_slots(stack: Stack, abi: MpiAbi) -> tuple[Slot, ...]:
+    """Choose the overrides that an MPI goes into: as few as reach every program that one reaches.
+
+    Of several that reach as many programs, the first that they search: nothing precedes it.
+    """
+    abis = offered_abis(abi)
+    rest = [
+        p.slots
+        for p in stack.programs
+        if p.machine == abi.objects[0].machine
+        and abis & {b.abi for b in map(binding_of, p.mpi) if b}
+    ]
+    chosen: list[Slot] = []
+    while rest := [slots for slots in rest if slots]:
+        reach = Counter(path for slots in rest for path in slots)
+        best = max(stack.slots, key=lambda slot: reach[slot.path])  # the first of equals
+        chosen.append(best)
+        rest = [slots for slots in rest if best.path not in slots]
+    return tuple(slot for slot in stack.slots if slot in chosen)

@@ -16,6 +16,7 @@ SOFTWARE = "software"
 SPACK = re.compile(r"(?P<name>[\w+-]+?)-(?P<version>\d[\w.+-]*|develop|main|master)-[a-z2-7]{7,32}")
 PARTS = frozenset(["bin", "sbin", "lib", "lib64", "libexec", "share", "usr"])
 OF_SYSTEM = frozenset(["/", "/usr", "/usr/local", "/lib", "/lib64", "/usr/lib", "/usr/lib64"])
+OF_IMAGES = ("etc/os-release", ".singularity.d")
 LOADER = re.compile(r"(/usr)?/lib(32|64|x32)?/[^/]+")
 
 
@@ -41,6 +42,24 @@ def _installed(program: Path, tree: Path) -> tuple[str, ...]:
 def _is_easybuild(folder: Path) -> bool:
     """Whether EasyBuild installed here: it leaves its log. A folder of that name says nothing."""
     return any((folder / "easybuild").glob("easybuild-*"))
+
+
+def is_stack(path: Path) -> bool:
+    """Whether a folder has the layout of a software stack, EasyBuild's or Spack's. A folder that
+    is the root of a file system has none, even with a folder `software`."""
+    if (
+        not path.is_dir()
+        or (path / "etc/os-release").exists()
+        or (path / ".singularity.d").exists()
+    ):
+        return False
+    own = (SOFTWARE, ".spack-db", "opt/spack/.spack-db")
+    real = path.resolve()
+    return (
+        real.name == SOFTWARE
+        or any((real / name).is_dir() for name in own)
+        or any(_is_easybuild(folder) for folder in (real, *real.parents))
+    )
 
 
 def module_of(path: str, root: str) -> str:

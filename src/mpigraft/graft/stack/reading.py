@@ -22,6 +22,7 @@ from mpigraft.graft.stack.places import below, layer_root, module_of, tree_of, t
 from mpigraft.graft.stack.values import Stack, StackLoader, StackProgram
 from mpigraft.knowledge import binding_of, role_of
 
+LOADED, NOT_ELF = ("exec", "dyn"), "not an ELF file"
 SMALLEST = 64  # bytes: no ELF header fits in less
 MAX_UNREAD = 1000
 # Ends of names that no linker writes, nine tenths of a stack's files: they are not opened.
@@ -94,9 +95,12 @@ def _real(path: Path) -> Path:
 
 def _facts_of(program: str) -> ElfFacts:
     try:
-        return _facts(read_elf(program), program, executable=os.access(program, os.X_OK))
+        elf = read_elf(program)
+        if elf.type not in LOADED:
+            raise ElfError(f"{program}: no program and no library")
     except ElfError as error:
         raise UsageError.of("stack-no-elf", error=error) from error
+    return _facts(elf, program, executable=os.access(program, os.X_OK))
 
 
 # ------------------------------------------------------------------ files
@@ -146,16 +150,15 @@ def _read(
             return None
         known.add(identity)
     try:
-        return _facts(read_elf(entry.path), entry.path, executable=executable)
+        elf = read_elf(entry.path)
     except ElfError as error:
-        if isinstance(error.__cause__, OSError):
+        if isinstance(error.__cause__, OSError) or NOT_ELF not in str(error):
             _note(unread, entry.path)
         return None
+    return _facts(elf, entry.path, executable=executable) if elf.type in LOADED else None
 
 
 def _facts(elf: Elf, path: str, *, executable: bool) -> ElfFacts:
-    if elf.type not in ("exec", "dyn"):
-        raise ElfError(f"{path}: no program and no library")
     name = path.rpartition("/")[2]
     library = elf.soname is not None and ".so" in name  # some have an interpreter, as libc does
     return ElfFacts(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from os.path import normpath
 
-from mpigraft.core.model import Family
+from mpigraft.core.model import Family, Finding, Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +71,65 @@ class Stack:
     def searching(self, slot: Slot) -> tuple[StackProgram, ...]:
         """The programs that search an override."""
         return tuple(p for p in self.programs if slot.path in p.slots)
+
+
+# ------------------------------------------------------------------ verdicts
+
+
+class Fate(StrEnum):
+    """What an injection makes of a program."""
+
+    FITS = "fits"  # it would load the host's MPI, and nothing else would change
+    REFUSED = "refused"  # it would not, or would not start
+    KEPT = "kept"  # the override does not reach it: it stays on the stack's own MPI
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A library of a program that would be another file with the override."""
+
+    name: str
+    before: str
+    after: str  # empty: not found any more
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramVerdict:
+    path: str
+    module: str
+    fate: Fate
+    slot: str  # path of the override from which it would load MPI
+    changes: tuple[Change, ...] = ()
+    why: str = ""  # of one that is kept: other-abi, other-machine, runpath, no-override
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleVerdict:
+    """The verdicts on the programs of one installation, with what was noticed of them."""
+
+    name: str
+    programs: tuple[ProgramVerdict, ...]
+    findings: tuple[Finding, ...]
+
+    def count(self, fate: Fate) -> int:
+        return sum(program.fate is fate for program in self.programs)
+
+
+@dataclass(frozen=True, slots=True)
+class StackVerdict:
+    """Whether a host MPI may be injected into a stack."""
+
+    stack: Stack
+    mpi: str  # id
+    slots: tuple[Slot, ...]  # overrides into which it would go
+    glibc: str  # of the stack: 2.37
+    modules: tuple[ModuleVerdict, ...]
+    findings: tuple[Finding, ...]  # of the stack as a whole
+
+    def count(self, fate: Fate) -> int:
+        return sum(module.count(fate) for module in self.modules)
+
+    @property
+    def ok(self) -> bool:
+        bad = any(finding.level is Level.ERROR for finding in self.findings)
+        return not bad and self.count(Fate.FITS) > 0 and self.count(Fate.REFUSED) == 0

@@ -186,10 +186,11 @@ def test_odd_files_are_no_obstacle(stack: StackFiles) -> None:
     os.mkfifo(place / "fifo", 0o755)
     (place / "script").write_text("#!/bin/sh\n" + "exit 0\n" * 20)
     (place / "script").chmod(0o755)
-    (place / "cut.so").write_bytes((place / "osu").read_bytes()[:80])
     (place / "empty.so").touch()
     (place / "not executable").write_bytes((place / "osu").read_bytes())
     assert read_stack(stack.root) == before
+    (place / "cut.so").write_bytes((place / "osu").read_bytes()[:80])
+    assert read_stack(stack.root).unread == (str(place / "cut.so"),)
     data = bytearray((place / "osu").read_bytes())
     data[18] = 183  # aarch64
     (place / "arm").write_bytes(data)

@@ -10,6 +10,8 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.graft.stack.override.content import override_files as override_files
+    from mpigraft.graft.stack.override.content import plan_override as plan_override
     from mpigraft.graft.stack.override.drift import mixed_generations as mixed_generations
 else:
     __getattr__ = exports(__name__)

@@ -1,0 +1,64 @@
+"""A root without some of its names: what a guest would be if nothing were there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from mpigraft.binary.elf import Elf, ElfError
+from mpigraft.binary.image.root import (
+    BaseRoot,
+    Entry,
+    ImageConfig,
+    Link,
+    Pread,
+    Root,
+    RootError,
+    join,
+)
+
+
+class MaskedRoot(BaseRoot):
+    """`base` without what stands at `paths`, a link or a folder with all that is in it.
+
+    Links above a path are followed, the path itself is the name that vanishes.
+    """
+
+    def __init__(self, base: Root, paths: Iterable[str]) -> None:
+        super().__init__()
+        self.base = base
+        self.name = base.name
+        self._masked: set[str] = set()
+        for path in paths:
+            folder, _, name = path.rstrip("/").rpartition("/")
+            entry = base.find(folder or "/")
+            if entry is not None and name not in ("", ".", ".."):
+                self._masked.add(join(entry.path, name))
+
+    def look(self, folder: str, name: str) -> Entry | Link | None:
+        if self._masked and join(folder, name) in self._masked:
+            return None
+        return self.base.look(folder, name)
+
+    def _list(self, folder: str) -> list[str]:
+        return [name for name in self.base.names(folder) if join(folder, name) not in self._masked]
+
+    def elf(self, path: str) -> Elf:
+        entry = self.find(path)
+        if entry is None or entry.kind != "file":
+            raise ElfError(f"{path}: no file is there") from FileNotFoundError(path)
+        return self.base.elf(entry.path)
+
+    def read(self, path: str, limit: int) -> bytes:
+        return self.base.read(self._regular(path).path, limit)
+
+    @contextmanager
+    def _opened(self, entry: Entry) -> Iterator[Pread]:
+        raise RootError(f"{self.name}: {entry.path}: read by the root that it belongs to")
+        yield  # a generator, as its kind has it
+
+    def unread(self) -> tuple[str, ...]:
+        return self.base.unread()
+
+    def config(self) -> ImageConfig:
+        return self.base.config()

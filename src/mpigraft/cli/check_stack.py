@@ -1,0 +1,307 @@
+"""`mpigraft check STACK`: a host MPI under all programs of a software stack."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpigraft.cli.check import WORDS, chosen_mpis, finding_lines, row
+from mpigraft.cli.common import console, examine_machine, out
+from mpigraft.core.errors import CheckFailed, MissingError, UsageError
+from mpigraft.core.numbers import counted, duration
+from mpigraft.core.text import fold, join_some, printable
+
+if TYPE_CHECKING:
+    from mpigraft.binary.elf import Elf
+    from mpigraft.core.model import Finding, MpiAbi
+    from mpigraft.core.model import Machine as MachineFacts
+    from mpigraft.graft.stack import ModuleVerdict, Slot, Stack, StackVerdict
+
+MODULES = 40  # that are listed where nothing is wrong with them
+SAME = 3  # findings of one kind that are shown
+EVERY_S = 5.0  # between lines of progress in a pipe
+LEVELS = ("error", "warning")
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    verdicts: tuple[StackVerdict, ...]
+    unread: tuple[str, ...]  # MPIs that could not be checked, with the reason
+
+    @property
+    def ok(self) -> bool:
+        return any(verdict.ok for verdict in self.verdicts)
+
+
+def check_stack_of(path: str, spec: str, machine: Path | None, *, as_json: bool) -> int:
+    """Check the MPI that was named, or all of the machine, under the stack at a path."""
+    stack = read_named_stack(path)
+    here = examine_machine(machine)
+    answer = _answer(stack, chosen_mpis(spec, here), here, machine)
+    if as_json:
+        from mpigraft.core.serialize import document
+
+        out(document(**as_document(stack, answer.verdicts, answer.unread)))
+    else:
+        single = len(answer.verdicts) == 1
+        out("\n".join(lines(answer.verdicts[0]) if single else table(stack, answer.verdicts)))
+        for line in answer.unread:
+            out("\n".join(row("left out", line)))
+    return 0 if answer.ok else CheckFailed.exit_code
+
+
+def read_named_stack(path: str) -> Stack:
+    """Read a stack, with progress on stderr."""
+    from mpigraft.graft.stack import read_stack
+
+    shown = console(stderr=True)
+    with shown.status("reading the stack") as status:
+        stack = read_stack(path, lambda n: status.update(f"reading the stack: {n} ELF files"))
+    if not shown.is_terminal:
+        shown.print(_size_of(stack), soft_wrap=True)
+    return stack
+
+
+def _answer(stack: Stack, mpis: Sequence[str], here: MachineFacts, machine: Path | None) -> _Answer:
+    from mpigraft.graft.stack import check_stack
+
+    verdicts, unread = [], []
+    for mpi in mpis:
+        try:
+            abi = _abi(mpi, here, machine)
+            with progress(f"checking {mpi}") as checked:
+                files = files_of(abi)
+                verdicts.append(check_stack(stack, abi, files, machine=here, checked=checked))
+        except (MissingError, UsageError) as error:
+            if len(mpis) == 1:
+                raise
+            unread.append(f"{mpi}: {error.message}")
+    if not verdicts:
+        raise MissingError.of("nothing-to-check", why="; ".join(unread), alternatives="")
+    return _Answer(tuple(verdicts), tuple(unread))
+
+
+def _abi(mpi: str, here: MachineFacts, machine: Path | None) -> MpiAbi:
+    from mpigraft.graft.abi import abi_from_machine, read_abi
+
+    if machine:
+        return abi_from_machine(machine, mpi)
+    return read_abi(next(one for one in here.mpis if one.id == mpi))
+
+
+def files_of(abi: MpiAbi) -> Callable[[Slot, frozenset[str]], Mapping[str, Elf]]:
+    """Give what an override would have of an MPI, as `inject` plans it."""
+    from mpigraft.graft.stack.override import override_files, plan_override
+    from mpigraft.native import settings_library
+
+    settings = settings_library(abi.mpi, abi.objects[0].machine)
+
+    def files(slot: Slot, needed: frozenset[str]) -> Mapping[str, Elf]:
+        return override_files(plan_override(abi, slot, needed, settings), slot.path)
+
+    return files
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show programs and the time left on stderr: a bar on a terminal, some lines in a pipe."""
+    from rich.progress import MofNCompleteColumn, TimeRemainingColumn
+
+    from mpigraft.cli.progress import make_bar
+
+    begun = last = time.monotonic()
+    with make_bar(MofNCompleteColumn(), TimeRemainingColumn(), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def checked(done: int, total: int) -> None:
+            nonlocal last
+            bar.update(task, completed=done, total=total)
+            now = time.monotonic()
+            if bar.console.is_terminal or now - last < EVERY_S or done == total:
+                return
+            last = now
+            left_s = (now - begun) / done * (total - done)
+            text = f"{what}: {done} of {total} programs, about {duration(left_s)} left"
+            bar.console.print(text, soft_wrap=True)
+
+        yield checked
+
+
+# ------------------------------------------------------------------ for other tools
+
+
+def as_document(
+    stack: Stack, verdicts: Sequence[StackVerdict], unread: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What report/schemas/check-stack.json describes."""
+    return {
+        "ok": any(verdict.ok for verdict in verdicts),
+        "stack": {
+            "root": stack.root,
+            "real": stack.real,
+            "only": stack.only,
+            "elf_files": stack.elf_files,
+            "programs": len(stack.programs),
+            "modules": len(stack.modules),
+            "loader": stack.loader,
+            "overrides": stack.slots,
+            "unread": stack.unread,
+        },
+        "checks": [_check_document(verdict) for verdict in verdicts],
+        "unread": list(unread),
+    }
+
+
+def _check_document(verdict: StackVerdict) -> dict[str, Any]:
+    from mpigraft.graft.stack import Fate
+
+    return {
+        "mpi": verdict.mpi,
+        "ok": verdict.ok,
+        "overrides": [slot.path for slot in verdict.slots],
+        "glibc": verdict.glibc,
+        **{fate.value: verdict.count(fate) for fate in Fate},
+        "modules": verdict.modules,
+        "findings": verdict.findings,
+    }
+
+
+# ------------------------------------------------------------------ for a person
+
+
+def _size_of(stack: Stack) -> str:
+    if stack.only:
+        return f"{stack.only}, a program of {stack.root}"
+    programs = counted(len(stack.programs), "program")
+    modules = counted(len(stack.modules), "module")
+    need = "needs" if len(stack.programs) == 1 else "need"
+    files = counted(stack.elf_files, "ELF file")
+    return f"{stack.root}: {files}; {programs} of {modules} {need} MPI"
+
+
+def lines(verdict: StackVerdict) -> Iterator[str]:
+    """One verdict: the answer, a summary by module, then what is wrong."""
+    from mpigraft.graft.stack import Fate
+
+    stack = verdict.stack
+    yield f"fits: {'yes' if verdict.ok else 'no'}"
+    yield ""
+    yield from row("stack", _size_of(stack))
+    if stack.loader:
+        glibc = f", glibc {verdict.glibc}" if verdict.glibc else ""
+        yield from row("loader", f"{stack.loader.path}{glibc}")
+    yield from row("host MPI", verdict.mpi)
+    for slot in verdict.slots:
+        programs = counted(slot.programs, "program")
+        names = " and ".join(filter(None, slot.names))
+        yield from row("override", f"{slot.path}{f' ({names})' if names else ''}: {programs}")
+    yield ""
+    count = {fate: verdict.count(fate) for fate in Fate}
+    if count[Fate.FITS]:
+        programs = counted(count[Fate.FITS], "program")
+        yield f"{programs} would load {verdict.mpi}, and nothing else would change"
+    if count[Fate.REFUSED]:
+        yield f"{counted(count[Fate.REFUSED], 'program')} would not start, or change in other ways"
+    if count[Fate.KEPT]:
+        yield f"{counted(count[Fate.KEPT], 'program')} would stay as they are: {_kept(verdict)}"
+    yield from _modules(verdict.modules)
+    yield from _findings(verdict)
+
+
+REASONS = {
+    "other-abi": "of another MPI family",
+    "other-machine": "of another architecture",
+    "runpath": "searched by DT_RUNPATH",
+    "no-override": "without an override",
+}
+
+
+def _kept(verdict: StackVerdict) -> str:
+    whys = [p.why for module in verdict.modules for p in module.programs if p.why in REASONS]
+    parts = (f"{whys.count(why)} {REASONS[why]}" for why in dict.fromkeys(whys))
+    return ", ".join(parts)
+
+
+def _modules(modules: Sequence[ModuleVerdict]) -> Iterator[str]:
+    from mpigraft.graft.stack import Fate
+
+    shown = modules if len(modules) <= MODULES else [m for m in modules if _is_notable(m)]
+    if not shown:
+        return
+    width = max(6, *(len(printable(module.name)) for module in shown)) + 2
+    yield ""
+    yield f"{'module':{width}}{'fits':>6}{'refused':>9}{'stays':>7}"
+    for module in shown[: 10 * MODULES]:
+        counts = (module.count(fate) or "" for fate in (Fate.FITS, Fate.REFUSED, Fate.KEPT))
+        fits, refused, kept = counts
+        yield f"{printable(module.name):{width}}{fits:>6}{refused:>9}{kept:>7}".rstrip()
+    if more := len(modules) - len(shown[: 10 * MODULES]):
+        yield f"and {counted(more, 'module')} more: --json"
+
+
+def _is_notable(module: ModuleVerdict) -> bool:
+    from mpigraft.graft.stack import Fate
+
+    return bool(module.count(Fate.REFUSED)) or any(f.level == "error" for f in module.findings)
+
+
+def _findings(verdict: StackVerdict) -> Iterator[str]:
+    """Each kind of finding once, with the modules that it is about, the worst first."""
+    kinds: dict[tuple[str, str], list[tuple[Finding, list[str]]]] = {}
+    for finding, modules in _gathered(verdict):
+        kinds.setdefault((str(finding.level), finding.code), []).append((finding, modules))
+    for level in LEVELS:
+        for (own, code), members in kinds.items():
+            if own != level:
+                continue
+            yield ""
+            yield f"{WORDS[level]:10}{code}"
+            for finding, modules in members[:SAME]:
+                last = finding is members[min(SAME, len(members)) - 1][0]
+                yield from finding_lines(finding if last else replace(finding, why="", fix=""))
+                if modules:
+                    yield from row("  in", join_some(modules, SAME, ", "))
+            if len(members) > SAME:
+                yield from fold(f"and {len(members) - SAME} more of this kind: --json", " " * 10)
+
+
+def _gathered(verdict: StackVerdict) -> Iterator[tuple[Finding, list[str]]]:
+    """Yield each finding once, with the modules that have it."""
+    yield from ((finding, []) for finding in verdict.findings)
+    by_text: dict[tuple[str, str], tuple[Finding, list[str]]] = {}
+    for module in verdict.modules:
+        for finding in module.findings:
+            key = finding.code, finding.message
+            by_text.setdefault(key, (finding, []))[1].append(module.name)
+    yield from by_text.values()
+
+
+def table(stack: Stack, verdicts: Sequence[StackVerdict]) -> Iterator[str]:
+    """Every MPI in a line: yes, or the first thing in the way."""
+    from mpigraft.graft.stack import Fate
+
+    yield f"fits: {sum(verdict.ok for verdict in verdicts)} of {len(verdicts)} MPIs"
+    yield ""
+    yield from row("stack", _size_of(stack))
+    yield ""
+    width = max(len(verdict.mpi) for verdict in verdicts) + 2
+    for verdict in sorted(verdicts, key=lambda v: (not v.ok, -v.count(Fate.FITS))):
+        text = f"{verdict.mpi:{width}}{_reason(verdict)}"
+        yield from fold(printable(text), f"{'yes' if verdict.ok else 'NO':10}", 10 + width)
+    yield ""
+    yield "--mpi SPEC says more of one of them"
+
+
+def _reason(verdict: StackVerdict) -> str:
+    from mpigraft.graft.stack import Fate
+
+    findings = [f for f, _ in _gathered(verdict) if f.level == "error"]
+    fits = counted(verdict.count(Fate.FITS), "program")
+    if not findings:
+        return f"{fits} would load it"
+    more = f"; {fits} would load it" if verdict.count(Fate.FITS) else ""
+    return f"{findings[0].message}{more}"

@@ -1,0 +1,181 @@
+"""Report what an override would change in a stack besides its MPI, in the words of stacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from mpigraft.binary.elf import Elf, ElfError
+from mpigraft.binary.image import Root, RootError
+from mpigraft.core.model import Finding, MpiAbi, Role
+from mpigraft.core.numbers import counted
+from mpigraft.core.text import join_some
+from mpigraft.graft.stack.simulation import Override, StackSimulation
+from mpigraft.graft.stack.values import Slot, Stack
+from mpigraft.knowledge import role_of
+
+MAX_LIBC = 1 << 24  # bytes
+GLIBC = re.compile(rb"GNU C Library [ -~]{0,200}?version (\d+\.\d+)")
+MPI_SYMBOL = re.compile(r"P?MPIX?_|p?mpix?_|QMPI_|_init$|_fini$", re.IGNORECASE)
+TWICE = 5  # symbols that two files share by more than chance
+NAMED = 3
+IN_WORDS: dict[str, Callable[[str], Finding]] = {
+    "glibc-old": lambda text: Finding.of("stack-glibc-old", text=text),
+    "glibc-mixed": lambda text: Finding.of("stack-glibc-old", text=text),
+    "symbols": lambda text: Finding.of("stack-symbols", text=text),
+    "host-symbols": lambda text: Finding.of("stack-symbols", text=text),
+    "library-missing": lambda text: Finding.of("stack-library-missing", text=text),
+    "library-refused": lambda text: Finding.of("stack-library-missing", text=text),
+    "version-unmet": lambda text: Finding.of("stack-version-unmet", text=text),
+    "two-mpis": lambda text: Finding.of("stack-two-mpis", text=text),
+}
+
+
+def in_words_of_stacks(finding: Finding) -> Finding:
+    """Give a finding about an image with the advice that holds for a stack."""
+    make = IN_WORDS.get(finding.code)
+    if make is None:
+        return finding
+    other = make(finding.message)
+    return replace(other, level=finding.level, evidence=finding.evidence)
+
+
+def of_stack(stack: Stack, abi: MpiAbi, slots: Sequence[Slot]) -> Iterator[Finding]:
+    """Report what concerns a stack as a whole."""
+    if not stack.programs:
+        yield Finding.of(
+            "stack-no-program", root=stack.root, files=counted(stack.elf_files, "file")
+        )
+        return
+    if not stack.slots:
+        yield Finding.of("stack-overrides-none", root=stack.root)
+    elif not slots:
+        needed = sorted({name for p in stack.programs for name in p.mpi})
+        yield Finding.of("stack-other-abi", mpi=abi.mpi.id, needed=join_some(needed, NAMED, ", "))
+    if runs := tuple(p.path for p in stack.programs if p.runpath):
+        programs = counted(len(runs), "program")
+        yield Finding.of("stack-runpath", programs=programs, evidence=runs)
+    if stack.unread:
+        files = counted(len(stack.unread), "path")
+        yield Finding.of("stack-unread", files=files, evidence=stack.unread)
+
+
+def of_programs(
+    group: Sequence[StackSimulation], override: Override, duplicates: Duplicates
+) -> Iterator[Finding]:
+    """Report of programs what the parts of a check do not: where their libraries come from."""
+    astray = [one for one in group if not one.injected and one.libmpi]
+    for path in dict.fromkeys(one.libmpi for one in astray):
+        users = [one.program.path for one in astray if one.libmpi == path]
+        yield Finding.of(
+            "stack-other-libmpi",
+            programs=_names(users),
+            path=path,
+            slot=override.slot.path,
+            evidence=tuple(users),
+        )
+    changed: dict[tuple[str, str, str], list[str]] = {}
+    for one in group:
+        for c in one.changes:
+            if c.after:  # one that is gone, the part `sonames` reports
+                changed.setdefault((c.name, c.before, c.after), []).append(one.program.path)
+    for (name, before, after), users in changed.items():
+        yield Finding.of(
+            "stack-library-changed",
+            name=name,
+            programs=_names(users),
+            before=before,
+            after=after,
+            evidence=tuple(users),
+        )
+    broken = {one.program.path: one.broken for one in group if one.broken}
+    if broken:
+        missing = sorted({name for names in broken.values() for name in names})
+        yield Finding.of(
+            "stack-broken-before",
+            programs=_names(broken),
+            missing=join_some(missing, NAMED, ", "),
+            evidence=tuple(f"{path} lacks {', '.join(names)}" for path, names in broken.items()),
+        )
+    yield from _twice(group, override, duplicates)
+
+
+def _names(paths: Sequence[str] | dict[str, tuple[str, ...]]) -> str:
+    names = dict.fromkeys(PurePosixPath(path).name for path in paths)
+    return join_some(list(names), NAMED, ", ")
+
+
+# ------------------------------------------------------------------ one library twice
+
+
+class Duplicates:
+    """Symbols that libraries of a stack share with the files of an override. Kept by path: many
+    programs load the same libraries, and their symbols are not kept."""
+
+    def __init__(self, override: Override) -> None:
+        self._homes: dict[str, list[str]] = {}
+        for elf in {id(elf): elf for elf in override.files.values()}.values():
+            for name in _exports(elf):
+                self._homes.setdefault(name, []).append(elf.name)
+        self._shared: dict[str, dict[str, list[str]]] = {}
+
+    def shared(self, library: Elf) -> dict[str, list[str]]:
+        """Give {file of the override: symbols} that a library of the stack defines too."""
+        known = self._shared.get(library.name)
+        if known is None:
+            known = {}
+            own = role_of(library.soname or "") in (Role.MPI, Role.LIBC)
+            for name in () if own else _exports(library) & self._homes.keys():
+                for file in self._homes[name]:
+                    known.setdefault(file, []).append(name)
+            self._shared[library.name] = known
+        return known
+
+
+def _exports(of: Elf) -> set[str]:
+    try:
+        names = {s.name for s in of.exported if not s.weak}
+    except ElfError:
+        return set()
+    return {name for name in names if not MPI_SYMBOL.search(name)}
+
+
+def _twice(
+    group: Sequence[StackSimulation], override: Override, duplicates: Duplicates
+) -> Iterator[Finding]:
+    """Report libraries of the stack whose symbols a file of the override has too: built in, or
+    copied under its own names. The loader binds all calls to the first of the two.
+    """
+    pairs: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+    for one in group:
+        mapped = [r.elf for r in one.loading.after if r.elf is not None]
+        ours = {elf.name for elf in mapped if override.grafted(elf.name)}
+        for elf in mapped:
+            for file, symbols in duplicates.shared(elf).items() if elf.name not in ours else ():
+                if file in ours and len(symbols) >= TWICE:
+                    pairs.setdefault((elf.name, file), ([], symbols))[0].append(one.program.path)
+    for (library, file), (users, symbols) in pairs.items():
+        yield Finding.of(
+            "stack-library-twice",
+            library=PurePosixPath(library).name,
+            file=PurePosixPath(file).name,
+            mpi=override.abi.mpi.id,
+            symbols=counted(len(symbols), "symbol"),
+            evidence=(f"{library} and {file}: {' '.join(sorted(symbols)[:20])}", *users),
+        )
+
+
+# ------------------------------------------------------------------ glibc
+
+
+def glibc_of(root: Root, path: str) -> str:
+    """Give the release of a libc.so.6: 2.37. Empty where it cannot be read."""
+    if not path:
+        return ""
+    try:
+        match = GLIBC.search(root.read(path, MAX_LIBC))
+    except RootError:
+        return ""
+    return match[1].decode() if match else ""

@@ -1,0 +1,135 @@
+"""Simulate the stack's own loader for its programs, without an override and with one in place.
+
+Programs that need the same names and search the same folders have the same libraries: these are
+resolved once, and each file is read once for all programs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path, PurePath
+
+from mpigraft.binary.elf import Elf
+from mpigraft.binary.image import FolderRoot, MaskedRoot, OverlayRoot, Root
+from mpigraft.binary.loader import Resolved, closure
+from mpigraft.core.model import MpiAbi, Role
+from mpigraft.graft.loading import Loaded, SimulatedProgram, compare_loading
+from mpigraft.graft.stack.places import below
+from mpigraft.graft.stack.values import Change, Slot, StackProgram
+from mpigraft.knowledge import binding_of, role_of
+
+ORIGIN = re.compile(r"\$(\{ORIGIN\}|ORIGIN(?![A-Za-z0-9_]))")
+
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StackSimulation:
+    """One program under its loader, without and with an override in place."""
+
+    program: StackProgram
+    loading: SimulatedProgram
+    libmpi: str  # that it would load; empty: none
+    injected: bool  # it is the override's
+    changes: tuple[Change, ...]  # of libraries that are no part of an MPI
+    broken: tuple[str, ...]  # libraries that it lacks without the override too
+
+
+class Override:
+    """An override as it would be: its files, by the paths at which programs find them."""
+
+    def __init__(self, slot: Slot, abi: MpiAbi, files: Mapping[str, Elf]) -> None:
+        self.slot, self.abi, self.files = slot, abi, files
+        self._offered = {o.soname: o for o in abi.objects}
+        self.plugin_names: Mapping[str, str] = {}
+
+    @cached_property
+    def homes(self) -> dict[str, set[str]]:
+        exporters: dict[str, set[str]] = {}
+        for library in self.abi.objects:
+            for symbol in library.exported:
+                exporters.setdefault(symbol.partition("@")[0], set()).add(library.soname)
+        return exporters
+
+    def grafted(self, path: PurePath | str) -> bool:
+        return below(str(path), (self.slot.path,))
+
+    def is_mpi(self, name: str) -> bool:
+        library = self._offered.get(name)
+        return binding_of(name) is not None or (library is not None and library.role is Role.MPI)
+
+
+class Simulator:
+    """The loader over one stack's programs. `slots`: all overrides of the stack, which count as
+    empty where the stack is meant as it was built."""
+
+    def __init__(self, slots: Sequence[Slot], override: Override, base: Root | None = None) -> None:
+        self.override = override
+        base = base or FolderRoot(Path("/"))
+        self.bare = MaskedRoot(base, [slot.path for slot in slots])
+        self.injected = OverlayRoot(MaskedRoot(base, [override.slot.path]), override.files)
+        self._closures: dict[tuple[bool, Key], tuple[Resolved, ...]] = {}
+
+    def simulate(self, program: StackProgram) -> StackSimulation:
+        """Simulate one program. Raises ElfError for one that cannot be read."""
+        main = self.bare.elf(program.path)
+        before = Loaded(program.path, main, self._closure(self.bare, program.path, main))
+        after = Loaded(program.path, main, self._closure(self.injected, program.path, main))
+        loading = compare_loading(before, after, self.override)
+        broken = tuple(
+            r.name for r in before.objects if r.path is None and not self.override.is_mpi(r.name)
+        )
+        kept = tuple(r for r in after.objects if r.path is not None or r.name not in broken)
+        libmpi = next((r for r in after.objects if r.path and _is_libmpi(r)), None)
+        return StackSimulation(
+            program=program,
+            loading=replace(loading, after=kept),
+            libmpi=str(libmpi.path) if libmpi else "",
+            injected=libmpi is not None and self.override.grafted(str(libmpi.path)),
+            changes=tuple(self._changes(before, after)),
+            broken=broken,
+        )
+
+    def _closure(self, root: Root, path: str, main: Elf) -> tuple[Resolved, ...]:
+        key = root is self.bare, _key(path, main)
+        if key not in self._closures:
+            self._closures[key] = closure(path, environment={}, root=root)
+        own = Path(path)
+        known = self._closures[key]
+        first = next((r.needed_by for r in known if r.name in main.needed), own)
+        if first == own:
+            return known
+        return tuple(replace(r, needed_by=own) if r.needed_by == first else r for r in known)
+
+    def _changes(self, before: Loaded, after: Loaded) -> list[Change]:
+        """List the libraries that are other files. What only the stack's own MPI needed goes with
+        it, and what the host's needs comes with that: these are no changes."""
+        now = {r.name: r for r in after.objects}
+        changes = []
+        for r in before.objects:
+            if r.path is None or role_of(r.name) is Role.MPI or r.name not in now:
+                continue
+            other = now[r.name].path
+            if other != r.path and not self._same(str(r.path), str(other or "")):
+                changes.append(Change(r.name, str(r.path), str(other or "")))
+        return changes
+
+    def _same(self, path: str, other: str) -> bool:
+        one, two = self.bare.find(path), self.injected.find(other) if other else None
+        return one is not None and two is not None and one.identity == two.identity
+
+
+def _key(path: str, main: Elf) -> Key:
+    """All that decides which libraries a file gets, besides the files themselves."""
+    folder = path.rpartition("/")[0]
+    rpath, runpath = (ORIGIN.sub(folder, text or "") for text in (main.rpath, main.runpath))
+    flags = main.flags_1, main.machine, main.bits, main.interpreter
+    return (main.needed, rpath, runpath, main.runpath is None, *flags)
+
+
+def _is_libmpi(row: Resolved) -> bool:
+    binding = binding_of(row.soname) or binding_of(row.name)
+    return binding is not None and binding.language == "c"

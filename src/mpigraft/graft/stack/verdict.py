@@ -1,0 +1,246 @@
+"""Judge a host MPI for a whole stack: for each program, would it load that MPI, and nothing else.
+
+The parts of `graft.check` judge what a single guest's do, over the same simulation. They run once
+for the programs of a module, and for each program where something is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from mpigraft.binary.elf import Elf, ElfError
+from mpigraft.core.model import Finding, GuestKind, GuestLabel, Level, Machine, MpiAbi, Replace
+from mpigraft.graft.check import judge_fit
+from mpigraft.graft.guest import Guest, GuestMpi, own_mpi_of
+from mpigraft.graft.resolve import Injection
+from mpigraft.graft.stack import differences
+from mpigraft.graft.stack.overrides import chosen_slots, offered_abis
+from mpigraft.graft.stack.simulation import Override, Simulator, StackSimulation
+from mpigraft.graft.stack.values import (
+    Fate,
+    ModuleVerdict,
+    ProgramVerdict,
+    Slot,
+    Stack,
+    StackProgram,
+    StackVerdict,
+)
+from mpigraft.knowledge import binding_of
+
+if TYPE_CHECKING:
+    from mpigraft.binary.image import Root
+
+BATCH = 48  # programs that are judged together, and in memory at once
+
+Files = Callable[[Slot, frozenset[str]], Mapping[str, Elf]]  # of an override for these sonames
+Checked = Callable[[int, int], None]  # programs so far, of how many
+
+
+def check_stack(
+    stack: Stack,
+    abi: MpiAbi,
+    files: Files,
+    *,
+    slots: Sequence[Slot] | None = None,
+    machine: Machine | None = None,
+    checked: Checked = lambda _, __: None,
+) -> StackVerdict:
+    """Check `abi` for all programs of a stack, each with the override that it searches in place.
+
+    `files` gives what an override would have. `slots`: the overrides that are filled; without them
+    as few as reach all programs. `machine`: where ranks will run. Raises as `files` does; a program
+    that cannot be read is a finding.
+    """
+    slots = chosen_slots(stack, abi) if slots is None else tuple(slots)
+    done = 0
+    modules: list[ModuleVerdict] = []
+    rest = list(stack.programs)
+    glibc = ""
+    for slot in slots:
+        programs = [p for p in rest if slot.path in p.slots and _fits_abi(p, abi)]
+        paths = {p.path for p in programs}
+        rest = [p for p in rest if p.path not in paths]
+        needed = frozenset(name for p in programs for name in p.mpi)
+        judge = _Judge(stack, Override(slot, abi, files(slot, needed)), machine)
+        for module, group in groupby(sorted(programs, key=lambda p: (p.module, p.path)), _module):
+            members = list(group)
+            for at in range(0, len(members), BATCH):
+                modules.append(judge.module(module, members[at : at + BATCH]))
+                done += len(members[at : at + BATCH])
+                checked(done, len(stack.programs))
+        glibc = glibc or judge.glibc
+    modules += [_kept(stack, abi, program) for program in rest]
+    checked(len(stack.programs), len(stack.programs))
+    return StackVerdict(
+        stack=stack,
+        mpi=abi.mpi.id,
+        slots=slots,
+        glibc=glibc,
+        modules=tuple(_joined(modules)),
+        findings=tuple(differences.of_stack(stack, abi, slots)),
+    )
+
+
+def _module(program: StackProgram) -> str:
+    return program.module
+
+
+def _fits_abi(program: StackProgram, abi: MpiAbi) -> bool:
+    abis = {binding.abi for name in program.mpi if (binding := binding_of(name))}
+    return program.machine == abi.objects[0].machine and bool(abis & offered_abis(abi))
+
+
+def _kept(stack: Stack, abi: MpiAbi, program: StackProgram) -> ModuleVerdict:
+    """Give the verdict of a program that the override does not reach: it stays as it is."""
+    del stack
+    why = (
+        "other-abi"
+        if not _fits_abi(program, abi)
+        else "runpath"
+        if program.runpath
+        else "no-override"
+    )
+    if program.machine != abi.objects[0].machine:
+        why = "other-machine"
+    one = ProgramVerdict(program.path, program.module, Fate.KEPT, "", (), why)
+    return ModuleVerdict(program.module, (one,), ())
+
+
+def _joined(parts: Sequence[ModuleVerdict]) -> Iterator[ModuleVerdict]:
+    """Join the batches of each module."""
+    for name, group in groupby(sorted(parts, key=lambda part: part.name), lambda part: part.name):
+        members = list(group)
+        programs = sorted((p for m in members for p in m.programs), key=lambda p: p.path)
+        findings = dict.fromkeys(f for m in members for f in m.findings)
+        yield ModuleVerdict(name, tuple(programs), tuple(findings))
+
+
+# ------------------------------------------------------------------ one override
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(finding.level is not Level.ERROR for finding in self.findings)
+
+
+class _Judge:
+    """Judges programs that search one override."""
+
+    def __init__(self, stack: Stack, override: Override, machine: Machine | None) -> None:
+        self.stack, self.override, self.machine = stack, override, machine
+        self.simulator = Simulator(stack.slots, override)
+        self.glibc = ""
+        self._own: dict[str, GuestMpi | None] = {}
+        self._libc: dict[str, str] = {}
+        self._duplicates = differences.Duplicates(override)
+
+    def module(self, name: str, programs: Sequence[StackProgram]) -> ModuleVerdict:
+        """Judge the programs of a module: together, and each for itself where that says no."""
+        simulated, findings = [], []
+        verdicts: list[ProgramVerdict] = []
+        for program in programs:
+            try:
+                simulated.append(self.simulator.simulate(program))
+            except ElfError as error:
+                findings.append(Finding.of("stack-program-unread", error=error))
+                refused = ProgramVerdict(program.path, name, Fate.REFUSED, "", (), "unread")
+                verdicts.append(refused)
+        whole = self.judge(simulated)
+        findings += whole.findings
+        for one in simulated:
+            ok = whole.ok or self.judge([one]).ok
+            fate = Fate.FITS if ok else Fate.REFUSED
+            path, slot = one.program.path, self.override.slot.path
+            verdicts.append(ProgramVerdict(path, name, fate, slot, one.changes, ""))
+        return ModuleVerdict(name, tuple(verdicts), tuple(findings))
+
+    def judge(self, simulated: Sequence[StackSimulation]) -> _Judged:
+        """Judge some programs together. One MPI of the stack's own stands for all of them, so
+        programs of several are judged apart."""
+        findings: dict[Finding, None] = {}
+        by_mpi: dict[str, list[StackSimulation]] = {}
+        for one in simulated:
+            by_mpi.setdefault(self._own_path(one), []).append(one)
+        for group in by_mpi.values():
+            guest = self._guest(group)
+            fit = judge_fit(
+                guest,
+                self.override.abi,
+                _injection(group, self.override),
+                own=self._own_mpi(group[0], guest),
+                machine=self.machine,
+            )
+            findings |= dict.fromkeys(map(differences.in_words_of_stacks, fit.findings))
+            findings |= dict.fromkeys(
+                differences.of_programs(group, self.override, self._duplicates)
+            )
+        return _Judged(tuple(f for f in findings if f.level is not Level.INFO))
+
+    def _guest(self, group: Sequence[StackSimulation]) -> Guest:
+        first = group[0].program
+        libc = next((str(r.path) for r in group[0].loading.before if r.name == "libc.so.6"), "")
+        if libc not in self._libc:
+            self._libc[libc] = differences.glibc_of(self.simulator.bare, libc)
+        self.glibc = self.glibc or self._libc[libc]
+        label = GuestLabel(
+            name=self.stack.root,
+            kind=GuestKind.PROGRAM,  # it is started where it lies, by the host's launcher
+            source=self.stack.root,
+            digest="",
+            architecture=first.machine,
+            os="",
+            glibc=self._libc[libc],
+            programs=tuple(one.program.path for one in group),
+        )
+        return Guest(label, _root(self.simulator))
+
+    @staticmethod
+    def _own_path(one: StackSimulation) -> str:
+        rows = (r for r in one.loading.before if r.path and binding_of(r.soname))
+        return next((str(r.path) for r in rows), "")
+
+    def _own_mpi(self, one: StackSimulation, guest: Guest) -> GuestMpi | None:
+        """Describe the MPI of the stack that a program runs on. Of each this is read once."""
+        path = self._own_path(one)
+        if path not in self._own:
+            label = replace(guest.label, programs=(one.program.path,))
+            self._own[path] = own_mpi_of(Guest(label, guest.root)) if path else None
+        return self._own[path]
+
+
+def _root(simulator: Simulator) -> Root:
+    return simulator.bare
+
+
+def _injection(group: Sequence[StackSimulation], override: Override) -> Injection:
+    """Describe an override as an injection, for the parts of the check."""
+    offered = {o.soname for o in override.abi.objects}
+    bindings = {binding_of(name) for name in offered}
+    absent = {
+        name: str(r.needed_by)
+        for one in group
+        for r in one.loading.before
+        if binding_of(name := r.name) and name not in offered and binding_of(name) not in bindings
+    }
+    return Injection(
+        replace=Replace.MPI,
+        place=override.slot.path,
+        copies=(),
+        binds=(),
+        environment=(),
+        glibc=False,
+        glibc_lacking=(),
+        programs=tuple(one.loading for one in group),
+        collisions=(),
+        absent=tuple(sorted(absent.items())),
+        closed=(),
+        libmpi=next((one.libmpi for one in group if one.injected), ""),
+        inputs=(),
+    )

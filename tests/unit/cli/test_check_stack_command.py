@@ -1,0 +1,110 @@
+"""`mpigraft check STACK` as a command: page, document, exit codes, progress."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import mpigraft
+from mpigraft.cli.main import run_command
+from mpigraft.core.model import Abi, Family
+from mpigraft.discovery import inventory
+from tests.builders.configuration import a_machine, an_mpi
+from tests.builders.stacks import StackFiles, libmpi
+
+SCHEMA = json.loads(
+    (Path(mpigraft.__file__).parent / "report/schemas/check-stack.json").read_text()
+)
+
+
+@pytest.fixture
+def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StackFiles:
+    """A stack, on a machine with an MPI of its family and one of another."""
+    openmpi = an_mpi("openmpi@5.0.11")
+    openmpi = replace(openmpi, libmpi=libmpi(tmp_path / "openmpi"), family=Family.OPENMPI)
+    mpich = an_mpi("mpich@5.0.2")
+    library = libmpi(tmp_path / "mpich", "libmpi.so.12")
+    mpich = replace(mpich, libmpi=library, family=Family.MPICH, abi=Abi.MPICH)
+    gone = replace(openmpi, id="openmpi@5.0.7", version="5.0.7", libmpi=tmp_path / "gone")
+    monkeypatch.setattr(inventory, "discover_machine", lambda: a_machine(openmpi, mpich, gone))
+    files = StackFiles(tmp_path / "a stack", [tmp_path / "site/lib"])
+    files.program("One/1")
+    files.program("Two/1")
+    return files
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = run_command(["check", *words])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_the_page(stack: StackFiles, capsys: pytest.CaptureFixture[str]) -> None:
+    code, page, progress = run(capsys, str(stack.root), "--mpi", "openmpi@5.0.11")
+    assert code == 0, page
+    assert page.startswith("fits: yes\n")
+    assert "2 programs would load openmpi@5.0.11, and nothing else would change" in page
+    assert "One/1" in page
+    assert "2 programs of 2 modules need MPI" in progress
+
+
+def test_a_refusal_says_why(stack: StackFiles, capsys: pytest.CaptureFixture[str]) -> None:
+    code, page, _ = run(capsys, str(stack.root), "--mpi", "mpich")
+    assert code == 1
+    assert page.startswith("fits: no\n")
+    assert "stack-other-abi" in page
+    assert "2 programs would stay as they are: 2 of another MPI family" in page
+
+
+def test_all_mpis_are_tried(stack: StackFiles, capsys: pytest.CaptureFixture[str]) -> None:
+    code, page, _ = run(capsys, str(stack.root))
+    assert code == 0
+    assert page.startswith("fits: 1 of 2 MPIs\n")
+    assert "left out  openmpi@5.0.7" in page
+
+
+def test_the_document(stack: StackFiles, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, ok in ((["--mpi", "openmpi@5.0.11"], True), (["--mpi", "mpich"], False), ([], True)):
+        _, text, _ = run(capsys, str(stack.root), "--json", *words)
+        found = json.loads(text)
+        jsonschema.validate(found, SCHEMA, jsonschema.Draft202012Validator)
+        assert found["ok"] is ok
+    assert found["stack"]["programs"] == 2
+    assert {c["mpi"]: c["fits"] for c in found["checks"]} == {"openmpi@5.0.11": 2, "mpich@5.0.2": 0}
+
+
+def test_a_program_of_a_stack(stack: StackFiles, capsys: pytest.CaptureFixture[str]) -> None:
+    path = stack.root / "software/One/1/bin/one"
+    code, page, _ = run(capsys, str(path), "--stack", "--mpi", "openmpi@5.0.11")
+    assert code == 0
+    assert "1 program would load openmpi@5.0.11" in page
+
+
+def test_options_of_a_single_guest_are_refused(
+    stack: StackFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, message = run(capsys, str(stack.root), "--no-glibc")
+    assert code == 2
+    assert "[stack-option]" in message
+
+
+def test_a_loop_of_links_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    code, _, message = run(capsys, str(loop), "--stack")
+    assert code == 2
+    assert "[stack-link-loop]" in message
+
+
+def test_an_image_with_a_folder_software_is_no_stack(
+    stack: StackFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (stack.root / "etc").mkdir()
+    (stack.root / "etc/os-release").touch()
+    _, page, _ = run(capsys, str(stack.root), "--mpi", "openmpi@5.0.11")
+    assert "stack" not in page.partition("guest")[0]
+    assert "(folder)" in page
