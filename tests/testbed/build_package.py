@@ -11,7 +11,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft.build import BuildFolders, BuildHost, BuildProgress, BuildRequest, build, plan_system
+from mpigraft.build import BuildFolders, BuildProgress, BuildRequest, build, plan_system
+from mpigraft.build.values import BuildHost
 from mpigraft.core.errors import MpigraftError
 from mpigraft.knowledge.builds import packages, plan_table
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from mpigraft.build.folders import BuildFolders as BuildFolders
     from mpigraft.build.host import HostOptions as HostOptions
     from mpigraft.build.host import build_host as build_host
+    from mpigraft.build.host import check_sources as check_sources
     from mpigraft.build.plan import plan_system as plan_system
     from mpigraft.build.progress import BuildProgress as BuildProgress
     from mpigraft.build.settings import write_transport_modules as write_transport_modules
-    from mpigraft.build.values import BuildHost as BuildHost
     from mpigraft.build.values import BuildPlan as BuildPlan
     from mpigraft.build.values import BuildRequest as BuildRequest
 else:

@@ -54,7 +54,8 @@ def collect(
     reasons = {recipe.root: f"recipe {recipe.id}: {packages[recipe.root].what}"}
     available = host.features | host.provided.keys()
     for part in recipe.parts:
-        if part.package not in host.provided and (not part.on or part.on in available):
+        wanted = (not part.on or part.on in available) and part.unless not in available
+        if wanted and part.package not in host.provided:
             reasons.setdefault(part.package, part.why)
     for name in request.versions:
         reasons.setdefault(name, "requested")

@@ -10,7 +10,17 @@ from mpigraft.core.errors import CheckFailed, MissingError
 from mpigraft.core.model import Finding, Level
 from mpigraft.knowledge.builds import Archive, Clash, Package, Patch, PlanTable, VersionSet
 
-Chosen = Mapping[str, tuple[str, str]]  # package to its version, and why this one
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The version that was chosen, why, and the source of that."""
+
+    version: str
+    why: str
+    source: str = ""
+
+
+Chosen = Mapping[str, Version]  # by package
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +37,10 @@ class Choice:
         newest with known sources that goes with the others."""
         names = tuple(reasons)
         proven = self._best_set(names, wanted)
-        chosen = {name: (version, "requested") for name, version in wanted.items()}
-        for name, version in dict(proven.versions).items() if proven else ():
-            if proven and name in names:
-                chosen.setdefault(name, (version, f"{proven.what} ({proven.source})"))
+        chosen = {name: Version(version, "requested") for name, version in wanted.items()}
+        if proven:
+            rows = {name: version for name, version in proven.versions if name in names}
+            chosen = {n: Version(v, proven.what, proven.source) for n, v in rows.items()} | chosen
         for name in names:
             if name not in chosen:
                 chosen[name] = self._newest(self.packages[name], chosen)
@@ -95,20 +105,20 @@ class Choice:
                 known.setdefault(other, its)
         return known
 
-    def _newest(self, package: Package, chosen: Chosen) -> tuple[str, str]:
+    def _newest(self, package: Package, chosen: Chosen) -> Version:
         """The newest version with sources that goes with those chosen before; the newest of all if
         none does, which is refused later with its reason."""
         usable = [v for v in package.versions if self.archives(package, v)]
         if not usable:
             files = ", ".join(archive.file for archive in package.archives)
             raise MissingError.of("sources-missing", name=package.id, files=files)
-        before = {name: version for name, (version, _) in chosen.items()}
+        before = {name: row.version for name, row in chosen.items()}
         ranked = sorted(
             usable, key=lambda version: _severity(self.met(before | {package.id: version}))
         )
         version = ranked[0]
         others = "" if version == usable[0] else " that goes with the others"
-        return version, f"the newest with known sources{others}"
+        return Version(version, f"the newest with known sources{others}")
 
     def _best_set(self, names: tuple[str, ...], wanted: Mapping[str, str]) -> VersionSet | None:
         """Find the set that names most packages of the chain, among those that go with the request
@@ -140,7 +150,7 @@ def _severity(rows: Iterable[Clash]) -> tuple[int, int]:
 
 def findings_of(choice: Choice, versions: Mapping[str, str]) -> list[Finding]:
     """What is known of these versions together. Raises CheckFailed for what cannot work."""
-    found = []
+    findings = []
     for row in choice.met(versions):
         pair = [_named(choice, name, versions) for name in (row.package, row.other)]
         if row.level is Level.ERROR:
@@ -161,8 +171,8 @@ def findings_of(choice: Choice, versions: Mapping[str, str]) -> list[Finding]:
             advice=row.fix,
             source=row.source,
         )
-        found.append(known)
-    return found
+        findings.append(known)
+    return findings
 
 
 def _named(choice: Choice, name: str, versions: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mpigraft.build.easyconfigs import easyconfigs_of, suffix_of
 from mpigraft.build.spack import render_spack
-from mpigraft.build.values import ASSUMED, MACHINE, BuildPlan, BuildStep
+from mpigraft.build.values import MACHINE, BuildPlan, BuildStack, BuildStep
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import fold
 
@@ -53,6 +53,9 @@ def describe_plan(plan: BuildPlan) -> str:
         for planned in step.patches:
             what = f"patch: {planned.patch.file}: {planned.patch.why} ({planned.patch.source})"
             lines += fold(what, " " * indent, indent)
+    sources = {step.chosen: step.source for step in plan.steps if step.source}
+    for chosen, source in sources.items():
+        lines += ["", *fold(f"{chosen}: versions that were built together ({source})")]
     for row in plan.unneeded:
         lines += ["", *fold(f"not built: {row.id}: {row.why} ({row.source})")]
     for finding in plan.findings:
@@ -63,15 +66,24 @@ def describe_plan(plan: BuildPlan) -> str:
 
 
 def _offers(plan: BuildPlan) -> Iterator[tuple[str, list[str]]]:
-    """What the machine has, and what each other place has that is used where it is."""
-    host = plan.host
-    places = {MACHINE: sorted(host.features)}
+    """What the machine has, and what a stack has that is used where it is."""
+    host, stack = plan.host, plan.host.stack
+    own, shared = sorted(host.features), []
     for name, offer in sorted(host.provided.items()):
-        by = MACHINE if offer.by == ASSUMED else offer.by
         label = f"{name} {offer.version}".rstrip()
-        places.setdefault(by, []).append(f"{label} ({offer.prefix})")
-    for by, has in places.items():
-        yield (host.name if by == MACHINE and host.name else by), has
+        if stack and offer.of_stack:
+            shared.append(f"{label} ({_below(offer.prefix, stack)})")
+        else:
+            own.append(f"{label} ({offer.prefix})")
+    yield host.name or MACHINE, own
+    if stack:
+        shared += [f"GCC ({_below(stack.compilers, stack)})"] if stack.compilers else []
+        shared += [f"glibc {stack.glibc} ({stack.loader})"] if stack.loader else []
+        yield f"stack {stack.name}, {stack.folder},", shared
+
+
+def _below(path: str, stack: BuildStack) -> str:
+    return path.removeprefix(f"{stack.folder}/")
 
 
 def plans_json(plans: Sequence[BuildPlan]) -> dict[str, Any]:
@@ -97,7 +109,7 @@ def _partition(plan: BuildPlan) -> dict[str, Any]:
         "machine": host.name,
         "architecture": host.architecture,
         "features": sorted(host.features),
-        "stack": host.stack.name if host.stack else "",
+        "stack": _stack(host.stack) if host.stack else None,
         "provided": [
             {"name": name, "prefix": offer.prefix, "version": offer.version, "by": offer.by}
             for name, offer in sorted(host.provided.items())
@@ -111,13 +123,24 @@ def _partition(plan: BuildPlan) -> dict[str, Any]:
     }
 
 
+def _stack(stack: BuildStack) -> dict[str, str]:
+    return {
+        "name": stack.name,
+        "folder": stack.folder,
+        "toolchain": stack.generation,
+        "compilers": stack.compilers,
+        "loader": stack.loader,
+        "glibc": stack.glibc,
+    }
+
+
 def _package(step: BuildStep) -> dict[str, Any]:
     archive = step.archive
     return {
         "name": step.id,
         "version": step.version,
         "why": step.why,
-        "chosen": step.chosen,
+        "chosen": f"{step.chosen} ({step.source})" if step.source else step.chosen,
         "needs": list(step.needs),
         "configure": list(step.configure),
         "source": {

@@ -6,6 +6,7 @@ https://docs.easybuild.io/writing-easyconfig-files/
 
 from __future__ import annotations
 
+import pprint
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -13,10 +14,11 @@ from collections.abc import Iterable, Mapping
 from mpigraft.build.values import BuildPlan, BuildStep, PlannedPatch
 
 PLACE = re.compile(r"\{([a-z0-9-]+)\}")
+WIDTH = 110  # of a line; EasyBuild's style check wants 120 at most
 SHARED = "SO"  # the suffix of a shared library
 NOT_OF_TARBALLS = (
-    "preconfigopts", "configopts", "prebuildopts", "buildopts", "preinstallopts", "install_cmd",
-    "installopts",
+    "toolchainopts", "preconfigopts", "configopts", "prebuildopts", "buildopts", "preinstallopts",
+    "install_cmd", "installopts",
 )  # fmt: skip
 
 
@@ -51,6 +53,7 @@ def render_easyconfig(step: BuildStep, plan: BuildPlan) -> str:
         "homepage": archive.url or archive.git or "(none)",
         "description": f"{package.what}. Planned by mpigraft: {step.why}".replace("%", "%%"),
         "toolchain": {"name": "system", "version": "system"},
+        "toolchainopts": {} if _wrapped(plan) else {"rpath": False},
         "source_urls": [archive.url] if archive.url else [],
         "sources": [_source(step), *(_patch_source(planned) for planned in step.patches)],
         "patches": patches,
@@ -76,12 +79,20 @@ def render_easyconfig(step: BuildStep, plan: BuildPlan) -> str:
     kept = {key: value for key, value in values.items() if value or key == "toolchain"}
     if package.easyblock == "ConfigureMake":
         kept["build_type"] = False  # else EasyBuild fetches a config.guess, --sources or not
-    return "".join(f"{key} = {value!r}\n" for key, value in kept.items())
+    return "".join(_assignment(key, value) for key, value in kept.items())
+
+
+def _assignment(key: str, value: object) -> str:
+    """Write a parameter in lines that EasyBuild's style check accepts."""
+    start = f"{key} = "
+    text = pprint.pformat(value, width=WIDTH - len(start), sort_dicts=False)
+    return start + text.replace("\n", "\n" + " " * len(start)) + "\n"
 
 
 def suffix_of(plan: BuildPlan) -> str:
-    """What tells builds with different compilers apart."""
-    return f"-{plan.compiler.id}"
+    """What tells builds apart: with different compilers, and for different stacks."""
+    stack = plan.host.stack
+    return f"-{plan.compiler.id}{f'-{stack.name}' if stack else ''}"
 
 
 def plan_name(plan: BuildPlan, package: str) -> str:
@@ -93,8 +104,8 @@ def version_of(plan: BuildPlan, package: str) -> str:
 
 
 def root_variable(name: str) -> str:
-    """EasyBuild's variable with the prefix of a package: EBROOTJSONMINUSC of json-c."""
-    return "EBROOT" + name.upper().replace("-", "MINUS").replace("+", "PLUS")
+    """EasyBuild's variable with the prefix of a package: EBROOTJSONMINC of json-c."""
+    return "EBROOT" + name.replace("+", "plus").replace("-", "min").replace(".", "").upper()
 
 
 def _source(step: BuildStep) -> object:
@@ -116,21 +127,37 @@ def _patch_source(planned: PlannedPatch) -> dict[str, object]:
     return source
 
 
+def _wrapped(plan: BuildPlan) -> bool:
+    """Whether EasyBuild's wrapper of gcc adds search paths: it has none of other compilers."""
+    return plan.compiler.cc == "gcc"
+
+
 def _exported(step: BuildStep, plan: BuildPlan) -> str:
-    """Where packages of a stack are that this one needs: no module of the plan says so."""
+    """Where packages of a stack are that this one needs, for no module of the plan says so; and
+    search paths, where EasyBuild's wrapper does not add them."""
     used = {*step.package.needs, *(m for word in step.configure for m in PLACE.findall(word))}
     offers = [offer for name, offer in sorted(plan.host.provided.items()) if name in used]
     places = [_quoted(offer.prefix) for offer in offers if offer.of_stack]
-    if not places:
-        return ""
-    rows = {
-        "CPATH": [f"{place}/include" for place in places],
-        "LIBRARY_PATH": [f"{place}/lib" for place in places],
-        "PKG_CONFIG_PATH": [f"{place}/lib/pkgconfig" for place in places],
-    }
-    words = [f"{name}={':'.join(folders)}:${name}" for name, folders in rows.items()]
-    paths = " ".join(f"-Wl,-rpath,{o.prefix}/lib" for o in offers if o.of_stack)
-    return f"export {' '.join(words)} LDFLAGS={_quoted(paths)} && "
+    words = []
+    if places:
+        rows = {
+            "CPATH": [f"{place}/include" for place in places],
+            "LIBRARY_PATH": [f"{place}/lib" for place in places],
+            "PKG_CONFIG_PATH": [f"{place}/lib/pkgconfig" for place in places],
+        }
+        words = [f"{name}={':'.join(folders)}:${name}" for name, folders in rows.items()]
+    own = [] if _wrapped(plan) else _search_paths(step, plan)
+    if places or own:
+        folders = [*own, *(f"{place}/lib" for place in places)]
+        flags = " ".join(["-Wl,--disable-new-dtags", *(f"-Wl,-rpath,{path}" for path in folders)])
+        words.append(f'LDFLAGS="{flags}"')
+    return f"export {' '.join(words)} && " if words else ""
+
+
+def _search_paths(step: BuildStep, plan: BuildPlan) -> list[str]:
+    """The folders of libraries of a package and of all that it needs."""
+    needs = [f"${root_variable(plan_name(plan, name))}/lib" for name in step.needs]
+    return ["%(installdir)s/lib", *needs]
 
 
 def _placed(words: Iterable[str], plan: BuildPlan) -> str:

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mpigraft.build.values import ASSUMED, BuildHost, BuildPlan, BuildStep, Offer
+from mpigraft.build.stack import with_stack
+from mpigraft.build.values import ASSUMED, FABRICS, BuildHost, BuildPlan, BuildStep, Offer
 from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Machine
-from mpigraft.knowledge.builds import PlanTable, Provided
-
-FABRICS = ("cxi", "infiniband")  # that recipes ask for
+from mpigraft.knowledge.builds import PlanTable, Provided, packages
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +23,17 @@ class HostOptions:
     sources: Path | None = None  # nothing is fetched: what this folder has is all
     use: Mapping[str, str] = field(default_factory=dict)  # packages, and where they are
     here: bool = True  # else the machine is another one, and its files cannot be looked at
+    stack: Path | None = None  # that the build is for
+    toolchain: str = ""  # the GCC of that stack whose packages count; empty: its newest MPI's
 
 
 def build_host(
     machine: Machine, table: PlanTable, options: HostOptions, environ: Mapping[str, str]
 ) -> BuildHost:
-    """Say what a machine offers. Raises UsageError for a folder of sources that cannot be read,
-    and for a package to use that is none."""
-    known = [row.id for row in table.provided]
-    for name, folder in options.use.items():
-        if name not in known:
-            raise UsageError.of(
-                "use-invalid", word=f"{name}={folder}", problem=f"{name!r} is no package of a "
-                "machine", known=", ".join(known),
-            )  # fmt: skip
+    """Say what a machine offers, and the stack that is built for. Raises UsageError for a folder of
+    sources that cannot be read, for a package to use that is none, and for a folder that is no
+    stack."""
+    _check_use(table, options)
     features = features_of(machine)
     offers = {
         row.id: offer
@@ -45,22 +41,36 @@ def build_host(
         if (offer := _offer(row, features, options, environ))
     }
     for row in table.compilers:
-        if row.id != options.compiler:
+        if options.compiler not in (row.id, row.cc) or "fortran" in offers:
             continue
         if not options.here:
             offers["fortran"] = Offer(row.fc, by=ASSUMED)
         elif shutil.which(row.fc, path=environ.get("PATH", "")):
             offers["fortran"] = Offer(row.fc)
     files = _files(options.sources)
-    return BuildHost(
+    host = BuildHost(
         machine.cpu.architecture,
         features & (frozenset(FABRICS) | {"xpmem", "gdrcopy"}),
         offers,
         frozenset(path.name for path in files),
         options.sources is not None,
-        {path.name: file_digest(path) for path in files if path.name.endswith(".patch")},
+        {path.name: _digest(path) for path in files if path.name.endswith(".patch")},
         machine.hostname,
     )
+    if options.stack is None:
+        return host
+    return with_stack(host, options.stack, packages(), environ, options.toolchain)
+
+
+def _check_use(table: PlanTable, options: HostOptions) -> None:
+    headers = {row.id: row.header for row in table.provided}
+    for name, folder in options.use.items():
+        problem = "" if name in headers else f"{name!r} is no package of a machine"
+        if options.here and name in headers and not Path(folder, headers[name]).exists():
+            problem = f"there is no {headers[name]} in it"
+        if problem:
+            word, known = f"{name}={folder}", ", ".join(headers)
+            raise UsageError.of("use-invalid", word=word, problem=problem, known=known)
 
 
 def features_of(machine: Machine) -> frozenset[str]:
@@ -121,8 +131,15 @@ def check_sources(plan: BuildPlan, folder: Path) -> None:
     """Raise UsageError for a file of `folder` that is not the one of the plan."""
     for file, sha256, by in _pinned(plan):
         path = folder / file
-        if file in plan.host.sources and (actual := file_digest(path)) != sha256:
+        if file in plan.host.sources and (actual := _digest(path)) != sha256:
             raise UsageError.of("source-changed", file=path, actual=actual, wanted=sha256, by=by)
+
+
+def _digest(path: Path) -> str:
+    try:
+        return file_digest(path)
+    except OSError as error:
+        raise UsageError.of("sources-unreadable", folder=path, problem=error.strerror) from None
 
 
 def _pinned(plan: BuildPlan) -> Iterable[tuple[str, str, str]]:

@@ -16,6 +16,7 @@ from mpigraft.build.chain import (
 from mpigraft.build.choice import Choice, Chosen, findings_of
 from mpigraft.build.values import (
     ASSUMED,
+    FABRICS,
     BuildHost,
     BuildPlan,
     BuildRequest,
@@ -57,7 +58,13 @@ def plan_system(
     everything = Choice(_union(offers), packages, table, compiler.id)
     chosen = everything.versions(dict.fromkeys(n for chain in chains for n in chain), wanted)
     return tuple(
-        _plan(recipe, compiler, Choice(host, packages, table, compiler.id), chain, chosen)
+        _plan(
+            recipe,
+            _compiler_for(compiler, host),
+            Choice(host, packages, table, compiler.id),
+            chain,
+            chosen,
+        )
         for host, chain in zip(offers, chains, strict=True)
     )
 
@@ -79,7 +86,7 @@ def _plan(
     chosen: Chosen,
 ) -> BuildPlan:
     """Plan one partition in versions that were chosen for all."""
-    versions = {name: chosen[name][0] for name in chain}
+    versions = {name: chosen[name].version for name in chain}
     findings = findings_of(choice, versions)
     present = choice.present(versions)
     steps = []
@@ -99,11 +106,13 @@ def _plan(
             tuple(sorted(needs_of(package, chain, version))),
             _configure(package, version, present),
             chain[name],
-            chosen[name][1],
+            chosen[name].why,
+            chosen[name].source,
             tuple(patches),
         )
         steps.append(step)
     findings += _known_of(compiler, choice.host)
+    findings += _packed_here(steps, choice.host)
     unneeded = tuple(row for row in choice.table.unneeded if not row.on or row.on in chain)
     return BuildPlan(recipe, compiler, choice.host, tuple(steps), tuple(findings), unneeded)
 
@@ -116,8 +125,26 @@ def _known_of(compiler: Compiler, host: BuildHost) -> Iterable[Finding]:
     places = [f"{name} in {place}" for name, place in sorted(assumed.items()) if name != "fortran"]
     if places:
         yield Finding.of("provided-assumed", places=", ".join(places))
-    if host.stack and not host.stack.compilers:
-        yield Finding.of("stack-without-compiler", stack=host.stack.name)
+    if not host.features & set(FABRICS):
+        yield Finding.of("fabric-none", machine=host.name or "this machine")
+    stack = host.stack
+    if stack and compiler.id != "gnu":
+        yield Finding.of("stack-other-compiler", stack=stack.name, compiler=compiler.id)
+    elif stack and not stack.compilers:
+        yield Finding.of("stack-without-compiler", stack=stack.name)
+    if stack and stack.others:
+        yield Finding.of(
+            "stack-toolchains", stack=stack.name, toolchain=stack.generation,
+            others=", ".join(stack.others),
+        )  # fmt: skip
+
+
+def _packed_here(steps: Iterable[BuildStep], host: BuildHost) -> Iterable[Finding]:
+    """Archives of git tags that EasyBuild packs: only an older one did that in the same way."""
+    packed = [step for step in steps if step.archive.git and step.archive.file not in host.sources]
+    if packed:
+        names = ", ".join(f"{step.id} {step.version}" for step in packed)
+        yield Finding.of("archive-packed-here", packages=names, source=packed[0].archive.source)
 
 
 def _recipe(name: str, table: PlanTable) -> Recipe:
@@ -131,10 +158,19 @@ def _recipe(name: str, table: PlanTable) -> Recipe:
 
 def _compiler(name: str, table: PlanTable) -> Compiler:
     for compiler in table.compilers:
-        if compiler.id == name:
+        if name in (compiler.id, compiler.cc):
             return compiler
     known = ", ".join(compiler.id for compiler in table.compilers)
     raise UsageError.of("compiler-unknown", name=name, known=known)
+
+
+def _compiler_for(compiler: Compiler, host: BuildHost) -> Compiler:
+    """The compiler of a stack stands for the machine's of its family: it knows the stack's C
+    library."""
+    if not host.stack or not host.stack.compilers or compiler.id != "gnu":
+        return compiler
+    folder = f"{host.stack.compilers}/bin"
+    return replace(compiler, cc=f"{folder}/gcc", cxx=f"{folder}/g++", fc=f"{folder}/gfortran")
 
 
 def _configure(package: Package, version: str, present: Iterable[str]) -> tuple[str, ...]:

@@ -76,6 +76,6 @@ def _externals(plan: BuildPlan) -> list[str]:
             "      buildable: false",
             "      externals:",
             f'      - spec: "{spack}@{offer.version or "VERSION"}"{note}',
-            f"        prefix: {json.dumps(offer.prefix)}",
+            f"        prefix: {json.dumps(offer.prefix, ensure_ascii=False)}",
         ]
     return lines

@@ -10,6 +10,7 @@ from mpigraft.knowledge.builds import Archive, Compiler, Package, Patch, Recipe,
 
 MACHINE = "this machine"
 ASSUMED = "assumed"  # nobody looked: the machine is another one
+FABRICS = ("cxi", "infiniband")  # that recipes ask for
 GPUS = {"cuda": "NVIDIA", "rocm": "AMD"}
 
 
@@ -42,6 +43,7 @@ class BuildStack:
     """The stack that a plan is for, as far as a build is concerned."""
 
     name: str
+    folder: str  # with NAME/VERSION of each package
     compilers: str = ""  # prefix of its GCC; empty: it has none
     generation: str = ""  # of the packages that it offers: GCCcore-13.2.0
     others: tuple[str, ...] = ()  # generations that it has besides
@@ -88,6 +90,7 @@ class BuildStep:
     configure: tuple[str, ...]
     why: str
     chosen: str  # why this version
+    source: str = ""  # of that, where somebody else ran it
     patches: tuple[PlannedPatch, ...] = ()
 
     @property

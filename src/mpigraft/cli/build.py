@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,9 +13,10 @@ import typer
 from mpigraft.cli.built import build_all
 from mpigraft.cli.common import examine_machine, flag, option, out, tell
 from mpigraft.core.errors import UsageError
+from mpigraft.core.text import is_plain_path
 
 if TYPE_CHECKING:
-    from mpigraft.build import BuildHost, BuildPlan
+    from mpigraft.build import BuildPlan
 
 
 def command(
@@ -48,6 +49,18 @@ def command(
         list[str] | None,
         option("NAME=FOLDER", "Use the machine's cuda, rocm, xpmem, ... here; repeatable.", "none"),
     ] = None,
+    on: Annotated[
+        Path | None,
+        option(
+            "STACK",
+            "Build for this software stack: with its packages, its compiler, its C library.",
+            "this machine alone",
+        ),
+    ] = None,
+    toolchain: Annotated[
+        str,
+        option("VERSION", "With --on: take the stack's packages of this GCC.", "its newest MPI's"),
+    ] = "",
     prefix: Annotated[
         Path | None, option("FOLDER", "Install below this folder.", "~/.local/mpigraft")
     ] = None,
@@ -76,36 +89,40 @@ def command(
     Examples:
       mpigraft build openmpi --dry-run
       mpigraft build openmpi --with libfabric=2.1.0 --sources ~/tarballs
+      mpigraft build openmpi --on /cvmfs/software.eessi.io/versions/2023.06
       mpigraft build openmpi --as spack > spack.yaml
     """
-    from mpigraft.build import FORMS, BuildRequest, plan_system, render_plan
+    from mpigraft.build import (
+        FORMS,
+        BuildRequest,
+        HostOptions,
+        build_host,
+        check_sources,
+        plan_system,
+        render_plan,
+    )
     from mpigraft.knowledge.builds import packages, plan_table
 
     form = "json" if as_json else form
     if form not in FORMS:
         raise UsageError.of("form-unknown", form=form, forms=", ".join(FORMS))
     request = BuildRequest(recipe, _versions(with_ or ()), frozenset(without or ()), compiler)
-    hosts = _hosts(machine or (), _folders(use or ()), compiler, sources)
+    options = HostOptions(compiler, sources, _folders(use or ()), not machine, on, toolchain)
+    hosts = [
+        build_host(examine_machine(document), plan_table(), options, os.environ)
+        for document in machine or (None,)
+    ]
     plans = plan_system(request, hosts, packages(), plan_table())
+    if sources:
+        for plan in plans:
+            check_sources(plan, sources)
     if dry_run or form != "text":
         out(render_plan(plans, form))
         return
     folder = (prefix or Path.home() / ".local/mpigraft").absolute()
+    if not is_plain_path(str(folder)):
+        raise UsageError.of("path-odd", what="--prefix", path=folder)
     _build(plans, folder, sources, check=check)
-
-
-def _hosts(
-    documents: Sequence[Path], use: Mapping[str, str], compiler: str, sources: Path | None
-) -> list[BuildHost]:
-    """This machine, or those of the documents."""
-    from mpigraft.build import HostOptions, build_host
-    from mpigraft.knowledge.builds import plan_table
-
-    options = HostOptions(compiler, sources, use, here=not documents)
-    return [
-        build_host(examine_machine(document), plan_table(), options, os.environ)
-        for document in documents or (None,)
-    ]
 
 
 def _build(plans: Sequence[BuildPlan], prefix: Path, sources: Path | None, *, check: bool) -> None:

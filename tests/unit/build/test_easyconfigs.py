@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 import shlex
 from dataclasses import replace
 
+import jsonschema
+import yaml  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,7 +51,7 @@ def test_a_file_says_what_the_plan_says() -> None:
     assert "--with-cuda=/opt/cuda" in words
     assert "--disable-mpi-fortran" in words
     fabric = str(files["libfabric-2.3.0-gnu.eb"]["configopts"])
-    assert "--with-json-c=$EBROOTJSONMINUSC" in fabric
+    assert "--with-json-c=$EBROOTJSONMINC" in fabric
     assert files["libcxi-12.0.1-gnu.eb"]["preconfigopts"] == "./autogen.sh && "
     assert "configopts" not in files["cassini-headers-12.0.1-gnu.eb"]
     assert "{" not in "".join(str(file.get("configopts")) for file in files.values())
@@ -63,8 +66,18 @@ def test_compilers_have_builds_of_their_own() -> None:
     assert "FC=flang" in easyconfigs_of(planned("llvm", fortran))["OpenMPI-5.0.8-llvm.eb"]
 
 
+def test_a_compiler_that_easybuild_does_not_wrap_gets_search_paths() -> None:
+    """EasyBuild's sanity check fails a library of clang's that has no DT_RPATH."""
+    gnu = values(easyconfigs_of(planned())["libfabric-2.3.0-gnu.eb"])
+    assert not gnu.keys() & {"toolchainopts", "prebuildopts"}
+    llvm = values(easyconfigs_of(planned("llvm"))["libfabric-2.3.0-llvm.eb"])
+    assert llvm["toolchainopts"] == {"rpath": False}
+    assert "-Wl,-rpath,%(installdir)s/lib" in str(llvm["preconfigopts"])
+    assert "-Wl,-rpath,$EBROOTLIBCXI/lib" in str(llvm["prebuildopts"])
+
+
 def test_easybuild_names_prefixes_so() -> None:
-    assert root_variable("json-c") == "EBROOTJSONMINUSC"
+    assert root_variable("json-c") == "EBROOTJSONMINC"
     assert root_variable("OpenMPI") == "EBROOTOPENMPI"
 
 
@@ -90,3 +103,72 @@ def test_a_spack_environment_pins_every_package() -> None:
 
 def test_values_of_a_variant_are_joined() -> None:
     assert joined_variants(["a=x,y", "+b", "a=y,z"]) == ["a=x,y,z", "+b"]
+
+
+# The parts of Spack's schema that a plan uses, of its lib/spack/spack/schema.
+SPACK: dict[str, object] = {
+    "type": "object",
+    "required": ["spack"],
+    "additionalProperties": False,
+    "properties": {
+        "spack": {
+            "type": "object",
+            "required": ["specs"],
+            "additionalProperties": False,
+            "properties": {
+                "specs": {"type": "array", "items": {"type": "string"}},
+                "concretizer": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {"unify": {"type": "boolean"}},
+                },
+                "view": {"type": "boolean"},
+                "packages": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "patternProperties": {
+                        r"^\w[\w-]*$": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "properties": {
+                                "buildable": {"type": "boolean"},
+                                "externals": {
+                                    "type": "array",
+                                    "items": {
+                                        "type": "object",
+                                        "required": ["spec"],
+                                        "properties": {
+                                            "spec": {"type": "string"},
+                                            "prefix": {"type": "string"},
+                                        },
+                                    },
+                                },
+                            },
+                        }
+                    },
+                },
+            },
+        }
+    },
+}
+WORD = re.compile(r"\^?[a-z0-9-]+@[0-9.]+|[+~][a-z-]+|[a-z_]+=[a-z0-9,_-]+|%[a-z]+")
+
+
+PRINTABLE = st.characters(categories=["L", "N", "P", "S"])
+
+
+@given(
+    st.text(PRINTABLE, min_size=1), st.sampled_from(["openmpi", "mpich", "mvapich"]), st.booleans()
+)
+def test_a_spack_environment_is_as_spacks_schema_wants_it(
+    prefix: str, recipe: str, cxi: bool
+) -> None:
+    """Spack itself is in no registry of packages, so it was not run."""
+    offers = {"cuda": Offer(prefix), "hwloc": Offer("/stack/hwloc", "2.9.1", "stack")}
+    host = replace(HOST, provided=offers, features=frozenset({"cxi"} if cxi else ()))
+    plan = plan_build(BuildRequest(recipe), host, packages(), plan_table())
+    document = yaml.safe_load(render_spack(plan))
+    jsonschema.validate(document, SPACK)
+    (spec,) = document["spack"]["specs"]
+    assert [word for word in spec.split() if not WORD.fullmatch(word)] == []
+    assert document["spack"]["packages"]["cuda"]["externals"][0]["prefix"] == prefix

@@ -91,6 +91,12 @@ def test_a_plan_is_json_easyconfigs_or_a_spack_environment(run: Run) -> None:
         (("openmpi", "--sources", "nowhere"), 2, "sources-unreadable"),
         (("openmpi", "--sources", "."), 3, "sources-missing"),
         (("openmpi", "--compiler", "pgi"), 2, "compiler-unknown"),
+        (("openmpi", "--use", "cuda"), 2, "use-invalid"),
+        (("openmpi", "--use", "kuda=/opt"), 2, "use-invalid"),
+        (("openmpi", "--use", "cuda=/nowhere"), 2, "there is no include/cuda.h in it"),
+        (("openmpi", "--with", "=5"), 2, "package-unknown"),
+        (("openmpi", "--sources", "pyproject.toml"), 2, "sources-unreadable"),
+        (("openmpi", "--on", "nowhere"), 2, "stack-not-folder"),
     ],
 )
 def test_what_cannot_be_built_is_refused(
@@ -131,6 +137,12 @@ def test_an_easybuild_that_leaves_no_module_built_nothing(
     assert "left no module" in ended.err
 
 
+def test_a_prefix_that_no_makefile_takes_is_refused(run: Run, eb: Path, tmp_path: Path) -> None:
+    ended = run("build", "openmpi", "--prefix", tmp_path / "my mpi")
+    assert (ended.code, "path-odd" in ended.err) == (2, True)
+    assert not (eb / "asked").exists()
+
+
 def test_a_step_that_fails_is_named_with_its_last_lines_and_log(
     run: Run, eb: Path, tmp_path: Path
 ) -> None:
@@ -149,9 +161,10 @@ def test_sources_that_changed_are_refused_before_anything_is_built(
     folder.mkdir()
     for name in ("libfabric_2.1.0.orig.tar.xz", "openmpi_5.0.7.orig.tar.xz"):
         (folder / name).write_text("another")
-    ended = run("build", "openmpi", "--sources", folder, "--prefix", tmp_path / "prefix")
-    assert ended.code == 2
-    assert "source-changed" in ended.err
+    words = ("build", "openmpi", "--sources", folder, "--prefix", tmp_path / "prefix")
+    for ended in (run(*words), run(*words, "--dry-run")):
+        assert (ended.code, ended.out) == (2, "")
+        assert "source-changed" in ended.err
     assert not (eb / "asked").exists()
     assert not (tmp_path / "prefix").exists()
 

@@ -173,7 +173,8 @@ class Provided:
 class Part:
     package: str
     why: str
-    on: str = ""  # a fabric or a provided package; empty: always
+    on: str = ""  # a fabric, a device or a provided package; empty: always
+    unless: str = ""  # only where this is not
 
 
 @dataclass(frozen=True, slots=True)
