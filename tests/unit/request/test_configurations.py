@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,4 +57,9 @@ def test_the_key_is_of_contents_and_as_stores_have_it() -> None:
     assert make_configuration(spec, rows, machine).key == STORED  # paths are not contents
     by = make_configuration(spec, MpiSelection(MPI), machine, launcher=BY_SRUN)
     assert by.key == STORED_BY_SRUN
+    keys = set()
+    for compiler in ("gcc 12.2.0", "clang 14.0.6"):
+        built = replace(MPI, provenance=(("built", "by EasyBuild"), ("compiler", compiler)))
+        keys.add(make_configuration(spec, MpiSelection(built), machine).key)
+    assert len(keys | {STORED}) == 3  # programs are compiled with it
     assert by.id == "openmpi@5.0.11/ofi-tcp+srun+FI_LOG_LEVEL=warn+OMP_STACKSIZE=8M"

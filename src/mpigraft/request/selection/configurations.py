@@ -272,11 +272,13 @@ def _key(
     libraries: tuple[tuple[str, str], ...],
     launcher: LaunchedBy | None,
 ) -> str:
-    """Make the key, by contents. Where the MPI chooses its transport, nothing is stored under it,
-    and reading all libraries would only delay the job."""
+    """Make the key, by contents, and by the compiler of an MPI whose prefix names one: its wrappers
+    compile programs with it. Where the MPI chooses its transport, nothing is stored under it, and
+    reading all libraries would only delay the job."""
     if transport is None:
         return digest({"mpi": choice.mpi.libmpi, "settings": spec.settings})
     modules = [row for row in choice.mpi.environment if row.source == "module"]
+    compiler = dict(choice.mpi.provenance).get("compiler")
     return digest(
         {
             "libraries": libraries,
@@ -286,6 +288,7 @@ def _key(
             "guest": _guest_key(choice.plan),
             **({"launcher": [launcher.kind, launcher.pmi]} if launcher else {}),
             **({"modules": row_content(modules)} if choice.mpi.modules else {}),
+            **({"compiler": compiler} if compiler else {}),
         }
     )
 
