@@ -194,7 +194,7 @@ def _write_easyconfigs(plan: BuildPlan, folders: BuildFolders) -> list[Path]:
 
 
 def _command(tool: EasyBuild, folders: BuildFolders) -> list[str | Path]:
-    own = folders.prefix / "sources"  # EasyBuild writes into the first folder
+    own = folders.downloads  # EasyBuild writes into the first folder
     sources = f"{own}:{folders.sources}" if folders.sources else str(own)
     return [
         tool.command,

@@ -27,6 +27,11 @@ class BuildFolders:
 
     prefix: Path
     sources: Path | None = None
+    common: Path | None = None  # of a system's partitions, which share what is fetched
+
+    @property
+    def downloads(self) -> Path:
+        return (self.common or self.prefix) / "sources"
 
     @property
     def modules(self) -> Path:

@@ -15,10 +15,10 @@ from pathlib import Path
 from mpigraft.binary.elf import ElfError, read_elf
 from mpigraft.build.values import BuildHost, BuildStack, Offer
 from mpigraft.core.errors import UsageError
-from mpigraft.core.text import is_plain_path
 from mpigraft.knowledge import version_numbers
 from mpigraft.knowledge.builds import Package
 
+SUITABLE = re.compile(r"[\w./+@,~-]+")  # in paths that configure scripts and make get
 # Where software/ is, from the folder that somebody names down to a CPU's.
 PLACES = (
     "",
@@ -56,8 +56,8 @@ def with_stack(
     packages count; empty: the one of its newest MPI. Raises UsageError for a folder that is no
     stack, or several."""
     software = find_software(folder, host.architecture, environ)
-    if not is_plain_path(str(software)):
-        raise UsageError.of("path-odd", what="--on", path=software)
+    if not SUITABLE.fullmatch(str(software)):
+        raise UsageError.of("stack-unsuitable", stack=software)
     installed = list(_installed(software))
     generations = sorted({i.generation for i in installed} - {""}, key=version_numbers)
     if toolchain and toolchain not in generations:

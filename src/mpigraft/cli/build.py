@@ -13,7 +13,6 @@ import typer
 from mpigraft.cli.built import build_all
 from mpigraft.cli.common import examine_machine, flag, option, out, tell
 from mpigraft.core.errors import UsageError
-from mpigraft.core.text import is_plain_path
 
 if TYPE_CHECKING:
     from mpigraft.build import BuildPlan
@@ -120,8 +119,6 @@ def command(
         out(render_plan(plans, form))
         return
     folder = (prefix or Path.home() / ".local/mpigraft").absolute()
-    if not is_plain_path(str(folder)):
-        raise UsageError.of("path-odd", what="--prefix", path=folder)
     _build(plans, folder, sources, check=check)
 
 
@@ -136,8 +133,10 @@ def _build(plans: Sequence[BuildPlan], prefix: Path, sources: Path | None, *, ch
             architecture=", ".join(plan.host.partition for plan in plans),
             own=platform.machine(),
         )
-    folder = prefix / own[0].host.partition if len(plans) > 1 else prefix
-    folders = BuildFolders(folder, sources.absolute() if sources else None)
+    given = sources.absolute() if sources else None
+    folders = BuildFolders(prefix, given)
+    if len(plans) > 1:
+        folders = BuildFolders(prefix / own[0].host.partition, given, common=prefix)
     tell(render_plan(own, "text"))
     build_all(own[0], folders, check=check)
 

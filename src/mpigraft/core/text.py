@@ -48,8 +48,3 @@ def labelled(
     """Fold `text` beside a label of `column` characters, and under itself."""
     first = f"{label:{column}}"
     return fold(text, first, len(first), width, whole=whole)
-
-
-def is_plain_path(path: str) -> bool:
-    """Whether configure scripts and makefiles take a path as one word, and nothing else."""
-    return all(c.isalnum() or c in "_@+=,./~-" for c in path)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mpigraft.build.folders import BuildFolders
 from mpigraft.build.host import HostOptions, build_host, features_of
 from mpigraft.build.plan import plan_build
 from mpigraft.build.values import ASSUMED, BuildRequest
@@ -71,3 +72,11 @@ def test_a_compiler_may_be_named_by_its_command() -> None:
     host = build_host(a_machine(), plan_table(), OTHER, {})
     request = BuildRequest("openmpi", compiler="gcc")
     assert plan_build(request, host, packages(), plan_table()).compiler.id == "gnu"
+
+
+def test_partitions_share_what_is_fetched_and_nothing_else(tmp_path: Path) -> None:
+    x86 = BuildFolders(tmp_path / "x86_64", common=tmp_path)
+    arm = BuildFolders(tmp_path / "aarch64-cuda", common=tmp_path)
+    assert x86.downloads == arm.downloads == tmp_path / "sources"
+    assert x86.modules != arm.modules
+    assert BuildFolders(tmp_path).downloads == tmp_path / "sources"

@@ -120,7 +120,7 @@ def test_a_path_that_no_makefile_takes_is_refused(stack: Path) -> None:
     (stack / "versions").rename(odd)
     with pytest.raises(UsageError) as error:
         with_stack(HOST, odd / PLACE.partition("/")[2], packages(), {})
-    assert error.value.code == "path-odd"
+    assert error.value.code == "stack-unsuitable"
     link = stack / "plain"
     link.symlink_to(odd)
     assert with_stack(HOST, link / PLACE.partition("/")[2], packages(), {}).stack

@@ -139,7 +139,7 @@ def test_an_easybuild_that_leaves_no_module_built_nothing(
 
 def test_a_prefix_that_no_makefile_takes_is_refused(run: Run, eb: Path, tmp_path: Path) -> None:
     ended = run("build", "openmpi", "--prefix", tmp_path / "my mpi")
-    assert (ended.code, "path-odd" in ended.err) == (2, True)
+    assert (ended.code, "prefix-unsuitable" in ended.err) == (2, True)
     assert not (eb / "asked").exists()
 
 
