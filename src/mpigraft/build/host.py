@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -56,10 +57,19 @@ def build_host(
         options.sources is not None,
         {path.name: _digest(path) for path in files if path.name.endswith(".patch")},
         machine.hostname,
+        _glibc() if options.here else "",
     )
     if options.stack is None:
         return host
     return with_stack(host, options.stack, packages(), environ, options.toolchain)
+
+
+def _glibc() -> str:
+    """The version of this machine's C library: 2.36. Others than GNU's have none."""
+    try:
+        return (os.confstr("CS_GNU_LIBC_VERSION") or "").rpartition(" ")[2]
+    except (OSError, ValueError):
+        return ""
 
 
 def _check_use(table: PlanTable, options: HostOptions) -> None:

@@ -25,6 +25,7 @@ from mpigraft.build.values import (
 )
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Finding
+from mpigraft.knowledge import version_numbers
 from mpigraft.knowledge.builds import Compiler, Package, PlanTable, Recipe
 
 __all__ = ["BuildHost", "BuildPlan", "BuildRequest", "BuildStep", "plan_build", "plan_system"]
@@ -132,6 +133,10 @@ def _known_of(compiler: Compiler, host: BuildHost) -> Iterable[Finding]:
         yield Finding.of("stack-other-compiler", stack=stack.name, compiler=compiler.id)
     elif stack and not stack.compilers:
         yield Finding.of("stack-without-compiler", stack=stack.name)
+        if stack.glibc and version_numbers(host.glibc) > version_numbers(stack.glibc):
+            yield Finding.of(
+                "stack-older-glibc", stack=stack.name, older=stack.glibc, own=host.glibc
+            )
     if stack and stack.others:
         yield Finding.of(
             "stack-toolchains", stack=stack.name, toolchain=stack.generation,

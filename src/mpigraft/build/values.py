@@ -62,6 +62,7 @@ class BuildHost:
     offline: bool = False  # nothing is downloaded: only those files count
     patches: Mapping[str, str] = field(default_factory=dict)  # of those files: name to SHA-256
     name: str = ""  # of the machine
+    glibc: str = ""  # its version; empty: unknown
     stack: BuildStack | None = None
 
     @property

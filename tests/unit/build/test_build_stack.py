@@ -12,7 +12,7 @@ import pytest
 from mpigraft.build.easyconfigs import easyconfigs_of
 from mpigraft.build.plan import plan_build
 from mpigraft.build.stack import stack_name, with_stack
-from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest
+from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, BuildStack
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.knowledge.builds.rows import packages, plan_table
 
@@ -69,6 +69,16 @@ def test_its_compiler_builds(stack: Path) -> None:
     host = with_stack(HOST, stack, packages(), {})
     assert "stack-without-compiler" in {f.code for f in planned(host).findings}
     assert planned(host).compiler.cc == "gcc"
+
+
+def test_a_stack_with_an_older_c_library_is_told_of() -> None:
+    def codes(own: str, theirs: str) -> set[str]:
+        stack = BuildStack("2023.06", "/stack", loader="/stack/ld.so", glibc=theirs)
+        plan = planned(replace(HOST, stack=stack, glibc=own))
+        return {finding.code for finding in plan.findings}
+
+    assert "stack-older-glibc" in codes("2.36", "2.31")
+    assert "stack-older-glibc" not in codes("2.31", "2.36") | codes("2.36", "") | codes("", "2.36")
 
 
 def test_another_compilers_packages_are_used_where_they_are_wanted(stack: Path) -> None:
