@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import sys
 import tempfile
@@ -17,12 +18,13 @@ from pathlib import Path
 
 import pytest
 
+from mpigraft.build.recipes import recipes_digest
 from mpigraft.core.cache import file_digest
 from mpigraft.core.process import Completed, run_command
 from mpigraft.knowledge.builds import Archive, packages
 from tests.testbed import rootfs
 from tests.testbed.engines import PATH, USER
-from tests.testbed.kept import only_one
+from tests.testbed.kept import only_one, recipe
 from tests.testbed.someone import ROOT, opened
 
 SUITE = "trixie"
@@ -117,12 +119,14 @@ class EasyBuilder:
         argv = self.words(*command, env=env, reach=reach)
         return run_command(argv, cwd=self.home, limit_s=limit_s)
 
-    def module(self, prefix: Path, name: str, script: str, tool: str = "lmod") -> str:
+    def module(
+        self, prefix: Path, name: str, script: str, tool: str = "lmod", tree: str = "all"
+    ) -> str:
         """What a shell of the user's prints after `module load` of a module below `prefix`, with
         Lmod or with environment modules (`tcl`)."""
         lines = [
             f". {LMOD.parent.parent}/init/sh" if tool == "lmod" else self._environment_modules(),
-            f"module use {prefix}/modules/all",
+            f"module use {prefix}/modules/{tree}",
             f"module load {name} || exit",
             script,
         ]
@@ -139,6 +143,26 @@ class EasyBuilder:
                 program = _unpack_modules(folder)
         command = f"tclsh {program} sh"
         return f'export MODULEPATH= LOADEDMODULES=; module() {{ eval "$({command} "$@")"; }}'
+
+    def chain_words(self) -> list[str | Path]:
+        """The words after `mpigraft build` that plan CHAIN from Debian's sources."""
+        versions = [word for item in CHAIN.items() for word in ("--with", "=".join(item))]
+        return ["openmpi", *versions, "--sources", self.sources(*CHAIN)]
+
+    def chain_prefix(self) -> Path:
+        """Where CHAIN is built: kept between sessions as long as its plan, EasyBuild and the
+        compiler are the same. Programs of any user may use it from there."""
+        plan = self.run("mpigraft", "build", *self.chain_words(), "--as", "easyconfigs")
+        assert plan.ok, plan.text()
+        texts = re.split(r"^# .*\.eb$", plan.stdout.decode(), flags=re.MULTILINE)[1:]
+        compiler = run_command(["gcc", "--version"]).stdout
+        requirements = ROOT / "requirements-easybuild.txt"
+        name = recipe(recipes_digest(texts), compiler.decode(), requirements)
+        prefix = self.cache / "built" / name
+        if not prefix.exists():
+            prefix.mkdir(parents=True)
+            self.give(prefix)
+        return prefix
 
     def sources(self, *names: str) -> Path:
         """The folder with Debian's tarballs of these packages, fetched where it lacks some."""

@@ -38,6 +38,11 @@ class BuildFolders:
         return self.prefix / "modules/all"
 
     @property
+    def settings(self) -> Path:
+        """Modules of the MPI with the settings of one transport."""
+        return self.prefix / "modules/transports"
+
+    @property
     def easyconfigs(self) -> Path:
         return self.prefix / "easyconfigs"
 

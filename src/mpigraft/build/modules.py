@@ -175,14 +175,18 @@ def write_both(place: Path, easybuilds: str) -> None:
         write_whole(path, written)
 
 
-def write_settings(place: Path, module: str, rows: Mapping[str, str], notes: Iterable[str]) -> None:
-    """Write a module at `place`, in both languages, that loads `module` and sets variables. Raises
-    OSError."""
+def write_settings(
+    place: Path, module: tuple[Path, str], rows: Mapping[str, str], notes: Iterable[str]
+) -> None:
+    """Write a module at `place`, in both languages, that loads another, given by the folder to use
+    and its name, and sets variables. Raises OSError."""
+    folder, name = module
     made = Module(
         "\n".join(notes),
         (
-            Statement("load", module),
-            *(Statement("set", name, value) for name, value in rows.items()),
+            Statement("prepend", "MODULEPATH", str(folder)),
+            Statement("load", name),
+            *(Statement("set", variable, value) for variable, value in rows.items()),
         ),
     )
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -30,8 +30,12 @@ def read_easyconfig(text: str) -> dict[str, Any]:
 
 
 def recipe_of(text: str) -> dict[str, Any]:
-    """The parameters of an easyconfig that decide what is built."""
-    return {k: v for k, v in sorted(read_easyconfig(text).items()) if k not in DESCRIBES}
+    """The parameters of an easyconfig that decide what is built. Options of configure may stand in
+    any order."""
+    values = {k: v for k, v in sorted(read_easyconfig(text).items()) if k not in DESCRIBES}
+    if isinstance(options := values.get("configopts"), str):
+        values["configopts"] = sorted(options.split())
+    return values
 
 
 def recipes_digest(texts: Iterable[str]) -> str:

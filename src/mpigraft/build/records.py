@@ -17,7 +17,7 @@ from typing import Any
 from mpigraft.build.easyconfigs import render_easyconfig
 from mpigraft.build.folders import BuildFolders, module_name
 from mpigraft.build.modules import module_files
-from mpigraft.build.recipes import recipe_of
+from mpigraft.build.recipes import read_easyconfig, recipe_of
 from mpigraft.build.values import BuildPlan, BuildStep
 from mpigraft.core.clock import utc_now
 from mpigraft.core.errors import UsageError
@@ -61,12 +61,14 @@ def standing(step: BuildStep, plan: BuildPlan, folders: BuildFolders, recipe: st
     root = folders.prefix / "software" / module
     record = read_record(folders.records / file_name(module))
     copy = _easybuilds_copy(root) if module_files(folders.modules / module) else None
-    if record.get("state") == BUILT and copy is not None:
+    if copy is not None and record.get("state") == BUILT:
         if record.get("recipe") != recipe:
-            raise _differs(step, plan, folders, record)
+            raise _differs(step, plan, folders, record.get("parameters"))
         return Standing.BUILT
-    if copy == recipe_of(render_easyconfig(step, plan)):
-        return Standing.BUILT  # by EasyBuild alone, or by a build that was killed right after it
+    if copy is not None:  # by EasyBuild alone, or by a build that was killed right after it
+        if copy != recipe_of(render_easyconfig(step, plan)):
+            raise _differs(step, plan, folders, copy)
+        return Standing.BUILT
     if not record and root.is_dir() and any(root.iterdir()):
         raise UsageError.of("build-folder-taken", package=module, folder=root)
     return Standing.CUT_OFF if record else Standing.ABSENT
@@ -82,11 +84,10 @@ def _easybuilds_copy(root: Path) -> dict[str, Any] | None:
 
 
 def _differs(
-    step: BuildStep, plan: BuildPlan, folders: BuildFolders, record: Mapping[str, Any]
+    step: BuildStep, plan: BuildPlan, folders: BuildFolders, parameters: object
 ) -> UsageError:
-    now = json.loads(json.dumps(recipe_of(render_easyconfig(step, plan))))  # tuples are lists
-    before = record.get("parameters")
-    before = before if isinstance(before, dict) else {}
+    now = _plain(recipe_of(render_easyconfig(step, plan)))
+    before = _plain(parameters) if isinstance(parameters, dict) else {}
     names = [name for name in sorted({*now, *before}) if now.get(name) != before.get(name)]
     what = ", ".join(names[:SHOWN]) or "a package that it needs"
     module = module_name(step, plan)
@@ -94,6 +95,12 @@ def _differs(
         "build-differs", package=module, prefix=folders.prefix, what=what,
         folder=folders.prefix / "software" / module,
     )  # fmt: skip
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """As JSON has them: tuples are lists."""
+    plain: dict[str, Any] = json.loads(json.dumps(values))
+    return plain
 
 
 def write_record(
@@ -105,6 +112,7 @@ def write_record(
 ) -> None:
     """Write the record of a package. Raises OSError."""
     module, archive = module_name(step, plan), step.archive
+    text = render_easyconfig(step, plan)
     by_id = {one.id: module_name(one, plan) for one in plan.steps}
     record = {
         "schema": SCHEMA,
@@ -115,15 +123,16 @@ def write_record(
         "plan": plan.recipe.id,
         "easybuild": builder.easybuild,
         "compiler": builder.compiler,
-        "parameters": recipe_of(render_easyconfig(step, plan)),
+        "parameters": recipe_of(text),
+        "options": str(read_easyconfig(text).get("configopts", "")),
         "source": {"file": archive.file, "sha256": archive.sha256, "by": archive.by},
         "needs": [by_id[name] for name in step.needs],
         "why": step.why,
         "chosen": step.chosen,
         "when": utc_now(),
     }
-    text = json.dumps(record, indent=1) + "\n"
-    write_whole(folders.records / file_name(module), text.encode())
+    content = json.dumps(record, indent=1) + "\n"
+    write_whole(folders.records / file_name(module), content.encode())
 
 
 def recorded(step: BuildStep, plan: BuildPlan, folders: BuildFolders) -> bool:

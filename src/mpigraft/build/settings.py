@@ -1,5 +1,8 @@
 """A module for each transport that was proven: the MPI with the settings that force it, as LUMI's
-recipe puts them into its module."""
+recipe puts them into its module.
+
+They stand in a folder of their own: one MPI is not to be listed once more for each.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def write_transport_modules(
         module = f"{name}-{transport}/{version}"
         notes = [f"{mpi} over {transport}, proven on the machine that built it.", plan.recipe.what]
         try:
-            write_settings(folders.modules / module, mpi, rows, notes)
+            write_settings(folders.settings / module, (folders.modules, mpi), rows, notes)
         except OSError as error:
             raise unwritable(folders, error) from None
         written.append(module)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mpigraft.cli.common import console, out, tell
 from mpigraft.core.errors import MissingError
 from mpigraft.core.numbers import duration
+from mpigraft.core.text import fold
 
 if TYPE_CHECKING:
     from mpigraft.build import BuildFolders, BuildPlan, BuildProgress
@@ -55,10 +56,12 @@ def check_built(plan: BuildPlan, folders: BuildFolders) -> None:
             status.update(f"proving transports: {proof.name} done")
             proofs.append(proof)
     for proof in proofs:
-        out(f"  {proof.name:{width}}  {proof.outcome:17}  {proof.why}".rstrip())
+        head = f"  {proof.name:{width}}  {proof.outcome:17}  "
+        out("\n".join(fold(proof.why.partition("\n")[0], head, len(head))))
     proven = {p.name: dict(p.settings) for p in proofs if p.outcome is Outcome.PROVEN}
-    for module in write_transport_modules(plan, folders, proven):
-        out(f"with the settings of a transport: module load {module}")
+    if modules := write_transport_modules(plan, folders, proven):
+        out(f"with the settings of one: module use {folders.settings}; module load ...")
+        out("\n".join(fold(" ".join(modules), "  ")))
     failed = [p.error for p in proofs if p.error is not None]
     if failed:
         raise failed[0]

@@ -122,10 +122,12 @@ def test_the_other_language_is_written_beside(tmp_path: Path) -> None:
 def test_settings_load_their_mpi(tmp_path: Path) -> None:
     place = tmp_path / "OpenMPI-ofi-lnx/5.0.7-gnu"
     links = "shm+cxi:cxi0|shm+cxi:cxi1"
-    write_settings(place, "OpenMPI/5.0.7-gnu", {"FI_LNX_PROV_LINKS": links}, ["proven"])
+    module_of_mpi = (Path("/opt/all"), "OpenMPI/5.0.7-gnu")
+    write_settings(place, module_of_mpi, {"FI_LNX_PROV_LINKS": links}, ["proven"])
     for ending in (LUA, TCL):
         module = read_module(place.with_name(place.name + ending).read_text())
         assert module.statements == (
+            Statement("prepend", "MODULEPATH", "/opt/all"),
             Statement("load", "OpenMPI/5.0.7-gnu"),
             Statement("set", "FI_LNX_PROV_LINKS", links),
         )

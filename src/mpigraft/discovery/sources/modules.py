@@ -69,10 +69,11 @@ def _modules(host: Host) -> Iterator[Module]:
                 if family is None:
                     continue
                 versions = reversed(files.entries(place)) if files.is_folder(place) else [place]
+                names: dict[str, Path] = {}  # Lmod takes NAME.lua, which comes first, before NAME
                 for file in versions:
                     if files.is_file(file) and not file.name.startswith("."):
-                        name = str(file.relative_to(top)).removesuffix(".lua")
-                        yield Module(name, file, family)
+                        names.setdefault(str(file.relative_to(top)).removesuffix(".lua"), file)
+                yield from (Module(name, file, family) for name, file in names.items())
 
 
 def family_of(name: str) -> Family | None:

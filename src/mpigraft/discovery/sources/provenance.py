@@ -41,7 +41,7 @@ def mpigrafts_record(prefix: Path) -> Iterator[Pair]:
     yield "built", f"mpigraft's plan {name}, by EasyBuild {easybuild}, {_text(record.get('when'))}"
     yield "compiler", _text(record.get("compiler"))
     yield "recipe", _text(record.get("recipe"))
-    yield "options", _text(_object(record.get("parameters")).get("configopts"))
+    yield "options", _text(record.get("options"))
     pending, known = [module], {module}
     while pending and len(known) < MOST:
         record = _record(top, module := pending.pop(0))

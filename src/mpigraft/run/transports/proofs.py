@@ -36,10 +36,10 @@ class TransportProof:
 
 def prove_transports(mpi: MpiInstall, machine: Machine) -> Iterator[TransportProof]:
     """Start two ranks over each transport of an MPI that can run on this machine, and judge what
-    ran as `run` and `bench` do. Variants, which have the same lanes in another way, are left
-    out."""
+    ran as `run` and `bench` do. Variants, which have the same lanes in another way, and transports
+    of other versions are left out."""
     for offer in transport_offers(mpi, Facts.of(machine)):
-        if offer.variant:
+        if offer.variant or not offer.row:
             continue
         if not offer.usable:
             yield TransportProof(offer.name, Outcome.IMPOSSIBLE, offer.reason)
