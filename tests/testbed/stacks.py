@@ -123,6 +123,12 @@ class Stack:
         """Programs that need MPI by themselves; the stack's MPI has others."""
         return (self.heat, self.heat_accelerated, self.latency, self.bench)
 
+    def inject_by_hand(self, prefix: Path, accelerator: str = "") -> None:
+        """What a site does without mpigraft: its MPI's own folder where programs look first."""
+        for folder in self.overrides(accelerator):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.symlink_to(prefix / "lib")
+
     def empty_site(self) -> None:
         """Undo whatever was injected, as a site does that starts anew."""
         for folder in self.host_injections.resolve().iterdir():

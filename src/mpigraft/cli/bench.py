@@ -109,12 +109,21 @@ def command(
     image: Annotated[
         str | None, option("GUEST", "Container: measure in it too, with its own MPI and grafted.")
     ] = None,
+    stack: Annotated[
+        str | None,
+        option(
+            "STACK",
+            "Software stack, or one program of it: measure in it too, with its own MPI and "
+            "the injected one.",
+        ),
+    ] = None,
     guest: Annotated[
         Words,
         option(
             "WHERE",
-            "Where to measure: native, grafted, container (with its own MPI); repeatable.",
-            "all three with --image",
+            "Where to measure: native, grafted (in a stack: injected), container (on the "
+            "guest's own MPI); repeatable.",
+            "all three with --image or --stack",
         ),
     ] = None,
     engine: Engine = None,
@@ -188,6 +197,7 @@ def command(
       mpigraft bench --quick
       mpigraft bench --transport ofi-lnx --transport ob1-sm --rounds 20
       mpigraft bench --image app.sif --mpi openmpi --transport ob1-sm
+      mpigraft bench --stack /opt/stack --mpi openmpi@5 --transport ofi-lnx
       mpigraft bench --benchmark latency,osu:bw,imb:PingPong --osu /opt/osu
       mpigraft bench --app 'md={command="./md", figure="t: (.+)", better="lower"}'
       mpigraft bench --threads 1 --threads 7 --map-by l3cache
@@ -210,7 +220,7 @@ def command(
     else:
         file = read_spec(Path(campaign)) if campaign and not resume else CampaignSpec()
     spec = read_site(os.environ).with_builds(merge_specs(file, given))
-    spec = replace(spec, image=image_of(spec.image)) if spec.image else spec
+    spec = _with_guest(spec)
     if list_:
         out("\n".join(benchmark_lines(spec)))
         return
@@ -303,6 +313,13 @@ def measure(store: Store, task: Task) -> str:
     except SystemExit:  # a signal: the end of a job, as a rule
         tell("mpigraft: stopped by a signal; what was measured is stored, and --resume continues")
         raise
+
+
+def _with_guest(spec: CampaignSpec) -> CampaignSpec:
+    """The spec with its guest's own name. Raises UsageError for two guests."""
+    if spec.stack and spec.image:
+        raise UsageError.of("stack-and-image")
+    return replace(spec, image=image_of(spec.image)) if spec.image else spec
 
 
 def read_looks(text: str) -> list[int]:

@@ -62,6 +62,15 @@ def command(
             "Graft the MPI onto this program, root folder, SIF, OCI archive, or podman:IMAGE.",
         ),
     ] = None,
+    stack: Annotated[
+        str,
+        option(
+            "STACK",
+            "Software stack that PROGRAM belongs to: run it on the MPI that was injected there, "
+            "or with --replace nothing on the stack's own.",
+            "none",
+        ),
+    ] = "",
     programs: Annotated[
         Words,
         option(
@@ -142,6 +151,7 @@ def command(
       mpigraft run -n 2 --explain --dry-run -- ./app
       mpigraft run --ranks-per-node 8 --threads 7 --map-by numa --gpus -- ./app
       mpigraft run --ranks-per-node 48 -- ./nemo : --ranks-per-node 2 ./xios
+      mpigraft run --stack /opt/stack --mpi openmpi@5 -n 4 -- gmx_mpi mdrun
     """
     options = locals()
     from mpigraft.launch.placement import refuse_count
@@ -153,6 +163,10 @@ def command(
         refuse_count("-n", ranks)
     flags = {name: options[name] for name in OF_PROFILE}
     spec = job_spec(program, flags, {name: options[name] for name in OF_PLACEMENT})
+    if stack:
+        if image:
+            raise UsageError.of("stack-and-image")
+        spec = with_fields(spec, image="", stack=stack)
     spec = with_fields(spec, programs=tuple(programs or ()), stdin=stdin)
     return _run(spec, explain=explain, dry_run=dry_run)
 

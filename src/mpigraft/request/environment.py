@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from mpigraft.core.env import SECRET_NAME
-from mpigraft.core.model import EngineContext, EnvRow, GraftPlan, GuestKind, Scope
+from mpigraft.core.model import EngineContext, EnvRow, GraftPlan, Scope
 from mpigraft.graft.engines import same_paths_inside
 from mpigraft.knowledge.transports import transport_rows
 
@@ -98,7 +98,7 @@ class UserEnvironment:
 
     def into(self, plan: GraftPlan, seat: EngineContext) -> tuple[tuple[str, ...], UserEnvironment]:
         """`reaching` for the guest of a plan, whose engine starts ranks from `seat`."""
-        if plan.guest.kind is GuestKind.PROGRAM:
+        if plan.guest.kind.on_host:
             return self.reaching(plan.passed, (), None)
         image = (name for name, _ in plan.guest.environment)
         return self.reaching(plan.passed, image, same_paths_inside(plan, seat))

@@ -32,7 +32,8 @@ LARGEST = 1 << 42  # bytes of a message that mpigraft-bench takes; memory is the
 # The largest numbers that a person can mean: beyond them a plan takes all memory, or the store
 # has no place for it.
 MOST_ROUNDS, MOST_SEED, MOST_BUDGET_MS = 10_000, 2**63 - 1, 1_000_000
-WHERE = ("native", "grafted", "container")  # on this machine, in the guest, on the guest's own MPI
+# On this machine, in the guest with this machine's MPI, on the guest's own MPI.
+WHERE = ("native", "grafted", "container")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class CampaignSpec:
     # Applications as benchmarks.
     app: tuple[App, ...] = option((), "{ NAME = { command = ..., figure = ... } }", read=read_apps)
     image: str = option("", '"app.sif"')  # a guest in which the benchmarks run too
+    stack: str = option("", '"/opt/stack"')  # a software stack with an override for MPI
     engine: str = option("", '"apptainer"')
     guest: tuple[str, ...] = option((), '["native", "grafted"]', words=WHERE)
 
@@ -93,7 +95,7 @@ class CampaignSpec:
     @property
     def variants(self) -> tuple[str, ...]:
         """Of `WHERE`, those in which the benchmarks run."""
-        return self.guest or (WHERE if self.image else WHERE[:1])
+        return self.guest or (WHERE if self.image or self.stack else WHERE[:1])
 
     @property
     def settings(self) -> tuple[tuple[str, str], ...]:
@@ -195,13 +197,18 @@ def read_spec(path: Path) -> CampaignSpec:
         spec,
         osu=_paths(spec.osu, folder),
         imb=_paths(spec.imb, folder),
+        stack=_path(spec.stack, folder) if spec.stack else "",
         app=tuple(app.within(folder) for app in spec.app),
     )
 
 
 def _paths(texts: Sequence[str], folder: Path) -> tuple[str, ...]:
     """Paths as the store keeps them: a campaign may go on from another folder."""
-    return tuple(str(folder / Path(text).expanduser()) for text in texts)
+    return tuple(_path(text, folder) for text in texts)
+
+
+def _path(text: str, folder: Path) -> str:
+    return str(folder / Path(text).expanduser())
 
 
 def given_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,4 +232,6 @@ def merge_specs(file: CampaignSpec, flags: Mapping[str, Any]) -> CampaignSpec:
         names = {app.name for app in here}
         own["app"] = (*(app for app in file.app if app.name not in names), *here)
     own |= {key: _paths(own[key], Path.cwd()) for key in ("osu", "imb") if key in own}
+    if spec.stack:
+        own["stack"] = _path(spec.stack, Path.cwd())
     return dataclasses.replace(file, **own)

@@ -25,6 +25,7 @@ from mpigraft.core.model import (
     Bind,
     Configuration,
     Group,
+    GuestKind,
     Launch,
     LaunchedBy,
     Layout,
@@ -40,6 +41,7 @@ from mpigraft.evidence import (
 from mpigraft.graft import GraftOptions
 from mpigraft.graft.folder import RANKS_FOLDER, graft_folder, materialize, paths_in_guest
 from mpigraft.graft.guest import Guest, GuestCommand, examine_guest, own_mpi_of
+from mpigraft.graft.stack import stack_of_program
 from mpigraft.knowledge import spawn_facts
 from mpigraft.launch import LaunchRequest, engine_context, prepare_launch
 from mpigraft.launch.hosts import THIS_HOST, find_allocation
@@ -121,7 +123,10 @@ def plan_job(
     program = None
     subject = subject or job_subject(spec, environ)
     guest, command = subject.guest, subject.command
-    if guest is not None:
+    if spec.stack:
+        program = program_of(spec.program[0], environ)
+        spec, choice = _in_stack(spec, machine, program, passed)
+    elif guest is not None:
         passed = passed.for_guest()
         spec, choice = _in_guest(spec, machine, guest, passed)
         choice = choice.with_options(dict(spec.engine_options))
@@ -168,6 +173,17 @@ def _in_guest(
         wheels = fetchable_mpis(guest, own, machine, wanted.replace, wanted.engine)
         _name_fitting(no, spec, machine, passed, choose, wheels)
         raise suggest_programs(no, spec, guest) from no
+
+
+def _in_stack(
+    spec: RunSpec, machine: Machine, program: Path, passed: UserEnvironment
+) -> tuple[RunSpec, MpiSelection]:
+    """Choose the MPI for a program of a stack: what is injected, or the stack's own."""
+    wanted = GraftOptions(replaced_part(spec.replace), spec.engine)
+    spec = without_host_mpi(spec) if wanted.replace is Replace.NOTHING else spec
+    guest = stack_of_program(spec.stack, program)
+    choose = partial(mpi_for_guest, machine=machine, guest=guest, wanted=wanted)
+    return spec, first_mpi(spec.mpi_names, choose).with_user(passed)
 
 
 def _on_host(
@@ -258,7 +274,10 @@ def _lines(job: Job, choice: MpiSelection) -> Iterator[Line]:
         hosts = ", ".join(job.allocation.hosts[: layout.nodes])
         yield Line("nodes", f"{layout.nodes}: {hosts}", job.allocation.source)
     if graft:
-        yield Line("image", f"{graft.guest.source} ({graft.guest.os})", spec.source("image"))
+        if graft.guest.kind is GuestKind.STACK:
+            yield Line("stack", graft.guest.source, "command line")
+        else:
+            yield Line("image", f"{graft.guest.source} ({graft.guest.os})", spec.source("image"))
         yield Line("engine", graft.engine, spec.source("engine"))
         if graft.options:
             yield Line("engine options", shlex.join(graft.options), spec.source("engine_options"))

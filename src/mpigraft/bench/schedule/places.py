@@ -30,7 +30,7 @@ from mpigraft.core.model import (
     MpiInstall,
     Scope,
 )
-from mpigraft.graft import GraftOptions
+from mpigraft.graft import GraftOptions, plan_stack
 from mpigraft.graft.engines import GUEST_TMP, engine_words
 from mpigraft.graft.folder import graft_folder
 from mpigraft.graft.guest import (
@@ -39,6 +39,7 @@ from mpigraft.graft.guest import (
     GuestCommand,
     command_of,
 )
+from mpigraft.graft.stack import StackGuest, examine_stack
 from mpigraft.launch import engine_context
 from mpigraft.request import CampaignSpec
 from mpigraft.request.selection import MpiSelection
@@ -134,7 +135,38 @@ class InGuest:
         return replace(self._contexts[cwd], graft=str(graft_folder(plan)), extra=binds)
 
 
-Place = Here | InGuest
+class InStack:
+    """The stack of a campaign, whose programs are programs of this machine."""
+
+    def __init__(self, spec: CampaignSpec, machine: Machine) -> None:
+        self.spec, self.machine = spec, machine
+        self.root = FolderRoot(Path("/"))
+
+    @cached_property
+    def guest(self) -> StackGuest:
+        return examine_stack(self.spec.stack)
+
+    def files(self, mpi: MpiInstall) -> RankFiles:
+        return RankFiles.here(self.root, mpi)
+
+    def fit(self, tool: Tool, configuration: Configuration, given: Rows = ()) -> Fit:
+        """As `Here.fit`, for a program that searches the stack's overrides."""
+        mpi, bare = configuration.mpi, configuration.graft
+        assert mpi is not None
+        assert bare is not None
+        folder = str(tool.folder or Path("/"))
+        command = command_of(self.root, tool.words, dict(os.environ), folder)
+        _refuse_without_mpi(tool, command)
+        program = command.program if not command.interpreted else tool.words[0]
+        wanted = GraftOptions(engine=bare.engine, native_build=self.spec.native_build)
+        guest = replace(self.guest, started=program or tool.words[0])
+        plan = _shared_folder(plan_stack(guest, mpi, wanted), bare)
+        configured = replace(_with_rows(configuration, given), graft=plan)
+        files = (*_files(tool, command, configured), *(Path(s.path) for s in plan.inputs))
+        return Fit(configured, tuple(path for path in files if path.is_file()))
+
+
+Place = Here | InGuest | InStack
 
 
 def places(
@@ -142,7 +174,8 @@ def places(
 ) -> Callable[[Configuration], Place]:
     """Make the function that gives a configuration's place. `folders` of this machine may have
     programs that an image lacks."""
-    here, inside = Here(), InGuest(spec, machine, folders)
+    here: Place = Here()
+    inside: Place = InStack(spec, machine) if spec.stack else InGuest(spec, machine, folders)
     return lambda configuration: inside if configuration.graft else here
 
 

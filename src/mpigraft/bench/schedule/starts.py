@@ -162,7 +162,9 @@ def startable(
             own = [c.id for c in configurations if c.mpi in named]
             raise CheckFailed.of("configuration-fits-nothing", id=text, reasons=starts.reasons(own))
     for configuration in configurations:
-        by_default = bool(spec.image) and not spec.guest  # here, in the guest, and on its own MPI
+        by_default = (
+            bool(spec.image or spec.stack) and not spec.guest
+        )  # here, in the guest, and on its own MPI
         if configuration.named and configuration not in startable and not by_default:
             identity = configuration.id
             raise CheckFailed.of(

@@ -73,6 +73,12 @@ class GuestKind(StrEnum):
     SIF = "sif"
     OCI = "oci"  # archive, of OCI or of docker save
     PODMAN = "podman"  # an image in podman's storage
+    STACK = "stack"  # of this machine, with a loader and an MPI of its own
+
+    @property
+    def on_host(self) -> bool:
+        """Whether its files are seen at the paths at which this machine has them."""
+        return self in (GuestKind.PROGRAM, GuestKind.STACK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +157,7 @@ class Copy:
     renamed: tuple[tuple[str, str], ...] = ()  # DT_NEEDED: (old, new)
     symbols: tuple[tuple[str, str], ...] = ()  # dynamic symbols: (old, new)
     added: tuple[str, ...] = ()  # DT_NEEDED besides its own
+    interpreter: str = ""  # another PT_INTERP; empty keeps it
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,9 @@ def _fix(configuration: Configuration, process: Entered, row: Resolved | None) -
         if row is not None and row.rule in (Rule.RPATH, Rule.RUNPATH):
             return f"put the MPI under the program: --image {process.program}"
         return "see what of the program's own opens it: a setting, or a module of its own"
+    if plan.guest.kind is GuestKind.STACK:
+        stack = shlex.join(["mpigraft", "inject", plan.guest.source, "--verify"])
+        return f"see what its overrides hold now: {stack}"
     if process.program not in plan.guest.programs:
         return f"name it, so that the host's MPI is laid over this one: --program {process.program}"
     if not plan.binds and plan.engine == "none":
@@ -126,7 +129,7 @@ def _loader_row(configuration: Configuration, process: Entered, path: str) -> Re
 def _root(configuration: Configuration) -> Root | None:
     """The guest, with the working folder of this host in it; None: the program is this host's."""
     plan = configuration.graft
-    if plan is None or plan.guest.kind is GuestKind.PROGRAM:
+    if plan is None or plan.guest.kind.on_host:
         return None
     if plan.guest.kind is GuestKind.PODMAN:
         raise RootError("an image in podman's storage is not unpacked for this")

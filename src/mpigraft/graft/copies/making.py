@@ -52,6 +52,8 @@ def edit_words(copy: Copy, names: str) -> list[str]:
     words = ["--force-rpath"]
     if copy.rpath:
         words += ["--set-rpath", copy.rpath]
+    if copy.interpreter:
+        words += ["--set-interpreter", copy.interpreter]
     if copy.soname:
         words += ["--set-soname", copy.soname]
     for old, new in copy.renamed:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mpigraft.binary.image import Root
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind, Scope
+from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, Scope
 
 if TYPE_CHECKING:
     from mpigraft.graft.guest import Guest
@@ -65,7 +65,7 @@ def mounts(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
     folders that are always bound. Raises UsageError for a path that is not absolute, and for
     a working folder that would hide the guest's own files.
     """
-    host = plan.guest.kind is GuestKind.PROGRAM  # its root is the host's: all is there already
+    host = plan.guest.kind.on_host  # its root is the host's: all is there already
     binds = [
         *(() if host else (*_sessions(context), *_cwd(plan, context), *plan.devices)),
         *context.extra,

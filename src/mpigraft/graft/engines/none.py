@@ -13,7 +13,7 @@ from mpigraft.graft.resolve import PLACE_ON_HOST
 if TYPE_CHECKING:
     from mpigraft.graft.guest import Guest
 
-KINDS: tuple[GuestKind, ...] = (GuestKind.PROGRAM,)
+KINDS: tuple[GuestKind, ...] = (GuestKind.PROGRAM, GuestKind.STACK)
 PROGRAMS: tuple[str, ...] = ()
 STAYS = False
 KEEPS_FILES = True

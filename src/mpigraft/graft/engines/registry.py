@@ -70,6 +70,7 @@ DEFAULT_ENGINES: Mapping[GuestKind, tuple[str, ...]] = MappingProxyType(
         GuestKind.SIF: ("apptainer",),
         GuestKind.OCI: ("podman",),
         GuestKind.PODMAN: ("podman",),
+        GuestKind.STACK: ("none",),
     }
 )
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from mpigraft.core.env import ENV, rank_argv
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Bind, EngineContext, EnvRow, GraftPlan, GuestKind, Scope
+from mpigraft.core.model import Bind, EngineContext, EnvRow, GraftPlan, Scope
 from mpigraft.core.text import printable
 from mpigraft.graft.engines import registry
 from mpigraft.graft.engines.mounts import mounts
@@ -37,7 +37,7 @@ def wrapper_script(plan: GraftPlan, context: EngineContext) -> str:
     rows = engine.rows(plan, context)
     own = engine.options(plan, replace(context, cwd=CWD), binds)
     parts = registry.parts_around(plan, context, own, _rank(plan, rows))
-    check = [] if plan.guest.kind is GuestKind.PROGRAM else [_cwd_check(context, binds)]
+    check = [] if plan.guest.kind.on_host else [_cwd_check(context, binds)]
     return "\n".join(
         [
             "#!/bin/sh",

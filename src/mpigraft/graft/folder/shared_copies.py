@@ -66,6 +66,7 @@ def _key(copy: Copy) -> str:
     content = [FORM, os.access(copy.source, os.X_OK), copy.digest, copy.edit]
     if copy.edit:
         content += [copy.rpath, copy.soname, copy.renamed, copy.symbols, *copy.added]
+        content += [["interpreter", copy.interpreter]] if copy.interpreter else []
     return digest(plain(content))
 
 

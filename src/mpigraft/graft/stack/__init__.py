@@ -9,6 +9,9 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.graft.stack.guest import StackGuest as StackGuest
+    from mpigraft.graft.stack.guest import examine_stack as examine_stack
+    from mpigraft.graft.stack.guest import stack_of_program as stack_of_program
     from mpigraft.graft.stack.places import is_stack as is_stack
     from mpigraft.graft.stack.reading import read_stack as read_stack
     from mpigraft.graft.stack.values import Fate as Fate

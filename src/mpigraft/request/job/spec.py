@@ -33,6 +33,7 @@ class RunSpec:
 
     program: tuple[str, ...]
     image: str = ""
+    stack: str = ""
     programs: tuple[str, ...] = ()  # in it, that need MPI: what a script starts
     mpi: str = ""
     mpis: tuple[str, ...] = ()  # of a site, in its order, where nobody named one

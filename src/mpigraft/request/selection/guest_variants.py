@@ -8,8 +8,9 @@ from functools import cached_property
 
 from mpigraft.core.errors import CheckFailed, MissingError
 from mpigraft.core.model import Family, GraftPlan, Machine, MpiInstall
-from mpigraft.graft import GraftOptions, plan_graft, plan_own_mpi
+from mpigraft.graft import GraftOptions, plan_graft, plan_own_mpi, plan_stack, stack_install
 from mpigraft.graft.guest import Guest, examine_guest
+from mpigraft.graft.stack import StackGuest, examine_stack
 from mpigraft.request import CampaignSpec
 
 Skipped = list[tuple[str, str]]
@@ -33,6 +34,15 @@ class GuestVariants:
         self.wanted = GraftOptions(engine=spec.engine, native_build=spec.native_build)
 
     @cached_property
+    def stack(self) -> StackGuest | None:
+        """The stack, if the guest is one."""
+        return examine_stack(self.spec.stack) if self.spec.stack else None
+
+    @property
+    def name(self) -> str:
+        return self.stack.name if self.stack else self.guest.label.name
+
+    @cached_property
     def guest(self) -> Guest:
         return examine_guest(self.spec.image)
 
@@ -49,9 +59,13 @@ class GuestVariants:
             yield None
         if "grafted" in self.where:
             try:
-                yield plan_graft(self.bare, mpi, self.machine, self.wanted)
+                if self.stack:
+                    yield plan_stack(self.stack, mpi, self.wanted)
+                else:
+                    yield plan_graft(self.bare, mpi, self.machine, self.wanted)
             except (CheckFailed, MissingError) as error:
-                skipped.append((f"{mpi.id} in {self.guest.label.name}", error.message))
+                way = f"; {error.fix}" if self.stack and error.fix else ""
+                skipped.append((f"{mpi.id} in {self.name}", f"{error.message}{way}"))
 
     def own(self, families: Collection[Family], skipped: Skipped) -> Own | None:
         """Find the guest's own MPI, one of `families` before others, where it was requested and
@@ -60,11 +74,11 @@ class GuestVariants:
         if "container" not in self.where:
             return None
         try:
-            mpi, plan = plan_own_mpi(self.guest, self.wanted, families)
+            mpi, plan = self._own(families)
         except MissingError as error:
-            skipped.append((f"{self.guest.label.name}'s own MPI", error.message))
+            skipped.append((f"{self.name}'s own MPI", error.message))
             return None
-        name = f"{self.guest.label.name}:{mpi.id}"
+        name = f"{self.name}:{mpi.id}"
         if self.spec.transport and not self.own_named and mpi.family not in families:
             why = (
                 "it is not of the MPI and transport that were named; --guest container asks for it"
@@ -72,6 +86,12 @@ class GuestVariants:
             skipped.append((name, why))
             return None
         return Own(mpi, plan, name)
+
+    def _own(self, families: Collection[Family]) -> tuple[MpiInstall, GraftPlan]:
+        if self.stack is None:
+            return plan_own_mpi(self.guest, self.wanted, families)
+        mpi = stack_install(self.stack)
+        return mpi, plan_stack(self.stack, mpi, self.wanted)
 
     @property
     def own_named(self) -> bool:

@@ -19,7 +19,7 @@ from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError, Usage
 from mpigraft.core.model import EnvRow, Family, GraftPlan, Machine, MpiInstall, Replace, Scope
 from mpigraft.discovery.install import fetch_command
 from mpigraft.evidence.world import LIBMPI
-from mpigraft.graft import GraftOptions, plan_graft, plan_own_mpi
+from mpigraft.graft import GraftOptions, plan_graft, plan_own_mpi, plan_stack, stack_install
 from mpigraft.graft.engines import DEFAULT_ENGINES, ENGINES, engine_words, with_engine_options
 from mpigraft.graft.guest import (
     CommandKind,
@@ -29,6 +29,7 @@ from mpigraft.graft.guest import (
     loaded_objects,
     own_mpi_of,
 )
+from mpigraft.graft.stack import StackGuest
 from mpigraft.launch import IN_GUEST, engine_context
 from mpigraft.launch.launchers import launchers_for
 from mpigraft.request import UserEnvironment
@@ -84,6 +85,22 @@ class MpiSelection:
         else:
             plan = plan_graft(guest, mpi, machine, wanted)
         return cls(mpi, "requested", _by_path(_of_wheels(guest), plan.libmpi), plan)
+
+    @classmethod
+    def of_stack(cls, mpi: MpiInstall, guest: StackGuest, wanted: GraftOptions) -> MpiSelection:
+        """Select this MPI and no other for a stack's programs. Raises as `plan_stack` does."""
+        why = "the stack's own" if mpi.source == "stack" else "it is injected into the stack"
+        return cls(mpi, why, plan=plan_stack(guest, mpi, wanted))
+
+    def with_user(self, passed: UserEnvironment) -> MpiSelection:
+        """The same with the user's own search paths; what the plan preloads comes first."""
+        rows = self.plan.environment if self.plan else ()
+        own = {row.name: row.value for row in rows if row.name == "LD_PRELOAD" and row.value}
+        user = tuple(
+            replace(row, value=":".join(filter(None, (own.get(row.name), row.value))))
+            for row in passed.rows
+        )
+        return replace(self, rows=(*self.rows, *user))
 
     def with_options(self, by_engine: Mapping[str, tuple[str, ...]]) -> MpiSelection:
         """The same with what a site's profile has for the engine that starts the guest."""
@@ -254,11 +271,27 @@ def _by_path(files: Sequence[Sequence[Path]], libmpi: object) -> tuple[EnvRow, .
     return (EnvRow(LIBMPI_OF_WHEELS, str(libmpi), Scope.RANK, "mpi"),) if several else ()
 
 
-def mpi_for_guest(
-    mpi_name: str, machine: Machine, guest: Guest, wanted: GraftOptions
+def _mpi_for_stack(
+    mpi_name: str, machine: Machine, guest: StackGuest, wanted: GraftOptions
 ) -> MpiSelection:
-    """Choose, under a guest, the first MPI that fits, those of its own family before others. Raises
-    CheckFailed when none does, MissingError or UsageError as `plan_graft` does."""
+    """Choose what is injected into a stack, or the stack's own MPI where nothing is replaced."""
+    if wanted.replace is Replace.NOTHING:
+        return MpiSelection.of_stack(stack_install(guest), guest, wanted)
+    usable = _usable(mpi_name, machine)
+    known = guest.injected or guest.own
+    first = next((m for m in usable if known and m.family is known.family), usable[0])
+    fits = next((m for m in usable if guest.has_injected(m)), first)
+    return MpiSelection.of_stack(fits, guest, wanted)
+
+
+def mpi_for_guest(
+    mpi_name: str, machine: Machine, guest: Guest | StackGuest, wanted: GraftOptions
+) -> MpiSelection:
+    """Choose, under a guest, the first MPI that fits, those of its own family before others; in a
+    stack the one that is injected. Raises CheckFailed when none does, MissingError or UsageError
+    as `plan_graft` does."""
+    if isinstance(guest, StackGuest):
+        return _mpi_for_stack(mpi_name, machine, guest, wanted)
     if wanted.replace is Replace.NOTHING:
         mpi, plan = plan_own_mpi(guest, wanted)
         return MpiSelection(mpi, "the guest's own", plan=plan)

@@ -1,0 +1,129 @@
+"""Plan a software stack as a guest: on the MPI that was injected into it, or on its own.
+
+As `assemble` does for what engines start; here nothing is decided but what lies in the overrides.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace as with_fields
+
+from mpigraft.core.errors import CheckFailed
+from mpigraft.core.model import EnvRow, GraftPlan, MpiInstall, Replace, Scope
+from mpigraft.core.serialize import digest
+from mpigraft.graft.assemble import GraftOptions, own_install
+from mpigraft.graft.guest import GuestMpi
+from mpigraft.graft.resolve import BENCH, PLACE_ON_HOST, Injection, plan_folder
+from mpigraft.graft.stack import StackGuest
+from mpigraft.native import choose_natives
+
+ENGINE = "none"  # a stack's programs are programs of this machine
+IN_STACK = "stack"  # source of an MpiInstall that belongs to one
+
+
+def stack_install(guest: StackGuest) -> MpiInstall:
+    """Describe the stack's own MPI as an install of this machine. Raises MissingError where no
+    known MPI with a launcher exists."""
+    mpi = own_install(guest.as_guest(own=True))
+    return with_fields(mpi, source=IN_STACK)
+
+
+def plan_stack(guest: StackGuest, mpi: MpiInstall, options: GraftOptions) -> GraftPlan:
+    """Plan `mpi`: what `stack_install` gives, or an MPI of this machine that was injected.
+
+    Raises CheckFailed where another MPI is injected, or none, and for a program that would load
+    another libmpi.
+    """
+    own = mpi.source == IN_STACK
+    there = _own(guest) if own else _injected(guest, mpi)
+    libmpi = os.path.realpath(there.libmpi)
+    preloads = guest.preloads() if own else ()
+    _refuse_other_libmpi(guest, libmpi, mpi, preloads)
+    programs = (guest.started,) if guest.started else guest.label.programs
+    label = with_fields(guest.label, digest=guest.content(there, own=own), programs=programs)
+    preload = EnvRow("LD_PRELOAD", ":".join(preloads), Scope.RANK, "plan")
+    in_place = Injection(
+        replace=Replace.NOTHING,  # whatever is injected lies there already
+        place=PLACE_ON_HOST,
+        copies=(),
+        binds=(),
+        environment=(preload,) if preloads else (),
+        glibc=False,
+        glibc_lacking=(),
+        programs=(),
+        collisions=(),
+        absent=(),
+        closed=(),
+        libmpi=libmpi,
+        inputs=tuple(_inputs(guest, there)),
+    )
+    natives = choose_natives(mpi, guest.program.machine, options.native_build)
+    plan = plan_folder(
+        label, None, in_place, (), engine=ENGINE, natives=natives, soname=there.soname
+    )
+    replaced = Replace.NOTHING if own else Replace.MPI
+    return with_fields(_like_programs(plan, guest, own=own), mpi=mpi.id, replace=replaced)
+
+
+def _like_programs(plan: GraftPlan, guest: StackGuest, *, own: bool) -> GraftPlan:
+    """Give our benchmarks the loader and the search path of the stack's programs, so that they find
+    libmpi as those do."""
+    search, loader = guest.search_path(own=own), guest.program.interpreter
+    copies = tuple(
+        with_fields(copy, edit=True, rpath=search, interpreter=loader)
+        if copy.name == BENCH
+        else copy
+        for copy in plan.copies
+    )
+    return with_fields(plan, key=digest([plan.key, search, loader]), copies=copies)
+
+
+def _own(guest: StackGuest) -> GuestMpi:
+    assert guest.own is not None  # of an install that was described from it
+    return guest.own
+
+
+def _injected(guest: StackGuest, mpi: MpiInstall) -> GuestMpi:
+    """The MPI in the overrides, if it is this one."""
+    there, stack = guest.injected, guest.stack.only or guest.stack.root
+    if there is None:
+        raise CheckFailed.of(
+            "stack-not-injected", name=guest.name, path=guest.slots[0].path, stack=stack, mpi=mpi.id
+        )
+    if not guest.has_injected(mpi):
+        here = f"{there.family or 'an unknown MPI'}@{there.version or 'unknown'}"
+        raise CheckFailed.of(
+            "stack-other-injected",
+            name=guest.name,
+            here=here,
+            libmpi=there.libmpi,
+            stack=stack,
+            mpi=mpi.id,
+        )
+    return there
+
+
+def _refuse_other_libmpi(
+    guest: StackGuest, libmpi: str, mpi: MpiInstall, preloads: tuple[str, ...]
+) -> None:
+    """Raise CheckFailed for a program whose ranks would load another libmpi than `libmpi`."""
+    given = {"LD_PRELOAD": ":".join(preloads)} if preloads else {}
+    for path in guest.libmpis(given):
+        if os.path.realpath(path) != libmpi:
+            raise CheckFailed.of(
+                "stack-program-other-mpi",
+                program=guest.started,
+                path=path,
+                libmpi=libmpi,
+                mpi=mpi.id,
+            )
+
+
+def _inputs(guest: StackGuest, mpi: GuestMpi) -> Iterator[str]:
+    """Files whose change shows another generation, or an injection where there was none."""
+    yield guest.program.path
+    yield guest.program.interpreter
+    yield mpi.libmpi
+    yield from filter(None, (guest.started,))
+    yield from (f"{folder}/{mpi.soname}" for folder in guest.folders)

@@ -1,0 +1,207 @@
+"""A software stack as a guest: the MPI of its own, and the one that its overrides give it.
+
+Nothing is bound over a stack and no engine starts its programs: what they load is decided by what
+lies in their override folders. So both sides are read by the simulated loader, of which one side
+does not see the overrides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from mpigraft.binary.elf import read_elf
+from mpigraft.binary.image import Entry, FolderRoot, Link, Root
+from mpigraft.binary.loader import Resolved
+from mpigraft.core.cache import file_digest
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import GuestKind, GuestLabel, MpiInstall
+from mpigraft.core.serialize import digest
+from mpigraft.graft.guest import Guest, GuestMpi, loaded_objects, own_mpi_of
+from mpigraft.graft.stack.places import below
+from mpigraft.graft.stack.reading import read_stack
+from mpigraft.graft.stack.values import Slot, Stack, StackProgram
+from mpigraft.knowledge import binding_of
+
+VERSIONS = "versions"  # EESSI's folder of them: software.eessi.io/versions/2023.06/software/...
+
+
+class RootWithout(FolderRoot):
+    """This machine's files without these folders, which are given with links resolved."""
+
+    def __init__(self, hidden: Sequence[str]) -> None:
+        super().__init__(Path("/"))
+        self.hidden = frozenset(hidden)
+
+    def look(self, folder: str, name: str) -> Entry | Link | None:
+        return None if f"{folder.rstrip('/')}/{name}" in self.hidden else super().look(folder, name)
+
+
+@dataclass(frozen=True)
+class StackGuest:
+    """A stack, and the program that stands for all: our benchmarks search for MPI where it does."""
+
+    stack: Stack
+    program: StackProgram
+    started: str = ""  # what ranks start, if it is none of our programs
+    root: Root = field(default_factory=lambda: FolderRoot(Path("/")), repr=False)
+
+    @property
+    def name(self) -> str:
+        """`2023.06-zen3` of EESSI's layout, else the name of the folder."""
+        parts = PurePosixPath(self.stack.root).parts
+        known = parts[parts.index(VERSIONS) + 1] if VERSIONS in parts[:-1] else ""
+        return f"{known}-{parts[-1]}" if known and known != parts[-1] else parts[-1]
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """The overrides that the program searches, in its order."""
+        by_path = {slot.path: slot for slot in self.stack.slots}
+        return tuple(by_path[path] for path in self.program.slots)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The override folders, as they are spelled, in the order in which they are searched."""
+        return tuple(folder for slot in self.slots for folder in slot.folders)
+
+    @cached_property
+    def bare(self) -> Root:
+        """This machine as if nothing were injected."""
+        return RootWithout([os.path.realpath(folder) for folder in self.folders])
+
+    @cached_property
+    def own(self) -> GuestMpi | None:
+        """The MPI of the stack itself; None where its program finds none."""
+        return own_mpi_of(self.as_guest(own=True))
+
+    @cached_property
+    def injected(self) -> GuestMpi | None:
+        """The MPI in the override; None where the program takes none from there."""
+        mpi = own_mpi_of(self.as_guest(own=False))
+        return mpi if mpi and self.in_override(mpi.libmpi) else None
+
+    @property
+    def label(self) -> GuestLabel:
+        """The label without a digest: content depends on which MPI is meant."""
+        return GuestLabel(
+            name=self.name,
+            kind=GuestKind.STACK,
+            source=self.stack.root,
+            digest="",
+            architecture=self.program.machine,
+            os="",
+            glibc="",
+            programs=(self.program.path,),
+        )
+
+    def as_guest(self, *, own: bool) -> Guest:
+        """The stack as its programs find it, or as if its overrides were empty."""
+        return Guest(self.label, self.bare if own else self.root)
+
+    def has_injected(self, mpi: MpiInstall) -> bool:
+        """Whether the MPI in the override is this one, by what its bytes say."""
+        there = self.injected
+        return there is not None and (there.family, there.version) == (mpi.family, mpi.version)
+
+    def in_override(self, path: str) -> bool:
+        """Whether a file lies in one of the override folders, however it is spelled."""
+        folders = [*self.folders, *map(os.path.realpath, self.folders)]
+        return below(path, folders) or below(os.path.realpath(path), folders)
+
+    def loaded(self, program: str, *, own: bool) -> tuple[Resolved, ...]:
+        """What the loader maps for a program, with the overrides or as if they were empty."""
+        return loaded_objects(self.bare if own else self.root, program, {})
+
+    def libmpis(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """The paths of every libmpi that the loader would take for what ranks start."""
+        rows = loaded_objects(self.root, self.started, environment) if self.started else ()
+        return tuple(str(r.path) for r in rows if r.path and _is_libmpi(r.soname))
+
+    def preloads(self) -> tuple[str, ...]:
+        """The stack's own libraries that must be preloaded for a program to run on the stack's MPI
+        in spite of an injected one: the loader takes each name once."""
+        program = self.started or self.program.path
+        own = {r.name: str(r.path) for r in self.loaded(program, own=True) if r.path}
+        now = self.loaded(program, own=False)
+        return tuple(
+            own[r.name]
+            for r in now
+            if r.path and binding_of(r.name) and self.in_override(str(r.path)) and r.name in own
+        )
+
+    def search_path(self, *, own: bool) -> str:
+        """The DT_RPATH of the program, for a program elsewhere; without the overrides for the
+        stack's own MPI."""
+        folder = self.program.path.rpartition("/")[0]
+        entries = (read_elf(self.program.path).rpath or "").split(":")
+        overrides = {os.path.normpath(one) for one in self.folders}
+        kept = [e for e in entries if not (own and os.path.normpath(e) in overrides)]
+        spelled = (e.replace("${ORIGIN}", folder).replace("$ORIGIN", folder) for e in kept)
+        return ":".join(dict.fromkeys(filter(None, spelled)))
+
+    def content(self, mpi: GuestMpi, *, own: bool) -> str:
+        """Digest what an MPI of this stack consists of, wherever it lies: libmpi, all that it
+        needs, its plugins, and the loader."""
+        rows = self.loaded(self.program.path, own=own)
+        files = {(r.soname, str(r.path)) for r in _needed_by(mpi, rows) if r.path}
+        files |= {(PurePosixPath(p).name, p) for _, paths in mpi.plugins for p in paths}
+        files.add((PurePosixPath(self.program.interpreter).name, self.program.interpreter))
+        return digest(sorted((name, _digest(path)) for name, path in files))
+
+
+def examine_stack(path: Path | str) -> StackGuest:
+    """Examine the stack at `path`: its folder, or one program of it, which then stands for all.
+
+    Raises UsageError where no program searches an override, and as `read_stack` does.
+    """
+    stack = read_stack(path)
+    able = [p for p in stack.programs if p.executable and p.interpreter and p.slots]
+    if not able:
+        raise UsageError.of("stack-without-override", name=stack.only or stack.root)
+    most = Counter(p.slots for p in able).most_common(1)[0][0]
+    alike = [p for p in able if p.slots == most]
+    direct = [p for p in alike if any(_is_libmpi(name) for name in p.mpi)]
+    return StackGuest(stack, (direct or alike)[0])
+
+
+def stack_of_program(path: Path | str, program: Path) -> StackGuest:
+    """Examine the stack at `path` for a program that is started: quick where this searches an
+    override itself, whatever the size of the stack. Raises as `examine_stack` does."""
+    guest = None
+    with contextlib.suppress(UsageError):
+        guest = examine_stack(program)
+        stack = replace(guest.stack, root=os.path.abspath(path), only="")  # noqa: PTH100
+        guest = replace(guest, stack=stack)
+    return replace(guest or examine_stack(path), started=str(program))
+
+
+def _is_libmpi(name: str) -> bool:
+    binding = binding_of(name)
+    return binding is not None and binding.language == "c"
+
+
+def _needed_by(mpi: GuestMpi, rows: Sequence[Resolved]) -> Iterator[Resolved]:
+    """Yield the row of a libmpi, and of all that it needs in turn."""
+    by_name = {name: row for row in reversed(rows) for name in (row.name, row.soname)}
+    pending, known = [mpi.soname], {mpi.soname}
+    while pending:
+        row = by_name.get(pending.pop())
+        if row is None:
+            continue
+        yield row
+        for name in row.elf.needed if row.elf else ():
+            if name not in known:
+                known.add(name)
+                pending.append(name)
+
+
+def _digest(path: str) -> str:
+    try:
+        return file_digest(Path(path))
+    except OSError:
+        return ""

@@ -1,0 +1,166 @@
+"""A stack as guest of `run` and `bench`: its programs on its own MPI and on an injected one."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mpigraft.core.model import Family, Machine, Replace
+from mpigraft.discovery import discover_machine
+from mpigraft.graft import GraftOptions, plan_stack, stack_install
+from mpigraft.graft.stack import examine_stack, stack_of_program
+from mpigraft.request.selection import mpi_for_guest
+from mpigraft.store import Store
+from tests.testbed.stacks import ACCELERATOR, Stack
+
+pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
+
+OWN, INJECTED = "library Open MPI v4.1.8", "library Open MPI v5.0.11"
+
+
+def mpigraft(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "mpigraft.cli.entry", *map(str, words)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, cwd=cwd)
+
+
+def heat(stack: Stack, *words: object, program: Path | None = None) -> tuple[int, str, str]:
+    """Exit code, output and errors of two ranks of a program of the stack."""
+    ended = mpigraft(
+        "run", "--stack", stack.software, *words, "-n", "2", "--", program or stack.heat, 64, 20
+    )
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def test_before_an_injection_the_stack_runs_on_its_own_mpi_alone(
+    stack: Stack, fresh_home: Path
+) -> None:
+    code, _, errors = heat(stack, "--mpi", "openmpi@5")
+    assert code == 1
+    assert "nothing is injected" in errors
+    assert f"mpigraft inject {stack.software} --mpi openmpi@5.0.11" in errors
+    code, output, errors = heat(stack, "--replace", "nothing")
+    assert (code, OWN in output) == (0, True), errors
+
+
+def test_the_same_program_on_the_injected_mpi_over_the_transport_that_was_named(
+    stack: Stack, fresh_home: Path, mpis: Mapping[Family, Path]
+) -> None:
+    stack.inject_by_hand(mpis[Family.OPENMPI])
+    before = stack.heat.read_bytes()
+    for _ in range(2):  # planned, then kept
+        code, output, errors = heat(stack, "--mpi", "openmpi@5", "--transport", "ofi-lnx")
+        assert (code, INJECTED in output) == (0, True), errors
+    code, output, errors = heat(stack, "--replace", "nothing")
+    assert (code, OWN in output) == (0, True), errors
+    assert stack.heat.read_bytes() == before
+    code, _, errors = heat(stack, "--mpi", "mpich")
+    assert code == 1
+    assert "openmpi@5.0.11 is injected" in errors
+
+
+def test_an_injection_that_goes_away_is_noticed_by_a_kept_start(
+    stack: Stack, fresh_home: Path, mpis: Mapping[Family, Path]
+) -> None:
+    stack.inject_by_hand(mpis[Family.OPENMPI])
+    assert heat(stack)[0] == 0
+    stack.empty_site()
+    assert heat(stack)[0] == 1
+
+
+def test_a_program_that_maps_another_libmpi_ends_with_5(
+    stack: Stack, fresh_home: Path, mpis: Mapping[Family, Path], tmp_path: Path
+) -> None:
+    """Nobody can tell from a script what it sets; the witness sees what its ranks mapped."""
+    stack.inject_by_hand(mpis[Family.OPENMPI])
+    other = tmp_path / "lib/libmpi.so.40"
+    shutil.copytree(mpis[Family.OPENMPI] / "lib", other.parent, symlinks=True)
+    script = tmp_path / "job.sh"
+    launch = f"exec env LD_PRELOAD=$LD_PRELOAD:{other} {stack.heat} 64 20"
+    script.write_text(f"#!/bin/sh\n{launch}\n")
+    script.chmod(0o755)
+    ended = mpigraft("run", "--stack", stack.software, "-n", "1", "--", script)
+    assert ended.returncode == 5, ended.stderr
+    assert str(other) in ended.stderr
+
+
+def test_a_program_of_the_accelerator_s_subtree_has_an_override_of_its_own(
+    stack: Stack, fresh_home: Path, mpis: Mapping[Family, Path]
+) -> None:
+    stack.inject_by_hand(mpis[Family.OPENMPI], ACCELERATOR)
+    code, output, errors = heat(stack, program=stack.heat_accelerated)
+    assert (code, INJECTED in output) == (0, True), errors
+    code, _, errors = heat(stack)
+    assert (code, "nothing is injected" in errors) == (1, True), errors
+
+
+@pytest.fixture(scope="module")
+def machine() -> Machine:
+    return discover_machine()
+
+
+def test_the_same_mpi_is_chosen_and_planned_for_a_stack_and_for_one_of_its_programs(
+    stack: Stack, machine: Machine, mpis: Mapping[Family, Path]
+) -> None:
+    stack.inject_by_hand(mpis[Family.OPENMPI])
+    options = GraftOptions()
+    whole = mpi_for_guest("", machine, examine_stack(stack.software), options)
+    one = mpi_for_guest("", machine, stack_of_program(stack.software, stack.heat), options)
+    assert whole.mpi == one.mpi
+    assert whole.plan is not None
+    assert one.plan is not None
+    assert whole.plan.guest.digest == one.plan.guest.digest
+    assert whole.plan.libmpi == one.plan.libmpi
+    assert (whole.plan.replace, whole.plan.engine) == (Replace.MPI, "none")
+
+
+def test_a_digest_is_of_the_mpi_that_ranks_run_on(
+    stack: Stack, mpis: Mapping[Family, Path], machine: Machine
+) -> None:
+    options, before = GraftOptions(), examine_stack(stack.software)
+    own = plan_stack(before, stack_install(before), options)
+    stack.inject_by_hand(mpis[Family.OPENMPI])
+    after = examine_stack(stack.software)
+    injected = mpi_for_guest("openmpi@5", machine, after, options).plan
+    again = plan_stack(after, stack_install(after), options)
+    assert injected is not None
+    assert injected.guest.digest != own.guest.digest
+    assert again.guest.digest == own.guest.digest
+    assert again.libmpi == own.libmpi
+    assert [row.value for row in again.environment if row.name == "LD_PRELOAD"] == [own.libmpi]
+
+
+def test_native_own_and_injected_side_by_side(
+    stack: Stack, fresh_home: Path, store_folder: Path, mpis: Mapping[Family, Path]
+) -> None:
+    """Our benchmark in the stack, and a program of the stack itself: each rank's libmpi proven."""
+    stack.inject_by_hand(mpis[Family.OPENMPI])
+    figure = r'figure="time: (.+) s", unit="s", better="lower"'
+    command = shlex.join(map(str, (stack.heat, 64, 20)))
+    ended = mpigraft(
+        "--store", store_folder, "bench", "--stack", stack.software, "--mpi", "openmpi@5",
+        "--transport", "ob1-sm", "--benchmark", "latency,app:heat", "--rounds", "1", "--max", "64",
+        "--quick", "--app", f'heat={{command="{command}", {figure}}}', cwd=stack.root.parent,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    store = Store(store_folder)
+    (campaign,) = store.campaigns()
+    proven = {row.configuration: row.evidence.ok for row in store.evidence(campaign.id)}
+    names = {row.id for row in store.configurations(campaign.id)}
+    name = "2023.06-generic"
+    assert {"openmpi@5.0.11/ob1-sm", f"openmpi@5.0.11/ob1-sm@{name}"} < names
+    assert f"{name}:openmpi@4.1.8/ob1-sm" in names
+    assert list(proven.values()) == [True] * 3
+
+
+def test_two_guests_are_refused(stack: Stack, fresh_home: Path) -> None:
+    for command in ("run", "bench"):
+        program = ["true"] if command == "run" else []
+        ended = mpigraft(command, "--stack", stack.root, "--image", stack.root, *program)
+        assert ended.returncode == 2, ended.stderr
+        assert "two guests" in ended.stderr
