@@ -27,6 +27,8 @@ COMMANDS = {
     "plan": "Plan how a host MPI goes under a guest: data or a script.",
     "vars": "Show the variables of MPIs, what set them, how two differ.",
     "build": "Build an MPI for this machine, with all that it needs.",
+    "inject": "Put a host MPI under every program of a software stack.",
+    "undo": "Switch a stack back to what it had before an injection.",
     "get": "Fetch an MPI that runs without being installed.",
     "run": "Start a program on this machine's MPI, with proof.",
     "layout": "Draw where ranks would run, and the options of launchers.",

@@ -9,16 +9,21 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
 from mpigraft.binary.elf import read_elf
 from mpigraft.core.errors import CheckFailed, LaunchFailed, MissingError, UsageError
+from mpigraft.core.messages import message_of
 from mpigraft.core.model import Copy
 from mpigraft.graft.stack import Slot
-from mpigraft.graft.stack.override import content, generations, reading
+from mpigraft.graft.stack.generations import reading
+from mpigraft.graft.stack.generations import switching as generations
+from mpigraft.graft.stack.override import content
 from mpigraft.graft.stack.override.content import GENERATION, OverridePlan
 from tests.builders.overrides import (  # noqa: F401
     LIBMPI,
@@ -218,15 +223,32 @@ def test_two_at_once_are_not_let_in(site: Path, libraries: tuple[Path, Path]) ->
         assert reading.read_override(a_slot(site)).current == 1
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+@pytest.mark.root
 def test_a_folder_of_others_is_named_with_what_the_site_sets(
-    site: Path, libraries: tuple[Path, Path]
+    libraries: tuple[Path, Path],
 ) -> None:
-    site.chmod(0o555)
-    with pytest.raises(MissingError, match="may not be written") as caught:
-        generations.switch_on(a_plan(site, libraries))
-    assert "EESSI_HOST_INJECTIONS" in caught.value.fix
-    assert not list(site.iterdir())
+    message_of("override-read-only")  # its text may lie where nobody else may read
+    with tempfile.TemporaryDirectory(dir="/tmp") as top:
+        Path(top).chmod(0o755)
+        site = Path(top) / "site"
+        site.mkdir(mode=0o755)
+        (Path(top) / "host_injections").symlink_to(site)
+        plan = a_plan(site, libraries)
+        asked, answers = get_context("fork").Pipe()
+
+        def somebody() -> None:
+            os.setuid(65534)
+            with pytest.raises(MissingError) as caught:
+                generations.switch_on(plan)
+            answers.send((caught.value.message, caught.value.fix))
+
+        process = get_context("fork").Process(target=somebody)
+        process.start()
+        process.join()
+        message, fix = asked.recv() if asked.poll() else ("", "")
+        assert "may not be written" in message
+        assert "EESSI_HOST_INJECTIONS" in fix
+        assert not list(site.iterdir())
 
 
 def test_others_may_read_it_whatever_the_umask_is(site: Path, libraries: tuple[Path, Path]) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from mpigraft.graft.stack.override import generations, reading
+from mpigraft.graft.stack.generations import reading
+from mpigraft.graft.stack.generations import switching as generations
 from tests.builders.overrides import (  # noqa: F401
     LIBMPI,
     a_plan,

@@ -8,7 +8,8 @@ import pytest
 
 from mpigraft.core import fingerprint
 from mpigraft.graft.loading import comparison
-from mpigraft.graft.resolve import growth, injection, naming, plan, view
+from mpigraft.graft.naming import private
+from mpigraft.graft.resolve import growth, injection, plan, view
 from tests.mutation.checks import checks
 from tests.mutation.mutator import survivors
 from tests.unit.graft import (
@@ -63,7 +64,7 @@ SAME = {
     [
         (growth, INJECTION, GROWTH),
         (view, INJECTION, VIEW),
-        (naming, INJECTION, NAMING),
+        (private, INJECTION, NAMING),
         (injection, INJECTION, WHOLE),
         (comparison, INJECTION, LOADING),
         (plan, (test_plan,), PLAN),

@@ -6,7 +6,8 @@ import shutil
 from pathlib import Path
 
 from mpigraft.core.model import MappedLibrary
-from mpigraft.graft.stack.override import drift, generations, reading
+from mpigraft.graft.stack.generations import drift, reading
+from mpigraft.graft.stack.generations import switching as generations
 from tests.builders.overrides import (  # noqa: F401
     LIBMPI,
     a_plan,
@@ -24,12 +25,12 @@ def test_drift_names_what_changed(site: Path, libraries: tuple[Path, Path], tmp_
         shutil.copy(source, path)
     record = generations.switch_on(a_plan(site, own))
     override = reading.read_override(a_slot(site))
-    assert not drift.drift(override, record)
+    assert not drift.find_drift(override, record)
     assert not drift.newer_content(record, a_plan(site, own))
     own[0].write_bytes(b"updated")
     own[1].unlink()
     injected(site).write_bytes(b"damaged")
-    codes = {f.code: f.evidence for f in drift.drift(override, record)}
+    codes = {f.code: f.evidence for f in drift.find_drift(override, record)}
     assert codes == {
         "drift-sources": (str(own[0]),),
         "drift-gone": (str(own[1]),),

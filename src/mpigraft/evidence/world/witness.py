@@ -22,7 +22,7 @@ from mpigraft.evidence.world import bindings
 from mpigraft.evidence.world.networks import check_networks
 from mpigraft.evidence.world.records import UNREAD
 from mpigraft.graft.folder import graft_folder
-from mpigraft.graft.stack.override import mixed_generations
+from mpigraft.graft.stack.generations import mixed_generations
 from mpigraft.launch import Launched
 from mpigraft.launch.hosts import fold_hosts
 from mpigraft.launch.launchers import format_cpus

@@ -10,6 +10,8 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.graft.copies.making import FULL as FULL
+    from mpigraft.graft.copies.making import edit_words as edit_words
     from mpigraft.graft.copies.making import make_copy as make_copy
+    from mpigraft.graft.copies.making import symbol_lines as symbol_lines
 else:
     __getattr__ = exports(__name__)

@@ -11,7 +11,6 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.graft.resolve.injection import inject as inject
-    from mpigraft.graft.resolve.naming import Naming as Naming
     from mpigraft.graft.resolve.plan import BENCH as BENCH
     from mpigraft.graft.resolve.plan import GPU_SELECT as GPU_SELECT
     from mpigraft.graft.resolve.plan import PLACE_ON_HOST as PLACE_ON_HOST

@@ -16,7 +16,7 @@ from mpigraft.binary.loader import Resolved, closure
 from mpigraft.core.model import AbiObject, MpiAbi, Replace, Role
 from mpigraft.graft.abi import as_elf
 from mpigraft.graft.loading import Loaded
-from mpigraft.graft.resolve.naming import Naming
+from mpigraft.graft.naming import Naming
 from mpigraft.graft.resolve.values import CopyPolicy
 from mpigraft.knowledge import binding_of
 

@@ -1,7 +1,6 @@
-"""What goes into the override of a stack, and its numbered generations.
+"""What of a host MPI goes into the override of a stack, and what takes the place of one.
 
-Takes an `MpiAbi` and a `Slot`; makes an `OverridePlan`, and of it a generation. Writes beside the
-override alone; a generation is switched on and off by renaming one symlink.
+Takes an `MpiAbi` and a `Slot`; makes an `OverridePlan`, plain data. Reads files alone.
 """
 
 from __future__ import annotations
@@ -10,8 +9,13 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.graft.stack.override.content import ENVIRONMENT_FILE as ENVIRONMENT_FILE
+    from mpigraft.graft.stack.override.content import GENERATION as GENERATION
+    from mpigraft.graft.stack.override.content import LIB as LIB
+    from mpigraft.graft.stack.override.content import OverridePlan as OverridePlan
+    from mpigraft.graft.stack.override.content import Source as Source
     from mpigraft.graft.stack.override.content import override_files as override_files
     from mpigraft.graft.stack.override.content import plan_override as plan_override
-    from mpigraft.graft.stack.override.drift import mixed_generations as mixed_generations
+    from mpigraft.graft.stack.override.external import render_external as render_external
 else:
     __getattr__ = exports(__name__)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -22,7 +22,7 @@ from mpigraft.core.errors import CheckFailed
 from mpigraft.core.model import AbiObject, Copy, MpiAbi, Role
 from mpigraft.core.serialize import digest, plain
 from mpigraft.graft.abi import as_elf
-from mpigraft.graft.resolve import Naming
+from mpigraft.graft.naming import Naming
 from mpigraft.graft.stack import Slot
 from mpigraft.knowledge import binding_of
 
@@ -44,6 +44,14 @@ OF_COMPILER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """A file that has a copy in a generation."""
+
+    path: str
+    digest: str  # SHA-256 when it was copied
+
+
+@dataclass(frozen=True, slots=True)
 class OverridePlan:
     """The host MPI in an override, as plain data. Names are below the folder of a generation."""
 
@@ -55,6 +63,24 @@ class OverridePlan:
     links: tuple[tuple[str, str], ...]  # (name, what it points to)
     environment: tuple[tuple[str, str | None], ...]  # set where a copy is loaded; None: unset
     libraries: tuple[tuple[str, AbiObject], ...] = field(repr=False, default=())
+
+    @property
+    def twins(self) -> dict[str, str]:
+        """Give {name: name before it} of copies that are equal. They have to be one file: then the
+        loader sees one."""
+        first: dict[tuple[object, ...], str] = {}
+        twins: dict[str, str] = {}
+        for c in self.copies:
+            if c.edit:
+                key = (c.digest, c.rpath, c.soname, c.renamed, c.symbols, c.added)
+                if first.setdefault(key, c.name) != c.name:
+                    twins[c.name] = first[key]
+        return twins
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The files of the host."""
+        return tuple(dict.fromkeys(Source(copy.source, copy.digest) for copy in self.copies))
 
     @property
     def bindings(self) -> tuple[str, ...]:
@@ -211,8 +237,7 @@ def override_files(plan: OverridePlan, generation: str) -> dict[str, Elf]:
     settings = plan.copies[0]
     files[f"{generation}/{settings.name}"] = read_elf(settings.source)
     seen = {}
-    for folder, below in zip(plan.slot.folders, plan.slot.names, strict=True):
-        del below
+    for folder in plan.slot.folders:
         for path, facts in files.items():
             if posixpath.dirname(path) == posixpath.normpath(f"{generation}/{plan.public}"):
                 seen[posixpath.join(folder, posixpath.basename(path))] = facts
@@ -228,8 +253,3 @@ def _elf(copy: Copy, library: AbiObject, generation: str) -> Elf:
         renamed=dict(copy.renamed),
         symbols=dict(copy.symbols),
     )
-
-
-def needed_names(mpi: Iterable[Iterable[str]]) -> frozenset[str]:
-    """Join the sonames of MPI that programs need."""
-    return frozenset(name for names in mpi for name in names)

@@ -30,18 +30,22 @@ from mpigraft.core.model import Copy
 from mpigraft.core.serialize import document
 from mpigraft.graft.copies import FULL, make_copy
 from mpigraft.graft.stack import Slot
-from mpigraft.graft.stack.override.content import ENVIRONMENT_FILE, GENERATION, OverridePlan
-from mpigraft.graft.stack.override.reading import (
+from mpigraft.graft.stack.generations.reading import (
     GENERATIONS,
     MOST_FOREIGN,
     PLAN,
     GenerationRecord,
     Override,
-    Source,
     current_number,
     damaged,
     numbers_in_use,
     read_override,
+)
+from mpigraft.graft.stack.override import (
+    ENVIRONMENT_FILE,
+    GENERATION,
+    OverridePlan,
+    Source,
 )
 
 BEFORE, LOCK = "before", "lock"
@@ -115,6 +119,8 @@ def _writing(override: Override) -> Iterator[Path]:
     try:
         _make_folders(store / GENERATIONS, made)
         with file_lock(store / LOCK, str(override.link)):
+            with contextlib.suppress(OSError):  # another user's: who may write here may lock
+                (store / LOCK).chmod(stat.S_IMODE(store.stat().st_mode) & 0o666)
             _sweep(override, store)
             yield store
     except OSError as error:
@@ -203,17 +209,14 @@ def _make(new: Path, override: Override, plan: OverridePlan, number: int) -> Gen
     place = str(override.folder(number))
     new.mkdir()
     _like(new, new.parent)
-    done: dict[tuple[object, ...], Path] = {}
+    twins = plan.twins
     for copy in plan.copies:
         target = new / copy.name
         _make_folders(target.parent, [])
-        own = replace(copy, rpath=copy.rpath.replace(GENERATION, place))
-        same = (own.digest, own.rpath, own.soname, own.renamed, own.symbols, own.added)
-        if same in done and copy.edit:  # equal files are one file, so that the loader sees one
-            target.symlink_to(os.path.relpath(done[same], target.parent))
-            continue
-        make_copy(own, target)
-        done[same] = target
+        if copy.name in twins:
+            target.symlink_to(os.path.relpath(new / twins[copy.name], target.parent))
+        else:
+            make_copy(replace(copy, rpath=copy.rpath.replace(GENERATION, place)), target)
     for name, points_to in plan.links:
         _make_folders((new / name).parent, [])
         (new / name).symlink_to(points_to)
@@ -229,7 +232,7 @@ def _make(new: Path, override: Override, plan: OverridePlan, number: int) -> Gen
         mpi=plan.mpi,
         made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         bindings=plan.bindings,
-        sources=tuple(dict.fromkeys(Source(copy.source, copy.digest) for copy in plan.copies)),
+        sources=plan.sources,
         files=tuple(Source(name, file_digest(new / name)) for name in _names(new)),
     )
     _write(new / PLAN, document(generation=record))

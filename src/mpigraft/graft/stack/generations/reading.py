@@ -14,18 +14,11 @@ from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import UsageError
 from mpigraft.core.serialize import revive
 from mpigraft.graft.stack import Slot
+from mpigraft.graft.stack.override import Source
 
 STORE = ".mpigraft-"  # begins the name of the folder beside an override
 GENERATIONS, PLAN = "generations", "plan.json"
 MOST_FOREIGN = 10  # files of others that are named
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file of the host that a generation has a copy of."""
-
-    path: str
-    digest: str  # SHA-256 when it was copied
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ class Naming:
         chosen: Collection[str] = (),
     ) -> None:
         self.objects, self.offered, self.chosen = objects, offered, chosen
+        self._alone: dict[str, set[str]] = {}
 
     def private(self, name: str) -> bool:
         return name in self.chosen
@@ -53,8 +54,10 @@ class Naming:
 
     def alone(self, name: str) -> set[str]:
         """Give the symbols that only this library of the host defines."""
-        symbols = {symbol.partition("@")[0] for symbol in self.offered[name].exported}
-        return {symbol for symbol in symbols if self.homes[symbol] == {name}}
+        if name not in self._alone:
+            symbols = {symbol.partition("@")[0] for symbol in self.offered[name].exported}
+            self._alone[name] = {symbol for symbol in symbols if self.homes[symbol] == {name}}
+        return self._alone[name]
 
     @cached_property
     def homes(self) -> dict[str, set[str]]:

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from mpigraft.core.model import Finding, MappedLibrary
-from mpigraft.graft.stack.override.content import OverridePlan
-from mpigraft.graft.stack.override.reading import (
+from mpigraft.graft.stack.generations.reading import (
     GENERATIONS,
     STORE,
     GenerationRecord,
@@ -19,11 +18,12 @@ from mpigraft.graft.stack.override.reading import (
     damaged,
     digest_of,
 )
+from mpigraft.graft.stack.override import OverridePlan
 
 GENERATION = re.compile(rf"(?P<store>.*/{re.escape(STORE)}[^/]+)/{GENERATIONS}/(?P<number>\d+)/.*")
 
 
-def drift(override: Override, record: GenerationRecord) -> tuple[Finding, ...]:
+def find_drift(override: Override, record: GenerationRecord) -> tuple[Finding, ...]:
     """Report what changed since a generation was made: sources of its copies, its own files."""
     return (*_sources(record), *_files(override, record))
 

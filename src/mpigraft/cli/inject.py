@@ -1,0 +1,295 @@
+"""`mpigraft inject`: a host MPI under every program of a software stack."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpigraft.cli.common import (
+    DryRun,
+    Json,
+    console,
+    examine_machine,
+    flag,
+    option,
+    out,
+    tell,
+)
+from mpigraft.core.errors import CheckFailed, MissingError, UsageError
+from mpigraft.core.numbers import counted
+from mpigraft.core.text import join_some, labelled, printable
+
+if TYPE_CHECKING:
+    from mpigraft.core.model import Finding, MpiInstall
+    from mpigraft.core.model import Machine as MachineFacts
+    from mpigraft.graft.stack import Slot, Stack
+    from mpigraft.graft.stack.generations import GenerationRecord
+    from mpigraft.graft.stack.override import OverridePlan
+    from mpigraft.run.injection import InjectionProof
+
+FORMS = ("text", "json", "commands", "module", "tcl", "spack")
+OF_EXTERNAL = ("module", "tcl", "spack")
+
+
+def command(
+    stack: Annotated[str, typer.Argument(help="Folder of a software stack, or a program of it.")],
+    mpi: Annotated[str, option("SPEC", "Host MPI to inject: openmpi, openmpi@5.0.11.")] = "",
+    slot: Annotated[
+        str, option("FOLDER", "Override to use, of several that programs search.", "the first")
+    ] = "",
+    verify: Annotated[
+        bool, flag("Start a program on two ranks, prove what it maps, show drift.", "--verify")
+    ] = False,
+    program: Annotated[
+        str, option("PATH", "With --verify: program to start.", "a small one of the stack")
+    ] = "",
+    transport: Annotated[
+        str, option("NAME", "With --verify: transport to prove.", "the MPI's own choice")
+    ] = "",
+    force: Annotated[
+        bool, flag("Inject where the check has doubts or refuses some programs.", "--force")
+    ] = False,
+    form: Annotated[
+        str,
+        option("FORM", "Form: text, json, commands, module, tcl or spack.", True, "--as"),
+    ] = "text",
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
+    """Put a host MPI under every program of a software stack, or prove that it is there.
+
+    Programs that were built with override folders, such as EESSI's host_injections, search them
+    first. The override gets copies of the MPI as a numbered generation, switched on by renaming
+    one symlink; the stack itself is not changed. `mpigraft undo` switches back.
+
+    \b
+    Examples:
+      mpigraft inject /cvmfs/software.eessi.io/versions/2023.06 --mpi openmpi@5 --dry-run
+      mpigraft inject ~/stack --mpi openmpi@5
+      mpigraft inject ~/stack --verify --transport ofi-lnx
+      mpigraft inject ~/stack --mpi openmpi@5 --as commands > inject.sh
+    """
+    form = "json" if as_json else form
+    if form not in FORMS:
+        raise UsageError.of("form-unknown", form=form, forms=", ".join(FORMS))
+    from mpigraft.cli.check_stack import read_named_stack
+
+    if not mpi and not verify:
+        raise UsageError.of("inject-incomplete")
+    there = read_named_stack(stack)
+    if verify and not mpi:
+        return _verify(there, slot, (program, transport), form)
+    here = examine_machine()
+    chosen = _mpi(mpi, here)
+    if form in OF_EXTERNAL:
+        out(_external(form, chosen, there))
+        return 0
+    plans = _planned(there, chosen, here, slot, force=force)
+    if form == "commands":
+        out("\n".join(map(_commands, plans)))
+    elif dry_run:
+        text = "\n\n".join("\n".join(plan_lines(plan)) for plan in plans)
+        out(_document(plans) if form == "json" else text)
+    else:
+        _inject(plans, there, form)
+    if verify and not dry_run and form != "commands":
+        return _verify(there, plans[0].slot.path, (program, transport), "text")
+    return 0
+
+
+def choose_slot(stack: Stack, named: str, slots: Sequence[Slot]) -> Slot:
+    """Choose the override that was named, else the first of `slots`. Raises UsageError."""
+    if named:
+        wanted = os.path.abspath(named)  # noqa: PTH100  links stay as programs spell them
+        places = (named, wanted, os.path.dirname(wanted))  # noqa: PTH120
+        hit = next((s for s in stack.slots if s.path in places), None)
+        if hit is None:
+            known = ", ".join(s.path for s in stack.slots) or "none"
+            raise UsageError.of("slot-unknown", slot=named, known=known)
+        return hit
+    if not slots:
+        raise UsageError.of("stack-no-override", stack=stack.root)
+    return slots[0]
+
+
+def _mpi(spec: str, here: MachineFacts) -> MpiInstall:
+    from mpigraft.request.selection import select_mpis
+
+    hits = select_mpis([spec], here.mpis)
+    return next((m for m in hits if m.usable), hits[0])
+
+
+def _planned(
+    stack: Stack, mpi: MpiInstall, here: MachineFacts, named: str, *, force: bool
+) -> list[OverridePlan]:
+    """Plan each override that is filled, after a check of all programs with it in place."""
+    from mpigraft.cli.check_stack import files_of, lines, progress
+    from mpigraft.graft.abi import read_abi
+    from mpigraft.graft.stack import check_stack
+    from mpigraft.graft.stack.override import plan_override
+    from mpigraft.native import settings_library
+
+    with console(stderr=True).status("reading the MPI"):
+        abi = read_abi(mpi)
+    slots = (choose_slot(stack, named, ()),) if named else None
+    with progress(f"checking {mpi.id}") as checked:
+        verdict = check_stack(stack, abi, files_of(abi), slots=slots, machine=here, checked=checked)
+    if not stack.slots:
+        choose_slot(stack, "", ())
+    if not verdict.ok:
+        tell("\n".join(lines(verdict)))
+        if not force or not verdict.slots:
+            raise CheckFailed.of("stack-does-not-fit", mpi=mpi.id, stack=stack.root)
+    settings = settings_library(mpi, abi.objects[0].machine)
+    return [
+        plan_override(abi, one, {n for p in stack.searching(one) for n in p.mpi}, settings)
+        for one in verdict.slots
+    ]
+
+
+def _external(form: str, mpi: MpiInstall, stack: Stack) -> str:
+    from mpigraft.graft.stack.override import render_external
+
+    fixed = sum(not program.runpath for program in stack.programs)
+    note = f"{fixed} of {len(stack.programs)} programs of {stack.root} have no DT_RUNPATH: where"
+    notes = (note, "their DT_RPATH leads to their own MPI, LD_LIBRARY_PATH does not change it.")
+    return render_external(form, mpi, notes if fixed and form != "spack" else ())
+
+
+def _commands(plan: OverridePlan) -> str:
+    from mpigraft.graft.stack.generations import read_override, render_commands
+
+    override = read_override(plan.slot)
+    return render_commands(plan, override)
+
+
+# ------------------------------------------------------------------ injecting
+
+
+def _inject(plans: Sequence[OverridePlan], stack: Stack, form: str) -> None:
+    from mpigraft.graft.stack.generations import read_override, switch_on
+
+    records = []
+    for plan in plans:
+        before = read_override(plan.slot).current
+        with console(stderr=True).status("making the generation"):
+            record = switch_on(plan)
+        records.append(record)
+        if form != "json":
+            programs = counted(len(stack.searching(plan.slot)), "program")
+            done = "was on already" if before == record.number else "is on"
+            out(f"generation {record.number} {done}: {record.mpi} in {plan.slot.path}")
+            out(f"{programs} may search it, by {', '.join(plan.bindings)}")
+    if form == "json":
+        out(_document(plans, records))
+        return
+    name = shlex.quote(stack.root)
+    out(f"prove it: mpigraft inject {name} --verify")
+    out(f"switch back: mpigraft undo {name}")
+
+
+def plan_lines(plan: OverridePlan) -> Iterator[str]:
+    """What would be written, for a person."""
+    from mpigraft.graft.stack.generations import read_override, refuse_unfit
+
+    override = read_override(plan.slot)
+    number = max((r.number for r in override.generations), default=0) + 1
+    active = override.active
+    yield from labelled("MPI", printable(plan.mpi), column=12)
+    yield from labelled("override", printable(plan.slot.path), column=12)
+    now = f"generation {active.number}: {active.mpi}" if active else "the stack's own MPI"
+    yield from labelled("now", now, column=12)
+    same = active is not None and active.key == plan.key
+    then = f"the same; generation {override.current} stays" if same else f"generation {number}"
+    yield from labelled("then", then, column=12)
+    yield from labelled("found as", ", ".join(plan.bindings), column=12)
+    hidden = [c for c in plan.copies if c.edit and c.name.startswith("mpi/")]
+    data = [c for c in plan.copies if not c.edit]
+    names = [Path(c.name).name for c in hidden]
+    yield from labelled(
+        "hidden", f"{len(hidden)} libraries: {join_some(names, 6, ', ')}", column=12
+    )
+    yield from labelled("data", f"{len(data)} files", column=12)
+    yield from labelled("sets", ", ".join(name for name, _ in plan.environment), column=12)
+    try:
+        refuse_unfit(override, plan)
+    except (CheckFailed, MissingError) as error:
+        yield from labelled("problem", printable(error.message), column=12)
+        yield from labelled("fix", printable(error.fix), column=12)
+
+
+def _document(
+    plans: Sequence[OverridePlan], records: Sequence[GenerationRecord | None] = ()
+) -> str:
+    from mpigraft.core.serialize import document, plain
+
+    rows: list[dict[str, Any]] = [
+        {
+            "slot": plan.slot,
+            "key": plan.key,
+            "bindings": plan.bindings,
+            "files": [
+                {"name": c.name, "source": c.source, "digest": c.digest, "edited": c.edit}
+                for c in plan.copies
+            ],
+            "links": dict(plan.links),
+            "environment": dict(plan.environment),
+            "generation": plain(record),
+        }
+        for plan, record in zip_longest(plans, records)
+    ]
+    return document(mpi=plans[0].mpi, overrides=rows)
+
+
+# ------------------------------------------------------------------ proving
+
+
+def _verify(stack: Stack, named: str, what: tuple[str, str], form: str) -> int:
+    from mpigraft.graft.stack.generations import find_drift, read_override
+    from mpigraft.run.injection import choose_program, prove_injection
+
+    overrides = [read_override(slot) for slot in stack.slots]
+    on = [override.slot for override in overrides if override.current]
+    override = read_override(choose_slot(stack, named, on or stack.slots))
+    if override.active is None:
+        raise UsageError.of("override-not-injected", path=override.link)
+    program, transport = what
+    why = "named"
+    if not program:
+        names = [p.path for p in stack.searching(override.slot) if p.executable]
+        program, why = choose_program(names)
+    findings = find_drift(override, override.active)
+    here = examine_machine()
+    with console(stderr=True).status(f"starting {Path(program).name} on two ranks"):
+        proof = prove_injection(override, [program], transport, here, os.environ)
+    if form == "json":
+        from mpigraft.core.serialize import document
+
+        out(document(proof=proof, drift=findings))
+    else:
+        out("\n".join(_proof_lines(proof, why)))
+        for finding in (*proof.findings, *findings):
+            _tell(finding)
+    return CheckFailed.exit_code if findings else 0
+
+
+def _proof_lines(proof: InjectionProof, why: str) -> Iterator[str]:
+    yield from labelled("program", printable(f"{proof.program} ({why})"), column=12)
+    yield from labelled("MPI", printable(f"{proof.mpi}, generation {proof.generation}"), column=12)
+    yield from labelled("mapped", printable(proof.libmpi), column=12)
+    yield from labelled("version", printable(proof.library_version.partition("\n")[0]), column=12)
+    ran = proof.transport or "the MPI's own choice; --transport NAME proves one"
+    yield from labelled("transport", printable(ran), column=12)
+
+
+def _tell(finding: Finding) -> None:
+    lines = [f"mpigraft: {finding.message}", *(f"  {line}" for line in finding.evidence[:8])]
+    lines += [f"why it matters: {finding.why}"] if finding.why else []
+    lines += [f"what to do: {finding.fix}"] if finding.fix else []
+    tell("\n".join(lines))

@@ -1,0 +1,96 @@
+"""`mpigraft undo`: back to what a stack had before an injection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpigraft.cli.common import Json, flag, option, out
+from mpigraft.cli.inject import choose_slot
+from mpigraft.core.errors import UsageError
+from mpigraft.core.text import printable
+
+if TYPE_CHECKING:
+    from mpigraft.graft.stack.generations import Override
+
+
+def command(
+    stack: Annotated[str, typer.Argument(help="Folder of a software stack, or a program of it.")],
+    slot: Annotated[
+        str, option("FOLDER", "Override to use, of several that programs search.", "the one in use")
+    ] = "",
+    to: Annotated[
+        int | None,
+        option("N", "Generation to switch to; 0: the stack's own.", "the one before"),
+    ] = None,
+    prune: Annotated[
+        bool, flag("Remove generations that are not on; switch nothing.", "--prune")
+    ] = False,
+    list_: Annotated[bool, flag("List the generations; change nothing.", "--list")] = False,
+    as_json: Json = False,
+) -> None:
+    """Switch a stack back to the generation before, or to its own MPI.
+
+    The switch is one rename. Programs that run go on with what they started with, as long as its
+    generation is there: --prune removes those that are not on and that no process of this host
+    has mapped. Look at other nodes yourself.
+
+    \b
+    Examples:
+      mpigraft undo ~/stack --list
+      mpigraft undo ~/stack
+      mpigraft undo ~/stack --to 0
+      mpigraft undo ~/stack --prune
+    """
+    from mpigraft.cli.check_stack import read_named_stack
+    from mpigraft.graft.stack.generations import prune as remove
+    from mpigraft.graft.stack.generations import read_override, undo
+
+    if prune and to is not None:
+        raise UsageError.of("undo-both")
+    there = read_named_stack(stack)
+    overrides = [read_override(one) for one in there.slots]
+    used = [o.slot for o in overrides if o.current] or [o.slot for o in overrides if o.generations]
+    chosen = choose_slot(there, slot, used or there.slots)
+    removed: tuple[int, ...] = ()
+    if prune:
+        removed = remove(chosen)
+    elif not list_:
+        undo(chosen, to)
+    override = read_override(chosen)
+    if as_json:
+        out(_document(override, removed))
+    else:
+        out("\n".join(_lines(override, removed, pruned=prune)))
+
+
+def _document(override: Override, removed: tuple[int, ...]) -> str:
+    from mpigraft.core.serialize import document
+
+    rows: list[dict[str, Any]] = [
+        {
+            "number": r.number,
+            "on": r.number == override.current,
+            "mpi": r.mpi,
+            "made": r.made,
+            "previous": r.previous,
+            "key": r.key,
+            "folder": override.folder(r.number),
+        }
+        for r in override.generations
+    ]
+    return document(slot=override.slot, current=override.current, generations=rows, removed=removed)
+
+
+def _lines(override: Override, removed: tuple[int, ...], *, pruned: bool) -> Iterator[str]:
+    active = override.active
+    on = f"generation {active.number}: {active.mpi}" if active else "the stack's own MPI"
+    yield printable(f"{override.link}: {on}")
+    if pruned:
+        numbers = ", ".join(map(str, removed)) or "none"
+        yield f"removed generations: {numbers}"
+    for record in override.generations:
+        mark = "*" if record.number == override.current else " "
+        yield printable(f"{mark} {record.number:>3}  {record.made}  {record.mpi}")

@@ -1,0 +1,14 @@
+"""Names of private copies of a host's libraries, and of the symbols in them.
+
+Takes `AbiObject`s; makes names. Computes alone.
+"""
+
+from __future__ import annotations
+
+from mpigraft.core.doors import exports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpigraft.graft.naming.private import Naming as Naming
+else:
+    __getattr__ = exports(__name__)

@@ -1,0 +1,144 @@
+"""Prove an injection: start one program of the stack on two ranks, and judge what it mapped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mpigraft.core.errors import LaunchFailed, MissingError, TransportMismatch, UsageError
+from mpigraft.core.model import EnvRow, Finding, Level, Machine, MpiInstall, NetLibrary, Scope
+from mpigraft.evidence import error_from_findings, make_starter
+from mpigraft.evidence.world import LIBMPI, check_launched
+from mpigraft.graft.loading import PRIVATE
+from mpigraft.graft.stack.generations import Override, mapped_generations
+from mpigraft.graft.stack.override import LIB
+from mpigraft.request.job import JobPlacement, RunSpec
+from mpigraft.run import Job, plan_job, prove_job, surroundings
+
+LIMIT_S = 60.0
+RANKS = 2
+SEARCH = "LD_LIBRARY_PATH"
+# Programs that end by themselves, without input: benchmarks first, then what is named like a test.
+SMALL = (
+    re.compile(r"osu_(init|hello|latency|bw)"),
+    re.compile(r"IMB-MPI1|mpigraft-bench"),
+    re.compile(r".*(hello|ring|cpi|bench).*"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InjectionProof:
+    """What two ranks of one program really ran on."""
+
+    program: str
+    mpi: str  # id
+    generation: int
+    libmpi: str  # mapped
+    library_version: str
+    transport: str  # that was requested and proven; empty: the MPI's own choice
+    findings: tuple[Finding, ...]
+
+
+def injected_mpi(mpi: MpiInstall, override: Override) -> MpiInstall:
+    """Give an MPI as programs of the stack have it: its copies, started by its own launcher."""
+    folder = override.folder(override.current)
+    active = override.active
+    names = active.bindings if active else ()
+    libmpi = next((n for n in names if LIBMPI.fullmatch(n)), mpi.soname)
+
+    def copied(library: NetLibrary | None) -> NetLibrary | None:
+        if library is None or library.path is None:
+            return library
+        soname = {"libfabric": "libfabric.so.1", "ucx": "libucp.so.0"}.get(library.name, "")
+        own = (folder / LIB / f"{PRIVATE}{soname}", folder / LIB / soname)
+        return replace(library, path=next((p for p in own if p.is_file()), library.path))
+
+    # Programs find it by themselves: a search path would hide one that does not.
+    rows = tuple(r for r in mpi.environment if r.name != SEARCH or r.scope is not Scope.RANK)
+    return replace(
+        mpi,
+        environment=rows,
+        libmpi=Path(override.slot.folders[0]) / libmpi,
+        libfabric=copied(mpi.libfabric),
+        ucx=copied(mpi.ucx),
+        found=(f"generation {override.current} of {override.link}",),
+    )
+
+
+def choose_program(programs: Sequence[str]) -> tuple[str, str]:
+    """Choose the program of a stack that proves an injection, and say why. Raises UsageError where
+    there is none."""
+    for pattern in SMALL:
+        for program in programs:
+            if pattern.fullmatch(Path(program).name):
+                return program, "a small program that needs no input"
+    if not programs:
+        raise UsageError.of("verify-no-program")
+    return programs[0], "the first program; name another with --program"
+
+
+def prove_injection(
+    override: Override,
+    program: Sequence[str],
+    transport: str,
+    machine: Machine,
+    environ: Mapping[str, str],
+) -> InjectionProof:
+    """Start a program on two ranks with the generation that is on, and judge what they mapped.
+
+    Raises UsageError where none is on, MissingError where the MPI that it was made of is not here,
+    LaunchFailed or TransportMismatch where another MPI, world or transport ran.
+    """
+    active = override.active
+    if active is None:
+        raise UsageError.of("override-not-injected", path=override.link)
+    mpi = next((m for m in machine.mpis if m.id == active.mpi and m.usable), None)
+    if mpi is None:
+        raise MissingError.of("verify-mpi-gone", mpi=active.mpi, number=active.number)
+    own = injected_mpi(mpi, override)
+    spec = RunSpec(
+        program=tuple(program), mpi=own.id, transport=transport, where=JobPlacement(ranks=RANKS)
+    )
+    job = plan_job(spec, replace(machine, mpis=(own,)), environ)
+    evidence = prove_job(_for_bench(job)) if transport else None
+    findings, libmpi, version = _started(job, override)
+    if wrong := [f for f in findings if f.level is Level.ERROR]:
+        kind = TransportMismatch if libmpi else LaunchFailed
+        raise error_from_findings(kind, program[0], tuple(wrong))
+    ran = evidence.ran if evidence else ""
+    return InjectionProof(
+        program[0], active.mpi, active.number, libmpi, version, ran, tuple(findings)
+    )
+
+
+def _for_bench(job: Job) -> Job:
+    """The same job for our own benchmark, which searches no override: it is given its folder."""
+    mpi = job.configuration.mpi
+    if mpi is None or mpi.libmpi is None:
+        return job
+    row = EnvRow(SEARCH, str(mpi.libmpi.parent), Scope.RANK, "override")
+    own = replace(mpi, environment=(*mpi.environment, row))
+    return replace(job, configuration=replace(job.configuration, mpi=own))
+
+
+def _started(job: Job, override: Override) -> tuple[list[Finding], str, str]:
+    one, where = job.configuration, surroundings(job)
+    natives = {one.key: job.natives}
+    with make_starter(natives, job.allocation, lambda _: job.placement, where) as start:
+        launched = start(one, job.layout, job.spec.program, LIMIT_S, False)
+    findings = [*launched.nodes, *check_launched(one, job.layout, launched)]
+    rank = next(iter(launched.ranks), None)
+    if rank is None:
+        return findings, "", ""
+    numbers = {n for own in mapped_generations(rank.libraries).values() for n in own}
+    libmpi = next((m.path for m in rank.libraries if LIBMPI.fullmatch(Path(m.path).name)), "")
+    if numbers != {override.current}:
+        findings.append(
+            Finding.of("verify-other", program=job.spec.program[0], path=libmpi or "no libmpi")
+        )
+    if not launched.completed.ok:
+        code = launched.completed.code
+        findings.append(Finding.of("verify-exit", program=job.spec.program[0], code=code))
+    return findings, libmpi, rank.library_version
