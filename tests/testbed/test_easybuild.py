@@ -74,9 +74,16 @@ def own_rows(lines: list[str]) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name
+    ("phase", "number"),
+    [
+        ("unpacking", signal.SIGKILL),
+        ("configuring", signal.SIGKILL),
+        ("installing", signal.SIGKILL),
+        ("configuring", signal.SIGINT),
+        ("building", signal.SIGTERM),
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("phase", ["unpacking", "configuring", "installing"])
 def test_a_build_that_was_ended_is_completed_by_the_next(
     phase: str, number: signal.Signals, easybuilder: EasyBuilder
 ) -> None:

@@ -29,10 +29,7 @@ def build_all(plan: BuildPlan, folders: BuildFolders, *, check: bool) -> None:
         try:
             build(plan, folders, os.environ, show)
         except KeyboardInterrupt:
-            tell(
-                f"mpigraft: interrupted; packages that are whole stay below {folders.prefix}, and "
-                "the same command continues with the next"
-            )
+            tell(f"what is whole stays below {folders.prefix}; the same command builds the rest")
             raise
     out(f"built: {folders.root(plan)}")
     out(f"use it: module use {folders.modules}; module load {folders.module(plan)}")
