@@ -69,7 +69,7 @@ class EasyBuilder:
         self.home.chmod(0o755)
         (self.home / "graft").mkdir()
         if os.geteuid() == 0:
-            _make_user()
+            make_user()
         self.give(self.home)
 
     def give(self, *paths: Path) -> None:
@@ -230,7 +230,7 @@ def _unpack_modules(folder: Path) -> Path:
     return next(folder.rglob("modulecmd.tcl"))
 
 
-def _make_user() -> None:
+def make_user() -> None:
     """An account without rights; nothing is changed if it is there."""
     try:
         pwd.getpwnam(USER)

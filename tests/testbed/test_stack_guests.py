@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +18,10 @@ from mpigraft.graft import GraftOptions, plan_stack, stack_install
 from mpigraft.graft.stack import examine_stack, stack_of_program
 from mpigraft.request.selection import mpi_for_guest
 from mpigraft.store import Store
-from tests.testbed.stacks import ACCELERATOR, Stack
+from tests.testbed.easybuild import make_user
+from tests.testbed.engines import PATH, USER
+from tests.testbed.someone import ROOT, opened
+from tests.testbed.stacks import ACCELERATOR, Stack, files_of
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 
@@ -48,20 +52,52 @@ def test_before_an_injection_the_stack_runs_on_its_own_mpi_alone(
     assert (code, OWN in output) == (0, True), errors
 
 
-def test_the_same_program_on_the_injected_mpi_over_the_transport_that_was_named(
-    stack: Stack, fresh_home: Path, mpis: Mapping[Family, Path]
+def inject(stack: Stack, mpi: str = "openmpi@5") -> None:
+    ended = mpigraft("inject", stack.software, "--mpi", mpi)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_the_same_program_before_and_after_an_injection_over_the_transport_that_was_named(
+    stack: Stack, fresh_home: Path
 ) -> None:
-    stack.inject_by_hand(mpis[Family.OPENMPI])
-    before = stack.heat.read_bytes()
+    before = list(files_of(stack.root))
+    inject(stack)
     for _ in range(2):  # planned, then kept
         code, output, errors = heat(stack, "--mpi", "openmpi@5", "--transport", "ofi-lnx")
         assert (code, INJECTED in output) == (0, True), errors
     code, output, errors = heat(stack, "--replace", "nothing")
     assert (code, OWN in output) == (0, True), errors
-    assert stack.heat.read_bytes() == before
+    assert list(files_of(stack.root)) == before
     code, _, errors = heat(stack, "--mpi", "mpich")
     assert code == 1
     assert "openmpi@5.0.11 is injected" in errors
+    assert mpigraft("undo", stack.software).returncode == 0
+    code, _, errors = heat(stack)
+    assert (code, "nothing is injected" in errors) == (1, True), errors
+
+
+def test_a_job_of_an_ordinary_user(
+    stack: Stack, fresh_home: Path, mpis: Mapping[Family, Path], cache_folder: Path, tmp_path: Path
+) -> None:
+    """Who may not write to the overrides, and has a home of its own."""
+    inject(stack)
+    make_user()
+    own = Path(tempfile.mkdtemp(prefix="mpigraft-user-"))
+    try:
+        (own / "mpi").mkdir()
+        (own / "mpi" / mpis[Family.OPENMPI].name).symlink_to(mpis[Family.OPENMPI].resolve())
+        shutil.chown(own, USER, USER)
+        needed = (Path(sys.base_prefix), Path(sys.prefix), ROOT, cache_folder)
+        script = "; ".join(["set -e", "mount --make-rshared /", *opened(needed), 'exec "$@"'])
+        drop = ["setpriv", "--reuid", USER, "--regid", USER, "--init-groups", "--inh-caps=-all"]
+        clean = ["env", "-i", f"PATH={PATH}", f"HOME={own}", f"MPIGRAFT_HOME={own}"]
+        entry = [sys.executable, "-m", "mpigraft.cli.entry", "run", "--stack", stack.software]
+        job = [*clean, *entry, "--mpi", "openmpi@5", "-n", "2", "--", stack.heat, "64", "20"]
+        words = ["unshare", "-m", "bash", "-c", script, "bash", *drop, *map(str, job)]
+        ended = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=own)
+        assert (ended.returncode, INJECTED in ended.stdout) == (0, True), ended.stderr
+    finally:
+        shutil.rmtree(own)
 
 
 def test_an_injection_that_goes_away_is_noticed_by_a_kept_start(
@@ -97,6 +133,25 @@ def test_a_program_of_the_accelerator_s_subtree_has_an_override_of_its_own(
     assert (code, INJECTED in output) == (0, True), errors
     code, _, errors = heat(stack)
     assert (code, "nothing is injected" in errors) == (1, True), errors
+
+
+def test_a_generation_s_number_and_place_are_not_in_the_key(
+    stack: Stack, fresh_home: Path, machine: Machine
+) -> None:
+    def digest() -> tuple[str, str]:
+        plan = mpi_for_guest("", machine, examine_stack(stack.software), GraftOptions()).plan
+        assert plan is not None
+        return plan.guest.digest, plan.libmpi
+
+    inject(stack)
+    first = digest()
+    library = stack.overrides()[0] / "libmpi.so.40"
+    library.unlink()
+    library.write_bytes(b"damaged")
+    inject(stack)
+    second = digest()
+    assert first[0] == second[0]
+    assert first[1].replace("/1/", "/2/") == second[1] != first[1]
 
 
 @pytest.fixture(scope="module")

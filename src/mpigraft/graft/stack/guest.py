@@ -23,6 +23,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.model import GuestKind, GuestLabel, MpiInstall
 from mpigraft.core.serialize import digest
 from mpigraft.graft.guest import Guest, GuestMpi, loaded_objects, own_mpi_of
+from mpigraft.graft.stack.generations import GenerationRecord, read_override
 from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.values import Slot, Stack, StackProgram
@@ -103,10 +104,26 @@ class StackGuest:
         """The stack as its programs find it, or as if its overrides were empty."""
         return Guest(self.label, self.bare if own else self.root)
 
+    @cached_property
+    def generation(self) -> tuple[GenerationRecord, str] | None:
+        """The generation that the injected MPI is of, and the folder of all; None for what was put
+        there without mpigraft."""
+        for slot in self.slots if self.injected else ():
+            override = read_override(slot)
+            store = os.path.realpath(override.store)
+            if self.injected and below(os.path.realpath(self.injected.libmpi), [store]):
+                return (override.active, store) if override.active else None
+        return None
+
     def has_injected(self, mpi: MpiInstall) -> bool:
-        """Whether the MPI in the override is this one, by what its bytes say."""
+        """Whether the MPI in the override is this one, by what its bytes say and it was made of."""
         there = self.injected
-        return there is not None and (there.family, there.version) == (mpi.family, mpi.version)
+        if there is None or (there.family, there.version) != (mpi.family, mpi.version):
+            return False
+        if self.generation is None or self.generation[0].mpi == mpi.id:
+            return True
+        own = _digest(str(mpi.libmpi))
+        return any(source.digest == own for source in self.generation[0].sources)
 
     def in_override(self, path: str) -> bool:
         """Whether a file lies in one of the override folders, however it is spelled."""
@@ -146,12 +163,18 @@ class StackGuest:
 
     def content(self, mpi: GuestMpi, *, own: bool) -> str:
         """Digest what an MPI of this stack consists of, wherever it lies: libmpi, all that it
-        needs, its plugins, and the loader."""
+        needs, its plugins, and the loader. Copies of a generation have its paths in them, so what
+        they were made of counts in their place."""
         rows = self.loaded(self.program.path, own=own)
         files = {(r.soname, str(r.path)) for r in _needed_by(mpi, rows) if r.path}
         files |= {(PurePosixPath(p).name, p) for _, paths in mpi.plugins for p in paths}
         files.add((PurePosixPath(self.program.interpreter).name, self.program.interpreter))
-        return digest(sorted((name, _digest(path)) for name, path in files))
+        sources: set[tuple[str, str]] = set()
+        if not own and self.generation:
+            record, store = self.generation
+            files = {row for row in files if not below(os.path.realpath(row[1]), [store])}
+            sources = {(PurePosixPath(one.path).name, one.digest) for one in record.sources}
+        return digest(sorted({*sources, *((name, _digest(path)) for name, path in files)}))
 
 
 def examine_stack(path: Path | str) -> StackGuest:
