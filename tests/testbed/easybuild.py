@@ -171,7 +171,7 @@ class EasyBuilder:
         with only_one(self.cache / "sources.lock"):
             missing = [n for n in names if not _is_there(folder, debian_archive(n))]
             if missing:
-                _fetch(missing, folder)
+                fetch_sources([DEBIANS[name] for name in missing], folder)
         for name in names:
             archive = debian_archive(name)
             assert _is_there(folder, archive), f"Debian's {archive.file} is another one now"
@@ -192,8 +192,8 @@ def _is_there(folder: Path, archive: Archive) -> bool:
     return path.exists() and file_digest(path) == archive.sha256
 
 
-def _fetch(names: Iterable[str], folder: Path) -> None:
-    """Fetch the tarballs with an apt configuration of its own: this machine's stays as it is."""
+def fetch_sources(names: Iterable[str], folder: Path) -> None:
+    """Fetch the tarballs of Debian's source packages with an apt configuration of its own."""
     if not rootfs.own_suite():
         pytest.skip("sources of Debian 13 need a Debian machine's apt")
     with tempfile.TemporaryDirectory(prefix="mpigraft-apt-") as name:
@@ -210,8 +210,7 @@ def _fetch(names: Iterable[str], folder: Path) -> None:
         ]  # fmt: skip
         done = run_command([*apt, "update"], limit_s=300)
         assert done.ok, done.text()
-        wanted = [DEBIANS[name] for name in names]
-        argv = [*apt, "source", "--download-only", "--tar-only", "--only-source", *wanted]
+        argv = [*apt, "source", "--download-only", "--tar-only", "--only-source", *names]
         done = run_command(argv, cwd=own / "tarballs", limit_s=600)
         assert done.ok, done.text()
         for file in (own / "tarballs").glob("*.orig.tar.*"):

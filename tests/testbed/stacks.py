@@ -143,7 +143,19 @@ ACCELERATOR = "accel/nvidia/cc80"
 
 
 def make_stack(mpi: Path, *, site: str = "eessi") -> Stack:
-    """Make a stack on the Open MPI of prefix `mpi`, a wheel's, owned by who runs this.
+    """Make a stack on the Open MPI of prefix `mpi`, a wheel's, owned by who runs this; `site` as
+    for `empty_stack`."""
+    stack = empty_stack(site=site)
+    try:
+        _fill(stack, mpi)
+    except BaseException:
+        stack.close()
+        raise
+    return stack
+
+
+def empty_stack(*, site: str = "eessi") -> Stack:
+    """Make the folders of a stack.
 
     `site` names the folder below a second root to which `host_injections` leads; it is empty, as
     is a site's before its first injection.
@@ -154,16 +166,11 @@ def make_stack(mpi: Path, *, site: str = "eessi") -> Stack:
         folder.chmod(0o755)
     (where / site).mkdir()
     stack.host_injections.symlink_to(where / site)
-    try:
-        _fill(stack, mpi)
-    except BaseException:
-        stack.close()
-        raise
     return stack
 
 
 def _fill(stack: Stack, mpi: Path) -> None:
-    _compat(stack)
+    fill_compat(stack)
     version = mpi.name.rpartition("-")[2]
     _mpi(stack, mpi, stack.prefix(f"OpenMPI/{version}-GCC-12.2.0"))
     let_ranks_yield(stack.mpi)
@@ -173,7 +180,8 @@ def _fill(stack: Stack, mpi: Path) -> None:
 # ------------------------------------------------------------------ the compatibility layer
 
 
-def _compat(stack: Stack) -> None:
+def fill_compat(stack: Stack) -> None:
+    """Make the compatibility layer."""
     lib = stack.compat / "lib64"
     lib.mkdir(parents=True)
     (stack.compat / "lib").symlink_to("lib64")
