@@ -213,6 +213,15 @@ def test_native_own_and_injected_side_by_side(
     assert list(proven.values()) == [True] * 3
 
 
+def test_a_stack_that_is_not_there_is_refused_whatever_the_program(
+    stack: Stack, fresh_home: Path
+) -> None:
+    missing = stack.root / "no stack"
+    ended = mpigraft("run", "--stack", missing, "-n", "2", "--", stack.heat)
+    assert ended.returncode == 2, ended.stderr
+    assert f"{missing}: No such file" in ended.stderr
+
+
 def test_two_guests_are_refused(stack: Stack, fresh_home: Path) -> None:
     for command in ("run", "bench"):
         program = ["true"] if command == "run" else []

@@ -195,6 +195,11 @@ def examine_stack(path: Path | str) -> StackGuest:
 def stack_of_program(path: Path | str, program: Path) -> StackGuest:
     """Examine the stack at `path` for a program that is started: quick where this searches an
     override itself, whatever the size of the stack. Raises as `examine_stack` does."""
+    try:
+        os.stat(path)  # noqa: PTH116  of a program that is quick to read nothing else of it is
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError.of("file-unusable", path=path, reason=reason) from error
     guest = None
     with contextlib.suppress(UsageError):
         guest = examine_stack(program)
