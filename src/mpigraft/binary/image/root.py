@@ -108,6 +108,7 @@ class BaseRoot(ABC):
     """The base of all roots: a subclass looks up one name, lists a folder and opens a file."""
 
     name = ""
+    elves = MAX_ELVES  # whose facts are kept; fewer where many programs have many symbols
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry | None] = {}
@@ -219,9 +220,9 @@ class BaseRoot(ABC):
             or self._parsed(entry)
         )
         if isinstance(known, ElfError):
-            _keep(self._error_cache, key, known)
+            _keep(self._error_cache, key, known, MAX_ELVES)
             raise known.with_traceback(None)
-        _keep(self._elf_cache, key, known)
+        _keep(self._elf_cache, key, known, self.elves)
         return known
 
     def _parsed(self, entry: Entry) -> Elf | ElfError:
@@ -267,10 +268,12 @@ class BaseRoot(ABC):
             self._unread.add(path)
 
 
-def _keep(cached: OrderedDict[tuple[int, int], _T], key: tuple[int, int], value: _T) -> None:
+def _keep(
+    cached: OrderedDict[tuple[int, int], _T], key: tuple[int, int], value: _T, most: int
+) -> None:
     """Cache a value at the end, and drop the oldest one."""
     cached[key] = value
-    if len(cached) > MAX_ELVES:
+    if len(cached) > most:
         cached.popitem(last=False)
 
 

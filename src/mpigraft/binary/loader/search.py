@@ -73,6 +73,16 @@ class _Refused(Exception):
     """A file is there, and the loader ends with an error instead of looking further."""
 
 
+class _Hit(NamedTuple):
+    """A file that the loader takes."""
+
+    rule: Rule
+    where: str  # the entry as it is written
+    path: str
+    identity: tuple[int, int]
+    elf: Elf
+
+
 class _SearchPath(NamedTuple):
     """A search path, and whose it is: " of /opt/lib/libmpi.so.40", empty for a variable."""
 
@@ -205,17 +215,16 @@ class Loading:
         if hit is None:
             self.missing.add(name)
             return Resolved(name, None, Rule.NONE, "", needed_by, tried=tuple(self._tried()))
-        rule, where, path = hit
-        identity = self.files.identity(path)
+        rule, where, path, identity, facts = hit
         if known := self.files_loaded.get(identity):  # another name for a file that is loaded
             self.names[name] = known
             return None
-        place, facts = self.files.absolute(path), self.files.elf(path)
+        place = self.files.absolute(path)
         self._add(_Map(place, facts, None if opened else parent, identity), name, path)
         return Resolved(name, _path(place), rule, where, needed_by, elf=facts)
 
-    def _search(self, name: str, parent: _Map) -> Iterator[tuple[Rule, str, str]]:
-        """Yield (rule, entry as it is written, path), in the loader's order: it takes the first."""
+    def _search(self, name: str, parent: _Map) -> Iterator[_Hit]:
+        """Yield files in the loader's order: it takes the first."""
         if name in (self.loader.path, self.loader_soname):
             yield from self._at(Rule.INTERPRETER, "", self.loader.path)  # it is loaded already
         if "/" in name:
@@ -245,7 +254,7 @@ class Loading:
                 yield from self._at(Rule.DEFAULT, folder, f"{folder}/{name}")
             self.tried.append(f"{Rule.DEFAULT} {self._plain_defaults()}")
 
-    def _along(self, rule: Rule, name: str, path: _SearchPath) -> Iterator[tuple[Rule, str, str]]:
+    def _along(self, rule: Rule, name: str, path: _SearchPath) -> Iterator[_Hit]:
         """Search a list of folders, each with its hwcaps subfolders first."""
         for folders, entry in path.places:
             for folder in folders:
@@ -290,10 +299,11 @@ class Loading:
         if self.probes > MAX_PROBES:
             raise ElfError(f"{self.main.path}: more than {MAX_PROBES} files are searched")
 
-    def _at(self, rule: Rule, where: str, path: str) -> Iterator[tuple[Rule, str, str]]:
+    def _at(self, rule: Rule, where: str, path: str) -> Iterator[_Hit]:
         """Yield when the loader would take the file at `path`."""
         self._count_probe()
-        if self.files.identity(path) is None:
+        identity = self.files.identity(path)
+        if identity is None:
             return
         try:
             facts = self.files.elf(path)
@@ -306,7 +316,7 @@ class Loading:
             return  # a library of another ABI in the same folder: the loader searches on
         if facts.osabi not in OSABIS or facts.type not in ("dyn", "exec"):
             raise _Refused(f"{path}: not a shared object that the loader takes")
-        yield rule, where, path
+        yield _Hit(rule, where, path, identity, facts)
 
     def _expand(self, text: str, owner: _Map) -> str:
         """Expand $ORIGIN, $LIB and $PLATFORM, with or without braces."""

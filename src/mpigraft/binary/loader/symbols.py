@@ -13,6 +13,7 @@ from mpigraft.binary.elf import Elf
 
 MAX_KEPT = 1024  # objects whose names are kept as sets
 MAX_SETS = 256  # sets of libraries whose missing symbols are cached
+MAX_SYMBOLS = 1 << 20  # of all of them; each takes some hundred bytes
 
 Reference = tuple[str, str | None]  # name, version
 
@@ -171,6 +172,7 @@ def _links(file: Elf) -> _Links:
     links = _KEPT.pop(id(file), None)
     if links is None or links.file is not file:
         links = _Links(file)
+        _count_symbols(len(links.wanted) + len(links.provided))
     _KEPT[id(file)] = links
     if len(_KEPT) > MAX_KEPT:
         _KEPT.popitem(last=False)
@@ -178,6 +180,17 @@ def _links(file: Elf) -> _Links:
 
 
 _SETS: OrderedDict[tuple[int, ...], _Set] = OrderedDict()
+_made = 0  # symbols of all links that were made since the last time that none were kept
+
+
+def _count_symbols(number: int) -> None:
+    """Start anew with a full cache: the files of many large programs would fill the memory."""
+    global _made  # noqa: PLW0603
+    _made += number
+    if _made > MAX_SYMBOLS:
+        _made = 0
+        _KEPT.clear()
+        _SETS.clear()
 
 
 def _set_of(files: Sequence[Elf]) -> _Set:

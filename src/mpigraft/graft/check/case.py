@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -34,6 +34,7 @@ class Case:
     abi: MpiAbi
     injection: Injection
     machine: Machine | None  # None: nothing is known of its devices
+    libraries: dict[int, list[Elf]] = field(default_factory=dict)  # of users, once for each list
 
     @property
     def mpi(self) -> str:
@@ -69,9 +70,14 @@ class Case:
         """Yield the callers of MPI: the program and its libraries that belong to no MPI."""
         if (main := self.elf(simulated.program)) is not None:
             yield main
-        for r in mapped(simulated.before):
-            if r.elf is not None and not self.of_mpi(r.name) and not self.of_mpi(r.soname):
-                yield r.elf
+        key = id(simulated.before)  # of a stack, many programs have the same libraries
+        if key not in self.libraries:
+            self.libraries[key] = [
+                r.elf
+                for r in mapped(simulated.before)
+                if r.elf is not None and not self.of_mpi(r.name) and not self.of_mpi(r.soname)
+            ]
+        yield from self.libraries[key]
 
     def kept(self, simulated: SimulatedProgram) -> Iterator[Resolved]:
         """Yield parts of the guest's own MPI that would be loaded together with the host's."""

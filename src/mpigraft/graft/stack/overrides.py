@@ -46,14 +46,13 @@ def _leading(rpath: str, inside: Sequence[str]) -> Iterator[str]:
 def find_slots(searchers: Sequence[Searcher]) -> tuple[Slot, ...]:
     """Find the overrides that programs share, in the order in which they are searched."""
     folders: dict[str, dict[str, str]] = {}  # by path of the override: {folder: its spelling}
-    users: dict[str, list[Searcher]] = {}
+    users: dict[str, dict[int, Searcher]] = {}
     order: dict[str, int] = {}
-    for searcher in searchers:
+    for number, searcher in enumerate(searchers):
         for place, entry in enumerate(searcher[0]):
             path = slot_path(normpath(entry))
             folders.setdefault(path, {}).setdefault(normpath(entry), entry)
-            if not users.get(path) or users[path][-1] is not searcher:
-                users.setdefault(path, []).append(searcher)
+            users.setdefault(path, {})[number] = searcher
             order[path] = max(order.get(path, 0), place)
     fewest = min(FEWEST, len(searchers))
     shared = [path for path in folders if len(users[path]) >= fewest or EESSI in path.split("/")]
@@ -61,9 +60,9 @@ def find_slots(searchers: Sequence[Searcher]) -> tuple[Slot, ...]:
         Slot(
             path=path,
             folders=tuple(folders[path].values()),
-            family=_family(users[path]),
+            family=_family(tuple(users[path].values())),
             programs=len(users[path]),
-            modules=len({module for _, module, _ in users[path]}),
+            modules=len({module for _, module, _ in users[path].values()}),
         )
         for path in sorted(shared, key=lambda path: (order[path], path))
     )

@@ -23,6 +23,9 @@ from mpigraft.knowledge import binding_of, role_of
 
 ORIGIN = re.compile(r"\$(\{ORIGIN\}|ORIGIN(?![A-Za-z0-9_]))")
 
+KEPT = 512  # ELF files: programs of a module share their libraries, those of others follow
+CLOSURES = 512
+
 Key = tuple[object, ...]
 
 
@@ -68,7 +71,9 @@ class Simulator:
 
     def __init__(self, slots: Sequence[Slot], override: Override, base: Root | None = None) -> None:
         self.override = override
-        base = base or FolderRoot(Path("/"))
+        if base is None:
+            base = FolderRoot(Path("/"))
+            base.elves = KEPT
         self.bare = MaskedRoot(base, [slot.path for slot in slots])
         self.injected = OverlayRoot(MaskedRoot(base, [override.slot.path]), override.files)
         self._closures: dict[tuple[bool, Key], tuple[Resolved, ...]] = {}
@@ -96,9 +101,13 @@ class Simulator:
     def _closure(self, root: Root, path: str, main: Elf) -> tuple[Resolved, ...]:
         key = root is self.bare, _key(path, main)
         if key not in self._closures:
+            if len(self._closures) >= CLOSURES:
+                self._closures.pop(next(iter(self._closures)))
             self._closures[key] = closure(path, environment={}, root=root)
-        own = Path(path)
         known = self._closures[key]
+        if all(r.path for r in known):  # as they are: others count lists that are the same
+            return known
+        own = Path(path)
         first = next((r.needed_by for r in known if r.name in main.needed), own)
         if first == own:
             return known
