@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import PurePosixPath
+from itertools import islice
+from pathlib import Path, PurePosixPath
 
 from mpigraft.binary.elf import Elf, ElfError
 from mpigraft.binary.image import Root, RootError
@@ -16,6 +19,8 @@ from mpigraft.graft.stack.simulation import Override, StackSimulation
 from mpigraft.graft.stack.values import Slot, Stack
 from mpigraft.knowledge import role_of
 
+STORE = ".mpigraft-"  # begins the name of the folder that an injection switches to
+MOST_FILES = 100  # of an override that are named
 MAX_LIBC = 1 << 24  # bytes
 GLIBC = re.compile(rb"GNU C Library [ -~]{0,200}?version (\d+\.\d+)")
 MPI_SYMBOL = re.compile(r"P?MPIX?_|p?mpix?_|QMPI_|_init$|_fini$", re.IGNORECASE)
@@ -54,12 +59,36 @@ def of_stack(stack: Stack, abi: MpiAbi, slots: Sequence[Slot]) -> Iterator[Findi
     elif not slots:
         needed = sorted({name for p in stack.programs for name in p.mpi})
         yield Finding.of("stack-other-abi", mpi=abi.mpi.id, needed=join_some(needed, NAMED, ", "))
+    for slot in slots:
+        yield from _occupied(slot)
     if runs := tuple(p.path for p in stack.programs if p.runpath):
         programs = counted(len(runs), "program")
         yield Finding.of("stack-runpath", programs=programs, evidence=runs)
     if stack.unread:
         files = counted(len(stack.unread), "path")
         yield Finding.of("stack-unread", files=files, evidence=stack.unread)
+
+
+def _occupied(slot: Slot) -> Iterator[Finding]:
+    """Report an override that cannot be filled: a loop of links, or somebody's data. One that
+    mpigraft switched on is a link to its own store, and may be switched again."""
+    path = Path(slot.path)
+    if path.is_symlink() and path.readlink().parts[0].startswith(STORE):
+        return
+    files: list[str] = []
+    for folder in slot.folders:
+        try:
+            with os.scandir(folder) as entries:
+                files += sorted(entry.path for entry in islice(entries, MOST_FILES))
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                yield Finding.of("stack-override-loop", path=slot.path)
+                return
+    if files:
+        names = join_some(sorted({PurePosixPath(file).name for file in files}), NAMED, ", ")
+        yield Finding.of(
+            "stack-override-foreign", path=slot.path, names=names, evidence=tuple(files)
+        )
 
 
 def of_programs(

@@ -75,10 +75,34 @@ def test_all_programs_would_load_it(stack: StackFiles, openmpi: MpiAbi) -> None:
 def test_what_is_injected_already_is_not_what_it_is_compared_with(
     stack: StackFiles, openmpi: MpiAbi, tmp_path: Path
 ) -> None:
-    libmpi(tmp_path / "site/lib")
-    compiled(tmp_path / "site/lib/libz.so.1", soname="libz.so.1")
+    store = tmp_path / ".mpigraft-site/generations/1"
+    libmpi(store / "lib")
+    compiled(store / "lib/libz.so.1", soname="libz.so.1")
+    (tmp_path / "site").symlink_to(".mpigraft-site/generations/1")
     stack.program("Zip/1", stack.library("zlib/1/lib/libz.so.1", "libz.so.1"), stack.mpi)
+    verdict = checked(stack, openmpi)
+    assert verdict.ok
+    assert not codes(verdict)
+
+
+def test_an_override_that_is_somebodys_data_is_refused(
+    stack: StackFiles, openmpi: MpiAbi, tmp_path: Path
+) -> None:
+    (tmp_path / "site/lib").mkdir(parents=True)
     assert checked(stack, openmpi).ok
+    (tmp_path / "site/lib/results.dat").touch()
+    verdict = checked(stack, openmpi)
+    assert not verdict.ok
+    assert codes(verdict) == {"stack-override-foreign"}
+    assert verdict.findings[0].evidence == (str(tmp_path / "site/lib/results.dat"),)
+
+
+def test_a_loop_of_links_is_refused(stack: StackFiles, openmpi: MpiAbi, tmp_path: Path) -> None:
+    (tmp_path / "site").symlink_to(tmp_path / "other")
+    (tmp_path / "other").symlink_to("site")
+    verdict = checked(stack, openmpi)
+    assert not verdict.ok
+    assert codes(verdict) == {"stack-override-loop"}
 
 
 def test_programs_of_another_family_stay_as_they_are(
@@ -200,7 +224,9 @@ def test_another_override_that_comes_first_and_is_filled(openmpi: MpiAbi, tmp_pa
     verdict = check_stack(stack, openmpi, contents, slots=site)  # type: ignore[arg-type]
     assert "stack-other-libmpi" in codes(verdict)
     assert verdict.count(Fate.REFUSED) == 2
-    assert check_stack(stack, openmpi, contents).ok  # type: ignore[arg-type]
+    verdict = check_stack(stack, openmpi, contents)  # type: ignore[arg-type]
+    assert verdict.count(Fate.REFUSED) == 0
+    assert codes(verdict) == {"stack-override-foreign"}
 
 
 def test_a_program_that_is_broken_already_refuses_nothing(
