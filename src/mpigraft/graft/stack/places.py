@@ -67,10 +67,8 @@ def module_of(path: str, root: str) -> str:
     and the file lies in no folder of its own below `root`."""
     below = PurePosixPath(path).relative_to(root).parts[:-1]
     parts = (PurePosixPath(root).name, *below)
-    if SOFTWARE in parts:
-        start = parts.index(SOFTWARE) + 1
-        if len(parts) >= start + 2:
-            return "/".join(parts[start : start + 2])
+    if (at := _software_in(parts)) is not None:
+        return "/".join(parts[at + 1 : at + 3])
     above = PurePosixPath(root).parts
     if SOFTWARE in above:  # the stack that was named is one installation of a larger tree
         start = len(above) - above[::-1].index(SOFTWARE)
@@ -84,16 +82,26 @@ def module_of(path: str, root: str) -> str:
     return "/".join(below[:end][-2:]) or PurePosixPath(root).name
 
 
+def _software_in(parts: Sequence[str]) -> int | None:
+    """Find the folder `software` that has NAME and VERSION below it: the innermost, for EESSI's
+    tree is below another one. What an installation has inside does not count."""
+    best = None
+    for at, part in enumerate(parts):
+        if best is not None and part in PARTS:
+            break
+        if part == SOFTWARE and len(parts) > at + 2 and not PARTS & {*parts[at + 1 : at + 3]}:
+            best = at
+    return best
+
+
 def trees_of(paths: Sequence[str], root: str) -> frozenset[str]:
     """Give the folders that installations lie in: each `software` below the root, else the root."""
     trees = set()
     top = len(PurePosixPath(root).parts)
     for folder in {path.rpartition("/")[0] for path in paths}:
         parts = PurePosixPath(folder).parts
-        for at in range(top - 1, len(parts) - 2):
-            if parts[at] == SOFTWARE:
-                trees.add(str(PurePosixPath(*parts[: at + 1])))
-                break
+        if (at := _software_in(parts[top - 1 :])) is not None:
+            trees.add(str(PurePosixPath(*parts[: top + at])))
     return frozenset(trees or {root})
 
 

@@ -151,6 +151,18 @@ def test_one_installation_of_a_stack_is_a_stack(stack: StackFiles) -> None:
     assert [s.path for s in tree.slots] == [OVERRIDE]
 
 
+def test_eessis_tree_below_another_folder_software(tmp_path: Path) -> None:
+    tree = tmp_path / "versions/2023.06/software/linux/x86_64/generic"
+    files = StackFiles(tree, [tree / "rpath_overrides/OpenMPI/system/lib"])
+    files.program("One/1")
+    library = files.library("Two/1/share/software/x/y/plugin.so", None, files.mpi)
+    for root in (tree.parents[4], tree.parents[2], tree, tree / "software"):
+        stack = read_stack(root)
+        assert {p.path: p.module for p in stack.programs}[str(library)] == "Two/1"
+        assert stack.modules == ("One/1", "Two/1")
+        assert [slot.path for slot in stack.slots] == [str(tree / "rpath_overrides/OpenMPI/system")]
+
+
 def test_spacks_folders_name_modules(tmp_path: Path) -> None:
     place = tmp_path / "opt/spack/linux-zen3"
     (tmp_path / "opt/spack/.spack-db").mkdir(parents=True)
