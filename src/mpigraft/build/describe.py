@@ -12,7 +12,7 @@ from mpigraft.build.values import MACHINE, BuildPlan, BuildStack, BuildStep
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import fold
 
-SCHEMA = 3
+SCHEMA = 2
 FORMS = ("text", "json", "easyconfigs", "spack")
 
 
