@@ -162,7 +162,7 @@ class EasyBuilder:
         if not prefix.exists():
             prefix.mkdir(parents=True)
             self.give(prefix)
-        return prefix
+        return prefix.resolve()
 
     def sources(self, *names: str) -> Path:
         """The folder with Debian's tarballs of these packages, fetched where it lacks some."""

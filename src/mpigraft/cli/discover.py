@@ -194,7 +194,9 @@ def _facts(details: tuple[tuple[str, str], ...]) -> list[str]:
 def _mpi(mpi: MpiInstall) -> Iterator[tuple[str, str]]:
     for line in mpi.found:
         yield "found", line
-    yield from mpi.provenance
+    for what, value in mpi.provenance:
+        word, _, of = what.partition(" of ")
+        yield word, f"{of}: {value}" if of else value
     if not mpi.usable:
         yield "reason", mpi.reason
         return
