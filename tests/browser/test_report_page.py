@@ -12,7 +12,17 @@ import pytest
 from mpigraft.report.contents import ReportData
 from mpigraft.report.html import page as html
 from tests.browser.chromium import Browser, draw_all, overflow
-from tests.builders.reports import campaign_data, links, named, olivia, small_data
+from tests.builders.reports import (
+    BASELINE,
+    BENCHMARKS,
+    campaign_data,
+    comparison,
+    data_of,
+    links,
+    named,
+    olivia,
+    small_data,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -201,3 +211,15 @@ def test_it_prints_in_light_on_paper_and_comes_back(
     assert browser.ask("document.querySelectorAll('details[open]').length") == 0
     assert browser.ask("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
     assert browser.complaints() == []
+
+
+def test_a_narrow_range_has_several_marks(browser: Browser, tmp_path: Path) -> None:
+    """Sizes that cost almost the same: a decade's 1, 2, 5 would leave an axis with one mark."""
+    names = (BASELINE, "intel@2021.18.1/ofi-tcp")
+    found = comparison(benchmarks=BENCHMARKS[:1], sizes=(8, 16, 32, 64), names=names)
+    browser.open(write(data_of(found, 6), tmp_path / "narrow.html"))
+    draw_all(browser)
+    labels = "[aria-label='y-axis tick label']"
+    counted = browser.ask(f"[...document.querySelectorAll(`{labels}`)].map(g => g.children.length)")
+    assert len(counted) == 2  # values, and ratios
+    assert min(counted) >= 3

@@ -31,11 +31,12 @@ const Charts = (() => {
     }
     return `${size} B`;
   };
-  // 0.079 of a bandwidth and 12.7 of a latency both read `12.7x slower`.
-  const factor = (ratio, lower) => {
+  // 0.079 of a bandwidth and 12.7 of a latency both read `12.7x slower`; an overlap is no speed.
+  const factor = (ratio, lower, unit) => {
     const by = Math.max(ratio, 1 / ratio);
     if (by < 1.005) return "equal";
-    return `${times(by)}x ${ratio > 1 !== lower ? "faster" : "slower"}`;
+    const [more, less] = unit === "%" ? ["higher", "lower"] : lower ? ["slower", "faster"] : ["faster", "slower"];
+    return `${times(by)}x ${ratio > 1 ? more : less}`;
   };
   const label = (name) => data.names[name].label + (name === state.baseline ? ", baseline" : "");
 
@@ -45,7 +46,7 @@ const Charts = (() => {
     if (name === state.baseline) return lines;
     const [mark, verdict] = VERDICT[cell[CALL]];
     const interval = cell[LOW] === null ? (cell[ROUNDS] > 1 ? ", interval unknown" : ", no interval") : ` [${times(cell[LOW])}, ${times(cell[HIGH])}]`;
-    lines.push(`ratio ${times(cell[RATIO])}${cell[CALL] === "n" ? "" : interval}, ${factor(cell[RATIO], section.lower)}`);
+    lines.push(`ratio ${times(cell[RATIO])}${cell[CALL] === "n" ? "" : interval}, ${factor(cell[RATIO], section.lower, section.unit)}`);
     lines.push(`${mark} ${verdict}, ${cell[ROUNDS]} round${cell[ROUNDS] === 1 ? "" : "s"}`.trim());
     if (cell[NEEDED]) lines.push(`about ${cell[NEEDED]} rounds would decide`);
     return lines;
@@ -78,10 +79,20 @@ const Charts = (() => {
     const [low, high] = values.length ? [log(Math.min(...values)), log(Math.max(...values))] : [0, 1];
     const more = Math.max((high - low) * pad, 0.02);
     const range = [low - more, high + more];
-    return { range, marks: choose(high - low).filter((v) => log(v) >= range[0] && log(v) <= range[1]) };
+    return { range, marks: choose(high - low, range.map((v) => 10 ** v)).filter((v) => log(v) >= range[0] && log(v) <= range[1]) };
   }
 
-  const valueAxis = (values) => axis(known(values), (span) => {
+  // Round values at equal steps: over a narrow range decades have one mark, or none.
+  function fine([low, high]) {
+    const rough = (high - low) / 4;
+    const decade = 10 ** Math.floor(log(rough));
+    const step = [1, 2, 5, 10].map((s) => s * decade).find((s) => s >= rough);
+    const first = Math.ceil(low / step);
+    return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, i) => +((first + i) * step).toPrecision(12));
+  }
+
+  const valueAxis = (values) => axis(known(values), (span, ends) => {
+    if (span < 0.5) return fine(ends);
     const steps = span > 2.2 ? [1] : span > 1.2 ? [1, 3] : [1, 2, 5];
     const every = DECADES.flatMap((d) => steps.map((s) => +(s * 10 ** d).toPrecision(3)));
     return span > 5 ? every.filter((v) => Math.round(log(v)) % 2 === 0) : every;
@@ -306,7 +317,7 @@ const Charts = (() => {
     const panels = groups.map((group, i) => {
       const box = { x: left + (i % columns) * (wide + gapX), y: 24 + Math.floor(i / columns) * (tall + gapY), w: wide, h: tall };
       const [mark, , , klass] = VERDICT[group.curve[0]];
-      const verdict = `${mark} ${factor(group.pooled, section.lower)}`;
+      const verdict = `${mark} ${factor(group.pooled, section.lower, section.unit)}`;
       const name = fitted(data.names[group.name].label, wide - 4 - textWidth(verdict));
       return panel(box, {
         xaxis: sizeAxis(section.sizes, 10), yaxis: near.includes(points[i]) ? axisNear : axisFar, ratio: true, margin: section.margin || data.margin,

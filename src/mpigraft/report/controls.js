@@ -25,10 +25,10 @@ const Controls = (() => {
         else if (!i && name !== undefined) td.innerHTML = Charts.esc(name) + (name === state.baseline ? "<small>baseline</small>" : "");
         else if (i && name !== undefined) {
           const ratios = name === state.baseline ? [] : pooled(i - 1, name);
-          const lower = data.sections[data.cards[i - 1][0]].lower;
+          const { lower, unit } = data.sections[data.cards[i - 1][0]];
           td.className = name === state.baseline ? "b" : "i";
           const ends = ratios.length > 1 ? `${Charts.times(Math.min(...ratios))} to ${Charts.times(Math.max(...ratios))}` : "";
-          td.innerHTML = name === state.baseline ? "1" : ratios.length ? `<b>${Charts.factor(Charts.geometric(ratios), lower)}</b><small>${ends || Charts.times(ratios[0])}</small>` : "";
+          td.innerHTML = name === state.baseline ? "1" : ratios.length ? `<b>${Charts.factor(Charts.geometric(ratios), lower, unit)}</b><small>${ends || Charts.times(ratios[0])}</small>` : "";
         }
       });
     }

@@ -78,6 +78,14 @@ def test_bandwidth_and_latency_read_alike(ratio: float, better: Better, text: st
     assert words.factor(ratio, better) == text
 
 
+@pytest.mark.parametrize("better", list(Better))
+def test_a_share_in_percent_is_no_speed(better: Better) -> None:
+    """Of an overlap or a CPU's share, whichever is the better."""
+    assert words.factor(4.46, better, "%") == "4.46x higher"
+    assert words.factor(1 / 4.46, better, "%") == "4.46x lower"
+    assert words.factor(1.004, better, "%") == "equal"
+
+
 @given(st.sampled_from([2.0**n for n in range(-20, 21)]))
 def test_a_ratio_and_its_inverse_read_as_opposites(ratio: float) -> None:
     assert words.factor(ratio, Better.HIGHER) == words.factor(1 / ratio, Better.LOWER)

@@ -79,7 +79,7 @@ def _glance_cell(groups: list[CellGroup], card: Card) -> Html:
     return el(
         "td",
         sign(group.curve),
-        el("b", words.factor(group.pooled, card.better)),
+        el("b", words.factor(group.pooled, card.better, card.unit)),
         el("small", ratio),
         el("small", note, class_="mixed") if (note := words.curve_note(group)) else None,
         class_=verdict_class(group.curve, group.pooled),
@@ -91,7 +91,7 @@ def _layouts_cell(groups: list[CellGroup], card: Card) -> Html:
     agree."""
     verdicts = Counter(group.curve for group in groups)
     ordered = sorted(group.pooled for group in groups)
-    ends = [words.factor(ratio, card.better) for ratio in (ordered[0], ordered[-1])]
+    ends = [words.factor(ratio, card.better, card.unit) for ratio in (ordered[0], ordered[-1])]
     counted = ", ".join(
         f"{words.VERDICT_SIGNS[v]} {verdicts[v]} {v}" for v in Verdict if verdicts[v]
     )

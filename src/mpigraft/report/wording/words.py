@@ -91,13 +91,16 @@ def single_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
-def factor(ratio: float, direction: Better) -> str:
-    """`12.7x slower`, of a latency's 12.7 and of a bandwidth's 0.079."""
+def factor(ratio: float, direction: Better, unit: str = "") -> str:
+    """`12.7x slower`, of a latency's 12.7 and of a bandwidth's 0.079; `1.5x higher` of a share in
+    percent, which is no speed."""
     if not 0 < ratio < math.inf:
         return "-"
     by = max(ratio, 1 / ratio)
     if by < 1.005:
         return "equal"
+    if unit == "%":
+        return f"{number_ratio(by)}x {'higher' if ratio > 1 else 'lower'}"
     faster = (ratio > 1) is (direction is Better.HIGHER)
     return f"{number_ratio(by)}x {'faster' if faster else 'slower'}"
 
