@@ -166,6 +166,15 @@ def test_two_libmpis_are_an_error_in_one_rank_and_in_two() -> None:
     assert codes((first, replace(second, libraries=(other,)))) == ["libmpi-several"]
 
 
+def test_files_of_two_generations_of_an_override_are_named() -> None:
+    """In one rank, or in two: a switch may fall between their starts."""
+    place = "/opt/eessi/OpenMPI/.mpigraft-system/generations"
+    old, new = (MappedLibrary(f"{place}/{n}/mpi/lib/libx.so.{n}", 1, n) for n in (3, 4))
+    assert "generations-mixed" not in codes(mapping(old, old))
+    assert "generations-mixed" in codes(mapping(old, new))
+    assert "generations-mixed" in codes((*mapping(old), *mapping(new)))
+
+
 def on_nodes(*libraries: MappedLibrary, boots: str) -> tuple[RankRecord, ...]:
     """A rank on each node, whose kernels have these boot ids."""
     ranks = records(len(boots), hosts=len(boots))

@@ -41,7 +41,7 @@ PLAN = (
 
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
 SAME = {
-    "Naming.alone: if name not in self._alone -> if True": "it is kept for speed alone",
+    "Naming.alone: if name not in self._alone: -> if True": "it is kept for speed alone",
     "View.elf: if key not in self._facts: -> if True": "a library is known by its soname as well",
     "_data: abi and injection.replace is Replace.MPI -> True": "without one nothing is replaced",
     "View.load: OverlayRoot(self.guest.root, self.ours) if own else self.guest.root -> if True":

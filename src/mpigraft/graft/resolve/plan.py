@@ -83,8 +83,7 @@ def plan_folder(
         "engine": engine,
         "place": injection.place,
         "copies": [
-            [c.name, c.digest, c.edit, c.rpath, c.soname, c.renamed, c.symbols, *c.added]
-            for c in copies
+            [c.name, c.digest, c.edit, c.rpath, c.soname, c.renamed, c.symbols] for c in copies
         ],
         "binds": over,
         "devices": devices,
