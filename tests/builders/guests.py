@@ -36,7 +36,7 @@ class Nothing(BaseRoot):
 
     name = "app.sif"
 
-    def look(self, folder: str, name: str) -> None:
+    def entry_in(self, folder: str, name: str) -> None:
         return None
 
     def _list(self, folder: str) -> list[str]:

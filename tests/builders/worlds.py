@@ -33,7 +33,7 @@ class World(BaseRoot):
                 self.folders.add(path)
         self.numbers = {path: number for number, path in enumerate(self.facts)}
 
-    def look(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
         path = join(folder, name)
         if path in self.links:
             return Link(self.links[path])

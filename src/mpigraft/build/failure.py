@@ -48,7 +48,7 @@ def failure_of(step: BuildStep, done: Completed, folders: BuildFolders) -> Missi
         "build-step-failed",
         package=_name(step),
         step=printable(problem["problem"]) if problem else ended,
-        lines="\n".join(_last(output.splitlines() or _said(text))),
+        lines="\n".join(_last(output.splitlines() or _own_lines(text))),
         log=place,
     )
 
@@ -71,8 +71,8 @@ def _output(text: str) -> str:
         return ""
 
 
-def _said(text: str) -> list[str]:
-    """What EasyBuild itself said, without what it says of its progress."""
+def _own_lines(text: str) -> list[str]:
+    """Lines of EasyBuild itself, without those of its progress."""
     return [line for line in text.splitlines() if not line.startswith("== ")]
 
 

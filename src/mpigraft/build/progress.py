@@ -69,10 +69,12 @@ class Meter:
 
     def _tell(self, phase: str) -> None:
         elapsed = time.monotonic() - self.began
-        self.now = replace(self.now, phase=phase, elapsed_s=elapsed, left_s=self._left(elapsed))
+        self.now = replace(
+            self.now, phase=phase, elapsed_s=elapsed, left_s=self._remaining_s(elapsed)
+        )
         self.report(self.now)
 
-    def _left(self, elapsed: float) -> float:
+    def _remaining_s(self, elapsed: float) -> float:
         number = self.now.number - 1
         done = sum(self.work[:number]) + self.share * self.work[number]
         rest = sum(self.work) - done

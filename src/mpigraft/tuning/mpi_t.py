@@ -25,7 +25,7 @@ from mpigraft.tuning.records import Key, Listing, Value, Variable, parse
 
 LIMIT_S = 60.0
 REPEATS = 3  # of a list with a difference that nobody made
-SAID = 3  # lines of an MPI that did not start
+SHOWN_LINES = 3  # lines of an MPI that did not start
 NAMED = 4  # names in one message; the rest are counted
 ALL = (Scope.LAUNCHER, Scope.DAEMON, Scope.RANK)  # a program without a launcher is all three
 OPEN = (Family.OPENMPI,)
@@ -177,7 +177,7 @@ def _read(mpi: MpiInstall, rows: Sequence[EnvRow], start: Ask) -> _Reading:
     try:
         return _Reading(before, parse(done.stdout))
     except ValueError as error:
-        finding = Finding.of("no-init", id=mpi.id, error=error, output=_said(done))
+        finding = Finding.of("no-init", id=mpi.id, error=error, output=_error_output(done))
         return _Reading(before, None, (finding,))
 
 
@@ -187,13 +187,13 @@ def _before(mpi: MpiInstall, rows: Sequence[EnvRow], start: Ask) -> Listing:
         return parse(done.stdout)
     except ValueError as error:
         raise LaunchFailed.of(
-            "variables-unreadable", id=mpi.id, error=error, output=_said(done)
+            "variables-unreadable", id=mpi.id, error=error, output=_error_output(done)
         ) from None
 
 
-def _said(done: Completed) -> str:
+def _error_output(done: Completed) -> str:
     lines = [line for line in clean(done.stderr).splitlines() if line.strip(" -")]
-    return " ".join(lines[:SAID]) or f"it ended with {done.code}"
+    return " ".join(lines[:SHOWN_LINES]) or f"it ended with {done.code}"
 
 
 def _entries(

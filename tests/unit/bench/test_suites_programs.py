@@ -30,7 +30,7 @@ NEW = b"\0+:hvm:x:i:b:c::u:G:D:P:T:Iz::\0+:hvfm:i:x:a:c::u:G:P:T:Ilz::\0"  # 7.4
 
 
 def these_files() -> RankFiles:
-    return RankFiles.here(FolderRoot(Path("/")), an_mpi())
+    return RankFiles.of_host(FolderRoot(Path("/")), an_mpi())
 
 
 def osu_words(name: str, data: bytes, folder: Path, **spec: object) -> list[str]:

@@ -50,7 +50,7 @@ def test_links_are_followed_inside(top: Path) -> None:
         assert found.source == top / "usr/lib/libx.so.1"
     assert root.read("/opt/up", 100) == b"ID=debian\n"
     assert root.read("/opt/up", 2) == b"ID"
-    assert root.look("/", "lib") == Link("usr/lib")
+    assert root.entry_in("/", "lib") == Link("usr/lib")
     assert root.names("/lib") == ("libx.so", "libx.so.1")
 
 

@@ -35,7 +35,7 @@ def test_a_target_is_followed_as_a_bind_is(base: FolderRoot) -> None:
         found = over.find(path)
         assert found is not None
         assert (found.path, found.kind) == ("/usr/lib/libmpi.so.40.1", "file")
-    assert over.look("/usr/lib", "libmpi.so.40") == Link("libmpi.so.40.1")
+    assert over.entry_in("/usr/lib", "libmpi.so.40") == Link("libmpi.so.40.1")
     assert over.read("/lib/libz.so.1", 9) == b"z"
     assert base.read("/lib/libmpi.so.40", 3) == b"the"
     with pytest.raises(ElfError, match="not an ELF file"):

@@ -99,7 +99,7 @@ def test_as_the_folder_that_it_was_made_of(top: Path, tmp_path: Path, method: st
     same(root, top)
     for path in ("/", "/usr", "/many", "/opt/empty", "/lib", "/none"):
         assert root.names(path) == FolderRoot(top).names(path)
-    assert root.look("/", "lib") == Link("usr/lib")
+    assert root.entry_in("/", "lib") == Link("usr/lib")
     assert root.find("/opt/out") is None
     fifo = root.find("/opt/fifo")
     assert fifo is not None
@@ -109,14 +109,14 @@ def test_as_the_folder_that_it_was_made_of(top: Path, tmp_path: Path, method: st
         root.elf("/opt/sparse")
     with pytest.raises(RootError, match="not a regular file"):
         root.read("/opt/fifo", 1)
-    assert root.look("/usr/lib/libx.so.1", "x") is None
-    assert root.look("/none/x", "x") is None
+    assert root.entry_in("/usr/lib/libx.so.1", "x") is None
+    assert root.entry_in("/none/x", "x") is None
 
 
 def test_a_folder_that_was_never_walked_to(image: bytes, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(image)
     root = open_root(tmp_path / "x")
-    found = root.look("/usr/lib", "libx.so.1")
+    found = root.entry_in("/usr/lib", "libx.so.1")
     assert isinstance(found, Entry)
     assert found.size == len(LOADER)
 

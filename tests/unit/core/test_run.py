@@ -296,7 +296,7 @@ def test_an_empty_list_is_looked_at_twice(monkeypatch: pytest.MonkeyPatch) -> No
     """The kernel's list of children may lack one while others of it end."""
     lists = iter([[11], [], [12], [], []])
     ended: list[int] = []
-    monkeypatch.setattr(command, "_left", lambda _: next(lists))
+    monkeypatch.setattr(command, "_living", lambda _: next(lists))
     monkeypatch.setattr(command, "_signal", lambda found, _: ended.extend(found))
     assert command.run_command(["true"]).ok
     assert ended == [11, 12]

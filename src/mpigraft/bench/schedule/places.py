@@ -64,7 +64,7 @@ class Here:
         self.root = FolderRoot(Path("/"))
 
     def files(self, mpi: MpiInstall) -> RankFiles:
-        return RankFiles.here(self.root, mpi)
+        return RankFiles.of_host(self.root, mpi)
 
     def fit(self, tool: Tool, configuration: Configuration, given: Rows = ()) -> Fit:
         """Check a program whose ranks are given these rows besides. Raises CheckFailed where it
@@ -147,7 +147,7 @@ class InStack:
         return examine_stack(self.spec.stack)
 
     def files(self, mpi: MpiInstall) -> RankFiles:
-        return RankFiles.here(self.root, mpi)
+        return RankFiles.of_host(self.root, mpi)
 
     def fit(self, tool: Tool, configuration: Configuration, given: Rows = ()) -> Fit:
         """As `Here.fit`, for a program that searches the stack's overrides."""

@@ -26,7 +26,7 @@ class RankFiles:
     bound: Mapping[str, Path] = field(default_factory=dict)  # what a guest is given to see
 
     @classmethod
-    def here(cls, root: FolderRoot, mpi: MpiInstall) -> RankFiles:
+    def of_host(cls, root: FolderRoot, mpi: MpiInstall) -> RankFiles:
         """This machine's: first the folders of the MPI's modules, then this process's."""
         environment = env.apply(dict(os.environ), mpi.environment, Scope.LAUNCHER, Scope.RANK)
         folders = environment.get("PATH", "").split(os.pathsep)
@@ -89,7 +89,7 @@ class RankFiles:
 
     def _below(self, spelled: str, canonical: str) -> Iterator[str]:
         for name in self.root.names(canonical) if canonical else ():
-            one = self.root.look(canonical, name)
+            one = self.root.entry_in(canonical, name)
             if one is None:
                 continue
             if not isinstance(one, Link) and one.kind == "folder":

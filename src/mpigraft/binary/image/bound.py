@@ -57,15 +57,15 @@ class BoundRoot(BaseRoot):
             target = target.rpartition("/")[0] or "/"
         return None
 
-    def look(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
         path = join(folder, name)
         if path in self._roots:
             return Entry(path, "folder", 0, 0o755, (-5, hash(path)))
         entry: Entry | Link | None
         if owner := self._owner(folder):
-            entry = owner[0].look(owner[1], name)
+            entry = owner[0].entry_in(owner[1], name)
         else:
-            entry = self.base.look(folder, name)
+            entry = self.base.entry_in(folder, name)
         if entry is None and name in self._made.get(folder, ()):
             return Entry(path, "folder", 0, 0o755, (-6, hash(path)))
         return replace(entry, path=path) if isinstance(entry, Entry) else entry

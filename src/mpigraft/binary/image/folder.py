@@ -51,7 +51,7 @@ class FolderRoot(BaseRoot):
         for handle in self._handles.values():
             os.close(handle)
 
-    def look(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
         path = join(folder, name)
         if "/" in name or name in ("", ".", "..") or len(path) > MAX_PATH:
             return None

@@ -35,10 +35,10 @@ class MaskedRoot(BaseRoot):
             if entry is not None and name not in ("", ".", ".."):
                 self._masked.add(join(entry.path, name))
 
-    def look(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
         if self._masked and join(folder, name) in self._masked:
             return None
-        return self.base.look(folder, name)
+        return self.base.entry_in(folder, name)
 
     def _list(self, folder: str) -> list[str]:
         return [name for name in self.base.names(folder) if join(folder, name) not in self._masked]

@@ -73,7 +73,7 @@ class OverlayRoot(BaseRoot):
             raise RootError(f"{target}: another target is below it")
         return folder
 
-    def look(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
         path = join(folder, name)
         if path in self._over:
             facts = self._over[path]
@@ -82,7 +82,7 @@ class OverlayRoot(BaseRoot):
             return Entry(path, "file", size, 0o755, (self._device, self._numbers[id(facts)]), host)
         if name in self._made.get(folder, ()):
             return Entry(path, "folder", 0, 0o755, (self._device - 1, hash(path)))
-        return self.base.look(folder, name)
+        return self.base.entry_in(folder, name)
 
     def _list(self, folder: str) -> list[str]:
         return list({*self.base.names(folder), *self._made.get(folder, ())})

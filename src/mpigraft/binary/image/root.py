@@ -80,7 +80,7 @@ class Root(Protocol):
         """Find `path`, links followed inside the root; None: nothing, a loop, a dangling link, or a
         folder on the way that this user may not enter."""
 
-    def look(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
         """Look up one name in a canonical folder; no link is followed."""
 
     def names(self, folder: str) -> tuple[str, ...]:
@@ -118,8 +118,8 @@ class BaseRoot(ABC):
         self._unread: set[str] = set()
 
     @abstractmethod
-    def look(self, folder: str, name: str) -> Entry | Link | None:
-        """As Root.look."""
+    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
+        """As Root.entry_in."""
 
     @abstractmethod
     def _list(self, folder: str) -> list[str]:
@@ -161,7 +161,7 @@ class BaseRoot(ABC):
                 folder = folder.rpartition("/")[0] or "/"  # above the top is the top
             if name in ("", ".", ".."):
                 continue
-            entry = self.look(folder, name)
+            entry = self.entry_in(folder, name)
             if isinstance(entry, Link):
                 links += 1
                 if links > MAX_LINKS or not entry.target or len(entry.target) > MAX_PATH:
@@ -179,7 +179,7 @@ class BaseRoot(ABC):
         if path == "/":
             return Entry("/", "folder", 0, 0o755, (-1, 0))
         folder, _, name = path.rpartition("/")
-        entry = self.look(folder or "/", name)
+        entry = self.entry_in(folder or "/", name)
         return entry if isinstance(entry, Entry) else None
 
     def names(self, folder: str) -> tuple[str, ...]:
@@ -252,7 +252,7 @@ class BaseRoot(ABC):
                 if len(current) + len(name) >= MAX_PATH:
                     self._note_unread(current)
                     continue
-                entry = self.look(current, name)
+                entry = self.entry_in(current, name)
                 if not isinstance(entry, Entry) or entry.identity in identities:
                     continue
                 if entry.kind == "folder" and entry.path not in KERNEL_FOLDERS:

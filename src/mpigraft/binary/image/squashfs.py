@@ -95,7 +95,7 @@ class SquashRoot(BaseRoot):
 
     # -------------------------------------------------------------- as a root
 
-    def look(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
         place = self._folder_reference(folder)
         reference = self._names(place).get(name) if place is not None else None
         if reference is None:

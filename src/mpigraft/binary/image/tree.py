@@ -63,7 +63,7 @@ class TreeRoot(BaseRoot):
     def config(self) -> ImageConfig:
         return self._config
 
-    def look(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
         node = self._tree.get(folder, {}).get(name)
         if node is None:
             return None

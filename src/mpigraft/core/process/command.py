@@ -243,10 +243,10 @@ def end_tree(child: subprocess.Popen[bytes]) -> None:
         clear, seen, late = 0, False, frozenset[int]()
         # A list of children that change while it is read may lack some, hence the second look.
         while clear < 1 + seen and (lasted := time.monotonic() - began) < 5 * GRACE_S:
-            if left := _left(child):
-                clear, seen, late = 0, True, late | helpers(left)
+            if living := _living(child):
+                clear, seen, late = 0, True, late | helpers(living)
                 spared = late if lasted < HELPER_S else frozenset()
-                _signal((pid for pid in left if pid not in spared), signal.SIGKILL)
+                _signal((pid for pid in living if pid not in spared), signal.SIGKILL)
                 time.sleep(0.005)
             else:
                 clear += 1
@@ -254,7 +254,7 @@ def end_tree(child: subprocess.Popen[bytes]) -> None:
         _runs.forget(child)
 
 
-def _left(child: subprocess.Popen[bytes]) -> list[int]:
+def _living(child: subprocess.Popen[bytes]) -> list[int]:
     """Living processes of a run. Reaps its dead ones."""
     roots = [child.pid] if child.poll() is None else []
     for orphan in _runs.orphans(child):

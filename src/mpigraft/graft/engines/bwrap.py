@@ -123,7 +123,7 @@ def _tree(
         raise UsageError.of("bind-folder-large", folder=host_folder, count=len(names))
     for name in names:
         path = f"{folder.rstrip('/')}/{name}"
-        entry = None if path in own else root.look(folder, name)
+        entry = None if path in own else root.entry_in(folder, name)
         if isinstance(entry, Link):
             yield OptionGroup(("--symlink", entry.target, path))
         elif entry is not None and path in parted and entry.kind == "folder":

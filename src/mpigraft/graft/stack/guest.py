@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from mpigraft.binary.elf import read_elf
-from mpigraft.binary.image import Entry, FolderRoot, Link, Root
+from mpigraft.binary.image import FolderRoot, MaskedRoot, Root
 from mpigraft.binary.loader import Resolved
 from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import UsageError
@@ -30,17 +30,6 @@ from mpigraft.graft.stack.values import Slot, Stack, StackProgram
 from mpigraft.knowledge import binding_of
 
 VERSIONS = "versions"  # EESSI's folder of them: software.eessi.io/versions/2023.06/software/...
-
-
-class RootWithout(FolderRoot):
-    """This machine's files without these folders, which are given with links resolved."""
-
-    def __init__(self, hidden: Sequence[str]) -> None:
-        super().__init__(Path("/"))
-        self.hidden = frozenset(hidden)
-
-    def look(self, folder: str, name: str) -> Entry | Link | None:
-        return None if f"{folder.rstrip('/')}/{name}" in self.hidden else super().look(folder, name)
 
 
 @dataclass(frozen=True)
@@ -73,7 +62,7 @@ class StackGuest:
     @cached_property
     def bare(self) -> Root:
         """This machine as if nothing were injected."""
-        return RootWithout([os.path.realpath(folder) for folder in self.folders])
+        return MaskedRoot(FolderRoot(Path("/")), map(os.path.realpath, self.folders))
 
     @cached_property
     def own(self) -> GuestMpi | None:
