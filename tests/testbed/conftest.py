@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mpigraft.core.model import Family
+from mpigraft.core.process import Completed
 from mpigraft.discovery.install import fetch
 from tests.homes import let_ranks_yield
 from tests.testbed import cluster as clusters_
@@ -23,6 +24,7 @@ from tests.testbed.slurm import Slurm
 from tests.testbed.stacks import Stack, make_stack
 
 Need = Callable[..., None]
+CHAIN_LIMIT_S = 3 * 3600.0
 IN_EACH_ENGINE = pytest.mark.parametrize(
     "engine",
     ["podman", "bwrap", pytest.param("apptainer", marks=pytest.mark.long),
@@ -137,6 +139,15 @@ def easybuilder(cache_folder: Path) -> Iterator[EasyBuilder]:
     builder = EasyBuilder(cache_folder)
     yield builder
     builder.close()
+
+
+@pytest.fixture(scope="session")
+def chain(easybuilder: EasyBuilder) -> tuple[Path, Completed]:
+    """The prefix of the whole chain, and how `mpigraft build` ended in it: minutes the first time,
+    then it builds only what is not there."""
+    prefix = easybuilder.chain_prefix()
+    words = ("mpigraft", "build", *easybuilder.chain_words(), "--prefix", prefix)
+    return prefix, easybuilder.run(*words, limit_s=CHAIN_LIMIT_S)
 
 
 # ------------------------------------------------------------------ clusters

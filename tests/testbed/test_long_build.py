@@ -19,20 +19,10 @@ pytestmark = [pytest.mark.testbed, pytest.mark.long]
 
 MODULE = f"OpenMPI/{CHAIN['openmpi']}-gnu"
 PROVEN = ("ob1-sm", "ofi-tcp", "ofi-lnx")
-LIMIT_S = 3 * 3600.0
 
 
-@pytest.fixture(scope="module")
-def built(easybuilder: EasyBuilder) -> tuple[Path, Completed]:
-    """The prefix, and how `mpigraft build` ended in it: it builds only what is not there."""
-    prefix = easybuilder.chain_prefix()
-    words = easybuilder.chain_words()
-    done = easybuilder.run("mpigraft", "build", *words, "--prefix", prefix, limit_s=LIMIT_S)
-    return prefix, done
-
-
-def test_each_transport_is_proven(built: tuple[Path, Completed]) -> None:
-    prefix, done = built
+def test_each_transport_is_proven(chain: tuple[Path, Completed]) -> None:
+    prefix, done = chain
     assert done.ok, done.text()
     assert f"built: {prefix}/software/{MODULE}" in done.text()
     for name in PROVEN:
@@ -41,9 +31,9 @@ def test_each_transport_is_proven(built: tuple[Path, Completed]) -> None:
 
 
 def test_discover_lists_it_with_all_that_it_was_built_of(
-    built: tuple[Path, Completed], easybuilder: EasyBuilder
+    chain: tuple[Path, Completed], easybuilder: EasyBuilder
 ) -> None:
-    prefix, _ = built
+    prefix, _ = chain
     environment = {"MODULEPATH": f"{prefix}/modules/all"}
     done = easybuilder.run("mpigraft", "discover", "--json", env=environment)
     rows = json.loads(done.stdout)["mpis"]
@@ -58,10 +48,10 @@ def test_discover_lists_it_with_all_that_it_was_built_of(
 
 @pytest.mark.parametrize("tool", ["lmod", "tcl"])
 def test_a_transports_module_forces_it(
-    tool: str, built: tuple[Path, Completed], easybuilder: EasyBuilder
+    tool: str, chain: tuple[Path, Completed], easybuilder: EasyBuilder
 ) -> None:
     """As the module of LUMI's recipe does, with either tool."""
-    prefix, _ = built
+    prefix, _ = chain
     module = f"OpenMPI-ofi-lnx/{CHAIN['openmpi']}-gnu"
     printed = easybuilder.module(
         prefix, module, "env; command -v mpirun", tool, "transports"
