@@ -104,7 +104,8 @@ def command(
 
 
 def choose_slot(stack: Stack, named: str, slots: Sequence[Slot]) -> Slot:
-    """Choose the override that was named, else the first of `slots`. Raises UsageError."""
+    """Choose the override that was named, else the one of `slots` that most programs search, the
+    first of equals. Raises UsageError."""
     if named:
         wanted = os.path.abspath(named)  # noqa: PTH100  links stay as programs spell them
         places = (named, wanted, os.path.dirname(wanted))  # noqa: PTH120
@@ -115,14 +116,17 @@ def choose_slot(stack: Stack, named: str, slots: Sequence[Slot]) -> Slot:
         return hit
     if not slots:
         raise UsageError.of("stack-no-override", stack=stack.root)
-    return slots[0]
+    return max(slots, key=lambda s: s.programs)
 
 
 def _mpi(spec: str, here: MachineFacts) -> MpiInstall:
     from mpigraft.request.selection import select_mpis
 
     hits = select_mpis([spec], here.mpis)
-    return next((m for m in hits if m.usable), hits[0])
+    chosen = next((m for m in hits if m.usable), hits[0])
+    if others := [m.id for m in hits if m is not chosen]:
+        tell(f"{spec}: {chosen.id} is used; this machine also has {join_some(others, 6, ', ')}")
+    return chosen
 
 
 def _planned(

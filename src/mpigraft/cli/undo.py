@@ -64,6 +64,9 @@ def command(
         out(_document(override, removed))
     else:
         out("\n".join(_lines(override, removed, pruned=prune)))
+        for other in overrides:
+            if other.current and other.slot != chosen:
+                out(printable(f"also on, and not changed: {other.link}; --slot names it"))
 
 
 def _document(override: Override, removed: tuple[int, ...]) -> str:

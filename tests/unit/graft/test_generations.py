@@ -251,6 +251,34 @@ def test_a_folder_of_others_is_named_with_what_the_site_sets(
         assert not list(site.iterdir())
 
 
+@pytest.mark.root
+def test_who_may_not_switch_reads_who_may(libraries: tuple[Path, Path]) -> None:
+    message_of("override-owned")
+    with tempfile.TemporaryDirectory(dir="/tmp") as top:
+        Path(top).chmod(0o755)
+        site = Path(top) / "site"
+        site.mkdir(mode=0o755)
+        (Path(top) / "host_injections").symlink_to(site)
+        generations.switch_on(a_plan(site, libraries))
+        before = list(files_of(site))
+        slot, (asked, answers) = a_slot(site), get_context("fork").Pipe()
+
+        def somebody() -> None:
+            os.setuid(65534)
+            for function in (generations.undo, generations.prune):
+                with pytest.raises(MissingError) as caught:
+                    function(slot)
+                answers.send(caught.value.fix)
+
+        process = get_context("fork").Process(target=somebody)
+        process.start()
+        process.join()
+        for _ in range(2):
+            assert asked.poll()
+            assert "run the same command as root" in asked.recv()
+        assert list(files_of(site)) == before
+
+
 def test_others_may_read_it_whatever_the_umask_is(site: Path, libraries: tuple[Path, Path]) -> None:
     site.chmod(0o755)
     old = os.umask(0o077)

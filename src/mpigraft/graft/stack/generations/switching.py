@@ -104,10 +104,22 @@ def _reason(base: Path) -> str:
 
 
 def unwritable(override: Override, reason: str) -> MissingError:
-    """Make the error of an override that this user may not write, with what a site sets."""
+    """Make the error of an override that this user may not write: whose it is, where somebody
+    injected there before, else what a site sets."""
+    if override.generations:
+        return MissingError.of(
+            "override-owned", path=override.link, reason=reason, owner=_owner(override.store)
+        )
     if "host_injections" in str(override.link):
         return MissingError.of("override-read-only", path=override.link, reason=reason)
     return MissingError.of("override-unwritable", path=override.link, reason=reason)
+
+
+def _owner(path: Path) -> str:
+    try:
+        return path.owner()
+    except (KeyError, OSError):  # of another system
+        return "its owner"
 
 
 @contextmanager
