@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mpigraft.core.fingerprint import file_fingerprint
+from mpigraft.evidence.world.mapped import LIBMPI
 from mpigraft.evidence.world.networks import NETWORK_LIBRARY
-from mpigraft.evidence.world.witness import LIBMPI
 from mpigraft.run.cached import start
 
 NODE = "n0-00000000000000a1"
@@ -92,6 +92,7 @@ def a_document(tmp_path: Path, **changes: Any) -> start.Document:
         "nodes": 1,
         "libmpi": [str(library), seen.st_dev, seen.st_ino],
         "libmpi_name": LIBMPI.pattern,
+        "mark": "",
         "networks": {},
         "network_name": NETWORK_LIBRARY.pattern,
         "proof": True,

@@ -44,6 +44,7 @@ EVERYWHERE = Path("/")
 SCRATCH = "mpigraft-"  # then host, whose processes, process id: folders of witness records
 OLD_S = 7 * 86400  # longer than a job
 TO_BLAME = ("setting-overrides", "config-files")  # findings of what a user or a site set
+OTHER_MPI = ("override-differs", "generations-mixed")  # another MPI ran, whatever its transport
 
 Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], Launched]
 PlacementOf = Callable[[Layout], Placement]
@@ -257,7 +258,8 @@ def _config_files(configuration: Configuration, surroundings: Surroundings) -> I
 def refused_evidence(configuration: Configuration, evidence: Evidence) -> MpigraftError:
     """Make the error for a named configuration whose probe failed: 5 when something else ran than
     was requested, 4 when nothing ran."""
-    kind = TransportMismatch if evidence.ran else LaunchFailed
+    other = any(finding.code in OTHER_MPI for finding in evidence.findings)
+    kind = TransportMismatch if evidence.ran or other else LaunchFailed
     return error_from_findings(
         kind, f"{configuration.id}: {evidence.ran or 'nothing'} ran", evidence.findings
     )
@@ -270,6 +272,6 @@ def error_from_findings(
     worst = [f for f in findings if f.level is Level.ERROR] or [*findings]
     if not worst:
         return kind(what)
-    blamed = [f for f in findings if f.code in TO_BLAME]
+    blamed = [f for f in findings if f.code in TO_BLAME and worst[0].code not in OTHER_MPI]
     fix = "; ".join(f"{f.message}: {f.fix}" for f in blamed) or worst[0].fix
     return kind(f"{what}: {worst[0].message}", why=worst[0].why, fix=fix)

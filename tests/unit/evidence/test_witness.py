@@ -12,8 +12,9 @@ import pytest
 from mpigraft.core.model import Layout, Level, MappedLibrary, RankRecord
 from mpigraft.evidence.judge import judge_evidence
 from mpigraft.evidence.world import witness
+from mpigraft.evidence.world.mapped import LIBMPI
 from mpigraft.evidence.world.records import UNREAD
-from mpigraft.evidence.world.witness import LIBMPI, check_witness, libmpis
+from mpigraft.evidence.world.witness import check_witness, libmpis
 from mpigraft.launch import Launched
 from tests.builders.plans import label, plan
 from tests.builders.probes import LAYOUT, LOGS, configuration, install, recorded, records

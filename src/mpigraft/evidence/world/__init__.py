@@ -11,11 +11,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.evidence.world.bindings import BINDING_CODES as BINDING_CODES
     from mpigraft.evidence.world.init_failures import explain_init_failure as explain_init_failure
+    from mpigraft.evidence.world.mapped import LIBMPI as LIBMPI
     from mpigraft.evidence.world.networks import NETWORK_LIBRARY as NETWORK_LIBRARY
     from mpigraft.evidence.world.networks import due_networks as due_networks
+    from mpigraft.evidence.world.overrides import due_mark as due_mark
     from mpigraft.evidence.world.records import UNREAD as UNREAD
     from mpigraft.evidence.world.records import read_witness as read_witness
-    from mpigraft.evidence.world.witness import LIBMPI as LIBMPI
     from mpigraft.evidence.world.witness import check_launched as check_launched
     from mpigraft.evidence.world.witness import check_witness as check_witness
     from mpigraft.evidence.world.witness import due_library as due_library

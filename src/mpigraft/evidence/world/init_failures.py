@@ -16,8 +16,10 @@ from mpigraft.binary.image import BoundRoot, Root, RootError, open_root
 from mpigraft.binary.loader import Resolved, Rule, closure
 from mpigraft.core.errors import MpigraftError
 from mpigraft.core.model import Configuration, Finding, GuestKind, MappedLibrary
+from mpigraft.evidence.world.mapped import LIBMPI
+from mpigraft.evidence.world.overrides import differing_nodes
 from mpigraft.evidence.world.records import Entered, read_entered
-from mpigraft.evidence.world.witness import LIBMPI, due_library, is_library
+from mpigraft.evidence.world.witness import due_library, is_library
 
 
 def explain_init_failure(
@@ -33,6 +35,11 @@ def explain_init_failure(
     wrong = [
         process for process in entered if (loaded := _libmpis(process)) and not _is_due(due, loaded)
     ]
+    plan = configuration.graft
+    if plan is not None and plan.guest.kind is GuestKind.STACK:
+        mapped = ((one.host, lib.path) for one in wrong for lib in _libmpis(one))
+        if elsewhere := differing_nodes(plan, (row for row in mapped if row[1] != due.path)):
+            return tuple(elsewhere)
     if wrong:
         return (_other_libmpi(configuration, due, wrong[0], len(wrong)),)
     if ranks or not any(map(_libmpis, entered)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -19,7 +18,9 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.text import join_some
 from mpigraft.evidence.world import bindings
+from mpigraft.evidence.world.mapped import LIBMPI
 from mpigraft.evidence.world.networks import check_networks
+from mpigraft.evidence.world.overrides import check_overrides
 from mpigraft.evidence.world.records import UNREAD
 from mpigraft.graft.folder import graft_folder
 from mpigraft.graft.stack.generations import mixed_generations
@@ -28,12 +29,6 @@ from mpigraft.launch.hosts import fold_hosts
 from mpigraft.launch.launchers import format_cpus
 
 FEW = 16  # hosts, ranks or files that are told one by one; of thousands nobody reads each
-# The library itself, of any family: libmpi.so.40, libmpi_abi.so.1, libmpich.so.12,
-# libmpi_gnu_123.so.12; not libmpi_mpifh, libmpi_gtl_cuda, libmpicxx, libmpifort.
-LIBMPI = re.compile(
-    r"lib(?:mpi|mpich|mpi_abi|mpi_ilp64|mpi_(?:cray|gnu|intel|nvidia|amd|aocc)(?:_\d+)?)"
-    r"\.so(?:\.[\d.]+)?"
-)
 
 
 def check_launched(
@@ -73,7 +68,7 @@ def check_witness(
     )
     lists = {id(rank.libraries): rank.libraries for rank in records}  # thousands share one
     findings += mixed_generations(library for own in lists.values() for library in own)
-    findings += _library(configuration, records)
+    findings += check_overrides(configuration, records) or _library(configuration, records)
     findings += check_networks(configuration, records)
     findings += bindings.check(layout, placement, records)
     return tuple(findings)

@@ -34,6 +34,7 @@ from mpigraft.evidence.world import (
     NETWORK_LIBRARY,
     check_witness,
     due_library,
+    due_mark,
     due_networks,
     explain_init_failure,
     read_witness,
@@ -75,6 +76,7 @@ def start_document(
         if isinstance(due, MappedLibrary)
         else ["", 0, 0],
         "libmpi_name": LIBMPI.pattern,
+        "mark": due_mark(job.configuration),
         "networks": {
             name: [[one.device, one.inode] for one in own]
             for name, own in due_networks(job.configuration).items()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     # Key of the document, folder of records, did the job not fail by itself: is it wrong?
     Judge = Callable[[str, str, bool], bool]
 
-FORMAT = 3
+FORMAT = 4
 RECORDS = "mpigraft-0-records"  # stands in documents for the name of one job's folder of records
 MAX_DOCUMENT = 16 * 1024 * 1024  # bytes
 SEARCH = "LD_LIBRARY_PATH"
@@ -47,8 +47,8 @@ NODES = ("SLURM_JOB_NODELIST", "SLURM_JOB_CPUS_PER_NODE", "PBS_JOBID", "FLUX_URI
 # Of others the name decides, since engines are told what passes; but not of these.
 COME_AND_GO = ("SLURM", "PBS_", "FLUX_", "PALS_", "SSH_", "OLDPWD", "SHLVL", "_", "TERM", "COLUMNS")
 PARTS = frozenset(("argv", "parent", "home", "drop", "set", "ranks", "nodes", "libmpi",
-                   "libmpi_name", "networks", "network_name", "proof", "placed", "files", "stamps",
-                   "copies", "listed", "stdin"))  # fmt: skip
+                   "libmpi_name", "mark", "networks", "network_name", "proof", "placed", "files",
+                   "stamps", "copies", "listed", "stdin"))  # fmt: skip
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)  # of foreign JSON
 
 
@@ -224,6 +224,7 @@ class World:
         self.nodes: int = document["nodes"]
         self.libmpi: list[Any] = document["libmpi"]  # path, device, inode
         self.name = re.compile(document["libmpi_name"])
+        self.mark: str = document["mark"]  # a file of the generation of a stack
         self.networks: dict[str, list[list[int]]] = document["networks"]
         self.network = re.compile(document["network_name"])
         self.judged: bool = document["proof"]
@@ -248,25 +249,26 @@ class World:
         return bool(self.records or listed(self.folder, "", ".entered"))
 
     def _astray(self) -> bool:
-        """Whether the first that entered MPI_Init did so in another library than the one that was
-        due: it may never come back to say so. The files of other nodes have other numbers."""
-        if self.nodes > 1 or self.records or self.on_course:
+        """Whether one of the first that entered MPI_Init did so in another library than the one
+        that was due: it may never come back to say so. Of other nodes paths say it alone: their
+        files have other numbers."""
+        if (self.nodes > 1 and self.libmpi[2]) or self.records or self.on_course:
             return False
-        for name in listed(self.folder, "", ".entered"):
-            handle = _regular(f"{self.folder}/{name}")
-            with contextlib.suppress(OSError, *UNREADABLE), os.fdopen(handle, "rb") as file:
-                *lines, _ = file.read(1 << 16).split(b"\n")  # the last is not whole yet
-                libraries = {
-                    (device, inode): path
-                    for path, device, inode in json.loads(next(filter(None, lines), b"0"))[
-                        "libraries"
-                    ]
-                    if self.name.fullmatch(path.removesuffix(" (deleted)").rpartition("/")[2])
-                }
-                self.on_course = bool(libraries) and self._right(libraries)
-                if libraries:
-                    return not self.on_course
-        return False
+        entered = [own for name in listed(self.folder, "", ".entered") if (own := self._due(name))]
+        self.on_course = len(entered) >= self.nodes and all(map(self._right, entered))
+        return not all(map(self._right, entered))
+
+    def _due(self, name: str) -> dict[tuple[int, int], str]:
+        """The MPI libraries of the first process of a node that entered MPI_Init."""
+        handle = _regular(f"{self.folder}/{name}")
+        with contextlib.suppress(OSError, *UNREADABLE), os.fdopen(handle, "rb") as file:
+            *lines, _ = file.read(1 << 16).split(b"\n")  # the last is not whole yet
+            mapped = json.loads(next(filter(None, lines), b"0"))["libraries"]
+            return {(device, inode): path for path, device, inode in mapped if self._is_mpi(path)}
+        return {}
+
+    def _is_mpi(self, path: str) -> bool:
+        return bool(self.name.fullmatch(path.removesuffix(" (deleted)").rpartition("/")[2]))
 
     def whole(self) -> bool:
         """Whether every rank of the world asked for has told, and all is right."""
@@ -314,15 +316,15 @@ class World:
             libraries = {
                 (line["disks"][disk], inode): path
                 for path, disk, inode in shared["libraries"]
-                if self.name.fullmatch(path.removesuffix(" (deleted)").rpartition("/")[2])
+                if self._is_mpi(path)
             }
             right = self._right(libraries)
             whole = type(line["rank"]) is int and isinstance(shared["host"], str)
-            if not (whole and shared["size"] == self.ranks):
+            if not (whole and shared["size"] == self.ranks and self._marked(shared["libraries"])):
                 return False
             if right and not self._networks_right(line["disks"], shared["libraries"]):
                 return None  # the full judgement tells which
-            return right or (None if self.nodes > 1 else False)
+            return right or (None if self.nodes > 1 and self.libmpi[2] else False)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             return None
 
@@ -336,6 +338,10 @@ class World:
         if self.nodes > 1:
             return [number for _, number in libraries] == [inode]
         return [*libraries] == [(device, inode)]
+
+    def _marked(self, libraries: list[Any]) -> bool:
+        """Whether a rank has the generation of this node, and not another of the same number."""
+        return not self.mark or any(path.endswith(f"/{self.mark}") for path, _, _ in libraries)
 
     def _networks_right(self, disks: list[int], libraries: list[Any]) -> bool:
         """Whether of each network library that was due a rank mapped that one, if any."""

@@ -26,11 +26,12 @@ from mpigraft.graft.naming import Naming
 from mpigraft.graft.stack import Slot
 from mpigraft.knowledge import binding_of
 
-FORM = 1  # of a generation: what this module makes of one MPI and one override
+FORM = 2  # of a generation: what this module makes of one MPI and one override
 GENERATION = "{generation}"  # stands for the folder of a generation, as programs spell it
 PRIVATE_FOLDER = "mpi"  # the copies' prefix: lib, share, etc
 LIB = f"{PRIVATE_FOLDER}/lib"
 ENVIRONMENT_FILE = f"{PRIVATE_FOLDER}/environment"
+SETTINGS = "libmpigraft-settings-"  # begins the name of our library in a generation
 # The kernel's driver belongs to them: two copies in one process are two drivers.
 OF_GPU = re.compile(
     r"lib(cuda|cudart|nvidia-\w+|nvcuvid|amdhip64|hsa-runtime64|hsakmt|rocm_smi64|rocprofiler\S*"
@@ -96,6 +97,12 @@ class OverridePlan:
         )
 
 
+def settings_name(key: str) -> str:
+    """Name our library of a generation. The key is a part of it: every process that runs on the
+    generation maps this file, so its name tells two of the same number apart, on two nodes."""
+    return f"{SETTINGS}{key[:16]}.so"
+
+
 def plan_override(abi: MpiAbi, slot: Slot, needed: Collection[str], settings: Path) -> OverridePlan:
     """Plan `abi` for the programs that search `slot`, which need these sonames of MPI. `settings`
     is our library that sets the environment. Raises CheckFailed where the MPI has none of them."""
@@ -106,9 +113,8 @@ def plan_override(abi: MpiAbi, slot: Slot, needed: Collection[str], settings: Pa
         )
     public = slot.names[0]
     rpath = f"{posixpath.join(GENERATION, public)}:{GENERATION}/{LIB}"
-    made = Copy(str(settings), f"{LIB}/{settings.name}", file_digest(settings))
     libraries = dict(chosen.libraries(public))
-    copies = [chosen.copy(name, one, rpath, settings.name) for name, one in libraries.items()]
+    copies = [chosen.copy(name, one, rpath) for name, one in libraries.items()]
     copies += [Copy(d.path, f"{PRIVATE_FOLDER}/{d.place}", d.digest) for d in abi.data]
     links = [*chosen.links(public)]
     links += [(name, posixpath.relpath(public or ".", posixpath.dirname(name) or "."))
@@ -117,14 +123,18 @@ def plan_override(abi: MpiAbi, slot: Slot, needed: Collection[str], settings: Pa
     environment = tuple(
         (row.name, row.value and row.value.replace("{graft}", place)) for row in abi.environment
     )
-    ordered = (made, *sorted(copies, key=lambda copy: copy.name))
+    copies.sort(key=lambda copy: copy.name)
+    own = file_digest(settings)
     content = [
-        FORM, slot.path, slot.names, links, environment,
-        [[c.name, c.digest, c.edit, c.rpath, c.soname, c.renamed, c.symbols, c.added]
-         for c in ordered],
+        FORM, slot.path, slot.names, links, environment, own,
+        [[c.name, c.digest, c.edit, c.rpath, c.soname, c.renamed, c.symbols] for c in copies],
     ]  # fmt: skip
+    key = digest(plain(content))
+    mark = settings_name(key)
+    marked = (replace(copy, added=(mark,)) if copy.edit else copy for copy in copies)
+    ordered = (Copy(str(settings), f"{LIB}/{mark}", own), *marked)
     return OverridePlan(
-        key=digest(plain(content)),
+        key=key,
         mpi=abi.mpi.id,
         slot=slot,
         public=public,
@@ -213,7 +223,7 @@ class _Chosen:
         for name, library in self.linked.items():
             yield f"{LIB}/{name}", library.path
 
-    def copy(self, name: str, library: AbiObject, rpath: str, settings: str) -> Copy:
+    def copy(self, name: str, library: AbiObject, rpath: str) -> Copy:
         naming, own = self.naming, set(self.needs(library))
         return Copy(
             source=library.path,
@@ -224,7 +234,6 @@ class _Chosen:
             soname=naming.soname(library) if naming.private(library.soname) else "",
             renamed=tuple(pair for pair in naming.renamed(library) if pair[0] in own),
             symbols=naming.symbols(replace(library, needed=self.needs(library))),
-            added=(settings,),
         )
 
 
