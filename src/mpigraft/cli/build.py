@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 def command(
     recipe: Annotated[
-        str, typer.Argument(help="What to build: openmpi, mpich or mvapich.", show_default=False)
+        str,
+        typer.Argument(
+            help="What to build: openmpi, mpich or mvapich; in a version: openmpi@5.0.7.",
+            show_default=False,
+        ),
     ],
     with_: Annotated[
         list[str] | None,
@@ -87,7 +91,7 @@ def command(
     \b
     Examples:
       mpigraft build openmpi --dry-run
-      mpigraft build openmpi --with libfabric=2.1.0 --sources ~/tarballs
+      mpigraft build openmpi@5.0.7 --with libfabric=2.1.0 --sources ~/tarballs
       mpigraft build openmpi --on /cvmfs/software.eessi.io/versions/2023.06
       mpigraft build openmpi --as spack > spack.yaml
     """
@@ -105,7 +109,10 @@ def command(
     form = "json" if as_json else form
     if form not in FORMS:
         raise UsageError.of("form-unknown", form=form, forms=", ".join(FORMS))
-    request = BuildRequest(recipe, _versions(with_ or ()), frozenset(without or ()), compiler)
+    recipe, _, version = recipe.partition("@")
+    words = [f"{recipe}={version}"] if version else []
+    versions = _versions([*words, *(with_ or ())])
+    request = BuildRequest(recipe, versions, frozenset(without or ()), compiler)
     options = HostOptions(compiler, sources, _folders(use or ()), not machine, on, toolchain)
     hosts = [
         build_host(examine_machine(document), plan_table(), options, os.environ)

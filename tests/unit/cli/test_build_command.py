@@ -82,10 +82,20 @@ def test_a_plan_is_json_easyconfigs_or_a_spack_environment(run: Run) -> None:
     assert run(*words, "--as", "yaml").code == 2
 
 
+def test_the_version_may_stand_behind_the_recipe(run: Run) -> None:
+    """As in --mpi."""
+    document = json.loads(run("build", "openmpi@5.0.7", "--json").out)
+    rows = document["partitions"][0]["packages"]
+    assert [row["version"] for row in rows if row["name"] == "openmpi"] == ["5.0.7"]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
         (("lammps",), 2, "recipe-unknown"),
+        (("lammps@1",), 2, "recipe-unknown"),
+        (("openmpi@5",), 2, "openmpi 5: no sources of this version"),
+        (("openmpi@5.0.7", "--with", "openmpi=5.0.8"), 2, "package-twice"),
         (("openmpi", "--with", "prrte=4.1.0", "--with", "pmix=5.0.8"), 1, "PMIx 6.1.0"),
         (("openmpi", "--with", "ucx=1.19.0", "--with", "ucx=1.20.0"), 2, "package-twice"),
         (("openmpi", "--sources", "nowhere"), 2, "sources-unreadable"),
