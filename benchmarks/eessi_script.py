@@ -73,8 +73,11 @@ def environment(scene: Scene, who: str, case: Case) -> dict[str, str]:
             "EESSI_EPREFIX": str(scene.stack.compat),
             "EESSI_CPU_FAMILY": os.uname().machine,
         }
-    path = f"{scene.path}:{os.environ['PATH']}" if case.mpi == "spaces" else os.environ["PATH"]
-    return {**os.environ, "NO_COLOR": "1", "COLUMNS": "400", "PATH": path}
+    own = {**os.environ, "NO_COLOR": "1", "COLUMNS": "400"}
+    if case.alone:
+        path = f"{scene.prefixes[case.mpi] / 'bin'}:{own['PATH']}"
+        own |= {"MPIGRAFT_HOME": str(scene.work / "home"), "PATH": path}
+    return own
 
 
 def start(scene: Scene, who: str, case: Case, name: str) -> subprocess.Popen[str]:
