@@ -271,7 +271,12 @@ def _verify(stack: Stack, named: str, what: tuple[str, str], form: str) -> int:
     findings = find_drift(override, override.active)
     here = examine_machine()
     with console(stderr=True).status(f"starting {Path(program).name} on two ranks"):
-        proof = prove_injection(override, [program], transport, here, os.environ)
+        try:
+            proof = prove_injection(override, [program], transport, here, os.environ)
+        except CheckFailed as error:
+            if error.code == "program-not-mpi":  # its fix names flags of `run`
+                raise UsageError.of("verify-not-mpi", program=program) from error
+            raise
     if form == "json":
         from mpigraft.core.serialize import document
 

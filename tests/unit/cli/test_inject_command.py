@@ -64,3 +64,14 @@ def test_undo_names_the_override_that_most_search_and_what_is_still_on(
     code, page, _ = run(capsys, "undo", stack.root)
     assert page.startswith(f"{tmp_path}/a site: the stack's own MPI")
     assert "also on" not in page
+
+
+def test_verify_with_a_program_without_mpi_names_its_own_flags(
+    stack: StackFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, "inject", stack.root, "--mpi", "openmpi@5.0.11")[0] == 0
+    words = ("inject", stack.root, "--verify", "--program", "/bin/true")
+    code, _, notes = run(capsys, *words)
+    assert code == 2
+    assert "/bin/true needs no MPI [verify-not-mpi]" in notes
+    assert "--no-proof" not in notes
