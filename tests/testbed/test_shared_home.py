@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -28,7 +30,8 @@ def array(of: list[str], cwd: Path, environ: Mapping[str, str], name: str) -> No
     try:
         for number, job in enumerate(jobs):
             out, told = job.communicate(timeout=300)
-            assert (job.returncode, told) == (0, ""), f"{name} {number}"
+            assert job.returncode == 0, f"{name} {number}: {told}"
+            assert told == "", f"{name} {number}"
             assert sorted(line[:16] for line in out.splitlines()) == [
                 "RANK 0 of SIZE 2", "RANK 1 of SIZE 2",
             ], out  # fmt: skip
@@ -48,6 +51,9 @@ def test_they_make_one_graft_and_one_proof(
         folder.mkdir()
     (home / "mpi").symlink_to(Path(outside["MPIGRAFT_HOME"], "mpi"))
     environ = {**outside, "MPIGRAFT_HOME": str(home), "TMPDIR": str(scratch)}
+    # Open MPI 4 removes this folder if it is empty, under the feet of jobs that start (LCH-12).
+    held = scratch / f"ompi.{platform.node().partition('.')[0]}.{os.geteuid()}" / "held"
+    held.mkdir(parents=True)
     of = [
         *ENTRY, "--image", str(images.folder("bookworm")), "--engine", "bwrap",
         "--mpi", "openmpi@4.1.8", "--transport", "ob1-sm", "-n", "2", "--", "/opt/app/hello",
@@ -60,6 +66,6 @@ def test_they_make_one_graft_and_one_proof(
         (graft,) = (home / "grafts").iterdir()
         assert [*(graft / "ranks").iterdir()] == []
         assert [*(home / "libraries").glob(".*")] == []
-        assert [*scratch.iterdir()] == []
+        assert [*scratch.rglob("*")] == [held.parent, held]
         made.append({f: f.stat().st_ino for files in kept.values() for f in files})
     assert made[0] == made[1], "the second array rested on what the first had kept"

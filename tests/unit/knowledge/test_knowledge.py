@@ -278,6 +278,21 @@ def test_issues_are_matched_by_what_is_printed() -> None:
     assert [issue.id for issue in matching_issues(pmi, None)] == ["LCH-01"]
 
 
+def test_a_session_folder_that_another_job_removed_is_a_known_issue() -> None:
+    """As Open MPI 4.1.8 printed it."""
+    printed = """A call to mkdir was unable to create the desired directory:
+
+  Directory: /scratch/ompi.vm.0/pid.19601
+  Error:     {error}
+
+Please check to ensure you have adequate permissions to perform
+the desired operation.
+"""
+    removed = printed.format(error="No such file or directory")
+    assert [issue.id for issue in matching_issues(removed, None)] == ["LCH-12"]
+    assert matching_issues(printed.format(error="Permission denied"), None) == ()
+
+
 def test_the_transports_own_issues_come_first_and_in_its_order() -> None:
     lnx = resolve_transport("ofi-lnx", openmpi(), HERE)
     said = (
