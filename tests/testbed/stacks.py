@@ -154,13 +154,18 @@ def make_stack(mpi: Path, *, site: str = "eessi") -> Stack:
     return stack
 
 
-def empty_stack(*, site: str = "eessi") -> Stack:
-    """Make the folders of a stack.
+def empty_stack(*, site: str = "eessi", root: Path | None = None) -> Stack:
+    """Make the folders of a stack, at `root` or at a path of the session.
 
     `site` names the folder below a second root to which `host_injections` leads; it is empty, as
     is a site's before its first injection.
     """
-    root, where = (Path(tempfile.mkdtemp(prefix="mg", dir="/tmp")) for _ in range(2))
+    where = Path(tempfile.mkdtemp(prefix="mg", dir="/tmp"))
+    if root is None:
+        root = Path(tempfile.mkdtemp(prefix="mg", dir="/tmp"))
+    else:
+        shutil.rmtree(root, ignore_errors=True)  # of a session that was killed
+        root.mkdir()
     stack = Stack(root, where)
     for folder in (root, where):
         folder.chmod(0o755)
@@ -180,14 +185,14 @@ def _fill(stack: Stack, mpi: Path) -> None:
 # ------------------------------------------------------------------ the compatibility layer
 
 
-def fill_compat(stack: Stack) -> None:
-    """Make the compatibility layer."""
+def fill_compat(stack: Stack, *more: str) -> None:
+    """Make the compatibility layer, with `more` libraries of this machine's system."""
     lib = stack.compat / "lib64"
     lib.mkdir(parents=True)
     (stack.compat / "lib").symlink_to("lib64")
     (stack.root / "c").symlink_to(lib)
     listed = _do("/sbin/ldconfig", "-p")
-    for name in SYSTEM:
+    for name in (*SYSTEM, *more):
         where = re.search(rf"^\t{re.escape(name)} .*=> (/\S+)$", listed, re.M)
         assert where, f"this machine has no {name}"
         shutil.copyfile(where[1], lib / name)
