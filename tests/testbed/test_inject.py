@@ -95,7 +95,7 @@ def test_programs_run_on_the_injected_mpi_and_on_their_own_again(stack: Stack, h
     )  # fmt: skip
     assert "library Open MPI v4.1.8" in own.stdout
     do("undo", stack.software, "--prune")
-    assert not slot(stack).parent.joinpath(".mpigraft-system").exists()
+    assert not list(stack.host_injections.iterdir())  # nor the folders that inject made
     assert list(files_of(stack.root)) == before
 
 
@@ -206,6 +206,52 @@ def test_an_update_of_the_host_is_told(stack: Stack, host: Path, tmp_path: Path)
     text = do("inject", stack.software, "--verify", code=1)
     assert changed["path"] in text
     assert "the host was updated" in text
+
+
+@pytest.fixture
+def updated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache_folder: Path) -> Path:
+    """The prefix of a host's Open MPI 4.1.8, which a test may update."""
+    home = tmp_path / "home"
+    prefix = home / "mpi/openmpi-site"
+    shutil.copytree(cache_folder / "home-openmpi-4/mpi/openmpi-4.1.8", prefix, symlinks=True)
+    monkeypatch.setenv("MPIGRAFT_HOME", str(home))
+    return prefix
+
+
+@pytest.mark.long
+def test_updates_of_the_host_drift_and_are_injected_anew(
+    stack: Stack, host: Path, updated: Path
+) -> None:
+    """A plugin comes, then goes; then the whole MPI is another version in the same place."""
+
+    def inject(spec: str) -> str:
+        return do("inject", stack.software, "--mpi", spec).partition(":")[0]
+
+    def drift() -> list[str]:
+        words = ("inject", stack.software, "--verify", "--json")
+        text = do(*words, code=1)
+        value = json.loads(text[text.index("{") : text.rindex("}") + 1])
+        jsonschema.validate(value, json.loads((SCHEMAS / "inject.json").read_text()))
+        return [finding["code"] for finding in value["drift"]]
+
+    plugin = next((updated / "lib/openmpi/ucx").glob("libuct_cma.so*"))
+    taken = plugin.read_bytes()
+    plugin.unlink()
+    assert inject("openmpi@4.1.8") == "generation 1 is on"
+    plugin.write_bytes(taken)
+    assert drift() == ["drift-plan"]
+    assert inject("openmpi@4.1.8") == "generation 2 is on"
+    plugin.unlink()
+    assert drift() == ["drift-gone"]
+    assert inject("openmpi@4.1.8") == "generation 3 is on"
+    shutil.rmtree(updated)
+    shutil.copytree(host, updated, symlinks=True)
+    assert set(drift()) == {"drift-sources", "drift-gone"}
+    text = do("inject", stack.software, "--verify", code=1)
+    assert "not proven: openmpi@4.1.8" in text
+    assert "libmpi.so.40" in text
+    assert inject("openmpi@5") == "generation 4 is on"
+    assert "openmpi@5.0.11, generation 4" in do("inject", stack.software, "--verify")
 
 
 def test_somebodys_data_is_refused(stack: Stack, host: Path) -> None:

@@ -28,9 +28,13 @@ pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 OWN, INJECTED = "library Open MPI v4.1.8", "library Open MPI v5.0.11"
 
 
-def mpigraft(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def mpigraft(
+    *words: object, cwd: Path | None = None, text: str = ""
+) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "mpigraft.cli.entry", *map(str, words)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=120, cwd=cwd)
+    return subprocess.run(
+        argv, capture_output=True, text=True, timeout=120, cwd=cwd, input=text or None
+    )
 
 
 def heat(stack: Stack, *words: object, program: Path | None = None) -> tuple[int, str, str]:
@@ -211,6 +215,36 @@ def test_native_own_and_injected_side_by_side(
     assert {"openmpi@5.0.11/ob1-sm", f"openmpi@5.0.11/ob1-sm@{name}"} < names
     assert f"{name}:openmpi@4.1.8/ob1-sm" in names
     assert list(proven.values()) == [True] * 3
+
+
+def test_a_script_of_a_user_runs_on_either_mpi(
+    stack: Stack, fresh_home: Path, mpis: Mapping[Family, Path], tmp_path: Path
+) -> None:
+    """With the stack named by a link with a blank, from another folder, and input."""
+    stack.inject_by_hand(mpis[Family.OPENMPI])
+    link, script = tmp_path / "my stack", tmp_path / "a job.sh"
+    link.symlink_to(stack.software)
+    script.write_text(f"#!/bin/sh\nread line; echo $line\nexec {stack.heat} 64 20\n")
+    script.chmod(0o755)
+    for words, library in ((), INJECTED), (("--replace", "nothing"), OWN):
+        job = ("run", "--stack", link.name, *words, "-n", "2", "--", script)
+        ended = mpigraft(*job, cwd=tmp_path, text="a:b\n")
+        assert (ended.returncode, library in ended.stdout) == (0, True), ended.stderr
+        assert "a:b" in ended.stdout
+
+
+def test_a_home_with_a_blank_is_refused_in_words(
+    stack: Stack, mpis: Mapping[Family, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LD_PRELOAD takes no such path, so no rank could say what it mapped."""
+    stack.inject_by_hand(mpis[Family.OPENMPI])
+    home = tmp_path / "a home"
+    home.mkdir()
+    (home / "mpi").symlink_to(mpis[Family.OPENMPI].parent)
+    monkeypatch.setenv("MPIGRAFT_HOME", str(home))
+    code, output, errors = heat(stack)
+    assert (code, output) == (3, ""), errors
+    assert "witness-not-preloadable" in errors
 
 
 def test_a_stack_that_is_not_there_is_refused_whatever_the_program(

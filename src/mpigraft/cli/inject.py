@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mpigraft.core.model import Finding, MpiInstall
     from mpigraft.core.model import Machine as MachineFacts
     from mpigraft.graft.stack import Slot, Stack
-    from mpigraft.graft.stack.generations import GenerationRecord
+    from mpigraft.graft.stack.generations import GenerationRecord, Override
     from mpigraft.graft.stack.override import OverridePlan
     from mpigraft.run.injection import InjectionProof
 
@@ -268,24 +268,49 @@ def _verify(stack: Stack, named: str, what: tuple[str, str], form: str) -> int:
     if not program:
         names = [p.path for p in stack.searching(override.slot) if p.executable]
         program, why = choose_program(names)
-    findings = find_drift(override, override.active)
     here = examine_machine()
-    with console(stderr=True).status(f"starting {Path(program).name} on two ranks"):
-        try:
+    findings = find_drift(override, override.active)
+    findings = findings or _newer(stack, override, override.active, here)
+    proof = None
+    try:
+        with console(stderr=True).status(f"starting {Path(program).name} on two ranks"):
             proof = prove_injection(override, [program], transport, here, os.environ)
-        except CheckFailed as error:
-            if error.code == "program-not-mpi":  # its fix names flags of `run`
-                raise UsageError.of("verify-not-mpi", program=program) from error
+    except CheckFailed as error:
+        if error.code == "program-not-mpi":  # its fix names flags of `run`
+            raise UsageError.of("verify-not-mpi", program=program) from error
+        raise
+    except MissingError as error:
+        if not findings:
             raise
+        tell(f"mpigraft: not proven: {error.message}; {error.why}")  # an update took its launcher
     if form == "json":
         from mpigraft.core.serialize import document
 
         out(document(proof=proof, drift=findings))
     else:
-        out("\n".join(_proof_lines(proof, why)))
-        for finding in (*proof.findings, *findings):
+        out("\n".join(_proof_lines(proof, why) if proof else ()))
+        for finding in (*(proof.findings if proof else ()), *findings):
             _tell(finding)
     return CheckFailed.exit_code if findings else 0
+
+
+def _newer(
+    stack: Stack, override: Override, active: GenerationRecord, here: MachineFacts
+) -> tuple[Finding, ...]:
+    """Report that the MPI of a generation would be injected otherwise today, though each file that
+    this was made of is as it was: it has another plugin, or needs another library."""
+    from mpigraft.graft.abi import read_abi
+    from mpigraft.graft.stack.generations import newer_content
+    from mpigraft.graft.stack.override import plan_override
+    from mpigraft.native import settings_library
+
+    mpi = next((m for m in here.mpis if m.id == active.mpi and m.usable), None)
+    if mpi is None:
+        return ()
+    abi = read_abi(mpi)
+    needed = {name for p in stack.searching(override.slot) for name in p.mpi}
+    settings = settings_library(mpi, abi.objects[0].machine)
+    return newer_content(active, plan_override(abi, override.slot, needed, settings))
 
 
 def _proof_lines(proof: InjectionProof, why: str) -> Iterator[str]:

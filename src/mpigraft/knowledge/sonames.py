@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from mpigraft.core.model import Abi, Role
 from mpigraft.knowledge.reader import Document, RowError, load_document, read_table, toml
 
-LANGUAGES = ("c", "fortran", "cxx", "java")
+LANGUAGES = ("c", "fortran", "cxx", "java", "shmem")
 OLD_ABIS = ("ompi-old", "mpich-old")  # ABIs that no MPI of today has
 
 

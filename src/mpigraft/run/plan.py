@@ -144,7 +144,7 @@ def plan_job(
         programs = preloadable_natives(programs)
     else:
         materialize(choice.plan)
-        programs = paths_in_guest(choice.plan, programs)
+        programs = preloadable_natives(paths_in_guest(choice.plan, programs))
         environment = dict(passed.environment)
         seat = engine_context(choice.plan, 1, Path.cwd(), environ=environment, extra=binds)
         own, passed = passed.into(choice.plan, seat)

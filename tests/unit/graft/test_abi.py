@@ -61,10 +61,12 @@ def test_libraries_plugins_files_and_environment(tmp_path: Path) -> None:
     facts = libraries.read_abi(openmpi(tmp_path / "mpi"))
     assert facts.objects[0].soname == "libmpi.so.40"
     assert named(facts, opened=False) == {
-        "libmpi.so.40", "libmpi_mpifh.so.40", "libopen-pal.so.80", "libucs.so.0", "libfabric.so.1",
+        "libmpi.so.40", "libmpi_mpifh.so.40", "liboshmem.so.40", "libopen-pal.so.80",
+        "libucs.so.0", "libfabric.so.1",
     }  # fmt: skip
     assert named(facts, opened=True) == {
-        "openmpi/mca_mtl_ofi.so", "ucx/libuct_cma.so.0", "libfabric/libtcp-fi.so",
+        "openmpi/mca_mtl_ofi.so", "openmpi/mca_spml_ucx.so", "ucx/libuct_cma.so.0",
+        "libfabric/libtcp-fi.so",
     }  # fmt: skip
     roles = {x.soname: x.role for x in facts.objects}
     assert (roles["libopen-pal.so.80"], roles["libucs.so.0"]) == (Role.MPI, Role.NET)

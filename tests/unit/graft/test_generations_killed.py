@@ -102,7 +102,8 @@ def test_killed_at_any_step_it_leaves_the_old_state_or_the_new(
             assert not reading.damaged(whole, whole.generations[-1]), step
         generations.switch_on(new)
         assert state(site)[1][:4] == b"\x7fELF"
-        assert {path.name for path in store(site).iterdir()} <= {"generations", "lock", "before"}
+        names = {path.name for path in store(site).iterdir()}
+        assert names <= {"generations", "lock", "before", "folders"}
         if ended == 0:
             break
         assert ended == -signal.SIGKILL

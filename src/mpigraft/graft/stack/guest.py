@@ -132,6 +132,8 @@ class StackGuest:
         """The stack's own libraries that must be preloaded for a program to run on the stack's MPI
         in spite of an injected one: the loader takes each name once."""
         program = self.started or self.program.path
+        if not self.loaded(program, own=False):  # a script: of what it starts, one program says it
+            program = self.program.path
         own = {r.name: str(r.path) for r in self.loaded(program, own=True) if r.path}
         now = self.loaded(program, own=False)
         return tuple(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.stack.generations.drift import find_drift as find_drift
     from mpigraft.graft.stack.generations.drift import mapped_generations as mapped_generations
     from mpigraft.graft.stack.generations.drift import mixed_generations as mixed_generations
+    from mpigraft.graft.stack.generations.drift import newer_content as newer_content
     from mpigraft.graft.stack.generations.reading import GenerationRecord as GenerationRecord
     from mpigraft.graft.stack.generations.reading import Override as Override
     from mpigraft.graft.stack.generations.reading import read_override as read_override

@@ -49,6 +49,7 @@ from mpigraft.graft.stack.override import (
 )
 
 BEFORE, LOCK = "before", "lock"
+FOLDERS = "folders"  # lists the folders that had to be made for the store, a line each
 NEW = ".new-"  # begins the names of what is being made
 SPARE = 64 << 20  # bytes of a disk that a generation leaves free
 
@@ -130,6 +131,9 @@ def _writing(override: Override) -> Iterator[Path]:
     store = Path(os.path.realpath(override.store))
     try:
         _make_folders(store / GENERATIONS, made)
+        if store in made:
+            above = [folder for folder in made if folder in store.parents]
+            _write(store / FOLDERS, "".join(f"{folder}\n" for folder in above))
         with file_lock(store / LOCK, str(override.link)):
             with contextlib.suppress(OSError):  # another user's: who may write here may lock
                 (store / LOCK).chmod(stat.S_IMODE(store.stat().st_mode) & 0o666)
@@ -169,6 +173,7 @@ def _unmake(store: Path, made: list[Path]) -> None:
     if made and not any((store / GENERATIONS).glob("*")):
         with contextlib.suppress(OSError):
             (store / LOCK).unlink(missing_ok=True)
+            (store / FOLDERS).unlink(missing_ok=True)
         for folder in reversed(made):
             with contextlib.suppress(OSError):
                 folder.rmdir()
@@ -332,7 +337,20 @@ def prune(slot: Slot) -> tuple[int, ...]:
                     shutil.rmtree(gone)
                     removed.append(number)
         if not override.current and not busy:
-            (store / GENERATIONS).rmdir()
-            (store / LOCK).unlink()
-            store.rmdir()
+            _remove_store(store)
     return tuple(sorted(removed))
+
+
+def _remove_store(store: Path) -> None:
+    """Remove an empty store, and the folders above it that were made for it and hold nothing."""
+    made: list[bytes] = []
+    with contextlib.suppress(OSError):  # of an earlier version, or made by commands
+        made = (store / FOLDERS).read_bytes().splitlines()
+        (store / FOLDERS).unlink()
+    (store / GENERATIONS).rmdir()
+    (store / LOCK).unlink()
+    store.rmdir()
+    with contextlib.suppress(OSError):  # what somebody else uses stays, and all above it
+        for folder in reversed(made):
+            if Path(os.fsdecode(folder)) in store.parents:
+                os.rmdir(folder)  # noqa: PTH106
