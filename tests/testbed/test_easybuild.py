@@ -41,6 +41,10 @@ def test_a_small_package_is_built_and_its_modules_load(
     lines = done.stdout.decode().splitlines()
     assert lines[-1] == str(root)
     assert "libconfig building" in lines
+    (log,) = root.glob("easybuild/*.log")
+    downloads = [line for line in log.read_text().splitlines() if "trying to download" in line]
+    assert all("Connection refused" in line for line in downloads), downloads
+    assert not [*(prefix / "sources").rglob("config.guess")]
     by_lmod, by_tcl = (
         easybuilder.module(prefix, MODULE, "env", tool).splitlines() for tool in ("lmod", "tcl")
     )

@@ -53,7 +53,9 @@ LIMIT_S = 4 * 3600.0  # of one package
 GRACE_S = 3.0  # in which EasyBuild may end in order, and remove its own lock
 PASSED_ON = re.compile(
     r"LMOD_|MODULE|__LMOD|_ModuleTable|CPATH|LIBRARY_PATH|LD_LIBRARY_PATH|EBROOT"
+    r"|((?i:https?|ftp|all|no)_(?i:proxy)|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE)$"
 )
+NOWHERE = "http://127.0.0.1:9"  # a proxy that refuses at once: nobody listens on that port
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,19 +159,24 @@ def _finish(
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
     """What EasyBuild may see: no EASYBUILD_* that would send it elsewhere, and what the module
-    tool needs."""
+    tool and a site's proxy need."""
     kept = {name: value for name, value in environ.items() if PASSED_ON.match(name)}
     return env.base(environ) | kept
 
 
 def own_rows(folders: BuildFolders) -> dict[str, str]:
     """What a build sets besides. EasyBuild leaves a folder where temporary files go, whatever
-    --tmpdir says, and prints late into a pipe."""
-    return {
+    --tmpdir says, and prints late into a pipe; whatever it is given, it tries to fetch a script
+    (config.guess), so that with a folder of sources there is no way out."""
+    rows = {
         "TMPDIR": str(folders.temporary),
         "PYTHONUNBUFFERED": "1",
         OWNER: str(folders.prefix),
     }
+    if folders.sources:
+        rows |= dict.fromkeys(("http_proxy", "https_proxy", "ftp_proxy"), NOWHERE)
+        rows["no_proxy"] = ""
+    return rows
 
 
 def _guard() -> list[str | Path]:

@@ -78,7 +78,7 @@ def render_easyconfig(step: BuildStep, plan: BuildPlan) -> str:
             del values[key]
     kept = {key: value for key, value in values.items() if value or key == "toolchain"}
     if package.easyblock == "ConfigureMake":
-        kept["build_type"] = False  # else EasyBuild fetches a config.guess, --sources or not
+        kept |= {"build_type": False, "host_type": False}  # configure finds them, not EasyBuild
     return "".join(_assignment(key, value) for key, value in kept.items())
 
 

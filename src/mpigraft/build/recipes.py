@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-# build_type only spares EasyBuild a download: configure guesses the same.
-DESCRIBES = frozenset({"description", "homepage", "source_urls", "build_type"})
+# The types only spare EasyBuild a script of its own: configure guesses the same.
+DESCRIBES = frozenset({"description", "homepage", "source_urls", "build_type", "host_type"})
 
 
 def read_easyconfig(text: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import threading
+import urllib.request
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -206,3 +207,20 @@ def test_progress_has_the_step_and_what_is_left(
     last = heard[-1]
     assert (last.number, last.count, last.phase) == (2, 2, "creating module")
     assert 0 < last.left_s < last.elapsed_s
+
+
+def test_a_sites_proxy_reaches_easybuild_and_its_own_settings_do_not() -> None:
+    proxies = {"https_proxy": "http://proxy:3128", "NO_PROXY": "site", "SSL_CERT_FILE": "/ca.pem"}
+    others = {"EASYBUILD_PREFIX": "/sw", "MY_https_proxy": "x", "https_proxy_of_x": "x"}
+    assert easybuild.environment(proxies | others) == proxies
+
+
+def test_with_a_folder_of_sources_nothing_can_be_fetched(folders: BuildFolders) -> None:
+    """As Python's urllib, which EasyBuild fetches with, reads these variables."""
+    rows = easybuild.own_rows(replace(folders, sources=Path("/sources")))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ({"HTTPS_PROXY": "http://proxy", "NO_PROXY": "*"} | rows).items():
+            patch.setenv(name, value)
+        assert urllib.request.getproxies()["https"] == easybuild.NOWHERE
+        assert not urllib.request.proxy_bypass("example.org")
+    assert "https_proxy" not in easybuild.own_rows(replace(folders, sources=None))
