@@ -176,3 +176,23 @@ def test_of_a_library_that_goes_in_the_guests_own_is_not_loaded_too(
             entry = guest.root.find(str(r.path))
             assert entry is None or entry.path in bound, r
     assert abi.objects[0].soname not in private
+
+
+def test_a_guest_may_search_its_own_folder_by_a_way_through_the_graft() -> None:
+    """Hypothesis met it: the file was then looked for by that way in the guest, which has none."""
+    program = changed(
+        needing("libfabric.so.1", "libd1.so.1", imported=("g",)), rpath=f"{PLACE}/lib/../../opt/a"
+    )
+    fabric = at(f"{LIB}/libfabric.so.1", "libfabric.so.1", exported=("g",))
+    guest = a_world(program, fabric, at("/opt/a/libd1.so.1", "libd1.so.1"), libc(OLD))
+    abi = an_abi(
+        "openmpi@5.0.11",
+        host("libmpi.so.40", role=Role.MPI),
+        host("libfabric.so.1", role=Role.NET, imported=("f",)),
+        host("libd1.so.1", exported=("f",)),
+        host("libc.so.6", defines=NEW),
+    )
+    found = grafted(guest, abi, replace=Replace.LIBFABRIC, glibc=False)
+    assert {name.rpartition("/")[2] for name in copies(found)} == {
+        "libfabric.so.1", "mpigraft-libd1.so.1",
+    }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from mpigraft.binary.loader import INTERPRETERS, UnboundSymbol
@@ -185,7 +185,7 @@ class Growth(View):
     def choose(self, name: str, after: Sequence[Loaded]) -> bool:
         """Climb the ladder: from the guest's copy to the host's, from the host's to both."""
         current = self.choice.get(name)
-        guest_paths = [path for path in _paths(name, after) if not self.grafted(path)]
+        guest_paths = [path for path in self.paths(name, after) if not self.grafted(path)]
         guest_paths += [self.own[name]] if name in self.own else []
         if current not in LADDER or (current is None and name in self.inside and not guest_paths):
             return False
@@ -202,7 +202,7 @@ class Growth(View):
         """Bind the host's glibc over the guest's, file by file, the loader at PT_INTERP too."""
         self.libc = True
         libc = {o.soname: o for o in self.offered.values() if o.role is Role.LIBC}
-        loaded = [path for name in libc for path in _paths(name, after)]
+        loaded = [path for name in libc for path in self.paths(name, after)]
         folders = {PurePosixPath(path).parent for path in loaded if not self.grafted(path)}
         loader = next((o for name, o in libc.items() if name in LOADERS), None)
         places = {str(folder / name): o for folder in folders for name, o in libc.items()}
@@ -214,9 +214,3 @@ class Growth(View):
             entry = self.guest.root.find(path)
             if entry and entry.kind == "file":
                 self.over[entry.path] = library
-
-
-def _paths(name: str, loaded: Iterable[Loaded]) -> set[str]:
-    return {
-        str(r.path) for process in loaded for r in process.objects if name_of(r) == name and r.path
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace as replace_fields
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
@@ -153,6 +153,13 @@ class View(Naming):
 
     def grafted(self, path: PurePath | str) -> bool:
         return posixpath.normpath(path).startswith(f"{self.place}/")
+
+    def paths(self, name: str, loaded: Iterable[Loaded]) -> list[str]:
+        """Where programs load a library from. A search path of the host's may lead through the
+        graft to a file of the guest's, which has no such folder: the path is without that way."""
+        paths = (str(r.path) for p in loaded for r in p.objects if name_of(r) == name and r.path)
+        way = f"{self.place}/"
+        return sorted({posixpath.normpath(p) if p.startswith(way) else p for p in paths})
 
     def private(self, name: str) -> bool:
         return self.choice.get(name) is CopyPolicy.PRIVATE
