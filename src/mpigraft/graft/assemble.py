@@ -142,17 +142,7 @@ def plan_own_mpi(
     injection = Injection(
         replace=Replace.NOTHING,
         place=ENGINES[engine].place(guest),
-        copies=(),
-        binds=(),
-        environment=(),
-        glibc=False,
-        glibc_lacking=(),
-        programs=(),
-        collisions=(),
-        absent=(),
-        closed=(),
         libmpi=str(mpi.libmpi),
-        inputs=(),
     )
     plan = plan_folder(
         guest.label,

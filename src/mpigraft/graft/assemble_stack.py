@@ -46,15 +46,7 @@ def plan_stack(guest: StackGuest, mpi: MpiInstall, options: GraftOptions) -> Gra
     in_place = Injection(
         replace=Replace.NOTHING,  # whatever is injected lies there already
         place=PLACE_ON_HOST,
-        copies=(),
-        binds=(),
         environment=(preload,) if preloads else (),
-        glibc=False,
-        glibc_lacking=(),
-        programs=(),
-        collisions=(),
-        absent=(),
-        closed=(),
         libmpi=libmpi,
         inputs=tuple(_inputs(guest, there)),
     )

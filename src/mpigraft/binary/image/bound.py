@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft.binary.elf import Elf, ElfError
+from mpigraft.binary.elf import Elf
 from mpigraft.binary.image.folder import FolderRoot
-from mpigraft.binary.image.root import (
-    BaseRoot,
-    Entry,
-    ImageConfig,
-    Link,
-    Pread,
-    Root,
-    RootError,
-    join,
-)
+from mpigraft.binary.image.layered import LayeredRoot
+from mpigraft.binary.image.root import Entry, Link, Root, RootError, join
 
 
-class BoundRoot(BaseRoot):
+class BoundRoot(LayeredRoot):
     """`base` with {path inside: folder of this host} over it; an inner target wins.
 
     A target that `base` lacks appears with its parents. Links in a bound folder are followed
@@ -30,9 +21,7 @@ class BoundRoot(BaseRoot):
     """
 
     def __init__(self, base: Root, folders: Mapping[str, Path]) -> None:
-        super().__init__()
-        self.base = base
-        self.name = base.name
+        super().__init__(base)
         self._roots: dict[str, FolderRoot] = {}
         self._made: dict[str, set[str]] = {}  # names that a target and its parents need
         for target, folder in folders.items():
@@ -80,20 +69,6 @@ class BoundRoot(BaseRoot):
         owner = self._owner(entry.path)
         return owner[0].read(owner[1], limit) if owner else self.base.read(entry.path, limit)
 
-    def elf(self, path: str) -> Elf:
-        entry = self.find(path)
-        if entry is None or entry.kind != "file":
-            raise ElfError(f"{path}: no file is there") from FileNotFoundError(path)
-        owner = self._owner(entry.path)
-        return owner[0].elf(owner[1]) if owner else self.base.elf(entry.path)
-
-    @contextmanager
-    def _opened(self, entry: Entry) -> Iterator[Pread]:
-        raise RootError(f"{self.name}: {entry.path}: read by the root that it belongs to")
-        yield  # a generator, as its kind has it
-
-    def unread(self) -> tuple[str, ...]:
-        return self.base.unread()
-
-    def config(self) -> ImageConfig:
-        return self.base.config()
+    def _elf(self, path: str) -> Elf:
+        owner = self._owner(path)
+        return owner[0].elf(owner[1]) if owner else self.base.elf(path)

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
-from mpigraft.binary.elf import Elf, ElfError
-from mpigraft.binary.image.root import (
-    BaseRoot,
-    Entry,
-    ImageConfig,
-    Link,
-    Pread,
-    Root,
-    RootError,
-    join,
-)
+from mpigraft.binary.elf import Elf
+from mpigraft.binary.image.layered import LayeredRoot
+from mpigraft.binary.image.root import Entry, Link, Root, join
 
 
-class MaskedRoot(BaseRoot):
+class MaskedRoot(LayeredRoot):
     """`base` without what stands at `paths`, a link or a folder with all that is in it.
 
     Links above a path are followed, the path itself is the name that vanishes.
     """
 
     def __init__(self, base: Root, paths: Iterable[str]) -> None:
-        super().__init__()
-        self.base = base
-        self.name = base.name
+        super().__init__(base)
         self._masked: set[str] = set()
         for path in paths:
             folder, _, name = path.rstrip("/").rpartition("/")
@@ -43,22 +32,8 @@ class MaskedRoot(BaseRoot):
     def _list(self, folder: str) -> list[str]:
         return [name for name in self.base.names(folder) if join(folder, name) not in self._masked]
 
-    def elf(self, path: str) -> Elf:
-        entry = self.find(path)
-        if entry is None or entry.kind != "file":
-            raise ElfError(f"{path}: no file is there") from FileNotFoundError(path)
-        return self.base.elf(entry.path)
+    def _elf(self, path: str) -> Elf:
+        return self.base.elf(path)
 
     def read(self, path: str, limit: int) -> bytes:
         return self.base.read(self._regular(path).path, limit)
-
-    @contextmanager
-    def _opened(self, entry: Entry) -> Iterator[Pread]:
-        raise RootError(f"{self.name}: {entry.path}: read by the root that it belongs to")
-        yield  # a generator, as its kind has it
-
-    def unread(self) -> tuple[str, ...]:
-        return self.base.unread()
-
-    def config(self) -> ImageConfig:
-        return self.base.config()

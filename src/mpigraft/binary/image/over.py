@@ -7,20 +7,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from mpigraft.binary.elf import Elf, ElfError
-from mpigraft.binary.image.root import (
-    BaseRoot,
-    Entry,
-    ImageConfig,
-    Link,
-    Pread,
-    Root,
-    RootError,
-    join,
-)
+from mpigraft.binary.elf import Elf
+from mpigraft.binary.image.layered import LayeredRoot
+from mpigraft.binary.image.root import Entry, Link, Pread, Root, RootError, join
 
 
-class OverlayRoot(BaseRoot):
+class OverlayRoot(LayeredRoot):
     """`base` with files bound over it: {path inside: facts of the file}.
 
     Links of a target are followed through `base`, as for a bind mount; where `base` has nothing,
@@ -31,9 +23,7 @@ class OverlayRoot(BaseRoot):
     def __init__(
         self, base: Root, targets: Mapping[str, Elf], sources: Mapping[str, Path] | None = None
     ) -> None:
-        super().__init__()
-        self.base = base
-        self.name = base.name
+        super().__init__(base)
         self._over: dict[str, Elf] = {}
         self._bytes: dict[str, Path] = {}
         self._sizes: dict[str, int] = {}
@@ -87,11 +77,8 @@ class OverlayRoot(BaseRoot):
     def _list(self, folder: str) -> list[str]:
         return list({*self.base.names(folder), *self._made.get(folder, ())})
 
-    def elf(self, path: str) -> Elf:
-        entry = self.find(path)
-        if entry is None or entry.kind != "file":
-            raise ElfError(f"{path}: no file is there") from FileNotFoundError(path)
-        return self._over[entry.path] if entry.path in self._over else self.base.elf(entry.path)
+    def _elf(self, path: str) -> Elf:
+        return self._over[path] if path in self._over else self.base.elf(path)
 
     def read(self, path: str, limit: int) -> bytes:
         entry = self.find(path)
@@ -106,12 +93,6 @@ class OverlayRoot(BaseRoot):
             raise RootError(f"{self.name}: {entry.path}: only its ELF facts are known")
         with entry.source.open("rb", buffering=0) as file:
             yield lambda size, at: os.pread(file.fileno(), size, at)
-
-    def unread(self) -> tuple[str, ...]:
-        return self.base.unread()
-
-    def config(self) -> ImageConfig:
-        return self.base.config()
 
 
 def _size(source: Path) -> int:

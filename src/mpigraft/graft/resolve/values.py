@@ -28,20 +28,20 @@ class Collision:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
     """What goes in, where, and the loader's simulation with it."""
 
     replace: Replace
     place: str
-    copies: tuple[Copy, ...]
-    binds: tuple[Bind, ...]
-    environment: tuple[EnvRow, ...]
-    glibc: bool  # the host's set goes in
-    glibc_lacking: tuple[str, ...]  # nodes that the guest's glibc lacks: GLIBC_2.38
-    programs: tuple[SimulatedProgram, ...]
-    collisions: tuple[Collision, ...]
-    absent: tuple[tuple[str, str], ...]  # (soname, needed by): no name of it on the host
-    closed: tuple[tuple[str, str], ...]  # (plugin, why it cannot be opened)
+    copies: tuple[Copy, ...] = ()
+    binds: tuple[Bind, ...] = ()
+    environment: tuple[EnvRow, ...] = ()
+    glibc: bool = False  # the host's set goes in
+    glibc_lacking: tuple[str, ...] = ()  # nodes that the guest's glibc lacks: GLIBC_2.38
+    programs: tuple[SimulatedProgram, ...] = ()
+    collisions: tuple[Collision, ...] = ()
+    absent: tuple[tuple[str, str], ...] = ()  # (soname, needed by): no name of it on the host
+    closed: tuple[tuple[str, str], ...] = ()  # (plugin, why it cannot be opened)
     libmpi: str  # path inside of the libmpi that ranks map
-    inputs: tuple[str, ...]  # files that were read, of the host and of a folder on it
+    inputs: tuple[str, ...] = ()  # files that were read, of the host and of a folder on it

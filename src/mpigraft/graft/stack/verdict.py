@@ -232,15 +232,7 @@ def _injection(group: Sequence[StackSimulation], override: Override) -> Injectio
     return Injection(
         replace=Replace.MPI,
         place=override.slot.path,
-        copies=(),
-        binds=(),
-        environment=(),
-        glibc=False,
-        glibc_lacking=(),
         programs=tuple(one.loading for one in group),
-        collisions=(),
         absent=tuple(sorted(absent.items())),
-        closed=(),
         libmpi=next((one.libmpi for one in group if one.injected), ""),
-        inputs=(),
     )
