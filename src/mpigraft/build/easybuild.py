@@ -174,8 +174,9 @@ def own_rows(folders: BuildFolders) -> dict[str, str]:
         OWNER: str(folders.prefix),
     }
     if folders.sources:
-        rows |= dict.fromkeys(("http_proxy", "https_proxy", "ftp_proxy"), NOWHERE)
-        rows["no_proxy"] = ""
+        for name in ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy"):
+            rows |= dict.fromkeys((name, name.upper()), NOWHERE)
+        rows |= dict.fromkeys(("no_proxy", "NO_PROXY"), "")  # some read one, some the other
     return rows
 
 

@@ -288,7 +288,8 @@ def _verify(stack: Stack, named: str, what: tuple[str, str], form: str) -> int:
 
         out(document(proof=proof, drift=findings))
     else:
-        out("\n".join(_proof_lines(proof, why) if proof else ()))
+        if proof:
+            out("\n".join(_proof_lines(proof, why)))
         for finding in (*(proof.findings if proof else ()), *findings):
             _tell(finding)
     return CheckFailed.exit_code if findings else 0

@@ -223,4 +223,7 @@ def test_with_a_folder_of_sources_nothing_can_be_fetched(folders: BuildFolders) 
             patch.setenv(name, value)
         assert urllib.request.getproxies()["https"] == easybuild.NOWHERE
         assert not urllib.request.proxy_bypass("example.org")
+    for name in ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy"):  # curl and requests
+        assert {rows[name], rows[name.upper()]} == {easybuild.NOWHERE}
+    assert (rows["no_proxy"], rows["NO_PROXY"]) == ("", "")
     assert "https_proxy" not in easybuild.own_rows(replace(folders, sources=None))
