@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.cli.run import job_spec
+from mpigraft.cli.job import job_spec
 from mpigraft.core.model import (
     Configuration,
     Family,

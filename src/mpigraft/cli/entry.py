@@ -8,7 +8,7 @@ import sys
 
 
 def _judge(key: str, folder: str, well: bool) -> bool:
-    from mpigraft.cli.run import judge
+    from mpigraft.cli.job import judge
 
     return judge(key, folder, well)
 

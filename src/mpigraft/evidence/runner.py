@@ -161,12 +161,21 @@ def _preloadable(programs: Natives, scratch: Path) -> Natives:
     """Copy a witness whose path LD_PRELOAD does not take: one with a blank or a colon in it."""
     if not BLANK.search(str(programs.witness)):
         return programs
-    copy = scratch / f"{programs.digest[:16]}.so"
-    if not copy.exists():  # another job's ranks may have it mapped: never written to again
-        begun = scratch / f".{copy.name}.{os.getpid()}"
-        shutil.copy(programs.witness, begun)
+    witness = _copied(programs.witness, scratch / f"{programs.digest[:16]}.so")
+    if programs.trace is None:
+        return replace(programs, witness=witness)
+    trace = _copied(programs.trace, scratch / f"{cache.file_digest(programs.trace)[:16]}.so")
+    return replace(programs, witness=witness, trace=trace)
+
+
+def _copied(library: Path, copy: Path) -> Path:
+    """Copy a library, unless it is there: another job's ranks may have it mapped, so it is never
+    written to again."""
+    if not copy.exists():
+        begun = copy.with_name(f".{copy.name}.{os.getpid()}")
+        shutil.copy(library, begun)
         begun.rename(copy)
-    return replace(programs, witness=copy)
+    return copy
 
 
 BLANK = re.compile(r"[\s:]")

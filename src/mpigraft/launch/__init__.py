@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mpigraft.launch.gpu_select import visible_gpus as visible_gpus
     from mpigraft.launch.launch_request import IN_GUEST as IN_GUEST
     from mpigraft.launch.launch_request import LaunchRequest as LaunchRequest
+    from mpigraft.launch.launch_request import Tracing as Tracing
     from mpigraft.launch.launched import Launched as Launched
 else:
     __getattr__ = exports(__name__)

@@ -176,7 +176,7 @@ def _over_slingshot(configuration: Configuration) -> bool:
 
 def _rows(request: LaunchRequest, order: Order, context: EngineContext | None) -> list[EnvRow]:
     """Every row; a later one of a name wins. The witness goes before whatever else is preloaded,
-    so that it meets MPI_Init first."""
+    so that it meets MPI_Init first; what traces comes next."""
     plan, transport = request.configuration.graft, request.configuration.transport
     kind = LAUNCHERS[request.launcher_kind]
     rows = [
@@ -190,10 +190,14 @@ def _rows(request: LaunchRequest, order: Order, context: EngineContext | None) -
         *(transport.probe_env if request.probe and transport else ()),
     ]
     preloads = [r.value for r in rows if r.name == "LD_PRELOAD" and r.scope is Scope.RANK]
-    preload = ":".join(filter(None, (str(request.natives.witness), *preloads[-1:])))
+    preload = ":".join(filter(None, (*map(str, request.preloads), *preloads[-1:])))
     folder = str(request.witness_in_guest)
     rows.append(EnvRow("LD_PRELOAD", preload, Scope.RANK, "witness"))
     rows.append(EnvRow("MPIGRAFT_WITNESS", folder, Scope.RANK, "witness"))
+    if request.tracing:
+        options = ",".join(request.tracing.options)
+        rows.append(EnvRow("MPIGRAFT_TRACE", folder, Scope.RANK, "trace"))
+        rows.append(EnvRow("MPIGRAFT_TRACE_OPTIONS", options, Scope.RANK, "trace"))
     return rows
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
+from mpigraft.core.errors import MissingError
 from mpigraft.core.model import NOWHERE, Allocation, Bind, Configuration, Group, Layout, Placement
 from mpigraft.graft.folder import path_in_guest
 from mpigraft.launch.hosts import THIS_HOST
@@ -13,6 +14,13 @@ from mpigraft.native import Natives
 
 IN_GUEST = "guest"  # source of an MpiInstall that lies in one
 GRACE_S = 2.0  # between the guard's SIGTERM and SIGKILL
+
+
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """What is counted or recorded of the calls of MPI: words of MPIGRAFT_TRACE_OPTIONS."""
+
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,7 @@ class LaunchRequest:
     placement: Placement = NOWHERE  # of each rank of a node
     other_programs: tuple[Group, ...] = ()  # each with its part of the layout's ranks
     folder: Path | None = None  # for files that the launcher reads; None: `cwd`
+    tracing: Tracing | None = None  # ranks write node files beside the witness's records
     stdin: str = ""  # rank that reads standard input: 0, all, none; empty: the launcher decides
 
     @property
@@ -55,6 +64,16 @@ class LaunchRequest:
         mpi = self.configuration.mpi
         own = self.configuration.launcher is None
         return mpi is not None and mpi.source == IN_GUEST and own
+
+    @property
+    def preloads(self) -> tuple[Path, ...]:
+        """What is preloaded into each rank, as ranks see it. Raises MissingError where what traces
+        was not built."""
+        if self.tracing is None:
+            return (self.natives.witness,)
+        if self.natives.trace is None:
+            raise MissingError.of("trace-not-built", id=self.configuration.id)
+        return self.natives.witness, self.natives.trace
 
     @property
     def witness_in_guest(self) -> Path:

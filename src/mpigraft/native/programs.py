@@ -11,7 +11,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpigraft.core import env
@@ -64,6 +64,7 @@ BENCHMARK_OPTIONS = {
 BENCH, WITNESS, GUARD = "mpigraft-bench", "libmpigraft-witness.so", "mpigraft-guard"
 GPU_SELECT, STDIN, RELAY = "mpigraft-gpu-select", "mpigraft-stdin", "mpigraft-relay"
 VARS, SPAWN, SETTINGS = "mpigraft-vars", "mpigraft-spawn", "libmpigraft-settings.so"
+TRACE = "libmpigraft-trace.so"
 UNLINKED = {  # to no MPI
     WITNESS: "witness.c", GUARD: "guard.c", GPU_SELECT: "gpu_select.c", STDIN: "stdin.c",
     RELAY: "relay.c", SETTINGS: "settings.c",
@@ -84,6 +85,7 @@ class Natives:
     witness: Path
     guard: Path
     digest: str
+    trace: Path | None = None  # what profiles and records calls; it is not in `digest`
 
     @property
     def gpu_select(self) -> Path:
@@ -145,7 +147,12 @@ def _prebuilt(mpi: MpiInstall, architecture: str) -> Natives:
     paths = (folder / mpi.abi / BENCH, folder / WITNESS, folder / GUARD)
     for path in (*paths, folder / GPU_SELECT, folder / STDIN, folder / RELAY):
         _there(path, mpi, architecture, "is measured with it")
-    return Natives(*paths, digest=digest([file_digest(path) for path in paths]))
+    trace = folder / mpi.abi / TRACE
+    return Natives(
+        *paths,
+        digest=digest([file_digest(path) for path in paths]),
+        trace=trace if os.access(trace, os.R_OK) else None,
+    )
 
 
 def _there(path: Path, mpi: MpiInstall, architecture: str, why: str) -> Path:
@@ -189,7 +196,8 @@ def _built(mpi: MpiInstall, architecture: str) -> Natives:
     made = Natives(folder / BENCH, folder / WITNESS, folder / GUARD, key)
     if not all((folder / name).is_file() for name in (*LINKED, *UNLINKED)):
         _build(folder, wrapper, compiler, architecture, environment)
-    return made
+    trace = folder / TRACE
+    return replace(made, trace=trace) if trace.is_file() else made
 
 
 def _compiler(architecture: str) -> Path | None:

@@ -43,7 +43,7 @@ from mpigraft.graft.folder import RANKS_FOLDER, graft_folder, materialize, paths
 from mpigraft.graft.guest import Guest, GuestCommand, examine_guest, own_mpi_of
 from mpigraft.graft.stack import stack_of_program
 from mpigraft.knowledge import spawn_facts
-from mpigraft.launch import LaunchRequest, engine_context, prepare_launch
+from mpigraft.launch import LaunchRequest, Tracing, engine_context, prepare_launch
 from mpigraft.launch.hosts import THIS_HOST, find_allocation
 from mpigraft.launch.launchers import launchers_for, split_reason
 from mpigraft.launch.placement import placement_for
@@ -102,6 +102,7 @@ class Job:
     placement: Placement = NOWHERE
     others: tuple[Group, ...] = ()  # programs besides the first
     sources: tuple[str, ...] = ()  # files of this machine that say what a script imports
+    tracing: Tracing | None = None
     unknown: tuple[str, ...] = ()  # what could not be taken into account, for a person
 
 
@@ -354,6 +355,7 @@ def prepare_job(job: Job, witness: Path, stdin: str = "") -> Launch:
         other_programs=job.others,
         folder=witness,
         stdin=stdin,
+        tracing=job.tracing,
     )
     return prepare_launch(request)
 

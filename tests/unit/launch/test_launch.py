@@ -14,7 +14,7 @@ from mpigraft.core.errors import MissingError
 from mpigraft.core.model import Allocation, Configuration, EnvRow, Launch, LaunchedBy, Layout, Scope
 from mpigraft.launch.command import _own_cores, _uneven, prepare_launch
 from mpigraft.launch.hosts.allocation import THIS_HOST
-from mpigraft.launch.launch_request import LaunchRequest
+from mpigraft.launch.launch_request import LaunchRequest, Tracing
 from mpigraft.native.programs import Natives
 from tests.builders.probes import configuration, install, with_transport
 
@@ -157,6 +157,19 @@ def test_the_witness_is_preloaded_before_what_the_mpi_preloads() -> None:
     dropped = (*rows, EnvRow("LD_PRELOAD", None, Scope.RANK, "user"))
     asked = replace(LNX, mpi=install("openmpi@5.0.11", environment=dropped))
     assert "LD_PRELOAD=/n/witness.so" in launch(asked).argv
+
+
+def test_what_traces_is_preloaded_after_the_witness_and_writes_beside_it() -> None:
+    rows = (EnvRow("LD_PRELOAD", "/site/lib.so", Scope.RANK, "module"),)
+    asked = replace(LNX, mpi=install("openmpi@5.0.11", environment=rows))
+    natives = replace(NATIVES, trace=Path("/n/trace.so"))
+    argv = launch(asked, tracing=Tracing(("waits", "sites")), natives=natives).argv
+    assert "LD_PRELOAD=/n/witness.so:/n/trace.so:/site/lib.so" in argv
+    assert {"MPIGRAFT_TRACE=/w", "MPIGRAFT_TRACE_OPTIONS=waits,sites"} <= set(argv)
+    assert not [word for word in launch(asked, natives=natives).argv if "trace" in word]
+    with pytest.raises(MissingError) as told:
+        launch(asked, tracing=Tracing())
+    assert told.value.code == "trace-not-built"
 
 
 def test_more_ranks_than_cores_are_let_on_and_not_bound() -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from mpigraft.cli import main
-from mpigraft.cli.run import blame_site, rendered
+from mpigraft.cli.job import blame_site
+from mpigraft.cli.run import rendered
 from mpigraft.core.errors import (
     CheckFailed,
     LaunchFailed,
@@ -118,6 +119,23 @@ def test_files_of_a_launcher_name_each_other_in_the_folder_of_the_job(
     look = 'case $(cat programs program1) in *0-records*) exit 8;; *"$PWD"*) exit 9;; esac'
     told = {**document, "argv": ["/bin/sh", "-c", f"cd {folder}; {look}", "PID"], "parent": 3}
     assert fast.start_job(told, dict(os.environ), lambda *_: False) == 9
+
+
+def test_what_ranks_wrote_is_collected_before_it_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path))
+    document = kept(a_job(STEP), {"PATH": "/bin"})
+    script = f"echo counts >{document['home']}/{fast.RECORDS}/n1-0.trace; exit 3"
+    started = {**document, "argv": ["/bin/sh", "-c", script, "PID"], "parent": 3, "files": []}
+    collected: list[tuple[str, int]] = []
+
+    def collect(folder: str, code: int) -> None:
+        collected.append((Path(folder, "n1-0.trace").read_text(), code))
+
+    assert fast.start_job(started, dict(os.environ), lambda *_: False, collect) == 3
+    assert collected == [("counts\n", 3)]
+    assert not [*Path(document["home"]).iterdir()]
 
 
 # ------------------------------------------------------------------ what is shown

@@ -23,7 +23,7 @@ from mpigraft.core.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.core.model import EnvRow, GraftPlan
 from mpigraft.core.serialize import document, revive
 from mpigraft.graft.folder import shared_copies
-from mpigraft.graft.resolve import BENCH, PLACE_ON_HOST, WITNESS
+from mpigraft.graft.resolve import BENCH, PLACE_ON_HOST, TRACE, WITNESS
 from mpigraft.native import Natives
 
 PLAN_FILE = "plan.json"
@@ -83,7 +83,8 @@ def graft_environment(plan: GraftPlan) -> tuple[EnvRow, ...]:
 def paths_in_guest(plan: GraftPlan, natives: Natives) -> Natives:
     """Give our programs at the paths at which ranks see them; the guard stays outside."""
     folder = path_in_guest(plan)
-    return replace(natives, bench=folder / BENCH, witness=folder / WITNESS)
+    trace = folder / TRACE if natives.trace else None
+    return replace(natives, bench=folder / BENCH, witness=folder / WITNESS, trace=trace)
 
 
 def materialize(plan: GraftPlan) -> Path:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.resolve.plan import GPU_SELECT as GPU_SELECT
     from mpigraft.graft.resolve.plan import PLACE_ON_HOST as PLACE_ON_HOST
     from mpigraft.graft.resolve.plan import RELAY as RELAY
+    from mpigraft.graft.resolve.plan import TRACE as TRACE
     from mpigraft.graft.resolve.plan import WITNESS as WITNESS
     from mpigraft.graft.resolve.plan import changed_paths as changed_paths
     from mpigraft.graft.resolve.plan import path_stamps as path_stamps

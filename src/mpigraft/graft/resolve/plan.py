@@ -36,6 +36,7 @@ PLACE_ON_HOST = "/{graft}"  # the graft folder's own path: no engine moves it
 BENCH, WITNESS = "bin/mpigraft-bench", "lib/libmpigraft-witness.so"
 GPU_SELECT = "bin/mpigraft-gpu-select"
 RELAY = "bin/mpigraft-relay"
+TRACE = "lib/libmpigraft-trace.so"
 # Of the launcher's environment, what ranks need to find each other and what users set for them.
 PASSED = (
     "PMIX_*", "PMI_*", "PMI2_*", "OMPI_*", "PRTE_*", "ORTE_*", "HYDRA_*", "HYDI_*", "MPIR_*",
@@ -117,7 +118,7 @@ def _data(abi: MpiAbi | None, injection: Injection) -> tuple[Copy, ...]:
 
 def _programs(natives: Natives, injection: Injection, libmpi: str) -> tuple[Copy, ...]:
     """The benchmarks look for MPI in the graft, else under the name that the guest's own has
-    (Debian's libmpich.so.12); the witness and mpigraft-gpu-select need
+    (Debian's libmpich.so.12); the witness, the library that profiles and mpigraft-gpu-select need
     no MPI."""
     bench = Copy(str(natives.bench), BENCH, file_digest(natives.bench), edit=True)
     if injection.replace is Replace.MPI:
@@ -126,7 +127,8 @@ def _programs(natives: Natives, injection: Injection, libmpi: str) -> tuple[Copy
         needed = [n for n in read_elf(natives.bench).needed if binding_of(n)]
         renamed = tuple((name, libmpi) for name in needed if libmpi and name != libmpi)
         bench = replace(bench, renamed=renamed, edit=bool(renamed))
-    others = ((natives.witness, WITNESS), (natives.gpu_select, GPU_SELECT), (natives.relay, RELAY))
+    others = [(natives.witness, WITNESS), (natives.gpu_select, GPU_SELECT), (natives.relay, RELAY)]
+    others += [(natives.trace, TRACE)] if natives.trace else []
     return bench, *(Copy(str(path), name, file_digest(path)) for path, name in others)
 
 

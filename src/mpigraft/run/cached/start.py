@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
     # Key of the document, folder of records, did the job not fail by itself: is it wrong?
     Judge = Callable[[str, str, bool], bool]
+    # Folder of records, exit code: called when the job has ended, before they are removed
+    Collect = Callable[[str, int], None]
 
 FORMAT = 4
 RECORDS = "mpigraft-0-records"  # stands in documents for the name of one job's folder of records
@@ -177,11 +179,17 @@ def start_kept(words: Sequence[str], environ: Mapping[str, str], judge: Judge) -
         return None
 
 
-def start_job(document: Document, environ: Mapping[str, str], judge: Judge) -> int | None:
+def start_job(
+    document: Document,
+    environ: Mapping[str, str],
+    judge: Judge,
+    collect: Collect | None = None,
+) -> int | None:
     """Start what a document says and watch its world; the exit code for the shell.
 
     The program's own code, if it is not 0; else 5 for a world that is not the one asked for.
     `judge` is asked whether it is, and tells why not, when the quick look leaves any doubt.
+    `collect` takes what else ranks wrote, whatever became of them.
     None where records of ranks cannot be written, and nothing was started. Raises OSError when
     no process can be started.
     """
@@ -199,6 +207,8 @@ def start_job(document: Document, environ: Mapping[str, str], judge: Judge) -> i
         given = {n: v for n, v in environ.items() if n not in document["drop"]}
         feeder = serve_stdin(document["stdin"], watch.folder)
         code = run_attached(argv, given | document["set"], watch.look)
+        if collect:
+            collect(watch.folder, code)
         known = watch.whole() and not document["placed"]  # CPUs and GPUs take the full judgement
         if not document["proof"] or known or (code and not watch.entered()):
             return code

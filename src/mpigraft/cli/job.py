@@ -1,0 +1,255 @@
+"""One job of a user, as every command takes it that starts one: its options, plan and start."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpigraft.cli.common import console, option, tell
+from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, UsageError
+
+if TYPE_CHECKING:
+    from mpigraft.launch import Tracing
+    from mpigraft.request.job import RunSpec
+    from mpigraft.run import Job
+
+# Options end at the program: what follows is its own.
+CONTEXT = {"allow_interspersed_args": False}
+NOT_CHECKED = "--no-proof starts programs that never call it"
+# Options that a site's profile has defaults for, and those about nodes and places.
+OF_PROFILE = (
+    "image", "mpi", "transport", "ranks", "engine", "replace", "bind", "env", "proof", "launcher",
+)  # fmt: skip
+OF_PLACEMENT = (
+    "nodes", "ranks_per_node", "threads", "map_by", "bind_to", "gpus", "hosts", "hostfile", "agent",
+)  # fmt: skip
+
+Words = list[str] | None
+Program = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PROGRAM",
+        help="Program and its arguments. Give options of this command before it.",
+        show_default=False,
+    ),
+]
+Image = Annotated[
+    str | None,
+    option(
+        "GUEST", "Graft the MPI onto this program, root folder, SIF, OCI archive, or podman:IMAGE."
+    ),
+]
+Stack = Annotated[
+    str,
+    option(
+        "STACK",
+        "Software stack that PROGRAM belongs to: run it on the MPI that was injected there, "
+        "or with --replace nothing on the stack's own.",
+        "none",
+    ),
+]
+Programs = Annotated[
+    Words,
+    option(
+        "PATH",
+        "Program of the guest that needs MPI, if PROGRAM is a script; repeatable.",
+        "PROGRAM, or all that do",
+        "--program",
+    ),
+]
+Mpi = Annotated[str | None, option("NAME", "MPI to use: openmpi, mpich@5.0.2.")]
+Transport = Annotated[
+    str | None,
+    option(
+        "NAME",
+        "Transport to force: ofi-lnx, ob1-sm. It is proved before the first run.",
+        "the MPI's own choice",
+    ),
+]
+Ranks = Annotated[int | None, option("N", "Number of ranks in all.", "one per core", "-n")]
+Launcher = Annotated[
+    str | None,
+    option(
+        "NAME",
+        "Launcher to use: own (the MPI's), srun, flux, pals or aprun.",
+        "the MPI's own, or the scheduler's",
+    ),
+]
+Replace = Annotated[
+    str | None,
+    option(
+        "WHAT",
+        "What to replace. mpi: the whole MPI; libfabric: only libfabric or UCX; "
+        "nothing: run the guest as it is.",
+        "mpi",
+    ),
+]
+Binds = Annotated[
+    Words, option("A[:B[:ro]]", "Show the guest a file or folder of this machine; repeatable.")
+]
+Proof = Annotated[
+    bool | None,
+    option(
+        "",
+        "Check what ranks run on. Use --no-proof for programs that never call MPI_Init.",
+        "proof",
+        "--proof/--no-proof",
+    ),
+]
+Stdin = Annotated[str, option("WHO", "Ranks that read standard input: 0, all or none.")]
+
+
+def requested_job(options: Mapping[str, Any]) -> RunSpec:
+    """Make the request of the options of a command, by name. Raises UsageError."""
+    from mpigraft.launch.placement import refuse_count
+    from mpigraft.request.job import STDIN
+
+    stdin = options["stdin"]
+    if stdin not in STDIN:
+        raise UsageError.of("stdin-unknown", stdin=stdin, known=", ".join(STDIN))
+    if options["ranks"] is not None:
+        refuse_count("-n", options["ranks"])
+    flags = {name: options[name] for name in OF_PROFILE}
+    spec = job_spec(options["program"], flags, {name: options[name] for name in OF_PLACEMENT})
+    if options["stack"]:
+        if options["image"]:
+            raise UsageError.of("stack-and-image")
+        spec = replace(spec, image="", stack=options["stack"])
+    return replace(spec, programs=tuple(options["programs"] or ()), stdin=stdin)
+
+
+def job_spec(
+    program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | None = None
+) -> RunSpec:
+    """Lay the flags that were given over the site's profile. `where` are those about nodes and
+    places, of which a profile says nothing. Raises UsageError."""
+    from mpigraft.launch.placement import refuse_count
+    from mpigraft.request import read_site
+    from mpigraft.request.job import JobPlacement, RunSpec, mpmd_programs
+
+    profile = read_site(os.environ)
+    values, sources = profile.merged(flags)
+    first, others = mpmd_programs(program)
+    given = {name: value for name, value in (where or {}).items() if value is not None}
+    for name in ("nodes", "ranks_per_node", "threads"):
+        refuse_count(f"--{name.replace('_', '-')}", given.get(name, 1))
+    # the user's ranks per node count, whatever number of ranks the site has
+    site_ranks = "ranks_per_node" in given and flags.get("ranks") is None
+    ranks = 0 if site_ranks else values.get("ranks", 0)
+    mpi = values.get("mpi", "")
+    image, alias = profile.image(values.get("image", ""))
+    if alias:
+        sources["image"] = f"{sources['image']}, {values['image']} of {alias}"
+    return RunSpec(
+        program=first,
+        image=image,
+        engine=values.get("engine", ""),
+        replace=values.get("replace", ""),
+        binds=tuple(values.get("bind", ())),
+        optional=tuple(dict(profile.values).get("bind", ())),
+        engine_options=tuple(
+            (name, tuple(words)) for name, words in values.get("engine_options", {}).items()
+        ),
+        mpi=mpi if isinstance(mpi, str) else "",
+        mpis=() if isinstance(mpi, str) else tuple(mpi),
+        transport=values.get("transport", ""),
+        launcher=values.get("launcher", ""),
+        where=JobPlacement(ranks=ranks, others=others, **given),
+        settings=tuple(values.get("env", ())),
+        proof=values.get("proof", True),
+        site=profile.path,
+        sources=tuple(sources.items()),
+        fixed=tuple(profile.fixed_where.items()),
+    )
+
+
+def decide_job(spec: RunSpec, tracing: Tracing | None = None) -> Job:
+    """Plan a job, and tell what could not be taken into account. Raises MpigraftError."""
+    from mpigraft.discovery import discover_machine
+    from mpigraft.request.fit import drop_forbidden_fixes
+    from mpigraft.request.job import job_subject
+    from mpigraft.run import plan_job
+
+    environ = dict(os.environ)
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise UsageError.of("cwd-gone") from error
+    with console(stderr=True).status("looking at this machine"):
+        try:
+            subject = job_subject(spec, environ)  # first: it may end the matter at once
+            planned = plan_job(spec, discover_machine(), environ, subject)
+        except MpigraftError as error:
+            drop_forbidden_fixes(error, dict(spec.fixed))
+            raise blame_site(error, spec.sources) from error
+    for line in planned.unknown:
+        tell(f"mpigraft: {line}")
+    return replace(planned, tracing=tracing)
+
+
+def prove_and_start(
+    planned: Job, *, keep: bool = False, collect: Callable[[str, int], None] | None = None
+) -> int:
+    """Prove the transport of a job and start it; its exit code. `keep`: start it without a plan
+    next time. `collect` is given the folder of its records, before that is removed, and the exit
+    code of the program. Raises MpigraftError."""
+    from mpigraft.run import prove_job
+    from mpigraft.run.cached import (
+        keep_start,
+        may_be_kept,
+        start_document,
+        start_job,
+        start_key,
+        watched_files,
+    )
+
+    environ = dict(os.environ)
+    inputs = watched_files(planned)
+    with console(stderr=True).status("proving the transport"):
+        prove_job(planned)
+    words = sys.argv[2:] if sys.argv[1:2] == ["run"] else sys.argv[1:]
+    key = start_key(words, environ)  # what `entry` looks it up by
+    document = start_document(planned, key, environ, inputs)
+    if keep and may_be_kept(planned):
+        keep_start(document, environ)
+    try:
+        code = start_job(document, environ, judge, collect)
+    except OSError as error:
+        what = error.filename or document["argv"][0]
+        raise LaunchFailed.of("program-fails", program=what, reason=error.strerror) from error
+    if code is None:
+        where = "TMPDIR" if planned.allocation.here else "MPIGRAFT_HOME"
+        where = "MPIGRAFT_HOME" if planned.configuration.graft else where
+        raise MissingError.of("job-unwritable", folder=document["home"], variable=where)
+    return code
+
+
+def blame_site(error: MpigraftError, sources: Sequence[tuple[str, str]]) -> MpigraftError:
+    """The same error, with what a site's profile had a part in: the user did not type it."""
+    requests = [f"{what} ({where})" for what, where in sources if where != "command line"]
+    if requests:
+        reason = f"the site's profile requested {', '.join(requests)}"
+        error.why = f"{error.why}; {reason}" if error.why else reason
+    return error
+
+
+def judge(key: str, folder: str, well: bool) -> bool:
+    """Whether the world of the job kept under `key` was wrong, by the records in `folder`; says
+    on stderr what and why. `well`: it did not fail by itself."""
+    from mpigraft.core.model import Level
+    from mpigraft.run.cached import launch_findings
+
+    findings = launch_findings(key, Path(folder), well=well)
+    for one in findings:
+        parts = [f"mpigraft: {one.message}"]
+        parts += [f"why it matters: {one.why}"] if one.why else []
+        more = f"; {NOT_CHECKED}" if one.code == "no-witness" else ""
+        parts += [f"what to do: {one.fix}{more}"] if one.fix else []
+        tell("\n".join(parts))
+    return any(one.level is Level.ERROR for one in findings)
