@@ -36,6 +36,7 @@ from mpigraft.native.programs import (  # noqa: E402
     SHARED,
     SOURCES,
     STDIN,
+    TYPED,
     WARNINGS,
     WITNESS,
 )
@@ -111,6 +112,13 @@ def build_linked(architecture: str, interface: Interface, headers: Path, target:
         compile_c(architecture, code, library, "-o", target, *LIBRARIES)
 
 
+def build_typed(architecture: str, interface: Interface, headers: Path, target: Path) -> None:
+    """A preloaded library: it finds the MPI of whatever program it is in."""
+    library = (*WARNINGS, *SHARED, *interface.flags, f"-Wl,-soname,{target.name}")
+    source = ("-isystem", headers / "include", SOURCES / TYPED[target.name])
+    compile_c(architecture, *library, *source, "-o", target, *LIBRARIES)
+
+
 def verify(path: Path, needed: str | None) -> None:
     """No symbol of a glibc newer than the floor, and exactly the MPI that is meant."""
     facts = reader.read_elf(path)
@@ -137,6 +145,10 @@ def build(architecture: str, headers: dict[Family, Path]) -> None:
                 program = stage / interface.abi / name
                 build_linked(architecture, interface, headers[interface.headers], program)
                 verify(program, interface.soname)
+            for name in TYPED:
+                library_path = stage / interface.abi / name
+                build_typed(architecture, interface, headers[interface.headers], library_path)
+                verify(library_path, None)
         for name, source in ((WITNESS, "witness.c"), (SETTINGS, "settings.c")):
             library = (*WARNINGS, *SHARED, f"-Wl,-soname,{name}", SOURCES / source)
             compile_c(architecture, *library, "-o", stage / name, "-ldl")

@@ -18,7 +18,7 @@ static unsigned long long digest_of(const char *bytes, size_t length)
 
 /* The same in both lines of a process, and another one in each: containers may give two processes
  * of a node one number. */
-static unsigned long long process_id(void)
+static inline unsigned long long process_id(void)
 {
     static unsigned long long id;
     if (!id) {

@@ -69,6 +69,7 @@ UNLINKED = {  # to no MPI
     WITNESS: "witness.c", GUARD: "guard.c", GPU_SELECT: "gpu_select.c", STDIN: "stdin.c",
     RELAY: "relay.c", SETTINGS: "settings.c",
 }  # fmt: skip
+TYPED = {TRACE: "trace.c"}  # to no MPI, with the types of one: one for each ABI
 LINKED = {BENCH: "bench.c", VARS: "vars.c", SPAWN: "spawn.c"}  # to an MPI: one for each ABI
 
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC")
@@ -137,6 +138,12 @@ def settings_library(mpi: MpiInstall, architecture: str) -> Path:
     """Choose the library that sets an MPI's environment where no launcher does. Raises
     MissingError."""
     return _there(PREBUILT / architecture / SETTINGS, mpi, architecture, "is copied with it")
+
+
+def trace_library(mpi: MpiInstall, architecture: str) -> Path:
+    """Choose the library that counts and records what a program calls of MPI. Raises
+    MissingError."""
+    return _there(PREBUILT / architecture / mpi.abi / TRACE, mpi, architecture, "is traced with it")
 
 
 # ------------------------------------------------------------------ prebuilt

@@ -19,52 +19,12 @@
 #include <unistd.h>
 
 #include "entered.h"
-#include "opened.h"
+#include "real.h"
 #include "record.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-typedef void (*function)(void); /* of a type that the caller knows */
-
 /* ---- the real functions ---- */
-
-struct search {
-    const char *name;
-    void *found;
-};
-
-/* Python and other hosts of plug-ins load MPI where RTLD_NEXT does not look. */
-static int look_into(struct dl_phdr_info *info, size_t size, void *argument)
-{
-    (void)size;
-    struct search *search = argument;
-    const char *base = strrchr(info->dlpi_name, '/');
-    base = base ? base + 1 : info->dlpi_name;
-    if (strncmp(base, "libmpi", 6) || !strncmp(base, "libmpigraft", 11))
-        return 0;
-    void *library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-    if (library) {
-        search->found = next_dlsym()(library, search->name);
-        dlclose(library);
-    }
-    return search->found != NULL;
-}
-
-/* The library whose handle the program took its entry from; it stays loaded. */
-static void *_Atomic origin;
-
-static function real(const char *name)
-{
-    void *library = atomic_load(&origin);
-    struct search search = {name, library ? next_dlsym()(library, name) : NULL};
-    if (!search.found)
-        search.found = next_dlsym()(RTLD_NEXT, name);
-    if (!search.found)
-        dl_iterate_phdr(look_into, &search);
-    function result;
-    memcpy(&result, &search.found, sizeof result);
-    return result;
-}
 
 static function real_or_end(const char *name)
 {
@@ -90,13 +50,9 @@ enum { MPICH_COMM_WORLD = 0x44000000, STANDARD_COMM_WORLD = 0x101 };
 
 static struct mpi which_mpi(void)
 {
-    void *library = atomic_load(&origin);
-    void *world = next_dlsym()(library ? library : RTLD_DEFAULT, "ompi_mpi_comm_world");
-    struct search search = {"ompi_mpi_comm_world", world};
-    if (!search.found && !library)
-        dl_iterate_phdr(look_into, &search);
-    if (search.found)
-        return (struct mpi){POINTERS, search.found};
+    void *world = open_mpi_object("ompi_mpi_comm_world");
+    if (world)
+        return (struct mpi){POINTERS, world};
     function init = real("PMPI_Init");
     void *address;
     memcpy(&address, &init, sizeof address);

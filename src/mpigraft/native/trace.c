@@ -1,0 +1,139 @@
+/* libmpigraft-trace.so: preloaded into every rank, counts what it calls of MPI.
+ *
+ * With MPIGRAFT_TRACE=FOLDER each call of a function of calls.h is timed and counted in the slot
+ * of this rank (trace_file.h), from the return of MPI_Init on. Both names of a function are taken,
+ * MPI_X and PMPI_X: Fortran libraries call the one or the other, and a call counts once, where it
+ * comes in from outside (`depth`). Threads count on their own. Nothing is sent and nobody is
+ * waited for, but with MPIGRAFT_TRACE_OPTIONS=waits, which puts a barrier before each blocking
+ * collective and a probe before each MPI_Recv. It never fails a program: what cannot be counted is
+ * said on stderr, and the program goes on.
+ *
+ * It needs no MPI library by name. One source, built for each ABI: handles differ.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opened.h"
+#include "real.h"
+#include "trace_count.h"
+#include "trace_sites.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define TAKEN(name) __asm__("MPI_" name)
+/* The same function under its other name. */
+#define ALSO(id, name)                                   \
+    extern __typeof__(trace_##id) trace_P##id __asm__("PMPI_" name) \
+        __attribute__((alias("MPI_" name), visibility("default")))
+
+/* ---- names ---- */
+
+#define CALL(name, parameters, arguments, before, moves) [F_##name] = #name,
+#define LARGE(name, parameters, arguments, before, moves) [F_##name##_c] = #name "_c",
+static const char *const names[FUNCTIONS] = {
+#include "calls.h"
+    [F_Init] = "Init",
+    [F_Init_thread] = "Init_thread",
+    [F_Finalize] = "Finalize",
+    [F_Session_init] = "Session_init",
+    [F_Session_finalize] = "Session_finalize",
+    [F_Pcontrol] = "Pcontrol",
+};
+#undef CALL
+#undef LARGE
+#define CALL(name, parameters, arguments, before, moves) [R_##name] = #name,
+#define LARGE(name, parameters, arguments, before, moves)
+static const char *const routines[ROUTINES] = {
+#include "calls.h"
+    [R_Init] = "Init",
+    [R_Init_thread] = "Init_thread",
+    [R_Finalize] = "Finalize",
+    [R_Session_init] = "Session_init",
+    [R_Session_finalize] = "Session_finalize",
+    [R_Pcontrol] = "Pcontrol",
+};
+#undef CALL
+#undef LARGE
+
+static function find_function(int profiled, int number)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%sMPI_%s", profiled ? "P" : "", names[number]);
+    function result = real(name);
+    if (!result) {
+        fprintf(stderr, "mpigraft-trace: the program calls %s, but no MPI library has it\n", name);
+        _exit(127);
+    }
+    return functions[profiled][number] = result;
+}
+
+/* ---- a call ---- */
+
+static inline uint64_t enter(struct self *me, uint64_t routine)
+{
+    uint64_t now = ticks();
+    me->depth = 1;
+    me->thread->current = routine + 1;
+    me->thread->entered = now;
+    return now;
+}
+
+static inline uint64_t leave(struct self *me, struct trace_routine *row, uint64_t began, int code)
+{
+    uint64_t now = ticks(), took = now - began;
+    row->calls++;
+    row->ticks += took;
+    if (took > row->longest)
+        row->longest = took;
+    if (__builtin_expect(code != MPI_SUCCESS, 0))
+        row->errors++;
+    me->thread->current = 0;
+    me->thread->entered = now;
+    return took;
+}
+
+/* What `waits` does first; the time it takes is waiting for others. */
+#define AT_ONCE
+#define AWAITED(what)                             \
+    if (__builtin_expect(process.waits, 0)) {     \
+        what;                                     \
+        row->waited += ticks() - began;           \
+    }
+#define AWAIT_ALL(comm) AWAITED(PMPI(Barrier, int (*)(MPI_Comm))(comm))
+/* Of several threads each could take the message of which another was told. */
+#define AWAIT_MESSAGE(source, tag, comm)                                              \
+    AWAITED(if ((source) != MPI_PROC_NULL && process.head->thread_level < MPI_THREAD_MULTIPLE) \
+                PMPI(Probe, int (*)(int, int, MPI_Comm, MPI_Status *))(               \
+                    source, tag, comm, MPI_STATUS_IGNORE))
+
+#define WRAPPER(id, symbol, routine, parameters, arguments, before, moves)          \
+    EXPORT int trace_##id parameters TAKEN(symbol);                                 \
+    EXPORT int trace_##id parameters                                                \
+    {                                                                               \
+        struct self *const me = &self;                                              \
+        if (me->depth || (!me->rows && !adopt()))                                   \
+            return ((int (*) parameters)next_function(me->depth > 0, F_##id))arguments; \
+        struct trace_routine *const row = &me->rows[routine];                       \
+        function const next = next_function(0, F_##id);                             \
+        uint64_t const began = enter(me, routine);                                  \
+        before;                                                                     \
+        int const code = ((int (*) parameters)next)arguments;                       \
+        uint64_t const took = leave(me, row, began, code), bytes = row->bytes;      \
+        moves;                                                                      \
+        if (__builtin_expect(process.sites, 0))                                     \
+            count_site(routine, took, row->bytes - bytes);                          \
+        me->depth = 0;                                                              \
+        return code;                                                                \
+    }                                                                               \
+    ALSO(id, symbol);
+
+#define CALL(name, parameters, arguments, before, moves) \
+    WRAPPER(name, #name, R_##name, parameters, arguments, before, moves)
+#define LARGE(name, parameters, arguments, before, moves) \
+    WRAPPER(name##_c, #name "_c", R_##name, parameters, arguments, before, moves)
+#include "calls.h"
+#undef CALL
+#undef LARGE
+
+#include "trace_start.h"
