@@ -44,7 +44,7 @@ static struct clock examine_clock(void)
 }
 
 /* Seconds that a reading is off by: what it takes, or the step that it cannot see within. */
-static double coarseness(struct clock clock)
+static inline double coarseness(struct clock clock)
 {
     return larger(clock.cost, clock.resolution);
 }

@@ -5,9 +5,9 @@
 #include <mpi.h>
 
 #include "check.h"
+#include "clock.h"
 #include "cpu_use.h"
 #include "json.h"
-#include "measure.h"
 
 /* What was known when measuring began. */
 struct use_before {

@@ -72,7 +72,7 @@ static int *hosts_of_all(int size)
 }
 
 /* Where `rank` comes when one host is counted out after the other, however ranks were dealt. */
-static int host_by_host(const int *host, int size, int rank)
+static inline int host_by_host(const int *host, int size, int rank)
 {
     int before = 0;
     for (int other = 0; other < size; other++)

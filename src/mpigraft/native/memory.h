@@ -8,10 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arguments.h"
 #include "check.h"
-#include "options.h"
 
 enum { PAGE = 4096 };
+
+enum buffers { BUFFERS_HOST, BUFFERS_CUDA, BUFFERS_ROCM };
+
+static const char *const BUFFERS[] = {"host", "cuda", "rocm", NULL};
 
 struct memory {
     const char *name;

@@ -2,14 +2,8 @@
 #ifndef MPIGRAFT_OPTIONS_H
 #define MPIGRAFT_OPTIONS_H
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "check.h"
+#include "arguments.h"
+#include "memory.h"
 
 enum {
     DEFAULT_WINDOW = 64, /* OSU's */
@@ -17,7 +11,6 @@ enum {
     DEFAULT_PARTITIONS = 8,
 };
 
-enum buffers { BUFFERS_HOST, BUFFERS_CUDA, BUFFERS_ROCM };
 enum datatype { DATATYPE_CONTIGUOUS, DATATYPE_INDEXED, DATATYPE_PACKED };
 enum counts { COUNTS_EQUAL, COUNTS_SKEWED, COUNTS_SPARSE };
 enum format { FORMAT_JSON, FORMAT_OSU };
@@ -26,7 +19,6 @@ enum in_place { IN_PLACE_NO, IN_PLACE_YES };
 enum sync { SYNC_FLUSH, SYNC_FENCE, SYNC_PSCW, SYNC_LOCK };
 enum topology { TOPOLOGY_CART, TOPOLOGY_GRAPH };
 
-static const char *const BUFFERS[] = {"host", "cuda", "rocm", NULL};
 static const char *const DATATYPES[] = {"contiguous", "indexed", "packed", NULL};
 static const char *const COUNTS[] = {"equal", "skewed", "sparse", NULL};
 static const char *const FORMATS[] = {"json", "osu", NULL};
@@ -47,19 +39,7 @@ struct options {
     bool max_asked; /* --max was given: a size that does not fit is an error */
 };
 
-enum option_kind { TAKES_NUMBER, TAKES_DECIMAL, TAKES_WORD, TAKES_TEXT, TAKES_NOTHING };
-
-struct option_row {
-    const char *name;
-    enum option_kind kind;
-    size_t offset;
-    long long low, high;
-    const char *const *words;
-    const char *help;
-};
-
 #define AT(member) offsetof(struct options, member)
-#define GIB (1LL << 30)
 #define MOST_BYTES (1LL << 42) /* times as many ranks as there are, no size_t overflows */
 
 static const struct option_row OPTIONS[] = {
@@ -98,98 +78,23 @@ static const struct option_row OPTIONS[] = {
     {"--help", TAKES_NOTHING, AT(help), 0, 0, NULL, "this text"},
 };
 
-static bool first_rank(void);
+enum { OPTION_ROWS = sizeof OPTIONS / sizeof *OPTIONS };
 
-/* Usage errors come before MPI_Init: no world is needed to say no. Of many ranks only the
- * first speaks, as far as the launcher tells us who that is. */
-__attribute__((noreturn, format(printf, 1, 2))) static void refuse(const char *format, ...)
+static void store_option(void *options, const struct option_row *row, const char *text)
 {
-    if (first_rank()) {
-        va_list arguments;
-        va_start(arguments, format);
-        fputs("mpigraft-bench: ", stderr);
-        vfprintf(stderr, format, arguments);
-        fputc('\n', stderr);
-        va_end(arguments);
-    }
-    exit(EXIT_USAGE);
-}
-
-/* A number of the environment, or -1. */
-static long long environment_number(const char *const *names)
-{
-    for (; *names; names++) {
-        const char *text = getenv(*names);
-        if (text && *text >= '0' && *text <= '9')
-            return strtoll(text, NULL, 10);
-    }
-    return -1;
-}
-
-static bool first_rank(void)
-{
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-                                        "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK", NULL};
-    return environment_number(names) <= 0;
-}
-
-static long long parse_number(const struct option_row *row, const char *text)
-{
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-    bool whole = end != text && !errno && !end[shift != 0];
-    if (!whole || value < 0 || value > (row->high >> shift) || (value << shift) < row->low)
-        refuse("%s %s: want a whole number from %lld to %lld (K, M, G allowed)", row->name, text,
-               row->low, row->high);
-    return value << shift;
-}
-
-static double parse_decimal(const struct option_row *row, const char *text)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end || !(value > (double)row->low && value <= (double)row->high))
-        refuse("%s %s: want a number over %lld, at most %lld", row->name, text, row->low,
-               row->high);
-    return value;
-}
-
-static int parse_word(const struct option_row *row, const char *text)
-{
-    for (int i = 0; row->words[i]; i++)
-        if (!strcmp(row->words[i], text))
-            return i;
-    refuse("%s %s: want %s", row->name, text, row->help);
-}
-
-static void store_option(struct options *options, const struct option_row *row, const char *text)
-{
-    void *member = (char *)options + row->offset;
-    switch (row->kind) {
-    case TAKES_NUMBER: *(long long *)member = parse_number(row, text); break;
-    case TAKES_DECIMAL: *(double *)member = parse_decimal(row, text); break;
-    case TAKES_WORD: *(int *)member = parse_word(row, text); break;
-    case TAKES_TEXT: *(const char **)member = text; break;
-    case TAKES_NOTHING: *(bool *)member = true; break;
-    }
-    options->max_asked |= row->offset == AT(max);
+    store_argument(options, row, text);
+    ((struct options *)options)->max_asked |= row->offset == AT(max);
 }
 
 static void print_help(void)
 {
     puts("mpigraft-bench [OPTION]...   measures one MPI; start it with the MPI's launcher");
-    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++)
-        printf("  %-15s %s\n", OPTIONS[i].name, OPTIONS[i].help);
+    print_rows(OPTIONS, OPTION_ROWS);
 }
 
 static const struct option_row *option_named(const char *name, size_t length)
 {
-    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++)
-        if (strlen(OPTIONS[i].name) == length && !strncmp(OPTIONS[i].name, name, length))
-            return &OPTIONS[i];
-    return NULL;
+    return row_named(OPTIONS, OPTION_ROWS, name, length);
 }
 
 static struct options parse_options(int argc, char **argv)
@@ -198,18 +103,7 @@ static struct options parse_options(int argc, char **argv)
                               .warmup = 10, .window = DEFAULT_WINDOW,
                               .threads = DEFAULT_THREADS, .partitions = DEFAULT_PARTITIONS,
                               .samples = 100};
-    for (int i = 1; i < argc; i++) {
-        size_t length = strcspn(argv[i], "=");
-        const char *equals = argv[i][length] ? argv[i] + length : NULL;
-        const struct option_row *row = option_named(argv[i], length);
-        if (!row)
-            refuse("%s: no such option (--help lists them)", argv[i]);
-        if (row->kind == TAKES_NOTHING && equals)
-            refuse("%s takes no value", row->name);
-        if (row->kind != TAKES_NOTHING && !equals && ++i == argc)
-            refuse("%s needs a value", row->name);
-        store_option(&options, row, equals ? equals + 1 : argv[i]);
-    }
+    read_arguments(argc, argv, OPTIONS, OPTION_ROWS, &options, store_option);
     if (options.min > options.max)
         refuse("--min %lld is more than --max %lld", options.min, options.max);
     return options;

@@ -17,7 +17,7 @@ from pathlib import Path
 from mpigraft.core import env
 from mpigraft.core.cache import file_digest, folders
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.model import MpiInstall, Scope
+from mpigraft.core.model import Abi, MpiInstall, Scope
 from mpigraft.core.process import clean, run_command
 from mpigraft.core.serialize import digest
 
@@ -64,13 +64,15 @@ BENCHMARK_OPTIONS = {
 BENCH, WITNESS, GUARD = "mpigraft-bench", "libmpigraft-witness.so", "mpigraft-guard"
 GPU_SELECT, STDIN, RELAY = "mpigraft-gpu-select", "mpigraft-stdin", "mpigraft-relay"
 VARS, SPAWN, SETTINGS = "mpigraft-vars", "mpigraft-spawn", "libmpigraft-settings.so"
-TRACE = "libmpigraft-trace.so"
+TRACE, MINI = "libmpigraft-trace.so", "mpigraft-mini"
 UNLINKED = {  # to no MPI
     WITNESS: "witness.c", GUARD: "guard.c", GPU_SELECT: "gpu_select.c", STDIN: "stdin.c",
     RELAY: "relay.c", SETTINGS: "settings.c",
 }  # fmt: skip
 TYPED = {TRACE: "trace.c"}  # to no MPI, with the types of one: one for each ABI
-LINKED = {BENCH: "bench.c", VARS: "vars.c", SPAWN: "spawn.c"}  # to an MPI: one for each ABI
+LINKED = {  # to an MPI: one for each ABI
+    BENCH: "bench.c", MINI: "mini.c", VARS: "vars.c", SPAWN: "spawn.c",
+}  # fmt: skip
 
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC")
 WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Werror")  # ours: a site's compiler may know others
@@ -109,6 +111,12 @@ class Natives:
         """The guard alone, which serves every MPI; None where none was made."""
         guard = PREBUILT / architecture / GUARD
         return guard if os.access(guard, os.X_OK) else None
+
+    @staticmethod
+    def mini_for(architecture: str) -> tuple[Path, ...]:
+        """The prebuilt mini-apps, one program for each ABI."""
+        paths = (PREBUILT / architecture / abi / MINI for abi in Abi)
+        return tuple(path for path in paths if os.access(path, os.X_OK))
 
 
 def choose_natives(mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Natives:

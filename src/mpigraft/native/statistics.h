@@ -30,7 +30,7 @@ static double mean_of(const double *values, int count)
     return sum / count;
 }
 
-static double median_of(const double *values, int count)
+static inline double median_of(const double *values, int count)
 {
     double *sorted = need((size_t)count, sizeof *sorted);
     memcpy(sorted, values, (size_t)count * sizeof *sorted);

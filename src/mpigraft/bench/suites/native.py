@@ -10,13 +10,23 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from mpigraft.bench.suites.base import MAX_SIZE, Parsed, Place, damaged, foreign, invalid
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import METRICS, Benchmark, Better, CpuUse, Finding, Level, Measurement
+from mpigraft.core.model import (
+    METRICS,
+    Benchmark,
+    Better,
+    CpuUse,
+    Finding,
+    Level,
+    Measurement,
+    Metric,
+    metric_key,
+)
 from mpigraft.core.process import clean
 from mpigraft.core.text import printable
 
@@ -28,14 +38,17 @@ SCATTERED = 5.0  # times its best sample: a value beyond that was disturbed
 SHOWN = 5  # sizes that a finding lists
 
 
-def parse(data: bytes, *, source: str) -> Parsed:
-    """Measurements of one run of mpigraft-bench.
+def parse(
+    data: bytes, *, source: str, suite: str = "native", metrics: Mapping[str, Metric] | None = None
+) -> Parsed:
+    """Measurements of one run of mpigraft-bench, or of a program of ours that prints as it does.
 
     A missing end, an empty output and several worlds are findings of level error. Raises
     UsageError for a record that is not JSON, lacks a key, has a number that is not finite, or
-    names a metric that is not in model.METRICS: such a line was not written by this program.
+    names a metric that is not in `metrics` (model.METRICS): such a line was not written by this
+    program.
     """
-    return _parse(data, _State(source))
+    return _parse(data, _State(source, suite=suite, metrics=metrics))
 
 
 def salvage(data: bytes, *, source: str) -> Parsed:
@@ -73,6 +86,8 @@ class _State:
     begins: int = 0
     ends: list[int] = field(default_factory=list)  # how many values each end counted
     damage: list[tuple[str, int]] | None = None  # (problem, line) left out; None: refuse it
+    suite: str = "native"
+    metrics: Mapping[str, Metric] | None = None  # by the name that a record gives; None: METRICS
 
     def spoil(self, place: Place, error: UsageError) -> None:
         """Leave a record out. Raises the error where records are refused."""
@@ -140,7 +155,7 @@ def _record(record: dict[str, Any], place: Place, state: _State) -> None:
         for key, value in _header(record, place).items():
             state.header.setdefault(key, value)
     elif kind == "value":
-        state.measurements.append(_measurement(record, place))
+        state.measurements.append(_measurement(record, place, state))
     elif kind == "node":
         state.nodes.append(_node(record, place))
     elif kind == "end":
@@ -179,14 +194,15 @@ def _node(record: dict[str, Any], place: Place) -> CpuUse:
 _UPDATE = "use the mpigraft-bench that belongs to this version of mpigraft"
 
 
-def _measurement(record: dict[str, Any], place: Place) -> Measurement:
+def _measurement(record: dict[str, Any], place: Place, state: _State) -> Measurement:
     name = record.get("benchmark")
     if not isinstance(name, str) or not BENCHMARK.fullmatch(name):
         place.refuse(f"the benchmark is {str(name)[:40]!r}, not a name")
-    metric = METRICS.get(str(record.get("metric")))
+    metrics = METRICS if state.metrics is None else state.metrics
+    metric = metrics.get(str(record.get("metric")))
     if metric is None or record.get("unit") != metric.unit:
         unit = f"{str(record.get('metric'))[:40]!r} in {str(record.get('unit'))[:20]!r}"
-        known = ", ".join(f"{m.name} in {m.unit}" for m in METRICS.values())
+        known = ", ".join(f"{m.name} in {m.unit}" for m in metrics.values())
         place.refuse(f"the metric is {unit}; known are {known}", _UPDATE)
     valid = record.get("valid")
     if valid is not None and not isinstance(valid, bool):
@@ -195,8 +211,10 @@ def _measurement(record: dict[str, Any], place: Place) -> Measurement:
     if not isinstance(samples, list):
         place.refuse("samples is not a list")
     return Measurement(
-        benchmark=Benchmark.parse(f"native:{name}"),
-        metric=metric.name,
+        benchmark=Benchmark.parse(f"{state.suite}:{name}"),
+        metric=metric.name
+        if metrics is METRICS
+        else metric_key(metric.name, metric.unit, metric.better),
         size=_whole(record, "size", place),
         value=_finite(record.get("value"), "value", place),
         mean=_maybe(record, "mean", place),

@@ -6,7 +6,7 @@ more with the functions of `ProgramSuite`.
 
 from __future__ import annotations
 
-from mpigraft.bench.suites import app, imb, imb_programs, native, osu, osu_programs
+from mpigraft.bench.suites import app, imb, imb_programs, mini, native, osu, osu_programs
 from mpigraft.bench.suites.base import Parsed, Suite
 from mpigraft.bench.suites.programs import ProgramSuite
 
@@ -20,6 +20,7 @@ PROGRAM_SUITES: dict[str, ProgramSuite] = {
     "osu": osu_programs,
     "imb": imb_programs,
     "app": app,
+    "mini": mini,
 }
 
 __all__ = ["NATIVE", "PROGRAM_SUITES", "SUITES", "Parsed", "ProgramSuite", "Suite"]

@@ -1,0 +1,149 @@
+"""The mini-apps of mpigraft-mini: right on every MPI and number of ranks, and never right by luck:
+what arrives wrong is noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mpigraft.bench.suites import mini, native
+from mpigraft.bench.suites.base import Parsed
+from mpigraft.core.model import Family
+from mpigraft.core.process.command import Completed
+from mpigraft.native.programs import MINI, SOURCES
+from tests.native.native_world import World, abi_of, compile_c, values
+
+pytestmark = pytest.mark.mpi
+
+SHORT = ("--budget", "1", "--samples", "3")
+SMALL = {  # options with which each is over in a moment
+    "dirac": ("--size", "4x3x2x5", "--unknowns", "3"),
+}
+FORMS = ("dirac",)  # which have --halo
+LONG = pytest.mark.long
+FAMILIES = (Family.OPENMPI, Family.MPICH, Family.INTEL)
+DAILY = {(Family.OPENMPI, 2), (Family.OPENMPI, 7), (Family.MPICH, 1), (Family.MPICH, 8),
+         (Family.INTEL, 3)}  # fmt: skip
+RUNS = [
+    pytest.param(family, ranks, marks=() if (family, ranks) in DAILY else LONG)
+    for family in FAMILIES
+    for ranks in (1, 2, 3, 4, 7, 8)
+]
+
+
+def run(
+    world: World, family: Family, app: str, *more: str, ranks: int = 2, program: Path | None = None
+) -> Completed:
+    path = program or world.programs / abi_of(family) / MINI
+    return world.launch(family, path, "--app", app, *SHORT, *SMALL[app], *more, ranks=ranks)
+
+
+def read(done: Completed) -> Parsed:
+    return native.parse(done.stdout, source="launch", suite="mini", metrics=mini.METRICS)
+
+
+def test_each_mini_app_has_a_name_here_and_in_the_program(world: World) -> None:
+    done = world.launch(Family.MPICH, world.programs / "mpich" / MINI, "--list", ranks=1)
+    assert tuple(done.stdout.decode().split()) == tuple(mini.PARTS) == tuple(SMALL)
+    assert mini.PARTS.keys() == mini.TAKES.keys()
+
+
+@pytest.mark.parametrize("app", SMALL)
+@pytest.mark.parametrize(("family", "ranks"), RUNS)
+def test_the_result_is_that_of_one_rank_alone(
+    world: World, family: Family, ranks: int, app: str
+) -> None:
+    done = run(world, family, app, ranks=ranks)
+    assert done.code == 0, done.text()
+    parsed = read(done)
+    assert not [f for f in parsed.findings if f.level == "error"]
+    assert parsed.header["ranks"] == str(ranks)
+    named = [m.metric.split()[0] for m in parsed.measurements]
+    assert named[0] == "iteration"
+    assert set(named[1:]) <= set(mini.PARTS[app])
+    assert all(m.valid and m.value > 0 for m in parsed.measurements)
+
+
+@pytest.mark.parametrize("app", FORMS)
+@pytest.mark.parametrize("halo", ["packed", "indexed"])
+def test_both_forms_of_a_message(world: World, app: str, halo: str) -> None:
+    done = run(world, Family.OPENMPI, app, "--halo", halo, ranks=3)
+    assert done.code == 0, done.text()
+    assert all(f"halo={halo}" in v["benchmark"] for v in values(done))
+    parts = [v["value"] for v in values(done) if v["metric"] != "iteration"]
+    assert sum(parts) <= 1.3 * values(done)[0]["value"]  # means against the slowest rank
+
+
+@pytest.fixture(scope="module")
+def spoiled(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build in which one value of every message that arrives is wrong by a thousandth."""
+    prefix = world.mpis[Family.MPICH]
+    libraries = (prefix / "lib/libmpi.so.12", "-Wl,--allow-shlib-undefined")
+    output = tmp_path_factory.mktemp("spoiled") / "mini"
+    headers = ("-isystem", prefix / "include")
+    return compile_c(SOURCES / "mini.c", output, "-DSPOILED=1", *headers, *libraries)
+
+
+@pytest.mark.parametrize("app", SMALL)
+@pytest.mark.parametrize("serial", ["0", "200000"])
+def test_a_wrong_halo_is_noticed(world: World, spoiled: Path, app: str, serial: str) -> None:
+    done = run(world, Family.MPICH, app, "--serial", serial, ranks=3, program=spoiled)
+    assert done.code == 1, done.text()
+    assert f"wrong result: {app}" in done.text()
+    assert not values(done)
+    ignored = run(world, Family.MPICH, app, "--no-validate", ranks=3, program=spoiled)
+    assert ignored.code == 0, ignored.text()
+    assert {v["valid"] for v in values(ignored)} == {None}
+
+
+@pytest.mark.parametrize("app", SMALL)
+@pytest.mark.parametrize("kind", ["cuda", "rocm"])
+def test_messages_in_the_memory_of_a_gpu(world: World, gpus: Path, app: str, kind: str) -> None:
+    """The drivers are stand-ins, whose memory is the host's."""
+    path = f"{gpus}:{world.mpis[Family.MPICH] / 'lib'}"
+    program = world.programs / "mpich" / MINI
+    for halo in ("packed", "indexed") if app in FORMS else ("",):
+        form = ("--halo", halo) if halo else ()
+        words = ("--app", app, *SHORT, *SMALL[app], *form, "--buffers", kind)
+        done = world.launch(Family.MPICH, program, *words, ranks=3, env={"LD_LIBRARY_PATH": path})
+        assert done.code == 0, done.text()
+        assert all(v["valid"] for v in values(done))
+
+
+@pytest.mark.parametrize(("words", "problem"), [
+    (("--app", "none"), "no such mini-app"),
+    (("--app", "dirac", "--size", "4x4"), "want 4 numbers"),
+    (("--app", "dirac", "--size", "0x1x1x1"), "want 4 numbers"),
+    (("--app", "dirac", "--size", "4", "--local", "4"), "exclude each other"),
+    (("--app", "dirac", "--halo", "round"), "want packed or indexed"),
+    (("--app",), "needs a value"),
+    ((), "no such mini-app"),
+])  # fmt: skip
+def test_wrong_words_are_refused(world: World, words: tuple[str, ...], problem: str) -> None:
+    done = world.launch(Family.MPICH, world.programs / "mpich" / MINI, *words, ranks=1)
+    assert done.code == 2, done.text()
+    assert problem in done.text()
+
+
+def test_a_problem_that_does_not_fit_is_refused_before_memory_is_touched(world: World) -> None:
+    done = world.launch(
+        Family.MPICH, world.programs / "mpich" / MINI, "--app", "dirac", "--size", "100",
+        "--unknowns", "20", ranks=1,
+    )  # fmt: skip
+    assert done.code == 3, done.text()
+    assert "this problem needs" in done.text() or "are more than" in done.text()
+
+
+@pytest.mark.parametrize("size", ["1x1x1x1", "2x1x3x1"])
+def test_fewer_sites_than_ranks(world: World, size: str) -> None:
+    done = run(world, Family.OPENMPI, "dirac", "--size", size, ranks=4)
+    assert done.code == 0, done.text()
+
+
+def test_an_extent_for_each_rank_grows_the_whole(world: World) -> None:
+    words = ("--app", "dirac", *SHORT, "--local", "2x2x2x3", "--unknowns", "2")
+    done = world.launch(Family.MPICH, world.programs / "mpich" / MINI, *words, ranks=4)
+    assert done.code == 0, done.text()
+    names = {v["benchmark"] for v in values(done)}
+    assert names == {"dirac,halo=packed,local=2x2x2x3,partition=blocks,unknowns=2"}

@@ -1,0 +1,53 @@
+"""What a campaign may say of a mini-app, and how its program is started."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpigraft.bench.suites import mini
+from mpigraft.bench.suites.programs import Tool
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import METRICS, Benchmark, Better, Layout
+from mpigraft.request import CampaignSpec
+
+SPEC = CampaignSpec(budget_ms=20)
+
+
+@pytest.mark.parametrize("key", [
+    "mini:dirac", "mini:dirac,halo=indexed", "mini:dirac,local=4,seed=7",
+    "mini:dirac,size=8x8x8x16,unknowns=12",
+])  # fmt: skip
+def test_options_of_a_mini_app(key: str) -> None:
+    benchmark = Benchmark.parse(key)
+    mini.check(benchmark, SPEC)
+    words = mini.words(benchmark, Tool(("mpigraft-mini",), "here"), SPEC, Layout(1, 2))
+    assert words[:3] == ("mpigraft-mini", "--app", benchmark.name)
+    for option, value in benchmark.options:
+        assert words[words.index(f"--{option}") + 1] == value
+    assert words[-4:] == ("--budget", "500", "--buffers", "host")
+
+
+@pytest.mark.parametrize("key", [
+    "mini:none", "mini:dirac,halo=round", "mini:dirac,halo", "mini:dirac,size=0",
+    "mini:dirac,size=8x8x8x8x8", "mini:dirac,size=", "mini:dirac,budget=5",
+    "mini:dirac,size=4,local=4", "mini:dirac,partition=/etc/passwd",
+])  # fmt: skip
+def test_what_no_mini_app_has_is_refused(key: str) -> None:
+    with pytest.raises(UsageError):
+        mini.check(Benchmark.parse(key), SPEC)
+
+
+def test_a_part_is_a_metric_of_its_own() -> None:
+    line = (
+        '{"mpigraft":"begin","ranks":2}\n'
+        '{"mpigraft":"value","benchmark":"dirac,halo=packed","metric":"spmv","unit":"us",'
+        '"size":0,"value":5.5,"valid":true}\n{"mpigraft":"end","values":1}\n'
+    )
+    benchmark = Benchmark.parse("mini:dirac")
+    (measured,) = mini.read(benchmark, line.encode(), SPEC, "launch").measurements
+    assert benchmark.covers(measured.benchmark)
+    assert METRICS[measured.metric].unit == "us"
+    assert METRICS[measured.metric].better is Better.LOWER
+    assert measured.metric == "spmv [us] lower"
+    with pytest.raises(UsageError):
+        mini.read(benchmark, line.replace("spmv", "latency").encode(), SPEC, "launch")
