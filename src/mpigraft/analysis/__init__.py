@@ -10,7 +10,7 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpigraft.analysis.across import swap_layouts as swap_layouts
+    from mpigraft.analysis.across import swap_arms as swap_arms
     from mpigraft.analysis.comparison import judge_campaign as judge_campaign
     from mpigraft.analysis.decision import MIN_ROUNDS as MIN_ROUNDS
     from mpigraft.analysis.disturbance import is_disturbed as is_disturbed

@@ -1,8 +1,9 @@
-"""Compare layouts with each other: swap layouts and configurations.
+"""Compare layouts with each other, or the values of an option of benchmarks.
 
 A comparison sets configurations against a baseline on each layout. Here the two are swapped:
 layouts are compared with one of them, for each configuration, in the same rounds and by the same
-statistics.
+statistics. Or an option's values take the place of configurations: `dirac,halo=indexed` is compared
+with `dirac,halo=packed`, for each configuration.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mpigraft.analysis.grouping import labels_of
-from mpigraft.core.errors import MissingError
+from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import (
+    Benchmark,
     CampaignRecord,
     ConfigurationRecord,
     LaunchRecord,
@@ -27,6 +29,23 @@ Swapped = tuple[
     tuple[ValueRow, ...],
     tuple[LaunchRecord, ...],
 ]
+
+
+def swap_arms(
+    what: str,
+    campaign: CampaignRecord,
+    configurations: tuple[ConfigurationRecord, ...],
+    values: tuple[ValueRow, ...],
+    launches: tuple[LaunchRecord, ...] = (),
+) -> Swapped:
+    """Put what is compared, configurations, layouts or an option of benchmarks, where
+    `judge_campaign` takes configurations. Raises as `swap_layouts` and `swap_option`."""
+    match what:
+        case "configurations":
+            return campaign, configurations, values, launches
+        case "layouts":
+            return swap_layouts(campaign, configurations, values, launches)
+    return swap_option(what, campaign, configurations, values, launches)
 
 
 def swap_layouts(
@@ -60,6 +79,68 @@ def swap_layouts(
             for launch in launches
         ),
     )
+
+
+def swap_option(
+    option: str,
+    campaign: CampaignRecord,
+    configurations: Sequence[ConfigurationRecord],
+    values: Sequence[ValueRow],
+    launches: Sequence[LaunchRecord] = (),
+) -> Swapped:
+    """Put the values of an option of benchmarks in the place of configurations, which stand in the
+    place of layouts then. Benchmarks without the option are left out.
+
+    The baseline is the last value by letters. Raises UsageError where no benchmark has the option,
+    MissingError where all have the same value.
+    """
+    keys = {row.benchmark for row in values}
+    split = {key: _without(option, key) for key in keys}
+    named = sorted({value for value, _ in split.values() if value})
+    if not named:
+        known = sorted({name for key in keys for name, _ in Benchmark.parse(key).options})
+        choices = ", ".join(("configurations", "layouts", *known))
+        raise UsageError.of("across-unknown", across=option, choices=choices)
+    if len(named) < 2:
+        raise MissingError.of("option-one-value", name=campaign.name, option=option, value=named[0])
+    labels = labels_of(configurations, values)
+    places = {row.layout for row in values}
+
+    def place(configuration: str, layout: str) -> str:
+        label = labels.get(configuration, configuration)
+        return label if len(places) < 2 else f"{layout} {label}"
+
+    return (
+        replace(campaign, baseline=named[-1]),
+        tuple(ConfigurationRecord(campaign.id, value, value, "{}") for value in named),
+        tuple(
+            row._replace(
+                configuration=split[row.benchmark][0],
+                benchmark=split[row.benchmark][1],
+                layout=place(row.configuration, row.layout),
+            )
+            for row in values
+            if split[row.benchmark][0]
+        ),
+        tuple(
+            replace(
+                launch,
+                configuration=value,
+                layout=place(launch.configuration, launch.layout),
+                program=key,
+            )
+            for launch in launches
+            for value, key in (_without(option, launch.program or "native:"),)
+            if value
+        ),
+    )
+
+
+def _without(option: str, key: str) -> tuple[str, str]:
+    """(value of the option, key without it) of a benchmark; an empty value: it has none."""
+    benchmark = Benchmark.parse(key)
+    rest = tuple(pair for pair in benchmark.options if pair[0] != option)
+    return dict(benchmark.options).get(option, ""), replace(benchmark, options=rest).key
 
 
 def _first_planned(campaign: CampaignRecord, keys: Sequence[str]) -> str:

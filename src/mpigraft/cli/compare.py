@@ -42,7 +42,8 @@ def command(
         str,
         common.option(
             "WHAT",
-            "What to compare with the baseline: configurations, or layouts (ranks x threads).",
+            "What to compare with the baseline: configurations, layouts (ranks x threads), or the "
+            "values of an option of benchmarks (halo).",
         ),
     ] = "configurations",
     match: Annotated[
@@ -71,6 +72,7 @@ def command(
     Examples:
       mpigraft compare --baseline mpich@5.0.2/ucx --fail-on slower
       mpigraft compare --across layouts --baseline 1x8
+      mpigraft compare --across halo --baseline packed
       mpigraft compare before-update after-update --fail-on slower
     """
     from mpigraft.report import (
@@ -85,8 +87,6 @@ def command(
         raise UsageError.of("formats-exclude")
     if fail_on not in (None, *GATES):
         raise UsageError.of("fail-on-unknown", fail_on=fail_on, gates=" or ".join(GATES))
-    if across not in ("configurations", "layouts"):
-        raise UsageError.of("across-unknown", across=across)
     if new:
         if baseline or across != "configurations":
             raise UsageError.of("campaigns-two-exclude")
@@ -104,7 +104,7 @@ def command(
         campaign,
         baseline=baseline,
         margin=parse_margin(margin),
-        layouts=across == "layouts",
+        across=across,
     )
     if json:
         common.out(render_json(data))

@@ -36,7 +36,7 @@ class ReportData:
     values: tuple[ValueRow, ...] = ()
     links: tuple[ValueRow, ...] = ()  # of single pairs of nodes, which nothing is compared by
     margin: float = 0.03  # the fixed one, for "equivalent"
-    across: str = "configurations"  # what was compared: or layouts, which then change places
+    across: str = "configurations"  # what was compared: or layouts, or an option of benchmarks
     submitted: bool = False  # jobs of a scheduler measured it
 
 
@@ -46,13 +46,13 @@ def load_report(
     *,
     baseline: str | None = None,
     margin: float = 0.03,
-    layouts: bool = False,
+    across: str = "configurations",
 ) -> ReportData:
     """Read a campaign (id, unique prefix or name; None: the latest) from the store and compare.
 
-    `baseline` is an id or the beginning of one; with `layouts` these are compared, and it is the
-    key of one. Raises UsageError for names that fit nothing or several things, MissingError for
-    no values, and what else the store raises.
+    `baseline` is an id or the beginning of one; `across` layouts, or an option of benchmarks, these
+    are compared, and it is one of them. Raises UsageError for names that fit nothing or several
+    things, MissingError for no values, and what else the store raises.
     """
     from mpigraft import analysis
     from mpigraft.analysis.interim import rounds_over
@@ -65,7 +65,7 @@ def load_report(
     labels = analysis.labels_of(configurations, (*values, *links))
     compared = (campaign, configurations, values, launches)
     comparison = analysis.judge_campaign(
-        *(analysis.swap_layouts(*compared) if layouts else compared),
+        *analysis.swap_arms(across, *compared),
         baseline=baseline,
         margin=margin,
         allocations=allocations,
@@ -85,7 +85,7 @@ def load_report(
         values=values,
         links=links,
         margin=margin,
-        across="layouts" if layouts else "configurations",
+        across=across,
         submitted=any(one.campaign == campaign.id for one in store.submissions()),
     )
 

@@ -12,8 +12,16 @@ import pytest
 import mpigraft
 from mpigraft.analysis import across
 from mpigraft.analysis.comparison import compare
-from mpigraft.core.errors import MissingError
-from mpigraft.core.model import CampaignRecord, ConfigurationRecord, Origin, ValueRow, Verdict
+from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.model import (
+    CampaignRecord,
+    ConfigurationRecord,
+    LaunchRecord,
+    LaunchState,
+    Origin,
+    ValueRow,
+    Verdict,
+)
 from mpigraft.report import json as as_json
 from mpigraft.report.contents import ReportData
 
@@ -53,6 +61,56 @@ def test_another_layout_may_be_the_baseline() -> None:
     comparison = compare(*swapped[:3], baseline="1x2x2")
     assert {g.configuration for g in comparison.groups} == {"1x4"}
     assert all(c.verdict is Verdict.SLOWER for g in comparison.groups for c in g.cells)
+
+
+def forms(number: int, form: str, value: float, replica: int = 0) -> ValueRow:
+    key = f"mini:dirac,halo={form},seed=1"
+    return row("a", "1x4", number, value, replica)._replace(benchmark=key)
+
+
+FORMS = tuple(
+    forms(number, form, value * (1 + 0.001 * (number % 3)), replica)
+    for number in range(8)
+    for form, value in (("packed", 10.0), ("indexed", 15.0))
+    for replica in (0, 1)
+)
+
+
+def test_values_of_an_option_are_compared_for_each_configuration() -> None:
+    """Benchmarks without the option are left out."""
+    swapped = across.swap_option("halo", CAMPAIGN, CONFIGURATIONS, (*VALUES, *FORMS))
+    comparison = compare(*swapped[:3])
+    assert comparison.baseline == "packed"
+    (group,) = comparison.groups
+    assert (group.benchmark, group.configuration) == ("mini:dirac,seed=1", "indexed")
+    assert group.layout == "1x4 mpi@a"
+    assert group.cells[0].verdict is Verdict.SLOWER
+    assert group.cells[0].ratio == pytest.approx(1.5, rel=0.01)
+    assert compare(*swapped[:3], baseline="indexed").groups[0].configuration == "packed"
+
+
+def test_launches_of_an_option_follow_its_values() -> None:
+    launch = campaign_launch("mini:dirac,halo=indexed,seed=1")
+    native = campaign_launch("")
+    swapped = across.swap_option("halo", CAMPAIGN, CONFIGURATIONS, FORMS, (launch, native))
+    (kept,) = swapped[3]
+    assert (kept.configuration, kept.layout) == ("indexed", "mpi@a")
+    assert kept.program == "mini:dirac,seed=1"
+
+
+def campaign_launch(program: str) -> LaunchRecord:
+    return LaunchRecord(
+        "1", CAMPAIGN.id, "job", "a", "1x4", 0, 0, 0, "2026-01-01", 1.0, 0, LaunchState.OK, (),
+        program=program,
+    )  # fmt: skip
+
+
+def test_an_option_that_nothing_has_is_refused() -> None:
+    with pytest.raises(UsageError, match="no benchmark"):
+        across.swap_option("layout", CAMPAIGN, CONFIGURATIONS, VALUES)
+    alone = [one for one in FORMS if "packed" in one.benchmark]
+    with pytest.raises(MissingError, match="halo=packed alone"):
+        across.swap_option("halo", CAMPAIGN, CONFIGURATIONS, alone)
 
 
 def test_one_layout_cannot_be_compared() -> None:
