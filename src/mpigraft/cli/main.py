@@ -33,6 +33,7 @@ COMMANDS = {
     "run": "Start a program on this machine's MPI, with proof.",
     "layout": "Draw where ranks would run, and the options of launchers.",
     "bench": "Measure MPIs and transports side by side, with proof.",
+    "case": "Print a campaign file for a known application.",
     "submit": "Run a campaign as jobs of a scheduler.",
     "status": "Show the progress of a campaign's jobs.",
     "compare": "Compare the configurations of a campaign with its baseline.",

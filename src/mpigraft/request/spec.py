@@ -181,6 +181,7 @@ def read_spec(path: Path) -> CampaignSpec:
     except OSError as error:
         raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
     table, text = parse_toml(data, path)
+    table.pop("case", None)  # what the file is about, which changes nothing
     for key, value in table.items():
         line = line_of(key, text)
         if key == "env" and isinstance(value, dict):

@@ -1,0 +1,48 @@
+"""`mpigraft case`: campaign files for applications that studies of MPI measure."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mpigraft.cli.common import Json, console, out
+
+
+def command(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="Case to print; without one, list all."),
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Print a campaign file for a known application: its figure of merit, a layout, its sources.
+
+    You bring the program and its input: save the file beside them, edit its command, and give it
+    to `mpigraft bench`. Nothing is started here.
+
+    \b
+    Examples:
+      mpigraft case
+      mpigraft case castep > castep.toml
+      mpigraft bench castep.toml --layout 2x64 --dry-run
+    """
+    from mpigraft.knowledge.cases import case_names, case_text, load_case
+
+    cases = {one: load_case(one) for one in ([name] if name else case_names())}
+    if as_json:
+        from mpigraft.core.serialize import document, plain
+
+        rows = ((one, plain(case), case_text(one)) for one, case in cases.items())
+        out(document(cases=[{"name": one, **row, "file": text} for one, row, text in rows]))
+        return
+    if name:
+        out(case_text(name))
+        return
+    from rich.table import Table
+
+    table = Table("case", "what", "time in MPI", box=None, pad_edge=False)
+    for one, case in cases.items():
+        table.add_row(one, case.what, ", ".join(case.routines))
+    console().print(table)
+    out("\nprint one with mpigraft case NAME > NAME.toml")
