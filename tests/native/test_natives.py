@@ -27,6 +27,7 @@ from mpigraft.native.programs import (
     SETTINGS,
     SPAWN,
     STDIN,
+    TYPED,
     VARS,
     WITNESS,
 )
@@ -97,8 +98,8 @@ def every_binary() -> list[Path]:
 
 def test_all_binaries_are_there() -> None:
     names = {str(p.relative_to(PREBUILT)) for p in every_binary()}
-    wanted = [f"{abi}/{name}" for abi in Abi for name in LINKED] + [WITNESS, SETTINGS, GUARD]
-    wanted += STATIC
+    wanted = [f"{abi}/{name}" for abi in Abi for name in (*LINKED, *TYPED)]
+    wanted += [WITNESS, SETTINGS, GUARD, *STATIC]
     assert names == {f"{arch}/{name}" for arch in ("x86_64", "aarch64") for name in wanted}
 
 
@@ -114,7 +115,7 @@ def test_a_binary_loads_on_old_systems(path: Path) -> None:
     soname = {"ompi": "libmpi.so.40", "mpich": "libmpi.so.12", "mpi-abi": "libmpi_abi.so.1"}
     mpi = [name for name in facts.needed if name.startswith("libmpi")]
     assert mpi == ([soname[path.parent.name]] if path.name in LINKED else [])
-    threads = {"libpthread.so.0"} if path.name == BENCH else set()  # of glibc too: latency_mt
+    threads = {"libpthread.so.0"} if path.name in (BENCH, *TYPED) else set()  # of glibc too
     assert set(facts.needed) - set(mpi) <= {"libc.so.6", "libdl.so.2"} | threads
     assert (facts.rpath, facts.runpath) == (None, None)
     assert str(Path.home()).encode() not in path.read_bytes()
