@@ -168,6 +168,8 @@ def _same_for_all(row: Row, lower: str, place: str) -> str:
 def before(row: Row) -> str:
     """What is done first with `waits`, to tell waiting from moving."""
     lower = row.base.lower()
+    if lower == "abort":
+        return "BEFORE_ABORT"
     blocking = not (lower.startswith(("i", "neighbor_")) or lower.endswith("_init"))
     if row.kind == "collective" and blocking and lower != "barrier":
         return "AWAIT_ALL(comm)"
@@ -183,7 +185,7 @@ def line(row: Row) -> str:
     word = "CALL" if row.name == row.base else "LARGE"
     text = (
         f"{word}({row.base}, ({parameters or 'void'}), ({', '.join(row.names)}), "
-        f"{before(row)}, {shape(row)})"
+        f"{before(row)}, {shape(row)}, {'KEPT' if fields(row)[0] else 'LOST'})"
     )
     out, current = [], ""
     for part in text.split(" "):
@@ -195,6 +197,206 @@ def line(row: Row) -> str:
     return "\n".join([*out, current]) + "\n"
 
 
+# ------------------------------------------------------------------ what a record keeps
+
+# Nothing but what they give a program comes of these.
+LOCAL = re.compile(
+    r"Alloc_mem|Free_mem|Cart_(coords|get|map|rank|shift)|Cartdim|Close_port|Open_port|Comm_compare|"
+    r"\w*(attr|keyval|_info|_name|_buffer|errhandler)$|Comm_(get_parent|rank|size|remote_size|"
+    r"test_inter|join|accept|connect|spawn|spawn_multiple)|Dims_create|Dist_graph_neighbors|"
+    r"Errhandler_free|Get_(address|count|elements|version|library|processor|hw)|Graph_(get|map|neighbors)|Graphdims|Group_(compare|rank|size|translate)|"
+    r"Op_commutative|Pack|Unpack|Reduce_local|Session_|Test_cancelled|Topo_test|Type_(get|size|"
+    r"match)|File_|Buffer_|Grequest|Cancel$|Request_get|Win_(get|shared_query|sync|test|attach|"
+    r"detach|create_dynamic)|Query_thread|Lookup|Publish|Unpublish|Parrived|Status|"
+    r"Group_from_session|Intercomm_create_from|Comm_create_from"
+)
+LETTERS = {
+    "MPI_Datatype": "t", "MPI_Comm": "c", "MPI_Group": "g", "MPI_Op": "o", "MPI_Win": "w",
+}  # fmt: skip
+CLASSES = {"t": "TYPE", "c": "COMM", "g": "GROUP", "o": "OP", "w": "WIN"}
+MADE = {"MPI_Datatype": "A", "MPI_Group": "B", "MPI_Op": "D", "MPI_Win": "E", "MPI_Message": "G",
+        "MPI_Request": "H"}  # fmt: skip
+MADE_CLASSES = {"A": "TYPE", "B": "GROUP", "D": "OP", "E": "WIN", "G": "MESSAGE", "H": "REQUEST"}
+RANKS = ("dest", "source", "root", "target_rank")
+TAGS = ("tag", "sendtag", "recvtag")
+IGNORED = ("MPI_Info", "MPI_Errhandler", "MPI_User_function *", "void *baseptr")
+NUMBERS = ("int", "MPI_Count", "MPI_Aint", "MPI_Offset")
+LENGTHS = {  # of arrays, by routine and name, else by name
+    "array_of_blocklengths": "count", "array_of_displacements": "count", "array_of_types": "count",
+    "array_of_sizes": "ndims", "array_of_subsizes": "ndims", "array_of_starts": "ndims",
+    "array_of_gsizes": "ndims", "array_of_distribs": "ndims", "array_of_dargs": "ndims",
+    "array_of_psizes": "ndims", "dims": "ndims", "periods": "ndims", "ranks": "n",
+    "ranges": "3 * n", "remain_dims": "dims_of(comm)", "indx": "nnodes",
+    "edges": "nnodes > 0 ? indx[nnodes - 1] : 0", "degrees": "n",
+    "array_of_partitions": "length",
+}  # fmt: skip
+
+
+def length_of(row: Row, name: str) -> str:
+    """How many items an array has, as C."""
+    lower = row.base.lower()
+    near = "true" if "neighbor" in lower else "false"
+    if name in ("sources", "destinations") and "adjacent" in lower:
+        return "indegree" if name == "sources" else "outdegree"
+    if name in ("sources", "destinations"):
+        return "n" if name == "sources" else "sum_of(degrees, n)"
+    if name.startswith(("send", "recv", "sdispls", "rdispls", "displs")):
+        out = "true" if name in ("sendcounts", "sdispls", "sendtypes") else "false"
+        blocks = f"blocks_of(comm, {near}, {out})"
+        if row.has("root"):
+            return f"is_root(comm, root) ? {blocks} : 0"
+        own = out == "true" and near == "false"
+        return f"sendbuf == MPI_IN_PLACE ? 0 : {blocks}" if own else blocks
+    return LENGTHS[name]
+
+
+def fields(row: Row) -> tuple[str, list[str], list[str]]:
+    """The letters of a routine's fields (record_file.h), and what writes them before and after."""
+    letters: list[str] = []
+    ins: list[str] = []
+    outs: list[str] = []
+    if LOCAL.match(row.base) or row.base == "Abort":
+        return "", ins, outs
+    for kind, name, array in zip(row.types, row.names, row.arrays, strict=True):
+        base = kind.replace("const", "").strip()
+        plain = base.removesuffix("*").strip()
+        if kind.startswith("MPI_Status") or base == "MPI_Status *":
+            continue
+        if base in IGNORED or name in ("baseptr", "weights", "sourceweights", "destweights"):
+            continue
+        if base == "void *":
+            letters.append("a")
+            ins.append(f"put_address({name});")
+        elif array and plain == "MPI_Request":
+            letters.append("Q")
+            many = "incount" if row.has("incount") else "count"
+            put = "PUT_REQUESTS" if row.base == "Startall" else "PUT_PENDING"
+            ins.append(f"{put}({many}, {name});")
+        elif array and plain == "MPI_Datatype":
+            letters.append("T")
+            ins.append(f"PUT_TYPES({name}, {length_of(row, name)});")
+        elif array and name != "array_of_indices":
+            letters.append("I")
+            values = f"(&{name}[0][0])" if array.count("[") == 2 else name
+            ins.append(f"PUT_INTEGERS({values}, {length_of(row, name)});")
+        elif kind.startswith("const char"):
+            return "", [], []
+        elif not base.endswith("*") and not array:
+            letter, put = _scalar(plain, name, row.has("win"))
+            letters.append(letter)
+            ins.append(put)
+    letters_out = _outputs(row, ins, outs)
+    return "".join(letters) + letters_out, ins, outs
+
+
+def _scalar(kind: str, name: str, window: bool) -> tuple[str, str]:
+    if kind in LETTERS:
+        return LETTERS[kind], f"put_known_handle({CLASSES[LETTERS[kind]]}, KEY({name}));"
+    if kind == "MPI_Request":
+        return "q", f"put_known_handle(REQUEST, KEY({name}));"
+    if name in RANKS or (name == "rank" and window):
+        return "r", f"put_rank({name});"
+    return ("k", f"put_tag({name});") if name in TAGS else ("i", f"put_integer((int64_t)({name}));")
+
+
+def _outputs(row: Row, ins: list[str], outs: list[str]) -> str:
+    """What a call gives back, and handles that it takes for good."""
+    lower, letters = row.base.lower(), ""
+    pointers = {
+        name: kind.replace("const", "").strip().removesuffix("*").strip()
+        for kind, name, array in zip(row.types, row.names, row.arrays, strict=True)
+        if kind.endswith("*") and not array
+    }
+    if completes := COMPLETES.get(lower):
+        letters, before_, after = completes
+        ins.extend(before_)
+        outs.extend(after)
+        return letters
+    for name, kind in pointers.items():
+        if kind == "MPI_Comm" and lower in ("comm_free", "comm_disconnect"):
+            ins.append(f"put_last(COMM, KEY(*{name}));")
+            letters += "c"
+        elif (kind in LETTERS and lower.endswith("_free")) or lower == "request_free":
+            letter = "q" if lower == "request_free" else LETTERS[kind]
+            ins.append(f"put_last({ {**CLASSES, 'q': 'REQUEST'}[letter] }, KEY(*{name}));")
+            letters += letter
+        elif lower == "type_commit":
+            ins.append(f"put_known_handle(TYPE, KEY(*{name}));")
+            letters += "t"
+        elif kind == "MPI_Message" and "mrecv" in lower:
+            ins.append(f"put_last(MESSAGE, KEY(*{name}));")
+            letters += "m"
+        elif lower == "start":
+            ins.append(f"put_known_handle(REQUEST, KEY(*{name}));")
+            letters += "q"
+        elif kind == "MPI_Comm":
+            outs.append(f"put_new_comm(*{name}, IS_NO_COMM(*{name}));")
+            letters += "C"
+        elif kind in MADE:
+            letter = MADE[kind]
+            outs.append(f"put_new({MADE_CLASSES[letter]}, KEY(*{name}));")
+            letters += letter
+    if "mprobe" in lower or "improbe" in lower or lower in (
+        "probe", "iprobe", "recv", "sendrecv", "sendrecv_replace"
+    ):  # fmt: skip
+        ins.append("OWN_STATUS(status);")
+        outs.append("put_matched(status);")
+        if row.has("flag"):
+            outs[:] = ["event.poll = !*flag;", "if (!event.poll) {", *outs, "}"]
+        letters += "z"
+    return letters
+
+
+# Calls that complete requests: letters, what comes before, what comes after.
+COMPLETES = {
+    "wait": ("QZ", ["PUT_PENDING(1, request);", "OWN_STATUS(status);"],
+             ["put_completed(request, 1, NULL, status);"]),
+    "waitall": ("Z", ["OWN_STATUSES(count);"],
+                ["put_completed(array_of_requests, count, NULL, array_of_statuses);"]),
+    "waitany": ("xZ", ["OWN_STATUS(status);"], [
+        "put_integer(*indx == MPI_UNDEFINED ? -1 : *indx);",
+        "put_completed(array_of_requests, *indx != MPI_UNDEFINED, indx, status);"]),
+    "waitsome": ("XZ", ["OWN_STATUSES(incount);"], ["PUT_SOME;"]),
+    "test": ("QZ", ["PUT_PENDING(1, request);", "OWN_STATUS(status);"], [
+        "event.poll = !*flag;", "put_completed(request, *flag != 0, NULL, status);"]),
+    "testall": ("Z", ["OWN_STATUSES(count);"], [
+        "event.poll = !*flag;",
+        "put_completed(array_of_requests, *flag ? count : 0, NULL, array_of_statuses);"]),
+    "testany": ("xZ", ["OWN_STATUS(status);"], [
+        "event.poll = !*flag;", "put_integer(*flag && *indx != MPI_UNDEFINED ? *indx : -1);",
+        "put_completed(array_of_requests, *flag && *indx != MPI_UNDEFINED, indx, status);"]),
+    "testsome": ("XZ", ["OWN_STATUSES(incount);"], [
+        "event.poll = !*outcount;", "PUT_SOME;"]),
+}  # fmt: skip
+
+
+def recorded(rows_of_kind: list[Row]) -> str:
+    """The text of a recorded_*.h: for each routine that is recorded, three macros."""
+    text = HEAD
+    for row in rows_of_kind:
+        letters, ins, outs = fields(row)
+        if row.name != row.base or not letters:
+            continue
+        if row.kind in ("collective", "nonblocking") and row.has("comm"):
+            outs.append("count_collective(comm);")
+        text += _macro(f"FIELDS_{row.name}", [f'"{letters}"'])
+        text += _macro(f"IN_{row.name}", ins) + _macro(f"OUT_{row.name}", outs)
+    return text if text != HEAD else ""
+
+
+def _macro(name: str, parts: list[str]) -> str:
+    one = " ".join([f"#define {name}", *parts])
+    if len(one) <= 98:
+        return one + "\n"
+    out = [f"#define {name}"]
+    for part in parts:
+        if len(out) > 1 and len(out[-1]) + len(part) < 94:
+            out[-1] += f" {part}"
+        else:
+            out.append(f"    {part}")
+    return " \\\n".join(out) + "\n"
+
+
 def tables(header: Path) -> dict[str, str]:
     """The text of each file, by its name."""
     every = rows(header)
@@ -203,6 +405,8 @@ def tables(header: Path) -> dict[str, str]:
     for kind in ("p2p", "collective", "nonblocking", "onesided", "io", "objects"):
         own = [r for r in every if r.kind == kind and r.base in taken]
         texts[f"calls_{kind}.h"] = HEAD + "".join(map(line, own))
+        if text := recorded(own):
+            texts[f"recorded_{kind}.h"] = text
     return texts
 
 

@@ -18,6 +18,7 @@
 #include "opened.h"
 #include "real.h"
 #include "trace_count.h"
+#include "recorder_write.h"
 #include "trace_sites.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -29,8 +30,8 @@
 
 /* ---- names ---- */
 
-#define CALL(name, parameters, arguments, before, moves) [F_##name] = #name,
-#define LARGE(name, parameters, arguments, before, moves) [F_##name##_c] = #name "_c",
+#define CALL(name, parameters, arguments, before, moves, keep) [F_##name] = #name,
+#define LARGE(name, parameters, arguments, before, moves, keep) [F_##name##_c] = #name "_c",
 static const char *const names[FUNCTIONS] = {
 #include "calls.h"
     [F_Init] = "Init",
@@ -42,8 +43,8 @@ static const char *const names[FUNCTIONS] = {
 };
 #undef CALL
 #undef LARGE
-#define CALL(name, parameters, arguments, before, moves) [R_##name] = #name,
-#define LARGE(name, parameters, arguments, before, moves)
+#define CALL(name, parameters, arguments, before, moves, keep) [R_##name] = #name,
+#define LARGE(name, parameters, arguments, before, moves, keep)
 static const char *const routines[ROUTINES] = {
 #include "calls.h"
     [R_Init] = "Init",
@@ -53,6 +54,23 @@ static const char *const routines[ROUTINES] = {
     [R_Session_finalize] = "Session_finalize",
     [R_Pcontrol] = "Pcontrol",
 };
+#undef CALL
+#undef LARGE
+
+#define KEPT_FIELDS(name) FIELDS_##name
+#define LOST_FIELDS(name) ""
+#define CALL(name, parameters, arguments, before, moves, keep) \
+    [R_##name] = {#name, keep##_FIELDS(name)},
+#define LARGE(name, parameters, arguments, before, moves, keep)
+static const struct record_routine *recorded_routines(void)
+{
+    static const struct record_routine all[ROUTINES] = {
+#include "calls.h"
+        [R_Finalize] = {"Finalize", ""},
+        [R_Pcontrol] = {"Pcontrol", "i"},
+    };
+    return all;
+}
 #undef CALL
 #undef LARGE
 
@@ -100,6 +118,7 @@ static inline uint64_t leave(struct self *me, struct trace_routine *row, uint64_
         what;                                     \
         row->waited += ticks() - began;           \
     }
+#define BEFORE_ABORT end_recording(ENDED_BY_ABORT, R_Abort)
 #define AWAIT_ALL(comm) AWAITED(PMPI(Barrier, int (*)(MPI_Comm))(comm))
 /* Of several threads each could take the message of which another was told. */
 #define AWAIT_MESSAGE(source, tag, comm)                                              \
@@ -107,31 +126,33 @@ static inline uint64_t leave(struct self *me, struct trace_routine *row, uint64_
                 PMPI(Probe, int (*)(int, int, MPI_Comm, MPI_Status *))(               \
                     source, tag, comm, MPI_STATUS_IGNORE))
 
-#define WRAPPER(id, symbol, routine, parameters, arguments, before, moves)          \
+#define WRAPPER(id, symbol, name, parameters, arguments, before, moves, keep)       \
     EXPORT int trace_##id parameters TAKEN(symbol);                                 \
     EXPORT int trace_##id parameters                                                \
     {                                                                               \
         struct self *const me = &self;                                              \
         if (me->depth || (!me->rows && !adopt()))                                   \
             return ((int (*) parameters)next_function(me->depth > 0, F_##id))arguments; \
-        struct trace_routine *const row = &me->rows[routine];                       \
+        struct trace_routine *const row = &me->rows[R_##name];                      \
         function const next = next_function(0, F_##id);                             \
-        uint64_t const began = enter(me, routine);                                  \
+        me->depth = 1;                                                              \
+        keep##_BEFORE(name, R_##name) uint64_t const began = enter(me, R_##name);   \
         before;                                                                     \
         int const code = ((int (*) parameters)next)arguments;                       \
         uint64_t const took = leave(me, row, began, code), bytes = row->bytes;      \
         moves;                                                                      \
         if (__builtin_expect(process.sites, 0))                                     \
-            count_site(routine, took, row->bytes - bytes);                          \
+            count_site(R_##name, took, row->bytes - bytes);                         \
+        keep##_AFTER(name, code, took)                                              \
         me->depth = 0;                                                              \
         return code;                                                                \
     }                                                                               \
     ALSO(id, symbol);
 
-#define CALL(name, parameters, arguments, before, moves) \
-    WRAPPER(name, #name, R_##name, parameters, arguments, before, moves)
-#define LARGE(name, parameters, arguments, before, moves) \
-    WRAPPER(name##_c, #name "_c", R_##name, parameters, arguments, before, moves)
+#define CALL(name, parameters, arguments, before, moves, keep) \
+    WRAPPER(name, #name, name, parameters, arguments, before, moves, keep)
+#define LARGE(name, parameters, arguments, before, moves, keep) \
+    WRAPPER(name##_c, #name "_c", name, parameters, arguments, before, moves, keep)
 #include "calls.h"
 #undef CALL
 #undef LARGE

@@ -9,8 +9,8 @@
 #include "trace_slot.h"
 
 /* Numbers of functions and of routines: a function for large counts is of the same routine. */
-#define CALL(name, parameters, arguments, before, moves) F_##name,
-#define LARGE(name, parameters, arguments, before, moves) F_##name##_c,
+#define CALL(name, parameters, arguments, before, moves, keep) F_##name,
+#define LARGE(name, parameters, arguments, before, moves, keep) F_##name##_c,
 enum {
 #include "calls.h"
     F_Init,
@@ -23,8 +23,8 @@ enum {
 };
 #undef CALL
 #undef LARGE
-#define CALL(name, parameters, arguments, before, moves) R_##name,
-#define LARGE(name, parameters, arguments, before, moves)
+#define CALL(name, parameters, arguments, before, moves, keep) R_##name,
+#define LARGE(name, parameters, arguments, before, moves, keep)
 enum {
 #include "calls.h"
     R_Init,

@@ -103,6 +103,8 @@ static void start_counting(struct moment began, MPI_Session *session, int routin
     process.counting = true;
     if (adopt())
         leave(&self, &self.rows[routine], began.ticks, MPI_SUCCESS);
+    if (option("record") > 0)
+        start_recording(slot.bytes >> 20, ticks());
 }
 
 /* Before the real end, which other ranks may wait in for this one's files. */
@@ -114,6 +116,7 @@ static void end_counting(void)
     process.head->ticks_per_s = tick_rate(process.began, now);
     if (process.sites)
         keep_map(process.head);
+    end_recording(0, R_Finalize);
 }
 
 static void ended_counting(void)
@@ -214,7 +217,12 @@ EXPORT int trace_Pcontrol(const int level, ...)
         return ((int (*)(const int, ...))next)(level);
     uint64_t began = enter(&self, R_Pcontrol);
     int code = ((int (*)(const int, ...))next)(level);
-    leave(&self, &self.rows[R_Pcontrol], began, code);
+    uint64_t took = leave(&self, &self.rows[R_Pcontrol], began, code);
+    if (recorder.on) {
+        begin_event(R_Pcontrol);
+        put_integer(level);
+        end_event(took);
+    }
     self.depth = 0;
     return code;
 }
@@ -222,9 +230,9 @@ ALSO(Pcontrol, "Pcontrol");
 
 /* ---- functions that are taken from a library's handle (opened.h) ---- */
 
-#define CALL(name, parameters, arguments, before, moves) \
+#define CALL(name, parameters, arguments, before, moves, keep) \
     [F_##name] = __extension__(function)trace_##name,
-#define LARGE(name, parameters, arguments, before, moves) \
+#define LARGE(name, parameters, arguments, before, moves, keep) \
     [F_##name##_c] = __extension__(function)trace_##name##_c,
 static const function wrappers[FUNCTIONS] = {
 #include "calls.h"

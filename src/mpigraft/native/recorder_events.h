@@ -1,0 +1,121 @@
+/* The call that is being recorded, from its beginning to the record of it; for recorder.h. */
+#ifndef MPIGRAFT_RECORDER_EVENTS_H
+#define MPIGRAFT_RECORDER_EVENTS_H
+
+static void begin_event(uint64_t routine)
+{
+    event.length = 0;
+    event.any = event.poll = false;
+    event.pending.count = 0;
+    event.entered = ticks();
+    put_unsigned(routine);
+}
+
+/* The number of a signature, from 0; -1: there is no memory for it. */
+static int64_t number_of(const unsigned char *bytes, size_t length)
+{
+    uint64_t digest = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < length; i++)
+        digest = (digest ^ bytes[i]) * UINT64_C(0x100000001b3);
+    if (recorder.signature_count * 2 >= recorder.signature_room) {
+        size_t room = recorder.signature_room ? 2 * recorder.signature_room : 1024;
+        void *old = recorder.signatures, *more = calloc(room, sizeof *recorder.signatures);
+        if (!more)
+            return -1;
+        __typeof__(recorder.signatures) from = old;
+        size_t before = recorder.signature_room;
+        recorder.signatures = more;
+        recorder.signature_room = room;
+        fold.bytes += (room - before) * sizeof *recorder.signatures;
+        for (size_t i = 0; i < before; i++)
+            if (from[i].number) {
+                size_t at = from[i].digest % room;
+                while (recorder.signatures[at].number)
+                    at = (at + 1) % room;
+                recorder.signatures[at] = from[i];
+            }
+        free(old);
+    }
+    size_t at = digest % recorder.signature_room;
+    for (; recorder.signatures[at].number; at = (at + 1) % recorder.signature_room) {
+        uint32_t number = recorder.signatures[at].number - 1;
+        size_t start = recorder.starts[number], end = recorder.starts[number + 1];
+        if (recorder.signatures[at].digest == digest && end - start == length &&
+            !memcmp(recorder.text + start, bytes, length))
+            return number;
+    }
+    if (recorder.text_length + length > recorder.text_room) {
+        size_t room = 2 * (recorder.text_length + length) + 4096;
+        unsigned char *more = need(recorder.text, recorder.text_room, room);
+        if (!more)
+            return -1;
+        recorder.text = more;
+        recorder.text_room = room;
+    }
+    if (recorder.signature_count + 2 > recorder.starts_room) {
+        size_t room = recorder.starts_room ? 2 * recorder.starts_room : 256;
+        size_t *more = need(recorder.starts, recorder.starts_room * sizeof *more,
+                            room * sizeof *more);
+        if (!more)
+            return -1;
+        if (!recorder.starts)
+            more[0] = 0;
+        recorder.starts = more;
+        recorder.starts_room = room;
+    }
+    memcpy(recorder.text + recorder.text_length, bytes, length);
+    recorder.text_length += length;
+    recorder.signatures[at].digest = digest;
+    recorder.signatures[at].number = ++recorder.signature_count;
+    recorder.starts[recorder.signature_count] = recorder.text_length;
+    return recorder.signature_count - 1;
+}
+
+/* Add the call that was written down, unless it was a test without success: the time in those is
+ * waiting, and neither a call nor a gap. Nor is the recorder's own time a gap. */
+OUTSIDE static void end_event(uint64_t took)
+{
+    long thread = self.thread ? (long)self.thread->thread : 0;
+    pthread_mutex_lock(&recorder.lock);
+    if (!recorder.on)
+        goto end;
+    if (recorder.thread && recorder.thread != thread)
+        recorder.lacks |= SEVERAL_THREADS;
+    recorder.thread = thread;
+    recorder.gap += event.entered > recorder.before ? event.entered - recorder.before : 0;
+    if (event.poll) {
+        recorder.polls++;
+        goto end;
+    }
+    int64_t number = number_of(event.bytes, event.length);
+    if (number < 0 || !fold_call((uint32_t)number, recorder.gap, took) || fold.bytes > recorder.budget) {
+        recorder.lacks |= LACKS_END;
+        recorder.on = false;
+    }
+    recorder.events++;
+    recorder.gap = 0;
+end:
+    recorder.before = ticks();
+    pthread_mutex_unlock(&recorder.lock);
+}
+
+/* ---- in the wrapper of a function ---- */
+
+#define KEPT_BEFORE(name, routine)                \
+    if (__builtin_expect(recorder.on, 0)) {       \
+        event.open = true;                        \
+        begin_event(routine);                     \
+        IN_##name;                                \
+    }
+#define KEPT_AFTER(name, code, took)              \
+    if (__builtin_expect(event.open, 0)) {        \
+        event.open = false;                       \
+        if (!(code)) {                            \
+            OUT_##name;                           \
+            end_event(took);                      \
+        }                                         \
+    }
+#define LOST_BEFORE(name, routine)
+#define LOST_AFTER(name, code, took)
+
+#endif
