@@ -1,0 +1,63 @@
+"""The tracing library: its tables, and the folding of what it records."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mpigraft.core.model import Family
+from mpigraft.native.programs import SOURCES
+from tests.native.native_world import compile_c
+
+TOOLS = Path(__file__).parents[2] / "tools"
+
+
+def test_the_tables_are_those_of_the_header(mpis: Mapping[Family, Path]) -> None:
+    tables = runpy.run_path(str(TOOLS / "write_calls.py"))["tables"]
+    made = tables(mpis[Family.MPICH] / "include" / "mpi_proto.h")
+    kept = {p.name: p.read_text("ascii") for p in SOURCES.glob("*_*.h") if p.name in made}
+    assert kept == made
+    names = set(re.findall(r"^CALL\((\w+),", "".join(made.values()), re.MULTILINE))
+    assert {"Send", "Alltoallv", "Ineighbor_alltoallw", "Win_fence", "Mprobe"} <= names
+    assert len(names) > 300
+
+
+@pytest.fixture(scope="module")
+def fold(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_c("fold.c", tmp_path_factory.mktemp("fold") / "fold", "-I", SOURCES)
+
+
+def folded(fold: Path, calls: str) -> str:
+    return subprocess.run([fold, calls], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("calls", "loops"),
+    [
+        ("", ""),
+        ("a", "a1"),
+        ("aaaa", "4( a4 )"),
+        ("abcd", "a1 b1 c1 d1"),
+        ("abababc", "3( a3 b3 ) c1"),
+        ("ababcababcababc", "3( 2( a6 b6 ) c3 )"),
+        ("xabxabxab", "3( x3 a3 b3 )"),
+        ("aabaaab", "2( a2 ) b1 3( a3 ) b1"),  # steps that differ stay apart
+    ],
+)
+def test_repeats_become_loops(fold: Path, calls: str, loops: str) -> None:
+    assert folded(fold, calls) == loops
+
+
+def test_a_thousand_steps_take_as_many_nodes_as_ten(fold: Path) -> None:
+    step = "abbcddddde" * 3 + "f"
+    ten, thousand = (re.sub(r"\d+", "", folded(fold, "s" + step * n)) for n in (10, 1000))
+    assert ten == thousand
+
+
+def test_what_is_folded_unfolds_to_the_same(fold: Path) -> None:
+    assert subprocess.run([fold], check=False).returncode == 0
