@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -221,15 +222,7 @@ RANKS = ("dest", "source", "root", "target_rank")
 TAGS = ("tag", "sendtag", "recvtag")
 IGNORED = ("MPI_Info", "MPI_Errhandler", "MPI_User_function *", "void *baseptr")
 NUMBERS = ("int", "MPI_Count", "MPI_Aint", "MPI_Offset")
-LENGTHS = {  # of arrays, by routine and name, else by name
-    "array_of_blocklengths": "count", "array_of_displacements": "count", "array_of_types": "count",
-    "array_of_sizes": "ndims", "array_of_subsizes": "ndims", "array_of_starts": "ndims",
-    "array_of_gsizes": "ndims", "array_of_distribs": "ndims", "array_of_dargs": "ndims",
-    "array_of_psizes": "ndims", "dims": "ndims", "periods": "ndims", "ranks": "n",
-    "ranges": "3 * n", "remain_dims": "dims_of(comm)", "indx": "nnodes",
-    "edges": "nnodes > 0 ? indx[nnodes - 1] : 0", "degrees": "n",
-    "array_of_partitions": "length",
-}  # fmt: skip
+FACTS = tomllib.loads((ROOT / "tools" / "calls.toml").read_text(encoding="utf-8"))
 
 
 def length_of(row: Row, name: str) -> str:
@@ -247,7 +240,7 @@ def length_of(row: Row, name: str) -> str:
             return f"is_root(comm, root) ? {blocks} : 0"
         own = out == "true" and near == "false"
         return f"sendbuf == MPI_IN_PLACE ? 0 : {blocks}" if own else blocks
-    return LENGTHS[name]
+    return str(FACTS["lengths"][name])
 
 
 def fields(row: Row) -> tuple[str, list[str], list[str]]:
@@ -307,11 +300,10 @@ def _outputs(row: Row, ins: list[str], outs: list[str]) -> str:
         for kind, name, array in zip(row.types, row.names, row.arrays, strict=True)
         if kind.endswith("*") and not array
     }
-    if completes := COMPLETES.get(lower):
-        letters, before_, after = completes
-        ins.extend(before_)
-        outs.extend(after)
-        return letters
+    if completes := FACTS["completes"].get(lower):
+        ins.extend(completes["before"])
+        outs.extend(completes["after"])
+        return str(completes["letters"])
     for name, kind in pointers.items():
         if kind == "MPI_Comm" and lower in ("comm_free", "comm_disconnect"):
             ins.append(f"put_last(COMM, KEY(*{name}));")
@@ -345,29 +337,6 @@ def _outputs(row: Row, ins: list[str], outs: list[str]) -> str:
             outs[:] = ["event.poll = !*flag;", "if (!event.poll) {", *outs, "}"]
         letters += "z"
     return letters
-
-
-# Calls that complete requests: letters, what comes before, what comes after.
-COMPLETES = {
-    "wait": ("QZ", ["PUT_PENDING(1, request);", "OWN_STATUS(status);"],
-             ["put_completed(request, 1, NULL, status);"]),
-    "waitall": ("Z", ["OWN_STATUSES(count);"],
-                ["put_completed(array_of_requests, count, NULL, array_of_statuses);"]),
-    "waitany": ("xZ", ["OWN_STATUS(status);"], [
-        "put_integer(*indx == MPI_UNDEFINED ? -1 : *indx);",
-        "put_completed(array_of_requests, *indx != MPI_UNDEFINED, indx, status);"]),
-    "waitsome": ("XZ", ["OWN_STATUSES(incount);"], ["PUT_SOME;"]),
-    "test": ("QZ", ["PUT_PENDING(1, request);", "OWN_STATUS(status);"], [
-        "event.poll = !*flag;", "put_completed(request, *flag != 0, NULL, status);"]),
-    "testall": ("Z", ["OWN_STATUSES(count);"], [
-        "event.poll = !*flag;",
-        "put_completed(array_of_requests, *flag ? count : 0, NULL, array_of_statuses);"]),
-    "testany": ("xZ", ["OWN_STATUS(status);"], [
-        "event.poll = !*flag;", "put_integer(*flag && *indx != MPI_UNDEFINED ? *indx : -1);",
-        "put_completed(array_of_requests, *flag && *indx != MPI_UNDEFINED, indx, status);"]),
-    "testsome": ("XZ", ["OWN_STATUSES(incount);"], [
-        "event.poll = !*outcount;", "PUT_SOME;"]),
-}  # fmt: skip
 
 
 def recorded(rows_of_kind: list[Row]) -> str:
