@@ -3,10 +3,13 @@ what arrives wrong is noticed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from mpigraft.bench.matrix.file import Problem, matrix_name
+from mpigraft.bench.matrix.partition import has_metis
 from mpigraft.bench.suites import mini, native
 from mpigraft.bench.suites.base import Parsed
 from mpigraft.core.model import Family
@@ -147,3 +150,81 @@ def test_an_extent_for_each_rank_grows_the_whole(world: World) -> None:
     assert done.code == 0, done.text()
     names = {v["benchmark"] for v in values(done)}
     assert names == {"dirac,halo=packed,local=2x2x2x3,partition=blocks,unknowns=2"}
+
+
+# ------------------------------------------------------------------ divided by a file
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "a home"))
+    return tmp_path
+
+
+def dirac(world: World, problem: Problem, *more: str, ranks: int) -> Completed:
+    words = ("--app", "dirac", *SHORT, "--partition", str(problem.path), *more)
+    program = world.programs / "mpich" / MINI
+    return world.launch(Family.MPICH, program, *words, ranks=ranks)
+
+
+@pytest.mark.skipif(not has_metis(), reason="pymetis has no wheel for this machine")
+@pytest.mark.parametrize(("ranks", "words"), [
+    (1, ()), (3, ("--size", "4x3x2x5")), (4, ("--local", "2x2x2x3")), (7, ("--local", "2")),
+])  # fmt: skip
+def test_a_lattice_that_metis_divides(
+    world: World, home: Path, ranks: int, words: tuple[str, ...]
+) -> None:
+    assert home
+    size = {
+        name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)
+    }
+    problem = Problem("metis", ranks, **size)
+    problem.write()
+    done = dirac(world, problem, *words, "--halo", "indexed", ranks=ranks)
+    assert done.code == 0, done.text()
+    assert all("partition=metis" in v["benchmark"] for v in values(done))
+
+
+@pytest.mark.parametrize("method", ["blocks", "metis"])
+def test_a_matrix_of_a_file(world: World, home: Path, method: str) -> None:
+    """Its pattern is not symmetric: ranks give to those from whom they take nothing."""
+    if method == "metis" and not has_metis():
+        pytest.skip("pymetis has no wheel for this machine")
+    rows = 30
+    entries = [(r, r, 4.0) for r in range(rows)]
+    entries += [(r, (7 * r + 3) % rows, 0.5) for r in range(rows) if (6 * r + 3) % rows]
+    entries += [(r, 0, 1.0) for r in range(10, rows)]
+    lines = "".join(f"{r + 1} {c + 1} {v}\n" for r, c, v in entries)
+    path = home / "my matrix.mtx"
+    head = "%%MatrixMarket matrix coordinate real general"
+    path.write_text(f"{head}\n{rows} {rows} {len(entries)}\n{lines}")
+    problem = Problem(method, 4, matrix=str(path))
+    problem.write()
+    named = ("--matrix", matrix_name(str(path)))
+    for halo in ("packed", "indexed"):
+        done = dirac(world, problem, "--halo", halo, *named, ranks=4)
+        assert done.code == 0, done.text()
+        assert (
+            f"matrix=my-matrix-{named[1][-8:]},partition={method}" in values(done)[0]["benchmark"]
+        )
+
+
+@pytest.mark.parametrize(("spoil", "problem"), [
+    (lambda data: data[:64], "too short"),
+    (lambda data: data[:-8], "it is damaged"),
+    (lambda data: b"something" + data[9:], "no partition"),
+    (lambda data: data[:16] + b"\3" + data[17:], "it is for 3 ranks"),
+    (lambda data: data[:40] + b"\7" + data[41:], "another lattice"),
+    (lambda data: data[:128] + b"\x7f" + data[129:], "rank 127, which is not there"),
+    (lambda data: data[:131] + b"\xff" + data[132:], "which is not there"),
+])  # fmt: skip
+def test_a_damaged_file_is_refused(
+    world: World, home: Path, spoil: Callable[[bytes], bytes], problem: str
+) -> None:
+    assert home
+    made = Problem("blocks", 2, size="2x2x2x2")
+    made.write()
+    made.path.write_bytes(spoil(made.path.read_bytes()))
+    done = dirac(world, made, "--size", "2x2x2x2", ranks=2)
+    assert done.code == 3, done.text()
+    assert problem in done.text()

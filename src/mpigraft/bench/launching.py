@@ -50,6 +50,8 @@ class Launcher:
         tool = start.tool
         path = tool.output_on(step.layout)
         before = _stamp(path)
+        if tool.prepare:
+            tool.prepare(step.layout)
         words = start.words(spec, step.layout)
         limit_s = spec.limit_of(step.program, tool.limit_s)
         starter = self.starters[_surroundings(start)]

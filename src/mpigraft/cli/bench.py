@@ -73,12 +73,16 @@ def command(
         Words,
         option(
             "NAME",
-            f"{BENCHMARK} --list prints all; of other suites: osu:NAME, imb:NAME, app:NAME.",
+            f"{BENCHMARK} --list prints all; of other suites: osu:NAME, imb:NAME, mini:NAME, "
+            "app:NAME.",
             "latency, bibw, allreduce, bw, bcast, alltoall",
         ),
     ] = None,
     osu: Annotated[Words, option("PATH", OSU, "those in PATH or of a module")] = None,
     imb: Annotated[Words, option("PATH", IMB, "Intel MPI's")] = None,
+    matrix: Annotated[
+        str | None, option("FILE", "Matrix Market file for mini:dirac.", "a lattice")
+    ] = None,
     app: Annotated[Words, option("NAME={...}", APP)] = None,
     layout: Annotated[
         Words,

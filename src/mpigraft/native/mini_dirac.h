@@ -11,7 +11,7 @@ enum dirac_part { DIRAC_SPMV, DIRAC_HALO, DIRAC_ALLREDUCE, DIRAC_ILU, DIRAC_VECT
 
 static const char *const DIRAC_PARTS[] = {"spmv", "halo", "allreduce", "preconditioner",
                                           "vectors", NULL};
-static const char *const DIRAC_OPTIONS[] = {"--local", "--seed", "--size", "--unknowns", NULL};
+static const char *const DIRAC_OPTIONS[] = {"--local", "--matrix", "--seed", "--size", "--unknowns", NULL};
 
 static const double TOLERANCE = 1e-11; /* of the residual, relative to the right side */
 

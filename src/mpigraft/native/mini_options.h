@@ -13,6 +13,7 @@ struct mini_options {
     const char *app;
     const char *size, *local;   /* extents of the whole problem, or of the part of one rank */
     const char *partition;      /* file that says which rank owns what */
+    const char *matrix;         /* its name in results */
     long long unknowns, fields, depth, every, io, percent; /* of one mini-app or another */
     long long seed, steps, samples;
     double budget, serial;      /* milliseconds of samples; unknowns that rank 0 solves alone */
@@ -37,6 +38,7 @@ static const struct option_row MINI_OPTIONS[] = {
     {"--io", TAKES_NUMBER, MINI(io), 0, 4096, NULL, "ocean: ranks that take output alone (1)"},
     {"--list", TAKES_NOTHING, MINI(list), 0, 0, NULL, "names of the mini-apps"},
     {"--local", TAKES_TEXT, MINI(local), 0, 0, NULL, "extents for each rank: weak scaling"},
+    {"--matrix", TAKES_TEXT, MINI(matrix), 0, 0, NULL, "dirac: name of a matrix in results"},
     {"--no-validate", TAKES_NOTHING, MINI(no_validate), 0, 0, NULL, "do not check the result"},
     {"--partition", TAKES_TEXT, MINI(partition), 0, 0, NULL,
      "dirac: file with the owner of each site, and the matrix if it is no lattice"},

@@ -80,6 +80,7 @@ class CampaignSpec:
     # Builds or installations of the OSU and Intel benchmarks.
     osu: tuple[str, ...] = option((), '["/opt/osu-7.4"]')
     imb: tuple[str, ...] = option((), '["/opt/imb"]')
+    matrix: str = option("", '"lattice.mtx"')  # of mini:dirac: a Matrix Market file
     # Applications as benchmarks.
     app: tuple[App, ...] = option((), "{ NAME = { command = ..., figure = ... } }", read=read_apps)
     image: str = option("", '"app.sif"')  # a guest in which the benchmarks run too
@@ -199,6 +200,7 @@ def read_spec(path: Path) -> CampaignSpec:
         osu=_paths(spec.osu, folder),
         imb=_paths(spec.imb, folder),
         stack=_path(spec.stack, folder) if spec.stack else "",
+        matrix=_path(spec.matrix, folder) if spec.matrix else "",
         app=tuple(app.within(folder) for app in spec.app),
     )
 
@@ -235,4 +237,6 @@ def merge_specs(file: CampaignSpec, flags: Mapping[str, Any]) -> CampaignSpec:
     own |= {key: _paths(own[key], Path.cwd()) for key in ("osu", "imb") if key in own}
     if spec.stack:
         own["stack"] = _path(spec.stack, Path.cwd())
+    if spec.matrix:
+        own["matrix"] = _path(spec.matrix, Path.cwd())
     return dataclasses.replace(file, **own)

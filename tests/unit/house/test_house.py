@@ -121,6 +121,7 @@ def test_only_what_is_declared_is_imported() -> None:
     declared = {re.split(r"\W", wish)[0] for wish in project["dependencies"]}
     extras = {  # which say how to install it
         SOURCE / "bench/exchange/parquet.py": {"pyarrow"},
+        SOURCE / "bench/matrix/partition.py": {"pymetis"},
         SOURCE / "reframe/checks.py": {"reframe"},
         SOURCE / "report/paper/drawing.py": {"matplotlib"},
     }

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
+from mpigraft.bench.matrix import Problem, has_metis, matrix_name, usual_method
 from mpigraft.bench.suites import native
 from mpigraft.bench.suites.base import Parsed
 from mpigraft.bench.suites.programs import Ranks, Tool, refuse_unknown
 from mpigraft.bench.suites.rank_files import RankFiles
-from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Benchmark, Better, Layout, Machine, Metric
+from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.model import Benchmark, Better, Finding, Layout, Machine, Metric
 from mpigraft.native import Natives
 from mpigraft.request import CampaignSpec
 
@@ -24,6 +28,7 @@ EXTENTS = r"[1-9][0-9]{0,6}(x[1-9][0-9]{0,6}){0,3}"
 OPTIONS = {  # by what follows `=`
     "halo": "packed|indexed",
     "local": EXTENTS,
+    "partition": "blocks|metis",
     "seed": NUMBER,
     "size": EXTENTS,
     "unknowns": NUMBER,
@@ -32,7 +37,7 @@ PARTS = {  # of an iteration, as the program names them; the options that each h
     "dirac": ("spmv", "halo", "allreduce", "preconditioner", "vectors"),
 }
 TAKES = {
-    "dirac": ("halo", "local", "seed", "size", "unknowns"),
+    "dirac": ("halo", "local", "partition", "seed", "size", "unknowns"),
 }
 METRICS = {
     name: Metric(name, "us", Better.LOWER)
@@ -44,7 +49,7 @@ def names(_spec: CampaignSpec) -> tuple[str, ...]:
     return tuple(PARTS)
 
 
-def check(benchmark: Benchmark, _spec: CampaignSpec) -> None:
+def check(benchmark: Benchmark, spec: CampaignSpec) -> None:
     refuse_unknown(benchmark, tuple(PARTS))
     takes = TAKES[benchmark.name]
     for option, value in benchmark.options:
@@ -59,6 +64,37 @@ def check(benchmark: Benchmark, _spec: CampaignSpec) -> None:
             )
     if {"local", "size"} <= dict(benchmark.options).keys():
         raise UsageError.of("mini-two-sizes", key=benchmark.key)
+    if benchmark.name == "dirac":
+        _check_dirac(benchmark, spec)
+
+
+def _check_dirac(benchmark: Benchmark, spec: CampaignSpec) -> None:
+    options = dict(benchmark.options)
+    if spec.matrix and {"local", "size", "unknowns", "seed"} & options.keys():
+        raise UsageError.of("mini-matrix-and-lattice", key=benchmark.key)
+    if spec.matrix and not Path(spec.matrix).is_file():
+        raise UsageError.of("matrix-invalid", path=spec.matrix, problem="there is no such file")
+    if spec.image and (spec.matrix or options.get("partition") == "metis"):
+        raise UsageError.of("mini-partition-in-guest", key=benchmark.key)
+    if options.get("partition") == "metis" and not has_metis():
+        raise MissingError.of("metis-missing")
+
+
+def _problem(benchmark: Benchmark, spec: CampaignSpec, layout: Layout) -> Problem | None:
+    """The matrix that a file divides; None: the program divides a lattice into blocks itself."""
+    if benchmark.name != "dirac":
+        return None
+    options = dict(benchmark.options)
+    method = options.get("partition") or ("blocks" if spec.image else usual_method())
+    if method == "blocks" and not spec.matrix:
+        return None
+    size, local = options.get("size", ""), options.get("local", "")
+    return Problem(method, layout.ranks, size, local, spec.matrix)
+
+
+def _prepare(benchmark: Benchmark, spec: CampaignSpec, layout: Layout) -> None:
+    if problem := _problem(benchmark, spec, layout):
+        problem.write()
 
 
 def _shown(option: str) -> str:
@@ -76,25 +112,36 @@ def folders(_spec: CampaignSpec, machine: Machine) -> tuple[str, ...]:
 
 
 def tools(
-    _benchmark: Benchmark, _spec: CampaignSpec, machine: Machine, files: RankFiles
+    benchmark: Benchmark, spec: CampaignSpec, machine: Machine, files: RankFiles
 ) -> Iterator[Tool]:
     """Yield the program of each ABI: an MPI fits one of them."""
     for path in Natives.mini_for(machine.cpu.architecture):
         program = f"{files.folder(str(path.parent))}/{path.name}"
         if files.is_program(program):
-            yield Tool((program,), "this package", whole=True)
+            prepare = partial(_prepare, benchmark, spec)
+            yield Tool((program,), "this package", whole=True, prepare=prepare)
 
 
 def missing(_benchmark: Benchmark, _spec: CampaignSpec) -> str:
     return "the mini-apps are not built for this architecture; `make natives` builds them"
 
 
-def words(benchmark: Benchmark, tool: Tool, spec: CampaignSpec, _layout: Layout) -> tuple[str, ...]:
-    given = [word for name, value in benchmark.options for word in (f"--{name}", value)]
+def words(benchmark: Benchmark, tool: Tool, spec: CampaignSpec, layout: Layout) -> tuple[str, ...]:
+    problem = _problem(benchmark, spec, layout)
+    given = {f"--{name}": value for name, value in benchmark.options if name != "partition"}
+    if problem:
+        given["--partition"] = str(problem.path)
+    if problem and spec.matrix:
+        given["--matrix"] = matrix_name(spec.matrix)
     own = ("--budget", f"{BUDGETS * spec.budget_ms:g}", "--buffers", spec.buffers)
     check_or_not = () if spec.validate else ("--no-validate",)
-    return (*tool.words, "--app", benchmark.name, *given, *own, *check_or_not)
+    pairs = (word for pair in given.items() for word in pair)
+    return (*tool.words, "--app", benchmark.name, *pairs, *own, *check_or_not)
 
 
-def read(_benchmark: Benchmark, data: bytes, _spec: CampaignSpec, source: str) -> Parsed:
-    return native.parse(data, source=source, suite="mini", metrics=METRICS)
+def read(benchmark: Benchmark, data: bytes, spec: CampaignSpec, source: str) -> Parsed:
+    parsed = native.parse(data, source=source, suite="mini", metrics=METRICS)
+    usual = "partition" not in dict(benchmark.options) and not spec.image
+    if benchmark.name == "dirac" and usual and not has_metis():
+        return replace(parsed, findings=(*parsed.findings, Finding.of("mini-blocks")))
+    return parsed

@@ -6,8 +6,8 @@ computes: nothing is started here, and the one who starts a program hands its ou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -74,6 +74,8 @@ class Tool:
     rows: tuple[EnvRow, ...] = ()  # of the environment, for its ranks
     advice: str = ""  # what to do where it does not fit
     whole: bool = False  # whether a launch that failed has no value at all
+    # Writes what its ranks read on a layout, unless it is there. None: they read nothing of ours.
+    prepare: Callable[[Layout], None] | None = field(default=None, compare=False)
 
     def output_on(self, layout: Layout) -> Path | None:
         """The file that has the figure on a layout, whose numbers its name may have."""

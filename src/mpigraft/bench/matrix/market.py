@@ -1,0 +1,84 @@
+"""Sparse matrices of Matrix Market files (coordinate format, real numbers)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from mpigraft.core.arrays import Floats, Ints, NDArray, np
+from mpigraft.core.errors import UsageError
+
+KINDS = ("real", "integer", "pattern")  # a pattern has ones
+SHAPES = ("general", "symmetric", "skew-symmetric")
+MOST_ROWS = 2**31 - 1  # columns have 32 bits
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Matrix:
+    """A square matrix in compressed rows; columns ascend within a row."""
+
+    start: Ints  # one more than rows
+    column: NDArray[np.int32]
+    value: Floats
+
+    @property
+    def rows(self) -> int:
+        return len(self.start) - 1
+
+
+def read_market(path: Path) -> Matrix:
+    """Read a matrix; entries that stand twice are added up. Raises UsageError for what is none,
+    is not square, or has a row without its diagonal, for which there is no ILU(0)."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
+    banner, _, rest = data.partition(b"\n")
+    words = banner.decode("ascii", "replace").lower().split()
+    if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
+        _refuse(path, "its first line is not that of a Matrix Market file")
+    if words[2] != "coordinate" or words[3] not in KINDS or words[4] not in SHAPES:
+        known = f"coordinate {'|'.join(KINDS)} {'|'.join(SHAPES)}"
+        _refuse(path, f"it is {' '.join(words[2:])[:60]!r}, not {known}")
+    lines = (line for line in rest.split(b"\n") if not line.lstrip().startswith(b"%"))
+    try:
+        numbers = np.array(b"\n".join(lines).split(), dtype=np.float64)
+    except ValueError as error:
+        _refuse(path, str(error)[:80])
+    return _compressed(path, numbers, pattern=words[3] == "pattern", shape=words[4])
+
+
+def _refuse(path: Path, problem: str) -> NoReturn:
+    raise UsageError.of("matrix-invalid", path=path, problem=problem)
+
+
+def _compressed(path: Path, numbers: Floats, *, pattern: bool, shape: str) -> Matrix:
+    width = 2 if pattern else 3
+    if len(numbers) < 3 or not np.isfinite(numbers).all():
+        _refuse(path, "it has no line of rows, columns and entries, or a number is not finite")
+    rows, columns, entries = numbers[:3]
+    if rows != columns or not 1 <= rows <= MOST_ROWS or rows % 1:
+        _refuse(path, f"it has {rows:g} rows and {columns:g} columns; a square matrix is needed")
+    if len(numbers) - 3 != width * entries:
+        _refuse(path, f"it announces {entries:g} entries, and has {(len(numbers) - 3) / width:g}")
+    table = numbers[3:].reshape(-1, width)
+    places = table[:, :2]
+    if ((places < 1) | (places > rows) | (places % 1 != 0)).any():
+        _refuse(path, f"an entry lies outside of rows and columns 1 to {rows:g}")
+    at = places.astype(np.int64) - 1
+    values = np.ones(len(at)) if pattern else table[:, 2]
+    if shape != "general":
+        off = at[:, 0] != at[:, 1]
+        mirrored = -values[off] if shape == "skew-symmetric" else values[off]
+        at = np.concatenate([at, at[off][:, ::-1]])
+        values = np.concatenate([values, mirrored])
+    size = int(rows)
+    keys, inverse = np.unique(at[:, 0] * size + at[:, 1], return_inverse=True)
+    value: Floats = np.zeros(len(keys))
+    np.add.at(value, inverse, values)
+    row, column = keys // size, keys % size
+    if len(diagonal := np.setdiff1d(np.arange(size), row[row == column])):
+        _refuse(path, f"row {diagonal[0] + 1} has nothing on the diagonal, so there is no ILU(0)")
+    start = np.searchsorted(row, np.arange(size + 1)).astype(np.int64)
+    return Matrix(start, column.astype(np.int32), value)
