@@ -47,6 +47,7 @@ TITLES = {
     "request": "What was requested",
     "run": "Running a job",
     "store": "The store",
+    "trace": "Profiles and traces",
     "tuning": "MPI's variables",
 }
 INTRO = """\

@@ -31,6 +31,7 @@ COMMANDS = {
     "undo": "Switch a stack back to what it had before an injection.",
     "get": "Fetch an MPI that runs without being installed.",
     "run": "Start a program on this machine's MPI, with proof.",
+    "profile": "Run a program, and show where its MPI time goes.",
     "layout": "Draw where ranks would run, and the options of launchers.",
     "bench": "Measure MPIs and transports side by side, with proof.",
     "case": "Print a campaign file for a known application.",

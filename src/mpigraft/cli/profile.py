@@ -1,0 +1,226 @@
+"""`mpigraft profile`: run a program and show where its MPI time goes; show a profile again."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpigraft.cli import job
+from mpigraft.cli.common import (
+    Agent,
+    DryRun,
+    Engine,
+    Environment,
+    Gpus,
+    Hostfile,
+    Hosts,
+    Json,
+    flag,
+    layout_option,
+    option,
+    out,
+    tell,
+)
+from mpigraft.core.errors import MissingError, MpigraftError, UsageError
+
+if TYPE_CHECKING:
+    from mpigraft.launch import Tracing
+    from mpigraft.run import Job
+    from mpigraft.trace.profile import Profile
+
+CONTEXT = job.CONTEXT
+WAITS, SITES = "waits", "sites"  # words of MPIGRAFT_TRACE_OPTIONS
+
+
+def command(
+    program: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PROGRAM",
+            help="Program and its arguments. Give options of this command before it.",
+            show_default=False,
+        ),
+    ] = None,
+    waits: Annotated[
+        bool,
+        flag(
+            "Tell waiting for others from moving data. It costs a barrier before each collective "
+            "and a probe before each blocking receive.",
+            "--waits",
+        ),
+    ] = False,
+    sites: Annotated[bool, flag("Tell where routines are called from.", "--sites")] = False,
+    output: Annotated[
+        Path | None,
+        option(
+            "FILE", "Write the profile as a JSON document, for --show.", False, "--output", "-o"
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None, option("FILE", "Write the profile as one page that opens offline.", False)
+    ] = None,
+    top: Annotated[int, option("N", "Rows of each table.", min=1)] = 10,
+    show: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Show a profile of -o, or a report of mpiP, mpitrace, IPM or CrayPat-lite; "
+            "start nothing.",
+            False,
+        ),
+    ] = None,
+    as_json: Json = False,
+    image: job.Image = None,
+    stack: job.Stack = "",
+    programs: job.Programs = None,
+    mpi: job.Mpi = None,
+    transport: job.Transport = None,
+    ranks: job.Ranks = None,
+    nodes: Annotated[int | None, layout_option("nodes")] = None,
+    ranks_per_node: Annotated[int | None, layout_option("ranks-per-node")] = None,
+    threads: Annotated[int | None, layout_option("threads", "OMP_NUM_THREADS, or 1")] = None,
+    map_by: Annotated[str | None, layout_option("map-by")] = None,
+    bind_to: Annotated[str | None, layout_option("bind-to")] = None,
+    gpus: Gpus = False,
+    hosts: Hosts = "",
+    hostfile: Hostfile = "",
+    agent: Agent = "",
+    launcher: job.Launcher = None,
+    engine: Engine = None,
+    replace: job.Replace = None,
+    bind: job.Binds = None,
+    env: Environment = None,
+    proof: job.Proof = None,
+    stdin: job.Stdin = "0",
+    dry_run: DryRun = False,
+) -> int:
+    """Run a program as `mpigraft run` does, and show where its MPI time goes.
+
+    The program's output, exit code and signals pass through unchanged; the profile goes to
+    standard error when it has ended, however it did.
+
+    \b
+    Examples:
+      mpigraft profile -n 8 -- ./app input.dat
+      mpigraft profile --waits --sites -o app.json --html app.html -n 8 -- ./app
+      mpigraft profile --transport ofi-lnx -n 8 -- ./app
+      mpigraft profile --show app.json
+    """
+    options = locals()
+    if show is not None:
+        if program:
+            raise UsageError.of("profile-show-and-run", program=program[0])
+        show_profile(show, output=output, html=html, top=top, as_json=as_json)
+        return 0
+    if not program:
+        raise UsageError.of("profile-nothing")
+    if as_json:
+        raise UsageError.of("profile-json-mixed")
+    for path in filter(None, (output, html)):
+        refuse_place(path)
+    planned = job.decide_job(job.requested_job(options), _tracing(waits=waits, sites=sites))
+    if dry_run:
+        from mpigraft.cli.run import rendered
+
+        out("\n".join(rendered(planned)))
+        return 0
+    kept: list[Profile] = []
+    code = job.prove_and_start(
+        planned, collect=lambda folder, code: _collect(planned, folder, code, kept, top)
+    )
+    try:
+        for profile in kept:
+            write_profile(profile, output, html)
+    except MpigraftError as error:
+        if not code:
+            raise
+        tell(f"mpigraft: {error}")
+    return code
+
+
+def _tracing(*, waits: bool, sites: bool) -> Tracing:
+    from mpigraft.launch import Tracing
+
+    return Tracing(tuple(word for word, on in ((WAITS, waits), (SITES, sites)) if on))
+
+
+def _collect(planned: Job, folder: str, code: int, kept: list[Profile], top: int) -> None:
+    """Read what ranks counted and show it; the program's exit code does not depend on it."""
+    from dataclasses import replace
+
+    from mpigraft.report.profile import profile_lines
+    from mpigraft.trace.profile import counted_profile, read_counts
+
+    assert planned.tracing is not None
+    waits = WAITS in planned.tracing.options
+    try:
+        found = counted_profile(read_counts(Path(folder)), waits=waits, exit_code=code)
+    except MpigraftError as error:
+        tell(f"mpigraft: {error}")
+        return
+    if found is None:
+        missing = MissingError.of("profile-no-counts", program=planned.spec.program[0])
+        tell(f"mpigraft: {missing}")
+        return
+    found = replace(found, labels=_labels(planned))
+    kept.append(found)
+    tell("\n".join(profile_lines(found, top)))
+
+
+def _labels(planned: Job) -> tuple[tuple[str, str], ...]:
+    configuration = planned.configuration
+    transport = configuration.transport.name if configuration.transport else ""
+    mpi = configuration.mpi.id if configuration.mpi else ""
+    rows = (("mpi", mpi), ("transport", transport))
+    return tuple((name, value) for name, value in rows if value)
+
+
+# ------------------------------------------------------------------ files
+
+
+def show_profile(
+    path: Path, *, output: Path | None, html: Path | None, top: int, as_json: bool
+) -> None:
+    """Show a profile that was written, or another tool's report. Raises UsageError."""
+    from mpigraft.report.profile import profile_lines
+    from mpigraft.trace.profile import read_profile, render_profile
+
+    profile = read_profile(path)
+    if as_json:
+        out(render_profile(profile))
+    else:
+        out("\n".join(profile_lines(profile, top)))
+    write_profile(profile, output, html)
+
+
+def refuse_place(path: Path) -> None:
+    """Refuse a file that cannot be written, before a program runs for hours. Raises
+    MissingError."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(0, "it is a folder")
+        with tempfile.TemporaryFile(dir=path.resolve().parent):
+            pass
+        if path.exists() and not os.access(path, os.W_OK):
+            raise PermissionError(0, "no permission to write it")
+    except OSError as error:
+        raise MissingError.of("profile-unwritable", path=path, reason=error.strerror) from error
+
+
+def write_profile(profile: Profile, output: Path | None, html: Path | None) -> None:
+    """Write the document and the page that were asked for. Raises MissingError."""
+    from mpigraft.core.write import write_whole
+    from mpigraft.report.profile import render_profile_page
+    from mpigraft.trace.profile import render_profile
+
+    for path, render in ((output, render_profile), (html, render_profile_page)):
+        if path is None:
+            continue
+        try:
+            write_whole(path, render(profile).encode())
+        except OSError as error:
+            raise MissingError.of("profile-unwritable", path=path, reason=error.strerror) from error

@@ -1,0 +1,15 @@
+"""A profile for people: text of 80 columns and an HTML page.
+
+Takes a `Profile`; makes text of it. Prints nothing itself.
+"""
+
+from __future__ import annotations
+
+from mpigraft.core.doors import exports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpigraft.report.profile.page import render_profile_page as render_profile_page
+    from mpigraft.report.profile.text import profile_lines as profile_lines
+else:
+    __getattr__ = exports(__name__)

@@ -1,0 +1,287 @@
+"""Make a profile of what the ranks of a run counted."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+
+from mpigraft.core.numbers import counted
+from mpigraft.core.text import join_some, printable
+from mpigraft.trace.profile.node_file import Dropped, RankSlot, RoutineCounts, read_node_file
+from mpigraft.trace.profile.places import Places
+from mpigraft.trace.profile.values import (
+    Peer,
+    PeerKind,
+    Profile,
+    RankUse,
+    Routine,
+    Site,
+    SizeUse,
+    by_time,
+    heaviest,
+    spread_of,
+)
+
+SUFFIX = ".trace"
+MAIN = re.compile(r"(main|MAIN__) \(")
+INTERPRETER = re.compile(r"python[0-9.]*$")
+HOST = re.compile(r"(.+)-[0-9a-f]{16}")
+KINDS = tuple(PeerKind)
+MOST_PEERS, MOST_SITES = 100_000, 500  # of a profile; the heaviest stay
+DROPPED = {
+    Dropped.THREADS: "calls of some threads",
+    Dropped.SIZES: "sizes of some messages",
+    Dropped.PEERS: "who sent to whom",
+    Dropped.SITES: "some call sites",
+}
+SHOWN = 8  # ranks that a note names
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One rank of a run: its slot, its node, and its number in the profile."""
+
+    slot: RankSlot
+    host: str
+    number: int
+    end: int  # ticks at which it finalized, or the run ended
+
+    @property
+    def run_s(self) -> float:
+        return self.seconds(max(0, self.end - self.slot.began))
+
+    def seconds(self, ticks: int) -> float:
+        speed = self.slot.ticks_per_s
+        return ticks / speed if speed else 0.0
+
+    @property
+    def current(self) -> tuple[str, int]:
+        """The routine that had not returned, and ticks since it was called; without one those
+        since the last call returned."""
+        if self.slot.finalized or not self.slot.threads:
+            return "", 0
+        thread = max(self.slot.threads, key=lambda one: (bool(one.current), one.entered))
+        return thread.current, max(0, self.end - thread.entered) if thread.entered else 0
+
+
+def read_counts(folder: Path) -> dict[str, tuple[RankSlot, ...]]:
+    """Read the files of all nodes in a folder: {host: ranks}. Raises UsageError."""
+    found: dict[str, tuple[RankSlot, ...]] = {}
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        match = HOST.fullmatch(path.stem)
+        host = match[1] if match else path.stem
+        found[host] = (*found.get(host, ()), *read_node_file(path))
+    return found
+
+
+def counted_profile(
+    nodes: dict[str, tuple[RankSlot, ...]],
+    *,
+    waits: bool = False,
+    exit_code: int | None = None,
+    now_ns: int | None = None,
+    root: Path = Path("/"),
+) -> Profile | None:
+    """Make the profile of a run that ended at `now_ns`; None where no rank entered MPI_Init.
+    `root`: where the files of the program lie, to name call sites."""
+    ranks, notes = _numbered(nodes, time.time_ns() if now_ns is None else now_ns)
+    if not ranks:
+        return None
+    first = ranks[0].slot
+    world = max(len(ranks), *(one.slot.size for one in ranks))
+    total_s = sum(one.run_s for one in ranks)
+    routines = tuple(_routines(ranks, world, waits=waits))
+    peers, sites = _peers(ranks), _sites(ranks, root)
+    began_ns = min(one.slot.began_ns for one in ranks)
+    return Profile(
+        program=_program(ranks),
+        ranks=world,
+        hosts=tuple(dict.fromkeys(one.host for one in ranks)),
+        began=datetime.fromtimestamp(began_ns / 1e9, UTC).isoformat(timespec="seconds"),
+        run_s=max(one.run_s for one in ranks),
+        total_s=total_s,
+        mpi_s=sum(one.time_s or 0.0 for one in routines),
+        waits=waits,
+        routines=by_time(routines),
+        each=tuple(_each(ranks)),
+        peers=tuple(heaviest(peers))[:MOST_PEERS],
+        sites=sites[:MOST_SITES],
+        notes=(*notes, *_notes(ranks, world, first, len(peers), len(sites))),
+        exit_code=exit_code,
+    )
+
+
+def _numbered(
+    nodes: dict[str, tuple[RankSlot, ...]], now_ns: int
+) -> tuple[list[Counted], list[str]]:
+    """All ranks in order. Those of other worlds, which a program spawns, follow the largest."""
+    slots = [(host, slot) for host, found in nodes.items() for slot in found]
+    world = max((slot.size for _, slot in slots), default=0)
+    slots.sort(key=lambda one: (one[1].size != world, one[1].began_ns, one[1].rank))
+    taken: dict[int, tuple[str, RankSlot]] = {}
+    others = []
+    for host, slot in slots:
+        if slot.size == world and slot.rank >= 0 and slot.rank not in taken:
+            taken[slot.rank] = (host, slot)
+        else:
+            others.append((host, slot))
+    numbers = [*sorted(taken), *range(world, world + len(others))]
+    both = [*(taken[rank] for rank in sorted(taken)), *others]
+    ranks = [
+        Counted(slot, host, number, _end(slot, now_ns))
+        for number, (host, slot) in zip(numbers, both, strict=True)
+    ]
+    entered = sum(slot.size == 0 or slot.rank < 0 for _, slot in others)
+    notes = []
+    if entered:
+        notes.append(f"{counted(entered, 'rank')} never returned from MPI_Init")
+    if len(others) > entered:
+        more = counted(len(others) - entered, "rank")
+        notes.append(f"{more} of other worlds, as spawned ones are, numbered from {world} on")
+    return ranks, notes
+
+
+def _end(slot: RankSlot, now_ns: int) -> int:
+    """When a rank ended, in ticks: it finalized, or the run ended."""
+    if slot.ended:
+        return slot.ended
+    last = max((thread.entered for thread in slot.threads), default=slot.began)
+    now = slot.began + int(max(0, now_ns - slot.began_ns) * slot.ticks_per_s / 1e9)
+    return max(last, now)
+
+
+def _program(ranks: Sequence[Counted]) -> str:
+    names = dict.fromkeys(printable(_command(one.slot.program)) for one in ranks)
+    return join_some([name for name in names if name], 3, " : ")
+
+
+def _command(words: str) -> str:
+    """The name of a command, whose words end in NUL; of an interpreter its script too."""
+    program, *others = (PurePath(word).name for word in words.split("\0"))
+    script = next((word for word in others if word.endswith(".py")), "")
+    return f"{program} {script}" if INTERPRETER.match(program) and script else program
+
+
+def _routines(ranks: Sequence[Counted], world: int, *, waits: bool) -> Iterator[Routine]:
+    """Add up each routine over ranks and threads, with the time of calls that did not return."""
+    times: dict[str, dict[int, float]] = defaultdict(dict)
+    rows: dict[str, list[tuple[Counted, RoutineCounts]]] = defaultdict(list)
+    for one in ranks:
+        current, since = one.current
+        if current:
+            times[current][one.number] = one.seconds(since)
+        for thread in one.slot.threads:
+            for name, row in thread.routines.items():
+                rows[name].append((one, row))
+                own = times[name]
+                own[one.number] = own.get(one.number, 0.0) + one.seconds(row.ticks)
+    for name, own in times.items():
+        every = rows[name]
+        yield Routine(
+            name,
+            time_s=sum(own.values()),
+            calls=sum(row.calls for _, row in every),
+            bytes=sum(row.bytes for _, row in every),
+            waited_s=sum(one.seconds(row.waited) for one, row in every) if waits else None,
+            longest_s=max((one.seconds(row.longest) for one, row in every), default=0.0),
+            errors=sum(row.errors for _, row in every),
+            spread=spread_of(own, world),
+            sizes=tuple(_sizes(every)),
+        )
+
+
+def _sizes(rows: Iterable[tuple[Counted, RoutineCounts]]) -> Iterator[SizeUse]:
+    classes: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for one, row in rows:
+        for number, calls, total, ticks in row.sizes:
+            own = classes[number]
+            own[0] += calls
+            own[1] += total
+            own[2] += one.seconds(ticks)
+    for number, sums in sorted(classes.items()):
+        least = 1 << (number - 1) if number else 0
+        yield SizeUse(least, max(0, 2 * least - 1), int(sums[0]), int(sums[1]), sums[2])
+
+
+def _each(ranks: Sequence[Counted]) -> Iterator[RankUse]:
+    for one in ranks:
+        current, since = one.current
+        used = sum(row.ticks for thread in one.slot.threads for row in thread.routines.values())
+        used += since if current else 0
+        yield RankUse(
+            one.number, one.host, one.run_s, one.seconds(used), one.slot.finalized,
+            current, None if one.slot.finalized else one.seconds(since),
+        )  # fmt: skip
+
+
+def _peers(ranks: Sequence[Counted]) -> list[Peer]:
+    """Who sent to whom in the largest world; others have numbers of their own."""
+    world = max(one.slot.size for one in ranks)
+    sums: dict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0, 0])
+    for one in ranks:
+        if one.number >= world:
+            continue
+        for thread in one.slot.threads:
+            for target, kind, messages, total in thread.peers:
+                own = sums[one.number, target, kind]
+                own[0] += messages
+                own[1] += total
+    return [Peer(a, b, KINDS[kind], n, total) for (a, b, kind), (n, total) in sums.items()]
+
+
+def _sites(ranks: Sequence[Counted], root: Path) -> tuple[Site, ...]:
+    """Join call sites of all ranks that have one name."""
+    sums: dict[tuple[str, tuple[str, ...]], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    name_of: dict[str, Callable[[int], str]] = {}
+    for one in ranks:
+        if not one.slot.sites:
+            continue
+        if one.slot.maps not in name_of:
+            name_of[one.slot.maps] = Places(one.slot.maps, root).name
+        for site in one.slot.sites:
+            frames = up_to_main(tuple(map(name_of[one.slot.maps], site.frames)))
+            own = sums[site.routine, frames]
+            own[0] += site.calls
+            own[1] += one.seconds(site.ticks)
+            own[2] += site.bytes
+    found = (
+        Site(routine, frames, int(calls), time_s, int(total))
+        for (routine, frames), (calls, time_s, total) in sums.items()
+    )
+    return tuple(sorted(found, key=lambda s: (-(s.time_s or 0), -(s.calls or 0), s.frames)))
+
+
+def up_to_main(frames: tuple[str, ...]) -> tuple[str, ...]:
+    """Leave out what starts every program."""
+    place = next((k for k, frame in enumerate(frames) if MAIN.match(frame)), len(frames))
+    return frames[: place + 1]
+
+
+def _notes(
+    ranks: Sequence[Counted], world: int, first: RankSlot, peers: int, sites: int
+) -> Iterator[str]:
+    """What is to be known of the figures."""
+    for flag, what in DROPPED.items():
+        hit = [one for one in ranks if flag in one.slot.dropped]
+        if hit:
+            full = any(Dropped.NO_DISK_SPACE in one.slot.dropped for one in hit)
+            why = "no space on the disk" if full else "the budget of memory was used up"
+            yield f"not counted: {what}, by {_named(hit)}: {why}"
+    silent = set(range(first.size)) - {one.number for one in ranks}
+    if silent:
+        yield f"no counts of {counted(len(silent), 'rank')} of {world}"
+    if any(sum(bool(t.routines) for t in one.slot.threads) > 1 for one in ranks):
+        yield "several threads of a rank called MPI: their times are added up"
+    if peers > MOST_PEERS:
+        yield f"of {peers} pairs of ranks the {MOST_PEERS} heaviest are kept"
+    if sites > MOST_SITES:
+        yield f"of {sites} call sites the {MOST_SITES} longest are kept"
+
+
+def _named(ranks: Sequence[Counted]) -> str:
+    return f"rank {join_some([str(one.number) for one in ranks], SHOWN, ', ')}"

@@ -1,0 +1,262 @@
+"""Files that ranks of a traced program write (native/trace_file.h), as values.
+
+A file may be of a run that was killed, cut short by a full disk, or no such file at all: every
+offset and length is checked before it is used, and what does not fit is refused with file and
+offset. What a killed rank was about to write may be half done; numbers alone are then off by one
+call.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntFlag
+from pathlib import Path
+
+from mpigraft.core.errors import UsageError
+
+MAGIC = b"mpigraft-trace\n\0"
+VERSION = 1
+NAMES, START, NAME_BYTES = 4096, 65536, 32
+MOST_ROUTINES = (START - NAMES) // NAME_BYTES
+MOST_THREADS = 4096  # of one rank
+MOST_RANKS = 1 << 24
+MOST_PATH = 4096
+MOST_MAPS = 16 * 1024 * 1024
+RUNNING, FINALIZED = 1, 2
+SIZE_CLASSES, PEER_KINDS, SITE_FRAMES, SITES = 64, 3, 8, 4096
+
+HEADER = struct.Struct("<16sIIQQ")
+RANK = struct.Struct("<IIiiiiQQQdQQQQQQQQQ")
+ROUTINE = struct.Struct("<8Q")
+SIZE = struct.Struct("<3Q")
+PEER = struct.Struct("<2Q")
+THREAD = struct.Struct("<QqQQQ3Q")
+SITE = struct.Struct(f"<4Q{SITE_FRAMES}Q")
+
+
+class Dropped(IntFlag):
+    """What a rank no longer counted, and why."""
+
+    THREADS = 1
+    SIZES = 2
+    PEERS = 4
+    SITES = 8
+    EVENTS = 16
+    NO_DISK_SPACE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class RoutineCounts:
+    """One routine of one thread; times in ticks. `sizes` has (class, calls, bytes, ticks)."""
+
+    calls: int
+    ticks: int
+    bytes: int
+    waited: int
+    longest: int
+    errors: int
+    sizes: tuple[tuple[int, int, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadCounts:
+    thread: int
+    routines: dict[str, RoutineCounts]
+    current: str  # routine that runs
+    entered: int  # ticks
+    peers: tuple[tuple[int, int, int, int], ...]  # (rank, kind, messages, bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteCounts:
+    routine: str
+    calls: int
+    ticks: int
+    bytes: int
+    frames: tuple[int, ...]  # addresses
+
+
+@dataclass(frozen=True, slots=True)
+class RankSlot:
+    """What one rank wrote. `rank` is -1 where MPI_Init did not return."""
+
+    finalized: bool
+    dropped: Dropped
+    rank: int
+    size: int
+    pid: int
+    began: int
+    ended: int
+    began_ns: int
+    ticks_per_s: float
+    pair_ticks: int
+    threads: tuple[ThreadCounts, ...]
+    sites: tuple[SiteCounts, ...]
+    maps: str = field(repr=False)
+    program: str = ""
+
+
+def read_node_file(path: Path) -> tuple[RankSlot, ...]:
+    """Read the slots of all ranks of a node. Raises UsageError for a file that cannot be read, is
+    none of ours, or is damaged."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size < START:
+                raise _refused(path, 0, f"it has {size} bytes, fewer than its head")
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                return _Reader(path, data).slots()
+    except OSError as error:
+        raise UsageError.of("trace-unreadable", path=path, reason=error.strerror) from error
+    except ValueError as error:  # a folder or a pipe cannot be mapped
+        raise UsageError.of("trace-unreadable", path=path, reason=error) from error
+
+
+def _refused(path: Path, offset: int, reason: str) -> UsageError:
+    return UsageError.of("trace-damaged", path=path, offset=offset, reason=reason)
+
+
+class _Reader:
+    """One file. Offsets in it are absolute; those of a slot count from its start."""
+
+    def __init__(self, path: Path, data: mmap.mmap) -> None:
+        self.path = path
+        self.data = data
+        self.size = len(data)
+
+    def slots(self) -> tuple[RankSlot, ...]:
+        magic, version, routines, slot_bytes, slots = HEADER.unpack_from(self.data, 0)
+        if magic != MAGIC:
+            raise _refused(self.path, 0, "it does not begin as such a file")
+        if version != VERSION:
+            raise _refused(self.path, 16, f"it has version {version}, {VERSION} is known")
+        if not 0 < routines <= MOST_ROUTINES:
+            raise _refused(self.path, 20, f"{routines} routines")
+        if not RANK.size <= slot_bytes <= 1 << 40:
+            raise _refused(self.path, 24, f"slots of {slot_bytes} bytes")
+        if slots > MOST_RANKS:
+            raise _refused(self.path, 32, f"{slots} ranks")
+        names = [self._name(k) for k in range(routines)]
+        made = (self._slot(START + k * slot_bytes, slot_bytes, names) for k in range(slots))
+        return tuple(one for one in made if one is not None)
+
+    def _name(self, number: int) -> str:
+        at = NAMES + number * NAME_BYTES
+        name = self.data[at : at + NAME_BYTES].split(b"\0")[0]
+        if not name or not name.replace(b"_", b"").isalnum():
+            raise _refused(self.path, at, "the name of a routine is none")
+        return name.decode("ascii")
+
+    def _slot(self, start: int, room: int, names: list[str]) -> RankSlot | None:
+        """One rank; None: its process took the slot and wrote nothing."""
+        if start + RANK.size > self.size:
+            raise _refused(self.path, self.size, "it ends within the slots of ranks")
+        (state, dropped, rank, world, pid, _level, began, ended, began_ns, speed, pair, _used,
+         threads, sites, maps, maps_bytes, program, program_bytes, _record) = RANK.unpack_from(
+            self.data, start
+        )  # fmt: skip
+        if state == 0:
+            return None
+        if state not in (RUNNING, FINALIZED):
+            raise _refused(self.path, start, f"a rank in state {state}")
+        if not (0 <= world <= MOST_RANKS and (rank < world or rank <= 0)):
+            raise _refused(self.path, start + 8, f"rank {rank} of {world}")
+        if not (math.isfinite(speed) and speed >= 0):
+            raise _refused(self.path, start + 48, "a counter without a speed")
+        slot = _Slot(self, start, min(room, self.size - start), names, world)
+        return RankSlot(
+            state == FINALIZED, Dropped(dropped & 63), rank if world else -1, world, pid, began,
+            ended, began_ns, speed, pair, tuple(slot.threads(threads)), tuple(slot.sites(sites)),
+            slot.text(maps, maps_bytes, MOST_MAPS), slot.text(program, program_bytes, MOST_PATH),
+        )  # fmt: skip
+
+
+class _Slot:
+    """The part of a file that one rank has."""
+
+    def __init__(
+        self, reader: _Reader, start: int, room: int, names: list[str], world: int
+    ) -> None:
+        self.reader, self.start, self.room = reader, start, room
+        self.names, self.world = names, world
+
+    def _at(self, offset: int, length: int, what: str) -> int:
+        """Absolute offset of `length` bytes of this slot."""
+        if offset < RANK.size or offset % 8 or offset + length > self.room:
+            reason = f"{what} at {offset} lie outside of the slot"
+            raise _refused(self.reader.path, self.start + offset, reason)
+        return self.start + offset
+
+    def threads(self, offset: int) -> Iterator[ThreadCounts]:
+        met: set[int] = set()
+        while offset:
+            if offset in met or len(met) >= MOST_THREADS:
+                raise _refused(self.reader.path, self.start + offset, "threads in a circle")
+            met.add(offset)
+            at = self._at(offset, THREAD.size + ROUTINE.size * len(self.names), "a thread's counts")
+            data = self.reader.data
+            offset, thread, current, entered, peers, *_ = THREAD.unpack_from(data, at)
+            if current > len(self.names):
+                raise _refused(self.reader.path, at + 16, f"routine {current - 1}")
+            end = at + THREAD.size + ROUTINE.size * len(self.names)
+            rows = ROUTINE.iter_unpack(data[at + THREAD.size : end])
+            yield ThreadCounts(
+                thread,
+                {
+                    name: self._routine(row)
+                    for name, row in zip(self.names, rows, strict=True)
+                    if row[0] or row[1]
+                },
+                self.names[current - 1] if current else "",
+                entered,
+                tuple(self._peers(peers)) if peers else (),
+            )
+
+    def _routine(self, row: tuple[int, ...]) -> RoutineCounts:
+        calls, ticks, total, waited, longest, errors, sizes, _ = row
+        return RoutineCounts(
+            calls, ticks, total, waited, longest, errors, tuple(self._sizes(sizes)) if sizes else ()
+        )
+
+    def _sizes(self, offset: int) -> Iterator[tuple[int, int, int, int]]:
+        at = self._at(offset, SIZE.size * SIZE_CLASSES, "sizes of messages")
+        block = self.reader.data[at : at + SIZE.size * SIZE_CLASSES]
+        for number, (calls, total, ticks) in enumerate(SIZE.iter_unpack(block)):
+            if calls:
+                yield number, calls, total, ticks
+
+    def _peers(self, offset: int) -> Iterator[tuple[int, int, int, int]]:
+        length = PEER.size * PEER_KINDS * self.world
+        at = self._at(offset, length, "counts of peers")
+        block = self.reader.data[at : at + length]
+        for number, (messages, total) in enumerate(PEER.iter_unpack(block)):
+            if messages or total:
+                yield number // PEER_KINDS, number % PEER_KINDS, messages, total
+
+    def sites(self, offset: int) -> Iterator[SiteCounts]:
+        if not offset:
+            return
+        at = self._at(offset, SITE.size * SITES, "call sites")
+        block = self.reader.data[at : at + SITE.size * SITES]
+        for number, (routine, calls, ticks, total, *frames) in enumerate(SITE.iter_unpack(block)):
+            if not calls:
+                continue
+            if routine >= len(self.names):
+                raise _refused(self.reader.path, at + number * SITE.size, f"routine {routine}")
+            used = tuple(frame for frame in frames if frame)
+            yield SiteCounts(self.names[routine], calls, ticks, total, used)
+
+    def text(self, offset: int, length: int, most: int) -> str:
+        if not offset or not length:
+            return ""
+        if length > most:
+            raise _refused(self.reader.path, self.start + offset, f"a text of {length} bytes")
+        if offset < RANK.size or offset + length > self.room:
+            raise _refused(self.reader.path, self.start + offset, "a text outside of the slot")
+        at = self.start + offset
+        return self.reader.data[at : at + length].rstrip(b"\0").decode("utf-8", "surrogateescape")

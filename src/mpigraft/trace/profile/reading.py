@@ -1,0 +1,41 @@
+"""Read a profile from a file: a document of ours, or a report of another tool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mpigraft.core.errors import UsageError
+from mpigraft.trace.profile.document import parse_profile
+from mpigraft.trace.profile.reports import REPORTS
+from mpigraft.trace.profile.values import Profile
+
+MOST_BYTES = 512 * 1024 * 1024
+HEAD = 8192  # characters in which a report says what it is
+
+
+def is_profile(path: Path) -> bool:
+    """Whether a file is a profile of ours or of a tool that is known."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD).decode("utf-8", "replace")
+    except OSError:
+        return False
+    return any(report.is_one(head) for report in REPORTS.values())
+
+
+def read_profile(path: Path) -> Profile:
+    """Read a profile. Raises UsageError for a file that cannot be read, is none, or is damaged;
+    it names the line."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise UsageError.of("profile-unreadable", path=path, reason="it is too large")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError.of("profile-unreadable", path=path, reason=error.strerror) from error
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+    if text.lstrip()[:1] == "{":
+        return parse_profile(text, path)
+    for report in REPORTS.values():
+        if report.is_one(text[:HEAD]):
+            return report.parse(text, path)
+    raise UsageError.of("profile-foreign", path=path, known=", ".join(REPORTS))

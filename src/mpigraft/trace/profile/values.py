@@ -1,0 +1,150 @@
+"""A profile as frozen values: where the MPI time of one run went.
+
+Imported reports fill what they have: a figure that is None was not measured. Times are seconds,
+sizes bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+OWN = "mpigraft"  # source of a profile that was made here
+
+
+class PeerKind(StrEnum):
+    P2P = "p2p"
+    COLLECTIVE = "collective"
+    ONE_SIDED = "one-sided"
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A figure over the ranks; those that never called a routine count with 0."""
+
+    low: float
+    mean: float
+    high: float
+    slowest: int | None = None  # rank that has `high`
+
+    @property
+    def imbalance(self) -> float | None:
+        """How much more the highest has than the mean: 0.5 is half as much again."""
+        return self.high / self.mean - 1 if self.mean > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class SizeUse:
+    """Calls with messages of `least` to `most` bytes."""
+
+    least: int
+    most: int
+    calls: int
+    bytes: int | None = None
+    time_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """One routine of MPI, over all ranks; `name` has no MPI_."""
+
+    name: str
+    time_s: float | None = None
+    calls: int | None = None
+    bytes: int | None = None
+    waited_s: float | None = None  # of `time_s`, for others; the rest moved data
+    longest_s: float | None = None  # one call
+    errors: int | None = None
+    spread: Spread | None = None
+    sizes: tuple[SizeUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RankUse:
+    """One rank. One that did not finalize was ended inside of a routine of MPI, or outside."""
+
+    rank: int
+    host: str = ""
+    run_s: float | None = None
+    mpi_s: float | None = None
+    finalized: bool | None = None
+    inside: str = ""  # routine that had not returned
+    inside_s: float | None = None  # for how long; outside: since the last call
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What one rank of the world sent to another."""
+
+    source: int
+    target: int
+    kind: PeerKind
+    messages: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a routine is called from, the innermost frame first."""
+
+    routine: str
+    frames: tuple[str, ...]
+    calls: int | None = None
+    time_s: float | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One run of a program. `ranks` is the size of the world, `each` what is known of its ranks."""
+
+    program: str
+    source: str = OWN  # what made it: mpigraft, mpiP, IPM ...
+    ranks: int = 0
+    hosts: tuple[str, ...] = ()
+    began: str = ""  # ISO 8601
+    run_s: float | None = None
+    total_s: float | None = None  # of all ranks together: what shares are shares of
+    mpi_s: float | None = None  # of all ranks together
+    waits: bool = False  # waiting and moving were told apart
+    routines: tuple[Routine, ...] = ()  # by time
+    each: tuple[RankUse, ...] = ()
+    peers: tuple[Peer, ...] = ()
+    sites: tuple[Site, ...] = ()
+    notes: tuple[str, ...] = ()  # what was not counted, or is to be known of the figures
+    exit_code: int | None = None
+    labels: tuple[tuple[str, str], ...] = field(default=())  # MPI, transport, layout
+
+    def share(self, time_s: float | None) -> float | None:
+        """A part of the time of all ranks, as a fraction."""
+        if time_s is None or not self.total_s:
+            return None
+        return time_s / self.total_s
+
+    @property
+    def unfinished(self) -> tuple[RankUse, ...]:
+        return tuple(one for one in self.each if one.finalized is False)
+
+
+def spread_of(values: dict[int, float], ranks: int) -> Spread | None:
+    """The spread of a figure of each rank; a rank without one counts with 0."""
+    if not values or ranks <= 0:
+        return None
+    slowest = max(values, key=lambda rank: (values[rank], -rank))
+    low = min(values.values()) if len(values) >= ranks else 0.0
+    return Spread(low, sum(values.values()) / ranks, values[slowest], slowest)
+
+
+def by_time(routines: Iterable[Routine]) -> tuple[Routine, ...]:
+    """Order routines: the longest first, then the most called."""
+
+    def order(one: Routine) -> tuple[float, int, str]:
+        return (-(one.time_s or 0.0), -(one.calls or 0), one.name)
+
+    return tuple(sorted(routines, key=order))
+
+
+def heaviest(peers: Iterable[Peer]) -> Iterator[Peer]:
+    """Yield pairs of ranks by bytes, over all kinds apart."""
+    yield from sorted(peers, key=lambda p: (-p.bytes, -p.messages, p.source, p.target, p.kind))

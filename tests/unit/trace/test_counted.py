@@ -1,0 +1,171 @@
+"""A profile of what ranks counted: sums, shares, spreads, and what did not end well."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mpigraft.core.errors import UsageError
+from mpigraft.report.profile.text import headline, profile_lines
+from mpigraft.trace.profile import Profile, counted_profile, read_counts, render_profile
+from mpigraft.trace.profile.counted import up_to_main
+from mpigraft.trace.profile.places import Places
+from mpigraft.trace.profile.reading import read_profile
+from mpigraft.trace.profile.values import PeerKind
+from tests.builders.traces import ARank, write_node
+
+S = 1_000_000_000  # ticks of a second
+NOW = 1_700_000_010_000_000_000  # ten seconds after the start
+
+
+def profiled(folder: Path, *nodes: list[ARank], **more: object) -> Profile:
+    for k, ranks in enumerate(nodes):
+        write_node(folder, f"n{k + 1}", ranks)
+    made = counted_profile(read_counts(folder), now_ns=NOW, **more)  # type: ignore[arg-type]
+    assert made is not None
+    return made
+
+
+def a_rank(rank: int, alltoallv: int, **more: object) -> ARank:
+    routines = {"Alltoallv": (4, alltoallv, 4096, alltoallv // 2), "Send": (2, S // 100, 16, 0)}
+    return ARank(rank, 2, 1000, 1000 + 2 * S, routines=routines, **more)  # type: ignore[arg-type]
+
+
+def test_routines_are_added_up_over_ranks_and_nodes(tmp_path: Path) -> None:
+    found = profiled(tmp_path, [a_rank(0, S)], [a_rank(1, S // 2)], waits=True)
+    first, second = found.routines
+    assert (first.name, first.calls, first.bytes) == ("Alltoallv", 8, 8192)
+    assert first.time_s == pytest.approx(1.5)
+    assert first.waited_s == pytest.approx(0.75)
+    assert first.spread is not None
+    assert (first.spread.low, first.spread.high) == pytest.approx((0.5, 1.0))
+    assert first.spread.slowest == 0
+    assert first.spread.imbalance == pytest.approx(1 / 3)
+    assert second.name == "Send"
+    assert found.hosts == ("n1", "n2")
+    assert found.run_s == pytest.approx(2.0)
+    assert headline(found) == "app: 2.00 s, 38.0 % MPI: 37.5 % Alltoallv, 0.5 % Send"
+
+
+def test_a_rank_that_never_called_a_routine_counts_with_nothing(tmp_path: Path) -> None:
+    found = profiled(tmp_path, [a_rank(0, S), ARank(1, 2)])
+    spread = found.routines[0].spread
+    assert spread is not None
+    assert (spread.low, spread.mean) == pytest.approx((0.0, 0.5))
+
+
+def test_a_rank_that_was_killed_in_a_routine_is_named_with_it(tmp_path: Path) -> None:
+    """The time of the call that did not return counts: a program that hangs is in MPI."""
+    stuck = ARank(1, 2, ended=0, state=1, current="Recv", entered=1000 + 4 * S)
+    found = profiled(tmp_path, [a_rank(0, S), stuck], exit_code=137)
+    (one,) = found.unfinished
+    assert (one.rank, one.inside) == (1, "Recv")
+    assert one.inside_s == pytest.approx(6.0)
+    assert one.run_s == pytest.approx(10.0)
+    recv = next(routine for routine in found.routines if routine.name == "Recv")
+    assert recv.calls == 0
+    assert recv.time_s == pytest.approx(6.0)
+    text = "\n".join(profile_lines(found))
+    assert "not finalized: rank 1, in Recv for 6.00 s" in text
+    assert "exit code 137" in text
+
+
+def test_pairs_of_ranks_are_ordered_by_bytes(tmp_path: Path) -> None:
+    found = profiled(
+        tmp_path,
+        [
+            ARank(0, 2, peers={(1, 0): (1, 10), (0, 1): (1, 5)}),
+            ARank(1, 2, peers={(0, 2): (7, 900)}),
+        ],
+    )
+    rows = [(one.source, one.target, one.kind, one.bytes) for one in found.peers]
+    assert rows == [
+        (1, 0, PeerKind.ONE_SIDED, 900), (0, 1, PeerKind.P2P, 10), (0, 0, PeerKind.COLLECTIVE, 5),
+    ]  # fmt: skip
+
+
+def test_sizes_of_messages_are_classes(tmp_path: Path) -> None:
+    one = ARank(
+        0, 1, routines={"Send": (5, 50, 9, 0)}, sizes={"Send": {0: (2, 0, 20), 2: (3, 9, 30)}}
+    )
+    (send,) = profiled(tmp_path, [one]).routines
+    assert [(s.least, s.most, s.calls, s.bytes) for s in send.sizes] == [(0, 0, 2, 0), (2, 3, 3, 9)]
+
+
+def test_ranks_that_a_program_spawned_have_numbers_of_their_own(tmp_path: Path) -> None:
+    later = {"began_ns": 1_700_000_001_000_000_000}
+    ranks = [a_rank(0, S), a_rank(1, S), ARank(0, 1, **later)]  # type: ignore[arg-type]
+    found = profiled(tmp_path, ranks)
+    assert [one.rank for one in found.each] == [0, 1, 2]
+    assert any("other worlds" in note for note in found.notes)
+
+
+def test_what_was_not_counted_is_a_note(tmp_path: Path) -> None:
+    found = profiled(tmp_path, [a_rank(0, S, dropped=4 | 32)])
+    assert found.notes == (
+        "not counted: who sent to whom, by rank 0: no space on the disk",
+        "no counts of 1 rank of 2",
+    )
+
+
+def test_without_a_rank_there_is_no_profile(tmp_path: Path) -> None:
+    assert counted_profile(read_counts(tmp_path)) is None
+    write_node(tmp_path, "n1", [ARank(state=0)])
+    assert counted_profile(read_counts(tmp_path)) is None
+
+
+def test_a_document_is_read_back_as_it_was(tmp_path: Path) -> None:
+    rank = a_rank(0, S, peers={(1, 0): (1, 10)}, sites=[("Send", 1, 5, 8, (0x4010,))])
+    made = profiled(tmp_path, [rank, a_rank(1, S)], exit_code=0)
+    path = tmp_path / "my profile.json"
+    path.write_text(render_profile(made))
+    assert read_profile(path) == made
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"profile": None},
+        {"schema": 99},
+        {"profile": {"program": 3}},
+        {"profile": {"program": "a", "run_s": -1.0}},
+        {"profile": {"program": "a", "routines": [{"name": "Send", "calls": "many"}]}},
+        {"profile": {"program": "a", "peers": [{"source": -1, "target": 0, "kind": "p2p",
+                                                "messages": 1, "bytes": 1}]}},
+    ],
+)  # fmt: skip
+def test_a_damaged_document_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"schema": 2, "profile": {"program": "a"}} | change))
+    with pytest.raises(UsageError) as refused:
+        read_profile(path)
+    assert refused.value.code == "profile-damaged"
+
+
+def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    for text in ("", "hello\n", "{", '{"schema": 2, "profile": NaN}'):
+        path.write_text(text)
+        with pytest.raises(UsageError):
+            read_profile(path)
+
+
+# ------------------------------------------------------------------ places
+
+
+def test_places_without_a_file_keep_name_and_offset() -> None:
+    maps = "400000-500000 r-xp 00001000 08:01 7      /no/such/my app (deleted)\nnoise\n"
+    places = Places(maps)
+    assert places.name(0x400011) == "my app+0x1010"
+    assert places.name(0x900000) == "0x900000"
+    assert Places("").name(1) == "0x1"
+
+
+def test_frames_end_at_main() -> None:
+    assert up_to_main(("f (a+0x1)", "main (a+0x2)", "libc.so.6+0x3")) == (
+        "f (a+0x1)",
+        "main (a+0x2)",
+    )
+    assert up_to_main(("f", "g")) == ("f", "g")
