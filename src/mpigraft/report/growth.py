@@ -16,8 +16,8 @@ from mpigraft.launch.placement import LAYOUT_PATTERN
 from mpigraft.native import STARTUP
 from mpigraft.report.contents import ReportData
 from mpigraft.report.figures.growth_picture import picture
-from mpigraft.report.figures.markup import Html, el, foreign, join
 from mpigraft.report.findings import labels
+from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.table import Column, Figure, Table
 from mpigraft.report.wording import words
 

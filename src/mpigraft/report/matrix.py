@@ -12,8 +12,8 @@ from mpigraft.core.text import printable
 from mpigraft.report.contents import ReportData
 from mpigraft.report.figures import heat
 from mpigraft.report.figures.heat import STEPS
-from mpigraft.report.figures.markup import Html, el, foreign, join
 from mpigraft.report.findings import labels
+from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.table import Figure
 
 SHADES = " ░▒▓█"  # up to each of STEPS times slower than the middle, and beyond

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mpigraft.core.model import Verdict
-from mpigraft.report.figures.markup import Html, foreign, table, table_row
+from mpigraft.report.markup import Html, foreign, table, table_row
 from mpigraft.report.wording import words
 
 

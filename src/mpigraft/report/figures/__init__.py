@@ -1,1 +1,1 @@
-"""Pictures of a report, and the HTML elements that all of them are made of."""
+"""Pictures of a report."""

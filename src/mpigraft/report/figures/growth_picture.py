@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from mpigraft.analysis.growth import Growth
 from mpigraft.core import numbers
-from mpigraft.report.figures.markup import Html, el, foreign, join
+from mpigraft.report.markup import Html, el, foreign, join
 
 WIDE, HIGH = 560, 280  # of the picture, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 58, 548, 22, 236  # of what is inside of the axes

@@ -17,7 +17,7 @@ from mpigraft.core import numbers
 from mpigraft.core.env import redact
 from mpigraft.core.model import METRICS, Better
 from mpigraft.core.text import printable
-from mpigraft.report.figures.markup import Html, el, foreign, scrolling, table
+from mpigraft.report.markup import Html, el, foreign, scrolling, table
 
 STEPS = (1.05, 1.2, 1.5, 2.0)  # times slower than the median link
 FIGURED = 12  # nodes up to which each link has room for its figure

@@ -11,8 +11,8 @@ from mpigraft.core.model import Origin
 from mpigraft.report.captions import caption
 from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import has_curve
-from mpigraft.report.figures.markup import Html, el, foreign, join
 from mpigraft.report.html import overview
+from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.reproduce import command
 from mpigraft.report.scaling import Card, View
 from mpigraft.report.wording import words

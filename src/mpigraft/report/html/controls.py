@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpigraft.report.contents import ReportData
-from mpigraft.report.figures.markup import Html, el, foreign
+from mpigraft.report.markup import Html, el, foreign
 from mpigraft.report.scaling import Card
 from mpigraft.report.wording import labels
 from mpigraft.report.wording.words import DASHES

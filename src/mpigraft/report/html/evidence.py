@@ -16,10 +16,10 @@ from mpigraft.core.model import (
     layout_order,
 )
 from mpigraft.report.contents import ReportData
-from mpigraft.report.figures.markup import Html, el, foreign, hidden, join, table
 from mpigraft.report.findings import left_out
 from mpigraft.report.html.provenance import provenance
 from mpigraft.report.html.ranks import ranks
+from mpigraft.report.markup import Html, el, foreign, hidden, join, table
 from mpigraft.report.wording import words
 
 CLASSES = {

@@ -9,7 +9,7 @@ from mpigraft.core import numbers
 from mpigraft.core.model import Cell, CellGroup, Verdict
 from mpigraft.report import cost, looks
 from mpigraft.report.contents import ReportData
-from mpigraft.report.figures.markup import Html, el, hidden, join, table, table_row
+from mpigraft.report.markup import Html, el, hidden, join, table, table_row
 from mpigraft.report.scaling import Card
 from mpigraft.report.tables import launches_table, noise_table
 from mpigraft.report.wording import words

@@ -26,10 +26,10 @@ from mpigraft.report.baseline_only import baseline_series
 from mpigraft.report.captions import caption
 from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import curves
-from mpigraft.report.figures.markup import Html, el, foreign, join
 from mpigraft.report.findings import report_findings
 from mpigraft.report.headline import headline
 from mpigraft.report.html import benchmarks, controls, evidence, overview, provenance, winners
+from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.method import method
 from mpigraft.report.scaling import Card, cards
 from mpigraft.report.table import Figure

@@ -13,7 +13,7 @@ from mpigraft.core.model import AllocationRecord
 from mpigraft.core.numbers import counted
 from mpigraft.launch.hosts import fold_hosts
 from mpigraft.report.contents import ReportData
-from mpigraft.report.figures.markup import Html, el, foreign, join, table
+from mpigraft.report.markup import Html, el, foreign, join, table
 
 NAMED = 12  # nodes, or runs of nodes, that one machine is named by
 MACHINE = {

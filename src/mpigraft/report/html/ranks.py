@@ -12,7 +12,7 @@ from itertools import groupby
 from mpigraft.core.model import MappedLibrary, RankRecord
 from mpigraft.launch.hosts import fold_hosts
 from mpigraft.launch.launchers import format_cpus
-from mpigraft.report.figures.markup import Html, el, foreign, join
+from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.table import Column, Table
 
 EACH = 64  # ranks that have a row each

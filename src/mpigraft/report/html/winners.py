@@ -13,7 +13,7 @@ from mpigraft.core import numbers
 from mpigraft.core.model import Better, Cell, Verdict
 from mpigraft.core.text import join_some
 from mpigraft.report.contents import ReportData
-from mpigraft.report.figures.markup import Html, el, foreign, table
+from mpigraft.report.markup import Html, el, foreign, table
 from mpigraft.report.scaling import Card
 from mpigraft.report.wording.counts import Section
 

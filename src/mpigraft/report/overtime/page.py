@@ -18,7 +18,7 @@ from mpigraft.core import numbers
 from mpigraft.core.homes import hide_homes
 from mpigraft.core.model import Better, metric_name
 from mpigraft.core.text import join_some
-from mpigraft.report.figures.markup import Html, el, foreign, join, scrolling, table_row
+from mpigraft.report.markup import Html, el, foreign, join, scrolling, table_row
 from mpigraft.report.overtime.history import History, lines_by_subject
 from mpigraft.report.wording import labels, words
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from mpigraft.core.numbers import counted, number
 from mpigraft.core.text import fold, join_some, printable
 from mpigraft.launch.hosts import fold_hosts
-from mpigraft.report.table import Column, Table
 from mpigraft.trace.profile import OWN, Peer, Profile, RankUse, Routine
 
 NAMED = 3  # routines in the first line
@@ -17,6 +17,28 @@ SIZED, CLASSES = 5, 6  # routines with a table of sizes, and rows of each
 LONGEST = 22  # letters of a routine in a table
 SHOWN = 8  # ranks and hosts that a line names
 NONE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text below heads; the first `left` columns are set to the left."""
+
+    caption: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left: int = 1
+
+    def lines(self) -> list[str]:
+        """Lay it out with one space between columns, so that it fits 80."""
+        whole = (self.heads, *self.rows)
+        widths = [max(map(len, texts)) for texts in zip(*whole, strict=True)]
+        return [
+            " ".join(
+                f"{text:<{width}}" if k < self.left else f"{text:>{width}}"
+                for k, (text, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in whole
+        ]
 
 
 def headline(profile: Profile) -> str:
@@ -99,10 +121,9 @@ def _routines(profile: Profile, routines: list[Routine], total: int) -> Table:
             *map(seconds, times), NONE if uneven is None else f"{100 * uneven:.0f} %",
             count(one.calls), size(one.bytes), size(mean),
         ))  # fmt: skip
-    heads = ("run time", "min", "avg", "max", "imbal", "calls", "bytes", "mean")
-    columns = (Column("routine"), *(Column(head, right=True) for head in heads))
+    heads = ("routine", "run time", "min", "avg", "max", "imbal", "calls", "bytes", "mean")
     more = f", {len(routines)} of {total}" if len(routines) < total else ""
-    return Table(f"routines of MPI{more}: share of run time, time of a rank", columns, tuple(rows))
+    return Table(f"routines of MPI{more}: share of run time, time of a rank", heads, tuple(rows))
 
 
 def _waits(profile: Profile, routines: list[Routine]) -> Table:
@@ -114,9 +135,8 @@ def _waits(profile: Profile, routines: list[Routine]) -> Table:
         moved = max(0.0, whole - waited)
         shares = (profile.share(waited), profile.share(moved))
         rows.append((_name(one.name), *map(percent, shares), part))
-    heads = ("waiting", "moving", "waiting of its time")
-    columns = (Column("routine"), *(Column(head, right=True) for head in heads))
-    return Table("waiting for others apart from moving data", columns, tuple(rows))
+    heads = ("routine", "waiting", "moving", "waiting of its time")
+    return Table("waiting for others apart from moving data", heads, tuple(rows))
 
 
 def _sizes(routines: list[Routine]) -> Table:
@@ -130,11 +150,8 @@ def _sizes(routines: list[Routine]) -> Table:
                 _name(one.name), size_range(part.least, part.most), count(part.calls),
                 size(part.bytes), percent(of_it),
             ))  # fmt: skip
-    columns = (
-        Column("routine"), Column("message", right=True), Column("calls", right=True),
-        Column("bytes", right=True), Column("of its time", right=True),
-    )  # fmt: skip
-    return Table("sizes of messages", columns, tuple(rows))
+    heads = ("routine", "message", "messages", "bytes", "of its time")
+    return Table("sizes of messages", heads, tuple(rows))
 
 
 def _peers(peers: tuple[Peer, ...], top: int) -> Table:
@@ -143,10 +160,8 @@ def _peers(peers: tuple[Peer, ...], top: int) -> Table:
         for one in peers[:top]
     )
     more = f", {top} of {len(peers)}" if len(peers) > top else ""
-    columns = (
-        Column("ranks"), Column("kind"), Column("messages", right=True), Column("bytes", right=True)
-    )  # fmt: skip
-    return Table(f"pairs of ranks that exchange most{more}", columns, rows)
+    heads = ("ranks", "kind", "messages", "bytes")
+    return Table(f"pairs of ranks that exchange most{more}", heads, rows, left=2)
 
 
 def _sites(profile: Profile, top: int) -> Iterator[str]:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from mpigraft.core.errors import UsageError
 from mpigraft.trace.profile.document import parse_profile
-from mpigraft.trace.profile.reports import REPORTS
+from mpigraft.trace.profile.reports.report import REPORTS
 from mpigraft.trace.profile.values import Profile
 
+PROFILE = re.compile(rb'^\s*{\s*"schema": \d+,\s*"profile"')
 MOST_BYTES = 512 * 1024 * 1024
-HEAD = 8192  # characters in which a report says what it is
+HEAD = b"mpiP", b"MPI rank", b"##IPM", b"CrayPat"  # words of each kind of report
 
 
 def is_profile(path: Path) -> bool:
     """Whether a file is a profile of ours or of a tool that is known."""
     try:
-        with path.open("rb") as file:
-            head = file.read(HEAD).decode("utf-8", "replace")
+        if not path.is_file() or path.stat().st_size > MOST_BYTES:
+            return False
+        data = path.read_bytes()
     except OSError:
         return False
-    return any(report.is_one(head) for report in REPORTS.values())
+    if data.lstrip()[:1] == b"{":
+        return PROFILE.search(data[:4096]) is not None
+    if not any(word in data for word in HEAD):
+        return False
+    text = data.decode("utf-8", "replace")
+    return any(report.is_one(text) for report in REPORTS.values())
 
 
 def read_profile(path: Path) -> Profile:
@@ -36,6 +44,6 @@ def read_profile(path: Path) -> Profile:
     if text.lstrip()[:1] == "{":
         return parse_profile(text, path)
     for report in REPORTS.values():
-        if report.is_one(text[:HEAD]):
+        if report.is_one(text):
             return report.parse(text, path)
     raise UsageError.of("profile-foreign", path=path, known=", ".join(REPORTS))

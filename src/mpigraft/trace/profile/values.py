@@ -23,7 +23,7 @@ class PeerKind(StrEnum):
 class Spread:
     """A figure over the ranks; those that never called a routine count with 0."""
 
-    low: float
+    low: float | None
     mean: float
     high: float
     slowest: int | None = None  # rank that has `high`

@@ -1,0 +1,119 @@
+"""Profiles of IBM's mpitrace: mpi_profile.JOB.RANK.
+
+Each file is of one rank; that of rank 0 has the times of all ranks too. What is said of routines
+is this rank's alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from mpigraft.core.text import printable
+from mpigraft.trace.profile.reports.text import Lines, routine_name
+from mpigraft.trace.profile.values import Profile, RankUse, Routine, SizeUse, by_time
+
+HEAD = re.compile(r"^\s*Data for MPI rank (\d{1,9}) of (\d{1,9}):", re.MULTILINE)
+SUM = re.compile(r"\s*total (communication|elapsed) time\s*=\s*(\S+)\s+seconds")
+SIZES = "Message size distributions"
+EACH = "taskid"
+
+
+def is_mpitrace(text: str) -> bool:
+    return HEAD.search(text) is not None
+
+
+def parse_mpitrace(text: str, path: Path) -> Profile:
+    """Make the profile of one rank's file. Raises UsageError."""
+    lines = Lines(text, path)
+    start = next(k for k, line in enumerate(lines.all) if HEAD.match(line))
+    match = HEAD.match(lines.all[start])
+    assert match is not None
+    rank, ranks = int(match[1]), int(match[2])
+    if rank >= ranks:
+        raise lines.refused(start, f"rank {rank} of {ranks}")
+    if any(HEAD.match(line) for line in lines.all[start + 1 :]):
+        raise lines.refused(start, "several files in one: name one of them")
+    sums = dict(_sums(lines))
+    if len(sums) != 2:
+        raise lines.refused(len(lines.all) - 1, "the total times are missing: it was cut short")
+    sizes = _sizes(lines, start)
+    each = tuple(_each(lines)) or (RankUse(rank, "", sums["elapsed"], sums["communication"]),)
+    others = f"; {ranks - 1} others have files of their own" if ranks > 1 else ""
+    return Profile(
+        program=path.name,
+        source="mpitrace",
+        ranks=ranks,
+        hosts=tuple(dict.fromkeys(one.host for one in each if one.host)),
+        run_s=max(sums["elapsed"], *(one.run_s or 0.0 for one in each)),
+        total_s=sums["elapsed"],
+        mpi_s=sums["communication"],
+        routines=by_time(_routines(lines, start, sizes)),
+        each=each,
+        notes=(f"shares and routines are those of rank {rank}{others}",),
+    )
+
+
+def _sums(lines: Lines) -> Iterator[tuple[str, float]]:
+    for number, line in enumerate(lines.all):
+        match = SUM.match(line)
+        if match:
+            yield match[1], lines.figure(match[2], number)
+
+
+def _routines(lines: Lines, start: int, sizes: dict[str, list[SizeUse]]) -> Iterator[Routine]:
+    """Yield the rows of the first table: name, calls, average bytes, seconds."""
+    for number, line in enumerate(lines.all[start:], start):
+        if SUM.match(line) or line.startswith(SIZES):
+            return
+        words = line.split()
+        name = routine_name(words[0]) if words else ""
+        if not name or "#calls" in words:
+            continue
+        if len(words) != 4:
+            raise lines.refused(number, "calls, bytes and seconds of a routine expected")
+        calls, mean, time_s = (lines.figure(word, number) for word in words[1:])
+        own = tuple(sizes.get(name, ()))
+        yield Routine(name, time_s, round(calls), round(calls * mean), sizes=own)
+
+
+def _sizes(lines: Lines, start: int) -> dict[str, list[SizeUse]]:
+    """The distributions: a head with the routine, then rows of calls, bytes, seconds."""
+    found: dict[str, list[SizeUse]] = {}
+    rows: list[SizeUse] | None = None
+    within = False
+    for number, line in enumerate(lines.all[start:], start):
+        words = line.split()
+        if line.startswith(SIZES):
+            within = True
+        elif within and "#calls" in words:
+            rows = found.setdefault(routine_name(words[0]), [])
+        elif line.startswith("-") or not words:
+            rows = None
+        elif rows is not None:
+            if len(words) != 3:
+                raise lines.refused(number, "calls, bytes and seconds of a size expected")
+            calls, mean, time_s = (lines.figure(word, number) for word in words)
+            size = round(mean)
+            rows.append(SizeUse(size, size, round(calls), round(calls * mean), time_s))
+    return found
+
+
+def _each(lines: Lines) -> Iterator[RankUse]:
+    """Yield the ranks of the summary that rank 0 writes; older versions name no host."""
+    heads: list[str] = []
+    for number, line in enumerate(lines.all):
+        words = line.split()
+        if words[:1] == [EACH]:
+            heads = words
+        elif heads and len(words) == len(heads) and words[0].isdigit():
+            row = dict(zip(heads, words, strict=True))
+            if "comm(s)" not in row or "elapsed(s)" not in row:
+                raise lines.refused(number, "times of ranks without comm(s) and elapsed(s)")
+            yield RankUse(
+                int(row[EACH][:12]), printable(row.get("hostname", "")),
+                lines.figure(row["elapsed(s)"], number), lines.figure(row["comm(s)"], number),
+            )  # fmt: skip
+        elif words:
+            heads = []
