@@ -24,7 +24,8 @@ def command(
         list[Path],
         typer.Argument(
             metavar="FILE|FOLDER",
-            help="Outputs of OSU, IMB or mpigraft-bench, ReFrame's logs, exports.",
+            help="Outputs of OSU, IMB or mpigraft-bench, ReFrame's logs, exports, or reports "
+            "of mpiP, mpitrace, IPM or CrayPat-lite.",
         ),
     ],
     configuration: Annotated[
@@ -61,6 +62,9 @@ def command(
     that is imported again is the next round. A file that is stored already is not stored again.
     Files that are refused are listed, the others are stored, and the exit code is 2.
 
+    A report of a profiler is no result: it is shown as `mpigraft profile --show` does, and
+    nothing is stored.
+
     Fields of --pattern: benchmark, nodes, ranks, ranks_per_node, date, round, configuration,
     mpi, transport, machine, allocation; any other becomes a part of the configuration's name.
     * is any text.
@@ -73,6 +77,12 @@ def command(
     from mpigraft.cli.imported import Tally, document, refuse, summary
     from mpigraft.store import Store
 
+    if profiles := _profiles(files):
+        if len(profiles) < len(files):
+            other = next(path for path in files if path not in profiles)
+            raise UsageError.of("import-profile-mixed", path=profiles[0], other=other)
+        _show(profiles, as_json=as_json)
+        return
     options = ImportOptions(
         configuration=_name("--configuration", configuration),
         campaign=_name("--campaign", campaign),
@@ -98,6 +108,24 @@ def command(
         for line in summary(tally, dry_run=dry_run, detailed=detailed):
             common.out(line)
     refuse(tally, files)
+
+
+def _profiles(files: list[Path]) -> list[Path]:
+    from mpigraft.trace.profile import is_profile
+
+    return [path for path in files if is_profile(path)]
+
+
+def _show(paths: list[Path], *, as_json: bool) -> None:
+    """Show reports of profilers, one after another. Raises UsageError."""
+    from mpigraft.cli.profile import show_profile
+
+    if as_json and len(paths) > 1:
+        raise UsageError.of("import-profiles-json", count=len(paths))
+    for number, path in enumerate(paths):
+        if number:
+            common.out("")
+        show_profile(path, output=None, html=None, top=10, as_json=as_json)
 
 
 def _watched(files: Iterator[ImportedFile], total: int) -> Iterator[ImportedFile]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mpigraft.core.numbers import counted, number
-from mpigraft.core.text import fold, join_some, printable
+from mpigraft.core.text import WIDTH, fold, join_some, printable
 from mpigraft.launch.hosts import fold_hosts
 from mpigraft.trace.profile import OWN, Peer, Profile, RankUse, Routine
 
@@ -41,8 +41,9 @@ class Table:
         ]
 
 
-def headline(profile: Profile) -> str:
-    """`gmx: 12.3 s, 50.3 % MPI: 42.1 % Alltoallv, 5.0 % Scatter, 2.6 % Allreduce`."""
+def headline(profile: Profile, width: int = 0) -> str:
+    """`gmx: 12.3 s, 50.3 % MPI: 42.1 % Alltoallv, 5.0 % Scatter, 2.6 % Allreduce`; as many
+    routines as fit `width`, and one in any case."""
     name = printable(profile.program) or "program"
     run = seconds(profile.run_s)
     share = profile.share(profile.mpi_s)
@@ -51,12 +52,14 @@ def headline(profile: Profile) -> str:
     text = f"{name}: {run}, {percent(share)} MPI"
     parts = [(profile.share(one.time_s) or 0.0, one.name) for one in profile.routines]
     shown = [f"{percent(part)} {name}" for part, name in parts[:NAMED] if part >= LEAST]
+    while len(shown) > 1 and 0 < width < len(f"{text}: {', '.join(shown)}"):
+        shown.pop()
     return f"{text}: {', '.join(shown)}" if shown else text
 
 
 def profile_lines(profile: Profile, top: int = 10) -> list[str]:
     """All of a profile; of each table the `top` rows."""
-    lines = [headline(profile), *_about(profile)]
+    lines = [headline(profile, WIDTH), *_about(profile)]
     for table in tables(profile, top):
         lines += ["", table.caption, *table.lines()]
     if profile.sites:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mpigraft.trace.profile.counted import counted_profile as counted_profile
     from mpigraft.trace.profile.counted import read_counts as read_counts
     from mpigraft.trace.profile.document import render_profile as render_profile
+    from mpigraft.trace.profile.reading import is_profile as is_profile
     from mpigraft.trace.profile.reading import read_profile as read_profile
     from mpigraft.trace.profile.values import OWN as OWN
     from mpigraft.trace.profile.values import Peer as Peer

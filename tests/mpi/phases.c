@@ -1,0 +1,52 @@
+/* A program with known counts; its argument says how it ends. */
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PART = 64, MOST = 16 };
+
+static char from[MOST * PART], to[MOST * PART];
+
+__attribute__((noinline)) void exchange(int size)
+{
+    int counts[MOST], places[MOST];
+    for (int i = 0; i < size; i++) {
+        counts[i] = PART;
+        places[i] = i * PART;
+    }
+    MPI_Alltoallv(from, counts, places, MPI_CHAR, to, counts, places, MPI_CHAR, MPI_COMM_WORLD);
+    __asm__ volatile("" ::: "memory");
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+    const char *how = argc > 1 ? argv[1] : "";
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 0; i < 10; i++)
+        exchange(size);
+    for (int i = 0; i < 20; i++) {
+        double one = 1, sum;
+        MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
+    puts("done");
+    fflush(stdout);
+    if (!strcmp(how, "exit"))
+        exit(3);
+    if (!strcmp(how, "abort"))
+        MPI_Abort(MPI_COMM_WORLD, 7);
+    if (!strcmp(how, "segv"))
+        raise(SIGSEGV);
+    if (!strcmp(how, "hang")) {
+        if (!rank)
+            pause();
+        MPI_Recv(to, 1, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    MPI_Finalize();
+    return 0;
+}
