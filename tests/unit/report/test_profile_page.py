@@ -61,10 +61,10 @@ def test_cells_of_many_ranks_are_shared_and_no_byte_is_lost() -> None:
     assert matrix_picture([Peer(0, 1, PeerKind.P2P, 0, 0)], 2, "none") == ""
 
 
-def test_steps_of_colour_are_factors_of_four() -> None:
-    peers = [Peer(0, k, PeerKind.P2P, 1, 4**k) for k in range(8)]
+def test_steps_of_colour_are_factors_of_eight() -> None:
+    peers = [Peer(0, k, PeerKind.P2P, 1, 8**k) for k in range(8)]
     picture = matrix_picture(peers, 8, "steps")
-    assert re.findall(r'class="m(\d)"></path>', picture) == ["0", "1", "2", "3", "4"]
+    assert re.findall(r'class="m(\d)"></path>', picture) == ["0", "1", "2", "3"]
 
 
 def test_figures_as_a_person_reads_them() -> None:

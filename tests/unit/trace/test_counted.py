@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+import mpigraft
 from mpigraft.core.errors import UsageError
 from mpigraft.report.profile.text import headline, profile_lines
 from mpigraft.trace.profile import Profile, counted_profile, read_counts, render_profile
@@ -122,6 +124,16 @@ def test_a_document_is_read_back_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "my profile.json"
     path.write_text(render_profile(made))
     assert read_profile(path) == made
+
+
+def test_documents_are_as_their_schema_says(tmp_path: Path) -> None:
+    schema = json.loads(
+        (Path(mpigraft.__file__).parent / "report/schemas/profile.json").read_text()
+    )
+    reports = sorted((Path(__file__).resolve().parents[2] / "data/profiles").glob("*[!d]"))
+    rank = a_rank(0, S, peers={(1, 0): (1, 10)}, sites=[("Send", 1, 5, 8, (0x4010,))])
+    for one in (profiled(tmp_path, [rank]), *map(read_profile, reports)):
+        jsonschema.validate(json.loads(render_profile(one)), schema)
 
 
 @pytest.mark.parametrize(

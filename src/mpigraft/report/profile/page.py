@@ -35,9 +35,9 @@ svg.ranks .end{text-anchor:end}svg.ranks .mid{text-anchor:middle}
 svg.ranks .level{stroke:var(--rule)}
 .legend i{display:inline-block;width:1.2em;height:.8em;border-radius:2px}
 svg.heat text.above{text-anchor:middle}
-.m0{fill:var(--f1);background:var(--f1)}.m1{fill:var(--f2);background:var(--f2)}
-.m2{fill:var(--f3);background:var(--f3)}.m3{fill:var(--s3);background:var(--s3)}
-.m4{fill:var(--s4);background:var(--s4)}.none{fill:var(--wash);background:var(--wash)}
+.m0{fill:var(--s1);background:var(--s1)}.m1{fill:var(--s2);background:var(--s2)}
+.m2{fill:var(--s3);background:var(--s3)}.m3{fill:var(--s4);background:var(--s4)}
+.none{fill:var(--wash);background:var(--wash)}
 table.profile th,table.profile td{padding:.25rem .9rem .25rem 0;text-align:right;white-space:nowrap}
 table.profile th[scope=row],table.profile thead th:first-child{text-align:left}
 table.profile tbody td,table.profile th[scope=row]{border-top:1px solid var(--rule)}

@@ -16,8 +16,8 @@ from mpigraft.trace.profile import Peer, RankUse
 
 BAR, BAR_HIGH = 150, 11
 MOST_CELLS = 128  # of a side of the matrix
-STEPS = 5  # of colour, each a factor of LESS
-LESS = 4
+STEPS = 4  # of colour, each a factor of LESS
+LESS = 8
 SIDE, LARGEST, MARGIN = 640.0, 26.0, 44.0
 WIDE, HIGH, LEFT, TOP, BOTTOM = 720, 190, 46, 10, 160
 LABELS = 16  # ranks that are named along an axis
@@ -144,7 +144,7 @@ def matrix_picture(peers: Iterable[Peer], ranks: int, title: str) -> Html:
 
 
 def _step(value: int, most: int) -> int:
-    """4 for the most, one less for each factor of LESS."""
+    """3 for the most, one less for each factor of LESS."""
     return max(0, STEPS - 1 - int(math.log(most / value, LESS) + 1e-9))
 
 
