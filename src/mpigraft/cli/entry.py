@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import sys
 
+JOBS = ("run", "profile")  # commands that start a job on this process's own streams
+
 
 def _judge(key: str, folder: str, well: bool) -> bool:
     from mpigraft.cli.job import judge
@@ -23,11 +25,13 @@ def collect_seldom() -> None:
 
 def main() -> None:
     """Run the command of this process's arguments and end with its exit code."""
-    if sys.argv[1:2] == ["run"]:
+    if sys.argv[1:2] and sys.argv[1] in JOBS:
         from mpigraft.core.process import ensure_stdin
-        from mpigraft.run.cached import start_kept
 
         ensure_stdin()
+    if sys.argv[1:2] == ["run"]:
+        from mpigraft.run.cached import start_kept
+
         try:
             code = start_kept(sys.argv[2:], os.environ, _judge)
         except KeyboardInterrupt:

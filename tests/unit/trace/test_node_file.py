@@ -102,6 +102,7 @@ THREADS = struct.Struct("<IIiiiiQQQdQQ").size  # offset of `threads` in a slot
         (damaged(START, "<I", 7), START),
         (damaged(START + 8, "<i", 9), START + 8),
         (damaged(START + 48, "<d", float("nan")), START + 48),
+        (damaged(START + 48, "<d", 1e-300), START + 48),
         (damaged(START + THREADS, "<Q", SLOT), START + SLOT),
         (damaged(START + THREADS, "<Q", RANK.size + 3), START + RANK.size + 3),
         (node_file([FULL])[: START - 1], 0),

@@ -8,7 +8,6 @@ call.
 
 from __future__ import annotations
 
-import math
 import mmap
 import os
 import struct
@@ -28,6 +27,7 @@ MOST_RANKS = 1 << 24
 MOST_PATH = 4096
 MOST_MAPS = 16 * 1024 * 1024
 RUNNING, FINALIZED = 1, 2
+SLOWEST, FASTEST = 1e3, 1e12  # of a counter, ticks a second; 0: not measured yet
 SIZE_CLASSES, PEER_KINDS, SITE_FRAMES, SITES = 64, 3, 8, 4096
 
 HEADER = struct.Struct("<16sIIQQ")
@@ -166,7 +166,7 @@ class _Reader:
             raise _refused(self.path, start, f"a rank in state {state}")
         if not (0 <= world <= MOST_RANKS and (rank < world or rank <= 0)):
             raise _refused(self.path, start + 8, f"rank {rank} of {world}")
-        if not (math.isfinite(speed) and speed >= 0):
+        if speed and not SLOWEST <= speed <= FASTEST:
             raise _refused(self.path, start + 48, "a counter without a speed")
         slot = _Slot(self, start, min(room, self.size - start), names, world)
         return RankSlot(

@@ -1,0 +1,73 @@
+"""`mpigraft profile --show` and `mpigraft import` of profiles: one door for all kinds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mpigraft.cli.main import run_command
+from mpigraft.report.profile.page import render_profile_page
+from mpigraft.trace.profile import render_profile
+from tests.builders.profiles import a_profile
+
+DATA = Path(__file__).resolve().parents[2] / "data/profiles"
+MPIP, IPM = DATA / "driver.mpiP", DATA / "ipm2.txt"
+Captured = pytest.CaptureFixture[str]
+
+
+def run(*words: object) -> int:
+    return run_command([str(word) for word in words])
+
+
+@pytest.mark.parametrize("words", [("profile", "--show"), ("import",)])
+def test_a_report_is_shown_by_either_command(words: tuple[str, ...], capsys: Captured) -> None:
+    assert run(*words, MPIP) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("driver: 20.0 s, 50.0 % MPI: 40.0 % Allreduce, 10.0 % Irecv\n")
+    assert run(*words, MPIP, "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["profile"]["source"] == "mpiP 3.4.1"
+
+
+def test_several_reports_follow_one_another(capsys: Captured) -> None:
+    assert run("import", MPIP, IPM) == 0
+    shown = capsys.readouterr().out
+    assert [line.split(":")[0] for line in shown.splitlines() if " % MPI: " in line] == [
+        "driver", "main3d.ex",
+    ]  # fmt: skip
+    assert run("import", MPIP, IPM, "--json") == 2
+
+
+def test_results_and_profiles_are_not_mixed(tmp_path: Path, capsys: Captured) -> None:
+    other = tmp_path / "osu.txt"
+    other.write_text("# OSU MPI Latency Test\n")
+    assert run("import", MPIP, other) == 2
+    assert "two commands" in capsys.readouterr().err
+
+
+def test_show_writes_what_was_asked(tmp_path: Path, capsys: Captured) -> None:
+    kept, page, again = (tmp_path / name for name in ("a b.json", "a.html", "c.json"))
+    kept.write_text(render_profile(a_profile(4)))
+    assert run("profile", "--show", kept, "-o", again, "--html", page, "--top", 2) == 0
+    assert again.read_text() == kept.read_text()
+    assert page.read_text() == render_profile_page(a_profile(4))
+    assert "routines of MPI, 2 of 6" in capsys.readouterr().out
+    assert run("profile", "--show", kept, "-o", tmp_path / "none/c.json") == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ((), "profile-nothing"),
+        (("--show", MPIP, "--", "./app"), "profile-show-and-run"),
+        (("--json", "--", "./app"), "profile-json-mixed"),
+        (("--show", "no such file"), "profile-unreadable"),
+        (("--show", DATA), "profile-unreadable"),
+        (("--show", DATA / "README.md"), "profile-foreign"),
+    ],
+)
+def test_what_cannot_be_is_refused(words: tuple[object, ...], code: str, capsys: Captured) -> None:
+    assert run("profile", *words) == 2
+    assert f"[{code}]" in capsys.readouterr().err
