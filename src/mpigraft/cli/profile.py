@@ -158,7 +158,8 @@ def _collect(planned: Job, folder: str, code: int, kept: list[Profile], top: int
     assert planned.tracing is not None
     waits = WAITS in planned.tracing.options
     try:
-        found = counted_profile(read_counts(Path(folder)), waits=waits, exit_code=code)
+        counts, root = read_counts(Path(folder)), _files_root(planned)
+        found = counted_profile(counts, waits=waits, exit_code=code, root=root)
     except MpigraftError as error:
         tell(f"mpigraft: {error}")
         return
@@ -169,6 +170,15 @@ def _collect(planned: Job, folder: str, code: int, kept: list[Profile], top: int
     found = replace(found, labels=_labels(planned))
     kept.append(found)
     tell("\n".join(profile_lines(found, top)))
+
+
+def _files_root(planned: Job) -> Path | None:
+    """Where the files lie that ranks map, as far as they can be read here."""
+    graft = planned.configuration.graft
+    if graft is None or graft.guest.kind.on_host:
+        return Path("/")
+    folder = Path(graft.guest.source)
+    return folder if folder.is_dir() else None
 
 
 def _labels(planned: Job) -> tuple[tuple[str, str], ...]:

@@ -13,7 +13,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.report.profile.text import headline, profile_lines
 from mpigraft.trace.profile import Profile, counted_profile, read_counts, render_profile
 from mpigraft.trace.profile.counted import up_to_main
-from mpigraft.trace.profile.places import Places
+from mpigraft.trace.profile.places import Functions, Places
 from mpigraft.trace.profile.reading import read_profile
 from mpigraft.trace.profile.values import PeerKind
 from tests.builders.traces import ARank, write_node
@@ -165,6 +165,23 @@ def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------ places
+
+
+def test_functions_of_a_real_program_are_named() -> None:
+    """Those of this interpreter's C library, or of itself, by their own symbols."""
+    line = next(
+        line for line in Path("/proc/self/maps").read_text().splitlines()
+        if " r-xp " in line and "/libc.so" in line
+    )  # fmt: skip
+    start, path = int(line.split("-")[0], 16), line.split(maxsplit=5)[5]
+    offset = int(line.split()[2], 16)
+    functions = Functions(Path(path))
+    first, _, name = next(row for row in functions.table if row[2] == "getpid")
+    own = next(o + first - a for o, size, a in functions.segments if a <= first < a + size)
+    assert functions.at(own) == name
+    places = Places(line + "\n")
+    assert places.name(start + own - offset + 2).startswith(f"{name} (")
+    assert Places(line + "\n", None).name(start + own - offset + 2).startswith("libc")
 
 
 def test_places_without_a_file_keep_name_and_offset() -> None:

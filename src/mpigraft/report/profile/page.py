@@ -156,14 +156,15 @@ def _matrices(profile: Profile) -> Iterator[Html]:
 
 
 def _pairs(profile: Profile) -> Html:
+    others = [one for one in profile.peers if one.source != one.target] or profile.peers
     rows = [
         table_row(
             f"{one.source} to {one.target}", KINDS[one.kind.value], count(one.messages),
             size(one.bytes),
         )
-        for one in profile.peers[:PAIRS]
+        for one in others[:PAIRS]
     ]  # fmt: skip
-    caption = f"The {len(rows)} of {len(profile.peers)} pairs that exchange most"
+    caption = f"The {len(rows)} of {len(others)} pairs that exchange most"
     return table(caption, ("ranks", "kind", "messages", "bytes"), rows, class_="profile")
 
 

@@ -158,6 +158,7 @@ def _sizes(routines: list[Routine]) -> Table:
 
 
 def _peers(peers: tuple[Peer, ...], top: int) -> Table:
+    peers = tuple(one for one in peers if one.source != one.target) or peers
     rows = tuple(
         (f"{one.source} to {one.target}", one.kind.value, count(one.messages), size(one.bytes))
         for one in peers[:top]

@@ -85,10 +85,10 @@ def counted_profile(
     waits: bool = False,
     exit_code: int | None = None,
     now_ns: int | None = None,
-    root: Path = Path("/"),
+    root: Path | None = Path("/"),
 ) -> Profile | None:
     """Make the profile of a run that ended at `now_ns`; None where no rank entered MPI_Init.
-    `root`: where the files of the program lie, to name call sites."""
+    `root`: where the files of the program lie, to name call sites; None: in an image."""
     ranks, notes = _numbered(nodes, time.time_ns() if now_ns is None else now_ns)
     if not ranks:
         return None
@@ -234,7 +234,7 @@ def _peers(ranks: Sequence[Counted]) -> list[Peer]:
     return [Peer(a, b, KINDS[kind], n, total) for (a, b, kind), (n, total) in sums.items()]
 
 
-def _sites(ranks: Sequence[Counted], root: Path) -> tuple[Site, ...]:
+def _sites(ranks: Sequence[Counted], root: Path | None) -> tuple[Site, ...]:
     """Join call sites of all ranks that have one name."""
     sums: dict[tuple[str, tuple[str, ...]], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     name_of: dict[str, Callable[[int], str]] = {}

@@ -28,7 +28,7 @@ MOST_NAME = 80  # characters of a function
 class Places:
     """What is mapped where in one rank."""
 
-    def __init__(self, maps: str, root: Path = Path("/")) -> None:
+    def __init__(self, maps: str, root: Path | None = Path("/")) -> None:
         self.root = root
         self.ranges = sorted(_executable(maps))
         self.starts = [start for start, *_ in self.ranges]
@@ -44,7 +44,8 @@ class Places:
         place = address - 1 - start + offset
         file = printable(PurePath(path.removesuffix(" (deleted)")).name)
         if path not in self.functions:
-            self.functions[path] = Functions(self.root / path.lstrip("/"))
+            file_here = self.root / path.lstrip("/") if self.root else None
+            self.functions[path] = Functions(file_here)
         function = self.functions[path].at(place)
         where = f"{file}+{self.functions[path].address(place):#x}"
         return f"{function} ({where})" if function else where
@@ -61,9 +62,15 @@ def _executable(maps: str) -> Iterator[tuple[int, int, int, str]]:
 class Functions:
     """The functions of an ELF file of 64 bits, by offset in it; none where it cannot be read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
         self.table: list[tuple[int, int, str]] = []  # address, end, name
         self.segments: list[tuple[int, int, int]] = []  # offset, size, address
+        if path is not None:
+            self._open(path)
+        self.table.sort()
+        self.starts = [start for start, *_ in self.table]
+
+    def _open(self, path: Path) -> None:
         try:
             with (
                 path.open("rb") as file,
@@ -73,8 +80,6 @@ class Functions:
                     self._read(data)
         except (OSError, ValueError, struct.error):
             self.table = []
-        self.table.sort()
-        self.starts = [start for start, *_ in self.table]
 
     def _read(self, data: mmap.mmap) -> None:
         head = HEADER.unpack_from(data, 0)
