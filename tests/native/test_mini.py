@@ -22,8 +22,10 @@ pytestmark = pytest.mark.mpi
 SHORT = ("--budget", "1", "--samples", "3")
 SMALL = {  # options with which each is over in a moment
     "dirac": ("--size", "4x3x2x5", "--unknowns", "3"),
+    "halo": ("--size", "8x14x16", "--fields", "2"),
+    "transpose": ("--size", "6x10x9"),
 }
-FORMS = ("dirac",)  # which have --halo
+FORMS = ("dirac", "halo")  # which have --halo
 LONG = pytest.mark.long
 FAMILIES = (Family.OPENMPI, Family.MPICH, Family.INTEL)
 DAILY = {(Family.OPENMPI, 2), (Family.OPENMPI, 7), (Family.MPICH, 1), (Family.MPICH, 8),
@@ -120,6 +122,7 @@ def test_messages_in_the_memory_of_a_gpu(world: World, gpus: Path, app: str, kin
     (("--app", "dirac", "--size", "0x1x1x1"), "want 4 numbers"),
     (("--app", "dirac", "--size", "4", "--local", "4"), "exclude each other"),
     (("--app", "dirac", "--halo", "round"), "want packed or indexed"),
+    (("--app", "transpose", "--size", "4x4x4x4"), "want 3 numbers"),
     (("--app",), "needs a value"),
     ((), "no such mini-app"),
 ])  # fmt: skip
@@ -136,6 +139,18 @@ def test_a_problem_that_does_not_fit_is_refused_before_memory_is_touched(world: 
     )  # fmt: skip
     assert done.code == 3, done.text()
     assert "this problem needs" in done.text() or "are more than" in done.text()
+
+
+def test_a_halo_that_is_deeper_than_a_part_is_refused(world: World) -> None:
+    words = ("--app", "halo", "--size", "8x14x3", "--depth", "4")
+    done = world.launch(Family.MPICH, world.programs / "mpich" / MINI, *words, ranks=2)
+    assert done.code == 3, done.text()
+    assert "fewer than 4 layers" in done.text()
+
+
+def test_more_ranks_than_columns_of_a_transform(world: World) -> None:
+    done = run(world, Family.OPENMPI, "transpose", "--size", "2x1x3", "--percent", "100", ranks=4)
+    assert done.code == 0, done.text()
 
 
 @pytest.mark.parametrize("size", ["1x1x1x1", "2x1x3x1"])

@@ -239,7 +239,7 @@ static void warn_of_unaware_mpi(int buffers)
         memcpy(&query, &found, sizeof found);
         if (query && !query() && speaker == 0)
             fprintf(stderr,
-                    "mpigraft-bench: warning: %s says that this MPI cannot use GPU memory\n",
+                    PROGRAM ": warning: %s says that this MPI cannot use GPU memory\n",
                     names[buffers][i]);
     }
 }

@@ -17,10 +17,12 @@
 #include "host.h"
 #include "mini.h"
 #include "mini_dirac.h"
+#include "mini_halo.h"
 #include "mini_options.h"
+#include "mini_transpose.h"
 #include "statistics.h"
 
-static const struct app APPS[] = {DIRAC};
+static const struct app APPS[] = {DIRAC, HALO, TRANSPOSE};
 
 enum { APP_COUNT = sizeof APPS / sizeof *APPS };
 

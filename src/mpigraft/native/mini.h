@@ -106,17 +106,23 @@ static void require_memory(const struct mini *mini, double bytes)
             "or --local", all / 0x1p20, room / 0x1p20);
 }
 
+#ifndef SPOILED
+#define SPOILED 0 /* 1 in a build of the tests */
+#endif
+
 /* Values that messages are sent from or arrive in. On a GPU `mpi` is what MPI is given, and `host`
  * what the program computes with. */
 struct wire {
     const struct memory *memory;
     double *host, *mpi;
     size_t count;
+    bool spoiled; /* what arrives is wrong, and a check must see it */
 };
 
 static struct wire make_wire(const struct mini *mini, size_t count)
 {
-    struct wire wire = {.memory = &MEMORIES[mini->options->buffers], .count = count};
+    struct wire wire = {.memory = &MEMORIES[mini->options->buffers], .count = count,
+                        .spoiled = SPOILED && mini->comm == MPI_COMM_WORLD};
     wire.host = host_allocate(count * sizeof(double));
     wire.mpi = wire.memory->upload ? wire.memory->allocate(count * sizeof(double)) : wire.host;
     return wire;
@@ -136,16 +142,12 @@ static inline void send_from(const struct wire *wire, size_t first, size_t count
         wire->memory->upload(wire->mpi + first, wire->host + first, count * sizeof(double));
 }
 
-#ifndef SPOILED
-#define SPOILED 0 /* 1 in a build of the tests: what arrives is wrong, and a check must see it */
-#endif
-
 /* Values from `first` on have arrived. */
 static inline void arrived_at(const struct wire *wire, size_t first, size_t count)
 {
     if (wire->mpi != wire->host && count)
         wire->memory->download(wire->host + first, wire->mpi + first, count * sizeof(double));
-    if (SPOILED && count)
+    if (wire->spoiled && count)
         wire->host[first + count / 2] += 0.001;
 }
 

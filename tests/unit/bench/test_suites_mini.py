@@ -16,6 +16,7 @@ SPEC = CampaignSpec(budget_ms=20)
 @pytest.mark.parametrize("key", [
     "mini:dirac,partition=blocks", "mini:dirac,halo=indexed,partition=blocks",
     "mini:dirac,local=4,partition=blocks,seed=7",
+    "mini:transpose,percent=40,size=20x30x40", "mini:halo,depth=3,fields=2,halo=indexed",
     "mini:dirac,partition=blocks,size=8x8x8x16,unknowns=12",
 ])  # fmt: skip
 def test_options_of_a_mini_app(key: str) -> None:
@@ -31,6 +32,7 @@ def test_options_of_a_mini_app(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", [
+    "mini:transpose,halo=packed", "mini:halo,unknowns=3",
     "mini:none", "mini:dirac,halo=round", "mini:dirac,halo", "mini:dirac,size=0",
     "mini:dirac,size=8x8x8x8x8", "mini:dirac,size=", "mini:dirac,budget=5",
     "mini:dirac,size=4,local=4", "mini:dirac,partition=/etc/passwd",

@@ -26,18 +26,25 @@ BUDGETS = 25  # of one message size: what a mini-app is measured for
 NUMBER = r"[0-9]{1,9}"
 EXTENTS = r"[1-9][0-9]{0,6}(x[1-9][0-9]{0,6}){0,3}"
 OPTIONS = {  # by what follows `=`
+    "depth": NUMBER,
+    "fields": NUMBER,
     "halo": "packed|indexed",
     "local": EXTENTS,
     "partition": "blocks|metis",
+    "percent": NUMBER,
     "seed": NUMBER,
     "size": EXTENTS,
     "unknowns": NUMBER,
 }
 PARTS = {  # of an iteration, as the program names them; the options that each has
     "dirac": ("spmv", "halo", "allreduce", "preconditioner", "vectors"),
+    "halo": ("compute", "pack", "wait"),
+    "transpose": ("alltoallv", "compute", "pack"),
 }
 TAKES = {
     "dirac": ("halo", "local", "partition", "seed", "size", "unknowns"),
+    "halo": ("depth", "fields", "halo", "local", "seed", "size"),
+    "transpose": ("local", "percent", "seed", "size"),
 }
 METRICS = {
     name: Metric(name, "us", Better.LOWER)
