@@ -23,6 +23,7 @@ SHORT = ("--budget", "1", "--samples", "3")
 SMALL = {  # options with which each is over in a moment
     "dirac": ("--size", "4x3x2x5", "--unknowns", "3"),
     "halo": ("--size", "8x14x16", "--fields", "2"),
+    "ocean": ("--size", "23x14", "--every", "3"),
     "transpose": ("--size", "6x10x9"),
 }
 FORMS = ("dirac", "halo")  # which have --halo
@@ -146,6 +147,20 @@ def test_a_halo_that_is_deeper_than_a_part_is_refused(world: World) -> None:
     done = world.launch(Family.MPICH, world.programs / "mpich" / MINI, *words, ranks=2)
     assert done.code == 3, done.text()
     assert "fewer than 4 layers" in done.text()
+
+
+@pytest.mark.parametrize("io", ["0", "2"])
+def test_ranks_of_output_apart(world: World, io: str) -> None:
+    done = run(world, Family.OPENMPI, "ocean", "--io", io, ranks=3)
+    assert done.code == 0, done.text()
+    assert ("output" in {v["metric"] for v in values(done)}) == (io == "2")
+    assert all(f",io={io}," in v["benchmark"] for v in values(done))
+
+
+def test_output_alone_is_refused(world: World) -> None:
+    done = run(world, Family.OPENMPI, "ocean", "--io", "3", ranks=3)
+    assert done.code == 3, done.text()
+    assert "leave none that computes" in done.text()
 
 
 def test_more_ranks_than_columns_of_a_transform(world: World) -> None:

@@ -18,11 +18,12 @@
 #include "mini.h"
 #include "mini_dirac.h"
 #include "mini_halo.h"
+#include "mini_ocean.h"
 #include "mini_options.h"
 #include "mini_transpose.h"
 #include "statistics.h"
 
-static const struct app APPS[] = {DIRAC, HALO, TRANSPOSE};
+static const struct app APPS[] = {DIRAC, HALO, OCEAN, TRANSPOSE};
 
 enum { APP_COUNT = sizeof APPS / sizeof *APPS };
 

@@ -6,20 +6,13 @@
 #define MPIGRAFT_MINI_TRANSPOSE_H
 
 #include "mini.h"
+#include "mini_box.h"
 #include "mini_fourier.h"
 
 enum transpose_part { TRANSPOSE_ALLTOALLV, TRANSPOSE_COMPUTE, TRANSPOSE_PACK };
 
 static const char *const TRANSPOSE_PARTS[] = {"alltoallv", "compute", "pack", NULL};
 static const char *const TRANSPOSE_OPTIONS[] = {"--local", "--percent", "--seed", "--size", NULL};
-
-/* Of the grid that a rank has with one direction whole. Points outside of the sphere are left out
- * of z-pencils, and columns of x outside of its shadow out of y-pencils. */
-struct box {
-    long long begin[3], end[3];
-};
-
-enum { X, Y, Z };
 
 /* Which values go where in one transpose. Counts are in numbers, two for each complex value. */
 struct route {
@@ -79,38 +72,6 @@ static struct box box_of(const struct transpose *t, int whole, int a, int b)
     box.begin[two] = part_begins(t->extent[two], t->grid[1], b);
     box.end[two] = part_begins(t->extent[two], t->grid[1], b + 1);
     return box;
-}
-
-static struct box common(const struct box *one, const struct box *two)
-{
-    struct box both;
-    for (int d = 0; d < 3; d++) {
-        both.begin[d] = one->begin[d] > two->begin[d] ? one->begin[d] : two->begin[d];
-        both.end[d] = one->end[d] < two->end[d] ? one->end[d] : two->end[d];
-        if (both.end[d] < both.begin[d])
-            both.end[d] = both.begin[d];
-    }
-    return both;
-}
-
-static size_t box_volume(const struct box *box)
-{
-    size_t product = 1;
-    for (int d = 0; d < 3; d++)
-        product *= (size_t)(box->end[d] - box->begin[d]);
-    return product;
-}
-
-/* Where a point stands among those of a box; the direction `whole` runs fastest. */
-static size_t point_at(const struct box *box, int whole, long long x, long long y, long long z)
-{
-    long long place[] = {x, y, z};
-    size_t at = 0;
-    for (int d = 2; d >= 0; d--)
-        if (d != whole)
-            at = at * (size_t)(box->end[d] - box->begin[d]) + (size_t)(place[d] - box->begin[d]);
-    return at * (size_t)(box->end[whole] - box->begin[whole]) +
-           (size_t)(place[whole] - box->begin[whole]);
 }
 
 /* ---- transposes ---- */

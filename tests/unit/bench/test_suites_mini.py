@@ -16,6 +16,7 @@ SPEC = CampaignSpec(budget_ms=20)
 @pytest.mark.parametrize("key", [
     "mini:dirac,partition=blocks", "mini:dirac,halo=indexed,partition=blocks",
     "mini:dirac,local=4,partition=blocks,seed=7",
+    "mini:ocean,every=5,io=2,size=90x60",
     "mini:transpose,percent=40,size=20x30x40", "mini:halo,depth=3,fields=2,halo=indexed",
     "mini:dirac,partition=blocks,size=8x8x8x16,unknowns=12",
 ])  # fmt: skip

@@ -27,8 +27,10 @@ NUMBER = r"[0-9]{1,9}"
 EXTENTS = r"[1-9][0-9]{0,6}(x[1-9][0-9]{0,6}){0,3}"
 OPTIONS = {  # by what follows `=`
     "depth": NUMBER,
+    "every": NUMBER,
     "fields": NUMBER,
     "halo": "packed|indexed",
+    "io": NUMBER,
     "local": EXTENTS,
     "partition": "blocks|metis",
     "percent": NUMBER,
@@ -39,11 +41,13 @@ OPTIONS = {  # by what follows `=`
 PARTS = {  # of an iteration, as the program names them; the options that each has
     "dirac": ("spmv", "halo", "allreduce", "preconditioner", "vectors"),
     "halo": ("compute", "pack", "wait"),
+    "ocean": ("compute", "halo", "fold", "allreduce", "output"),
     "transpose": ("alltoallv", "compute", "pack"),
 }
 TAKES = {
     "dirac": ("halo", "local", "partition", "seed", "size", "unknowns"),
     "halo": ("depth", "fields", "halo", "local", "seed", "size"),
+    "ocean": ("every", "io", "local", "seed", "size"),
     "transpose": ("local", "percent", "seed", "size"),
 }
 METRICS = {
