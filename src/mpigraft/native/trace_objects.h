@@ -87,10 +87,10 @@ static struct members *place_for_members(struct self *me, uint64_t key)
     return best;
 }
 
-OUTSIDE static struct members *members_of_comm(struct self *me, MPI_Comm comm)
+OUTSIDE static struct members *find_members(struct self *me, MPI_Comm comm)
 {
     uint64_t key = KEY(comm);
-    struct members *members = place_for_members(me, key);
+    struct members *members = me->recent = place_for_members(me, key);
     if (!members || (members->handle == key && members->generation == process.generation))
         return members;
     forget_members(members);
@@ -104,6 +104,14 @@ OUTSIDE static struct members *members_of_comm(struct self *me, MPI_Comm comm)
     if (!code)
         translate_members(members, group);
     return members;
+}
+
+static inline struct members *members_of_comm(struct self *me, MPI_Comm comm)
+{
+    struct members *recent = me->recent;
+    if (recent && recent->handle == KEY(comm) && recent->generation == process.generation)
+        return recent;
+    return find_members(me, comm);
 }
 
 OUTSIDE static struct members *members_of_win(struct self *me, MPI_Win win)

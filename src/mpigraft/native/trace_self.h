@@ -69,6 +69,7 @@ struct self {
         uint64_t type, generation, size;
     } types[TYPES];
     struct members *members; /* MEMBERS of them */
+    struct members *recent;  /* the communicator's that was used last */
 };
 
 /* Not a part of each of some five hundred functions. */
@@ -88,7 +89,7 @@ static void thread_ended(void *thread)
     for (size_t i = 0; self.members && i < MEMBERS; i++)
         free(self.members[i].world), free(self.members[i].neighbor);
     free(self.members);
-    self.members = NULL;
+    self.members = self.recent = NULL;
     self.rows = NULL;
     pthread_mutex_lock(&blocks);
     if (unused_count < sizeof unused / sizeof *unused)
