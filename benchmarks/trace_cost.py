@@ -43,7 +43,7 @@ def measure(prefix: Path, library: Path, folder: Path, rounds: int) -> None:
     program = folder / "trace_cost"
     environment = {**os.environ, "LD_LIBRARY_PATH": str(prefix / "lib")}
     source = Path(__file__).with_name("trace_cost.c")
-    wrapper = [prefix / "bin" / "mpicc", "-O2", source, "-o", program]
+    wrapper = [str(prefix / "bin" / "mpicc"), "-O2", str(source), "-o", str(program)]
     subprocess.run(wrapper, check=True, env=environment)
     times: dict[str, list[list[float]]] = {mode: [] for mode in MODES}
     for index in range(rounds):

@@ -67,13 +67,14 @@ class LaunchRequest:
 
     @property
     def preloads(self) -> tuple[Path, ...]:
-        """What is preloaded into each rank, as ranks see it. Raises MissingError where what traces
-        was not built."""
+        """What is preloaded into each rank, as ranks see it. What traces stands first: calls that
+        the witness makes are then none of the program's. Raises MissingError where it was not
+        built."""
         if self.tracing is None:
             return (self.natives.witness,)
         if self.natives.trace is None:
             raise MissingError.of("trace-not-built", id=self.configuration.id)
-        return self.natives.witness, self.natives.trace
+        return self.natives.trace, self.natives.witness
 
     @property
     def witness_in_guest(self) -> Path:

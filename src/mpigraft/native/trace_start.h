@@ -246,7 +246,9 @@ static const function wrappers[FUNCTIONS] = {
 #undef CALL
 #undef LARGE
 
-/* Ours for a function of the first MPI that a program opens; another one is not traced. */
+/* Ours for a function of the first MPI that a program opens; another one is not traced. What comes
+ * next may be the witness's own for this library: it is called, and the library is that of a
+ * function which nobody takes. */
 PLAIN void *mpigraft_taken(void *handle, const char *name)
 {
     lookup *next = next_dlsym();
@@ -257,8 +259,9 @@ PLAIN void *mpigraft_taken(void *handle, const char *name)
     while (number < FUNCTIONS && strcmp(name + 4, names[number]))
         number++;
     void *address = number < FUNCTIONS ? next(handle, name) : NULL, *own, *none = NULL;
+    void *plain = address ? next(handle, "PMPI_Comm_rank") : NULL;
     Dl_info where;
-    if (!address || !dladdr(address, &where) || !where.dli_fname)
+    if (!plain || !dladdr(plain, &where) || !where.dli_fname)
         return NULL;
     memcpy(&own, &wrappers[number], sizeof own);
     if (address == own)
@@ -268,6 +271,8 @@ PLAIN void *mpigraft_taken(void *handle, const char *name)
         return NULL;
     if (!atomic_compare_exchange_strong(&origin, &none, library) && none != library)
         return dlclose(library), NULL;
+    if (!functions[0][number])
+        memcpy(&functions[0][number], &address, sizeof address);
     return own;
 }
 

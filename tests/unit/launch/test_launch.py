@@ -159,12 +159,12 @@ def test_the_witness_is_preloaded_before_what_the_mpi_preloads() -> None:
     assert "LD_PRELOAD=/n/witness.so" in launch(asked).argv
 
 
-def test_what_traces_is_preloaded_after_the_witness_and_writes_beside_it() -> None:
+def test_what_traces_is_preloaded_before_the_witness_and_writes_beside_it() -> None:
     rows = (EnvRow("LD_PRELOAD", "/site/lib.so", Scope.RANK, "module"),)
     asked = replace(LNX, mpi=install("openmpi@5.0.11", environment=rows))
     natives = replace(NATIVES, trace=Path("/n/trace.so"))
     argv = launch(asked, tracing=Tracing(("waits", "sites")), natives=natives).argv
-    assert "LD_PRELOAD=/n/witness.so:/n/trace.so:/site/lib.so" in argv
+    assert "LD_PRELOAD=/n/trace.so:/n/witness.so:/site/lib.so" in argv
     assert {"MPIGRAFT_TRACE=/w", "MPIGRAFT_TRACE_OPTIONS=waits,sites"} <= set(argv)
     assert not [word for word in launch(asked, natives=natives).argv if "trace" in word]
     with pytest.raises(MissingError) as told:
