@@ -65,6 +65,7 @@ BENCH, WITNESS, GUARD = "mpigraft-bench", "libmpigraft-witness.so", "mpigraft-gu
 GPU_SELECT, STDIN, RELAY = "mpigraft-gpu-select", "mpigraft-stdin", "mpigraft-relay"
 VARS, SPAWN, SETTINGS = "mpigraft-vars", "mpigraft-spawn", "libmpigraft-settings.so"
 TRACE, MINI = "libmpigraft-trace.so", "mpigraft-mini"
+REPLAY = "mpigraft-replay"
 UNLINKED = {  # to no MPI
     WITNESS: "witness.c", GUARD: "guard.c", GPU_SELECT: "gpu_select.c", STDIN: "stdin.c",
     RELAY: "relay.c", SETTINGS: "settings.c",
@@ -72,6 +73,7 @@ UNLINKED = {  # to no MPI
 TYPED = {TRACE: "trace.c"}  # to no MPI, with the types of one: one for each ABI
 LINKED = {  # to an MPI: one for each ABI
     BENCH: "bench.c", MINI: "mini.c", VARS: "vars.c", SPAWN: "spawn.c",
+    REPLAY: "replay.c",
 }  # fmt: skip
 
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC")
@@ -118,6 +120,11 @@ class Natives:
         paths = (PREBUILT / architecture / abi / MINI for abi in Abi)
         return tuple(path for path in paths if os.access(path, os.X_OK))
 
+    @staticmethod
+    def replay_for(abi: str, architecture: str) -> Path:
+        """The program that replays records on MPIs of an ABI, whether it was made or not."""
+        return PREBUILT / architecture / abi / REPLAY
+
 
 def choose_natives(mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Natives:
     """Choose the programs for `mpi` on `architecture` (as uname has it: x86_64, aarch64).
@@ -134,8 +141,8 @@ def choose_natives(mpi: MpiInstall, architecture: str, build: str = "prebuilt") 
 
 
 def choose_tool(name: str, mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Path:
-    """Choose VARS or SPAWN for `mpi`: they query an MPI and measure nothing, so that values stay
-    comparable where only they changed. Raises as `choose_natives`."""
+    """Choose VARS, SPAWN or REPLAY for `mpi`: values of BENCH stay comparable where only they
+    changed. Raises as `choose_natives`."""
     if build != "prebuilt":
         return choose_natives(mpi, architecture, build).bench.parent / name
     path = PREBUILT / architecture / mpi.abi / name

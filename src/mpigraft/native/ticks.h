@@ -45,7 +45,7 @@ static double tick_rate(struct moment from, struct moment to)
 }
 
 /* What two reads take, one after the other: the least of many. */
-static uint64_t pair_of_ticks(void)
+static inline uint64_t pair_of_ticks(void)
 {
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < 100; i++) {

@@ -1,4 +1,5 @@
 """What an application calls of MPI: profile, record, replay.
 
-Takes files that ranks of a traced program wrote; makes values. Reads files alone. Rooms: `profile`.
+Takes files that ranks of a traced program wrote; makes values. Reads files alone. Rooms: `profile`,
+`record`.
 """

@@ -1,0 +1,137 @@
+"""`mpigraft record`: run a program and write what its ranks call of MPI, for replays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from mpigraft.cli import job
+from mpigraft.cli.common import (
+    Agent,
+    DryRun,
+    Engine,
+    Environment,
+    Gpus,
+    Hostfile,
+    Hosts,
+    layout_option,
+    option,
+    out,
+    tell,
+)
+from mpigraft.cli.profile import refuse_place
+from mpigraft.core.errors import MissingError, MpigraftError, UsageError
+
+if TYPE_CHECKING:
+    from mpigraft.run import Job
+
+CONTEXT = job.CONTEXT
+LACKS = {1: "the budget ended it early", 4: "several threads called MPI", 8: "MPI_Abort ended it"}
+
+
+def command(
+    program: job.Program,
+    output: Annotated[
+        Path, option("FILE", "Where the record goes.", "app.record", "--output", "-o")
+    ] = Path("app.record"),
+    budget: Annotated[int, option("MIB", "Memory of a rank for its record.", min=1)] = 64,
+    image: job.Image = None,
+    stack: job.Stack = "",
+    programs: job.Programs = None,
+    mpi: job.Mpi = None,
+    transport: job.Transport = None,
+    ranks: job.Ranks = None,
+    nodes: Annotated[int | None, layout_option("nodes")] = None,
+    ranks_per_node: Annotated[int | None, layout_option("ranks-per-node")] = None,
+    threads: Annotated[int | None, layout_option("threads", "OMP_NUM_THREADS, or 1")] = None,
+    map_by: Annotated[str | None, layout_option("map-by")] = None,
+    bind_to: Annotated[str | None, layout_option("bind-to")] = None,
+    gpus: Gpus = False,
+    hosts: Hosts = "",
+    hostfile: Hostfile = "",
+    agent: Agent = "",
+    launcher: job.Launcher = None,
+    engine: Engine = None,
+    replace: job.Replace = None,
+    bind: job.Binds = None,
+    env: Environment = None,
+    proof: job.Proof = None,
+    stdin: job.Stdin = "0",
+    dry_run: DryRun = False,
+) -> int:
+    """Run a program as `mpigraft run` does, and write what its ranks call of MPI.
+
+    The program's output, exit code and signals pass through unchanged. The record is written when
+    the program has ended with MPI_Finalize or MPI_Abort.
+
+    \b
+    Examples:
+      mpigraft record -n 8 -o solver.record -- ./solver input.dat
+      mpigraft replay solver.record
+    """
+    from mpigraft.launch import Tracing
+
+    options = locals()
+    refuse_place(output)
+    tracing = Tracing(("record", f"budget={budget}"))
+    planned = job.decide_job(job.requested_job(options), tracing)
+    if dry_run:
+        from mpigraft.cli.run import rendered
+
+        out("\n".join(rendered(planned)))
+        return 0
+    kept: list[bytes] = []
+    code = job.prove_and_start(
+        planned, collect=lambda folder, _code: _collect(planned, Path(folder), kept)
+    )
+    if not kept:
+        return code or MissingError.exit_code
+    from mpigraft.core.write import write_whole
+
+    try:
+        write_whole(output, kept[0])
+    except OSError as error:
+        missing = MissingError.of("profile-unwritable", path=output, reason=error.strerror)
+        tell(f"mpigraft: {missing}")
+        return code or MissingError.exit_code
+    tell(f"mpigraft: the record is in {output}: {len(kept[0])} bytes")
+    return code
+
+
+def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
+    """Make the file of what ranks wrote; the program's exit code does not depend on it."""
+    from mpigraft.core.clock import utc_now
+    from mpigraft.trace.record import (
+        Provenance,
+        RecordFile,
+        collect_ranks,
+        read_record,
+        totals,
+        write_record,
+    )
+
+    configuration = planned.configuration
+    provenance = Provenance(
+        program=" ".join(planned.spec.program),
+        mpi=configuration.id,
+        abi=str(configuration.mpi.abi) if configuration.mpi else "ompi",
+        date=utc_now(),
+    )
+    try:
+        parts = collect_ranks(folder)
+        if not parts:
+            raise MissingError.of("record-nothing", program=planned.spec.program[0])
+        record = read_record(RecordFile(parts, provenance), folder)
+    except (MpigraftError, UsageError) as error:
+        tell(f"mpigraft: {error}")
+        return
+    kept.append(write_record(parts, provenance))
+    sizes = totals(record)
+    tell(
+        f"mpigraft: {record.size} ranks called MPI {sizes['events']} times: "
+        f"{sizes['signatures']} different calls, folded to {sizes['nodes']}"
+    )
+    for bit, words in LACKS.items():
+        ranks = [rank.rank for rank in record.ranks if rank.lacks & bit]
+        if ranks:
+            tell(f"mpigraft: {words}: {len(ranks)} of {record.size} ranks, first rank {ranks[0]}")

@@ -1,0 +1,179 @@
+/* Requests: what a wildcard will match, and calls that complete or start them. */
+#ifndef MPIGRAFT_REPLAY_REQUESTS_H
+#define MPIGRAFT_REPLAY_REQUESTS_H
+
+#include "replay_made.h"
+#include "replay_walk.h"
+
+enum { LOOK_AHEAD = 1 << 20 }; /* calls */
+
+/* The request array of a call that completes or starts some; NULL: it has none. */
+static const struct field *requests_of(const struct call *call)
+{
+    for (int i = 0; i < call->routine->count; i++)
+        if (call->routine->parameters[i].letter == 'Q')
+            return &call->fields[i];
+    return NULL;
+}
+
+static int64_t single_request(const struct call *call)
+{
+    for (int i = 0; i < call->routine->count; i++)
+        if (call->routine->parameters[i].letter == 'q')
+            return call->fields[i].value;
+    return 0;
+}
+
+/* Whether a call completed what is at `position`; all of them, if it is no Waitany or Waitsome. */
+static bool completes(const struct call *call, int64_t position)
+{
+    for (int i = 0; i < call->routine->count; i++) {
+        char letter = call->routine->parameters[i].letter;
+        const struct field *field = &call->fields[i];
+        if (letter == 'x')
+            return field->value == position;
+        for (int64_t k = 0; letter == 'X' && k < field->value; k++)
+            if (field->array[k] == position)
+                return true;
+        if (letter == 'X')
+            return false;
+    }
+    return true;
+}
+
+/* What request `id`, made now, has matched when it is completed; false: the record does not say. */
+static bool look_ahead(struct cursor cursor, int64_t id, int64_t *source, int64_t *tag)
+{
+    for (long i = 0; i < LOOK_AHEAD; i++) {
+        struct node *node = next_node(&cursor);
+        if (!node || single_request(node->call) == id)
+            return false;
+        const struct call *call = node->call;
+        const struct field *requests = requests_of(call);
+        for (int64_t k = 0; requests && k < requests->value; k++) {
+            if (requests->array[k] != id || !completes(call, k))
+                continue;
+            for (int m = 0; m < call->completed_count; m++)
+                if (call->completed[m].position == k) {
+                    *source = call->completed[m].source;
+                    *tag = call->completed[m].tag;
+                    return true;
+                }
+            return false;
+        }
+    }
+    return false;
+}
+
+static void complete_request(int64_t id, MPI_Status *status)
+{
+    struct request *request = &objects.requests[id];
+    if (!request->active)
+        return;
+    verify_data(&request->act, status);
+    request->active = false;
+    if (request->persistent)
+        return;
+    request->live = false;
+    request->handle = MPI_REQUEST_NULL;
+    free_buffers(&request->act);
+    if (request->act.call->routine->duty == OBJECT)
+        know_objects(request->act.call, true);
+}
+
+/* Put the requests that a call completes where it finds them; how many that are. */
+static int64_t load_requests(const struct call *call, const struct field *requests)
+{
+    int64_t active = 0;
+    for (int64_t i = 0; i < requests->value; i++) {
+        int64_t id = requests->array[i];
+        bool due = id > 0 && objects.requests[id].active && completes(call, i);
+        scratch.requests[i] = due ? objects.requests[id].handle : MPI_REQUEST_NULL;
+        active += due;
+    }
+    return active;
+}
+
+/* Of those that are due, the ones that `scratch.indices` names, or `index`. */
+static int64_t complete_some(const struct field *requests, int64_t some)
+{
+    for (int64_t i = 0; i < some; i++) {
+        int64_t at = scratch.indices[i];
+        if (at < 0 || at >= requests->value)
+            continue;
+        objects.requests[requests->array[at]].handle = scratch.requests[at];
+        complete_request(requests->array[at], &scratch.statuses[i]);
+    }
+    return some;
+}
+
+/* Call until everything is complete that was complete in the program; the ticks that it took. */
+static uint64_t complete_requests(const struct call *call, const word *words)
+{
+    const struct field *requests = requests_of(call);
+    int64_t due = load_requests(call, requests);
+    bool some = parameter_of(call->routine, "outcount") >= 0;
+    bool any = parameter_of(call->routine, "indx") >= 0, flag = parameter_of(call->routine, "flag") >= 0;
+    uint64_t took = 0;
+    for (int64_t done = 0;;) {
+        uint64_t from = ticks();
+        OK(call_words(call->routine, words));
+        took += ticks() - from;
+        if (some) {
+            int count = number_of(call, "outcount");
+            done += count == MPI_UNDEFINED ? due : complete_some(requests, count);
+        } else if (any && (!flag || number_of(call, "flag"))) {
+            scratch.indices[0] = number_of(call, "indx");
+            done += due ? complete_some(requests, 1) : 0;
+        } else if (!any && (!flag || number_of(call, "flag"))) {
+            for (int64_t i = 0; i < requests->value; i++)
+                complete_request(requests->array[i], &scratch.statuses[i]);
+            done = due;
+        }
+        if (done >= due)
+            return took;
+    }
+}
+
+static void start_request(int64_t id)
+{
+    struct request *request = &objects.requests[id];
+    request->active = true;
+    prepare_data(&request->act);
+}
+
+/* MPI_Start, Startall, Request_free, Cancel, Pready: false: of none that is here. */
+static bool prepare_requests(const struct call *call, word *words)
+{
+    const struct field *requests = requests_of(call);
+    bool starts = starts_with(call->routine->name, "Start");
+    int64_t single = single_request(call), count = 0;
+    if (!requests) {
+        bool live = single > 0 && objects.requests[single].live;
+        if (live && starts)
+            start_request(single);
+        return live;
+    }
+    for (int64_t i = 0; i < requests->value; i++) {
+        int64_t id = requests->array[i];
+        if (id <= 0 || !objects.requests[id].live)
+            continue;
+        scratch.requests[count++] = objects.requests[id].handle;
+        start_request(id);
+    }
+    words[0] = (word)count;
+    return count > 0;
+}
+
+/* Persistent requests keep their handles when they are started: Open MPI and MPICH never change
+ * them. One that is freed while it is active keeps its buffers to the end. */
+static void forget_request(int64_t id)
+{
+    struct request *request = &objects.requests[id];
+    if (!request->active)
+        free_buffers(&request->act);
+    request->live = request->active = false;
+    request->handle = MPI_REQUEST_NULL;
+}
+
+#endif

@@ -1,0 +1,21 @@
+"""Records of applications: what each rank called of MPI, repeats folded, and the file of them all.
+
+Takes bytes and paths; makes values and bytes. Reads files alone.
+"""
+
+from __future__ import annotations
+
+from mpigraft.core.doors import exports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpigraft.trace.record.file import RecordFile as RecordFile
+    from mpigraft.trace.record.file import collect_ranks as collect_ranks
+    from mpigraft.trace.record.file import read_record as read_record
+    from mpigraft.trace.record.file import read_record_file as read_record_file
+    from mpigraft.trace.record.file import totals as totals
+    from mpigraft.trace.record.file import write_record as write_record
+    from mpigraft.trace.record.prepared import prepare as prepare
+    from mpigraft.trace.record.values import Provenance as Provenance
+else:
+    __getattr__ = exports(__name__)

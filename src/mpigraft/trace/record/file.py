@@ -1,0 +1,127 @@
+"""The file of a record: what all ranks recorded, and where it comes from.
+
+A line that names the format, a line of JSON, and the ranks' records one after the other,
+compressed together, since ranks resemble each other. The same record gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mpigraft.core.errors import UsageError
+from mpigraft.trace.record.coding import Damage, read_call
+from mpigraft.trace.record.prepared import ABIS
+from mpigraft.trace.record.rank_file import read_rank
+from mpigraft.trace.record.values import Provenance, RankRecord, Record
+
+FIRST = b"mpigraft application record 1\n"
+MOST = 1 << 34  # bytes of all ranks
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFile:
+    """A record's file, read: `parts` are the ranks' records as bytes."""
+
+    parts: tuple[bytes, ...]
+    provenance: Provenance
+
+
+def write_record(parts: Sequence[bytes], provenance: Provenance) -> bytes:
+    """The file for the records of all ranks, in their order."""
+    body = lzma.compress(b"".join(parts), preset=6)
+    head = {
+        "parts": [len(part) for part in parts],
+        "sha256": hashlib.sha256(body).hexdigest(),
+        **asdict(provenance),
+    }
+    return FIRST + json.dumps(head, sort_keys=True).encode("ascii") + b"\n" + body
+
+
+def read_record_file(path: Path) -> RecordFile:
+    """Read the file of a record. Raises UsageError for one that is damaged or no such file."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError.of("record-unreadable", path=path, reason=error.strerror) from error
+    if not data.startswith(FIRST):
+        raise UsageError.of("record-foreign", path=path)
+    try:
+        return _read(data)
+    except (Damage, lzma.LZMAError) as error:
+        raise UsageError.of("record-damaged", path=path, reason=str(error)) from error
+
+
+def _read(data: bytes) -> RecordFile:
+    line, _, body = data[len(FIRST) :].partition(b"\n")
+    try:
+        head = json.loads(line)
+        lengths = [int(length) for length in head.pop("parts")]
+        digest = head.pop("sha256")
+        provenance = Provenance(**{**head, "notes": tuple(head["notes"])})
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Damage("its second line is no head of a record") from error
+    if hashlib.sha256(body).hexdigest() != digest:
+        raise Damage(f"what follows byte {len(data) - len(body)} is not what was written")
+    if provenance.abi not in ABIS or not lengths or min(lengths) < 0 or sum(lengths) > MOST:
+        raise Damage("its second line has no ranks, or an unknown ABI")
+    everything = lzma.decompress(body)
+    if len(everything) != sum(lengths):
+        raise Damage("the ranks' records are not as long as its second line says")
+    parts, at = [], 0
+    for length in lengths:
+        parts.append(everything[at : at + length])
+        at += length
+    return RecordFile(tuple(parts), provenance)
+
+
+def read_record(file: RecordFile, path: Path) -> Record:
+    """The ranks of a file as values. Raises UsageError."""
+    ranks = []
+    for number, part in enumerate(file.parts):
+        try:
+            rank = read_rank(part)
+            for text in rank.signatures:
+                read_call(text, rank.routines)
+        except Damage as error:
+            reason = f"rank {number}: {error}"
+            raise UsageError.of("record-damaged", path=path, reason=reason) from error
+        if (rank.rank, rank.size) != (number, len(file.parts)):
+            reason = f"part {number} is of rank {rank.rank} of {rank.size}"
+            raise UsageError.of("record-damaged", path=path, reason=reason)
+        ranks.append(rank)
+    return Record(tuple(ranks), file.provenance)
+
+
+def collect_ranks(folder: Path) -> tuple[bytes, ...]:
+    """What ranks wrote into a folder, in their order. Raises UsageError where it is not what ranks
+    write, or not of all of them."""
+    files = {int(p.stem): p for p in folder.rglob("*.record") if p.stem.isdigit()}
+    parts: Mapping[int, bytes] = {rank: files[rank].read_bytes() for rank in sorted(files)}
+    if not parts:
+        return ()
+    try:
+        size = read_rank(next(iter(parts.values()))).size
+    except Damage as error:
+        raise UsageError.of("record-damaged", path=folder, reason=str(error)) from error
+    lacking = [rank for rank in range(size) if rank not in parts]
+    if lacking:
+        raise UsageError.of("record-incomplete", lacking=len(lacking), size=size, first=lacking[0])
+    return tuple(parts[rank] for rank in range(size))
+
+
+def totals(record: Record) -> dict[str, int]:
+    """Sizes for a person: events, signatures and nodes of all ranks."""
+    return {
+        "events": sum(rank.events for rank in record.ranks),
+        "nodes": sum(_nodes(rank) for rank in record.ranks),
+        "signatures": sum(len(rank.signatures) for rank in record.ranks),
+    }
+
+
+def _nodes(rank: RankRecord) -> int:
+    return sum(1 for _ in rank.leaves())

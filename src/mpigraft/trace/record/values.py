@@ -1,0 +1,109 @@
+"""The record of one rank as values, and of all ranks of an application."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+LACKS_END, DISK, THREADS, ABORTED = 1, 2, 4, 8  # bits of `lacks`
+
+
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """A routine of MPI, without `MPI_`. `fields` has a letter for each value of its calls; empty:
+    they are not recorded."""
+
+    name: str
+    fields: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A call: the number of its signature, how often it was made, and ticks before and in it.
+    `gaps` has (exponent, count, ticks)."""
+
+    signature: int
+    times: int
+    gap: int
+    took: int
+    gaps: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`items`, `count` times."""
+
+    count: int
+    items: tuple[Node, ...]
+
+
+Node = Leaf | Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A signature, read: the routine and a value for each of its fields."""
+
+    routine: Routine
+    values: tuple[object, ...]
+
+    def of(self, letter: str) -> list[object]:
+        """The values of the fields with this letter, in their order."""
+        pairs = zip(self.routine.fields, self.values, strict=True)
+        return [value for one, value in pairs if one == letter]
+
+
+@dataclass(frozen=True, slots=True)
+class RankRecord:
+    """What one rank called. Times are ticks; there are `ticks_per_s` in a second."""
+
+    rank: int
+    size: int
+    routines: tuple[Routine, ...]
+    signatures: tuple[bytes, ...]
+    nodes: tuple[Node, ...]
+    ticks_per_s: float = 1e9
+    lacks: int = 0
+    began_ns: int = 0
+    run_ticks: int = 0
+    events: int = 0
+    polls: int = 0
+    world_collectives: int = 0
+
+    @property
+    def run_s(self) -> float:
+        return self.run_ticks / self.ticks_per_s
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Every call of the folded sequence, once."""
+        stack = [*reversed(self.nodes)]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Leaf):
+                yield node
+            else:
+                stack.extend(reversed(node.items))
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a record comes from."""
+
+    program: str = ""
+    mpi: str = ""
+    abi: str = "ompi"  # of the MPI that was recorded: ompi, mpich or mpi-abi
+    layout: str = ""
+    date: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The ranks of an application, in their order."""
+
+    ranks: tuple[RankRecord, ...]
+    provenance: Provenance = Provenance()
+
+    @property
+    def size(self) -> int:
+        return len(self.ranks)

@@ -1,0 +1,68 @@
+"""The file of a record: deterministic, whole or refused."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from mpigraft.core.errors import UsageError
+from mpigraft.trace.record import (
+    Provenance,
+    collect_ranks,
+    read_record,
+    read_record_file,
+    totals,
+    write_record,
+)
+from mpigraft.trace.record.rank_file import write_rank
+from mpigraft.trace.record.values import Leaf, Loop, RankRecord, Routine
+
+WHERE = Provenance("./app input", "openmpi@5.0.11", "ompi", date="2026-11-23")
+
+
+def parts(size: int = 2) -> list[bytes]:
+    nodes = (Loop(3, (Leaf(0, 3, 5, 7), Leaf(1, 3, 5, 7))),)
+    texts, routines = (b"\x00\x01", b"\x00\x03"), (Routine("Barrier", "c"),)
+    return [
+        write_rank(RankRecord(rank, size, routines, texts, nodes, events=6)) for rank in range(size)
+    ]
+
+
+def test_a_file_comes_back_and_is_the_same_each_time(tmp_path: Path) -> None:
+    path = tmp_path / "a record"
+    path.write_bytes(write_record(parts(), WHERE))
+    file = read_record_file(path)
+    assert (list(file.parts), file.provenance) == (parts(), WHERE)
+    assert write_record(file.parts, file.provenance) == path.read_bytes()
+    record = read_record(file, path)
+    assert record.size == 2
+    assert totals(record) == {"events": 12, "nodes": 4, "signatures": 4}
+
+
+def test_damaged_cut_and_foreign_files_are_refused(tmp_path: Path) -> None:
+    path, data = tmp_path / "file", write_record(parts(), WHERE)
+    dice = random.Random(5)
+    cuts = [data[:length] for length in range(0, len(data), 7)]
+    spots = [dice.randrange(len(data)) for _ in range(100)]
+    changed = [data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :] for at in spots]
+    for spoiled in (*cuts, *changed):
+        path.write_bytes(spoiled)
+        try:
+            kept = list(read_record_file(path).parts)
+        except UsageError:
+            continue
+        assert kept == parts()  # it was a word of the provenance
+    with pytest.raises(UsageError, match="No such file"):
+        read_record_file(tmp_path / "nothing")
+
+
+def test_a_rank_that_wrote_nothing_is_named(tmp_path: Path) -> None:
+    for rank, part in enumerate(parts(3)):
+        (tmp_path / f"{rank}.record").write_bytes(part)
+    assert list(collect_ranks(tmp_path)) == parts(3)
+    (tmp_path / "1.record").unlink()
+    with pytest.raises(UsageError, match="1 of 3 ranks wrote no record; the first is rank 1"):
+        collect_ranks(tmp_path)
+    assert collect_ranks(tmp_path / "nothing") == ()
