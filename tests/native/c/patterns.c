@@ -39,8 +39,8 @@ static void collectives(MPI_Comm half)
         a += sent[i], b += taken[i];
     }
     MPI_Alltoallv(out, sent, from, MPI_DOUBLE, in, taken, to, MPI_DOUBLE, MPI_COMM_WORLD);
-    MPI_Allreduce(out, in, 50, MPI_DOUBLE, MPI_SUM, half);
-    MPI_Bcast(out, 1000, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Allreduce(out, in, 50, MPI_FLOAT, MPI_SUM, half);
+    MPI_Bcast(out, 1000, MPI_FLOAT, 0, MPI_COMM_WORLD);
     MPI_Reduce(rank ? out : MPI_IN_PLACE, out, 10, MPI_INT, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Gather(out, 5, MPI_INT, in, 5, MPI_INT, 0, half);
     MPI_Scatter(out, 5, MPI_INT, in, 5, MPI_INT, size - 1, MPI_COMM_WORLD);
