@@ -125,6 +125,8 @@ def _point_to_point(row: Row, lower: str) -> str:
         if lower.endswith("_init"):
             return "LATER(count, datatype, dest, comm, request)"
         return "SENT(count, datatype, dest, comm)"
+    if row.has("count", "datatype", "source") and not lower.endswith("_init"):
+        return "OFFERED(count, datatype, source)"
     if row.has("count", "datatype") and not lower.endswith("_init"):
         return "GIVEN(count, datatype)"
     return "NOT_SENT(request)" if lower.endswith("recv_init") else "NOTHING"

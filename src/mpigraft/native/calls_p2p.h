@@ -39,10 +39,10 @@ CALL(Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status)
      comm, flag, status), AT_ONCE, NOTHING, KEPT)
 CALL(Irecv, (void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
      MPI_Request *request), (buf, count, datatype, source, tag, comm, request), AT_ONCE,
-     GIVEN(count, datatype), KEPT)
+     OFFERED(count, datatype, source), KEPT)
 LARGE(Irecv, (void *buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm
      comm, MPI_Request *request), (buf, count, datatype, source, tag, comm, request), AT_ONCE,
-     GIVEN(count, datatype), KEPT)
+     OFFERED(count, datatype, source), KEPT)
 CALL(Irsend, (const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
      MPI_Request *request), (buf, count, datatype, dest, tag, comm, request), AT_ONCE, SENT(count,
      datatype, dest, comm), KEPT)
@@ -102,10 +102,10 @@ CALL(Psend_init, (const void *buf, int partitions, MPI_Count count, MPI_Datatype
      comm, request), KEPT)
 CALL(Recv, (void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
      MPI_Status *status), (buf, count, datatype, source, tag, comm, status), AWAIT_MESSAGE(source,
-     tag, comm), GIVEN(count, datatype), KEPT)
+     tag, comm), OFFERED(count, datatype, source), KEPT)
 LARGE(Recv, (void *buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm
      comm, MPI_Status *status), (buf, count, datatype, source, tag, comm, status),
-     AWAIT_MESSAGE(source, tag, comm), GIVEN(count, datatype), KEPT)
+     AWAIT_MESSAGE(source, tag, comm), OFFERED(count, datatype, source), KEPT)
 CALL(Recv_init, (void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
      MPI_Request *request), (buf, count, datatype, source, tag, comm, request), AT_ONCE,
      NOT_SENT(request), KEPT)

@@ -65,6 +65,13 @@ OUTSIDE static void count_peer(struct self *me, int world, enum peer_kind kind, 
         count_size(row, bytes_, 1, took);                          \
     } while (0)
 
+/* The buffer of a receive; nothing comes from MPI_PROC_NULL. */
+#define OFFERED(count, type, source)      \
+    do {                                  \
+        if ((source) != MPI_PROC_NULL)    \
+            GIVEN(count, type);           \
+    } while (0)
+
 #define SENT(count, type, dest, comm)                                                  \
     do {                                                                               \
         if ((dest) >= 0) {                                                             \
