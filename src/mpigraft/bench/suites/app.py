@@ -1,4 +1,5 @@
-"""Any command as a benchmark: its figure of merit, by a pattern or a path in JSON.
+"""Any command as a benchmark: its figure of merit, by a pattern or a path in JSON. An application
+named by a file that ends in .record is a record, which `records` replays.
 
 One launch gives one value. Which of several figures counts is the application's `take`; a figure
 that is missing, not a number above 0, or one of several where one is due is refused, since a wrong
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from mpigraft.bench.suites import records
 from mpigraft.bench.suites.base import Parsed
 from mpigraft.bench.suites.programs import Ranks, Tool, filled, refuse_options, refuse_unknown
 from mpigraft.bench.suites.rank_files import RankFiles
@@ -34,6 +36,9 @@ def names(spec: CampaignSpec) -> tuple[str, ...]:
 
 
 def check(benchmark: Benchmark, spec: CampaignSpec) -> None:
+    if records.is_record(benchmark):
+        records.check(benchmark, spec)
+        return
     if not spec.app:
         raise UsageError.of("app-undefined", key=benchmark.key)
     refuse_unknown(benchmark, names(spec))
@@ -56,9 +61,12 @@ def folders(_spec: CampaignSpec, _machine: Machine) -> tuple[str, ...]:
 
 
 def tools(
-    benchmark: Benchmark, spec: CampaignSpec, _machine: Machine, files: RankFiles
+    benchmark: Benchmark, spec: CampaignSpec, machine: Machine, files: RankFiles
 ) -> Iterator[Tool]:
     """The command; a program with a `/` in its name stands in the application's folder."""
+    if records.is_record(benchmark):
+        yield from records.tools(benchmark, machine, files)
+        return
     app = app_of(benchmark, spec)
     folder = Path(app.folder) if app.folder else Path.cwd()
     first, *rest = app.command
@@ -81,15 +89,17 @@ def missing(benchmark: Benchmark, _spec: CampaignSpec) -> str:
     return f"the program of {benchmark.key} is not here; its command may name it by a path"
 
 
-def words(
-    _benchmark: Benchmark, tool: Tool, _spec: CampaignSpec, layout: Layout
-) -> tuple[str, ...]:
+def words(benchmark: Benchmark, tool: Tool, _spec: CampaignSpec, layout: Layout) -> tuple[str, ...]:
     """The command with the numbers of the layout: {nodes}, {ranks}, {ranks_per_node}, {threads}.
     Other braces stay as they are."""
+    if records.is_record(benchmark):
+        return records.words(benchmark, tool, layout)
     return tuple(filled(word, layout) for word in tool.words)
 
 
 def read(benchmark: Benchmark, data: bytes, spec: CampaignSpec, source: str) -> Parsed:
+    if records.is_record(benchmark):
+        return records.read(benchmark, data, source)
     app = app_of(benchmark, spec)
     text = clean(data)
     figures = _by_pattern(app.figure, text) if app.figure else _by_path(app.json, text)

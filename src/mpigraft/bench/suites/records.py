@@ -1,0 +1,127 @@
+"""Records of applications as benchmarks: `app:solver.record` replays what `mpigraft record` wrote.
+
+`mpigraft-replay` makes the calls. A launch gives the time of the whole, of its slowest rank, and
+of each routine, averaged over ranks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+
+from mpigraft.bench.suites import native
+from mpigraft.bench.suites.base import Parsed
+from mpigraft.bench.suites.programs import Tool
+from mpigraft.bench.suites.rank_files import RankFiles
+from mpigraft.core.cache import folders
+from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.model import Abi, Benchmark, Better, Layout, Machine, Metric
+from mpigraft.core.write import write_whole
+from mpigraft.native import Natives
+from mpigraft.request import CampaignSpec
+from mpigraft.trace.record import prepare, read_record, read_record_file
+
+SUFFIX = ".record"
+TIME = {"time [ms] lower": Metric("time", "ms", Better.LOWER)}  # as the program names it
+OPTIONS = {  # by what follows `=`
+    "gaps": re.compile(r"none|[0-9]{1,6}(\.[0-9]{1,6})?"),
+    "only": re.compile(r"[A-Za-z0-9_]{1,40}(\+[A-Za-z0-9_]{1,40})*"),
+}
+DIGITS = 8  # of a record's digest, in the names of results
+
+
+def is_record(benchmark: Benchmark) -> bool:
+    """Whether an application is a record, by its name."""
+    return benchmark.name.endswith(SUFFIX)
+
+
+@cache
+def _digest(path: Path, _size: int, _changed: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of the record, hex; read once while it does not change."""
+    status = path.stat()
+    return _digest(path, status.st_size, status.st_mtime_ns)
+
+
+def check(benchmark: Benchmark, spec: CampaignSpec) -> None:
+    """Raise UsageError for a file that is no record, and for another option or value."""
+    for option, value in benchmark.options:
+        if option not in OPTIONS or not OPTIONS[option].fullmatch(value):
+            raise UsageError.of(
+                "benchmark-option-unknown", key=benchmark.key, option=option, value=value,
+                known="gaps=none or a factor; only=ROUTINE+ROUTINE",
+            )  # fmt: skip
+    if spec.image:
+        raise UsageError.of("replay-in-guest", key=benchmark.key)
+    path = Path(benchmark.name)
+    read_record(read_record_file(path), path)
+
+
+def tools(benchmark: Benchmark, machine: Machine, files: RankFiles) -> Iterator[Tool]:
+    """Yield the program of each ABI: an MPI fits one of them."""
+    path = Path(benchmark.name).resolve()
+    for abi in Abi:
+        program = Natives.replay_for(str(abi), machine.cpu.architecture)
+        if files.is_program(str(program)):
+            own = partial(_write, path)
+            yield Tool((str(program),), "this package", files=(path,), whole=True, prepare=own)
+
+
+def words(benchmark: Benchmark, tool: Tool, layout: Layout) -> tuple[str, ...]:
+    """The command of a rank. Raises UsageError for a layout with another number of ranks."""
+    path = Path(benchmark.name).resolve()
+    ranks = len(read_record_file(path).parts)
+    if layout.ranks != ranks:
+        raise UsageError.of("replay-other-ranks", key=benchmark.key, ranks=ranks, layout=layout.key)
+    options = dict(benchmark.options)
+    given = ["--gaps", options["gaps"]] if "gaps" in options else []
+    given += ["--only", options["only"].replace("+", " ")] if "only" in options else []
+    return (*tool.words, str(_prepared(path)), *given)
+
+
+def _prepared(path: Path) -> Path:
+    return folders().data / "replay" / f"{digest_of(path)}.prepared"
+
+
+def _write(path: Path, _layout: Layout) -> None:
+    """Write what ranks read, unless it is there. Raises MissingError where that cannot be."""
+    target = _prepared(path)
+    if target.is_file():
+        return
+    file = read_record_file(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, prepare(file.parts, file.provenance.abi))
+    except OSError as error:
+        raise MissingError.of(
+            "replay-unwritable", path=target, reason=error.strerror or error
+        ) from error
+
+
+def read(benchmark: Benchmark, data: bytes, source: str) -> Parsed:
+    """The values under the record's own name, with its digest: another record of this name is
+    another benchmark."""
+    parsed = native.parse(data, source=source, suite="app", metrics=TIME)
+    # The least and the most are of ranks, not of samples.
+    findings = tuple(one for one in parsed.findings if one.code != "samples-scattered")
+    digest = ("record", digest_of(Path(benchmark.name))[:DIGITS])
+    return replace(
+        parsed,
+        findings=findings,
+        measurements=tuple(
+            replace(one, benchmark=_named(benchmark, one.benchmark, digest))
+            for one in parsed.measurements
+        ),
+    )
+
+
+def _named(benchmark: Benchmark, measured: Benchmark, digest: tuple[str, str]) -> Benchmark:
+    options = sorted((*benchmark.options, digest, *measured.options))
+    return Benchmark(benchmark.suite, benchmark.name, tuple(options))
