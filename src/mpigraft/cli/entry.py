@@ -6,7 +6,12 @@ from __future__ import annotations
 import os
 import sys
 
-JOBS = ("run", "profile")  # commands that start a job on this process's own streams
+JOBS = (
+    "run",
+    "profile",
+    "record",
+    "replay",
+)  # commands that start a job on this process's own streams
 
 
 def _judge(key: str, folder: str, well: bool) -> bool:

@@ -33,6 +33,7 @@ COMMANDS = {
     "run": "Start a program on this machine's MPI, with proof.",
     "profile": "Run a program, and show where its MPI time goes.",
     "record": "Run a program, and write what it calls of MPI for replays.",
+    "analyse": "Show how a recorded application's all-to-alls differ from a benchmark's.",
     "replay": "Make the MPI calls of a record on an MPI of this machine.",
     "layout": "Draw where ranks would run, and the options of launchers.",
     "bench": "Measure MPIs and transports side by side, with proof.",

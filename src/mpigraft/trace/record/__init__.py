@@ -1,4 +1,5 @@
-"""Records of applications: what each rank called of MPI, repeats folded, and the file of them all.
+"""Records of applications: what each rank called of MPI, repeats folded, the file of them all, and
+the all-to-all exchanges in it.
 
 Takes bytes and paths; makes values and bytes. Reads files alone.
 """
@@ -9,12 +10,15 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.trace.record.exchanges import Exchange as Exchange
+    from mpigraft.trace.record.exchanges import find_exchanges as find_exchanges
     from mpigraft.trace.record.file import RecordFile as RecordFile
     from mpigraft.trace.record.file import collect_ranks as collect_ranks
     from mpigraft.trace.record.file import read_record as read_record
     from mpigraft.trace.record.file import read_record_file as read_record_file
     from mpigraft.trace.record.file import totals as totals
     from mpigraft.trace.record.file import write_record as write_record
+    from mpigraft.trace.record.ladder import make_ladder as make_ladder
     from mpigraft.trace.record.prepared import prepare as prepare
     from mpigraft.trace.record.values import Provenance as Provenance
 else:

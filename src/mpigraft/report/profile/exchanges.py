@@ -1,0 +1,48 @@
+"""All-to-all exchanges of a recorded application, beside what a benchmark measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mpigraft.core.numbers import counted
+from mpigraft.core.text import printable
+from mpigraft.report.profile.text import Table, percent, seconds, size
+from mpigraft.trace.record import Exchange
+
+SHOWN = 5  # exchanges that are shown
+OSU = ("osu_alltoallv", "", "", "0.0 %", "0.0 %", "1.00", "all alike", "0 s")
+HEADS = ("routine", "calls", "rank", "empty", "silent", "skew", "block", "spread")
+
+
+def exchange_lines(program: str, exchanges: Sequence[Exchange]) -> list[str]:
+    """A row for each exchange, the longest first, and what the columns mean."""
+    if not exchanges:
+        return [f"{printable(program)}: no all-to-all exchange in which every rank took part"]
+    rows = [_row(one) for one in exchanges[:SHOWN]]
+    table = Table("", HEADS, (*rows, OSU))
+    first = exchanges[0]
+    return [
+        f"{printable(program)}: {counted(len(exchanges), 'all-to-all exchange')}, "
+        f"{seconds(first.time_s)} of a rank in the first",
+        "",
+        *(line.rstrip() for line in table.lines()),
+        "",
+        "rank    bytes that a rank sends in a call, on average",
+        "empty   blocks of no bytes; silent: pairs of ranks that never send any",
+        "skew    bytes of the rank that sends most, over the mean",
+        "block   median and most bytes of the blocks that are not empty",
+        "spread  between the ranks that compute least and most before a call",
+    ]
+
+
+def _row(one: Exchange) -> tuple[str, ...]:
+    return (
+        f"{one.routine} on {one.ranks}",
+        str(one.calls),
+        size(one.total / one.ranks),
+        percent(one.zeros),
+        percent(one.silent),
+        f"{one.skew:.2f}",
+        f"{size(one.block(0.5))} to {size(one.block(1))}",
+        seconds(one.spread_s),
+    )

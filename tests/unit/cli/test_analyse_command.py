@@ -1,0 +1,58 @@
+"""`mpigraft analyse`: the table, the document, and the records of the steps."""
+
+from __future__ import annotations
+
+import json
+import random
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from mpigraft.cli.main import main
+from mpigraft.trace.record import make_ladder
+from tests.unit.trace.record.test_exchanges import an_exchange
+
+SCHEMA = json.loads(files("mpigraft").joinpath("report/schemas/analyse.json").read_text())
+
+
+@pytest.fixture
+def solver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "a solver.record"
+    path.write_bytes(make_ladder(an_exchange(random.Random(3), 4))[-1].data)
+    return path
+
+
+def analyse(*words: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["analyse", *map(str, words)])
+    return int(ended.value.code or 0)
+
+
+def test_the_table_and_the_document(solver: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert analyse(solver) == 0
+    assert "Alltoallv on 4" in capsys.readouterr().out
+    assert analyse(solver, "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, SCHEMA)
+    assert document["exchanges"][0]["ranks"] == 4
+
+
+def test_the_steps_are_records_of_their_own(
+    solver: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert analyse(solver, "-o", "the steps") == 0
+    printed = capsys.readouterr()
+    made = sorted(path.name for path in Path("the steps").iterdir())
+    assert [name[:2] for name in made] == ["1-", "2-", "3-", "4-", "5-"]
+    assert "'app:the steps/5-spread.record'" in printed.err
+    assert analyse("the steps/5-spread.record") == 0
+    assert "Alltoallv on 4" in capsys.readouterr().out
+
+
+def test_what_is_no_record_or_no_place_is_refused(solver: Path) -> None:
+    Path("other").write_text("hello")
+    assert analyse("other") == 2
+    assert analyse(solver, "-o", "other") == 3
