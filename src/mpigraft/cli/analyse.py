@@ -39,17 +39,25 @@ def command(
       mpigraft analyse solver.record
       mpigraft analyse solver.record -o steps
     """
-    from mpigraft.report.profile import exchange_lines
-    from mpigraft.trace.record import find_exchanges, read_record, read_record_file
+    from mpigraft.report.profile import exchange_lines, phase_lines
+    from mpigraft.trace.record import (
+        find_exchanges,
+        find_phases,
+        read_record,
+        read_record_file,
+    )
 
     file = read_record_file(record)
-    exchanges = find_exchanges(read_record(file, record))
+    read = read_record(file, record)
+    exchanges, phases = find_exchanges(read), find_phases(read)
     if as_json:
         from mpigraft.core.serialize import document
 
-        out(document(exchanges=[asdict(one) for one in exchanges]))
+        rows = [asdict(one) for one in exchanges], [asdict(one) for one in phases]
+        out(document(exchanges=rows[0], phases=rows[1]))
     else:
         out("\n".join(exchange_lines(file.provenance.program or str(record), exchanges)))
+        out("\n".join(["", *phase_lines(phases)]))
     if output is not None and exchanges:
         _write_steps(exchanges[0], output)
     return 0

@@ -106,7 +106,6 @@ def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
         RecordFile,
         collect_ranks,
         read_record,
-        totals,
         write_record,
     )
 
@@ -126,7 +125,7 @@ def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
         tell(f"mpigraft: {error}")
         return
     kept.append(write_record(parts, provenance))
-    sizes = totals(record)
+    sizes = record.totals()
     tell(
         f"mpigraft: {record.size} ranks called MPI {sizes['events']} times: "
         f"{sizes['signatures']} different calls, folded to {sizes['nodes']}"

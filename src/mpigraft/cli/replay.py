@@ -39,6 +39,9 @@ def command(
         str | None,
         option("ROUTINES", "Make these calls alone: Alltoallv, p2p, onesided.", "all"),
     ] = None,
+    phase: Annotated[
+        int, option("N", "Make the calls of this phase alone; `analyse` lists them.", "all", min=0)
+    ] = 0,
     as_json: Json = False,
     mpi: job.Mpi = None,
     transport: job.Transport = None,
@@ -62,13 +65,14 @@ def command(
     Examples:
       mpigraft replay solver.record
       mpigraft replay solver.record --mpi mpich --gaps none --check
+      mpigraft replay solver.record --phase 2
       mpigraft replay solver.record --only Alltoallv --transport ofi-lnx
     """
     words = [*(["--gaps", gaps] if gaps else []), *(["--check"] if check else [])]
     words += ["--only", only] if only else []
     words += [] if as_json else ["--table"]
     options = {
-        **locals(), "program": _program(record, mpi, words), "ranks": None, "image": None,
+        **locals(), "program": _program(record, mpi, words, phase), "ranks": None, "image": None,
         "stack": "", "programs": None, "engine": None, "replace": None, "bind": None,
         "stdin": "none",
     }  # fmt: skip
@@ -84,17 +88,16 @@ def command(
     return job.prove_and_start(planned)
 
 
-def _program(path: Path, mpi: str | None, words: list[str]) -> list[str]:
+def _program(path: Path, mpi: str | None, words: list[str], phase: int) -> list[str]:
     """The command of a rank, for the ABI of the MPI; writes the file that ranks read."""
     from mpigraft.core.cache import folders
     from mpigraft.core.serialize import digest
     from mpigraft.core.write import write_whole
     from mpigraft.native import Natives
-    from mpigraft.trace.record import prepare, read_record, read_record_file
+    from mpigraft.trace.record import prepare_record, read_record_file
 
     file = read_record_file(path)
-    read_record(file, path)
-    data = prepare(file.parts, file.provenance.abi)
+    data = prepare_record(file, path, phase)
     prepared = folders().data / "replay" / digest({"bytes": data.hex()})
     try:
         prepared.parent.mkdir(parents=True, exist_ok=True)

@@ -23,12 +23,13 @@ from mpigraft.core.model import Abi, Benchmark, Better, Layout, Machine, Metric
 from mpigraft.core.write import write_whole
 from mpigraft.native import Natives
 from mpigraft.request import CampaignSpec
-from mpigraft.trace.record import prepare, read_record, read_record_file
+from mpigraft.trace.record import prepare_record, read_record_file
 
 SUFFIX = ".record"
 TIME = {"time [ms] lower": Metric("time", "ms", Better.LOWER)}  # as the program names it
 OPTIONS = {  # by what follows `=`
     "gaps": re.compile(r"none|[0-9]{1,6}(\.[0-9]{1,6})?"),
+    "phase": re.compile(r"[1-9][0-9]{0,4}"),
     "only": re.compile(r"[A-Za-z0-9_]{1,40}(\+[A-Za-z0-9_]{1,40})*"),
 }
 DIGITS = 8  # of a record's digest, in the names of results
@@ -50,18 +51,23 @@ def digest_of(path: Path) -> str:
     return _digest(path, status.st_size, status.st_mtime_ns)
 
 
+def phase_of(benchmark: Benchmark) -> int:
+    """The phase that is replayed, from 1; 0: all."""
+    return int(dict(benchmark.options).get("phase", 0))
+
+
 def check(benchmark: Benchmark, spec: CampaignSpec) -> None:
     """Raise UsageError for a file that is no record, and for another option or value."""
     for option, value in benchmark.options:
         if option not in OPTIONS or not OPTIONS[option].fullmatch(value):
             raise UsageError.of(
                 "benchmark-option-unknown", key=benchmark.key, option=option, value=value,
-                known="gaps=none or a factor; only=ROUTINE+ROUTINE",
+                known="gaps=none or a factor; only=ROUTINE+ROUTINE; phase=N",
             )  # fmt: skip
     if spec.image:
         raise UsageError.of("replay-in-guest", key=benchmark.key)
     path = Path(benchmark.name)
-    read_record(read_record_file(path), path)
+    prepare_record(read_record_file(path), path, phase_of(benchmark))
 
 
 def tools(benchmark: Benchmark, machine: Machine, files: RankFiles) -> Iterator[Tool]:
@@ -70,7 +76,7 @@ def tools(benchmark: Benchmark, machine: Machine, files: RankFiles) -> Iterator[
     for abi in Abi:
         program = Natives.replay_for(str(abi), machine.cpu.architecture)
         if files.is_program(str(program)):
-            own = partial(_write, path)
+            own = partial(_write, path, phase_of(benchmark))
             yield Tool((str(program),), "this package", files=(path,), whole=True, prepare=own)
 
 
@@ -83,22 +89,22 @@ def words(benchmark: Benchmark, tool: Tool, layout: Layout) -> tuple[str, ...]:
     options = dict(benchmark.options)
     given = ["--gaps", options["gaps"]] if "gaps" in options else []
     given += ["--only", options["only"].replace("+", " ")] if "only" in options else []
-    return (*tool.words, str(_prepared(path)), *given)
+    return (*tool.words, str(_prepared(path, phase_of(benchmark))), *given)
 
 
-def _prepared(path: Path) -> Path:
-    return folders().data / "replay" / f"{digest_of(path)}.prepared"
+def _prepared(path: Path, phase: int) -> Path:
+    return folders().data / "replay" / f"{digest_of(path)}-{phase}.prepared"
 
 
-def _write(path: Path, _layout: Layout) -> None:
+def _write(path: Path, phase: int, _layout: Layout) -> None:
     """Write what ranks read, unless it is there. Raises MissingError where that cannot be."""
-    target = _prepared(path)
+    target = _prepared(path, phase)
     if target.is_file():
         return
-    file = read_record_file(path)
+    data = prepare_record(read_record_file(path), path, phase)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, prepare(file.parts, file.provenance.abi))
+        write_whole(target, data)
     except OSError as error:
         raise MissingError.of(
             "replay-unwritable", path=target, reason=error.strerror or error

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import printable
 from mpigraft.report.profile.text import Table, percent, seconds, size
-from mpigraft.trace.record import Exchange
+from mpigraft.trace.record import Exchange, Phase
 
+END = 2**63  # of calls: those that a rank has
 SHOWN = 5  # exchanges that are shown
 OSU = ("osu_alltoallv", "", "", "0.0 %", "0.0 %", "1.00", "all alike", "0 s")
 HEADS = ("routine", "calls", "rank", "empty", "silent", "skew", "block", "spread")
@@ -46,3 +47,15 @@ def _row(one: Exchange) -> tuple[str, ...]:
         f"{size(one.block(0.5))} to {size(one.block(1))}",
         seconds(one.spread_s),
     )
+
+
+def phase_lines(phases: Sequence[Phase]) -> list[str]:
+    """The phases that `replay --phase` takes, with their time on rank 0."""
+    rows = tuple((str(one.number), seconds(one.time_s), _calls(one)) for one in phases)
+    table = Table("", ("phase", "time", "calls of rank 0"), rows)
+    return [line.rstrip() for line in table.lines()]
+
+
+def _calls(phase: Phase) -> str:
+    first, end = phase.calls[0]
+    return f"{first} to the end" if end == END else f"{first} to {end - 1}"

@@ -15,9 +15,8 @@ from pathlib import Path
 
 from mpigraft.core.errors import UsageError
 from mpigraft.trace.record.coding import Damage, read_call
-from mpigraft.trace.record.prepared import ABIS
 from mpigraft.trace.record.rank_file import read_rank
-from mpigraft.trace.record.values import Provenance, RankRecord, Record
+from mpigraft.trace.record.values import ABIS, Provenance, Record
 
 FIRST = b"mpigraft application record 1\n"
 MOST = 1 << 34  # bytes of all ranks
@@ -112,16 +111,3 @@ def collect_ranks(folder: Path) -> tuple[bytes, ...]:
     if lacking:
         raise UsageError.of("record-incomplete", lacking=len(lacking), size=size, first=lacking[0])
     return tuple(parts[rank] for rank in range(size))
-
-
-def totals(record: Record) -> dict[str, int]:
-    """Sizes for a person: events, signatures and nodes of all ranks."""
-    return {
-        "events": sum(rank.events for rank in record.ranks),
-        "nodes": sum(_nodes(rank) for rank in record.ranks),
-        "signatures": sum(len(rank.signatures) for rank in record.ranks),
-    }
-
-
-def _nodes(rank: RankRecord) -> int:
-    return sum(1 for _ in rank.leaves())

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from pathlib import Path
+
+from mpigraft.core.errors import UsageError
+from mpigraft.trace.record.file import RecordFile, read_record
+from mpigraft.trace.record.phases import find_phases, whole_calls
+from mpigraft.trace.record.values import ABIS
 
 MAGIC = b"mpigraft-replay\0"
 VERSION = 1
 HEAD = struct.Struct("<16s4I")
 PART = struct.Struct("<5Q")
-ABIS = ("ompi", "mpich", "mpi-abi")
 ALL = (0, 2**63)  # calls
 PRIME, START = 0x100000001B3, 0xCBF29CE484222325
 WORD = 2**64 - 1
@@ -27,6 +32,18 @@ def prepare(
         rows.append(PART.pack(offset, len(data), checksum(data), first, last))
         offset += len(data)
     return b"".join((HEAD.pack(MAGIC, VERSION, len(parts), ABIS.index(abi), 0), *rows, *parts))
+
+
+def prepare_record(file: RecordFile, path: Path, phase: int = 0) -> bytes:
+    """The file for one phase of a record, from 1, or for all of it that every rank has. Raises
+    UsageError for a record that is damaged or lacks the phase."""
+    record = read_record(file, path)
+    if not phase:
+        return prepare(file.parts, file.provenance.abi, whole_calls(record))
+    phases = find_phases(record)
+    if phase > len(phases):
+        raise UsageError.of("phase-unknown", path=path, phase=phase, count=len(phases))
+    return prepare(file.parts, file.provenance.abi, phases[phase - 1].calls)
 
 
 def checksum(data: bytes) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+ABIS = ("ompi", "mpich", "mpi-abi")  # in the order of their numbers in a prepared file
 LACKS_END, DISK, THREADS, ABORTED = 1, 2, 4, 8  # bits of `lacks`
 
 
@@ -107,3 +108,11 @@ class Record:
     @property
     def size(self) -> int:
         return len(self.ranks)
+
+    def totals(self) -> dict[str, int]:
+        """Sizes for a person: events, signatures and nodes of all ranks."""
+        return {
+            "events": sum(rank.events for rank in self.ranks),
+            "nodes": sum(1 for rank in self.ranks for _ in rank.leaves()),
+            "signatures": sum(len(rank.signatures) for rank in self.ranks),
+        }

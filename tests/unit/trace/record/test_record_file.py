@@ -13,7 +13,6 @@ from mpigraft.trace.record import (
     collect_ranks,
     read_record,
     read_record_file,
-    totals,
     write_record,
 )
 from mpigraft.trace.record.rank_file import write_rank
@@ -38,7 +37,7 @@ def test_a_file_comes_back_and_is_the_same_each_time(tmp_path: Path) -> None:
     assert write_record(file.parts, file.provenance) == path.read_bytes()
     record = read_record(file, path)
     assert record.size == 2
-    assert totals(record) == {"events": 12, "nodes": 4, "signatures": 4}
+    assert record.totals() == {"events": 12, "nodes": 4, "signatures": 4}
 
 
 def test_damaged_cut_and_foreign_files_are_refused(tmp_path: Path) -> None:

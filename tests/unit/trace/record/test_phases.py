@@ -1,0 +1,93 @@
+"""Phases of a record, and what of one that ended early all ranks can replay."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from mpigraft.core.errors import UsageError
+from mpigraft.trace.record.coding import write_call
+from mpigraft.trace.record.phases import END, borders_of, call_after, find_phases, whole_calls
+from mpigraft.trace.record.values import LACKS_END, Leaf, Loop, Node, RankRecord, Record, Routine
+
+ROUTINES = (
+    Routine("Barrier", "c"), Routine("Send", "aitrkc"), Routine("Pcontrol", "i"),
+    Routine("Comm_split", "ciiC"), Routine("Ibarrier", "cH"),
+)  # fmt: skip
+TEXTS = (
+    write_call(0, ROUTINES[0], (-1,)),
+    write_call(1, ROUTINES[1], (0, 1, -4, 0, 5, -1)),
+    write_call(2, ROUTINES[2], (1,)),
+    write_call(3, ROUTINES[3], (-1, 0, 0, (1, 1, 0, (0,)))),
+    write_call(0, ROUTINES[0], (1,)),
+    write_call(4, ROUTINES[4], (-1, 1)),
+)
+BARRIER, SEND, MARK, SPLIT, OWN_BARRIER, IBARRIER = range(6)
+
+
+def leaf(number: int, gap: int = 100) -> Leaf:
+    return Leaf(number, 1, gap, 0)
+
+
+def a_rank(nodes: Sequence[Node], rank: int = 0, lacks: int = 0) -> RankRecord:
+    ticks = sum(one.gap for one in RankRecord(0, 1, (), (), tuple(nodes)).leaves())
+    return RankRecord(rank, 2, ROUTINES, TEXTS, tuple(nodes), lacks=lacks, run_ticks=ticks)
+
+
+def unfolded(nodes: Sequence[Node]) -> Iterator[int]:
+    for node in nodes:
+        if isinstance(node, Leaf):
+            yield node.signature
+        else:
+            for _ in range(node.count):
+                yield from unfolded(node.items)
+
+
+def some_nodes(dice: random.Random, depth: int = 0) -> tuple[Node, ...]:
+    return tuple(
+        Loop(dice.randrange(1, 5), some_nodes(dice, depth + 1))
+        if depth < 3 and dice.random() < 0.4
+        else leaf(dice.randrange(len(TEXTS)))
+        for _ in range(dice.randrange(1, 5))
+    )
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_borders_are_those_of_the_unfolded_calls(seed: int) -> None:
+    nodes = some_nodes(random.Random(seed))
+    rank, calls = a_rank(nodes), [*unfolded(nodes)]
+    borders = [place + 1 for place, number in enumerate(calls) if number == BARRIER]
+    assert borders_of(rank) == len(borders)
+    for number, place in enumerate([0, *borders]):
+        assert call_after(rank, number) == place
+
+
+def test_steps_are_phases_and_marks_go_before_them() -> None:
+    step = Loop(10, (leaf(SEND), leaf(BARRIER)))
+    nodes: list[Node] = [leaf(BARRIER), step, leaf(BARRIER), Loop(5, (leaf(BARRIER),))]
+    both = Record((a_rank(nodes), a_rank(nodes, 1)))
+    # The one call between the two loops is a phase of its own.
+    assert [one.calls[0] for one in find_phases(both)] == [(0, 1), (1, 21), (21, 22), (22, END)]
+    assert all(one.calls[0] == one.calls[1] for one in find_phases(both))
+    marked: list[Node] = [leaf(BARRIER), leaf(MARK), *nodes[1:]]
+    both = Record((a_rank(marked), a_rank(marked, 1)))
+    assert [one.calls[0] for one in find_phases(both)] == [(0, 1), (1, END)]
+
+
+def test_a_program_without_borders_is_one_phase() -> None:
+    (phase,) = find_phases(Record((a_rank([Loop(9, (leaf(SEND),))]),)))
+    assert phase.calls == ((0, END),)
+
+
+def test_a_record_that_ended_early_ends_for_all_at_one_border() -> None:
+    """The first rank came to its third collective, the second to its second."""
+    one = a_rank([Loop(3, (leaf(SEND), leaf(BARRIER))), leaf(SEND)])
+    other = a_rank([Loop(2, (leaf(BARRIER), leaf(SEND)))], 1, lacks=LACKS_END)
+    assert whole_calls(Record((one, other))) == ((0, 4), (0, 3))
+    assert whole_calls(Record((one, one))) is None
+    none = a_rank([leaf(SEND), leaf(OWN_BARRIER), leaf(IBARRIER)], lacks=LACKS_END)
+    with pytest.raises(UsageError) as error:
+        whole_calls(Record((none,)))
+    assert error.value.code == "record-no-border"
