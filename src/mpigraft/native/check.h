@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #ifndef PROGRAM
 #define PROGRAM "mpigraft-bench"
@@ -29,8 +30,11 @@ __attribute__((noreturn, format(printf, 3, 4))) static void die(const char *file
     va_end(arguments);
     fprintf(stderr, PROGRAM ": rank %d: %s (%s:%d)\n", speaker, text, file, line);
     fflush(NULL);
-    if (speaker >= 0)
+    if (speaker >= 0) {
+        /* MPICH's launcher drops what it has not read of a rank when another one aborts. */
+        nanosleep(&(struct timespec){0, 200 * 1000 * 1000}, NULL);
         MPI_Abort(MPI_COMM_WORLD, EXIT_RUNTIME);
+    }
     exit(EXIT_RUNTIME);
 }
 
