@@ -151,6 +151,7 @@ def _built() -> tuple[object, dict[str, Path]]:
         "help": text,
         "bench": program(folder / "bench", needs=[libmpi, dep]),
         "witness": compiled(folder / "witness.so"),
+        "trace": program(folder / "trace.so", "int trace = 1;"),
         "gpu_select": program(folder / GPU_SELECT),
         "relay": program(folder / RELAY, "int relay = 1;"),  # no two files of one content
     }
@@ -175,7 +176,9 @@ def an_abi_of(files: dict[str, Path], **facts: Any) -> MpiAbi:
 
 
 def natives_of(files: dict[str, Path]) -> Natives:
-    return Natives(files["bench"], files["witness"], files["bench"], "digest")
+    """Ours without the guard, which stays on the host, and with the library that profiles."""
+    made = Natives(files["bench"], files["witness"], files["bench"], "digest")
+    return replace(made, trace=files["trace"])
 
 
 def an_injection(abi: MpiAbi, what: Replace = Replace.MPI, **environment: str) -> Injection:

@@ -106,7 +106,7 @@ def test_for_a_person_it_says_what_goes_where(
     assert code == 0
     lines = text.splitlines()
     assert lines[0] == "openmpi@5.0.11 under app (Debian), by bwrap"
-    assert lines[1].startswith(f"plan {made.plan.key[:12]}: 7 files, ")
+    assert lines[1].startswith(f"plan {made.plan.key[:12]}: 8 files, ")
     assert f"ranks see them at {PLACE}" in lines
     at = lines.index(f"  {LIB}/libmpi.so.40")
     assert lines[at + 1] == "    <- lib/libmpi.so.40"

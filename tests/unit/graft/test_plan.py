@@ -19,6 +19,7 @@ from mpigraft.graft.resolve.plan import (
     DROPPED,
     GPU_SELECT,
     RELAY,
+    TRACE,
     WITNESS,
     changed_paths,
     path_stamps,
@@ -74,7 +75,9 @@ def test_what_makes_another_plan_makes_another_key(what: str, tmp_path: Path) ->
     assert CHANGES[what](files).key != a_plan(files).key
 
 
-@pytest.mark.parametrize("name", ["libmpi", "dep", "help", "bench", "witness", "gpu_select"])
+@pytest.mark.parametrize(
+    "name", ["libmpi", "dep", "help", "bench", "witness", "gpu_select", "trace"]
+)
 def test_other_contents_make_another_key(name: str, tmp_path: Path) -> None:
     files = on_disk(tmp_path)
     before = a_plan(files).key
@@ -106,6 +109,7 @@ def test_libraries_data_and_our_programs_go_in(tmp_path: Path) -> None:
         WITNESS: str(files["witness"]),
         GPU_SELECT: str(files["gpu_select"]),
         RELAY: str(files["relay"]),
+        TRACE: str(files["trace"]),
     }
     rpaths = {copy.name: copy.rpath for copy in made.copies if copy.edit}
     assert rpaths == dict.fromkeys(["lib/libmpi.so.40", "lib/libdep.so.1", BENCH], f"{PLACE}/lib")
@@ -115,6 +119,14 @@ def test_libraries_data_and_our_programs_go_in(tmp_path: Path) -> None:
     assert made.libmpi == f"{LIB}/libmpi.so.40"
     assert made.libmpi_copy == "lib/libmpi.so.40"
     assert made.mpi == "openmpi@5.0.11"
+
+
+def test_natives_without_the_library_that_profiles_make_a_graft(tmp_path: Path) -> None:
+    """Those that somebody built from source for another MPI may have none."""
+    files = on_disk(tmp_path)
+    made = a_plan(files, natives=replace(natives_of(files), trace=None))
+    assert TRACE not in named(made)
+    assert WITNESS in named(made)
 
 
 def test_the_libmpi_is_known_where_the_guest_has_none(tmp_path: Path) -> None:
@@ -145,7 +157,7 @@ def test_under_the_guests_own_mpi_the_benchmarks_ask_for_its_name(tmp_path: Path
         made = a_plan(files, what=Replace.NOTHING, soname=soname)
         bench = next(copy for copy in made.copies if copy.name == BENCH)
         assert (bench.renamed, bench.edit, bench.rpath) == (renamed, bool(renamed), "")
-        assert set(named(made)) == {BENCH, WITNESS, GPU_SELECT, RELAY}
+        assert set(named(made)) == {BENCH, WITNESS, GPU_SELECT, RELAY, TRACE}
         assert made.libmpi_copy == ""
 
 
@@ -155,7 +167,7 @@ def test_without_a_host_mpi_only_ours_go_in(tmp_path: Path) -> None:
     label = a_world(needing("libmpi.so.40"), library("libmpi.so.40")).label
     made = plan_folder(label, None, found, (), engine="bwrap", natives=natives_of(files))
     assert made.mpi == ""
-    assert set(named(made)) == {BENCH, WITNESS, GPU_SELECT, RELAY}
+    assert set(named(made)) == {BENCH, WITNESS, GPU_SELECT, RELAY, TRACE}
     assert environment(made).get("OPAL_PREFIX", "") is None
 
 

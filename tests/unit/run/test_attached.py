@@ -18,6 +18,7 @@ from tests.native.native_world import srun
 from tests.readable import readable
 
 HERE = dict(os.environ)
+STOP = 1 << (signal.SIGTSTP - 1)  # in a mask of /proc/PID/status
 START = "import os, sys\nfrom mpigraft.run.foreground import run_attached\n"
 
 
@@ -174,6 +175,18 @@ def read_until(terminal: int, *texts: bytes) -> bytes:
     return read
 
 
+def read_their_stops(pid: int) -> None:
+    """Wait until no process below has a SIGTSTP that it has not read: SIGCONT takes it back."""
+    below = [pid]
+    for one in below:
+        tasks = Path(f"/proc/{one}/task/{one}")
+        below += [int(word) for word in (tasks / "children").read_text().split()]
+        end = time.monotonic() + 30
+        while int((tasks / "status").read_text().split("ShdPnd:")[1].split()[0], 16) & STOP:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+
 @pytest.mark.parametrize("stdin", ["", "/dev/null"], ids=["terminal", "file"])
 def test_control_z_stops_the_job_and_the_shell_goes_on(stdin: str) -> None:
     """As `vi` under a shell: the process that the shell waits for is stopped, and the job was
@@ -189,6 +202,7 @@ def test_control_z_stops_the_job_and_the_shell_goes_on(stdin: str) -> None:
         read_until(terminal, b"up")
         os.write(terminal, b"\x1a")
         read_until(terminal, b"stopped", b"got 20")
+        read_their_stops(pid)
         os.kill(pid, signal.SIGUSR1)
         assert b"got 20" not in read_until(terminal, b"got 18")
         os.write(terminal, b"\x03")
