@@ -209,7 +209,7 @@ LOCAL = re.compile(
     r"test_inter|join|accept|connect|spawn|spawn_multiple)|Dims_create|Dist_graph_neighbors|"
     r"Errhandler_free|Get_(address|count|elements|version|library|processor|hw)|Graph_(get|map|neighbors)|Graphdims|Group_(compare|rank|size|translate)|"
     r"Op_commutative|Pack|Unpack|Reduce_local|Session_|Test_cancelled|Topo_test|Type_(get|size|"
-    r"match)|File_|Buffer_|Grequest|Cancel$|Request_get|Win_(get|shared_query|sync|test|attach|"
+    r"match)|File_|Buffer_|Grequest|Request_get|Win_(get|shared_query|sync|test|attach|"
     r"detach|create_dynamic)|Query_thread|Lookup|Publish|Unpublish|Parrived|Status|"
     r"Group_from_session|Intercomm_create_from|Comm_create_from"
 )
@@ -320,6 +320,9 @@ def _outputs(row: Row, ins: list[str], outs: list[str]) -> str:
         elif kind == "MPI_Message" and "mrecv" in lower:
             ins.append(f"put_last(MESSAGE, KEY(*{name}));")
             letters += "m"
+        elif lower == "cancel":
+            ins.append(f"put_cancelled(KEY(*{name}));")
+            letters += "q"
         elif lower == "start":
             ins.append(f"put_known_handle(REQUEST, KEY(*{name}));")
             letters += "q"

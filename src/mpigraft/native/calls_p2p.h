@@ -17,7 +17,7 @@ LARGE(Buffer_detach, (void *buffer_addr, MPI_Count *size), (buffer_addr, size), 
      LOST)
 CALL(Buffer_flush, (void), (), AT_ONCE, NOTHING, LOST)
 CALL(Buffer_iflush, (MPI_Request *request), (request), AT_ONCE, NOTHING, LOST)
-CALL(Cancel, (MPI_Request *request), (request), AT_ONCE, NOTHING, LOST)
+CALL(Cancel, (MPI_Request *request), (request), AT_ONCE, NOTHING, KEPT)
 CALL(Grequest_complete, (MPI_Request request), (request), AT_ONCE, NOTHING, LOST)
 CALL(Grequest_start, (MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn,
      MPI_Grequest_cancel_function *cancel_fn, void *extra_state, MPI_Request *request), (query_fn,

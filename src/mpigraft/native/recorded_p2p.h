@@ -9,6 +9,9 @@
     put_address(buf); put_integer((int64_t)(count)); put_known_handle(TYPE, KEY(datatype)); \
     put_rank(dest); put_tag(tag); put_known_handle(COMM, KEY(comm));
 #define OUT_Bsend_init put_new(REQUEST, KEY(*request));
+#define FIELDS_Cancel "q"
+#define IN_Cancel put_cancelled(KEY(*request));
+#define OUT_Cancel
 #define FIELDS_Ibsend "aitrkcH"
 #define IN_Ibsend \
     put_address(buf); put_integer((int64_t)(count)); put_known_handle(TYPE, KEY(datatype)); \

@@ -273,9 +273,23 @@ OUTSIDE static MPI_Status *own_statuses(int64_t many)
     return event.statuses;
 }
 
+/* The status of a request that is cancelled says whether it was, as one of a wildcard does. */
+OUTSIDE static void put_cancelled(uint64_t handle)
+{
+    pthread_mutex_lock(&recorder.lock);
+    struct known *known = find_known(&recorder.ids[REQUEST], handle);
+    int32_t id = known ? (int32_t)known->id : 0;
+    if (known)
+        known->wild = true;
+    pthread_mutex_unlock(&recorder.lock);
+    put_integer(id);
+}
+
 static void put_source(const MPI_Status *status)
 {
-    put_integer(status->MPI_SOURCE);
+    int cancelled = 0;
+    PMPI(Test_cancelled, int (*)(const MPI_Status *, int *))(status, &cancelled);
+    put_integer(cancelled ? RANK_ANY : status->MPI_SOURCE);
     put_integer(status->MPI_TAG);
 }
 

@@ -41,14 +41,17 @@ static bool completes(const struct call *call, int64_t position)
     return true;
 }
 
-/* What request `id`, made now, has matched when it is completed; false: the record does not say. */
+/* What request `id`, made now, has matched when it is completed; false: the record does not say.
+ * A source below 0: it was cancelled. */
 static bool look_ahead(struct cursor cursor, int64_t id, int64_t *source, int64_t *tag)
 {
     for (long i = 0; i < LOOK_AHEAD; i++) {
         struct node *node = next_node(&cursor);
-        if (!node || single_request(node->call) == id)
+        if (!node)
             return false;
         const struct call *call = node->call;
+        if (single_request(call) == id && strcmp(call->routine->name, "Cancel") != 0)
+            return false;
         const struct field *requests = requests_of(call);
         for (int64_t k = 0; requests && k < requests->value; k++) {
             if (requests->array[k] != id || !completes(call, k))
@@ -133,6 +136,14 @@ static uint64_t complete_requests(const struct call *call, const word *words)
         if (done >= due)
             return took;
     }
+}
+
+/* Whether a request that the program cancelled was complete nevertheless: then it is here too. */
+static bool cancelled_late(struct cursor cursor, const struct call *call)
+{
+    int64_t source = 0, tag = 0;
+    return !strcmp(call->routine->name, "Cancel") &&
+           look_ahead(cursor, single_request(call), &source, &tag) && source >= 0;
 }
 
 static void start_request(int64_t id)

@@ -65,6 +65,8 @@ static int wild_parameter(const struct call *call, bool tag)
     return at;
 }
 
+enum { NEVER_SENT = 32767 }; /* a tag that every MPI permits */
+
 /* Source and tag of what is received: as they are given, or as they were matched. */
 static void settle_source(struct act *act, word *words)
 {
@@ -81,6 +83,8 @@ static void settle_source(struct act *act, word *words)
     bool known = call->matched ||
                  (made >= 0 && !call->routine->persistent &&
                   look_ahead(run.cursor, call->fields[made].value, &from, &with));
+    if (known && from < 0) /* cancelled: it is to match no message of another receive */
+        words[tag] = NEVER_SENT;
     if (!known || from < 0)
         return;
     words[source] = (word)from, words[tag] = (word)with;
@@ -168,7 +172,7 @@ static void make_completion(struct node *node)
         wait_for_gap(node);
         count_call(call, complete_requests(call, words));
     } else {
-        if (!prepare_requests(call, words))
+        if (cancelled_late(run.cursor, call) || !prepare_requests(call, words))
             return;
         count_call(call, time_call(node, words));
         if (!strcmp(call->routine->name, "Request_free"))

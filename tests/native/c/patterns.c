@@ -27,6 +27,9 @@ static void messages(MPI_Datatype type, int step)
     MPI_Mprobe(down, 9, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
     MPI_Mrecv(in, 30, MPI_CHAR, &message, MPI_STATUS_IGNORE);
     MPI_Wait(&sent, MPI_STATUS_IGNORE);
+    MPI_Irecv(in, 30, MPI_CHAR, MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &sent); /* as HPCC does */
+    MPI_Cancel(&sent);
+    MPI_Wait(&sent, MPI_STATUS_IGNORE);
 }
 
 static void collectives(MPI_Comm half)
