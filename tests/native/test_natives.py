@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import platform
-import shutil
 import stat
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from subprocess import check_output
 
 import pytest
 
@@ -195,20 +192,3 @@ def test_a_home_that_cannot_be_written_is_said(home: Path, programs: Path, tmp_p
     home.write_text("a file where a folder should be", encoding="ascii")
     with pytest.raises(MissingError, match="cannot write"):
         natives.choose_natives(mpi, HERE, "mpicc")
-
-
-def test_the_settings_of_a_copy_are_set_in_the_process_that_loads_it(tmp_path: Path) -> None:
-    """Whatever their values were: a launcher may have left its own MPI's."""
-    lib = tmp_path / "a folder/lib"
-    lib.mkdir(parents=True)
-    shutil.copy(PREBUILT / HERE / SETTINGS, lib)
-    (lib.parent / "environment").write_text("SET=a=b c\nUNSET\n\nEMPTY=\n")
-    code = (
-        "import ctypes, sys; ctypes.CDLL(sys.argv[1]); get = ctypes.CDLL(None).getenv; "
-        "get.restype = ctypes.c_char_p; print([get(n) for n in (b'SET', b'UNSET', b'EMPTY')])"
-    )
-    words = [sys.executable, "-c", code, str(lib / SETTINGS)]
-    given = {"SET": "old", "UNSET": "old"}
-    assert check_output(words, env=given) == b"[b'a=b c', None, b'']\n"
-    (lib.parent / "environment").unlink()
-    assert check_output(words, env=given) == b"[b'old', b'old', None]\n"

@@ -24,6 +24,7 @@ COMMAND = [sys.executable, "-m", "mpigraft.cli.main"]
 WAITS = r"""
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 int main(int argc, char **argv) {
     char line[4096];
@@ -31,6 +32,8 @@ int main(int argc, char **argv) {
     fflush(stdout);
     if (!fgets(line, sizeof line, stdin)) return 2;
     MPI_Init(&argc, &argv);
+    fflush(stdout);
+    if (system("env")) return 3;
     FILE *maps = fopen("/proc/self/maps", "r");
     while (maps && fgets(line, sizeof line, maps))
         if (strchr(line, '/')) fputs(strchr(line, '/'), stdout);
@@ -146,6 +149,9 @@ def test_a_program_that_runs_across_a_switch_keeps_its_generation(
     names = {line.strip().removeprefix(store) for line in output.splitlines() if store in line}
     assert {name.split("/")[1] for name in names} == {"1"}
     assert any("/ucx/" in name or "/libfabric/" in name for name in names)  # opened after it
+    inherited = {line.partition("=")[0] for line in output.splitlines() if "=" in line}
+    assert "PATH" in inherited
+    assert not inherited & {"OPAL_PREFIX", "PMIX_PREFIX", "UCX_MODULE_DIR"} - os.environ.keys()
     assert "removed generations: 1" in do("undo", stack.software, "--prune")
 
 

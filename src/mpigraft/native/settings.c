@@ -1,14 +1,16 @@
-/* libmpigraft-settings.so: sets the environment that copies of an MPI need, in the process that
- * loads them.
+/* libmpigraft-settings.so: the environment that copies of an MPI see.
  *
  * An MPI under a whole software stack is started by nobody of ours: no launcher sets OPAL_PREFIX or
  * UCX_MODULE_DIR, and the paths that are compiled into the copies lead to the originals, whose
- * plugins need other files than the copies. Each copy needs this library, so the loader runs its
- * constructor before theirs. It reads the file `environment` in the folder above its own: a line
- * NAME=VALUE sets a variable, whatever its value was, and a line NAME unsets it. What a launcher's
- * own MPI left for its ranks (its OPAL_PREFIX) would be wrong here.
+ * plugins need other files than the copies. Each copy needs this library, and calls
+ * mpigraft_getenv() where the original calls getenv(). The answers are in the file `environment` in
+ * the folder above this library's own: a line NAME=VALUE gives a variable a value, whatever the
+ * process has, and a line NAME gives it none. What a launcher's own MPI left for its ranks (its
+ * OPAL_PREFIX) would be wrong here. Nor does a copy set these for others: Open MPI 5 sets
+ * PMIX_PREFIX to what OPAL_PREFIX is.
  *
- * It writes nothing, and a file that is not there sets nothing.
+ * The environment of the process is not touched, so what the program starts is as it was: another
+ * MPI's launcher, say, which would look for its files in our folders.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -17,9 +19,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST = 1 << 16 };
+enum { MOST = 1 << 16, MOST_LINES = 256 };
 
 static char text[MOST];
+static char *lines[MOST_LINES]; /* written by the constructor alone */
+static size_t count;
+
+char *mpigraft_getenv(const char *name);
+int mpigraft_setenv(const char *name, const char *value, int overwrite);
 
 /* The file's text; 0 where there is none. */
 static size_t read_text(const char *path)
@@ -36,24 +43,38 @@ static size_t read_text(const char *path)
     return length;
 }
 
-static void set_line(char *line)
+/* The value in the lines of `name`, NULL where its line has none; `*known` is whether it has one. */
+static char *value_of(const char *name, size_t length, int *known)
 {
-    char *value = strchr(line, '=');
-    if (!value) {
-        if (*line)
-            unsetenv(line);
-        return;
-    }
-    *value = 0;
-    if (*line)
-        setenv(line, value + 1, 1);
+    for (size_t i = 0; i < count; i++)
+        if (!strncmp(lines[i], name, length) && (!lines[i][length] || lines[i][length] == '=')) {
+            *known = 1;
+            return lines[i][length] ? lines[i] + length + 1 : NULL;
+        }
+    *known = 0;
+    return NULL;
 }
 
-__attribute__((constructor)) static void set_all(void)
+__attribute__((visibility("default"))) char *mpigraft_getenv(const char *name)
+{
+    int known;
+    char *value = value_of(name, strlen(name), &known);
+    return known ? value : getenv(name);
+}
+
+__attribute__((visibility("default"))) int mpigraft_setenv(const char *name, const char *value,
+                                                           int overwrite)
+{
+    int known;
+    value_of(name, strlen(name), &known);
+    return known ? 0 : setenv(name, value, overwrite);
+}
+
+__attribute__((constructor)) static void read_lines(void)
 {
     char path[PATH_MAX];
     Dl_info own;
-    if (!dladdr((void *)set_all, &own) || !own.dli_fname || strlen(own.dli_fname) >= PATH_MAX - 32)
+    if (!dladdr((void *)read_lines, &own) || !own.dli_fname || strlen(own.dli_fname) >= PATH_MAX - 32)
         return;
     strcpy(path, own.dli_fname);
     for (int level = 0; level < 2; level++) {
@@ -65,9 +86,10 @@ __attribute__((constructor)) static void set_all(void)
     strcat(path, "/environment");
     if (!read_text(path))
         return;
-    for (char *line = text, *next; line; line = next) {
+    for (char *line = text, *next; line && count < MOST_LINES; line = next) {
         if ((next = strchr(line, '\n')))
             *next++ = 0;
-        set_line(line);
+        if (*line && *line != '=')
+            lines[count++] = line;
     }
 }

@@ -3,9 +3,10 @@
 Programs of a stack find by its folders what they need by name: the MPI's bindings, and nothing
 else. All else that the MPI brings lies in a folder of the generation that no program searches,
 under names and with symbols of its own, so that no program gets another library than before. No
-launcher of ours starts these programs, so each copy needs a small library that sets the MPI's
-environment in the process that loads it (native/settings.c). Compiled-in paths were rejected: they
-lead to the host's own plugins, which need the host's own libraries beside the copies.
+launcher of ours starts these programs, so each copy needs a small library, which answers in place
+of getenv() what the MPI's environment has to be (native/settings.c). Compiled-in paths were
+rejected: they lead to the host's own plugins, which need the host's own libraries beside the
+copies. Setting the process's environment was rejected: what the program starts inherited it.
 """
 
 from __future__ import annotations
@@ -26,12 +27,17 @@ from mpigraft.graft.naming import Naming
 from mpigraft.graft.stack import Slot
 from mpigraft.knowledge import binding_of
 
-FORM = 2  # of a generation: what this module makes of one MPI and one override
+FORM = 3  # of a generation: what this module makes of one MPI and one override
 GENERATION = "{generation}"  # stands for the folder of a generation, as programs spell it
 PRIVATE_FOLDER = "mpi"  # the copies' prefix: lib, share, etc
 LIB = f"{PRIVATE_FOLDER}/lib"
 ENVIRONMENT_FILE = f"{PRIVATE_FOLDER}/environment"
 SETTINGS = "libmpigraft-settings-"  # begins the name of our library in a generation
+ANSWERED = {
+    "getenv": "mpigraft_getenv",
+    "secure_getenv": "mpigraft_getenv",
+    "setenv": "mpigraft_setenv",
+}  # what our library defines for copies
 # The kernel's driver belongs to them: two copies in one process are two drivers.
 OF_GPU = re.compile(
     r"lib(cuda|cudart|nvidia-\w+|nvcuvid|amdhip64|hsa-runtime64|hsakmt|rocm_smi64|rocprofiler\S*"
@@ -62,7 +68,7 @@ class OverridePlan:
     public: str  # folder in which programs search, empty: the generation's own
     copies: tuple[Copy, ...]  # `{generation}` in a search path
     links: tuple[tuple[str, str], ...]  # (name, what it points to)
-    environment: tuple[tuple[str, str | None], ...]  # set where a copy is loaded; None: unset
+    environment: tuple[tuple[str, str | None], ...]  # as copies see it; None: unset
     libraries: tuple[tuple[str, AbiObject], ...] = field(repr=False, default=())
 
     @property
@@ -105,7 +111,7 @@ def settings_name(key: str) -> str:
 
 def plan_override(abi: MpiAbi, slot: Slot, needed: Collection[str], settings: Path) -> OverridePlan:
     """Plan `abi` for the programs that search `slot`, which need these sonames of MPI. `settings`
-    is our library that sets the environment. Raises CheckFailed where the MPI has none of them."""
+    is our library that answers for the environment. Raises CheckFailed where the MPI has none."""
     chosen = _Chosen(abi, needed)
     if not chosen.public:
         raise CheckFailed.of(
@@ -225,6 +231,8 @@ class _Chosen:
 
     def copy(self, name: str, library: AbiObject, rpath: str) -> Copy:
         naming, own = self.naming, set(self.needs(library))
+        imported = {symbol.partition("@")[0] for symbol in library.imported}
+        answered = ((old, new) for old, new in ANSWERED.items() if old in imported)
         return Copy(
             source=library.path,
             name=name,
@@ -233,7 +241,7 @@ class _Chosen:
             rpath=rpath,
             soname=naming.soname(library) if naming.private(library.soname) else "",
             renamed=tuple(pair for pair in naming.renamed(library) if pair[0] in own),
-            symbols=naming.symbols(replace(library, needed=self.needs(library))),
+            symbols=(*naming.symbols(replace(library, needed=self.needs(library))), *answered),
         )
 
 
