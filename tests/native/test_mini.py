@@ -24,15 +24,18 @@ SMALL = {  # options with which each is over in a moment
     "dirac": ("--size", "4x3x2x5", "--unknowns", "3"),
     "halo": ("--size", "8x14x16", "--fields", "2"),
     "ocean": ("--size", "23x14", "--every", "3"),
+    "particles": ("--size", "6x5x7", "--every", "3"),
     "transpose": ("--size", "6x10x9"),
 }
 FORMS = ("dirac", "halo")  # which have --halo
 LONG = pytest.mark.long
 FAMILIES = (Family.OPENMPI, Family.MPICH, Family.INTEL)
-DAILY = {(Family.OPENMPI, 2), (Family.OPENMPI, 7), (Family.MPICH, 1), (Family.MPICH, 8),
-         (Family.INTEL, 3)}  # fmt: skip
+DAILY = {("dirac", Family.OPENMPI, 2), ("halo", Family.MPICH, 3), ("ocean", Family.INTEL, 3),
+         ("particles", Family.OPENMPI, 7), ("particles", Family.MPICH, 1),
+         ("transpose", Family.MPICH, 4)}  # fmt: skip
 RUNS = [
-    pytest.param(family, ranks, marks=() if (family, ranks) in DAILY else LONG)
+    pytest.param(app, family, ranks, marks=() if (app, family, ranks) in DAILY else LONG)
+    for app in SMALL
     for family in FAMILIES
     for ranks in (1, 2, 3, 4, 7, 8)
 ]
@@ -55,10 +58,9 @@ def test_each_mini_app_has_a_name_here_and_in_the_program(world: World) -> None:
     assert mini.PARTS.keys() == mini.TAKES.keys()
 
 
-@pytest.mark.parametrize("app", SMALL)
-@pytest.mark.parametrize(("family", "ranks"), RUNS)
+@pytest.mark.parametrize(("app", "family", "ranks"), RUNS)
 def test_the_result_is_that_of_one_rank_alone(
-    world: World, family: Family, ranks: int, app: str
+    world: World, app: str, family: Family, ranks: int
 ) -> None:
     done = run(world, family, app, ranks=ranks)
     assert done.code == 0, done.text()
@@ -72,7 +74,7 @@ def test_the_result_is_that_of_one_rank_alone(
 
 
 @pytest.mark.parametrize("app", FORMS)
-@pytest.mark.parametrize("halo", ["packed", "indexed"])
+@pytest.mark.parametrize("halo", [pytest.param("packed", marks=LONG), "indexed"])
 def test_both_forms_of_a_message(world: World, app: str, halo: str) -> None:
     done = run(world, Family.OPENMPI, app, "--halo", halo, ranks=3)
     assert done.code == 0, done.text()
@@ -92,19 +94,20 @@ def spoiled(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("app", SMALL)
-@pytest.mark.parametrize("serial", ["0", "200000"])
+@pytest.mark.parametrize("serial", ["0", pytest.param("200000", marks=LONG)])
 def test_a_wrong_halo_is_noticed(world: World, spoiled: Path, app: str, serial: str) -> None:
-    done = run(world, Family.MPICH, app, "--serial", serial, ranks=3, program=spoiled)
+    few = ("--steps", "30")  # dirac would never be done
+    done = run(world, Family.MPICH, app, "--serial", serial, *few, ranks=2, program=spoiled)
     assert done.code == 1, done.text()
     assert f"wrong result: {app}" in done.text()
     assert not values(done)
-    ignored = run(world, Family.MPICH, app, "--no-validate", ranks=3, program=spoiled)
+    ignored = run(world, Family.MPICH, app, "--no-validate", *few, ranks=2, program=spoiled)
     assert ignored.code == 0, ignored.text()
     assert {v["valid"] for v in values(ignored)} == {None}
 
 
 @pytest.mark.parametrize("app", SMALL)
-@pytest.mark.parametrize("kind", ["cuda", "rocm"])
+@pytest.mark.parametrize("kind", ["cuda", pytest.param("rocm", marks=LONG)])
 def test_messages_in_the_memory_of_a_gpu(world: World, gpus: Path, app: str, kind: str) -> None:
     """The drivers are stand-ins, whose memory is the host's."""
     path = f"{gpus}:{world.mpis[Family.MPICH] / 'lib'}"
@@ -147,6 +150,48 @@ def test_a_halo_that_is_deeper_than_a_part_is_refused(world: World) -> None:
     done = world.launch(Family.MPICH, world.programs / "mpich" / MINI, *words, ranks=2)
     assert done.code == 3, done.text()
     assert "fewer than 4 layers" in done.text()
+
+
+PARTICLES = {  # what is refused, and the words for it
+    "7 0 --size 6x5x5": "6 cells along an edge are fewer than the 7 ranks there",
+    "1 0 --local 3": "3 cells along an edge are fewer than twice the reach of pairs, 2.4",
+    "2 0 --every 1000": "twice the reach of pairs, 42",
+    "2 2": "2 ranks of PME, of 2, leave none that has particles",
+    "1 0 --size 900": "particles are more than",
+}
+
+
+@pytest.mark.parametrize("case", PARTICLES)
+def test_particles_that_cannot_be_divided_are_refused(world: World, case: str) -> None:
+    ranks, pme, *words = case.split()
+    program = world.programs / "mpich" / MINI
+    done = world.launch(
+        Family.MPICH, program, "--app", "particles", *SHORT, "--pme", pme, *words, ranks=int(ranks)
+    )
+    assert done.code == 3, done.text()
+    assert PARTICLES[case] in done.text()
+
+
+@pytest.mark.parametrize(("ranks", "words"), [
+    (5, ("--pme", "2")),  # 3 ranks that 2 serve
+    pytest.param(4, ("--pme", "3"), marks=LONG),  # two that serve none
+    pytest.param(8, ("--pme", "1", "--density", "5", "--depth", "1"), marks=LONG),
+    pytest.param(7, ("--size", "7x5x5", "--seed", "8"), marks=LONG),  # three pulses
+    pytest.param(2, ("--steps", "60"), marks=LONG),  # more than are compared
+])  # fmt: skip
+def test_particles_divided_in_other_ways(world: World, ranks: int, words: tuple[str, ...]) -> None:
+    done = run(world, Family.OPENMPI, "particles", *words, ranks=ranks)
+    assert done.code == 0, done.text()
+    assert ("pme" in {v["metric"] for v in values(done)}) == ("--pme" in words)
+
+
+@pytest.mark.parametrize("serial", ["0", pytest.param("200000", marks=LONG)])
+def test_wrong_forces_of_ranks_apart_are_noticed(world: World, spoiled: Path, serial: str) -> None:
+    """No rank has a halo here: of three, two serve."""
+    words = ("--pme", "2", "--serial", serial)
+    done = run(world, Family.MPICH, "particles", *words, ranks=3, program=spoiled)
+    assert done.code == 1, done.text()
+    assert "wrong result: particles" in done.text()
 
 
 @pytest.mark.parametrize("io", ["0", "2"])

@@ -20,10 +20,11 @@
 #include "mini_halo.h"
 #include "mini_ocean.h"
 #include "mini_options.h"
+#include "mini_particles.h"
 #include "mini_transpose.h"
 #include "statistics.h"
 
-static const struct app APPS[] = {DIRAC, HALO, OCEAN, TRANSPOSE};
+static const struct app APPS[] = {DIRAC, HALO, OCEAN, PARTICLES, TRANSPOSE};
 
 enum { APP_COUNT = sizeof APPS / sizeof *APPS };
 

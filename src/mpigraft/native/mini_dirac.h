@@ -198,10 +198,6 @@ static void *dirac_open(struct mini *mini)
     struct dirac *dirac = need(1, sizeof *dirac);
     make_problem(mini, &dirac->problem);
     const struct problem *problem = &dirac->problem;
-    double rows = (double)problem->sites * problem->unknowns / mini->size;
-    double entries = problem->start ? (double)problem->start[problem->sites] / mini->size
-                                    : rows * DIRECTIONS * problem->unknowns;
-    require_memory(mini, 12.0 * (double)problem->sites + 20 * entries + 120 * rows);
     dirac->solver = make_solver(mini, problem, mini->comm, mini->rank);
     return dirac;
 }

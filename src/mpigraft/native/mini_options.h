@@ -14,7 +14,7 @@ struct mini_options {
     const char *size, *local;   /* extents of the whole problem, or of the part of one rank */
     const char *partition;      /* file that says which rank owns what */
     const char *matrix;         /* its name in results */
-    long long unknowns, fields, depth, every, io, percent; /* of one mini-app or another */
+    long long unknowns, fields, density, depth, every, io, percent, pme; /* of one mini-app or another */
     long long seed, steps, samples;
     double budget, serial;      /* milliseconds of samples; unknowns that rank 0 solves alone */
     int halo, buffers;
@@ -28,7 +28,9 @@ static const struct option_row MINI_OPTIONS[] = {
     {"--app", TAKES_TEXT, MINI(app), 0, 0, NULL, "which mini-app (--list names them)"},
     {"--budget", TAKES_DECIMAL, MINI(budget), 0, 3600000, NULL, "milliseconds of samples (500)"},
     {"--buffers", TAKES_WORD, MINI(buffers), 0, 0, BUFFERS, "host, cuda or rocm: of messages"},
-    {"--depth", TAKES_NUMBER, MINI(depth), 1, 8, NULL, "halo: layers that are exchanged (2)"},
+    {"--density", TAKES_NUMBER, MINI(density), 1, 64, NULL, "particles: of a cell (2)"},
+    {"--depth", TAKES_NUMBER, MINI(depth), 1, 8, NULL,
+     "halo: layers that are exchanged; particles: cells of the cutoff (2)"},
     {"--every", TAKES_NUMBER, MINI(every), 1, 1000000, NULL,
      "particles: steps from one migration to the next (10); ocean: to the next output (10)"},
     {"--fields", TAKES_NUMBER, MINI(fields), 1, 64, NULL, "halo, ocean: values of a point (5)"},
@@ -44,6 +46,8 @@ static const struct option_row MINI_OPTIONS[] = {
      "dirac: file with the owner of each site, and the matrix if it is no lattice"},
     {"--percent", TAKES_NUMBER, MINI(percent), 1, 100, NULL,
      "transpose: radius of the sphere, of half the grid (60)"},
+    {"--pme", TAKES_NUMBER, MINI(pme), 0, 4096, NULL,
+     "particles: ranks that compute the long-range part alone (0)"},
     {"--samples", TAKES_NUMBER, MINI(samples), 3, 10000, NULL, "most samples (100)"},
     {"--seed", TAKES_NUMBER, MINI(seed), 0, GIB, NULL, "of the input (1)"},
     {"--serial", TAKES_DECIMAL, MINI(serial), -1, 1LL << 40, NULL,
@@ -71,9 +75,9 @@ static inline bool was_given(const char *name)
 
 static struct mini_options parse_mini_options(int argc, char **argv)
 {
-    struct mini_options options = {.depth = 2, .every = 10, .fields = 5, .io = 1, .percent = 60,
-                                   .unknowns = 4, .seed = 1, .samples = 100, .budget = 500,
-                                   .serial = 200000};
+    struct mini_options options = {.density = 2, .depth = 2, .every = 10, .fields = 5,
+                                   .io = 1, .percent = 60, .unknowns = 4, .seed = 1, .samples = 100,
+                                   .budget = 500, .serial = 200000};
     read_arguments(argc, argv, MINI_OPTIONS, MINI_ROWS, &options, store_mini_option);
     if (options.size && options.local)
         refuse("--size and --local exclude each other");

@@ -151,6 +151,15 @@ static long long neighbour_of(const struct extents *lattice, long long site, int
     return site + (next % extent - place) * stride;
 }
 
+/* Of one rank, before it is made: owners, entries with their places in ILU(0), vectors. */
+static void require_problem(const struct mini *mini, const struct problem *problem)
+{
+    double rows = (double)problem->sites * problem->unknowns / mini->size;
+    double entries = problem->start ? (double)problem->start[problem->sites] / mini->size
+                                    : rows * DIRECTIONS * problem->unknowns;
+    require_memory(mini, 12.0 * (double)problem->sites + 20 * entries + 120 * rows);
+}
+
 static void make_problem(struct mini *mini, struct problem *problem)
 {
     static const struct extents usual = {4, {8, 8, 8, 8}};
@@ -161,7 +170,9 @@ static void make_problem(struct mini *mini, struct problem *problem)
         DIE("%lld unknowns are more than %d", problem->sites * problem->unknowns, INT32_MAX);
     if (mini->options->partition) {
         read_problem(mini, problem);
+        require_problem(mini, problem);
     } else {
+        require_problem(mini, problem);
         divide_lattice(problem, mini->size);
         mini->method = METHODS[0];
     }

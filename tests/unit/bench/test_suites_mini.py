@@ -17,6 +17,7 @@ SPEC = CampaignSpec(budget_ms=20)
     "mini:dirac,partition=blocks", "mini:dirac,halo=indexed,partition=blocks",
     "mini:dirac,local=4,partition=blocks,seed=7",
     "mini:ocean,every=5,io=2,size=90x60",
+    "mini:particles,density=3,depth=1,every=5,pme=1,size=9x8x7",
     "mini:transpose,percent=40,size=20x30x40", "mini:halo,depth=3,fields=2,halo=indexed",
     "mini:dirac,partition=blocks,size=8x8x8x16,unknowns=12",
 ])  # fmt: skip
@@ -33,7 +34,7 @@ def test_options_of_a_mini_app(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", [
-    "mini:transpose,halo=packed", "mini:halo,unknowns=3",
+    "mini:transpose,halo=packed", "mini:halo,unknowns=3", "mini:particles,io=1",
     "mini:none", "mini:dirac,halo=round", "mini:dirac,halo", "mini:dirac,size=0",
     "mini:dirac,size=8x8x8x8x8", "mini:dirac,size=", "mini:dirac,budget=5",
     "mini:dirac,size=4,local=4", "mini:dirac,partition=/etc/passwd",

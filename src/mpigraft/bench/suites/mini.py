@@ -26,6 +26,7 @@ BUDGETS = 25  # of one message size: what a mini-app is measured for
 NUMBER = r"[0-9]{1,9}"
 EXTENTS = r"[1-9][0-9]{0,6}(x[1-9][0-9]{0,6}){0,3}"
 OPTIONS = {  # by what follows `=`
+    "density": NUMBER,
     "depth": NUMBER,
     "every": NUMBER,
     "fields": NUMBER,
@@ -34,6 +35,7 @@ OPTIONS = {  # by what follows `=`
     "local": EXTENTS,
     "partition": "blocks|metis",
     "percent": NUMBER,
+    "pme": NUMBER,
     "seed": NUMBER,
     "size": EXTENTS,
     "unknowns": NUMBER,
@@ -42,12 +44,14 @@ PARTS = {  # of an iteration, as the program names them; the options that each h
     "dirac": ("spmv", "halo", "allreduce", "preconditioner", "vectors"),
     "halo": ("compute", "pack", "wait"),
     "ocean": ("compute", "halo", "fold", "allreduce", "output"),
+    "particles": ("force", "halo", "migrate", "reduce", "pme"),
     "transpose": ("alltoallv", "compute", "pack"),
 }
 TAKES = {
     "dirac": ("halo", "local", "partition", "seed", "size", "unknowns"),
     "halo": ("depth", "fields", "halo", "local", "seed", "size"),
     "ocean": ("every", "io", "local", "seed", "size"),
+    "particles": ("density", "depth", "every", "local", "pme", "seed", "size"),
     "transpose": ("local", "percent", "seed", "size"),
 }
 METRICS = {
