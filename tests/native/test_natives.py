@@ -135,6 +135,10 @@ def test_a_build_by_the_wrapper_runs(
     done = world.launch(family, made.bench, "--max", "8", "--budget", "1")
     assert done.code == 0, done.text()
     assert len(values(done)) == 4
+    (mini,) = natives.Natives.mini_of(wheel(mpis, family), HERE, "mpicc")
+    assert mini.parent == made.bench.parent
+    halo = world.launch(family, mini, "--app", "halo", "--size", "8", "--budget", "1")
+    assert halo.code == 0, halo.text()
     before = made.bench.stat().st_mtime_ns
     assert natives.choose_natives(wheel(mpis, family), HERE, "mpicc") == made
     assert made.bench.stat().st_mtime_ns == before

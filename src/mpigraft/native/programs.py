@@ -121,6 +121,26 @@ class Natives:
         return tuple(path for path in paths if os.access(path, os.X_OK))
 
     @staticmethod
+    def mini_of(mpi: MpiInstall, architecture: str, build: str) -> tuple[Path, ...]:
+        """The mini-apps that may fit `mpi`: the prebuilt ones, or those built for it now. Raises
+        as `choose_natives`."""
+        if build == "prebuilt":
+            return Natives.mini_for(architecture)
+        return (choose_tool(MINI, mpi, architecture, build),)
+
+    @staticmethod
+    def replay_of(mpi: MpiInstall, architecture: str, build: str) -> tuple[Path, ...]:
+        """As `mini_of`, of the programs that replay records."""
+        if build == "prebuilt":
+            return tuple(Natives.replay_for(abi, architecture) for abi in Abi)
+        return (choose_tool(REPLAY, mpi, architecture, build),)
+
+    @staticmethod
+    def built_folder() -> Path:
+        """The folder below which programs are built here."""
+        return folders().data / "native"
+
+    @staticmethod
     def replay_for(abi: str, architecture: str) -> Path:
         """The program that replays records on MPIs of an ABI, whether it was made or not."""
         return PREBUILT / architecture / abi / REPLAY
@@ -214,7 +234,7 @@ def _built(mpi: MpiInstall, architecture: str) -> Natives:
             "libmpi": file_digest(mpi.libmpi) if mpi.libmpi else "",
         }
     )
-    folder = folders().data / "native" / key
+    folder = Natives.built_folder() / key
     made = Natives(folder / BENCH, folder / WITNESS, folder / GUARD, key)
     if not all((folder / name).is_file() for name in (*LINKED, *UNLINKED)):
         _build(folder, wrapper, compiler, architecture, environment)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from mpigraft.bench.suites import mini
+from mpigraft.bench.suites import app, mini
 from mpigraft.bench.suites.programs import Tool
+from mpigraft.bench.suites.rank_files import RankFiles
+from mpigraft.binary.image import FolderRoot
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import METRICS, Benchmark, Better, Layout
+from mpigraft.core.model import METRICS, Benchmark, Better, Layout, MpiInstall
+from mpigraft.native import Natives, programs
 from mpigraft.request import CampaignSpec
+from tests.builders.configuration import a_machine, an_mpi
 
 SPEC = CampaignSpec(budget_ms=20)
 
@@ -58,3 +65,30 @@ def test_a_part_is_a_metric_of_its_own() -> None:
     assert measured.metric == "spmv [us] lower"
     with pytest.raises(UsageError):
         mini.read(benchmark, line.replace("spmv", "latency").encode(), SPEC, "launch")
+
+
+@pytest.mark.parametrize("key", ["mini:halo", "app:solver.record"])
+def test_a_build_by_the_wrapper_of_an_mpi_is_taken_for_it(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for the native benchmarks; the prebuilt ones are not."""
+    made: list[str] = []
+
+    def build(mpi: MpiInstall, _architecture: str, build: str) -> Natives:
+        assert build == "mpicc"
+        made.append(mpi.id)
+        return Natives(tmp_path / "mpigraft-bench", tmp_path / "w", tmp_path / "g", "digest")
+
+    monkeypatch.setattr(programs, "choose_natives", build)
+    for name in ("mpigraft-mini", "mpigraft-replay"):
+        (tmp_path / name).touch(mode=0o755)
+    benchmark, mpi = Benchmark.parse(key), an_mpi()
+    suite = mini if benchmark.suite == "mini" else app
+    files = RankFiles.of_host(FolderRoot(Path("/")), mpi)
+    spec = replace(SPEC, native_build="mpicc")
+    (tool,) = suite.tools(benchmark, spec, a_machine(), files, mpi)
+    assert Path(tool.words[0]).parent == tmp_path
+    assert made == [mpi.id]
+    prebuilt = [*suite.tools(benchmark, SPEC, a_machine(), files, mpi)]
+    assert not [one for one in prebuilt if Path(one.words[0]).parent == tmp_path]
+    assert len(made) == 1

@@ -156,7 +156,8 @@ def test_an_osu_build_is_searched_in_any_of_its_shapes(tmp_path: Path) -> None:
     (tmp_path / "osu_bibw.py").touch()
     spec = replace(SPEC, osu=(str(tmp_path),))
     for name, expected in (("latency", "osu_latency"), ("bw", "osu_bw"), ("bibw", "osu_bibw.py")):
-        found = osu_programs.tools(Benchmark("osu", name), spec, a_machine(), these_files())
+        here = (a_machine(), these_files(), an_mpi())
+        found = osu_programs.tools(Benchmark("osu", name), spec, *here)
         tools = [*found]
         assert [Path(t.words[-1]).name for t in tools if "--osu" in t.source] == [expected]
         assert "src" not in tools[0].words[-1]

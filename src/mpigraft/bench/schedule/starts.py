@@ -123,7 +123,7 @@ class _Planner:
         no = CheckFailed.of(
             "benchmark-program-missing", problem=suite.missing(benchmark, self.spec)
         )
-        for tool in suite.tools(benchmark, self.spec, self.machine, files):
+        for tool in suite.tools(benchmark, self.spec, self.machine, files, mpi):
             try:
                 fit = place.fit(tool, configuration, (*given, *tool.rows))
             except CheckFailed as error:

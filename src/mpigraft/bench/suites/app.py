@@ -21,8 +21,9 @@ from mpigraft.bench.suites.base import Parsed
 from mpigraft.bench.suites.programs import Ranks, Tool, filled, refuse_options, refuse_unknown
 from mpigraft.bench.suites.rank_files import RankFiles
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Benchmark, Finding, Layout, Machine, Measurement
+from mpigraft.core.model import Benchmark, Finding, Layout, Machine, Measurement, MpiInstall
 from mpigraft.core.process import clean
+from mpigraft.native import Natives
 from mpigraft.request import App, CampaignSpec
 
 TOGETHER = ("sum", "median")  # takes that count all figures
@@ -61,11 +62,17 @@ def folders(_spec: CampaignSpec, _machine: Machine) -> tuple[str, ...]:
 
 
 def tools(
-    benchmark: Benchmark, spec: CampaignSpec, machine: Machine, files: RankFiles
+    benchmark: Benchmark,
+    spec: CampaignSpec,
+    machine: Machine,
+    files: RankFiles,
+    mpi: MpiInstall,
 ) -> Iterator[Tool]:
     """The command; a program with a `/` in its name stands in the application's folder."""
     if records.is_record(benchmark):
-        yield from records.tools(benchmark, machine, files)
+        yield from records.tools(
+            benchmark, Natives.replay_of(mpi, machine.cpu.architecture, spec.native_build), files
+        )
         return
     app = app_of(benchmark, spec)
     folder = Path(app.folder) if app.folder else Path.cwd()

@@ -20,7 +20,7 @@ from mpigraft.bench.suites.programs import (
 )
 from mpigraft.bench.suites.rank_files import RankFiles
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Benchmark, EnvRow, Family, Layout, Machine, Scope
+from mpigraft.core.model import Benchmark, EnvRow, Family, Layout, Machine, MpiInstall, Scope
 from mpigraft.discovery.install import OPENMP_FOLDER
 from mpigraft.request import CampaignSpec
 
@@ -101,7 +101,11 @@ def _beside_launchers(machine: Machine) -> Iterator[tuple[str, str]]:
 
 
 def tools(
-    benchmark: Benchmark, spec: CampaignSpec, machine: Machine, files: RankFiles
+    benchmark: Benchmark,
+    spec: CampaignSpec,
+    machine: Machine,
+    files: RankFiles,
+    _mpi: MpiInstall,
 ) -> Iterator[Tool]:
     program = f"IMB-{part_of(benchmark)}"
     rows = _openmp(machine) if program == "IMB-MT" else ()

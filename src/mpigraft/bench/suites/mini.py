@@ -18,7 +18,15 @@ from mpigraft.bench.suites.base import Parsed
 from mpigraft.bench.suites.programs import Ranks, Tool, refuse_unknown
 from mpigraft.bench.suites.rank_files import RankFiles
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.model import Benchmark, Better, Finding, Layout, Machine, Metric
+from mpigraft.core.model import (
+    Benchmark,
+    Better,
+    Finding,
+    Layout,
+    Machine,
+    Metric,
+    MpiInstall,
+)
 from mpigraft.native import Natives
 from mpigraft.request import CampaignSpec
 
@@ -121,16 +129,22 @@ def ranks(_benchmark: Benchmark, _spec: CampaignSpec) -> Ranks:
     return Ranks.ANY
 
 
-def folders(_spec: CampaignSpec, machine: Machine) -> tuple[str, ...]:
+def folders(spec: CampaignSpec, machine: Machine) -> tuple[str, ...]:
+    if spec.native_build != "prebuilt":
+        return (str(Natives.built_folder()),)
     paths = Natives.mini_for(machine.cpu.architecture)
     return tuple(str(path.parent) for path in paths)
 
 
 def tools(
-    benchmark: Benchmark, spec: CampaignSpec, machine: Machine, files: RankFiles
+    benchmark: Benchmark,
+    spec: CampaignSpec,
+    machine: Machine,
+    files: RankFiles,
+    mpi: MpiInstall,
 ) -> Iterator[Tool]:
-    """Yield the program of each ABI: an MPI fits one of them."""
-    for path in Natives.mini_for(machine.cpu.architecture):
+    """Yield the program of each ABI: an MPI fits one of them. Or the one that is built for it."""
+    for path in Natives.mini_of(mpi, machine.cpu.architecture, spec.native_build):
         program = f"{files.folder(str(path.parent))}/{path.name}"
         if files.is_program(program):
             prepare = partial(_prepare, benchmark, spec)

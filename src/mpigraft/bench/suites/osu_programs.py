@@ -22,7 +22,7 @@ from mpigraft.bench.suites.programs import (
     refuse_unknown,
 )
 from mpigraft.bench.suites.rank_files import RankFiles
-from mpigraft.core.model import Benchmark, Finding, Layout, Machine
+from mpigraft.core.model import Benchmark, Finding, Layout, Machine, MpiInstall
 from mpigraft.request import CampaignSpec
 
 PAIR = (
@@ -88,7 +88,11 @@ def folders(spec: CampaignSpec, _machine: Machine) -> tuple[str, ...]:
 
 
 def tools(
-    benchmark: Benchmark, spec: CampaignSpec, _machine: Machine, files: RankFiles
+    benchmark: Benchmark,
+    spec: CampaignSpec,
+    _machine: Machine,
+    files: RankFiles,
+    _mpi: MpiInstall,
 ) -> Iterator[Tool]:
     """The program in each build that was named, then the one in PATH; a module may bring that."""
     name = f"osu_{benchmark.name}"

@@ -15,7 +15,7 @@ from typing import Protocol
 from mpigraft.bench.suites.base import Parsed
 from mpigraft.bench.suites.rank_files import RankFiles
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Benchmark, EnvRow, Layout, Machine
+from mpigraft.core.model import Benchmark, EnvRow, Layout, Machine, MpiInstall
 from mpigraft.request import CampaignSpec
 
 
@@ -105,9 +105,14 @@ class ProgramSuite(Protocol):
         """Folders of this machine that may have its programs, for a guest that lacks them."""
 
     def tools(
-        self, benchmark: Benchmark, spec: CampaignSpec, machine: Machine, files: RankFiles
+        self,
+        benchmark: Benchmark,
+        spec: CampaignSpec,
+        machine: Machine,
+        files: RankFiles,
+        mpi: MpiInstall,
     ) -> Iterator[Tool]:
-        """Programs that could be started, best first; whether one fits an MPI is not known
+        """Programs that could be started, best first; whether one fits `mpi` is not known
         yet."""
 
     def missing(self, benchmark: Benchmark, spec: CampaignSpec) -> str:

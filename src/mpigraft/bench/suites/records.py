@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -19,9 +19,8 @@ from mpigraft.bench.suites.programs import Tool
 from mpigraft.bench.suites.rank_files import RankFiles
 from mpigraft.core.cache import folders
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.model import Abi, Benchmark, Better, Layout, Machine, Metric
+from mpigraft.core.model import Benchmark, Better, Layout, Metric
 from mpigraft.core.write import write_whole
-from mpigraft.native import Natives
 from mpigraft.request import CampaignSpec
 from mpigraft.trace.record import prepare_record, read_record_file
 
@@ -70,11 +69,10 @@ def check(benchmark: Benchmark, spec: CampaignSpec) -> None:
     prepare_record(read_record_file(path), path, phase_of(benchmark))
 
 
-def tools(benchmark: Benchmark, machine: Machine, files: RankFiles) -> Iterator[Tool]:
-    """Yield the program of each ABI: an MPI fits one of them."""
+def tools(benchmark: Benchmark, programs: Iterable[Path], files: RankFiles) -> Iterator[Tool]:
+    """Yield each of the programs that there is: an MPI fits one of them."""
     path = Path(benchmark.name).resolve()
-    for abi in Abi:
-        program = Natives.replay_for(str(abi), machine.cpu.architecture)
+    for program in programs:
         if files.is_program(str(program)):
             own = partial(_write, path, phase_of(benchmark))
             yield Tool((str(program),), "this package", files=(path,), whole=True, prepare=own)
