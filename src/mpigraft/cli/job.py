@@ -15,6 +15,7 @@ from mpigraft.cli.common import console, option, tell
 from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, UsageError
 
 if TYPE_CHECKING:
+    from mpigraft.core.model import Machine
     from mpigraft.launch import Tracing
     from mpigraft.request.job import RunSpec
     from mpigraft.run import Job
@@ -169,8 +170,11 @@ def job_spec(
     )
 
 
-def decide_job(spec: RunSpec, tracing: Tracing | None = None) -> Job:
-    """Plan a job, and tell what could not be taken into account. Raises MpigraftError."""
+def decide_job(
+    spec: RunSpec, tracing: Tracing | None = None, *, machine: Machine | None = None
+) -> Job:
+    """Plan a job, and tell what could not be taken into account. `machine` is this one, where that
+    is known already. Raises MpigraftError."""
     from mpigraft.discovery import discover_machine
     from mpigraft.request.fit import drop_forbidden_fixes
     from mpigraft.request.job import job_subject
@@ -184,7 +188,7 @@ def decide_job(spec: RunSpec, tracing: Tracing | None = None) -> Job:
     with console(stderr=True).status("looking at this machine"):
         try:
             subject = job_subject(spec, environ)  # first: it may end the matter at once
-            planned = plan_job(spec, discover_machine(), environ, subject)
+            planned = plan_job(spec, machine or discover_machine(), environ, subject)
         except MpigraftError as error:
             drop_forbidden_fixes(error, dict(spec.fixed))
             raise blame_site(error, spec.sources) from error

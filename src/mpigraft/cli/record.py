@@ -119,7 +119,7 @@ def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
     try:
         parts = collect_ranks(folder)
         if not parts:
-            raise MissingError.of("record-nothing", program=planned.spec.program[0])
+            raise _no_record(folder, planned.spec.program[0])
         record = read_record(RecordFile(parts, provenance), folder)
     except (MpigraftError, UsageError) as error:
         tell(f"mpigraft: {error}")
@@ -134,3 +134,13 @@ def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
         ranks = [rank.rank for rank in record.ranks if rank.lacks & bit]
         if ranks:
             tell(f"mpigraft: {words}: {len(ranks)} of {record.size} ranks, first rank {ranks[0]}")
+
+
+def _no_record(folder: Path, program: str) -> MissingError:
+    """Why there is none, by what ranks counted."""
+    from mpigraft.trace.profile import read_counts
+
+    entered = sum(len(ranks) for ranks in read_counts(folder).values())
+    if entered:
+        return MissingError.of("record-unfinished", program=program, ranks=entered)
+    return MissingError.of("record-nothing", program=program)

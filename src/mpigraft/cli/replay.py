@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,12 +17,20 @@ from mpigraft.cli.common import (
     Hostfile,
     Hosts,
     Json,
+    examine_machine,
     flag,
     layout_option,
     option,
     out,
 )
-from mpigraft.core.errors import UsageError
+from mpigraft.core.errors import MissingError, UsageError
+
+if TYPE_CHECKING:
+    from mpigraft.core.model import Machine
+    from mpigraft.request.job import RunSpec
+    from mpigraft.trace.record import RecordFile
+
+MOST_GAPS = 1e6  # that mpigraft-replay takes
 
 
 def command(
@@ -68,18 +76,24 @@ def command(
       mpigraft replay solver.record --phase 2
       mpigraft replay solver.record --only Alltoallv --transport ofi-lnx
     """
-    words = [*(["--gaps", gaps] if gaps else []), *(["--check"] if check else [])]
-    words += ["--only", only] if only else []
-    words += [] if as_json else ["--table"]
-    options = {
-        **locals(), "program": _program(record, mpi, words, phase), "ranks": None, "image": None,
-        "stack": "", "programs": None, "engine": None, "replace": None, "bind": None,
-        "stdin": "none",
-    }  # fmt: skip
+    from dataclasses import replace
+
     from mpigraft.trace.record import read_record_file
 
-    options["ranks"] = len(read_record_file(record).parts)
-    planned = job.decide_job(job.requested_job(options))
+    file = read_record_file(record)
+    words = ["--gaps", _factor(gaps)] if gaps is not None else []
+    words += ["--check"] if check else []
+    words += ["--only", file.match_routines(only, record)] if only is not None else []
+    words += [] if as_json else ["--table"]
+    prepared = str(_prepare(file, record, phase))
+    options = {
+        **locals(), "program": ["mpigraft-replay", prepared, *words], "ranks": len(file.parts),
+        "image": None, "stack": "", "programs": None, "engine": None, "replace": None,
+        "bind": None, "stdin": "none",
+    }  # fmt: skip
+    spec, machine = job.requested_job(options), examine_machine()
+    program = _program(spec, machine, file.provenance.abi)
+    planned = job.decide_job(replace(spec, program=(program, prepared, *words)), machine=machine)
     if dry_run:
         from mpigraft.cli.run import rendered
 
@@ -88,15 +102,24 @@ def command(
     return job.prove_and_start(planned)
 
 
-def _program(path: Path, mpi: str | None, words: list[str], phase: int) -> list[str]:
-    """The command of a rank, for the ABI of the MPI; writes the file that ranks read."""
+def _factor(gaps: str) -> str:
+    """The factor as it was typed. Raises UsageError for what is none."""
+    try:
+        good = gaps == "none" or 0 <= float(gaps) <= MOST_GAPS
+    except ValueError:
+        good = False
+    if not good:
+        raise UsageError.of("replay-gaps", gaps=gaps, most=f"{MOST_GAPS:.0f}")
+    return gaps
+
+
+def _prepare(file: RecordFile, path: Path, phase: int) -> Path:
+    """Write the file that ranks read, unless it is there. Raises MissingError."""
     from mpigraft.core.cache import folders
     from mpigraft.core.serialize import digest
     from mpigraft.core.write import write_whole
-    from mpigraft.native import Natives
-    from mpigraft.trace.record import prepare_record, read_record_file
+    from mpigraft.trace.record import prepare_record
 
-    file = read_record_file(path)
     data = prepare_record(file, path, phase)
     prepared = folders().data / "replay" / digest({"bytes": data.hex()})
     try:
@@ -104,8 +127,25 @@ def _program(path: Path, mpi: str | None, words: list[str], phase: int) -> list[
         if not prepared.is_file():
             write_whole(prepared, data)
     except OSError as error:
-        raise UsageError.of("record-unreadable", path=prepared, reason=error.strerror) from error
-    abi = file.provenance.abi
-    if mpi:
-        abi = "ompi" if mpi.startswith("openmpi") else "mpich"
-    return [str(Natives.replay_for(abi, platform.machine())), str(prepared), *words]
+        raise MissingError.of(
+            "replay-unwritable", path=prepared, reason=error.strerror or error
+        ) from error
+    return prepared
+
+
+def _program(spec: RunSpec, machine: Machine, recorded: str) -> str:
+    """The program for the ABI of the MPI that was requested; where several MPIs may be taken, of
+    one with the ABI that was recorded. Raises MissingError."""
+    from mpigraft.native import Natives
+    from mpigraft.request.selection import select_mpis
+
+    abis = [recorded]
+    for name in spec.mpi_names:
+        try:
+            mpis = select_mpis((name,) if name else (), machine.mpis)
+        except MissingError:  # the plan says so, unless another one of a site's list is here
+            continue
+        abis = [str(mpi.abi) for mpi in mpis if mpi.usable]
+        break
+    abi = recorded if recorded in abis or not abis else abis[0]
+    return str(Natives.replay_for(abi, platform.machine()))

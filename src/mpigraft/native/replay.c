@@ -219,18 +219,25 @@ static void print_all(const struct spread *spreads, const struct counted *counte
     fflush(stdout);
 }
 
-/* For people: milliseconds, the average of ranks. */
+/* Digits behind the point: a column is nine wide. */
+static int digits_of(double ms)
+{
+    return ms < 1e3 ? 4 : ms < 1e6 ? 1 : 0;
+}
+
+#define SHOWN(ms) digits_of(ms), ms
+
+/* For people: milliseconds, the average of ranks, in 80 columns. */
 static void print_table(const struct spread *spreads, const struct counted *counted, int size)
 {
-    printf("%-28s %12s %14s %14s %14s %14s\n", "routine", "calls", "program ms", "replay ms", "least",
-           "most");
+    printf("%-25s %9s %10s %9s %9s %9s\n", "routine", "calls", "program ms", "replay ms", "least", "most");
     for (uint32_t i = 0; i < record.routine_count; i++) {
         if (!counted[i].calls)
             continue;
         const struct spread *own = &spreads[i + 1], *program = &spreads[record.routine_count + 1 + i];
-        printf("%-28s %12llu %14.4f %14.4f %14.4f %14.4f\n", record.routines[i].name,
-               (unsigned long long)counted[i].calls, program->sum / size, own->sum / size, own->low,
-               own->high);
+        printf("%-25s %9llu %10.*f %9.*f %9.*f %9.*f\n", record.routines[i].name,
+               (unsigned long long)counted[i].calls, SHOWN(program->sum / size), SHOWN(own->sum / size),
+               SHOWN(own->low), SHOWN(own->high));
     }
     printf("the whole took %.4f ms\n", spreads[0].high);
     fflush(stdout);

@@ -52,7 +52,7 @@ def test_a_record_is_replayed_by_as_many_ranks(solver: Path) -> None:
     assert plain[1].endswith(".prepared")
     assert plain == words(f"app:{solver}", Layout(2, 1))
     chosen = words("app:solver.record,gaps=0.5,only=Barrier+p2p", Layout(1, 2))
-    assert chosen[2:] == ("--gaps", "0.5", "--only", "Barrier p2p")
+    assert chosen[2:] == ("--gaps", "0.5", "--only", "Barrier,p2p")
     with pytest.raises(UsageError) as error:
         words("app:solver.record", Layout(1, 3))
     assert error.value.code == "replay-other-ranks"
@@ -60,7 +60,7 @@ def test_a_record_is_replayed_by_as_many_ranks(solver: Path) -> None:
 
 @pytest.mark.parametrize("key", [
     "app:none.record", "app:solver.record,gaps=slow", "app:solver.record,only=a;b",
-    "app:solver.record,ranks=2", "app:solver.records",
+    "app:solver.record,ranks=2", "app:solver.records", "app:solver.record,only=Alltoallv",
 ])  # fmt: skip
 @pytest.mark.usefixtures("solver")
 def test_what_no_record_has_is_refused(key: str) -> None:

@@ -65,8 +65,11 @@ def check(benchmark: Benchmark, spec: CampaignSpec) -> None:
             )  # fmt: skip
     if spec.image:
         raise UsageError.of("replay-in-guest", key=benchmark.key)
-    path = Path(benchmark.name)
-    prepare_record(read_record_file(path), path, phase_of(benchmark))
+    path, only = Path(benchmark.name), dict(benchmark.options).get("only", "")
+    file = read_record_file(path)
+    if only:
+        file.match_routines(only.replace("+", " "), path)
+    prepare_record(file, path, phase_of(benchmark))
 
 
 def tools(benchmark: Benchmark, programs: Iterable[Path], files: RankFiles) -> Iterator[Tool]:
@@ -81,12 +84,14 @@ def tools(benchmark: Benchmark, programs: Iterable[Path], files: RankFiles) -> I
 def words(benchmark: Benchmark, tool: Tool, layout: Layout) -> tuple[str, ...]:
     """The command of a rank. Raises UsageError for a layout with another number of ranks."""
     path = Path(benchmark.name).resolve()
-    ranks = len(read_record_file(path).parts)
+    file = read_record_file(path)
+    ranks = len(file.parts)
     if layout.ranks != ranks:
         raise UsageError.of("replay-other-ranks", key=benchmark.key, ranks=ranks, layout=layout.key)
     options = dict(benchmark.options)
     given = ["--gaps", options["gaps"]] if "gaps" in options else []
-    given += ["--only", options["only"].replace("+", " ")] if "only" in options else []
+    if "only" in options:
+        given += ["--only", file.match_routines(options["only"].replace("+", " "), path)]
     return (*tool.words, str(_prepared(path, phase_of(benchmark))), *given)
 
 

@@ -20,6 +20,8 @@ from mpigraft.trace.record.values import ABIS, Provenance, Record
 
 FIRST = b"mpigraft application record 1\n"
 MOST = 1 << 34  # bytes of all ranks
+MARKS = {"Finalize", "Pcontrol"}  # that a replay calls for itself, or not
+FAMILIES = ("p2p", "onesided")  # of routines, as a replay names them
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,27 @@ class RecordFile:
 
     parts: tuple[bytes, ...]
     provenance: Provenance
+
+    def match_routines(self, words: str, path: Path) -> str:
+        """The names of a list as a replay takes them, with commas: those of routines that the
+        record has, in any case and with or without MPI_, or of FAMILIES. Raises UsageError."""
+        known = {name.lower(): name for name in self._routines(path)}
+        known |= {name: name for name in FAMILIES}
+        names = words.replace(",", " ").split()
+        chosen = [known.get(name.lower().removeprefix("mpi_")) for name in names]
+        for name, one in zip(names or [words], chosen or [None], strict=True):
+            if one is None:
+                listed = ", ".join(sorted(known.values(), key=str.lower))
+                raise UsageError.of("replay-only", path=path, name=name, known=listed)
+        return ",".join(filter(None, chosen))
+
+    def _routines(self, path: Path) -> frozenset[str]:
+        names = {
+            read_call(text, rank.routines).routine.name
+            for rank in read_record(self, path).ranks
+            for text in rank.signatures
+        }
+        return frozenset(names - MARKS)
 
 
 def write_record(parts: Sequence[bytes], provenance: Provenance) -> bytes:

@@ -1,0 +1,105 @@
+"""`mpigraft record` and `replay` with real MPIs, as a person uses them: the program is untouched,
+and its record is replayed on another MPI."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from mpigraft.core.model import Family
+from tests.native.native_world import compile_c
+
+pytestmark = pytest.mark.mpi
+LONG = pytest.mark.long
+SCHEMA = json.loads(files("mpigraft").joinpath("report/schemas/replay.json").read_text())
+FAMILIES = {"openmpi@5": Family.OPENMPI, "mpich@5": Family.MPICH, "intel": Family.INTEL}
+Ended = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def programs(
+    mpis: Mapping[Family, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[str, Path]:
+    made = {}
+    for name in ("openmpi@5", "mpich@5"):
+        prefix = mpis[FAMILIES[name]]
+        library = next(p for p in (prefix / "lib").glob("libmpi.so.*") if p.name.count(".") == 2)
+        made[name] = compile_c(
+            Path(__file__).with_name("phases.c"),
+            tmp_path_factory.mktemp("a program") / "phases",
+            "-isystem", prefix / "include", library,
+        )  # fmt: skip
+    return made | {"intel": made["mpich@5"]}
+
+
+def start(*words: object, **options: object) -> Ended:
+    argv = [sys.executable, "-m", "mpigraft.cli.entry", *map(str, words)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload,no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [
+        ("openmpi@5", ("mpich@5",)),
+        pytest.param("mpich@5", ("openmpi@5", "intel"), marks=LONG),
+        pytest.param("intel", ("mpich@5", "openmpi@5", "intel"), marks=LONG),
+    ],
+)
+def test_what_one_mpi_called_another_replays(
+    programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path, name: str,
+    others: tuple[str, ...],
+) -> None:  # fmt: skip
+    record = tmp_path / "a record"
+    ran = start("record", "--mpi", name, "-n", 3, "-o", record, "--", programs[name], "fine")
+    assert ran.returncode == 0, ran.stderr
+    assert sorted(ran.stdout.split()) == ["done"] * 3
+    for other in others:
+        again = start("replay", record, "--mpi", other, "--gaps", "none", "--check", "--json")
+        assert again.returncode == 0, again.stderr
+        rows = [json.loads(line) for line in again.stdout.splitlines()]
+        for row in rows:
+            jsonschema.validate(row, SCHEMA)
+        calls = {row.get("benchmark"): row.get("iterations") for row in rows}
+        assert calls["replay,routine=Alltoallv"] == 3 * 10
+        assert calls["replay,routine=Allreduce"] == 3 * 20
+        assert all(row["valid"] for row in rows if row["mpigraft"] == "value")
+        assert f'"ranks":{3}' in again.stdout
+    table = start("replay", record, "--only", "MPI_Alltoallv")
+    assert table.returncode == 0, table.stderr
+    assert max(map(len, table.stdout.splitlines())) <= 80
+    assert [line.split()[0] for line in table.stdout.splitlines()] == [
+        "routine", "Alltoallv", "the",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("mpich@5", "segv"),
+        pytest.param("openmpi@5", "segv", marks=LONG),
+        pytest.param("openmpi@5", "exit", marks=LONG),
+        pytest.param("mpich@5", "exit", marks=LONG),
+    ],
+)
+def test_a_program_that_ends_badly_keeps_its_code_and_output(
+    programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path, name: str, how: str
+) -> None:
+    kept = tmp_path / "kept"
+    kept.write_bytes(b"an earlier record")
+    words = ("--mpi", name, "-n", 2)
+    plain = start("run", *words, "--", programs[name], how)
+    ran = start("record", *words, "-o", kept, "--", programs[name], how)
+    assert ran.returncode == plain.returncode
+    assert plain.returncode
+    assert ran.stdout.count("done") == plain.stdout.count("done")
+    assert "wrote no record" in ran.stderr
+    assert kept.read_bytes() == b"an earlier record"
+    assert os.listdir(tmp_path / "scratch") == []  # noqa: PTH208
