@@ -17,6 +17,7 @@
 
 #include "opened.h"
 #include "real.h"
+#include "trace_bindings.h"
 #include "trace_count.h"
 #include "recorder_write.h"
 #include "trace_sites.h"
@@ -131,7 +132,7 @@ static inline uint64_t leave(struct self *me, struct trace_routine *row, uint64_
     EXPORT int trace_##id parameters                                                \
     {                                                                               \
         struct self *const me = &self;                                              \
-        if (me->depth || (!me->rows && !adopt()))                                   \
+        if (me->depth || (!me->rows && !adopt()) || OWN_QUERY(R_##name, #name))     \
             return ((int (*) parameters)next_function(me->depth > 0, F_##id))arguments; \
         struct trace_routine *const row = &me->rows[R_##name];                      \
         function const next = next_function(0, F_##id);                             \
