@@ -35,12 +35,12 @@ def sanitized(
     return family, built(world, family, tmp_path_factory.mktemp("sanitized") / "bench")
 
 
-def built(world: World, family: Family, output: Path, *more: str) -> Path:
+def built(world: World, family: Family, output: Path, *more: str, source: str = "bench.c") -> Path:
     prefix = world.mpis[family]
     soname = "libmpi.so.40" if family is Family.OPENMPI else "libmpi.so.12"
     flags = ("-Wshadow", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *more)
     libraries = (prefix / "lib" / soname, "-Wl,--allow-shlib-undefined")
-    compile_c(SOURCES / "bench.c", output, *flags, "-isystem", prefix / "include", *libraries)
+    compile_c(SOURCES / source, output, *flags, "-isystem", prefix / "include", *libraries)
     return output
 
 

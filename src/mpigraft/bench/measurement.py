@@ -36,6 +36,7 @@ from mpigraft.native import NOW, Natives
 from mpigraft.request import CampaignSpec
 
 TAIL_LINES = 12  # of a failed launch's output, in the finding
+OWN_LINES = 3  # of our programs, one for each rank that speaks
 TIMED_OUT = 124  # exit code of mpigraft-guard at the time limit
 
 
@@ -137,9 +138,12 @@ def _missing(
 
 
 def _last_words(configuration: Configuration, completed: Completed) -> tuple[str, str]:
-    """Give the last lines that a launch printed, and what to do where they are of a known issue."""
+    """Give the last lines that a launch printed, and what to do where they are of a known issue.
+    Before them what our own programs said: launchers talk long after it."""
     text = redact(clean(completed.stderr) or clean(completed.stdout))
-    tail = "\n".join([line for line in text.splitlines() if line.strip()][-TAIL_LINES:])
+    lines = [line for line in text.splitlines() if line.strip()]
+    own = [line for line in lines[:-TAIL_LINES] if line.startswith("mpigraft-")][:OWN_LINES]
+    tail = "\n".join([*own, *lines[-TAIL_LINES:]])
     known = matching_issues(completed.text(), configuration.transport)
     fix = "; ".join(f"{issue.id}: {issue.fix}" for issue in known)
     return tail or "it printed nothing", fix

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,6 +38,17 @@ def dense(matrix: Matrix) -> np.ndarray:
 def test_entries_that_stand_twice_are_added_up(tmp_path: Path) -> None:
     matrix = read_market(written(tmp_path, SMALL))
     assert dense(matrix).tolist() == [[2, 0, -1.5], [0, 3, 0], [0, 0, 4]]
+
+
+def test_a_gzipped_file_and_numbers_of_fortran(tmp_path: Path) -> None:
+    path = tmp_path / "odd name.mtx.gz"
+    path.write_bytes(gzip.compress(SMALL.replace("2.0", "0.2D+01").encode()))
+    assert dense(read_market(path)).tolist() == [[2, 0, -1.5], [0, 3, 0], [0, 0, 4]]
+    assert matrix_name(str(path)).startswith("odd-name-")
+    for damaged in (path.read_bytes()[:-9], b"\x1f\x8b" + b"something"):
+        path.write_bytes(damaged)
+        with pytest.raises(UsageError, match="as a gzipped file does, and is damaged"):
+            read_market(path)
 
 
 @pytest.mark.parametrize(("shape", "mirrored"), [("symmetric", 7), ("skew-symmetric", -7)])

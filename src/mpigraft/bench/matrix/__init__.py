@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.bench.matrix.file import Problem as Problem
     from mpigraft.bench.matrix.file import matrix_name as matrix_name
+    from mpigraft.bench.matrix.market import read_market as read_market
     from mpigraft.bench.matrix.partition import has_metis as has_metis
     from mpigraft.bench.matrix.partition import usual_method as usual_method
 else:

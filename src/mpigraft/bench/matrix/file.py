@@ -69,8 +69,10 @@ class Problem:
 
 def matrix_name(path: str) -> str:
     """Name a matrix in results: its file's name, and what tells it from others of that name."""
-    stem = re.sub(r"[^A-Za-z0-9._]+", "-", Path(path).stem)[:40]
-    return f"{stem}-{file_digest(Path(path))[:8]}"
+    file = Path(path)
+    whole = file.with_suffix("") if file.suffix == ".gz" else file
+    stem = re.sub(r"[^A-Za-z0-9._]+", "-", whole.stem)[:40]
+    return f"{stem}-{file_digest(file)[:8]}"
 
 
 def encode(

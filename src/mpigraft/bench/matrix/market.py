@@ -1,7 +1,9 @@
-"""Sparse matrices of Matrix Market files (coordinate format, real numbers)."""
+"""Sparse matrices of Matrix Market files (coordinate format, real numbers), gzipped or not."""
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -11,6 +13,7 @@ from mpigraft.core.errors import UsageError
 
 KINDS = ("real", "integer", "pattern")  # a pattern has ones
 SHAPES = ("general", "symmetric", "skew-symmetric")
+GZIP = b"\x1f\x8b"  # what a gzipped file begins with
 MOST_ROWS = 2**31 - 1  # columns have 32 bits
 
 
@@ -30,10 +33,7 @@ class Matrix:
 def read_market(path: Path) -> Matrix:
     """Read a matrix; entries that stand twice are added up. Raises UsageError for what is none,
     is not square, or has a row without its diagonal, for which there is no ILU(0)."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
+    data = _content(path)
     banner, _, rest = data.partition(b"\n")
     words = banner.decode("ascii", "replace").lower().split()
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
@@ -42,11 +42,30 @@ def read_market(path: Path) -> Matrix:
         known = f"coordinate {'|'.join(KINDS)} {'|'.join(SHAPES)}"
         _refuse(path, f"it is {' '.join(words[2:])[:60]!r}, not {known}")
     lines = (line for line in rest.split(b"\n") if not line.lstrip().startswith(b"%"))
+    numbers = _numbers(path, b"\n".join(lines))
+    return _compressed(path, numbers, pattern=words[3] == "pattern", shape=words[4])
+
+
+def _content(path: Path) -> bytes:
     try:
-        numbers = np.array(b"\n".join(lines).split(), dtype=np.float64)
+        data = path.read_bytes()
+        return gzip.decompress(data) if data.startswith(GZIP) else data
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        _refuse(path, f"it begins as a gzipped file does, and is damaged: {error}")
+    except OSError as error:
+        raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
+
+
+def _numbers(path: Path, text: bytes) -> Floats:
+    """All numbers of the file; Fortran writes 1.0D+00."""
+    try:
+        return np.array(text.split(), dtype=np.float64)
+    except ValueError:
+        fortran = text.replace(b"D", b"E").replace(b"d", b"e")
+    try:
+        return np.array(fortran.split(), dtype=np.float64)
     except ValueError as error:
         _refuse(path, str(error)[:80])
-    return _compressed(path, numbers, pattern=words[3] == "pattern", shape=words[4])
 
 
 def _refuse(path: Path, problem: str) -> NoReturn:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from mpigraft.bench.matrix import Problem, has_metis, matrix_name, usual_method
+from mpigraft.bench.matrix import Problem, has_metis, matrix_name, read_market, usual_method
 from mpigraft.bench.suites import native
 from mpigraft.bench.suites.base import Parsed
 from mpigraft.bench.suites.programs import Ranks, Tool, refuse_unknown
@@ -97,6 +97,8 @@ def _check_dirac(benchmark: Benchmark, spec: CampaignSpec) -> None:
         raise UsageError.of("mini-matrix-and-lattice", key=benchmark.key)
     if spec.matrix and not Path(spec.matrix).is_file():
         raise UsageError.of("matrix-invalid", path=spec.matrix, problem="there is no such file")
+    if spec.matrix:
+        read_market(Path(spec.matrix))  # before anything is started
     if spec.image and (spec.matrix or options.get("partition") == "metis"):
         raise UsageError.of("mini-partition-in-guest", key=benchmark.key)
     if options.get("partition") == "metis" and not has_metis():
