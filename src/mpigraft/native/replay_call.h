@@ -127,6 +127,8 @@ static void read_ids(struct bytes *bytes, char letter, struct field *field)
 static void read_membership(struct bytes *bytes, struct call *call, struct field *field)
 {
     field->value = read_id(bytes, 'C');
+    if (!field->value) /* a rank that is in none of the new ones */
+        return;
     call->made.size = read_signed(bytes);
     call->made.rank = read_signed(bytes);
     struct field members = {0, NULL, NULL};

@@ -3,6 +3,7 @@
 #define MPIGRAFT_REPLAY_MADE_H
 
 #include "replay_acts.h"
+#include "ticks.h"
 
 static int world_rank_of_first(const struct communicator *comm)
 {
@@ -86,15 +87,19 @@ static char *window_memory(const struct call *call)
     return window->memory;
 }
 
-/* A split that gives the communicators of the record, whatever the nodes are here. */
-static void split_as_recorded(const struct call *call)
+/* A split that gives the communicators of the record, whatever the nodes are here; the ticks that
+ * it took. */
+static uint64_t split_as_recorded(const struct call *call)
 {
     int at = parameter_of(call->routine, "newcomm");
     int64_t id = call->fields[at].value;
-    OWN(PMPI_Comm_split(comm_of(field_of(call, "comm", 0))->handle,
-                       id ? (int)call->made.first : MPI_UNDEFINED, (int)call->made.rank,
-                       &comm_of(id)->handle));
+    MPI_Comm comm = comm_of(field_of(call, "comm", 0))->handle, made;
+    uint64_t from = ticks();
+    OK(MPI_Comm_split(comm, id ? (int)call->made.first : MPI_UNDEFINED, (int)call->made.rank, &made));
+    uint64_t took = ticks() - from;
+    comm_of(id)->handle = made;
     know_comm(call, id);
+    return took;
 }
 
 /* What came back of a call: objects that are known from now on. */

@@ -181,6 +181,13 @@ static void make_completion(struct node *node)
     run.before = ticks();
 }
 
+static void make_split(struct node *node)
+{
+    wait_for_gap(node);
+    count_call(node->call, split_as_recorded(node->call));
+    run.before = ticks();
+}
+
 static void make_call(struct node *node)
 {
     const struct call *call = node->call;
@@ -188,7 +195,7 @@ static void make_call(struct node *node)
     switch (call->routine->duty) {
     case OBJECT:
         if (starts_with(call->routine->name, "Comm_split_type"))
-            split_as_recorded(call);
+            make_split(node);
         else
             make_traffic(node);
         break;

@@ -1,0 +1,85 @@
+"""A replay's structure is exact: calls and bytes of each routine, and what each rank gives to each
+other one, equal those of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mpigraft.core.model import Family
+from mpigraft.core.process.command import run_command
+from mpigraft.native.programs import MINI
+from tests.native.native_world import C, World, abi_of
+from tests.native.structure import differences
+
+pytestmark = pytest.mark.mpi
+
+LONG = pytest.mark.long
+FAMILIES = (Family.OPENMPI, Family.MPICH)
+RANKS = (2, 3, 8, 64)
+MINIS = {  # which are over in a moment
+    "dirac": ("--size", "4x3x2x5", "--unknowns", "3"),
+    "halo": ("--size", "8x14x130", "--fields", "2"),
+    "ocean": ("--size", "23x14", "--every", "3"),
+    "transpose": ("--size", "6x10x9"),
+}
+DAILY = {
+    ("irregular", Family.OPENMPI, 3), ("irregular", Family.MPICH, 2),
+    ("patterns", Family.MPICH, 8), ("dirac", Family.MPICH, 2), ("halo", Family.MPICH, 3),
+    ("ocean", Family.MPICH, 3), ("transpose", Family.MPICH, 3),
+}  # fmt: skip
+
+
+def cases(*names: str) -> list[object]:
+    """Each name on each MPI and number of ranks; those that are not daily are long."""
+    every = [(name, family, ranks) for name in names for family in FAMILIES for ranks in RANKS]
+    return [pytest.param(*case, marks=() if case in DAILY else LONG) for case in every]
+
+
+@pytest.fixture(scope="module")
+def callers(
+    world: World, tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[tuple[str, Family], Path]:
+    made = {}
+    for name in ("patterns", "irregular"):
+        for family in FAMILIES:
+            made[name, family] = tmp_path_factory.mktemp(name) / name
+            wrapper = world.mpis[family] / "bin/mpicc"
+            words: list[str | Path] = [wrapper, "-O1", C / f"{name}.c", "-o", made[name, family]]
+            done = run_command(words, env=world.environment(family))
+            assert done.ok, done.text()
+    return made
+
+
+@pytest.mark.parametrize(("name", "family", "ranks"), cases("patterns", "irregular"))
+def test_counts_of_programs(
+    world: World,
+    callers: Mapping[tuple[str, Family], Path],
+    tmp_path: Path,
+    name: str,
+    family: Family,
+    ranks: int,
+) -> None:
+    assert differences(world, family, tmp_path, callers[name, family], "4", ranks=ranks) == {}
+
+
+@pytest.mark.parametrize(("name", "family", "ranks"), cases(*MINIS))
+def test_counts_of_mini_apps(
+    world: World, tmp_path: Path, name: str, family: Family, ranks: int
+) -> None:
+    short = ("--app", name, "--budget", "1", "--samples", "3", *MINIS[name])
+    program = world.programs / abi_of(family) / MINI
+    assert differences(world, family, tmp_path, program, *short, ranks=ranks) == {}
+
+
+def test_a_call_that_is_left_out_is_noticed(
+    world: World, callers: Mapping[tuple[str, Family], Path], tmp_path: Path
+) -> None:
+    program, options = callers["patterns", Family.MPICH], ("--only", "Bcast")
+    found = differences(world, Family.MPICH, tmp_path, program, "4", ranks=2, options=options)
+    assert found[0, "Allreduce", "calls"] == (4, 0)
+    assert found[1, "Sendrecv", "bytes"] == (4 * 10 * 4, 0)
+    assert (0, 1, 0, "messages") in found
+    assert (0, "Bcast", "calls") not in found
