@@ -21,6 +21,7 @@ from mpigraft.trace.profile.node_file import (
     SIZE_CLASSES,
     START,
     THREAD,
+    VERSION,
 )
 
 ROUTINES = ("Init", "Send", "Recv", "Alltoallv", "Finalize")
@@ -49,6 +50,7 @@ class ARank:
     current: str = ""
     entered: int = 0
     threads: int = 1
+    paused: tuple[int, int] = (0, 0)  # ticks, and since when
 
     def slot(self, names: tuple[str, ...] = ROUTINES) -> bytes:
         data = bytearray(SLOT)
@@ -91,6 +93,7 @@ class ARank:
         RANK.pack_into(
             data, 0, self.state, self.dropped, self.rank, self.size, 4000 + self.rank, 0,
             self.began, self.ended, self.began_ns, self.speed, 20, used, chain, sites, *texts, 0,
+            *self.paused,
         )  # fmt: skip
         return bytes(data)
 
@@ -98,7 +101,7 @@ class ARank:
 def node_file(ranks: Iterable[ARank], names: tuple[str, ...] = ROUTINES) -> bytearray:
     slots = [one.slot(names) for one in ranks]
     data = bytearray(START) + b"".join(slots)
-    HEADER.pack_into(data, 0, MAGIC, 1, len(names), SLOT, len(slots))
+    HEADER.pack_into(data, 0, MAGIC, VERSION, len(names), SLOT, len(slots))
     for k, name in enumerate(names):
         struct.pack_into(f"{NAME_BYTES}s", data, NAMES + k * NAME_BYTES, name.encode())
     return data

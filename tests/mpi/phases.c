@@ -34,6 +34,18 @@ int main(int argc, char **argv)
         double one = 1, sum;
         MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     }
+    if (!strcmp(how, "pcontrol")) {
+        MPI_Comm other;
+        MPI_Pcontrol(0);
+        exchange(size);
+        MPI_Comm_dup(MPI_COMM_WORLD, &other);
+        MPI_Barrier(other);
+        MPI_Comm_free(&other);
+        MPI_Pcontrol(-1);
+        usleep(200000);
+        MPI_Pcontrol(1);
+        exchange(size);
+    }
     puts("done");
     fflush(stdout);
     if (!strcmp(how, "exit"))

@@ -94,6 +94,23 @@ def test_waits_and_sites_and_the_page(
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+@pytest.mark.parametrize("name", ["mpich@5", pytest.param("openmpi@5", marks=LONG)])
+def test_a_program_says_what_is_not_profiled(
+    programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path, name: str
+) -> None:
+    kept = tmp_path / "a.json"
+    ran = profile("--mpi", name, "-n", 2, "-o", kept, "--", programs[name], "pcontrol")
+    assert ran.returncode == 0, ran.stderr
+    found = document(kept)
+    calls = {one["name"]: one["calls"] for one in found["routines"]}
+    assert calls["Alltoallv"] == 2 * 11
+    assert not {"Comm_dup", "Barrier", "Comm_free"} & set(calls)
+    assert all(one["finalized"] for one in found["each"])
+    assert any("MPI_Pcontrol left out" in note for note in found["notes"])
+    inside = sum(one["time_s"] for one in found["routines"])
+    assert found["total_s"] - inside < 2 * 0.2  # the pause is no part of the run
+
+
 @pytest.mark.parametrize(
     ("name", "how", "code"),
     [

@@ -40,6 +40,7 @@ enum {
 
 static struct {
     volatile bool counting; /* between MPI_Init and the end, with a slot */
+    volatile bool paused; /* by MPI_Pcontrol */
     bool waits, sites;
     struct moment began;
     struct trace_rank *head;
@@ -91,6 +92,7 @@ static void thread_ended(void *thread)
     free(self.members);
     self.members = self.recent = NULL;
     self.rows = NULL;
+    self.thread = NULL;
     pthread_mutex_lock(&blocks);
     if (unused_count < sizeof unused / sizeof *unused)
         unused[unused_count++] = thread;
@@ -100,9 +102,11 @@ static void thread_ended(void *thread)
 /* Give this thread a block to count in. */
 COLD static bool adopt(void)
 {
-    if (!process.counting)
+    if (!process.counting || process.paused)
         return false;
-    struct trace_thread *thread = NULL;
+    struct trace_thread *thread = self.thread; /* it was paused */
+    if (thread)
+        return (self.rows = (struct trace_routine *)(void *)(thread + 1)), true;
     self.depth = 1; /* what follows may call what is preloaded */
     pthread_mutex_lock(&blocks);
     if (unused_count)

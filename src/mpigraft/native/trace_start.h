@@ -107,6 +107,27 @@ static void start_counting(struct moment began, MPI_Session *session, int routin
         start_recording(slot.bytes >> 20, ticks());
 }
 
+/* Until MPI_Pcontrol says otherwise this thread's calls, and those of threads to come, pass by. A
+ * record has all of a run. */
+COLD static void pause_counting(void)
+{
+    if (process.paused || option("record") > 0)
+        return;
+    process.head->paused_since = ticks();
+    process.paused = true;
+    self.rows = NULL;
+}
+
+COLD static void resume_counting(void)
+{
+    if (!process.paused)
+        return;
+    process.head->paused += ticks() - process.head->paused_since;
+    process.head->paused_since = 0;
+    process.paused = false;
+    COMM_GONE; /* what was freed meanwhile */
+}
+
 /* Before the real end, which other ranks may wait in for this one's files. */
 static void end_counting(void)
 {
@@ -175,6 +196,7 @@ ALSO(Session_init, "Session_init");
 EXPORT int trace_Session_finalize(MPI_Session *session) TAKEN("Session_finalize");
 EXPORT int trace_Session_finalize(MPI_Session *session)
 {
+    resume_counting();
     bool outer = !self.depth && (self.rows || adopt());
     function next = next_function(!outer, F_Session_finalize);
     if (outer)
@@ -193,6 +215,7 @@ ALSO(Session_finalize, "Session_finalize");
 EXPORT int trace_Finalize(void) TAKEN("Finalize");
 EXPORT int trace_Finalize(void)
 {
+    resume_counting();
     bool outer = !self.depth && (self.rows || adopt());
     function next = next_function(!outer, F_Finalize);
     if (outer)
@@ -208,11 +231,14 @@ EXPORT int trace_Finalize(void)
 }
 ALSO(Finalize, "Finalize");
 
-/* What follows the level is for another tool, of which nobody knows the types. */
+/* As in the standard: 0 ends the counting, and a positive level begins it again. What follows the
+ * level is for another tool, of which nobody knows the types. */
 EXPORT int trace_Pcontrol(const int level, ...) TAKEN("Pcontrol");
 EXPORT int trace_Pcontrol(const int level, ...)
 {
     function next = next_function(self.depth > 0, F_Pcontrol);
+    if (level > 0 && !self.depth)
+        resume_counting();
     if (self.depth || (!self.rows && !adopt()))
         return ((int (*)(const int, ...))next)(level);
     uint64_t began = enter(&self, R_Pcontrol);
@@ -224,6 +250,8 @@ EXPORT int trace_Pcontrol(const int level, ...)
         end_event(took);
     }
     self.depth = 0;
+    if (!level)
+        pause_counting();
     return code;
 }
 ALSO(Pcontrol, "Pcontrol");

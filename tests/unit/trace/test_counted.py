@@ -198,3 +198,10 @@ def test_frames_end_at_main() -> None:
         "main (a+0x2)",
     )
     assert up_to_main(("f", "g")) == ("f", "g")
+
+
+def test_what_pcontrol_left_out_is_no_part_of_the_run(tmp_path: Path) -> None:
+    first, later = a_rank(0, S // 4, paused=(S // 2, 0)), a_rank(1, 0, paused=(0, 1000 + S))
+    found = profiled(tmp_path, [first, later])
+    assert found.total_s == pytest.approx(1.5 + 1.0)
+    assert "MPI_Pcontrol left out up to 1 s of a rank's run" in found.notes

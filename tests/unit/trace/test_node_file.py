@@ -61,6 +61,17 @@ def test_the_layout_is_that_of_the_header() -> None:
         assert int(value[1]) in (layout.NAMES, layout.START, layout.NAME_BYTES, layout.VERSION)
 
 
+def test_ranks_that_had_no_room_do_not_cost_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "n1-0.trace"
+    data = node_file([FULL, ARank(rank=1)])
+    path.write_bytes(data[:-SLOT])
+    (one,) = read_node_file(path)
+    assert one.rank == FULL.rank
+    path.write_bytes(data[: -SLOT + 8])
+    with pytest.raises(UsageError):
+        read_node_file(path)
+
+
 def test_what_a_rank_counted_is_read(tmp_path: Path) -> None:
     path = tmp_path / "n1-0.trace"
     path.write_bytes(node_file([FULL, ARank(state=0), ARank(rank=0, threads=3, dropped=33)]))
@@ -96,7 +107,6 @@ THREADS = struct.Struct("<IIiiiiQQQdQQ").size  # offset of `threads` in a slot
         (damaged(20, "<I", 100_000), 20),
         (damaged(24, "<Q", 8), 24),
         (damaged(32, "<Q", 1 << 60), 32),
-        (damaged(32, "<Q", 2), START + SLOT),  # a slot that is not in the file
         (damaged(NAMES, "<4s", b"\0\0\0\0"), NAMES),
         (damaged(NAMES, "<4s", b"a\x1b[2"), NAMES),
         (damaged(START, "<I", 7), START),

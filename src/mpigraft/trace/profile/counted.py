@@ -53,7 +53,13 @@ class Counted:
 
     @property
     def run_s(self) -> float:
-        return self.seconds(max(0, self.end - self.slot.began))
+        return self.seconds(max(0, self.end - self.slot.began - self.paused))
+
+    @property
+    def paused(self) -> int:
+        """Ticks that MPI_Pcontrol left out."""
+        since = self.slot.paused_since
+        return self.slot.paused + (max(0, self.end - since) if since else 0)
 
     def seconds(self, ticks: int) -> float:
         speed = self.slot.ticks_per_s
@@ -272,6 +278,9 @@ def _notes(
             full = any(Dropped.NO_DISK_SPACE in one.slot.dropped for one in hit)
             why = "no space on the disk" if full else "the budget of memory was used up"
             yield f"not counted: {what}, by {_named(hit)}: {why}"
+    paused = max(one.seconds(one.paused) for one in ranks)
+    if paused:
+        yield f"MPI_Pcontrol left out up to {paused:.3g} s of a rank's run"
     silent = set(range(first.size)) - {one.number for one in ranks}
     if silent:
         yield f"no counts of {counted(len(silent), 'rank')} of {world}"

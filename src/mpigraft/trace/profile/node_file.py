@@ -19,7 +19,7 @@ from pathlib import Path
 from mpigraft.core.errors import UsageError
 
 MAGIC = b"mpigraft-trace\n\0"
-VERSION = 1
+VERSION = 2
 NAMES, START, NAME_BYTES = 4096, 65536, 32
 MOST_ROUTINES = (START - NAMES) // NAME_BYTES
 MOST_THREADS = 4096  # of one rank
@@ -31,7 +31,7 @@ SLOWEST, FASTEST = 1e3, 1e12  # of a counter, ticks a second; 0: not measured ye
 SIZE_CLASSES, PEER_KINDS, SITE_FRAMES, SITES = 64, 3, 8, 4096
 
 HEADER = struct.Struct("<16sIIQQ")
-RANK = struct.Struct("<IIiiiiQQQdQQQQQQQQQ")
+RANK = struct.Struct("<IIiiiiQQQdQQQQQQQQQQQ")
 ROUTINE = struct.Struct("<8Q")
 SIZE = struct.Struct("<3Q")
 PEER = struct.Struct("<2Q")
@@ -99,6 +99,8 @@ class RankSlot:
     sites: tuple[SiteCounts, ...]
     maps: str = field(repr=False)
     program: str = ""
+    paused: int = 0  # ticks that MPI_Pcontrol left out
+    paused_since: int = 0  # ticks; 0: it does not leave out the end
 
 
 def read_node_file(path: Path) -> tuple[RankSlot, ...]:
@@ -142,7 +144,9 @@ class _Reader:
         if slots > MOST_RANKS:
             raise _refused(self.path, 32, f"{slots} ranks")
         names = [self._name(k) for k in range(routines)]
-        made = (self._slot(START + k * slot_bytes, slot_bytes, names) for k in range(slots))
+        # A rank that had no room on the disk took a number, and the file ends before its slot.
+        there = min(slots, -(-(self.size - START) // slot_bytes))
+        made = (self._slot(START + k * slot_bytes, slot_bytes, names) for k in range(there))
         return tuple(one for one in made if one is not None)
 
     def _name(self, number: int) -> str:
@@ -155,9 +159,10 @@ class _Reader:
     def _slot(self, start: int, room: int, names: list[str]) -> RankSlot | None:
         """One rank; None: its process took the slot and wrote nothing."""
         if start + RANK.size > self.size:
-            raise _refused(self.path, self.size, "it ends within the slots of ranks")
+            raise _refused(self.path, self.size, "it ends within the slot of a rank")
         (state, dropped, rank, world, pid, _level, began, ended, began_ns, speed, pair, _used,
-         threads, sites, maps, maps_bytes, program, program_bytes, _record) = RANK.unpack_from(
+         threads, sites, maps, maps_bytes, program, program_bytes, _record, paused,
+         paused_since) = RANK.unpack_from(
             self.data, start
         )  # fmt: skip
         if state == 0:
@@ -173,6 +178,7 @@ class _Reader:
             state == FINALIZED, Dropped(dropped & 63), rank if world else -1, world, pid, began,
             ended, began_ns, speed, pair, tuple(slot.threads(threads)), tuple(slot.sites(sites)),
             slot.text(maps, maps_bytes, MOST_MAPS), slot.text(program, program_bytes, MOST_PATH),
+            paused, paused_since,
         )  # fmt: skip
 
 
