@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mpigraft.analysis.disturbance import is_disturbed as is_disturbed
     from mpigraft.analysis.findings import campaign_findings as campaign_findings
     from mpigraft.analysis.grouping import labels_of as labels_of
-    from mpigraft.analysis.statistics.bootstrap import EXACT_FROM as EXACT_FROM
+    from mpigraft.analysis.steps import judge_steps as judge_steps
     from mpigraft.analysis.summary import lost_launches as lost_launches
     from mpigraft.analysis.summary import mixed_directions as mixed_directions
     from mpigraft.analysis.summary import size_bound as size_bound

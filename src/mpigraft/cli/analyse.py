@@ -1,22 +1,40 @@
-"""`mpigraft analyse`: how the all-to-alls of a recorded application differ from a benchmark's."""
+"""`mpigraft analyse`: how the all-to-alls of a recorded application differ from a benchmark's, and
+which of the differences moves the ratio of two transports."""
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpigraft.cli.common import Json, option, out, tell
-from mpigraft.core.errors import MissingError
+from mpigraft.cli import bench, ladder
+from mpigraft.cli.common import (
+    Agent,
+    DryRun,
+    Environment,
+    Hostfile,
+    Hosts,
+    Json,
+    flag,
+    option,
+    out,
+    settings,
+    tell,
+)
+from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
     from mpigraft.trace.record import Exchange
 
+Words = list[str] | None
+
 
 def command(
+    ctx: typer.Context,
     record: Annotated[
         Path,
         typer.Argument(metavar="FILE", help="Record of `mpigraft record -o`.", show_default=False),
@@ -25,60 +43,111 @@ def command(
         Path | None,
         option("FOLDER", "Write synthetic records of the longest exchange.", False, "-o"),
     ] = None,
+    mpi: Annotated[
+        Words, option("NAME", "MPI to measure the steps on: openmpi, mpich@5.0.2; repeatable.")
+    ] = None,
+    transport: Annotated[
+        Words, option("NAME", "Transport to measure the steps over: ofi-lnx, ucx; repeatable.")
+    ] = None,
+    layout: Annotated[
+        Words, option("NODESxRANKS", "Layout of the exchange's ranks.", "all nodes, evenly")
+    ] = None,
+    baseline: Annotated[
+        str | None, option("NAME", "Configuration to compare the others with.")
+    ] = None,
+    rounds: Annotated[int | None, option("N", "Rounds to measure; 8 at least to decide.")] = None,
+    seed: Annotated[int | None, option("N", "Seed of the random order.", "random")] = None,
+    env: Environment = None,
+    hosts: Hosts = "",
+    hostfile: Hostfile = "",
+    agent: Agent = "",
+    here: Annotated[
+        bool, flag("Measure on this node even if it is a login node.", "--here")
+    ] = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> int:
     """Show how the all-to-all exchanges of a recorded application differ from osu_alltoallv: empty
     blocks, ranks that send more, sizes, and ranks that come late.
 
-    With -o it writes records of the exchange that takes longest, from the benchmark's even one to
-    the application's own, each with one property more: a campaign over them says which property
-    moves the ratio of two transports.
+    With --mpi or --transport it puts these into a synthetic exchange one by one, measures each step
+    as `bench` does, and says which of them moves the ratio of the transports. -o keeps the steps'
+    records in a folder.
 
     \b
     Examples:
       mpigraft analyse solver.record
+      mpigraft analyse solver.record --mpi mpich --transport ofi --transport ucx
       mpigraft analyse solver.record -o steps
     """
-    from mpigraft.report.profile import exchange_lines, phase_lines
-    from mpigraft.trace.record import (
-        find_exchanges,
-        find_phases,
-        read_record,
-        read_record_file,
-    )
+    from mpigraft.report.profile import exchange_lines, ladder_lines, phase_lines
+    from mpigraft.trace.record import find_exchanges, find_phases, read_record, read_record_file
 
+    options = {"mpi": mpi, "transport": transport, "baseline": baseline, "rounds": rounds,
+               "seed": seed, "env": env, "layout": layout}  # fmt: skip
+    measuring = bool(mpi or transport)
+    if not measuring and (dry_run or any(options.values())):
+        raise UsageError.of("analyse-what")
     file = read_record_file(record)
     read = read_record(file, record)
     exchanges, phases = find_exchanges(read), find_phases(read)
+    if measuring and not exchanges:
+        raise UsageError.of("analyse-no-exchange", path=record)
+    if not as_json and not dry_run:
+        out("\n".join(exchange_lines(file.provenance.program or str(record), exchanges)))
+        out("\n".join(["", *phase_lines(phases)]))
+    measured: dict[str, Any] | None = None
+    if measuring:
+        where = hosts, hostfile, agent
+        measured = _measured(ctx, exchanges[0], output, options, where, (here, dry_run))
+        if dry_run:
+            return 0
+    elif output is not None and exchanges:
+        _announce(exchanges[0], output)
     if as_json:
         from mpigraft.core.serialize import document
 
         rows = [asdict(one) for one in exchanges], [asdict(one) for one in phases]
-        out(document(exchanges=rows[0], phases=rows[1]))
-    else:
-        out("\n".join(exchange_lines(file.provenance.program or str(record), exchanges)))
-        out("\n".join(["", *phase_lines(phases)]))
-    if output is not None and exchanges:
-        _write_steps(exchanges[0], output)
+        more = {"ladder": measured} if measured else {}
+        out(document(exchanges=rows[0], phases=rows[1], **more))
+    elif measured:
+        out("\n".join(["", *ladder_lines(measured)]))
     return 0
 
 
-def _write_steps(exchange: Exchange, folder: Path) -> None:
+def _measured(
+    ctx: typer.Context,
+    exchange: Exchange,
+    output: Path | None,
+    options: dict[str, Any],
+    where: tuple[str, str, str],
+    flags: tuple[bool, bool],
+) -> dict[str, Any]:
+    """Measure the steps by a campaign; the ratios as a document. Empty for a dry run."""
+    from mpigraft.core.model import Shard
+    from mpigraft.launch.hosts import find_allocation
+    from mpigraft.store import Store
+
+    hosts, hostfile, agent = where
+    here, dry_run = flags
+    allocation = find_allocation(os.environ, hosts=hosts, hostfile=hostfile, agent=agent)
+    paths = ladder.write_steps(exchange, (output or ladder.usual_folder(exchange)).absolute())
+    spec = ladder.spec_of(paths, ladder.layout_of(exchange, allocation), options)
+    here = here or bool(hosts or hostfile)
+    store = Store(settings(ctx).store)
+    task = bench.Task(spec, allocation, None, Shard(), here, dry_run)
+    identity = bench.measure(store, task)
+    return ladder.judged(store, identity, paths) if identity else {}
+
+
+def _announce(exchange: Exchange, folder: Path) -> None:
     """Write the synthetic records and say how to measure them. Raises MissingError."""
-    from mpigraft.core.write import write_whole
     from mpigraft.trace.record import make_ladder
 
     words = ["mpigraft", "bench", "--layout", f"1x{exchange.ranks}"]
     lines = ["", f"{exchange.routine} on {exchange.ranks} ranks, a step for each property:"]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for step in make_ladder(exchange):
-            path = folder / f"{step.name}.record"
-            write_whole(path, step.data)
-            words += ["--benchmark", f"app:{path}"]
-            lines.append(f"  {path}: {step.what}")
-    except OSError as error:
-        raise MissingError.of(
-            "record-unwritable", path=folder, reason=error.strerror or error
-        ) from error
+    paths = ladder.write_steps(exchange, folder)
+    for path, step in zip(paths, make_ladder(exchange), strict=True):
+        words += ["--benchmark", f"app:{path}"]
+        lines.append(f"  {path}: {step.what}")
     tell("\n".join([*lines, "Measure them with two transports:", f"  {shlex.join(words)}"]))

@@ -158,6 +158,8 @@ OUTSIDE static void put_new(enum class class, uint64_t handle)
 {
     pthread_mutex_lock(&recorder.lock);
     struct known *known = class == REQUEST ? NULL : find_known(&recorder.ids[class], handle);
+    if (class == GROUP && known && (int32_t)known->id > 0)
+        known = NULL; /* Open MPI gives a group again, to be freed as often */
     int32_t id = known ? (int32_t)known->id
                        : (int32_t)new_id(&recorder.ids[class], handle, event.any);
     pthread_mutex_unlock(&recorder.lock);

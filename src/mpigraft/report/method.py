@@ -5,9 +5,9 @@ docs/explanation/method.md has the reasons; `stats` and `compare` do it.
 
 from __future__ import annotations
 
-from mpigraft.analysis import EXACT_FROM, MIN_ROUNDS
+from mpigraft.analysis import MIN_ROUNDS
 from mpigraft.core import numbers
-from mpigraft.core.model import Origin
+from mpigraft.core.model import EXACT_FROM, Origin
 from mpigraft.report.contents import ReportData
 from mpigraft.report.wording.counts import cells
 

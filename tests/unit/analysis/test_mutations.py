@@ -40,7 +40,7 @@ from tests.unit.analysis import (
 from tests.unit.core import test_text
 
 STATS = (
-    "EXACT_FROM", "LEVEL", "T_975", "Z_95, Z_POWER", "interval", "student", "order_statistics",
+    "LEVEL", "T_975", "Z_95, Z_POWER", "interval", "student", "order_statistics",
     "median_rank", "bootstrap", "drawn_medians", "_resampled", "_weighted_medians", "rounds_for",
     "medians", "deviations", "filled",
 )  # fmt: skip

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mpigraft.analysis.statistics import bootstrap
 from mpigraft.core.arrays import Floats
+from mpigraft.core.model import EXACT_FROM
 
 ONE = np.zeros(99, dtype=np.int64)
 SAMPLE = np.array([[0.31, -2.0], [0.05, -1.0], [0.12, 1.0], [0.40, 2.0], [0.22, 4.0], [0.17, 9.0]])
@@ -32,7 +33,7 @@ def test_student_is_the_textbooks_interval() -> None:
 
 def test_student_quantiles_are_quantiles() -> None:
     """P(|T| < t) = 95 %, integrated over the density."""
-    assert len(bootstrap.T_975) == bootstrap.EXACT_FROM - 2
+    assert len(bootstrap.T_975) == EXACT_FROM - 2
     for free, quantile in enumerate(bootstrap.T_975, 1):
         scale = math.gamma((free + 1) / 2) / math.sqrt(free * math.pi) / math.gamma(free / 2)
         x = np.linspace(0.0, quantile, 20_001)

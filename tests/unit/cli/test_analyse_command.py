@@ -56,3 +56,35 @@ def test_what_is_no_record_or_no_place_is_refused(solver: Path) -> None:
     Path("other").write_text("hello")
     assert analyse("other") == 2
     assert analyse(solver, "-o", "other") == 3
+    assert analyse(solver, "--rounds", "8") == 2
+    assert analyse(solver, "--mpi", "openmpi", "-o", "a,b") == 2
+
+
+@pytest.mark.mpi
+def test_a_dry_run_prints_the_campaign(
+    solver: Path, mpis: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    solver.write_bytes(make_ladder(an_exchange(random.Random(3), 2))[-1].data)
+    words = ("--mpi", "mpich@5", "--transport", "ucx", "--transport", "ofi-tcp", "--here")
+    assert analyse(solver, *words, "--dry-run") == 0
+    printed = capsys.readouterr().out
+    assert printed.count("5-spread.record: ") == 2
+    assert "1x2" in printed
+
+
+@pytest.mark.mpi
+@pytest.mark.long
+def test_steps_are_measured_by_one_command(
+    solver: Path, mpis: object, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    solver.write_bytes(make_ladder(an_exchange(random.Random(3), 2))[-1].data)
+    words = ("--mpi", "mpich@5", "--transport", "ucx", "--transport", "ofi-tcp", "--here")
+    store = ("--store", str(tmp_path / "results"))
+    with pytest.raises(SystemExit) as ended:
+        main([*store, "analyse", str(solver), *words, "--rounds", "2", "--json"])
+    assert not ended.value.code
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, SCHEMA)
+    steps = document["ladder"]["steps"]
+    assert [row["step"][:2] for row in steps] == ["1-", "2-", "3-", "4-", "5-"]
+    assert not any(row["moves"] for row in steps)  # two rounds decide nothing

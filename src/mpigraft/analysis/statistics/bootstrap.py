@@ -14,9 +14,9 @@ import functools
 import math
 
 from mpigraft.core.arrays import Bools, Floats, Ints, NDArray, np
+from mpigraft.core.model import EXACT_FROM
 
 LEVEL = 0.95
-EXACT_FROM = 12  # rounds from which order statistics are about as short as Student's t
 RESAMPLES = 1000
 Z_95, Z_POWER = 1.960, 0.842  # normal quantiles: 95 % two-sided, and a chance of 80 %
 MOST_ROUNDS = 10_000  # a greater estimate is of no use

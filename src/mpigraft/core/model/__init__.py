@@ -8,6 +8,7 @@ their unit, and anything that is a key is a hex SHA-256 or a UUID.
 from __future__ import annotations
 
 from mpigraft.core.model.comparison import (
+    EXACT_FROM,
     AcrossRule,
     Cell,
     CellGroup,
@@ -115,6 +116,7 @@ from mpigraft.core.model.vocabulary import (
 )
 
 __all__ = [
+    "EXACT_FROM",
     "METRICS",
     "NOWHERE",
     "Abi",

@@ -8,6 +8,8 @@ from enum import StrEnum
 from mpigraft.core.model.records import Origin
 from mpigraft.core.model.vocabulary import Finding
 
+EXACT_FROM = 12  # rounds from which order statistics are about as short as Student's t
+
 
 class Verdict(StrEnum):
     FASTER = "faster"

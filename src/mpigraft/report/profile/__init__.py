@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.report.profile.exchanges import exchange_lines as exchange_lines
     from mpigraft.report.profile.exchanges import phase_lines as phase_lines
+    from mpigraft.report.profile.ladder import ladder_lines as ladder_lines
     from mpigraft.report.profile.page import render_profile_page as render_profile_page
     from mpigraft.report.profile.text import profile_lines as profile_lines
 else:

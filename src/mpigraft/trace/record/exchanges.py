@@ -169,7 +169,7 @@ def _sent(call: Call, types: TypeSizes, size: int) -> tuple[int, ...]:
     """Bytes to each rank of the group. In place, what is sent is what is received."""
     values: Any = call.values
     in_place = values[0] == IN_PLACE
-    if call.routine.name.endswith("alltoall"):  # a buffer, a count and a type, twice
+    if call.routine.name.lower().endswith("alltoall"):  # a buffer, a count and a type, twice
         count, kind = values[4:6] if in_place else values[1:3]
         return (count * types.of(kind),) * size
     counts, kinds = (values[5], values[7]) if in_place else (values[1], values[3])

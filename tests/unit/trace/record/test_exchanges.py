@@ -84,6 +84,14 @@ def test_groups_and_datatypes_count() -> None:
     assert any(line.startswith("Alltoallv on 2") for line in lines)
 
 
+def test_an_alltoall_has_even_blocks() -> None:
+    texts = (write_call(0, Routine("Alltoall", "aitaitc"), (0, 3, DOUBLE, 0, 3, DOUBLE, -1)),)
+    routines = (Routine("Alltoall", "aitaitc"),)
+    ranks = [RankRecord(n, 2, routines, texts, (Leaf(0, 4, 0, 0),)) for n in range(2)]
+    (one,) = find_exchanges(Record(tuple(ranks)))
+    assert one.bytes_sent == ((24.0, 24.0), (24.0, 24.0))
+
+
 def test_a_program_without_exchanges_says_so() -> None:
     (line,) = exchange_lines("./app", find_exchanges(Record((RankRecord(0, 1, (), (), ()),))))
     assert "no all-to-all" in line

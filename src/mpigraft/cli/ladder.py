@@ -1,0 +1,75 @@
+"""Measure the steps of an exchange over transports, and say which property moves their ratio."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.model import Allocation
+
+if TYPE_CHECKING:
+    from mpigraft.request import CampaignSpec
+    from mpigraft.store import Store
+    from mpigraft.trace.record import Exchange
+
+ROUTINE = "routine=Alltoallv"  # of every step
+
+
+def write_steps(exchange: Exchange, folder: Path) -> tuple[Path, ...]:
+    """Write the synthetic records. Raises MissingError."""
+    from mpigraft.core.write import write_whole
+    from mpigraft.trace.record import make_ladder
+
+    made = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for step in make_ladder(exchange):
+            made.append(folder / f"{step.name}.record")
+            write_whole(made[-1], step.data)
+    except OSError as error:
+        raise MissingError.of(
+            "record-unwritable", path=folder, reason=error.strerror or error
+        ) from error
+    return tuple(made)
+
+
+def usual_folder(exchange: Exchange) -> Path:
+    """Where the steps of an exchange lie if nobody names a folder: a stopped campaign needs them
+    to continue."""
+    from mpigraft.core.cache import folders
+    from mpigraft.core.serialize import digest
+
+    return folders().data / "analyse" / digest(asdict(exchange))[:16]
+
+
+def layout_of(exchange: Exchange, allocation: Allocation) -> str:
+    """All ranks of the exchange, on all nodes if they divide evenly."""
+    nodes = max(1, len(allocation.hosts))
+    nodes = nodes if exchange.ranks % nodes == 0 else 1
+    return f"{nodes}x{exchange.ranks // nodes}"
+
+
+def spec_of(paths: tuple[Path, ...], layout: str, options: dict[str, Any]) -> CampaignSpec:
+    """The campaign over the steps: the same options as those of `mpigraft bench`."""
+    from mpigraft.request import CampaignSpec, merge_specs, read_site
+
+    for path in paths:
+        if set(str(path)) & set(",:"):
+            raise UsageError.of("analyse-path", path=path)
+    own = {"benchmark": [f"app:{path}" for path in paths], "layout": [layout], "name": "analyse"}
+    given = own | {name: value for name, value in options.items() if value}
+    return read_site(os.environ).with_builds(merge_specs(CampaignSpec(), given))
+
+
+def judged(store: Store, identity: str, paths: tuple[Path, ...]) -> dict[str, Any]:
+    """The ratios of each step as a document: baseline, campaign, a row for each step."""
+    from mpigraft.analysis import judge_steps
+
+    campaign = store.campaign(identity)
+    parts = [(path.stem, f"{path.name},") for path in paths]
+    values = [row for row in store.values(identity) if ROUTINE in row.benchmark]
+    baseline, rows = judge_steps(campaign, tuple(store.configurations(identity)), values, parts)
+    return {"campaign": identity, "baseline": baseline, "steps": [asdict(row) for row in rows]}

@@ -1,0 +1,51 @@
+"""The steps of an exchange and their ratios, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any
+
+from mpigraft.core.numbers import counted
+from mpigraft.report.profile.text import Table
+
+HEADS = ("step", "ratio", "95 %", "change", "95 %", "p", "")
+
+
+def ladder_lines(document: Mapping[str, Any]) -> list[str]:
+    """A table for each configuration against the baseline, and which steps move its ratio."""
+    lines: list[str] = []
+    for name, rows in groupby(document["steps"], key=lambda row: str(row["configuration"])):
+        every = [*rows]
+        table = Table("", HEADS, tuple(_row(row) for row in every))
+        lines += [f"{name} over {document['baseline']}: time in Alltoallv", ""]
+        lines += [*(line.rstrip() for line in table.lines()), "", _answer(every), ""]
+    if not lines:
+        return ["one configuration has values: there is no ratio"]
+    return [*lines, "A ratio below 1: faster than the baseline. change: this ratio over that of "
+                    "the step before.", f"mpigraft compare {document['campaign'][:8]}"]  # fmt: skip
+
+
+def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    change, p = row["change"], row["p"]
+    return (
+        row["step"],
+        f"{row['ratio']['value']:.3f}",
+        _interval(row["ratio"]),
+        f"{change['value']:.3f}" if change else "-",
+        _interval(change) if change else "-",
+        f"{p:.3f}" if p is not None else "-",
+        "moves it" if row["moves"] else "",
+    )
+
+
+def _interval(ratio: Mapping[str, Any]) -> str:
+    return "-" if ratio["low"] is None else f"{ratio['low']:.3f} to {ratio['high']:.3f}"
+
+
+def _answer(rows: list[Mapping[str, Any]]) -> str:
+    movers = [str(row["step"]) for row in rows if row["moves"]]
+    rounds = min(int(row["rounds"]) for row in rows)
+    if movers:
+        return f"What moves the ratio: {', '.join(movers)}, in {counted(rounds, 'round')}."
+    return f"No step moves the ratio, as far as {counted(rounds, 'round')} show."
