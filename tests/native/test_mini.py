@@ -136,6 +136,15 @@ def test_wrong_words_are_refused(world: World, words: tuple[str, ...], problem: 
     assert problem in done.text()
 
 
+@pytest.mark.parametrize(("kind", "library"), [("cuda", "libcuda.so"), ("rocm", "libamdhip64.so")])
+def test_no_gpu_runtime_is_refused(world: World, kind: str, library: str) -> None:
+    words = ("--app", "halo", *SHORT, "--buffers", kind)
+    done = world.launch(Family.MPICH, world.programs / "mpich" / MINI, *words, ranks=1)
+    if done.code != 2:
+        pytest.skip(f"this machine has {library}")
+    assert f"--buffers {kind}: no " in done.text()
+
+
 def test_a_problem_that_does_not_fit_is_refused_before_memory_is_touched(world: World) -> None:
     done = world.launch(
         Family.MPICH, world.programs / "mpich" / MINI, "--app", "dirac", "--size", "100",
