@@ -210,11 +210,14 @@ def show_profile(
 def refuse_place(path: Path) -> None:
     """Refuse a file that cannot be written, before a program runs for hours. Raises
     MissingError."""
+    from mpigraft.core.write import is_stream
+
     try:
         if path.is_dir():
             raise IsADirectoryError(0, "it is a folder")
-        with tempfile.TemporaryFile(dir=path.resolve().parent):
-            pass
+        if not is_stream(path):
+            with tempfile.TemporaryFile(dir=path.resolve().parent):
+                pass
         if path.exists() and not os.access(path, os.W_OK):
             raise PermissionError(0, "no permission to write it")
     except OSError as error:

@@ -21,7 +21,12 @@ def write_whole(path: Path, data: bytes, mode: int | None = None) -> None:
 
 @contextlib.contextmanager
 def writing_whole(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
-    """Give a file to write, which takes the place of `path` at the end, as in `write_whole`."""
+    """Give a file to write, which takes the place of `path` at the end, as in `write_whole`. A
+    device or a pipe (/dev/stdout) is written to, and stays what it is."""
+    if is_stream(path):
+        with path.open("wb") as file:
+            yield file
+        return
     target = path.resolve()
     if mode is None:
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
@@ -37,6 +42,12 @@ def writing_whole(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
+
+
+def is_stream(path: Path) -> bool:
+    """Whether something is there that bytes go through, or a link to what a process has open."""
+    open_file = path.is_symlink() and path.parts[1:2] in (("dev",), ("proc",))
+    return path.exists() and (open_file or not (path.is_file() or path.is_dir()))
 
 
 def _umask() -> int:

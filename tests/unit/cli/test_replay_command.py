@@ -97,3 +97,11 @@ def test_routines_are_named_as_people_name_them(solver: Path) -> None:
     for words in ("Alltoallv", "MPI_Alltoallv", "mpi_alltoallv,", " alltoallv "):
         assert file.match_routines(words, solver) == "Alltoallv"
     assert file.match_routines("p2p Alltoallv", solver) == "p2p,Alltoallv"
+
+
+@pytest.mark.parametrize(
+    "words", [("replay", "/dev/zero"), ("analyse", "/dev/zero"), ("profile", "--show", "/dev/null")]
+)
+def test_a_device_is_no_file_of_ours(words: tuple[str, ...], capsys: Captured) -> None:
+    assert run(*words) == 2
+    assert "-foreign]" in capsys.readouterr().err

@@ -35,9 +35,10 @@ def read_profile(path: Path) -> Profile:
     """Read a profile. Raises UsageError for a file that cannot be read, is none, or is damaged;
     it names the line."""
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise UsageError.of("profile-unreadable", path=path, reason="it is too large")
-        data = path.read_bytes()
+        with path.open("rb") as file:  # its size says nothing of a pipe or a device
+            data = file.read(1 if path.stat().st_size > MOST_BYTES else MOST_BYTES + 1)
+            if len(data) > MOST_BYTES or file.read(1):
+                raise UsageError.of("profile-unreadable", path=path, reason="it is too large")
     except OSError as error:
         raise UsageError.of("profile-unreadable", path=path, reason=error.strerror) from error
     text = data.decode("utf-8", "replace").replace("\r\n", "\n")

@@ -67,11 +67,13 @@ def write_record(parts: Sequence[bytes], provenance: Provenance) -> bytes:
 def read_record_file(path: Path) -> RecordFile:
     """Read the file of a record. Raises UsageError for one that is damaged or no such file."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(len(FIRST))
+            if data != FIRST:  # of a device, what follows may have no end
+                raise UsageError.of("record-foreign", path=path)
+            data += file.read()
     except OSError as error:
         raise UsageError.of("record-unreadable", path=path, reason=error.strerror) from error
-    if not data.startswith(FIRST):
-        raise UsageError.of("record-foreign", path=path)
     try:
         return _read(data)
     except (Damage, lzma.LZMAError) as error:
