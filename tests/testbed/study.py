@@ -156,6 +156,9 @@ def _parts(word: str) -> tuple[str, str, str]:
 
 def first_lines(profile: Path) -> Iterator[str]:
     """The routines that take longest, of a profile's document."""
+    if not profile.is_file():  # the program went well, and nothing was counted
+        yield "no profile was written"
+        return
     document = json.loads(profile.read_text(encoding="utf-8"))["profile"]
     yield f"{document['mpi_s'] / document['total_s']:.1%} of the run time in MPI"
     for row in sorted(document["routines"], key=lambda row: -row["time_s"])[:5]:

@@ -11,7 +11,7 @@ import pytest
 from mpigraft.request import read_spec
 from tests.testbed import cluster, rootfs, science
 from tests.testbed.science import Job
-from tests.testbed.study import STUDIES, campaign_of, rows
+from tests.testbed.study import STUDIES, campaign_of, first_lines, rows
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -45,6 +45,10 @@ def test_the_page_says_whether_both_agree() -> None:
     assert "do not agree" in page(program="slower", replay="faster")
     assert "decide nothing" in page(program="inconclusive", replay="inconclusive")
     assert "only the replay has values" in page(replay="faster")
+
+
+def test_a_study_goes_on_without_a_profile(tmp_path: Path) -> None:
+    assert list(first_lines(tmp_path / "none.json")) == ["no profile was written"]
 
 
 @pytest.mark.long
