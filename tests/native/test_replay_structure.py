@@ -3,7 +3,7 @@ other one, equal those of the program."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,10 @@ import pytest
 from mpigraft.core.model import Family
 from mpigraft.core.process.command import run_command
 from mpigraft.native.programs import MINI
+from mpigraft.trace.record.rank_file import read_rank
+from mpigraft.trace.record.values import Loop, Node
 from tests.native.native_world import C, World, abi_of
-from tests.native.structure import differences
+from tests.native.structure import differences, record_parts, traced
 
 pytestmark = pytest.mark.mpi
 
@@ -83,3 +85,31 @@ def test_a_call_that_is_left_out_is_noticed(
     assert found[1, "Sendrecv", "bytes"] == (4 * 10 * 4, 0)
     assert (0, 1, 0, "messages") in found
     assert (0, "Bcast", "calls") not in found
+
+
+def nodes_of(nodes: Sequence[Node]) -> int:
+    return sum(1 + (nodes_of(node.items) if isinstance(node, Loop) else 0) for node in nodes)
+
+
+@pytest.mark.parametrize("part", ["s", "t"])
+@pytest.mark.parametrize(
+    ("family", "ranks"),
+    [(Family.MPICH, 2), pytest.param(Family.MPICH, 4, marks=LONG),
+     pytest.param(Family.OPENMPI, 4, marks=LONG)],
+)  # fmt: skip
+def test_what_completes_first_does_not_unfold_steps(
+    world: World,
+    callers: Mapping[tuple[str, Family], Path],
+    tmp_path: Path,
+    family: Family,
+    ranks: int,
+    part: str,
+) -> None:
+    """MPI_Waitsome, Testsome and Testany (s) and MPI_Test (t): a thousand steps as ten."""
+    sizes = []
+    for steps in ("10", "1000"):
+        folder, program = tmp_path / steps, callers["irregular", family]
+        traced(world, family, folder, program, steps, part, ranks=ranks, options="record,budget=16")
+        parts = map(read_rank, record_parts(folder, ranks))
+        sizes.append(sum(nodes_of(one.nodes) for one in parts))
+    assert sizes[1] <= 2 * sizes[0]

@@ -16,7 +16,8 @@
  *     A B D E G H  what came back: a datatype, group, op, window, message, request: its number
  *     C  a communicator: its number, size, own rank, how many, and as many ranks of the world
  *        (each minus the one before); all of them where own rank is 0, else only the first
- *     x X  integer, and integers, that came back
+ *     x X  integer, and integers, that came back: of MPI_Waitany and the like the place of what
+ *        was complete, -1 none, -2 any one of the requests that are not of a wildcard
  *     z  0; or 1, source, tag: what a wildcard matched
  *     Z  how many, and as many (position, source, tag): the same of requests that were completed
  */
@@ -34,6 +35,8 @@ enum record_lack {
     SEVERAL_THREADS = 4, /* called MPI; their calls are in the order in which they ended */
     ENDED_BY_ABORT = 8,
 };
+
+enum { ANY_OF_THEM = -2 };
 
 enum special_rank {
     RANK_OF_NULL = -1, /* MPI_PROC_NULL */

@@ -169,39 +169,41 @@
 #define OUT_Startall
 #define FIELDS_Test "QZ"
 #define IN_Test PUT_PENDING(1, request); OWN_STATUS(status);
-#define OUT_Test event.poll = !*flag; put_completed(request, *flag != 0, NULL, status);
+#define OUT_Test \
+    event.poll = !*flag || !event.pending.any; put_completed(request, *flag != 0, status);
 #define FIELDS_Testall "iQZ"
 #define IN_Testall \
     put_integer((int64_t)(count)); PUT_PENDING(count, array_of_requests); OWN_STATUSES(count);
 #define OUT_Testall \
-    event.poll = !*flag; \
-    put_completed(array_of_requests, *flag ? count : 0, NULL, array_of_statuses);
+    event.poll = !*flag || !event.pending.any; \
+    put_completed(array_of_requests, *flag ? count : 0, array_of_statuses);
 #define FIELDS_Testany "iQxZ"
 #define IN_Testany \
     put_integer((int64_t)(count)); PUT_PENDING(count, array_of_requests); OWN_STATUS(status);
 #define OUT_Testany \
-    event.poll = !*flag; put_integer(*flag && *indx != MPI_UNDEFINED ? *indx : -1); \
-    put_completed(array_of_requests, *flag && *indx != MPI_UNDEFINED, indx, status);
+    event.poll = !*flag || *indx == MPI_UNDEFINED; \
+    put_any(array_of_requests, !event.poll, indx, status);
 #define FIELDS_Testsome "iQXZ"
 #define IN_Testsome \
     put_integer((int64_t)(incount)); PUT_PENDING(incount, array_of_requests); \
     OWN_STATUSES(incount);
-#define OUT_Testsome event.poll = !*outcount; PUT_SOME;
+#define OUT_Testsome \
+    event.poll = *outcount <= 0; \
+    put_some(array_of_requests, event.poll ? 0 : *outcount, array_of_indices, array_of_statuses);
 #define FIELDS_Wait "QZ"
 #define IN_Wait PUT_PENDING(1, request); OWN_STATUS(status);
-#define OUT_Wait put_completed(request, 1, NULL, status);
+#define OUT_Wait put_completed(request, 1, status);
 #define FIELDS_Waitall "iQZ"
 #define IN_Waitall \
     put_integer((int64_t)(count)); PUT_PENDING(count, array_of_requests); OWN_STATUSES(count);
-#define OUT_Waitall put_completed(array_of_requests, count, NULL, array_of_statuses);
+#define OUT_Waitall put_completed(array_of_requests, count, array_of_statuses);
 #define FIELDS_Waitany "iQxZ"
 #define IN_Waitany \
     put_integer((int64_t)(count)); PUT_PENDING(count, array_of_requests); OWN_STATUS(status);
-#define OUT_Waitany \
-    put_integer(*indx == MPI_UNDEFINED ? -1 : *indx); \
-    put_completed(array_of_requests, *indx != MPI_UNDEFINED, indx, status);
+#define OUT_Waitany put_any(array_of_requests, *indx != MPI_UNDEFINED, indx, status);
 #define FIELDS_Waitsome "iQXZ"
 #define IN_Waitsome \
     put_integer((int64_t)(incount)); PUT_PENDING(incount, array_of_requests); \
     OWN_STATUSES(incount);
-#define OUT_Waitsome PUT_SOME;
+#define OUT_Waitsome \
+    put_some(array_of_requests, *outcount < 0 ? 0 : *outcount, array_of_indices, array_of_statuses);

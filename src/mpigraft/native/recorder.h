@@ -17,6 +17,7 @@ enum class { TYPE, COMM, GROUP, OP, WIN, REQUEST, MESSAGE, CLASSES };
 struct pending {
     struct known *known;
     int count, room;
+    bool any; /* is no MPI_REQUEST_NULL */
 };
 
 struct event {
@@ -29,6 +30,7 @@ struct event {
     bool open;        /* a call is being written */
     bool poll;        /* a test or probe without success */
     bool any;         /* the source or tag asked for is any */
+    bool test;        /* of one request */
 };
 
 static struct {
@@ -121,7 +123,7 @@ OUTSIDE static void put_address(const void *address)
 static void know(enum class class, uint64_t handle, int place)
 {
     if (!find_known(&recorder.ids[class], handle))
-        put_known(&recorder.ids[class], (struct known){handle, (uint32_t)(-1 - place), false});
+        put_known(&recorder.ids[class], (struct known){handle, (uint32_t)(-1 - place), 0});
 }
 
 static void know_predefined(void)
@@ -153,6 +155,15 @@ OUTSIDE static void put_known_handle(enum class class, uint64_t handle)
     put_integer(id);
 }
 
+/* The same for receives that are given the same; never 0. */
+static uint32_t kind_of_event(void)
+{
+    uint32_t kind = UINT32_C(0x811c9dc5);
+    for (size_t i = 0; i < event.length; i++)
+        kind = (kind ^ event.bytes[i]) * UINT32_C(0x01000193);
+    return kind | 1;
+}
+
 /* The handle that a call gives back: a number for it, unless it is predefined. */
 OUTSIDE static void put_new(enum class class, uint64_t handle)
 {
@@ -161,7 +172,7 @@ OUTSIDE static void put_new(enum class class, uint64_t handle)
     if (class == GROUP && known && (int32_t)known->id > 0)
         known = NULL; /* Open MPI gives a group again, to be freed as often */
     int32_t id = known ? (int32_t)known->id
-                       : (int32_t)new_id(&recorder.ids[class], handle, event.any);
+                       : (int32_t)new_id(&recorder.ids[class], handle, event.any ? kind_of_event() : 0);
     pthread_mutex_unlock(&recorder.lock);
     put_integer(id);
 }
@@ -242,26 +253,6 @@ static int64_t sum_of(const int *numbers, int64_t many)
 
 /* ---- requests ---- */
 
-/* Requests that the call may complete are taken out until it returns. */
-OUTSIDE static void put_pending(int64_t many, const MPI_Request *requests)
-{
-    struct pending *pending = &event.pending;
-    if (many > pending->room) {
-        struct known *more = realloc(pending->known, (size_t)many * sizeof *more);
-        if (!more)
-            return;
-        pending->known = more;
-        pending->room = (int)many;
-    }
-    pthread_mutex_lock(&recorder.lock);
-    for (int64_t i = 0; i < many; i++)
-        pending->known[i] = take_known(&recorder.ids[REQUEST], KEY(requests[i]));
-    pthread_mutex_unlock(&recorder.lock);
-    pending->count = (int)many;
-    for (int64_t i = 0; i < many; i++)
-        put_integer((int32_t)pending->known[i].id);
-}
-
 /* Room for statuses that the caller does not want. */
 OUTSIDE static MPI_Status *own_statuses(int64_t many)
 {
@@ -295,33 +286,29 @@ static void put_source(const MPI_Status *status)
     put_integer(status->MPI_TAG);
 }
 
-/* After the call: those that it completed and freed give their numbers back. What wildcards
- * matched is written for the `done` ones, at places[i], or all; status i is that of done i. */
-OUTSIDE static void put_completed(const MPI_Request *requests, int64_t done, const int *places,
-                                  const MPI_Status *statuses)
+#include "recorder_crowds.h"
+
+/* Requests that the call may complete are taken out until it returns. */
+OUTSIDE static void put_pending(int64_t many, const MPI_Request *requests)
 {
     struct pending *pending = &event.pending;
-    int64_t wild = 0;
-    for (int64_t i = 0; i < done; i++)
-        wild += pending->known[places ? places[i] : i].wild;
-    put_integer(wild);
-    for (int64_t i = 0; wild && i < done; i++)
-        if (pending->known[places ? places[i] : i].wild) {
-            put_integer(places ? places[i] : i);
-            put_source(&statuses[i]);
-        }
+    if (many > pending->room) {
+        struct known *more = realloc(pending->known, (size_t)many * sizeof *more);
+        if (!more)
+            return;
+        pending->known = more;
+        pending->room = (int)many;
+    }
     pthread_mutex_lock(&recorder.lock);
-    for (int i = 0; i < pending->count; i++) {
-        struct known known = pending->known[i];
-        if (!known.id)
-            continue;
-        if (KEY(requests[i]) == known.handle)
-            put_known(&recorder.ids[REQUEST], known);
-        else
-            free_id(&recorder.ids[REQUEST], known.id);
+    struct crowd *crowd = many > 1 ? find_crowd(requests, (int)many) : NULL;
+    pending->any = false;
+    for (int64_t i = 0; i < many; i++) {
+        pending->known[i] = take_known(&recorder.ids[REQUEST], KEY(requests[i]));
+        pending->any |= pending->known[i].id != 0;
+        put_integer((int32_t)place_id(crowd, (int)i, pending->known[i].id));
     }
     pthread_mutex_unlock(&recorder.lock);
-    pending->count = 0;
+    pending->count = (int)many;
 }
 
 /* What a probe or receive of any source or tag matched. */
@@ -343,13 +330,6 @@ OUTSIDE static void put_matched(const MPI_Status *status)
         put_integer(many);                                       \
         for (int i_ = 0; i_ < (many); i_++)                      \
             put_known_handle(REQUEST, KEY((requests)[i_]));      \
-    } while (0)
-
-#define PUT_SOME                                                                        \
-    do {                                                                                \
-        int done_ = *outcount == MPI_UNDEFINED ? 0 : *outcount;                         \
-        PUT_INTEGERS(array_of_indices, done_);                                          \
-        put_completed(array_of_requests, done_, array_of_indices, array_of_statuses);   \
     } while (0)
 
 /* The call gets a status even if its caller wants none: it says what a wildcard matched. */

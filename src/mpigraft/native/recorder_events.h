@@ -8,6 +8,7 @@ static void begin_event(uint64_t routine)
     event.any = event.poll = false;
     event.pending.count = 0;
     event.entered = ticks();
+    event.test = routine == R_Test;
     put_unsigned(routine);
 }
 
@@ -71,6 +72,40 @@ static int64_t number_of(const unsigned char *bytes, size_t length)
     return recorder.signature_count - 1;
 }
 
+enum { MOST_TESTS = 64 };
+
+/* Requests that were tested one after the other, with no other call between: which was complete
+ * first is timing's, and they are recorded in one order. */
+static struct {
+    struct tested {
+        uint32_t number;
+        uint64_t gap, took;
+    } all[MOST_TESTS];
+    int count;
+} tests;
+
+static bool fold_tests(void)
+{
+    bool good = true;
+    for (int i = 0; good && i < tests.count; i++)
+        good = fold_call(tests.all[i].number, tests.all[i].gap, tests.all[i].took);
+    tests.count = 0;
+    return good;
+}
+
+static bool keep_call(uint32_t number, uint64_t gap, uint64_t took)
+{
+    if ((!event.test || tests.count == MOST_TESTS) && !fold_tests())
+        return false;
+    if (!event.test)
+        return fold_call(number, gap, took);
+    int place = tests.count++;
+    for (; place && tests.all[place - 1].number > number; place--)
+        tests.all[place] = tests.all[place - 1];
+    tests.all[place] = (struct tested){number, gap, took};
+    return true;
+}
+
 /* Add the call that was written down, unless it was a test without success: the time in those is
  * waiting, and neither a call nor a gap. Nor is the recorder's own time a gap. */
 OUTSIDE static void end_event(uint64_t took)
@@ -88,7 +123,8 @@ OUTSIDE static void end_event(uint64_t took)
         goto end;
     }
     int64_t number = number_of(event.bytes, event.length);
-    if (number < 0 || !fold_call((uint32_t)number, recorder.gap, took) || fold.bytes > recorder.budget) {
+    if (number < 0 || !keep_call((uint32_t)number, recorder.gap, took) ||
+        fold.bytes > recorder.budget) {
         recorder.lacks |= LACKS_END;
         recorder.on = false;
     }

@@ -11,7 +11,7 @@
 struct known {
     uint64_t handle;
     uint32_t id; /* 0: a free entry */
-    bool wild;   /* a receive from any source, or of any tag */
+    uint32_t wild; /* not 0: a receive from any source, or of any tag; which kind of */
 };
 
 struct ids {
@@ -65,7 +65,7 @@ static struct known take_known(struct ids *ids, uint64_t handle)
 {
     struct known *entry = find_known(ids, handle);
     if (!entry)
-        return (struct known){handle, 0, false};
+        return (struct known){handle, 0, 0};
     struct known known = *entry;
     size_t hole = (size_t)(entry - ids->entries);
     for (size_t at = (hole + 1) % ids->room; ids->entries[at].id; at = (at + 1) % ids->room) {
@@ -75,13 +75,13 @@ static struct known take_known(struct ids *ids, uint64_t handle)
             hole = at;
         }
     }
-    ids->entries[hole] = (struct known){0, 0, false};
+    ids->entries[hole] = (struct known){0, 0, 0};
     ids->used--;
     return known;
 }
 
 /* A number for a new handle; 0: there is no memory. */
-static uint32_t new_id(struct ids *ids, uint64_t handle, bool wild)
+static uint32_t new_id(struct ids *ids, uint64_t handle, uint32_t wild)
 {
     uint32_t id = ids->lowest ? ids->lowest : 1;
     while (id < ids->most && ids->taken[id])

@@ -51,7 +51,9 @@ struct act {
 
 struct request {
     MPI_Request handle;
-    bool live, persistent, active;
+    bool live, persistent, active, wild;
+    bool early; /* complete by a call that any one of several completes */
+    bool owed;  /* and before the program: the next such call has nothing to wait for */
     struct act act;
 };
 

@@ -84,39 +84,79 @@ static void complete_request(int64_t id, MPI_Status *status)
         know_objects(request->act.call, true);
 }
 
-/* Put the requests that a call completes where it finds them; how many that are. */
-static int64_t load_requests(const struct call *call, const struct field *requests)
+/* Whether any one of its requests completes a call: which one is timing's. */
+static bool takes_any(const struct call *call)
 {
-    int64_t active = 0;
-    for (int64_t i = 0; i < requests->value; i++) {
-        int64_t id = requests->array[i];
-        bool due = id > 0 && objects.requests[id].active && completes(call, i);
-        scratch.requests[i] = due ? objects.requests[id].handle : MPI_REQUEST_NULL;
-        active += due;
+    for (int i = 0; i < call->routine->count; i++) {
+        char letter = call->routine->parameters[i].letter;
+        const struct field *field = &call->fields[i];
+        if (letter == 'x' || letter == 'X')
+            return letter == 'x' ? field->value == ANY_OF_THEM
+                                 : field->value == 1 && field->array[0] == ANY_OF_THEM;
     }
-    return active;
+    return false;
 }
 
-/* Of those that are due, the ones that `scratch.indices` names, or `index`. */
-static int64_t complete_some(const struct field *requests, int64_t some)
+/* Put the requests that may complete a call where it finds them; how many it waits for. */
+static int64_t load_requests(const struct call *call, const struct field *requests, bool none)
+{
+    int64_t active = 0;
+    bool any = takes_any(call);
+    for (int64_t i = 0; i < requests->value; i++) {
+        int64_t id = requests->array[i];
+        struct request *request = &objects.requests[id > 0 ? id : 0];
+        bool due = !none && id > 0 && request->active && (any ? !request->wild : completes(call, i));
+        scratch.requests[i] = due ? request->handle : MPI_REQUEST_NULL;
+        active += due;
+        if (!any && completes(call, i))
+            request->early = request->owed = false;
+    }
+    return any && active ? 1 : active;
+}
+
+/* Whether one of them was complete here before it was in the program. */
+static bool take_owed(const struct field *requests)
+{
+    for (int64_t i = 0; i < requests->value; i++)
+        if (requests->array[i] > 0 && objects.requests[requests->array[i]].owed) {
+            objects.requests[requests->array[i]].owed = false;
+            return true;
+        }
+    return false;
+}
+
+static bool has_early(const struct field *requests)
+{
+    for (int64_t i = 0; i < requests->value; i++)
+        if (requests->array[i] > 0 && objects.requests[requests->array[i]].early)
+            return true;
+    return false;
+}
+
+/* Of those that are due, the ones that `scratch.indices` names. Of several that a call for any one
+ * completed, the calls that follow in the program have less to wait for. */
+static int64_t complete_some(const struct field *requests, int64_t some, bool any)
 {
     for (int64_t i = 0; i < some; i++) {
         int64_t at = scratch.indices[i];
         if (at < 0 || at >= requests->value)
             continue;
-        objects.requests[requests->array[at]].handle = scratch.requests[at];
+        struct request *request = &objects.requests[requests->array[at]];
+        request->handle = scratch.requests[at];
         complete_request(requests->array[at], &scratch.statuses[i]);
+        request->early = any;
+        request->owed = any && i > 0;
     }
     return some;
 }
 
-/* Call until everything is complete that was complete in the program; the ticks that it took. */
-static uint64_t complete_requests(const struct call *call, const word *words)
+/* Call until as much is complete as was in the program; the ticks that it took. */
+static uint64_t complete_requests(const struct call *call, const word *words, int64_t due)
 {
     const struct field *requests = requests_of(call);
-    int64_t due = load_requests(call, requests);
     bool some = parameter_of(call->routine, "outcount") >= 0;
-    bool any = parameter_of(call->routine, "indx") >= 0, flag = parameter_of(call->routine, "flag") >= 0;
+    bool one = parameter_of(call->routine, "indx") >= 0, flag = parameter_of(call->routine, "flag") >= 0;
+    bool any = takes_any(call);
     uint64_t took = 0;
     for (int64_t done = 0;;) {
         uint64_t from = ticks();
@@ -124,11 +164,11 @@ static uint64_t complete_requests(const struct call *call, const word *words)
         took += ticks() - from;
         if (some) {
             int count = number_of(call, "outcount");
-            done += count == MPI_UNDEFINED ? due : complete_some(requests, count);
-        } else if (any && (!flag || number_of(call, "flag"))) {
+            done += count == MPI_UNDEFINED ? due : complete_some(requests, count, any);
+        } else if (one && (!flag || number_of(call, "flag"))) {
             scratch.indices[0] = number_of(call, "indx");
-            done += due ? complete_some(requests, 1) : 0;
-        } else if (!any && (!flag || number_of(call, "flag"))) {
+            done += due ? complete_some(requests, 1, any) : 0;
+        } else if (!one && (!flag || number_of(call, "flag"))) {
             for (int64_t i = 0; i < requests->value; i++)
                 complete_request(requests->array[i], &scratch.statuses[i]);
             done = due;
@@ -136,6 +176,24 @@ static uint64_t complete_requests(const struct call *call, const word *words)
         if (done >= due)
             return took;
     }
+}
+
+/* The program had completed what it makes or starts once more; here another one was complete
+ * instead, and a call for any one of them has one less to wait for. */
+static void finish_former(int64_t id)
+{
+    struct request *request = &objects.requests[id];
+    MPI_Status status;
+    if (request->active && !request->wild) {
+        OWN(PMPI_Wait(&request->handle, &status));
+        complete_request(id, &status);
+        for (int64_t i = 1; i <= objects.most[REQUESTS_OF]; i++)
+            if (i != id && objects.requests[i].early && !objects.requests[i].owed) {
+                objects.requests[i].owed = true;
+                break;
+            }
+    }
+    request->early = request->owed = false;
 }
 
 /* Whether a request that the program cancelled was complete nevertheless: then it is here too. */
@@ -149,6 +207,7 @@ static bool cancelled_late(struct cursor cursor, const struct call *call)
 static void start_request(int64_t id)
 {
     struct request *request = &objects.requests[id];
+    finish_former(id);
     request->active = true;
     prepare_data(&request->act);
 }

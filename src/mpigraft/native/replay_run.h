@@ -91,6 +91,21 @@ static void settle_source(struct act *act, word *words)
     act->source = from, act->tag = with;
 }
 
+/* Whether it receives from any source, or of any tag. */
+static bool asks_for_any(const struct call *call)
+{
+    int source = wild_parameter(call, false), tag = wild_parameter(call, true);
+    return (source >= 0 && call->fields[source].value == RANK_ANY) ||
+           (source >= 0 && tag >= 0 && call->fields[tag].value == -1);
+}
+
+static void finish_formers(const struct call *call)
+{
+    for (int i = 0; i < call->routine->count; i++)
+        if (call->routine->parameters[i].letter == 'H' && call->fields[i].value > 0)
+            finish_former(call->fields[i].value);
+}
+
 /* A request or a message that the call made keeps what belongs to it. */
 static bool keep_act(struct act *act)
 {
@@ -108,6 +123,7 @@ static bool keep_act(struct act *act)
             request->live = true;
             request->persistent = call->routine->persistent;
             request->active = !call->routine->persistent;
+            request->wild = asks_for_any(call);
             request->act = *act;
             return true;
         }
@@ -133,6 +149,7 @@ static void make_traffic(struct node *node)
     word words[MOST_PARAMETERS] = {0};
     struct call *call = node->call;
     struct act act = {.call = call, .source = -1, .tag = -1};
+    finish_formers(call);
     if (!strcmp(call->routine->name, "Win_create")) {
         describe_buffers(call);
         act.buffers[0] = window_memory(call);
@@ -156,6 +173,12 @@ static void make_traffic(struct node *node)
         know_objects(call, !kept);
 }
 
+/* Whether the number of its calls does not depend on timing. */
+static bool is_counted(const struct call *call)
+{
+    return starts_with(call->routine->name, "Wait") && strcmp(call->routine->name, "Waitsome");
+}
+
 static void make_completion(struct node *node)
 {
     word words[MOST_PARAMETERS] = {0};
@@ -164,13 +187,18 @@ static void make_completion(struct node *node)
     bool completing = starts_with(call->routine->name, "Wait") || starts_with(call->routine->name, "Test");
     load_words(call, (char *[2]){NULL, NULL}, words);
     if (completing) {
-        int64_t any = 0;
+        bool named = false, early = has_early(requests);
         for (int64_t i = 0; i < requests->value; i++)
-            any |= requests->array[i];
-        if (any && !load_requests(call, requests))
+            named |= requests->array[i] != 0;
+        bool owed = takes_any(call) && take_owed(requests);
+        int64_t due = load_requests(call, requests, owed);
+        if (due || !named || (early && is_counted(call))) {
+            wait_for_gap(node);
+            count_call(call, complete_requests(call, words, due));
+        } else if (early)
+            wait_for_gap(node); /* what it waited for was complete before */
+        else
             return; /* what it waited for is left out */
-        wait_for_gap(node);
-        count_call(call, complete_requests(call, words));
     } else {
         if (cancelled_late(run.cursor, call) || !prepare_requests(call, words))
             return;
