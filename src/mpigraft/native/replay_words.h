@@ -96,15 +96,14 @@ static word array_word(const struct call *call, int at)
     switch (parameter->shape) {
     case LONGS: return ADDRESS(field->array);
     case RANGES: return ADDRESS(field->ints);
-    case TYPES:
+    case TYPES: {
+        bool beside = !strncmp(parameter->name, "recv", 4) && /* those that are sent */
+                      parameter_of(call->routine, "sendtypes") >= 0;
+        MPI_Datatype *types = scratch.types + (beside ? scratch.room / 2 : 0);
         for (int64_t i = 0; i < field->value; i++)
-            scratch.types[i] = type_of(field->array[i])->handle;
-        if (!strncmp(parameter->name, "recv", 4) && parameter_of(call->routine, "sendtypes") >= 0) {
-            for (int64_t i = 0; i < field->value; i++) /* beside those that are sent */
-                scratch.types[scratch.room / 2 + i] = type_of(field->array[i])->handle;
-            return ADDRESS(scratch.types + scratch.room / 2);
-        }
-        return ADDRESS(scratch.types);
+            types[i] = type_of(field->array[i])->handle;
+        return ADDRESS(types);
+    }
     default: break;
     }
     if (one_of(parameter->name, " array_of_distribs array_of_dargs "))
