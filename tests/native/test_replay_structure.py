@@ -28,7 +28,7 @@ MINIS = {  # which are over in a moment
     "transpose": ("--size", "6x10x9"),
 }
 DAILY = {
-    ("irregular", Family.OPENMPI, 3), ("irregular", Family.MPICH, 2),
+    ("irregular", Family.OPENMPI, 3), ("irregular", Family.MPICH, 3),
     ("patterns", Family.MPICH, 8), ("dirac", Family.MPICH, 2), ("halo", Family.MPICH, 3),
     ("ocean", Family.MPICH, 3), ("transpose", Family.MPICH, 3),
 }  # fmt: skip

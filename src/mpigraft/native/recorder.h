@@ -278,11 +278,18 @@ OUTSIDE static void put_cancelled(uint64_t handle)
     put_integer(id);
 }
 
-static void put_source(const MPI_Status *status)
+/* The source that a request got, RANK_ANY if it was cancelled. Of a probe's status MPICH leaves the
+ * part that says so as it was. */
+static int source_of(const MPI_Status *status)
 {
     int cancelled = 0;
     PMPI(Test_cancelled, int (*)(const MPI_Status *, int *))(status, &cancelled);
-    put_integer(cancelled ? RANK_ANY : status->MPI_SOURCE);
+    return cancelled ? RANK_ANY : status->MPI_SOURCE;
+}
+
+static void put_source(int source, const MPI_Status *status)
+{
+    put_integer(source);
     put_integer(status->MPI_TAG);
 }
 
@@ -316,7 +323,7 @@ OUTSIDE static void put_matched(const MPI_Status *status)
 {
     put_integer(event.any);
     if (event.any)
-        put_source(status);
+        put_source(status->MPI_SOURCE, status);
 }
 
 #define PUT_PENDING(many, requests)      \

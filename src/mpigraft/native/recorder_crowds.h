@@ -129,7 +129,7 @@ OUTSIDE static void put_completed(const MPI_Request *requests, int64_t done,
     struct got *all = wild ? malloc((size_t)wild * sizeof *all) : NULL;
     for (int64_t i = 0; all && i < done; i++)
         if (pending->known[i].wild)
-            all[next++] = (struct got){i, pending->known[i].wild, statuses[i].MPI_SOURCE,
+            all[next++] = (struct got){i, pending->known[i].wild, source_of(&statuses[i]),
                                        statuses[i].MPI_TAG};
     order_sources(all, next);
     put_integer(next);
@@ -158,7 +158,7 @@ static void put_one(int place, const MPI_Status *status, bool array)
     put_integer(wild);
     if (wild) {
         put_integer(place);
-        put_source(status);
+        put_source(source_of(status), status);
     }
 }
 
