@@ -55,7 +55,7 @@ def main() -> int:
 
 def start(words: Sequence[str]) -> str:
     done = subprocess.run(
-        [MPIGRAFT, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        [MPIGRAFT, *words], check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
     if done.returncode:
         sys.exit(f"mpigraft {' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
