@@ -172,6 +172,6 @@ def test_one_routine_alone(world: World, patterns: Mapping[Family, Path], tmp_pa
     rows = {row["benchmark"] for row in values(done)}
     assert {"replay,routine=Isend", "replay,routine=Waitall", "replay,routine=Mrecv"} <= rows
     assert "replay,routine=Alltoallv" not in rows
-    refused = replayed(world, Family.MPICH, file, "--only", "Alltoallw")
+    refused = replayed(world, Family.MPICH, file, "--only", "Ialltoallw")
     assert refused.code == 2
     assert "no call of --only is in it" in refused.stderr.decode()

@@ -32,6 +32,25 @@ static void messages(MPI_Datatype type, int step)
     MPI_Wait(&sent, MPI_STATUS_IGNORE);
 }
 
+/* What is sent as numbers arrives as pairs, each with room for a third. */
+static void two_types(void)
+{
+    MPI_Datatype pair, spread, *types = calloc(2 * (size_t)size, sizeof(MPI_Datatype));
+    int *counts = calloc(4 * (size_t)size, sizeof *counts);
+    MPI_Type_contiguous(2, MPI_DOUBLE, &pair);
+    MPI_Type_create_resized(pair, 0, 3 * sizeof(double), &spread);
+    MPI_Type_commit(&spread);
+    for (int i = 0; i < size; i++) {
+        types[i] = MPI_DOUBLE, types[size + i] = spread;
+        counts[i] = 2 * (counts[size + i] = (rank + i) % 3);
+        counts[2 * size + i] = counts[3 * size + i] = 80 * i;
+    }
+    MPI_Alltoallw(out, counts, counts + 2 * size, types, in, counts + size, counts + 3 * size,
+                  types + size, MPI_COMM_WORLD);
+    MPI_Type_free(&pair), MPI_Type_free(&spread);
+    free(types), free(counts);
+}
+
 static void collectives(MPI_Comm half)
 {
     int *sent = calloc(4 * (size_t)size, sizeof *sent), *from = sent + size;
@@ -49,6 +68,7 @@ static void collectives(MPI_Comm half)
     MPI_Scatter(out, 5, MPI_INT, in, 5, MPI_INT, size - 1, MPI_COMM_WORLD);
     MPI_Allgather(MPI_IN_PLACE, 0, MPI_INT, in, 5, MPI_INT, MPI_COMM_WORLD);
     MPI_Scan(out, in, 4, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    two_types();
     free(sent);
 }
 
