@@ -225,7 +225,7 @@ def test_what_our_program_said_stands_before_the_last_lines_of_a_launcher(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own = [b"mpigraft-mini: rank %d: no diagonal\n" % rank for rank in range(5)]
-    said = b"".join([*own, *(b"launcher %d\n" % n for n in range(20))])
+    said = b"".join([b"start\n" * 15, *own, *(b"launcher %d\n" % n for n in range(20))])
     lines = judged(ended(code=3, stderr=said), monkeypatch).findings[0].why.split("\n")
     assert lines[:3] == [f"mpigraft-mini: rank {rank}: no diagonal" for rank in range(3)]
     assert lines[3:] == [f"launcher {n}" for n in range(8, 20)]
