@@ -3,11 +3,13 @@
  * struct record_head; for each routine struct record_routine; signatures, each with its length
  * before it; then the folded sequence. Little-endian; `varint` is LEB128, and a signed number is
  * zigzag-coded. A node of the sequence is one of
- *     0, signature, times, gap ticks, took ticks, buckets, buckets x (exponent, count, ticks)
+ *     0, signature, times, gap ticks, took ticks, buckets,
+ *        buckets x (exponent, count, ticks, standard deviation in ticks)
  *     1, count, items, and as many nodes
  * where `times` is how often the call was made in all, the gap is the time since the call before,
- * and the bucket of exponent e holds gaps of 4^e to 4^(e+1) - 1 ticks. A signature is the number
- * of its routine and one value for each letter of the routine's `fields`:
+ * and the bucket of exponent e holds gaps of 4^e to 4^(e+1) - 1 ticks; without buckets all gaps are
+ * their mean. A signature is the number of its routine and one value for each letter of the
+ * routine's `fields`:
  *     a  address: 0 a buffer, 1 MPI_IN_PLACE, 2 NULL (MPI_BOTTOM)
  *     i  integer        r  rank, or enum special_rank        k  tag, -1 any
  *     t c g o w q m  datatype, communicator, group, op, window, request, message: 0 none, > 0 the
@@ -28,7 +30,7 @@
 
 #define RECORD_MAGIC "mpigraft-record"
 
-enum { RECORD_VERSION = 1, RECORD_NAME = 32, RECORD_FIELDS = 32 };
+enum { RECORD_VERSION = 2, RECORD_NAME = 32, RECORD_FIELDS = 32 };
 
 enum record_lack {
     LACKS_END = 1,       /* the budget was used up */

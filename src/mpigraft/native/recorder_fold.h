@@ -21,10 +21,14 @@ enum {
     TRIES = 24,          /* former places that are looked at */
 };
 
+struct histogram {
+    uint64_t counts[BUCKETS];
+    double ticks[BUCKETS], squares[BUCKETS];
+};
+
 struct gaps {
-    uint64_t times, gap, took; /* ticks */
-    uint32_t counts[BUCKETS];
-    float ticks[BUCKETS];
+    uint64_t times, gap, took;   /* ticks */
+    struct histogram *histogram; /* NULL: all gaps are their mean, as that of a call made once */
 };
 
 struct node {
@@ -89,26 +93,44 @@ static bool add_node(struct sequence *to, struct node node)
 
 /* ---- gaps ---- */
 
-static void add_gap(struct gaps *gaps, uint64_t gap, uint64_t took)
+static void add_to_histogram(struct histogram *histogram, const struct gaps *gaps)
 {
-    unsigned exponent = gap ? (63 - (unsigned)__builtin_clzll(gap)) / 2 : 0;
+    uint64_t mean = gaps->gap / gaps->times;
+    unsigned exponent = mean ? (63 - (unsigned)__builtin_clzll(mean)) / 2 : 0;
     exponent = exponent < BUCKETS ? exponent : BUCKETS - 1;
-    gaps->times++;
-    gaps->gap += gap;
-    gaps->took += took;
-    gaps->counts[exponent]++;
-    gaps->ticks[exponent] += (float)gap;
+    histogram->counts[exponent] += gaps->times;
+    histogram->ticks[exponent] += (double)gaps->gap;
+    histogram->squares[exponent] += (double)mean * (double)gaps->gap;
 }
 
+/* Without memory for a histogram the mean is kept. */
 static void merge_gaps(struct gaps *to, const struct gaps *from)
 {
+    if (!to->histogram) {
+        to->histogram = calloc(1, sizeof *to->histogram);
+        if (to->histogram) {
+            fold.bytes += sizeof *to->histogram;
+            add_to_histogram(to->histogram, to);
+        }
+    }
+    if (to->histogram && !from->histogram)
+        add_to_histogram(to->histogram, from);
+    else if (to->histogram)
+        for (int i = 0; i < BUCKETS; i++) {
+            to->histogram->counts[i] += from->histogram->counts[i];
+            to->histogram->ticks[i] += from->histogram->ticks[i];
+            to->histogram->squares[i] += from->histogram->squares[i];
+        }
     to->times += from->times;
     to->gap += from->gap;
     to->took += from->took;
-    for (int i = 0; i < BUCKETS; i++) {
-        to->counts[i] += from->counts[i];
-        to->ticks[i] += from->ticks[i];
-    }
+}
+
+static void free_gaps(struct gaps *gaps)
+{
+    fold.bytes -= sizeof *gaps + (gaps->histogram ? sizeof *gaps->histogram : 0);
+    free(gaps->histogram);
+    free(gaps);
 }
 
 /* ---- nodes ---- */
@@ -125,10 +147,8 @@ static void merge_node(struct node *to, struct node *from)
         fold.bytes -= from->body->room * sizeof *from + sizeof *from->body;
         free(from->body->nodes);
         free(from->body);
-    } else {
-        fold.bytes -= sizeof *from->gaps;
-        free(from->gaps);
-    }
+    } else
+        free_gaps(from->gaps);
 }
 
 static uint64_t hash_of_loop(uint64_t count, uint64_t body)
@@ -302,11 +322,11 @@ static bool fold_call(uint32_t signature, uint64_t gap, uint64_t took)
     if (!gaps)
         return false;
     fold.bytes += sizeof *gaps;
-    add_gap(gaps, gap, took);
+    *gaps = (struct gaps){.times = 1, .gap = gap, .took = took};
     struct node node = {.hash = mix(signature + BASE) | 1, .signature = signature};
     node.gaps = gaps;
     if (!push(node)) {
-        free(gaps);
+        free_gaps(gaps);
         return false;
     }
     while (extends_loop() || becomes_loop())

@@ -22,23 +22,43 @@ static void write_unsigned(FILE *file, uint64_t value)
     putc((int)value, file);
 }
 
+/* By Newton's method: this library needs no libm. */
+static double square_root(double value)
+{
+    double root = value > 1 ? value : 1, last = 0;
+    while (root != last && !(last && root > last)) {
+        last = root;
+        root = (root + value / root) / 2;
+    }
+    return root;
+}
+
+static uint64_t deviation_of(const struct histogram *histogram, int bucket)
+{
+    double count = (double)histogram->counts[bucket], mean = histogram->ticks[bucket] / count;
+    double variance = histogram->squares[bucket] / count - mean * mean;
+    return variance > 0 ? (uint64_t)square_root(variance) : 0;
+}
+
 static void write_gaps(FILE *file, const struct node *node)
 {
     const struct gaps *gaps = node->gaps;
+    const struct histogram *histogram = gaps->histogram;
     int buckets = 0;
-    for (int i = 0; i < BUCKETS; i++)
-        buckets += gaps->counts[i] > 0;
+    for (int i = 0; histogram && i < BUCKETS; i++)
+        buckets += histogram->counts[i] > 0;
     write_unsigned(file, 0);
     write_unsigned(file, node->signature);
     write_unsigned(file, gaps->times);
     write_unsigned(file, gaps->gap);
     write_unsigned(file, gaps->took);
     write_unsigned(file, (uint64_t)buckets);
-    for (int i = 0; i < BUCKETS; i++)
-        if (gaps->counts[i]) {
+    for (int i = 0; histogram && i < BUCKETS; i++)
+        if (histogram->counts[i]) {
             write_unsigned(file, (uint64_t)i);
-            write_unsigned(file, gaps->counts[i]);
-            write_unsigned(file, (uint64_t)gaps->ticks[i]);
+            write_unsigned(file, histogram->counts[i]);
+            write_unsigned(file, (uint64_t)histogram->ticks[i]);
+            write_unsigned(file, deviation_of(histogram, i));
         }
 }
 

@@ -298,7 +298,8 @@ int main(int argc, char **argv)
     speaker = rank;
     struct moment start = moment_now();
     walk.scale = options.gaps;
-    walk.random = options.seed ^ ((uint64_t)rank << 32);
+    walk.seed = options.seed;
+    walk.own_seed = scattered(options.seed + (uint64_t)rank);
     read_own_part(&options, rank, size);
     checks.on = options.check;
     make_predefined();

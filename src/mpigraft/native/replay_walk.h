@@ -6,7 +6,8 @@
 #include "ticks.h"
 
 struct bucket {
-    uint64_t remaining, ticks; /* `ticks`: of one gap */
+    uint64_t remaining, ticks; /* `ticks`: of one gap, the mean */
+    double spread;             /* most that a gap is longer or shorter than that */
 };
 
 /* A call or a loop; what a loop repeats follows it, up to `end`. */
@@ -16,10 +17,10 @@ struct node {
     uint64_t count; /* of a loop */
     struct call *call;
     struct bucket *buckets;
-    uint64_t bucket_count, remaining;
+    uint64_t bucket_count, remaining, drawn; /* gaps */
 };
 
-enum { DEEPEST = 64 };
+enum { DEEPEST = 64, MOST_BUCKETS = 64 };
 
 struct cursor {
     uint32_t at;
@@ -33,8 +34,8 @@ struct cursor {
 static struct {
     struct node *nodes;
     uint32_t count, room;
-    double scale; /* of gaps: seconds of the record to ticks here; 0: none */
-    uint64_t random;
+    double scale;            /* of gaps: seconds of the record to ticks here; 0: none */
+    uint64_t seed, own_seed; /* of all ranks, and of this one */
 } walk;
 
 static struct node *add_node(void)
@@ -50,26 +51,30 @@ static struct node *add_node(void)
     return node;
 }
 
+static const double ROOT_OF_3 = 1.7320508075688772; /* an even spread's end, in deviations */
+
 static bool read_leaf(struct bytes *bytes)
 {
     struct node *node = add_node();
     uint64_t number = read_unsigned(bytes);
-    read_unsigned(bytes); /* how often it ran */
-    read_unsigned(bytes); /* gaps, */
-    uint64_t took = read_unsigned(bytes);
-    node->bucket_count = read_unsigned(bytes);
-    if (number >= record.call_count || node->bucket_count > 64)
+    uint64_t times = read_unsigned(bytes), gap = read_unsigned(bytes);
+    uint64_t took = read_unsigned(bytes), buckets = read_unsigned(bytes);
+    if (number >= record.call_count || buckets > MOST_BUCKETS)
         return refuse_record("a call has no such signature, or too many gaps");
     node->call = &record.calls[number];
     struct routine *routine = node->call->routine;
     (routine->base ? routine->base : routine)->recorded += took;
+    node->bucket_count = buckets ? buckets : 1;
     node->buckets = need(node->bucket_count, sizeof *node->buckets);
-    for (uint64_t i = 0; i < node->bucket_count; i++) {
+    node->buckets[0] = (struct bucket){.remaining = times, .ticks = times ? gap / times : 0};
+    for (uint64_t i = 0; i < buckets; i++) {
         read_unsigned(bytes);
         uint64_t count = read_unsigned(bytes), sum = read_unsigned(bytes);
-        node->buckets[i] = (struct bucket){count, count ? sum / count : 0};
-        node->remaining += count;
+        double deviation = (double)read_unsigned(bytes);
+        node->buckets[i] = (struct bucket){count, count ? sum / count : 0, ROOT_OF_3 * deviation};
     }
+    for (uint64_t i = 0; i < node->bucket_count; i++)
+        node->remaining += node->buckets[i].remaining;
     return !bytes->bad || refuse_record("the sequence of calls is cut short");
 }
 
@@ -116,25 +121,46 @@ static struct node *next_node(struct cursor *cursor)
 }
 
 /* splitmix64 */
-static uint64_t random_number(void)
+static uint64_t scattered(uint64_t z)
 {
-    uint64_t z = walk.random += 0x9e3779b97f4a7c15u;
+    z += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
 }
 
-/* Ticks of the record before this call: drawn without putting back, so that their sum is right. */
+/* A number in [0, 1) that these three determine. */
+static double drawn_of(uint64_t seed, uint64_t which, uint64_t time)
+{
+    return (double)(scattered(seed ^ scattered(time) ^ scattered(~which)) >> 11) * 0x1p-53;
+}
+
+/* A gap of the bucket with this place, by a rank's own draw. Two that follow each other add up to twice the mean, and
+ * one that is left over is the mean. */
+static uint64_t gap_of(struct bucket *bucket, uint64_t place)
+{
+    uint64_t left = bucket->remaining--;
+    if (left == 1)
+        return bucket->ticks;
+    double off = (2 * drawn_of(walk.own_seed, place, left / 2) - 1) * bucket->spread;
+    double gap = (double)bucket->ticks + (left % 2 ? -off : off);
+    return gap > 0 ? (uint64_t)gap : 0;
+}
+
+/* Ticks of the record before this call, drawn without putting back, so that their sum is right.
+ * Which bucket depends on how often the call came and on its routine, not on the rank: in a step
+ * in which one rank has a far longer gap than in others, others have one too, as where a program
+ * writes output in every tenth step. Ranks that drew it on their own would wait for each other. */
 static uint64_t next_gap(struct node *node)
 {
     if (!node->remaining)
         return 0;
-    uint64_t draw = random_number() % node->remaining--;
+    uint64_t routine = (uint64_t)(node->call->routine - record.routines);
+    double share = drawn_of(walk.seed, routine, node->drawn++);
+    uint64_t draw = (uint64_t)(share * (double)node->remaining--);
     for (uint64_t i = 0; i < node->bucket_count; i++) {
-        if (draw < node->buckets[i].remaining) {
-            node->buckets[i].remaining--;
-            return node->buckets[i].ticks;
-        }
+        if (draw < node->buckets[i].remaining)
+            return gap_of(&node->buckets[i], (uint64_t)(node - walk.nodes) * MOST_BUCKETS + i);
         draw -= node->buckets[i].remaining;
     }
     return 0;

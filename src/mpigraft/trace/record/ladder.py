@@ -84,9 +84,7 @@ def _rank(matrix: Matrix, gap_s: float, rank: int) -> bytes:
     values = (0, sent, _places(sent), BYTE, 0, received, _places(received), BYTE, WORLD)
     texts = (write_call(0, ALLTOALLV, values), write_call(1, FINALIZE, ()))
     gap = round(gap_s * TICKS_PER_S)
-    exponent = min(15, (gap.bit_length() - 1) // 2) if gap else 0
-    gaps = ((exponent, CALLS, gap * CALLS),)
-    nodes = (Loop(CALLS, (Leaf(0, CALLS, gap * CALLS, 0, gaps),)), Leaf(1, 1, 0, 0))
+    nodes = (Loop(CALLS, (Leaf(0, CALLS, gap * CALLS, 0),)), Leaf(1, 1, 0, 0))
     record = RankRecord(
         rank, len(matrix), (ALLTOALLV, FINALIZE), texts, nodes, TICKS_PER_S,
         run_ticks=gap * CALLS, events=CALLS, world_collectives=CALLS,

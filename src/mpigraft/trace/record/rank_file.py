@@ -8,7 +8,7 @@ from mpigraft.trace.record.coding import Bytes, Damage, unsigned
 from mpigraft.trace.record.values import Leaf, Loop, Node, RankRecord, Routine
 
 MAGIC = b"mpigraft-record\0"
-VERSION = 1
+VERSION = 2
 HEAD = struct.Struct("<16sIIiiIId8Q")
 TEXT = 32  # bytes of a routine's name, and of its fields
 DEEPEST = 60  # loops in loops
@@ -71,9 +71,7 @@ def _node(source: Bytes, signatures: int, depth: int) -> Node:
         number, times, gap, took, count = (source.unsigned() for _ in range(5))
         if number >= signatures or count > MOST_GAPS:
             raise Damage(f"a call has signature {number} of {signatures} at byte {source.at}")
-        gaps = tuple(
-            (source.unsigned(), source.unsigned(), source.unsigned()) for _ in range(count)
-        )
+        gaps = tuple(_bucket(source) for _ in range(count))
         return Leaf(number, times, gap, took, gaps)
     if kind != 1 or depth == DEEPEST:
         raise Damage(f"there is no call and no loop at byte {source.at}")
@@ -81,6 +79,10 @@ def _node(source: Bytes, signatures: int, depth: int) -> Node:
     if not count or not 0 < items <= source.end - source.at:
         raise Damage(f"a loop runs {count} times over {items} items at byte {source.at}")
     return Loop(count, tuple(_node(source, signatures, depth + 1) for _ in range(items)))
+
+
+def _bucket(source: Bytes) -> tuple[int, int, int, int]:
+    return source.unsigned(), source.unsigned(), source.unsigned(), source.unsigned()
 
 
 MOST_GAPS = 64

@@ -21,13 +21,13 @@ class Routine:
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """A call: the number of its signature, how often it was made, and ticks before and in it.
-    `gaps` has (exponent, count, ticks)."""
+    `gaps` has (exponent, count, ticks, standard deviation in ticks); empty: all are their mean."""
 
     signature: int
     times: int
     gap: int
     took: int
-    gaps: tuple[tuple[int, int, int], ...] = ()
+    gaps: tuple[tuple[int, int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

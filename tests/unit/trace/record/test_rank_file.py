@@ -45,7 +45,7 @@ def some_nodes(dice: random.Random, signatures: int, depth: int = 0) -> tuple[No
         if depth < 3 and dice.random() < 0.3:
             nodes.append(Loop(dice.randint(1, 9), some_nodes(dice, signatures, depth + 1)))
         else:
-            gaps = tuple((e, 1, 4**e) for e in range(dice.randint(0, 3)))
+            gaps = tuple((e, 2, 2 * 4**e, e) for e in range(dice.randint(0, 3)))
             nodes.append(Leaf(dice.randrange(signatures), 3, 7, 11, gaps))
     return tuple(nodes)
 
