@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { PART = 64, MOST = 16 };
@@ -21,6 +22,22 @@ __attribute__((noinline)) void exchange(int size)
     __asm__ volatile("" ::: "memory");
 }
 
+/* Calls that never repeat, and what the process has taken of memory then. */
+static void make_unlike_calls(long many)
+{
+    unsigned seed = 1;
+    for (long i = 0; i < many; i += 3) {
+        MPI_Request request;
+        int count = rand_r(&seed) % (MOST * PART), tag = rand_r(&seed) % 1000;
+        MPI_Irecv(to, MOST * PART, MPI_CHAR, 0, tag, MPI_COMM_SELF, &request);
+        MPI_Send(from, count, MPI_CHAR, 0, tag, MPI_COMM_SELF);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("peak %ld KiB\n", usage.ru_maxrss);
+}
+
 int main(int argc, char **argv)
 {
     int rank, size;
@@ -34,6 +51,8 @@ int main(int argc, char **argv)
         double one = 1, sum;
         MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     }
+    if (!strcmp(how, "unlike"))
+        make_unlike_calls(1000000);
     if (!strcmp(how, "pcontrol")) {
         MPI_Comm other;
         MPI_Pcontrol(0);

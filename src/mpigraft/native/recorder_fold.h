@@ -38,7 +38,7 @@ struct node {
     uint32_t loop;     /* place of the loop before, likewise */
     uint32_t signature;
     union {
-        struct gaps *gaps;
+        struct gaps gaps;
         struct sequence *body;
     };
 };
@@ -126,12 +126,6 @@ static void merge_gaps(struct gaps *to, const struct gaps *from)
     to->took += from->took;
 }
 
-static void free_gaps(struct gaps *gaps)
-{
-    fold.bytes -= sizeof *gaps + (gaps->histogram ? sizeof *gaps->histogram : 0);
-    free(gaps->histogram);
-    free(gaps);
-}
 
 /* ---- nodes ---- */
 
@@ -142,13 +136,15 @@ static void merge_node(struct node *to, struct node *from)
         for (size_t i = 0; i < to->body->length; i++)
             merge_node(&to->body->nodes[i], &from->body->nodes[i]);
     else
-        merge_gaps(to->gaps, from->gaps);
+        merge_gaps(&to->gaps, &from->gaps);
     if (from->count) {
         fold.bytes -= from->body->room * sizeof *from + sizeof *from->body;
         free(from->body->nodes);
         free(from->body);
-    } else
-        free_gaps(from->gaps);
+    } else if (from->gaps.histogram) {
+        fold.bytes -= sizeof *from->gaps.histogram;
+        free(from->gaps.histogram);
+    }
 }
 
 static uint64_t hash_of_loop(uint64_t count, uint64_t body)
@@ -318,17 +314,10 @@ static bool becomes_loop(void)
 /* Add a call; false: there is no memory for it. */
 static bool fold_call(uint32_t signature, uint64_t gap, uint64_t took)
 {
-    struct gaps *gaps = calloc(1, sizeof *gaps);
-    if (!gaps)
-        return false;
-    fold.bytes += sizeof *gaps;
-    *gaps = (struct gaps){.times = 1, .gap = gap, .took = took};
     struct node node = {.hash = mix(signature + BASE) | 1, .signature = signature};
-    node.gaps = gaps;
-    if (!push(node)) {
-        free_gaps(gaps);
+    node.gaps = (struct gaps){.times = 1, .gap = gap, .took = took};
+    if (!push(node))
         return false;
-    }
     while (extends_loop() || becomes_loop())
         ;
     return true;

@@ -42,7 +42,7 @@ static uint64_t deviation_of(const struct histogram *histogram, int bucket)
 
 static void write_gaps(FILE *file, const struct node *node)
 {
-    const struct gaps *gaps = node->gaps;
+    const struct gaps *gaps = &node->gaps;
     const struct histogram *histogram = gaps->histogram;
     int buckets = 0;
     for (int i = 0; histogram && i < BUCKETS; i++)
