@@ -67,6 +67,8 @@ int main(int argc, char **argv)
     }
     puts("done");
     fflush(stdout);
+    if (*how && strcmp(how, "pcontrol"))
+        usleep(200000); /* MPICH's launcher drops what a rank printed just before another aborts */
     if (!strcmp(how, "exit"))
         exit(3);
     if (!strcmp(how, "abort"))

@@ -64,7 +64,7 @@ def test_counts_are_those_of_the_program(
     kept = tmp_path / "my profile.json"
     ran = profile("--mpi", name, "-n", ranks, "-o", kept, "--", programs[name], "fine")
     assert ran.returncode == 0, ran.stderr
-    assert sorted(ran.stdout.split()) == ["done"] * ranks  # nothing of ours in it
+    assert "".join(ran.stdout.split()) == "done" * ranks  # nothing of ours; lines may be mixed
     assert ran.stderr.startswith("phases: ")
     found = document(kept)
     assert found["ranks"] == ranks

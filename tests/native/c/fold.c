@@ -10,7 +10,7 @@ static void show(const struct sequence *sequence)
         const struct node *node = &sequence->nodes[i];
         if (!node->count) {
             printf("%c%llu ", (char)('a' + node->signature),
-                   (unsigned long long)node->gaps->times);
+                   (unsigned long long)node->gaps.times);
             continue;
         }
         printf("%llu( ", (unsigned long long)node->count);
