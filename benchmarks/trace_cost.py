@@ -1,7 +1,7 @@
 """What `mpigraft profile` and `mpigraft record` add to a call of MPI, or to an application.
 
     python -m benchmarks.trace_cost [--rounds 10]
-    python -m benchmarks.trace_cost [--rounds 20] [--ranks 8] -- PROGRAM [ARGUMENT]...
+    python -m benchmarks.trace_cost [--rounds 20] [--ranks 8] [--only profile] -- PROGRAM...
 
 A program of one rank makes millions of calls that do next to nothing, without the tracing library
 and with it, by turns. What a call costs more is the difference of the least of the rounds: nothing
@@ -34,6 +34,7 @@ from mpigraft.discovery.install import fetch
 from mpigraft.native.programs import PREBUILT, TRACE
 
 MODES = {"none": None, "profile": "", "sites": "sites", "record": "record"}
+APPLICATION_MODES = ("profile", "record")
 ABIS = {Family.OPENMPI: "ompi", Family.MPICH: "mpich"}
 
 
@@ -41,11 +42,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--ranks", type=int, default=8)
+    parser.add_argument("--only", choices=APPLICATION_MODES, help="of an application")
     parser.add_argument("words", nargs="*", metavar="PROGRAM")
     asked = parser.parse_args()
     rounds = asked.rounds
     if asked.words:
-        return measure_application(asked.words, asked.ranks, rounds)
+        modes = [asked.only] if asked.only else APPLICATION_MODES
+        return measure_application(asked.words, modes, asked.ranks, rounds)
     for family, abi in ABIS.items():
         prefix = fetch.fetch_mpi(family)
         library = PREBUILT / platform.machine() / abi / TRACE
@@ -54,12 +57,14 @@ def main() -> int:
     return 0
 
 
-def measure_application(words: Sequence[str], ranks: int, rounds: int) -> int:
+def measure_application(
+    words: Sequence[str], traced_modes: Sequence[str], ranks: int, rounds: int
+) -> int:
     """Print what an application takes longer, in percent."""
     library = PREBUILT / platform.machine() / ABIS[Family.OPENMPI] / TRACE
     line, own = by_hand(["--mpi", "openmpi@5", "-n", str(ranks), "--", *words])
     launcher = [*line[: -len(words)], "env"]
-    modes = ["none", "profile", "record"]
+    modes = ["none", *traced_modes]
     taken: dict[str, list[tuple[float, float]]] = {mode: [] for mode in modes}
     start([*launcher, *words], own)  # warm pages
     for _ in range(rounds):

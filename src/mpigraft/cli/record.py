@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mpigraft.run import Job
 
 CONTEXT = job.CONTEXT
-LACKS = {1: "the budget ended it early", 4: "several threads called MPI", 8: "MPI_Abort ended it"}
 
 
 def command(
@@ -100,6 +99,8 @@ def command(
 
 def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
     """Make the file of what ranks wrote; the program's exit code does not depend on it."""
+    from dataclasses import replace
+
     from mpigraft.core.clock import utc_now
     from mpigraft.trace.record import (
         Provenance,
@@ -124,16 +125,15 @@ def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
     except (MpigraftError, UsageError) as error:
         tell(f"mpigraft: {error}")
         return
-    kept.append(write_record(parts, provenance))
+    notes = record.notes()
+    kept.append(write_record(parts, replace(provenance, notes=notes)))
     sizes = record.totals()
     tell(
         f"mpigraft: {record.size} ranks called MPI {sizes['events']} times: "
         f"{sizes['signatures']} different calls, folded to {sizes['nodes']}"
     )
-    for bit, words in LACKS.items():
-        ranks = [rank.rank for rank in record.ranks if rank.lacks & bit]
-        if ranks:
-            tell(f"mpigraft: {words}: {len(ranks)} of {record.size} ranks, first rank {ranks[0]}")
+    for note in notes:
+        tell(f"mpigraft: {note}")
 
 
 def _no_record(folder: Path, program: str) -> MissingError:

@@ -22,13 +22,13 @@ from mpigraft.cli.common import (
     layout_option,
     option,
     out,
+    tell,
 )
 from mpigraft.core.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Machine
     from mpigraft.request.job import RunSpec
-    from mpigraft.trace.record import RecordFile
 
 MOST_GAPS = 1e6  # that mpigraft-replay takes
 
@@ -78,14 +78,14 @@ def command(
     """
     from dataclasses import replace
 
-    from mpigraft.trace.record import read_record_file
+    from mpigraft.trace.record import Prepared, read_record_file
 
     file = read_record_file(record)
     words = ["--gaps", _factor(gaps)] if gaps is not None else []
     words += ["--check"] if check else []
     words += ["--only", file.match_routines(only, record)] if only is not None else []
     words += [] if as_json else ["--table"]
-    prepared = str(_prepare(file, record, phase))
+    prepared = str(Prepared(file.digest, phase).keep(file, record))
     options = {
         **locals(), "program": ["mpigraft-replay", prepared, *words], "ranks": len(file.parts),
         "image": None, "stack": "", "programs": None, "engine": None, "replace": None,
@@ -99,6 +99,8 @@ def command(
 
         out("\n".join(rendered(planned)))
         return 0
+    for note in file.provenance.notes:
+        tell(f"mpigraft: {record}: {note}")
     return job.prove_and_start(planned)
 
 
@@ -111,26 +113,6 @@ def _factor(gaps: str) -> str:
     if not good:
         raise UsageError.of("replay-gaps", gaps=gaps, most=f"{MOST_GAPS:.0f}")
     return gaps
-
-
-def _prepare(file: RecordFile, path: Path, phase: int) -> Path:
-    """Write the file that ranks read, unless it is there. Raises MissingError."""
-    from mpigraft.core.cache import folders
-    from mpigraft.core.serialize import digest
-    from mpigraft.core.write import write_whole
-    from mpigraft.trace.record import prepare_record
-
-    data = prepare_record(file, path, phase)
-    prepared = folders().data / "replay" / digest({"bytes": data.hex()})
-    try:
-        prepared.parent.mkdir(parents=True, exist_ok=True)
-        if not prepared.is_file():
-            write_whole(prepared, data)
-    except OSError as error:
-        raise MissingError.of(
-            "replay-unwritable", path=prepared, reason=error.strerror or error
-        ) from error
-    return prepared
 
 
 def _program(spec: RunSpec, machine: Machine, recorded: str) -> str:

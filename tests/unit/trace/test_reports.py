@@ -160,6 +160,28 @@ def test_a_report_that_was_cut_short_is_refused(path: Path, tmp_path: Path) -> N
             read_profile(cut)
 
 
+def test_a_report_of_rank_0_is_refused_wherever_it_is_cut(tmp_path: Path) -> None:
+    lines = (DATA / "mpi_profile.0").read_text().splitlines(keepends=True)
+    cut = tmp_path / "cut.0"
+    last = max(k for k, line in enumerate(lines) if line.split()[:1] == ["3"])
+    for count in range(last + 1):
+        cut.write_text("".join(lines[:count]))
+        with pytest.raises(UsageError):
+            read_profile(cut)
+    cut.write_text("".join(lines[: last + 1]))
+    assert len(read_profile(cut).each) == 4
+
+
+def test_sizes_that_make_not_all_calls_are_refused(tmp_path: Path) -> None:
+    text = (DATA / "mpi_profile.0").read_text()
+    cut = tmp_path / "cut.0"
+    row = "                              50       16392.0          0.400\n"
+    assert row in text
+    cut.write_text(text.replace(row, ""))
+    with pytest.raises(UsageError, match="100 calls, 50 by their sizes"):
+        read_profile(cut)
+
+
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -6,7 +6,6 @@ of each routine, averaged over ranks.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -17,12 +16,10 @@ from mpigraft.bench.suites import native
 from mpigraft.bench.suites.base import Parsed
 from mpigraft.bench.suites.programs import Tool
 from mpigraft.bench.suites.rank_files import RankFiles
-from mpigraft.core.cache import folders
-from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark, Better, Layout, Metric
-from mpigraft.core.write import write_whole
 from mpigraft.request import CampaignSpec
-from mpigraft.trace.record import prepare_record, read_record_file
+from mpigraft.trace.record import Prepared, read_record_file
 
 SUFFIX = ".record"
 TIME = {"time [ms] lower": Metric("time", "ms", Better.LOWER)}  # as the program names it
@@ -41,11 +38,11 @@ def is_record(benchmark: Benchmark) -> bool:
 
 @cache
 def _digest(path: Path, _size: int, _changed: int) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return read_record_file(path).digest
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of the record, hex; read once while it does not change."""
+    """The record's digest, hex; read once while the file does not change."""
     status = path.stat()
     return _digest(path, status.st_size, status.st_mtime_ns)
 
@@ -69,7 +66,7 @@ def check(benchmark: Benchmark, spec: CampaignSpec) -> None:
     file = read_record_file(path)
     if only:
         file.match_routines(only.replace("+", " "), path)
-    prepare_record(file, path, phase_of(benchmark))
+    Prepared(file.digest, phase_of(benchmark)).data(file, path)
 
 
 def tools(benchmark: Benchmark, programs: Iterable[Path], files: RankFiles) -> Iterator[Tool]:
@@ -92,26 +89,14 @@ def words(benchmark: Benchmark, tool: Tool, layout: Layout) -> tuple[str, ...]:
     given = ["--gaps", options["gaps"]] if "gaps" in options else []
     if "only" in options:
         given += ["--only", file.match_routines(options["only"].replace("+", " "), path)]
-    return (*tool.words, str(_prepared(path, phase_of(benchmark))), *given)
-
-
-def _prepared(path: Path, phase: int) -> Path:
-    return folders().data / "replay" / f"{digest_of(path)}-{phase}.prepared"
+    return (*tool.words, str(Prepared(file.digest, phase_of(benchmark)).path), *given)
 
 
 def _write(path: Path, phase: int, _layout: Layout) -> None:
     """Write what ranks read, unless it is there. Raises MissingError where that cannot be."""
-    target = _prepared(path, phase)
-    if target.is_file():
-        return
-    data = prepare_record(read_record_file(path), path, phase)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, data)
-    except OSError as error:
-        raise MissingError.of(
-            "replay-unwritable", path=target, reason=error.strerror or error
-        ) from error
+    prepared = Prepared(digest_of(path), phase)
+    if not prepared.path.is_file():
+        prepared.keep(read_record_file(path), path)
 
 
 def read(benchmark: Benchmark, data: bytes, source: str) -> Parsed:

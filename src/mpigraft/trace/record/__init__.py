@@ -1,7 +1,8 @@
 """Records of applications: what each rank called of MPI, repeats folded, the file of them all, its
 phases and its all-to-all exchanges.
 
-Takes bytes and paths; makes values and bytes. Reads files alone.
+Takes bytes and paths; makes values and bytes. Reads files, and writes those that replays read into
+the user's data folder.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from mpigraft.trace.record.ladder import make_ladder as make_ladder
     from mpigraft.trace.record.phases import Phase as Phase
     from mpigraft.trace.record.phases import find_phases as find_phases
-    from mpigraft.trace.record.prepared import prepare_record as prepare_record
+    from mpigraft.trace.record.prepared import Prepared as Prepared
     from mpigraft.trace.record.values import Provenance as Provenance
 else:
     __getattr__ = exports(__name__)

@@ -26,10 +26,12 @@ FAMILIES = ("p2p", "onesided")  # of routines, as a replay names them
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """A record's file, read: `parts` are the ranks' records as bytes."""
+    """A record's file, read: `parts` are the ranks' records as bytes, `digest` the SHA-256, hex,
+    of the file; empty before there is one."""
 
     parts: tuple[bytes, ...]
     provenance: Provenance
+    digest: str = ""
 
     def match_routines(self, words: str, path: Path) -> str:
         """The names of a list as a replay takes them, with commas: those of routines that the
@@ -100,7 +102,7 @@ def _read(data: bytes) -> RecordFile:
     for length in lengths:
         parts.append(everything[at : at + length])
         at += length
-    return RecordFile(tuple(parts), provenance)
+    return RecordFile(tuple(parts), provenance, hashlib.sha256(data).hexdigest())
 
 
 def read_record(file: RecordFile, path: Path) -> Record:

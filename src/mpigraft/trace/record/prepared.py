@@ -3,11 +3,16 @@ them, with the place of each, a checksum, and the calls that are made."""
 
 from __future__ import annotations
 
+import contextlib
 import struct
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from mpigraft.core.errors import UsageError
+from mpigraft.core.cache import folders
+from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.write import write_whole
 from mpigraft.trace.record.file import RecordFile, read_record
 from mpigraft.trace.record.phases import find_phases, whole_calls
 from mpigraft.trace.record.values import ABIS
@@ -19,6 +24,7 @@ PART = struct.Struct("<5Q")
 ALL = (0, 2**63)  # calls
 PRIME, START = 0x100000001B3, 0xCBF29CE484222325
 WORD = 2**64 - 1
+KEPT_S = 30 * 24 * 3600.0
 
 
 def prepare(
@@ -34,16 +40,51 @@ def prepare(
     return b"".join((HEAD.pack(MAGIC, VERSION, len(parts), ABIS.index(abi), 0), *rows, *parts))
 
 
-def prepare_record(file: RecordFile, path: Path, phase: int = 0) -> bytes:
-    """The file for one phase of a record, from 1, or for all of it that every rank has. Raises
-    UsageError for a record that is damaged or lacks the phase."""
-    record = read_record(file, path)
-    if not phase:
-        return prepare(file.parts, file.provenance.abi, whole_calls(record))
-    phases = find_phases(record)
-    if phase > len(phases):
-        raise UsageError.of("phase-unknown", path=path, phase=phase, count=len(phases))
-    return prepare(file.parts, file.provenance.abi, phases[phase - 1].calls)
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The file for one phase of a record, from 1, or for all of it that every rank has; `digest`
+    is that of its RecordFile."""
+
+    digest: str
+    phase: int = 0
+
+    @property
+    def path(self) -> Path:
+        """Where ranks read it."""
+        return folders().data / "replay" / f"{self.digest}-{self.phase}-{VERSION}.prepared"
+
+    def data(self, file: RecordFile, record: Path) -> bytes:
+        """Its content. Raises UsageError for a record that is damaged or lacks the phase."""
+        values = read_record(file, record)
+        if not self.phase:
+            return prepare(file.parts, file.provenance.abi, whole_calls(values))
+        phases = find_phases(values)
+        if self.phase > len(phases):
+            raise UsageError.of("phase-unknown", path=record, phase=self.phase, count=len(phases))
+        return prepare(file.parts, file.provenance.abi, phases[self.phase - 1].calls)
+
+    def keep(self, file: RecordFile, record: Path) -> Path:
+        """Write it, unless it is there, and remove what was written a month ago: a later replay
+        writes it again. Raises UsageError, and MissingError where nothing can be written."""
+        target = self.path
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not target.is_file():
+                _remove_old(target.parent)
+                write_whole(target, self.data(file, record))
+        except OSError as error:
+            raise MissingError.of(
+                "replay-unwritable", path=target, reason=error.strerror or error
+            ) from error
+        return target
+
+
+def _remove_old(folder: Path) -> None:
+    oldest = time.time() - KEPT_S
+    for one in folder.iterdir():
+        with contextlib.suppress(OSError):  # another process was first, or it is not ours
+            if one.stat().st_mtime < oldest:
+                one.unlink()
 
 
 def checksum(data: bytes) -> int:

@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 
 ABIS = ("ompi", "mpich", "mpi-abi")  # in the order of their numbers in a prepared file
 LACKS_END, DISK, THREADS, ABORTED = 1, 2, 4, 8  # bits of `lacks`
+LACKS = {
+    LACKS_END: "the budget ended the record early",
+    THREADS: "several threads called MPI, which one replays: times mean little, and it may hang",
+    ABORTED: "MPI_Abort ended the record",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,15 @@ class Record:
     @property
     def size(self) -> int:
         return len(self.ranks)
+
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known of it, for who replays it too: sentences for a person."""
+        found = []
+        for bit, words in LACKS.items():
+            ranks = [rank.rank for rank in self.ranks if rank.lacks & bit]
+            if ranks:
+                found.append(f"{words}: {len(ranks)} of {self.size} ranks, first rank {ranks[0]}")
+        return tuple(found)
 
     def totals(self) -> dict[str, int]:
         """Sizes for a person: events, signatures and nodes of all ranks."""

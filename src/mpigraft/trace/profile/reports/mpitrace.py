@@ -18,6 +18,7 @@ HEAD = re.compile(r"^\s*Data for MPI rank (\d{1,9}) of (\d{1,9}):", re.MULTILINE
 SUM = re.compile(r"\s*total (communication|elapsed) time\s*=\s*(\S+)\s+seconds")
 SIZES = "Message size distributions"
 EACH = "taskid"
+ALL = "MPI timing summary for all ranks"  # over a row for each, as newer versions write it
 
 
 def is_mpitrace(text: str) -> bool:
@@ -39,7 +40,9 @@ def parse_mpitrace(text: str, path: Path) -> Profile:
     if len(sums) != 2:
         raise lines.refused(len(lines.all) - 1, "the total times are missing: it was cut short")
     sizes = _sizes(lines, start)
-    each = tuple(_each(lines)) or (RankUse(rank, "", sums["elapsed"], sums["communication"]),)
+    each = tuple(_each(lines))
+    _refuse_cut(lines, rank, ranks, len(each))
+    each = each or (RankUse(rank, "", sums["elapsed"], sums["communication"]),)
     others = f"; {ranks - 1} others have files of their own" if ranks > 1 else ""
     return Profile(
         program=path.name,
@@ -53,6 +56,15 @@ def parse_mpitrace(text: str, path: Path) -> Profile:
         each=each,
         notes=(f"shares and routines are those of rank {rank}{others}",),
     )
+
+
+def _refuse_cut(lines: Lines, rank: int, ranks: int, rows: int) -> None:
+    """Raise UsageError for a file of rank 0 that ends before its table of ranks, or within."""
+    last = len(lines.all) - 1
+    if rank == 0 and ranks > 1 and not rows:
+        raise lines.refused(last, "the times of the ranks are missing: it was cut short")
+    if rows != ranks and any(line.startswith(ALL) for line in lines.all):
+        raise lines.refused(last, f"the times of {rows} of {ranks} ranks: it was cut short")
 
 
 def _sums(lines: Lines) -> Iterator[tuple[str, float]]:
@@ -75,6 +87,10 @@ def _routines(lines: Lines, start: int, sizes: dict[str, list[SizeUse]]) -> Iter
             raise lines.refused(number, "calls, bytes and seconds of a routine expected")
         calls, mean, time_s = (lines.figure(word, number) for word in words[1:])
         own = tuple(sizes.get(name, ()))
+        counted = sum(size.calls for size in own)
+        if own and counted != round(calls):
+            reason = f"{round(calls)} calls, {counted} by their sizes: it was cut short or edited"
+            raise lines.refused(number, reason)
         yield Routine(name, time_s, round(calls), round(calls * mean), sizes=own)
 
 
