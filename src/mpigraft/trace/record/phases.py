@@ -9,12 +9,21 @@ MPI_Abort) ends for all ranks after the last border that every rank has.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mpigraft.core.errors import UsageError
 from mpigraft.trace.record.coding import read_call
-from mpigraft.trace.record.values import ABORTED, LACKS_END, Leaf, Loop, Node, RankRecord, Record
+from mpigraft.trace.record.values import (
+    ABORTED,
+    LACKS_END,
+    Call,
+    Leaf,
+    Loop,
+    Node,
+    RankRecord,
+    Record,
+)
 
 BLOCKING = frozenset((
     "Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv",
@@ -25,6 +34,8 @@ WORLD = -1
 LEAST_SHARE = 0.05  # of all calls' time and gaps: shorter steps are no phase of their own
 END = 2**63  # of calls: no rank makes as many
 Calls = tuple[int, int]  # the first that a rank makes, and the first that it makes no more
+Whole = frozenset[object]  # numbers of the communicators of all ranks, at one point of a rank
+AT_FIRST: Whole = frozenset((WORLD,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,58 +47,88 @@ class Phase:
     time_s: float
 
 
-class _Counts:
-    """How many calls, and border calls, a node of a rank has."""
+class Borders:
+    """The borders of a rank. Numbers of communicators are used again when they are free, so
+    whether a collective is one of all ranks depends on what was made before it."""
 
     def __init__(self, rank: RankRecord) -> None:
-        self._border = _borders(rank)
-        self._known: dict[int, tuple[int, int]] = {}
+        calls = [read_call(text, rank.routines) for text in rank.signatures]
+        self.rank = rank
+        self._on = [_blocking_on(call) for call in calls]
+        self._made = [_made(call, rank.size) for call in calls]
+        self._known: dict[tuple[int, Whole], tuple[int, int, Whole]] = {}
 
-    def of(self, node: Node) -> tuple[int, int]:
+    def of(self, node: Node, whole: Whole) -> tuple[int, int, Whole]:
+        """How many calls and borders a node has, and the communicators of all ranks after it."""
         if isinstance(node, Leaf):
-            return 1, int(self._border[node.signature])
-        if id(node) not in self._known:
-            inner = [self.of(item) for item in node.items]
-            calls, borders = sum(one for one, _ in inner), sum(one for _, one in inner)
-            self._known[id(node)] = node.count * calls, node.count * borders
-        return self._known[id(node)]
+            border = self._on[node.signature] in whole
+            for number, of_all in self._made[node.signature]:
+                if of_all != (number in whole):  # or with many of them each call would copy all
+                    whole = whole ^ {number}
+            return 1, int(border), whole
+        known = self._known.get((id(node), whole))
+        if known is None:
+            calls, first, after = self._sum(node.items, whole)
+            # What the first round makes, each later one begins and ends with.
+            later = self._sum(node.items, after)[1] if node.count > 1 else 0
+            known = node.count * calls, first + (node.count - 1) * later, after
+            self._known[id(node), whole] = known
+        return known
 
-
-def _borders(rank: RankRecord) -> list[bool]:
-    """Of each signature, whether it is a blocking collective on all ranks."""
-    calls = [read_call(text, rank.routines) for text in rank.signatures]
-    whole = {WORLD}
-    for call in calls:
-        for made in call.of("C"):
-            assert isinstance(made, tuple)
-            (whole.add if made[1] == rank.size else whole.discard)(made[0])
-    return [call.routine.name in BLOCKING and call.of("c")[0] in whole for call in calls]
-
-
-def call_after(rank: RankRecord, border: int) -> int:
-    """The number of the call that follows the `border`-th border of a rank, from 0."""
-    counts, calls = _Counts(rank), 0
-    nodes: Sequence[Node] = rank.nodes
-    while border > 0:
+    def _sum(self, nodes: Sequence[Node], whole: Whole) -> tuple[int, int, Whole]:
+        calls = borders = 0
         for node in nodes:
-            own, borders = counts.of(node)
-            if borders >= border:
-                break
-            calls, border = calls + own, border - borders
-        else:
-            return calls
-        if isinstance(node, Leaf):
-            return calls + 1
-        once_calls, once_borders = own // node.count, borders // node.count
-        rounds = (border - 1) // once_borders
-        calls, border = calls + rounds * once_calls, border - rounds * once_borders
-        nodes = node.items
-    return calls
+            own, more, whole = self.of(node, whole)
+            calls, borders = calls + own, borders + more
+        return calls, borders, whole
+
+    def each(self) -> Iterator[tuple[Node, int]]:
+        """The nodes of the rank with the borders of each."""
+        whole = AT_FIRST
+        for node in self.rank.nodes:
+            _, borders, whole = self.of(node, whole)
+            yield node, borders
+
+    @property
+    def total(self) -> int:
+        return sum(borders for _, borders in self.each())
+
+    def call_after(self, border: int) -> int:
+        """The number of the call that follows the `border`-th border, from 0."""
+        calls, whole = 0, AT_FIRST
+        nodes: Sequence[Node] = self.rank.nodes
+        while border > 0:
+            for node in nodes:
+                own, borders, after = self.of(node, whole)
+                if borders >= border:
+                    break
+                calls, border, whole = calls + own, border - borders, after
+            else:
+                return calls
+            if isinstance(node, Leaf):
+                return calls + 1
+            nodes = node.items
+            own, first, after = self._sum(nodes, whole)
+            if border > first:
+                later = self._sum(nodes, after)[1]
+                rounds = (border - first - 1) // later
+                calls, whole = calls + (1 + rounds) * own, after
+                border -= first + rounds * later
+        return calls
 
 
-def borders_of(rank: RankRecord) -> int:
-    counts = _Counts(rank)
-    return sum(counts.of(node)[1] for node in rank.nodes)
+def _blocking_on(call: Call) -> object:
+    """The communicator of a blocking collective; None: it is another call."""
+    return call.of("c")[0] if call.routine.name in BLOCKING else None
+
+
+def _made(call: Call, size: int) -> list[tuple[int, bool]]:
+    """The communicators that a call makes, and whether they have all ranks."""
+    found = []
+    for made in call.of("C"):
+        assert isinstance(made, tuple)
+        found.append((made[0], made[1] == size))
+    return found
 
 
 def whole_calls(record: Record) -> tuple[Calls, ...] | None:
@@ -95,43 +136,44 @@ def whole_calls(record: Record) -> tuple[Calls, ...] | None:
     record that ended early. Raises UsageError where there is no border to end at."""
     if not any(rank.lacks & (LACKS_END | ABORTED) for rank in record.ranks):
         return None
-    last = min(map(borders_of, record.ranks))
+    ranks = [*map(Borders, record.ranks)]
+    last = min(rank.total for rank in ranks)
     if not last:
         raise UsageError.of("record-no-border", program=record.provenance.program)
-    return tuple((0, call_after(rank, last)) for rank in record.ranks)
+    return tuple((0, rank.call_after(last)) for rank in ranks)
 
 
 def find_phases(record: Record) -> tuple[Phase, ...]:
     """The phases of a record; one where there is no border inside."""
-    marks = [0, *_marks(record.ranks[0])]
-    last = min(map(borders_of, record.ranks))
-    marks = sorted({mark for mark in marks if mark < last or not mark})
+    ranks = [*map(Borders, record.ranks)]
+    last = min(rank.total for rank in ranks)
+    marks = sorted({0, *(mark for mark in _marks(ranks[0]) if mark < last)})
     ends = [*marks[1:], None]
     return tuple(
         Phase(
             number,
-            tuple(_range(rank, first, end) for rank in record.ranks),
-            _time(record.ranks[0], first, end),
+            tuple(_range(rank, first, end) for rank in ranks),
+            _time(ranks[0], first, end),
         )
         for number, (first, end) in enumerate(zip(marks, ends, strict=True), 1)
     )
 
 
-def _range(rank: RankRecord, first: int, end: int | None) -> Calls:
-    return call_after(rank, first), END if end is None else call_after(rank, end)
+def _range(rank: Borders, first: int, end: int | None) -> Calls:
+    return rank.call_after(first), END if end is None else rank.call_after(end)
 
 
-def _marks(rank: RankRecord) -> list[int]:
+def _marks(borders: Borders) -> list[int]:
     """Borders at which a phase begins, by the calls of one rank."""
-    counts = _Counts(rank)
+    rank = borders.rank
     calls = [read_call(text, rank.routines) for text in rank.signatures]
     marked, steps, border = [], [], 0
     least = LEAST_SHARE * sum(map(_ticks, rank.nodes))
-    for node in rank.nodes:
+    for node, own in borders.each():
         if isinstance(node, Leaf) and calls[node.signature].routine.name == "Pcontrol":
             marked.append(border)
         long = _ticks(node) >= least
-        before, border = border, border + counts.of(node)[1]
+        before, border = border, border + own
         if isinstance(node, Loop) and long and border > before:
             steps += [before, border]
     return marked or steps
@@ -143,13 +185,12 @@ def _ticks(node: Node) -> int:
     return sum(map(_ticks, node.items))
 
 
-def _time(rank: RankRecord, first: int, end: int | None) -> float:
+def _time(borders: Borders, first: int, end: int | None) -> float:
     """Seconds between two borders, a node counting where most of it lies."""
-    counts, border, total = _Counts(rank), 0, 0
-    for node in rank.nodes:
-        own = counts.of(node)[1]
+    border = total = 0
+    for node, own in borders.each():
         middle = border + own / 2
         if middle >= first and (end is None or middle < end):
             total += _ticks(node)
         border += own
-    return total / rank.ticks_per_s
+    return total / borders.rank.ticks_per_s

@@ -9,7 +9,7 @@ import pytest
 
 from mpigraft.core.errors import UsageError
 from mpigraft.trace.record.coding import write_call
-from mpigraft.trace.record.phases import END, borders_of, call_after, find_phases, whole_calls
+from mpigraft.trace.record.phases import END, Borders, find_phases, whole_calls
 from mpigraft.trace.record.values import LACKS_END, Leaf, Loop, Node, RankRecord, Record, Routine
 
 ROUTINES = (
@@ -23,8 +23,9 @@ TEXTS = (
     write_call(3, ROUTINES[3], (-1, 0, 0, (1, 1, 0, (0,)))),
     write_call(0, ROUTINES[0], (1,)),
     write_call(4, ROUTINES[4], (-1, 1)),
+    write_call(3, ROUTINES[3], (-1, 0, 0, (1, 2, 0, (0, 1)))),
 )
-BARRIER, SEND, MARK, SPLIT, OWN_BARRIER, IBARRIER = range(6)
+BARRIER, SEND, MARK, SPLIT, OWN_BARRIER, IBARRIER, JOIN = range(7)
 
 
 def leaf(number: int, gap: int = 100) -> Leaf:
@@ -54,14 +55,37 @@ def some_nodes(dice: random.Random, depth: int = 0) -> tuple[Node, ...]:
     )
 
 
-@pytest.mark.parametrize("seed", range(100))
+def borders_by_hand(calls: Sequence[int]) -> Iterator[int]:
+    """The calls that follow a barrier of both ranks: number 1 is of one of them after SPLIT, of
+    both after JOIN."""
+    number_1 = False
+    for place, call in enumerate(calls):
+        if call in {SPLIT, JOIN}:
+            number_1 = call == JOIN
+        elif call == BARRIER or (call == OWN_BARRIER and number_1):
+            yield place + 1
+
+
+@pytest.mark.parametrize("seed", range(200))
 def test_borders_are_those_of_the_unfolded_calls(seed: int) -> None:
     nodes = some_nodes(random.Random(seed))
-    rank, calls = a_rank(nodes), [*unfolded(nodes)]
-    borders = [place + 1 for place, number in enumerate(calls) if number == BARRIER]
-    assert borders_of(rank) == len(borders)
-    for number, place in enumerate([0, *borders]):
-        assert call_after(rank, number) == place
+    rank, found = Borders(a_rank(nodes)), [*borders_by_hand([*unfolded(nodes)])]
+    assert rank.total == len(found)
+    for number, place in enumerate([0, *found]):
+        assert rank.call_after(number) == place
+
+
+def test_a_number_of_a_communicator_is_used_again() -> None:
+    """For a part of the ranks, on which one of them has more barriers, then for all of them."""
+    parts: list[Sequence[Node]] = []
+    for own in (3, 40):
+        apart: list[Node] = [leaf(SPLIT), Loop(own, (leaf(OWN_BARRIER),))]
+        parts.append((*apart, leaf(JOIN), Loop(30, (leaf(OWN_BARRIER),)), leaf(MARK),
+                      Loop(9, (leaf(OWN_BARRIER),))))  # fmt: skip
+    ranks = [a_rank(nodes, number) for number, nodes in enumerate(parts)]
+    assert [one.calls for one in find_phases(Record(tuple(ranks)))] == [
+        ((0, 35), (0, 72)), ((35, END), (72, END)),
+    ]  # fmt: skip
 
 
 def test_steps_are_phases_and_marks_go_before_them() -> None:
