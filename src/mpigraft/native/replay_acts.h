@@ -30,8 +30,79 @@ static void take_buffers(struct act *act)
     }
 }
 
+/* ---- types and communicators of requests ---- */
+
+/* With --check: a program may free an object, and another may get its number, before a request is
+ * complete or is started again. Both need it, to know what lies where. */
+struct kept {
+    struct kept *next;
+    bool is_type;
+    int64_t id;
+    struct datatype type;
+    struct communicator comm;
+};
+
+static void keep_object(struct act *act, bool is_type, int64_t id)
+{
+    for (const struct kept *one = act->kept; one; one = one->next)
+        if (one->is_type == is_type && one->id == id)
+            return;
+    if (id <= 0 || (is_type && type_of(id)->handle == MPI_DATATYPE_NULL))
+        return; /* it is predefined, or there is none */
+    struct kept *one = need(1, sizeof *one);
+    *one = (struct kept){.next = act->kept, .is_type = is_type, .id = id};
+    if (is_type) {
+        one->type = *type_of(id);
+        OWN(PMPI_Type_dup(one->type.handle, &one->type.handle));
+    } else {
+        one->comm = *comm_of(id);
+        one->comm.handle = MPI_COMM_WORLD; /* packs as any other does */
+    }
+    act->kept = one;
+}
+
+static void keep_objects(struct act *act)
+{
+    const struct call *call = act->call;
+    for (int i = 0; i < call->routine->count; i++) {
+        const struct field *field = &call->fields[i];
+        char letter = call->routine->parameters[i].letter;
+        if (letter == 't' || letter == 'c')
+            keep_object(act, letter == 't', field->value);
+        for (int64_t k = 0; letter == 'T' && k < field->value; k++)
+            keep_object(act, true, field->array[k]);
+    }
+}
+
+/* Put them in the place of those that have their numbers now; once more: take them out again. */
+static void swap_objects(const struct act *act)
+{
+    for (struct kept *one = act->kept; one; one = one->next)
+        if (one->is_type) {
+            struct datatype now = *type_of(one->id);
+            *type_of(one->id) = one->type;
+            one->type = now;
+        } else {
+            struct communicator now = *comm_of(one->id);
+            *comm_of(one->id) = one->comm;
+            one->comm = now;
+        }
+}
+
+static void free_kept(struct act *act)
+{
+    while (act->kept) {
+        struct kept *one = act->kept;
+        act->kept = one->next;
+        if (one->is_type)
+            OWN(PMPI_Type_free(&one->type.handle));
+        free(one);
+    }
+}
+
 static void free_buffers(struct act *act)
 {
+    free_kept(act);
     free_area(act->areas[0]);
     free_area(act->areas[1]);
     act->areas[0] = act->areas[1] = NULL;

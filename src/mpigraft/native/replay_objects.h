@@ -39,10 +39,12 @@ struct area {
 };
 
 struct call;
+struct kept;
 
 /* A call that is being made: what it has for itself until it is complete. */
 struct act {
     struct call *call;
+    struct kept *kept; /* objects that may be freed before (replay_acts.h) */
     struct area *areas[2];
     char *buffers[2];  /* as MPI has them */
     uint64_t number;   /* of its message or collective; 0: it is not checked */

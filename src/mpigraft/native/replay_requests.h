@@ -73,7 +73,9 @@ static void complete_request(int64_t id, MPI_Status *status)
     struct request *request = &objects.requests[id];
     if (!request->active)
         return;
+    swap_objects(&request->act);
     verify_data(&request->act, status);
+    swap_objects(&request->act);
     request->active = false;
     if (request->persistent)
         return;
@@ -209,7 +211,9 @@ static void start_request(int64_t id)
     struct request *request = &objects.requests[id];
     finish_former(id);
     request->active = true;
+    swap_objects(&request->act);
     prepare_data(&request->act);
+    swap_objects(&request->act);
 }
 
 /* MPI_Start, Startall, Request_free, Cancel, Pready: false: of none that is here. */

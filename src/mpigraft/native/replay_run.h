@@ -125,6 +125,8 @@ static bool keep_act(struct act *act)
             request->active = !call->routine->persistent;
             request->wild = asks_for_any(call);
             request->act = *act;
+            if (checks.on && has_data(call) && (request->persistent || act->number))
+                keep_objects(&request->act);
             return true;
         }
     }

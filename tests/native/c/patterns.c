@@ -116,6 +116,39 @@ static void communicators(void)
     MPI_Comm_free(&grid);
 }
 
+/* Objects that are freed before what uses them is complete; the next ones get their numbers. */
+static void freed_objects(void)
+{
+    MPI_Request two[2];
+    MPI_Comm copy, half;
+    MPI_Datatype column, row;
+    MPI_Type_vector(10, 1, 7, MPI_DOUBLE, &column);
+    MPI_Type_commit(&column);
+    MPI_Irecv(in, 2, column, down, 4, MPI_COMM_WORLD, &two[0]);
+    MPI_Isend(out, 2, column, up, 4, MPI_COMM_WORLD, &two[1]);
+    MPI_Type_free(&column);
+    MPI_Type_contiguous(3, MPI_DOUBLE, &row);
+    MPI_Type_commit(&row);
+    MPI_Waitall(2, two, MPI_STATUSES_IGNORE);
+    MPI_Recv_init(in, 5, row, down, 5, MPI_COMM_WORLD, &two[0]);
+    MPI_Send_init(out, 5, row, up, 5, MPI_COMM_WORLD, &two[1]);
+    MPI_Type_free(&row);
+    MPI_Type_vector(2, 1, 3, MPI_CHAR, &column);
+    for (int step = 0; step < 3; step++) {
+        MPI_Startall(2, two);
+        MPI_Waitall(2, two, MPI_STATUSES_IGNORE);
+    }
+    MPI_Request_free(&two[0]);
+    MPI_Request_free(&two[1]);
+    MPI_Type_free(&column);
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    MPI_Iallgather(out, 10, MPI_INT, in, 10, MPI_INT, copy, &two[0]);
+    MPI_Comm_free(&copy);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Wait(&two[0], MPI_STATUS_IGNORE);
+    MPI_Comm_free(&half);
+}
+
 int main(int argc, char **argv)
 {
     int steps = argc > 1 ? atoi(argv[1]) : 10;
@@ -137,6 +170,7 @@ int main(int argc, char **argv)
     persistent_ones();
     windows();
     communicators();
+    freed_objects();
     MPI_Type_free(&type);
     MPI_Comm_free(&half);
     MPI_Comm_free(&node);
