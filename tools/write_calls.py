@@ -205,11 +205,11 @@ def line(row: Row) -> str:
 # Nothing but what they give a program comes of these.
 LOCAL = re.compile(
     r"Alloc_mem|Free_mem|Cart_(coords|get|map|rank|shift)|Cartdim|Close_port|Open_port|Comm_compare|"
-    r"\w*(attr|keyval|_info|_name|_buffer|errhandler)$|Comm_(get_parent|rank|size|remote_size|"
+    r"\w*(attr|keyval|(?<!with)_info|_name|_buffer|errhandler)$|Comm_(get_parent|rank|size|remote_size|"
     r"test_inter|join|accept|connect|spawn|spawn_multiple)|Dims_create|Dist_graph_neighbors|"
     r"Errhandler_free|Get_(address|count|elements|version|library|processor|hw)|Graph_(get|map|neighbors)|Graphdims|Group_(compare|rank|size|translate)|"
     r"Op_commutative|Pack|Unpack|Reduce_local|Session_|Test_cancelled|Topo_test|Type_(get|size|"
-    r"match)|File_|Buffer_|Grequest|Request_get|Win_(get|shared_query|sync|test|attach|"
+    r"match)|File_|Buffer_|Grequest|Request_get|Win_(shared_query|sync|test|attach|"
     r"detach|create_dynamic)|Query_thread|Lookup|Publish|Unpublish|Parrived|Status|"
     r"Group_from_session|Intercomm_create_from|Comm_create_from"
 )

@@ -53,6 +53,16 @@ int main(int argc, char **argv)
     }
     if (!strcmp(how, "unlike"))
         make_unlike_calls(1000000);
+    if (!strcmp(how, "refused")) {
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        MPI_Bcast(from, -1, MPI_CHAR, 0, MPI_COMM_WORLD);
+    }
+    if (!strcmp(how, "dynamic")) {
+        MPI_Win window;
+        MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+        MPI_Win_fence(0, window);
+        MPI_Win_free(&window);
+    }
     if (!strcmp(how, "pcontrol")) {
         MPI_Comm other;
         MPI_Pcontrol(0);

@@ -105,6 +105,19 @@ def test_a_program_that_ends_badly_keeps_its_code_and_output(
     assert os.listdir(tmp_path / "scratch") == []  # noqa: PTH208
 
 
+def test_a_record_that_lacks_objects_is_refused(
+    programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path
+) -> None:
+    """Dynamic windows are not recorded, and a fence of one is."""
+    record, words = tmp_path / "it.record", ("--mpi", "mpich@5", "-n", 2)
+    ran = start("record", *words, "-o", record, "--", programs["mpich@5"], "dynamic")
+    assert ran.returncode == 0, ran.stderr
+    assert "dynamic windows are not recorded: 2 of 2 ranks" in ran.stderr
+    again = start("replay", record)
+    assert again.returncode == 2
+    assert "[record-strays]" in again.stderr
+
+
 @pytest.mark.parametrize("budget", [4, pytest.param(64, marks=LONG)])
 def test_a_rank_takes_no_more_memory_than_its_budget(
     programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path, budget: int

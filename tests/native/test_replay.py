@@ -148,6 +148,20 @@ def test_damage_is_refused_by_all_ranks(
     assert words in done.stderr.decode()
 
 
+def test_a_call_of_an_unknown_window_is_refused(world: World, tmp_path: Path) -> None:
+    wrapper, source = world.mpis[Family.MPICH] / "bin/mpicc", C.parents[1] / "mpi/phases.c"
+    done = run_command(
+        [wrapper, source, "-o", tmp_path / "phases"], env=world.environment(Family.MPICH)
+    )
+    assert done.ok, done.text()
+    parts = recorded(world, Family.MPICH, tmp_path / "program", tmp_path / "phases", "dynamic")
+    file = tmp_path / "file"
+    file.write_bytes(prepare(parts, "mpich"))
+    done = replayed(world, Family.MPICH, file)
+    assert done.code == 2, done.text()
+    assert "Win_fence, for no call that is recorded made its window" in done.stderr.decode()
+
+
 def test_another_number_of_ranks_is_refused(
     world: World, patterns: Mapping[Family, Path], tmp_path: Path
 ) -> None:

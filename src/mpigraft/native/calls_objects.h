@@ -48,7 +48,7 @@ LARGE(Comm_detach_buffer, (MPI_Comm comm, void *buffer_addr, MPI_Count *size), (
 CALL(Comm_disconnect, (MPI_Comm *comm), (comm), AT_ONCE, COMM_GONE, KEPT)
 CALL(Comm_dup, (MPI_Comm comm, MPI_Comm *newcomm), (comm, newcomm), AT_ONCE, NOTHING, KEPT)
 CALL(Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm), (comm, info, newcomm),
-     AT_ONCE, NOTHING, LOST)
+     AT_ONCE, NOTHING, KEPT)
 CALL(Comm_flush_buffer, (MPI_Comm comm), (comm), AT_ONCE, NOTHING, LOST)
 CALL(Comm_free, (MPI_Comm *comm), (comm), AT_ONCE, COMM_GONE, KEPT)
 CALL(Comm_free_keyval, (int *comm_keyval), (comm_keyval), AT_ONCE, NOTHING, LOST)
@@ -63,7 +63,7 @@ CALL(Comm_group, (MPI_Comm comm, MPI_Group *group), (comm, group), AT_ONCE, NOTH
 CALL(Comm_idup, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request), (comm, newcomm,
      request), AT_ONCE, NOTHING, KEPT)
 CALL(Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request),
-     (comm, info, newcomm, request), AT_ONCE, NOTHING, LOST)
+     (comm, info, newcomm, request), AT_ONCE, NOTHING, KEPT)
 CALL(Comm_iflush_buffer, (MPI_Comm comm, MPI_Request *request), (comm, request), AT_ONCE, NOTHING,
      LOST)
 CALL(Comm_join, (int fd, MPI_Comm *intercomm), (fd, intercomm), AT_ONCE, NOTHING, LOST)

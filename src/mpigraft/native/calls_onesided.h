@@ -123,7 +123,7 @@ CALL(Win_free, (MPI_Win *win), (win), AT_ONCE, WIN_GONE, KEPT)
 CALL(Win_free_keyval, (int *win_keyval), (win_keyval), AT_ONCE, NOTHING, LOST)
 CALL(Win_get_attr, (MPI_Win win, int win_keyval, void *attribute_val, int *flag), (win,
      win_keyval, attribute_val, flag), AT_ONCE, NOTHING, LOST)
-CALL(Win_get_group, (MPI_Win win, MPI_Group *group), (win, group), AT_ONCE, NOTHING, LOST)
+CALL(Win_get_group, (MPI_Win win, MPI_Group *group), (win, group), AT_ONCE, NOTHING, KEPT)
 CALL(Win_get_info, (MPI_Win win, MPI_Info *info_used), (win, info_used), AT_ONCE, NOTHING, LOST)
 CALL(Win_get_name, (MPI_Win win, char *win_name, int *resultlen), (win, win_name, resultlen),
      AT_ONCE, NOTHING, LOST)

@@ -36,6 +36,7 @@ enum record_lack {
     LACKS_END = 1,       /* the budget was used up */
     SEVERAL_THREADS = 4, /* called MPI; their calls are in the order in which they ended */
     ENDED_BY_ABORT = 8,
+    LACKS_OBJECTS = 16, /* calls use what none of them made */
 };
 
 enum { ANY_OF_THEM = -2 };
@@ -85,7 +86,9 @@ struct record_routine {
     TYPE(INTEGER1, integer1) TYPE(INTEGER2, integer2) TYPE(INTEGER4, integer4)                  \
     TYPE(INTEGER8, integer8) TYPE(REAL4, real4) TYPE(REAL8, real8) TYPE(REAL16, real16)         \
     TYPE(COMPLEX8, complex8) TYPE(COMPLEX16, complex16) TYPE(COMPLEX32, complex32)              \
-    TYPE(2INTEGER, 2integer) TYPE(2REAL, 2real) TYPE(2DOUBLE_PRECISION, 2dblprec)
+    TYPE(2INTEGER, 2integer) TYPE(2REAL, 2real) TYPE(2DOUBLE_PRECISION, 2dblprec)               \
+    TYPE(CXX_BOOL, cxx_bool) TYPE(CXX_FLOAT_COMPLEX, cxx_cplex)                                 \
+    TYPE(CXX_DOUBLE_COMPLEX, cxx_dblcplex) TYPE(CXX_LONG_DOUBLE_COMPLEX, cxx_ldblcplex)
 
 #define PREDEFINED_OPS(OP)                                                              \
     OP(MAX, max) OP(MIN, min) OP(SUM, sum) OP(PROD, prod) OP(LAND, land) OP(BAND, band) \

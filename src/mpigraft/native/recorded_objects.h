@@ -20,6 +20,9 @@
 #define FIELDS_Comm_dup "cC"
 #define IN_Comm_dup put_known_handle(COMM, KEY(comm));
 #define OUT_Comm_dup put_new_comm(*newcomm, IS_NO_COMM(*newcomm));
+#define FIELDS_Comm_dup_with_info "cC"
+#define IN_Comm_dup_with_info put_known_handle(COMM, KEY(comm));
+#define OUT_Comm_dup_with_info put_new_comm(*newcomm, IS_NO_COMM(*newcomm));
 #define FIELDS_Comm_free "c"
 #define IN_Comm_free put_last(COMM, KEY(*comm));
 #define OUT_Comm_free
@@ -29,6 +32,10 @@
 #define FIELDS_Comm_idup "cCH"
 #define IN_Comm_idup put_known_handle(COMM, KEY(comm));
 #define OUT_Comm_idup \
+    put_new_comm(*newcomm, IS_NO_COMM(*newcomm)); put_new(REQUEST, KEY(*request));
+#define FIELDS_Comm_idup_with_info "cCH"
+#define IN_Comm_idup_with_info put_known_handle(COMM, KEY(comm));
+#define OUT_Comm_idup_with_info \
     put_new_comm(*newcomm, IS_NO_COMM(*newcomm)); put_new(REQUEST, KEY(*request));
 #define FIELDS_Comm_remote_group "cB"
 #define IN_Comm_remote_group put_known_handle(COMM, KEY(comm));

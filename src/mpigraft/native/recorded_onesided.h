@@ -109,6 +109,9 @@
 #define FIELDS_Win_free "w"
 #define IN_Win_free put_last(WIN, KEY(*win));
 #define OUT_Win_free
+#define FIELDS_Win_get_group "wB"
+#define IN_Win_get_group put_known_handle(WIN, KEY(win));
+#define OUT_Win_get_group put_new(GROUP, KEY(*group));
 #define FIELDS_Win_lock "iriw"
 #define IN_Win_lock \
     put_integer((int64_t)(lock_type)); put_rank(rank); put_integer((int64_t)(assert)); \

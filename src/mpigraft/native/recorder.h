@@ -31,6 +31,7 @@ struct event {
     bool poll;        /* a test or probe without success */
     bool any;         /* the source or tag asked for is any */
     bool test;        /* of one request */
+    bool stray;       /* uses a communicator, group or window that no recorded call made */
 };
 
 static struct {
@@ -151,6 +152,7 @@ OUTSIDE static void put_known_handle(enum class class, uint64_t handle)
     pthread_mutex_lock(&recorder.lock);
     struct known *known = find_known(&recorder.ids[class], handle);
     int32_t id = known ? (int32_t)known->id : 0;
+    event.stray |= !id && (class == COMM || class == GROUP || class == WIN);
     pthread_mutex_unlock(&recorder.lock);
     put_integer(id);
 }

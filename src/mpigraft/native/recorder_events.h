@@ -5,7 +5,7 @@
 static void begin_event(uint64_t routine)
 {
     event.length = 0;
-    event.any = event.poll = false;
+    event.any = event.poll = event.stray = false;
     event.pending.count = 0;
     event.entered = ticks();
     event.test = routine == R_Test;
@@ -122,6 +122,7 @@ OUTSIDE static void end_event(uint64_t took)
         recorder.polls++;
         goto end;
     }
+    recorder.lacks |= event.stray ? LACKS_OBJECTS : 0;
     int64_t number = number_of(event.bytes, event.length);
     if (number < 0 || !keep_call((uint32_t)number, recorder.gap, took) ||
         fold.bytes > recorder.budget) {

@@ -28,6 +28,7 @@ struct membership {
 struct call {
     struct routine *routine;
     bool chosen; /* by --only */
+    bool stray;  /* commits or frees what no recorded call made */
     bool matched;
     struct field fields[MOST_PARAMETERS]; /* by parameter */
     struct matched *completed;
@@ -216,6 +217,42 @@ static bool take_large(struct call *call)
     return true;
 }
 
+static int64_t field_of(const struct call *call, const char *name, int64_t otherwise)
+{
+    int at = parameter_of(call->routine, name);
+    return at < 0 || !call->routine->parameters[at].letter ? otherwise : call->fields[at].value;
+}
+
+/* Whether a message or a reduction has items of its only datatype. */
+static bool is_data(const struct call *call, const char *name)
+{
+    bool peer = field_of(call, "dest", 0) != RANK_OF_NULL && field_of(call, "source", 0) != RANK_OF_NULL;
+    return peer && !strcmp(name, "datatype") && field_of(call, "count", 0) > 0;
+}
+
+/* That the objects which a call is given were made by calls of the record; of one that commits
+ * or frees an unknown object nothing is left to do. */
+static bool know_inputs(struct call *call)
+{
+    static char problem[160];
+    const char *what = NULL, *name = call->routine->name;
+    for (int i = 0; i < call->routine->count && !what; i++) {
+        const struct parameter *parameter = &call->routine->parameters[i];
+        if (call->fields[i].value || !strchr("cgwt", parameter->letter) || !parameter->letter)
+            continue;
+        what = parameter->letter == 'c'   ? "communicator"
+               : parameter->letter == 'g' ? "group"
+               : parameter->letter == 'w' ? "window"
+               : call->routine->duty == OBJECT || is_data(call, parameter->name) ? "datatype"
+                                                                                 : NULL;
+    }
+    call->stray = what && (ends_with(name, "_free") || one_of(name, " Comm_disconnect Type_commit "));
+    if (!what || call->stray)
+        return true;
+    snprintf(problem, sizeof problem, "%s, for no call that is recorded made its %s", name, what);
+    return refuse_record(problem);
+}
+
 static bool read_call(struct bytes *bytes, struct call *call)
 {
     uint64_t number = read_unsigned(bytes);
@@ -227,19 +264,15 @@ static bool read_call(struct bytes *bytes, struct call *call)
         return true; /* marks: nothing but the gap before them counts */
     if (!routine->function && !bind_routine(routine, false))
         return refuse_record(routine->name);
-    if (routine->duty == REFUSED || !routine->function)
+    if (!routine->function)
         return refuse_record(routine->name);
     for (int i = 0; routine->fields[i]; i++)
         read_field(bytes, routine->fields[i], call, &call->fields[routine->places[i]]);
     if (bytes->bad || bytes->at != bytes->end)
         return refuse_record("a call is cut short or too long");
+    if (!record.problem && !know_inputs(call))
+        return false;
     return record.problem ? false : has_large_counts(call) ? take_large(call) : true;
-}
-
-static int64_t field_of(const struct call *call, const char *name, int64_t otherwise)
-{
-    int at = parameter_of(call->routine, name);
-    return at < 0 || !call->routine->parameters[at].letter ? otherwise : call->fields[at].value;
 }
 
 static const struct field *array_of(const struct call *call, const char *name)

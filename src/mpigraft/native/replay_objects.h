@@ -95,6 +95,16 @@ static void describe_type(struct datatype *type)
     objects.generation++;
 }
 
+/* One of MPI's own; of those that an MPI has no size for, its languages have no such type. */
+static void describe_predefined(struct datatype *type, MPI_Datatype handle)
+{
+    MPI_Count size;
+    bool here = handle != MPI_DATATYPE_NULL && !PMPI_Type_size_x(handle, &size);
+    type->handle = here ? handle : MPI_DATATYPE_NULL;
+    if (here)
+        describe_type(type);
+}
+
 static void count_neighbors(struct communicator *comm)
 {
     int kind = MPI_UNDEFINED, dimensions = 0, weighted;
@@ -138,11 +148,12 @@ static void make_predefined(void)
         PREDEFINED_OPS(OP)
 #undef OP
     };
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        objects.predefined_types[i].handle = types[i];
-        if (types[i] != MPI_DATATYPE_NULL) /* no Fortran in this MPI */
-            describe_type(&objects.predefined_types[i]);
-    }
+    OWN(PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    OWN(PMPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        describe_predefined(&objects.predefined_types[i], types[i]);
+    OWN(PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+    OWN(PMPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         objects.predefined_ops[i] = ops[i];
     objects.predefined_comms[0].handle = MPI_COMM_WORLD;

@@ -64,7 +64,7 @@ static const struct prototype {
 enum { PROTOTYPE_COUNT = sizeof PROTOTYPES / sizeof *PROTOTYPES };
 
 /* What a call is to the replay. */
-enum duty { LEFT_OUT, OBJECT, COMPLETION, TRAFFIC, REFUSED };
+enum duty { LEFT_OUT, OBJECT, COMPLETION, TRAFFIC };
 
 struct routine {
     char name[32];
@@ -216,19 +216,14 @@ static enum duty duty_of(const char *name)
     static const char completions[] = " Wait Waitall Waitany Waitsome Test Testall Testany Testsome "
                                       "Start Startall Request_free Cancel Pready Pready_range "
                                       "Pready_list ";
-    static const char refused[] = " Comm_accept Comm_connect Comm_join Comm_spawn Comm_spawn_multiple "
-                                  "Win_attach Win_create_dynamic Grequest_start "
-                                  "Comm_create_from_group Intercomm_create_from_groups ";
     static const char left_out[] = " Abort Pack Unpack Reduce_local Grequest_complete Alloc_mem Free_mem "
                                    "Comm_get_parent Request_get_status Win_detach ";
     static const char makers[] = " Op_create Op_free Buffer_attach Buffer_detach Cart_create Cart_sub "
                                   "Graph_create Dist_graph_create Dist_graph_create_adjacent "
                                   "Intercomm_create Intercomm_merge Win_create Win_allocate "
-                                  "Win_allocate_shared Win_free ";
+                                  "Win_allocate_shared Win_free Win_get_group ";
     if (one_of(name, completions))
         return COMPLETION;
-    if (one_of(name, refused))
-        return REFUSED;
     if (one_of(name, left_out) || starts_with(name, "File_"))
         return LEFT_OUT;
     bool object = one_of(name, makers) || starts_with(name, "Comm_") || starts_with(name, "Group_") ||

@@ -226,7 +226,7 @@ static void make_call(struct node *node)
     case OBJECT:
         if (starts_with(call->routine->name, "Comm_split_type"))
             make_split(node);
-        else
+        else if (!call->stray)
             make_traffic(node);
         break;
     case TRAFFIC:

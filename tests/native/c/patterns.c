@@ -96,6 +96,14 @@ static void windows(void)
     MPI_Win_lock(MPI_LOCK_SHARED, up, 0, window);
     MPI_Get(in, 10, MPI_DOUBLE, up, 100, 10, MPI_DOUBLE, window);
     MPI_Win_unlock(up, window);
+    MPI_Group all;
+    MPI_Win_get_group(window, &all);
+    MPI_Win_post(all, 0, window);
+    MPI_Win_start(all, 0, window);
+    MPI_Put(in, 10, MPI_DOUBLE, up, 200, 10, MPI_DOUBLE, window);
+    MPI_Win_complete(window);
+    MPI_Win_wait(window);
+    MPI_Group_free(&all);
     MPI_Win_free(&window);
 }
 
@@ -109,6 +117,10 @@ static void communicators(void)
     MPI_Barrier(copy);
     MPI_Iallreduce(out, in, 5, MPI_INT, MPI_SUM, copy, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&copy);
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, MPI_INFO_NULL, &copy);
+    MPI_Bcast(out, 3, MPI_CXX_DOUBLE_COMPLEX, 0, copy);
+    MPI_Bcast(out, 3, MPI_CXX_BOOL, 0, copy);
     MPI_Comm_free(&copy);
     MPI_Dims_create(size, 2, dims);
     MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 1, &grid);

@@ -15,7 +15,7 @@ from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.write import write_whole
 from mpigraft.trace.record.file import RecordFile, read_record
 from mpigraft.trace.record.phases import find_phases, whole_calls
-from mpigraft.trace.record.values import ABIS
+from mpigraft.trace.record.values import ABIS, STRAYS
 
 MAGIC = b"mpigraft-replay\0"
 VERSION = 1
@@ -54,8 +54,11 @@ class Prepared:
         return folders().data / "replay" / f"{self.digest}-{self.phase}-{VERSION}.prepared"
 
     def data(self, file: RecordFile, record: Path) -> bytes:
-        """Its content. Raises UsageError for a record that is damaged or lacks the phase."""
+        """Its content. Raises UsageError for a record that is damaged or lacks the phase, or
+        whose calls use what is not recorded."""
         values = read_record(file, record)
+        if any(rank.lacks & STRAYS for rank in values.ranks):
+            raise UsageError.of("record-strays", path=record)
         if not self.phase:
             return prepare(file.parts, file.provenance.abi, whole_calls(values))
         phases = find_phases(values)

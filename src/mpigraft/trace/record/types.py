@@ -12,6 +12,7 @@ from mpigraft.trace.record.values import Call
 PREDEFINED = (
     1, 1, 1, 1, 4, 2, 2, 4, 4, 8, 8, 4, 8, 16, 8, 8, 1, 8, 12, 12, 8, 6, 20, 1, 2, 4, 8, 1, 2, 4,
     8, 8, 8, 8, 1, 8, 16, 32, 1, 4, 4, 4, 8, 8, 16, 1, 2, 4, 8, 4, 8, 16, 8, 16, 32, 8, 8, 16,
+    1, 8, 16, 32,
 )  # fmt: skip
 BYTE = -4  # MPI_BYTE, as a record names it
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 ABIS = ("ompi", "mpich", "mpi-abi")  # in the order of their numbers in a prepared file
-LACKS_END, DISK, THREADS, ABORTED = 1, 2, 4, 8  # bits of `lacks`
+LACKS_END, DISK, THREADS, ABORTED, STRAYS = 1, 2, 4, 8, 16  # bits of `lacks`
 LACKS = {
     LACKS_END: "the budget ended the record early",
     THREADS: "several threads called MPI, which one replays: times mean little, and it may hang",
     ABORTED: "MPI_Abort ended the record",
+    STRAYS: "no replay: spawned processes, sessions and dynamic windows are not recorded",
 }
 
 
