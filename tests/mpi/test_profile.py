@@ -78,6 +78,16 @@ def test_counts_are_those_of_the_program(
     assert again.stdout == ran.stderr
 
 
+def test_a_call_that_fails_moves_nothing(
+    programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "a.json"
+    words = ("--mpi", "mpich@5", "-n", 1, "-o", kept, "--", programs["mpich@5"], "refused")
+    assert profile(*words).returncode == 0
+    (bcast,) = (one for one in document(kept)["routines"] if one["name"] == "Bcast")
+    assert (bcast["calls"], bcast["bytes"]) == (1, 0)
+
+
 def test_waits_and_sites_and_the_page(
     programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path
 ) -> None:

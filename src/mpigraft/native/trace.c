@@ -141,7 +141,9 @@ static inline uint64_t leave(struct self *me, struct trace_routine *row, uint64_
         before;                                                                     \
         int const code = ((int (*) parameters)next)arguments;                       \
         uint64_t const took = leave(me, row, began, code), bytes = row->bytes;      \
-        moves;                                                                      \
+        if (__builtin_expect(!code, 1)) {                                           \
+            moves;                                                                  \
+        }                                                                           \
         if (__builtin_expect(process.sites, 0))                                     \
             count_site(R_##name, took, row->bytes - bytes);                         \
         keep##_AFTER(name, code, took)                                              \
