@@ -16,14 +16,21 @@ STEPS = (("1-even", "1-even.record,"), ("2-skew", "2-skew.record,"), ("3-zeros",
 METRIC = "time [ms] lower"
 
 
-def ladder(ratios: Sequence[float], rounds: int, noise: float = 0.02) -> list[ValueRow]:
-    """Values of a baseline and of k0, whose times are `ratios` of it at each step."""
+def ladder(
+    ratios: Sequence[float], rounds: int, noise: float = 0.02, again: float = 1.0
+) -> list[ValueRow]:
+    """Values of a baseline and of k0, whose times are `ratios` of it at each step. The second
+    launch of the baseline in a round takes `again` times as long, in the first half of them."""
     dice = random.Random(7)
     rows = []
     for turn in range(rounds):
         for (_, part), ratio in zip(STEPS, ratios, strict=True):
             of = {"benchmark": f"app:/a b/{part}record=0,routine=Alltoallv", "metric": METRIC}
-            for name, replica, level in (("base", 0, 1.0), ("base", 1, 1.0), ("k0", 0, ratio)):
+            for name, replica, level in (
+                ("base", 0, 1.0),
+                ("base", 1, again if turn < rounds // 2 else 1.0),
+                ("k0", 0, ratio),
+            ):
                 value = 5 * level * (1 + turn) * dice.uniform(1 - noise, 1 + noise)
                 rows.append(row(name, turn, 0, value, replica=replica, **of))
     return rows
@@ -70,3 +77,52 @@ def test_steps_without_values_are_left_out() -> None:
     alone = [one for one in rows if one.configuration == "base"]
     assert judged(alone, arms()) == ()
     assert judge_steps(replace(CAMPAIGN, baseline="none"), arms(), [], STEPS) == ("none", ())
+
+
+def test_a_step_may_move_the_ratio_down() -> None:
+    last = judged(ladder((2.0, 2.0, 1.0), rounds=10))[-1]
+    assert last.moves
+    assert last.change
+    assert last.change.value == pytest.approx(0.5, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "noise"), [(1.02, 0.001), (1 / 1.02, 0.001), (1.04, 0.05), (1 / 1.04, 0.05)]
+)
+def test_what_is_sure_and_small_moves_nothing(ratio: float, noise: float) -> None:
+    """Or may be small: an end of its interval is."""
+    last = judged(ladder((1.0, 1.0, ratio), rounds=40, noise=noise))[-1]
+    assert last.p is not None
+    assert last.p < 0.05
+    assert not last.moves
+
+
+@pytest.mark.parametrize("ratio", [1.1, 1 / 1.1])
+def test_no_step_moves_less_than_two_launches_of_the_baseline(ratio: float) -> None:
+    for again, moves in ((1.0, True), (1.5, False)):
+        rows = ladder((1.0, 1.0, ratio), rounds=20, noise=0.001, again=again)
+        kept = [one for one in rows if one.configuration != "base" or one.replica == 0]
+        limited = [*kept, *(one for one in rows if one not in kept)]
+        assert judged(limited)[-1].moves is moves
+
+
+def test_rounds_without_a_value_are_left_out() -> None:
+    rows = ladder((1.0, 1.0, 2.0), rounds=10)
+    lost = next(n for n, one in enumerate(rows)
+                if one.configuration == "k0" and "2-skew" in one.benchmark)  # fmt: skip
+    found = judged([one for n, one in enumerate(rows) if n != lost])
+    assert [row.rounds for row in found] == [10, 9, 10]
+    assert found[-1].moves
+
+
+def test_a_configuration_without_a_step_has_no_row_of_it() -> None:
+    rows = ladder((1.0, 1.0, 2.0), rounds=10)
+    rest = [one for one in rows if one.configuration != "k0" or "2-skew" not in one.benchmark]
+    assert [(one.step, one.change) for one in judged(rest)] == [("1-even", None), ("3-zeros", None)]
+    lone = [one for one in rows if one.configuration != "base" or "2-skew" not in one.benchmark]
+    assert [(one.step, one.change) for one in judged(lone)] == [("1-even", None), ("3-zeros", None)]
+
+
+def test_one_round_has_no_interval() -> None:
+    for one in judged(ladder((1.0, 1.0, 2.0), rounds=1)):
+        assert (one.ratio.low, one.ratio.high, one.moves) == (None, None, False)

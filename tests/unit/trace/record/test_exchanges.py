@@ -17,8 +17,8 @@ from mpigraft.trace.record import (
     read_record,
     read_record_file,
 )
-from mpigraft.trace.record.coding import write_call
-from mpigraft.trace.record.types import PREDEFINED, TypeSizes
+from mpigraft.trace.record.coding import read_call, write_call
+from mpigraft.trace.record.types import BYTE, PREDEFINED, TypeSizes
 from mpigraft.trace.record.values import Call, Leaf, RankRecord, Record, Routine
 
 ALLTOALLV = Routine("Alltoallv", "aIItaIItc")
@@ -54,7 +54,7 @@ def test_the_last_step_is_the_application(tmp_path: Path, ranks: int) -> None:
     assert skew.skew == pytest.approx(exchange.skew, abs=0.05)
     assert zeros.silent == exchange.silent
     assert sizes.bytes_sent == exchange.bytes_sent
-    assert sizes.spread_s == 0.0
+    assert sizes.gaps_s == (0.0,) * ranks
     assert spread.bytes_sent == exchange.bytes_sent
     assert spread.gaps_s == pytest.approx(exchange.gaps_s, abs=1e-8)
 
@@ -90,6 +90,101 @@ def test_an_alltoall_has_even_blocks() -> None:
     ranks = [RankRecord(n, 2, routines, texts, (Leaf(0, 4, 0, 0),)) for n in range(2)]
     (one,) = find_exchanges(Record(tuple(ranks)))
     assert one.bytes_sent == ((24.0, 24.0), (24.0, 24.0))
+
+
+ALLTOALL = Routine("Alltoall", "aitaitc")
+ALLTOALLW = Routine("Alltoallw", "aIITaIITc")
+INT = -8
+
+
+def alone(routine: Routine, values: tuple[object, ...], ranks: int = 2) -> Exchange:
+    """The exchange of a record in which each rank makes one call."""
+    text = write_call(0, routine, values)
+    made = [RankRecord(n, ranks, (routine,), (text,), (Leaf(0, 1, 0, 0),)) for n in range(ranks)]
+    (one,) = find_exchanges(Record(tuple(made)))
+    return one
+
+
+@pytest.mark.parametrize(("routine", "values", "sent"), [
+    (ALLTOALL, (1, 0, 0, 0, 3, DOUBLE, -1), (24, 24)),
+    (ALLTOALLV, (1, (), (), 0, 0, (1, 4), (0, 9), DOUBLE, -1), (8, 32)),
+    (ALLTOALLW, (0, (1, 4), (0, 9), (DOUBLE, INT), 0, (9, 9), (0, 9), (INT, INT), -1), (8, 16)),
+    (ALLTOALLW, (1, (), (), (), 0, (1, 4), (0, 9), (INT, DOUBLE), -1), (4, 32)),
+], ids=["alltoall in place", "in place", "alltoallw", "alltoallw in place"])  # fmt: skip
+def test_what_is_sent(routine: Routine, values: tuple[object, ...], sent: tuple[int, int]) -> None:
+    """In place, it is what is received."""
+    assert alone(routine, values).bytes_sent == (sent, sent)
+
+
+def test_an_exchange_with_oneself_is_one_of_a_single_rank() -> None:
+    texts = (write_call(0, ALLTOALL, (0, 1, DOUBLE, 0, 1, DOUBLE, -2)),)
+    ranks = [RankRecord(n, 2, (ALLTOALL,), texts, (Leaf(0, 1, 0, n),)) for n in range(2)]
+    found = find_exchanges(Record(tuple(ranks)))
+    assert [one.bytes_sent for one in found] == [((8.0,),)] * 2
+    assert found[0].took_s > found[1].took_s, "the one that takes longest comes first"
+
+
+def test_blocks_of_a_step_lie_one_after_the_other(tmp_path: Path) -> None:
+    rows = ((1.0, 2.0, 3.0), (4.0, 5.0, 6.0), (7.0, 8.0, 9.0))
+    exchange = Exchange("Alltoallv", 3, 1, rows, (), (0.0,) * 3, (0.0,) * 3)
+    step = next(one for one in make_ladder(exchange) if one.name == "4-sizes")
+    (tmp_path / "a").write_bytes(step.data)
+    rank = read_record(read_record_file(tmp_path / "a"), tmp_path / "a").ranks[1]
+    call = read_call(rank.signatures[0], rank.routines)
+    assert call.values == (0, (4, 5, 6), (0, 4, 9), BYTE, 0, (2, 5, 8), (0, 2, 7), BYTE, -1)
+
+
+def test_a_copy_of_the_world_is_the_same_group() -> None:
+    ranks = []
+    for rank in range(2):
+        given = (0, (5, 7), (0, 5), DOUBLE, 0, (5, 7), (0, 5), DOUBLE)
+        texts = (
+            write_call(1, SPLIT, (-1, 0, 0, (1, 2, rank, (0, 1)))),
+            write_call(0, ALLTOALLV, (*given, -1)),
+            write_call(0, ALLTOALLV, (*given, 1)),
+        )
+        nodes = tuple(Leaf(n, 1, 0, 0) for n in range(3))
+        ranks.append(RankRecord(rank, 2, ROUTINES, texts, nodes))
+    (one,) = find_exchanges(Record(tuple(ranks)))
+    assert one.calls == 2
+
+
+def test_counts_of_fewer_ranks_are_no_exchange() -> None:
+    texts = (write_call(0, ALLTOALLV, (0, (5,), (0,), DOUBLE, 0, (5,), (0,), DOUBLE, -1)),)
+    ranks = [RankRecord(n, 2, ROUTINES, texts, (Leaf(0, 1, 0, 0),)) for n in range(2)]
+    assert find_exchanges(Record(tuple(ranks))) == ()
+
+
+@pytest.mark.parametrize("made", [(1, 2, 0, ()), (0, 0, -1, ()), (2, 2, 0, (0, 1))])
+def test_a_group_that_is_not_known_has_no_exchange(made: tuple[object, ...]) -> None:
+    texts = (
+        write_call(1, SPLIT, (-1, 0, 0, made)),
+        write_call(0, ALLTOALLV, (0, (5, 7), (0, 5), DOUBLE, 0, (5, 0), (0, 5), DOUBLE, 1)),
+    )
+    nodes = (Leaf(0, 1, 0, 0), Leaf(1, 1, 0, 0))
+    ranks = [RankRecord(n, 2, ROUTINES, texts, nodes) for n in range(2)]
+    assert find_exchanges(Record(tuple(ranks))) == ()
+
+
+def test_an_exchange_that_a_rank_lacks_is_left_out() -> None:
+    """One that ended early may have made none."""
+    texts = (write_call(0, ALLTOALL, (0, 1, DOUBLE, 0, 1, DOUBLE, -1)),)
+    one = RankRecord(0, 2, (ALLTOALL,), texts, (Leaf(0, 3, 0, 0),))
+    other = RankRecord(1, 2, (ALLTOALL,), texts, (Leaf(0, 2, 0, 0),))
+    assert find_exchanges(Record((one, RankRecord(1, 2, (), (), ())))) == ()
+    (found,) = find_exchanges(Record((one, other)))
+    assert found.calls == 3
+
+
+def test_figures_of_an_exchange() -> None:
+    rows = ((0.0, 10.0, 0.0), (0.0, 0.0, 0.0), (0.0, 20.0, 0.0))
+    one = Exchange("Alltoallv", 3, 1, rows, ((0, 7), (10, 1), (20, 1)), (3.0, 5.0, 4.0), (0.0,) * 3)
+    assert [one.silent, one.zeros] == pytest.approx([7 / 9, 7 / 9])
+    assert one.spread_s == 2.0
+    assert (one.block(0.5), one.block(0.6), one.block(1), one.block(1.1)) == (10, 20, 20, 20)
+    none = Exchange("Alltoallv", 1, 1, ((0.0,),), ((0, 1),), (0.0,), (0.0,))
+    assert (none.silent, none.zeros, none.skew, none.block(0.5)) == (1.0, 1.0, 0.0, 0)
+    assert Exchange("Alltoallv", 0, 0, (), (), (), ()).zeros == 0
 
 
 def test_a_program_without_exchanges_says_so() -> None:

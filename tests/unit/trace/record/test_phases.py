@@ -100,6 +100,38 @@ def test_steps_are_phases_and_marks_go_before_them() -> None:
     assert [one.calls[0] for one in find_phases(both)] == [(0, 1), (1, END)]
 
 
+def test_times_of_phases_are_those_of_their_calls() -> None:
+    """Those of the first rank, in seconds. What follows the last border is of the last phase."""
+    nodes = (Loop(10, (leaf(SEND, 5_000), leaf(BARRIER, 1_000))), leaf(SEND, 500),
+             Loop(20, (Leaf(BARRIER, 1, 1_000, 3_000),)), leaf(SEND, 50))  # fmt: skip
+    found = find_phases(Record((a_rank(nodes), a_rank((Loop(30, (leaf(BARRIER),)),), 1))))
+    assert [one.number for one in found] == [1, 2]
+    assert [one.calls[0] for one in found] == [(0, 20), (20, END)]
+    assert [one.time_s * 1e9 for one in found] == pytest.approx([6_000, 4_550])
+
+
+def test_short_steps_and_those_without_borders_are_no_phases() -> None:
+    long, short = Loop(2, (leaf(BARRIER, 950),)), Loop(9, (leaf(BARRIER, 40),))
+    apart = Loop(9, (leaf(SEND, 10_000),))
+    calls = {
+        (long, short): [(0, 2), (2, END)],
+        (short, long): [(0, 9), (9, END)],
+        (short, long, short): [(0, 9), (9, 11), (11, END)],
+        (leaf(BARRIER), short, leaf(BARRIER), long): [(0, 11), (11, END)],
+        (long, apart, leaf(BARRIER), leaf(BARRIER)): [(0, 2), (2, END)],
+        (leaf(BARRIER, 9_000), leaf(BARRIER, 9_000)): [(0, END)],
+    }
+    for nodes, ranges in calls.items():
+        assert [one.calls[0] for one in find_phases(Record((a_rank(nodes),)))] == ranges
+
+
+def test_a_phase_that_a_rank_has_not_is_left_out() -> None:
+    nodes: tuple[Node, ...] = (leaf(BARRIER), leaf(MARK), leaf(BARRIER), leaf(MARK), leaf(BARRIER))
+    early = a_rank(nodes[:3], 1, lacks=LACKS_END)
+    found = find_phases(Record((a_rank(nodes), early)))
+    assert [one.calls for one in found] == [((0, 1), (0, 1)), ((1, END), (1, END))]
+
+
 def test_a_program_without_borders_is_one_phase() -> None:
     (phase,) = find_phases(Record((a_rank([Loop(9, (leaf(SEND),))]),)))
     assert phase.calls == ((0, END),)
