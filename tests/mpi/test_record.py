@@ -54,8 +54,8 @@ def start(*words: object, **options: object) -> Ended:
     ],
 )
 def test_what_one_mpi_called_another_replays(
-    programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path, name: str,
-    others: tuple[str, ...],
+    programs: Mapping[str, Path], mpis: Mapping[Family, Path], fresh_home: Path, tmp_path: Path,
+    name: str, others: tuple[str, ...],
 ) -> None:  # fmt: skip
     record = tmp_path / "a record"
     ran = start("record", "--mpi", name, "-n", 3, "-o", record, "--", programs[name], "fine")
@@ -72,6 +72,8 @@ def test_what_one_mpi_called_another_replays(
         assert calls["replay,routine=Allreduce"] == 3 * 20
         assert all(row["valid"] for row in rows if row["mpigraft"] == "value")
         assert f'"ranks":{3}' in again.stdout
+    planned = start("replay", record, "--dry-run")
+    assert f"{mpis[FAMILIES[name]].name}/bin/" in planned.stdout  # the MPI that was recorded
     table = start("replay", record, "--only", "MPI_Alltoallv")
     assert table.returncode == 0, table.stderr
     assert max(map(len, table.stdout.splitlines())) <= 80

@@ -91,7 +91,8 @@ def command(
         "image": None, "stack": "", "programs": None, "engine": None, "replace": None,
         "bind": None, "stdin": "none",
     }  # fmt: skip
-    spec, machine = job.requested_job(options), examine_machine()
+    machine = examine_machine()
+    spec = _as_recorded(job.requested_job(options), machine, file.provenance.mpi)
     program = _program(spec, machine, file.provenance.abi)
     planned = job.decide_job(replace(spec, program=(program, prepared, *words)), machine=machine)
     if dry_run:
@@ -113,6 +114,18 @@ def _factor(gaps: str) -> str:
     if not good:
         raise UsageError.of("replay-gaps", gaps=gaps, most=f"{MOST_GAPS:.0f}")
     return gaps
+
+
+def _as_recorded(spec: RunSpec, machine: Machine, configuration: str) -> RunSpec:
+    """Ask for the MPI that was recorded, if it is here and nobody asks for an MPI or transport:
+    its times stand beside the program's."""
+    from dataclasses import replace
+
+    mpi = configuration.partition("/")[0]
+    here = any(one.usable and one.id == mpi for one in machine.mpis)
+    if not here or any(spec.mpi_names) or spec.transport:
+        return spec
+    return replace(spec, mpi=mpi, sources=(*spec.sources, ("mpi", "the record")))
 
 
 def _program(spec: RunSpec, machine: Machine, recorded: str) -> str:
