@@ -1,7 +1,9 @@
-"""The tracing library: its tables, and the folding of what it records."""
+"""The tracing library: its tables, the folding of what it records, and the node's file."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import re
 import runpy
 import subprocess
@@ -11,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
-from mpigraft.native.programs import SOURCES
-from tests.native.native_world import compile_c
+from mpigraft.native.programs import SOURCES, TRACE
+from tests.native.native_world import World, abi_of, compile_c
 
 TOOLS = Path(__file__).parents[2] / "tools"
 
@@ -61,3 +63,34 @@ def test_a_thousand_steps_take_as_many_nodes_as_ten(fold: Path) -> None:
 
 def test_what_is_folded_unfolds_to_the_same(fold: Path) -> None:
     assert subprocess.run([fold], check=False).returncode == 0
+
+
+IN_OPEN = 0x20
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("how", ["fine", "abort"])
+def test_a_file_is_opened_and_closed_after_the_last_count(
+    world: World, tmp_path: Path, how: str
+) -> None:
+    """So that a client of NFS sends what was written through a map; other nodes read it."""
+    prefix, folder = world.mpis[Family.MPICH], tmp_path / "records"
+    library = next(p for p in (prefix / "lib").glob("libmpi.so.*") if p.name.count(".") == 2)
+    program = compile_c("last.c", tmp_path / "last", "-isystem", prefix / "include", library)
+    folder.mkdir()
+    environ = {
+        **world.environment(Family.MPICH),
+        "LD_PRELOAD": str(world.programs / abi_of(Family.MPICH) / TRACE),
+        "MPIGRAFT_TRACE": str(folder),
+    }
+    libc, pipe = ctypes.CDLL(None), subprocess.PIPE
+    with subprocess.Popen([program, how], env=environ, stdin=pipe, stdout=pipe, text=True) as rank:
+        assert rank.stdout is not None
+        assert rank.stdout.readline() == "in\n"
+        # the end of a map is an event of closing too, but sends nothing
+        watch = libc.inotify_init1(os.O_NONBLOCK)
+        libc.inotify_add_watch(watch, os.fsencode(folder), IN_OPEN)
+        rank.communicate("go on\n", timeout=60)
+    opened = os.read(watch, 4096)
+    os.close(watch)
+    assert b".trace\0" in opened

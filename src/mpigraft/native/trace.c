@@ -119,7 +119,7 @@ static inline uint64_t leave(struct self *me, struct trace_routine *row, uint64_
         what;                                     \
         row->waited += ticks() - began;           \
     }
-#define BEFORE_ABORT end_recording(ENDED_BY_ABORT, R_Abort)
+#define BEFORE_ABORT (end_recording(ENDED_BY_ABORT, R_Abort), publish_slot())
 #define AWAIT_ALL(comm) AWAITED(PMPI(Barrier, int (*)(MPI_Comm))(comm))
 /* Of several threads each could take the message of which another was told. */
 #define AWAIT_MESSAGE(source, tag, comm)                                              \

@@ -58,6 +58,16 @@ static int grow(uint64_t to)
     return error;
 }
 
+/* Let other nodes see what is in the slot. A client of NFS sends what was written through a map when
+ * any handle for writing on the file is closed, else half a minute later; the job may end sooner,
+ * and its first node reads the file then. msync would wait for a local disk too. */
+static void publish_slot(void)
+{
+    int file = open(slot.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file >= 0)
+        close(file);
+}
+
 /* Room of `bytes` in the slot, all zero; NULL: what `dropped` names goes uncounted from now on. */
 static void *take_room(uint64_t bytes, uint32_t dropped)
 {

@@ -146,6 +146,7 @@ static void ended_counting(void)
         return;
     process.head->ended = ticks();
     process.head->state = RANK_FINALIZED;
+    publish_slot();
 }
 
 /* ---- the ways in and out ---- */

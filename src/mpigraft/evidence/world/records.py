@@ -18,6 +18,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
+from mpigraft.core.listing import refresh_listing
 from mpigraft.core.model import MappedLibrary, RankRecord
 
 UNREAD = -1  # rank of a record that could not be read; `library_version` then says why
@@ -50,7 +51,7 @@ def read_witness(folder: Path) -> tuple[RankRecord, ...]:
     """The records of a launch by rank. What cannot be read becomes a record of rank -1 whose
     `library_version` is the reason: `check_witness` makes a finding of it. Nodes of one host name
     get names that tell them apart."""
-    _refresh_listing(folder)
+    refresh_listing(folder)
     try:
         paths = sorted(p for p in folder.iterdir() if p.suffix == SUFFIX)
     except OSError as error:
@@ -103,17 +104,6 @@ def _entered(value: Mapping[str, Any]) -> Entered | None:
             tuple(MappedLibrary(_text(p), _whole(d), _whole(i)) for p, d, i in value["libraries"]),
         )
     return None
-
-
-def _refresh_listing(folder: Path) -> None:
-    """A client of NFS keeps the names in a folder for up to a minute (nfs(5), acdirmax), so a file
-    that another node just made may not be listed. It reads them anew when it sees that the folder
-    changed under it, which the answer to a change of its own tells."""
-    with contextlib.suppress(OSError):
-        name = folder / f".look-{os.getpid()}"
-        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        os.close(handle)
-        name.unlink()
 
 
 def _with_distinct_hosts(nodes: Mapping[str, list[RankRecord]]) -> Iterator[RankRecord]:

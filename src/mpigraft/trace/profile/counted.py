@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
+from mpigraft.core.listing import refresh_listing
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import join_some, printable
 from mpigraft.trace.profile.node_file import Dropped, RankSlot, RoutineCounts, read_node_file
@@ -78,6 +79,7 @@ class Counted:
 def read_counts(folder: Path) -> dict[str, tuple[RankSlot, ...]]:
     """Read the files of all nodes in a folder: {host: ranks}. Raises UsageError."""
     found: dict[str, tuple[RankSlot, ...]] = {}
+    refresh_listing(folder)
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         match = HOST.fullmatch(path.stem)
         host = match[1] if match else path.stem

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mpigraft.core.errors import UsageError
+from mpigraft.core.listing import refresh_listing
 from mpigraft.trace.record.coding import Damage, read_call
 from mpigraft.trace.record.rank_file import read_rank
 from mpigraft.trace.record.values import ABIS, Provenance, Record
@@ -126,6 +127,7 @@ def read_record(file: RecordFile, path: Path) -> Record:
 def collect_ranks(folder: Path) -> tuple[bytes, ...]:
     """What ranks wrote into a folder, in their order. Raises UsageError where it is not what ranks
     write, or not of all of them."""
+    refresh_listing(folder)
     files = {int(p.stem): p for p in folder.rglob("*.record") if p.stem.isdigit()}
     parts: Mapping[int, bytes] = {rank: files[rank].read_bytes() for rank in sorted(files)}
     if not parts:
