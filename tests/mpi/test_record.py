@@ -120,6 +120,19 @@ def test_a_record_that_lacks_objects_is_refused(
     assert "[record-strays]" in again.stderr
 
 
+@pytest.mark.parametrize("command", ["profile", "record"])
+def test_ranks_that_do_not_return_from_init_are_no_static_program(
+    programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path, command: str
+) -> None:
+    of = ("--mpi", "openmpi@5", "--env", "OMPI_MCA_pml=none", "-n", 2)
+    output = ("-o", tmp_path / "output")
+    ran = start(command, *output, *of, "--", programs["openmpi@5"], "fine")
+    assert ran.returncode
+    assert "2 processes of" in ran.stderr
+    assert "static" not in ran.stderr
+    assert not (tmp_path / "output").exists()
+
+
 @pytest.mark.parametrize("budget", [4, pytest.param(64, marks=LONG)])
 def test_a_rank_takes_no_more_memory_than_its_budget(
     programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path, budget: int

@@ -164,12 +164,23 @@ def _collect(planned: Job, folder: str, code: int, kept: list[Profile], top: int
         tell(f"mpigraft: {error}")
         return
     if found is None:
-        missing = MissingError.of("profile-no-counts", program=planned.spec.program[0])
-        tell(f"mpigraft: {missing}")
+        program = planned.spec.program[0]
+        missing = MissingError.of("profile-no-counts", program=program)
+        tell(f"mpigraft: {no_return(Path(folder), program) or missing}")
         return
     found = replace(found, labels=_labels(planned))
     kept.append(found)
     tell("\n".join(profile_lines(found, top)))
+
+
+def no_return(folder: Path, program: str) -> MissingError | None:
+    """Whether no rank came back from MPI_Init, by what the witness noted in the folder."""
+    from mpigraft.evidence.world import read_entered, read_witness
+
+    if read_witness(folder) or not (entered := read_entered(folder)):
+        return None
+    processes = f"{len(entered)} processes" if len(entered) > 1 else "a process"
+    return MissingError.of("trace-no-return", program=program, processes=processes)
 
 
 def _files_root(planned: Job) -> Path | None:

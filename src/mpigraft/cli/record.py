@@ -19,7 +19,7 @@ from mpigraft.cli.common import (
     out,
     tell,
 )
-from mpigraft.cli.profile import refuse_place
+from mpigraft.cli.profile import no_return, refuse_place
 from mpigraft.core.errors import MissingError, MpigraftError, UsageError
 
 if TYPE_CHECKING:
@@ -143,4 +143,4 @@ def _no_record(folder: Path, program: str) -> MissingError:
     entered = sum(len(ranks) for ranks in read_counts(folder).values())
     if entered:
         return MissingError.of("record-unfinished", program=program, ranks=entered)
-    return MissingError.of("record-nothing", program=program)
+    return no_return(folder, program) or MissingError.of("record-nothing", program=program)
