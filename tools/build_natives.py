@@ -14,7 +14,10 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,6 +47,7 @@ from mpigraft.native.programs import (  # noqa: E402
 GLIBC = (2, 17)  # of RHEL 7 and SLES 12, and the oldest with an aarch64 port
 ARCHITECTURES = ("x86_64", "aarch64")
 LIBRARIES = ("-ldl", "-lpthread")  # parts of libc from glibc 2.34 on
+Step = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,32 +136,52 @@ def verify(path: Path, needed: str | None) -> None:
         raise Failed(f"{path} needs {mpi}, not {needed}")
 
 
+def steps(architecture: str, headers: dict[Family, Path], stage: Path) -> Iterator[Step]:
+    """Yield what makes each file in the folder `stage`; none needs another."""
+
+    def linked(interface: Interface, program: Path) -> None:
+        build_linked(architecture, interface, headers[interface.headers], program)
+        verify(program, interface.soname)
+
+    def typed(interface: Interface, library: Path) -> None:
+        build_typed(architecture, interface, headers[interface.headers], library)
+        verify(library, None)
+
+    def alone(name: str, *words: str | Path, static: bool = False) -> None:
+        compile_c(architecture, *WARNINGS, *words, "-o", stage / name, static=static)
+        verify(stage / name, None)
+
+    for interface in INTERFACES:
+        (stage / interface.abi).mkdir()
+        for name in LINKED:
+            yield partial(linked, interface, stage / interface.abi / name)
+        for name in TYPED:
+            yield partial(typed, interface, stage / interface.abi / name)
+    for name, source in ((WITNESS, "witness.c"), (SETTINGS, "settings.c")):
+        library = (*SHARED, f"-Wl,-soname,{name}", SOURCES / source)
+        yield partial(alone, name, *library, "-ldl")
+    yield partial(alone, GUARD, SOURCES / "guard.c")
+    for name, source in ((GPU_SELECT, "gpu_select.c"), (STDIN, "stdin.c"), (RELAY, "relay.c")):
+        yield partial(alone, name, "-static", SOURCES / source, static=True)
+
+
 def build(architecture: str, headers: dict[Family, Path]) -> None:
-    """Everything for one architecture, into a fresh folder that takes the old one's place."""
+    """Everything for one architecture, as many files at once as there are processors, into a fresh
+    folder that takes the old one's place."""
     target = PREBUILT / architecture
     PREBUILT.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=PREBUILT, prefix=".build-") as scratch:
+    with (
+        tempfile.TemporaryDirectory(dir=PREBUILT, prefix=".build-") as scratch,
+        ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
+    ):
         stage = Path(scratch) / architecture
         stage.mkdir()
-        for interface in INTERFACES:
-            (stage / interface.abi).mkdir()
-            for name in LINKED:
-                program = stage / interface.abi / name
-                build_linked(architecture, interface, headers[interface.headers], program)
-                verify(program, interface.soname)
-            for name in TYPED:
-                library_path = stage / interface.abi / name
-                build_typed(architecture, interface, headers[interface.headers], library_path)
-                verify(library_path, None)
-        for name, source in ((WITNESS, "witness.c"), (SETTINGS, "settings.c")):
-            library = (*WARNINGS, *SHARED, f"-Wl,-soname,{name}", SOURCES / source)
-            compile_c(architecture, *library, "-o", stage / name, "-ldl")
-        compile_c(architecture, *WARNINGS, SOURCES / "guard.c", "-o", stage / GUARD)
-        for name, source in ((GPU_SELECT, "gpu_select.c"), (STDIN, "stdin.c"), (RELAY, "relay.c")):
-            words = (*WARNINGS, "-static", SOURCES / source, "-o", stage / name)
-            compile_c(architecture, *words, static=True)
-        for name in (WITNESS, SETTINGS, GUARD, GPU_SELECT, STDIN, RELAY):
-            verify(stage / name, None)
+        try:
+            for done in [pool.submit(step) for step in steps(architecture, headers, stage)]:
+                done.result()
+        except Failed:
+            pool.shutdown(cancel_futures=True)
+            raise
         shutil.rmtree(target, ignore_errors=True)
         stage.rename(target)
 
