@@ -74,6 +74,9 @@ def test_what_one_mpi_called_another_replays(
         assert f'"ranks":{3}' in again.stdout
     planned = start("replay", record, "--dry-run")
     assert f"{mpis[FAMILIES[name]].name}/bin/" in planned.stdout  # the MPI that was recorded
+    refused = start("replay", record, "--ranks-per-node", 2, "--nodes", 1)
+    assert "[ranks-contradict]" in refused.stderr
+    assert "site's profile" not in refused.stderr  # which has asked for nothing
     table = start("replay", record, "--only", "MPI_Alltoallv")
     assert table.returncode == 0, table.stderr
     assert max(map(len, table.stdout.splitlines())) <= 80

@@ -117,15 +117,13 @@ def _factor(gaps: str) -> str:
 
 
 def _as_recorded(spec: RunSpec, machine: Machine, configuration: str) -> RunSpec:
-    """Ask for the MPI that was recorded, if it is here and nobody asks for an MPI or transport:
-    its times stand beside the program's."""
+    """Ask for the MPI that was recorded, if it is here and nobody asks for one: its times stand
+    beside the program's."""
     from dataclasses import replace
 
     mpi = configuration.partition("/")[0]
     here = any(one.usable and one.id == mpi for one in machine.mpis)
-    if not here or any(spec.mpi_names) or spec.transport:
-        return spec
-    return replace(spec, mpi=mpi, sources=(*spec.sources, ("mpi", "the record")))
+    return replace(spec, mpi=mpi) if here and not any(spec.mpi_names) else spec
 
 
 def _program(spec: RunSpec, machine: Machine, recorded: str) -> str:
