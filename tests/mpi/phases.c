@@ -38,6 +38,34 @@ static void make_unlike_calls(long many)
     printf("peak %ld KiB\n", usage.ru_maxrss);
 }
 
+/* Messages that are received in a later phase than they are asked for or sent, and requests that an
+ * earlier one made. */
+static void send_across(int rank, int size)
+{
+    enum { LARGE = 1 << 22 };
+    char *own = calloc(2, LARGE);
+    int up = (rank + 1) % size, down = (rank + size - 1) % size;
+    MPI_Request early, kept[2];
+    MPI_Send_init(own, 10, MPI_CHAR, up, 5, MPI_COMM_WORLD, &kept[0]);
+    MPI_Recv_init(own + LARGE, 10, MPI_CHAR, down, 5, MPI_COMM_WORLD, &kept[1]);
+    MPI_Irecv(own + LARGE, LARGE, MPI_CHAR, down, 3, MPI_COMM_WORLD, &early);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Pcontrol(1);
+    MPI_Send(own, LARGE, MPI_CHAR, up, 3, MPI_COMM_WORLD);
+    MPI_Wait(&early, MPI_STATUS_IGNORE);
+    MPI_Startall(2, kept);
+    MPI_Waitall(2, kept, MPI_STATUSES_IGNORE);
+    MPI_Isend(own, LARGE, MPI_CHAR, up, 4, MPI_COMM_WORLD, &early);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Pcontrol(1);
+    MPI_Recv(own + LARGE, LARGE, MPI_CHAR, down, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&early, MPI_STATUS_IGNORE);
+    MPI_Request_free(&kept[0]);
+    MPI_Request_free(&kept[1]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    free(own);
+}
+
 int main(int argc, char **argv)
 {
     int rank, size;
@@ -75,9 +103,11 @@ int main(int argc, char **argv)
         MPI_Pcontrol(1);
         exchange(size);
     }
+    if (!strcmp(how, "across"))
+        send_across(rank, size);
     puts("done");
     fflush(stdout);
-    if (*how && strcmp(how, "pcontrol"))
+    if (*how && strcmp(how, "pcontrol") && strcmp(how, "across"))
         usleep(200000); /* MPICH's launcher drops what a rank printed just before another aborts */
     if (!strcmp(how, "exit"))
         exit(3);

@@ -151,3 +151,24 @@ def test_a_rank_takes_no_more_memory_than_its_budget(
         taken.append(int(ran.stdout.split("peak ")[1].split()[0]) / 1024)
     assert "the budget ended the record" in ran.stderr
     assert budget / 2 < taken[1] - taken[0] < budget + 3
+
+
+@pytest.mark.parametrize("name", ["mpich@5", pytest.param("openmpi@5", marks=LONG)])
+def test_messages_cross_the_border_of_phases(
+    programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path, name: str
+) -> None:
+    """And requests that an earlier phase made are started."""
+    record = tmp_path / "it.record"
+    ran = start("record", "--mpi", name, "-n", 2, "-o", record, "--", programs[name], "across")
+    assert ran.returncode == 0, ran.stderr
+    for phase, due in (
+        (2, {"Send": 2, "Startall": 2, "Waitall": 2, "Isend": 2, "Recv": None}),
+        (3, {"Recv": 2, "Wait": 2, "Send": None}),
+    ):
+        words = ("--gaps", "none", "--check", "--json", "--phase", phase)
+        again = start("replay", record, "--mpi", name, *words)
+        assert again.returncode == 0, again.stderr
+        rows = [json.loads(line) for line in again.stdout.splitlines()]
+        calls = {row.get("benchmark"): row.get("iterations") for row in rows}
+        for routine, count in due.items():
+            assert calls.get(f"replay,routine={routine}") == count, routine

@@ -5,7 +5,8 @@
 #include "replay_requests.h"
 
 static struct {
-    uint64_t began, ended, before; /* ticks; `before`: the last call returned */
+    uint64_t began, ended, before; /* ticks; `began` 0: in what is before the phase; `before`: the
+                                    * last call returned */
     uint64_t events;
     struct replay_part part;
     struct cursor cursor;
@@ -43,6 +44,8 @@ static bool choose_calls(const char *only)
 
 static void wait_for_gap(struct node *node)
 {
+    if (!run.began)
+        return;
     uint64_t gap = (uint64_t)((double)next_gap(node) * walk.scale);
     uint64_t from = checks.on ? ticks() : run.before;
     while (ticks() - from < gap)
@@ -51,6 +54,8 @@ static void wait_for_gap(struct node *node)
 
 static void count_call(const struct call *call, uint64_t took)
 {
+    if (!run.began && call->routine->duty != OBJECT)
+        return;
     struct routine *routine = call->routine->base ? call->routine->base : call->routine;
     routine->calls++;
     routine->ticks += took;
@@ -218,6 +223,8 @@ static void make_split(struct node *node)
     run.before = ticks();
 }
 
+/* Of what is before a phase, messages between two ranks are sent too: one may be under way when the
+ * phase begins, and no rank knows of its own which. So are requests that it may start. */
 static void make_call(struct node *node)
 {
     const struct call *call = node->call;
@@ -230,7 +237,7 @@ static void make_call(struct node *node)
             make_traffic(node);
         break;
     case TRAFFIC:
-        if (all && call->chosen)
+        if ((all || call->routine->p2p || call->routine->persistent) && call->chosen)
             make_traffic(node);
         break;
     case COMPLETION: make_completion(node); break;
