@@ -111,3 +111,20 @@ def test_what_a_container_recorded_is_replayed_without_it(user: User, images: Im
     again = on_both(user, "replay", kept, "--nodes", 2, *each)
     assert again.returncode == 0, again.stderr
     assert "Sendrecv" in again.stdout
+
+
+@LONG
+@pytest.mark.parametrize("command", ["profile", "record"])
+def test_a_home_of_one_node_alone_is_named(user: User, mpis: Mpis, command: str) -> None:
+    """The program runs, on an MPI that both nodes see."""
+    program, kept = phases(user, mpis, Family.MPICH), user.folder / f"private.{command}"
+    path = f"{mpis[Family.MPICH].resolve() / 'bin'}:{user.environ['PATH']}"
+    environ = {**user.environ, "MPIGRAFT_HOME": "/tmp/private", "PATH": path}
+    words = (command, "-o", kept, "--mpi", "mpich@5", "--ranks-per-node", 1, "--", program, "fine")
+    argv = ["salloc", "-Q", "-N2", "-n2", *user.words(*words)]
+    done = user.cluster.run("n1", argv, env=environ, cwd=user.folder, timeout=LIMIT_S)
+    assert done.returncode == 5, done.stderr
+    assert done.stdout.count("done") == 2
+    assert "set MPIGRAFT_HOME to a folder that every node sees" in done.stderr
+    assert kept.exists() == (command == "profile")
+    assert command == "profile" or "does not see MPIGRAFT_HOME" in done.stderr
