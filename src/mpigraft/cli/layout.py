@@ -159,7 +159,7 @@ def _command_lines(command: RenderedCommand) -> Iterator[str]:
         yield f"  cannot: {command.refused}"
         return
     for name, value in command.environment:
-        yield f"  export {name}={_cut(shlex.quote(value))}"
+        yield "  export " + _cut(f"{name}={shlex.quote(value)}")
     line = "  "
     for word in map(_cut, map(shlex.quote, command.words)):
         if len(line) + len(word) > 76 and line.strip():

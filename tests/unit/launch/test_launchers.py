@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -83,17 +84,32 @@ def settings(kind: str, *arguments: Any, **changes: Any) -> dict[str, str | None
         ("orte", FREE, False, "-n 2 --map-by ppr:2:node --bind-to none"),
         ("orte", WIDE, False, "-n 2 --map-by ppr:2:node:PE=4 --bind-to core"),
         ("orte", PAIR, True, "-n 2 --map-by ppr:2:node --bind-to none --oversubscribe"),
-        ("hydra", PAIR, False, "-ppn 2 -bind-to core -n 2"),
-        ("hydra", FREE, False, "-ppn 2 -bind-to none -n 2"),
-        ("hydra", WIDE, False, "-ppn 2 -bind-to core:4 -n 2"),
-        ("hydra", PAIR, True, "-ppn 2 -bind-to none -n 2"),
-        ("hydra", NODES, False, "-hosts n1,n2 -ppn 3 -bind-to core -n 6"),
+        ("hydra", PAIR, False, "-ppn 2 -n 2"),
+        ("hydra", FREE, False, "-ppn 2 -n 2"),
+        ("hydra", WIDE, False, "-ppn 2 -n 2"),
+        ("hydra", PAIR, True, "-ppn 2 -n 2"),
+        ("hydra", NODES, False, "-hosts n1,n2 -ppn 3 -n 6"),
         ("intel", PAIR, False, "-ppn 2 -n 2"),
         ("intel", PAIR, True, "-ppn 2 -n 2"),
     ],
 )
 def test_words(kind: str, layout: Layout, crowded: bool, due: str) -> None:
     assert words(kind, layout, crowded=crowded) == due
+
+
+@pytest.mark.parametrize(
+    ("layout", "changes", "due"),
+    [
+        (PAIR, {}, "core"),
+        (FREE, {}, "none"),
+        (WIDE, {}, "core:4"),
+        (PAIR, {"crowded": True}, "none"),
+        (PAIR, {"masks": MASKS}, "user:0+1,2+3+8"),
+    ],
+)
+def test_mpich_binds_by_environment(layout: Layout, changes: dict[str, Any], due: str) -> None:
+    """With -bind-to its ranks cannot spawn others."""
+    assert settings("hydra", layout, **changes) == {"HYDRA_BINDING": due}
 
 
 def test_srun_names_the_pmi_the_nodes_and_the_binding() -> None:
@@ -146,7 +162,7 @@ def test_other_launchers_without_masks() -> None:
             "-n 2 --rankfile /f/ranks --mca rmaps_rank_file_physical 1 "
             "--bind-to core:overload-allowed",
         ),
-        ("hydra", "-ppn 2 -bind-to user:0+1,2+3+8 -n 2"),
+        ("hydra", "-ppn 2 -n 2"),
         ("intel", "-ppn 2 -n 2"),
         (
             "flux",
@@ -191,11 +207,12 @@ def test_crowded_and_free_ranks_get_no_masks() -> None:
 
 def test_what_cannot_be_bound_is_refused() -> None:
     for kind in KINDS:
+        bind: Callable[..., object] = settings if kind in ("hydra", "intel") else command
         if kind != "intel":
             with pytest.raises(UsageError, match="needs this machine's list of CPUs"):
-                command(kind, Layout(bind="numa"))
+                bind(kind, Layout(bind="numa"))
         with pytest.raises(UsageError, match="1 masks for 2 ranks"):
-            (command if kind != "intel" else settings)(kind, PAIR, masks=MASKS[:1])
+            bind(kind, PAIR, masks=MASKS[:1])
 
 
 def test_a_rankfile_has_a_path_that_the_launcher_accepts() -> None:
@@ -262,8 +279,7 @@ def test_nodes_with_other_cpus_each_are_described_one_by_one() -> None:
         assert name not in settings(kind, NODES)
 
 
-def test_mpich_sets_nothing_and_intel_pins_by_environment() -> None:
-    assert settings("hydra", PAIR, root=True) == {}
+def test_intel_pins_by_environment() -> None:
     core = {"I_MPI_PIN_CELL": "core", "I_MPI_PIN_DOMAIN": "core"}
     assert settings("intel", PAIR) == {"I_MPI_PIN": "on", **core}
     assert settings("intel", WIDE)["I_MPI_PIN_DOMAIN"] == "4:compact"

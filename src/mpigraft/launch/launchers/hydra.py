@@ -18,27 +18,11 @@ MCA = ""
 
 
 def command(order: Order) -> Command:
-    """MPICH: -bind-to core:T gives each rank T cores, user:0+1,2+3 the named CPUs, `none` leaves
-    it free. Intel MPI binds by environment (`rows`); its hydra knows -bind-to too, but I_MPI_PIN,
-    on by default, wins.
-
-    Ranks talk to hydra through a file that it opens for them; where that does not reach them
+    """Ranks talk to hydra through a file that it opens for them; where that does not reach them
     MPICH's can listen at a port instead. Intel's cannot."""
-    layout = order.layout
-    first = [str(order.launcher), *_where(order), "-ppn", str(layout.ranks_per_node)]
-    if order.mpi.family is Family.INTEL:
-        return _started(order, first)
-    if not order.keeps:
+    first = [str(order.launcher), *_where(order), "-ppn", str(order.layout.ranks_per_node)]
+    if not order.keeps and order.mpi.family is not Family.INTEL:
         first.append("-pmi-port")
-    bind = "none"
-    if masked(order):
-        bind = "user:" + ",".join("+".join(map(str, mask)) for mask in order.masks)
-    elif bound(order):
-        bind = "core" if layout.threads == 1 else f"core:{layout.threads}"
-    return _started(order, [*first, "-bind-to", bind])
-
-
-def _started(order: Order, first: list[str]) -> Command:
     programs = joined(order, (), "-configfile")
     return Command((*first, *programs.words), programs.files)
 
@@ -53,18 +37,31 @@ def _where(order: Order) -> tuple[str, ...]:
 
 
 def rows(order: Order) -> tuple[EnvRow, ...]:
+    """How ranks are bound. MPICH's HYDRA_BINDING is what -bind-to says, but with the option no
+    rank of MPICH 5.0.2 can spawn others ("duplicate setting: binding")."""
+    pins = _pins(order) if order.mpi.family is Family.INTEL else {"HYDRA_BINDING": _binding(order)}
+    own = (EnvRow(name, value, Scope.LAUNCHER, "launcher") for name, value in pins.items())
+    return (*own, *slurm_overlap(order))
+
+
+def _binding(order: Order) -> str:
+    """core:T gives each rank T cores, user:0+1,2+3 the named CPUs, `none` leaves it free."""
+    if masked(order):
+        return "user:" + ",".join("+".join(map(str, mask)) for mask in order.masks)
+    if bound(order):
+        threads = order.layout.threads
+        return "core" if threads == 1 else f"core:{threads}"
+    return "none"
+
+
+def _pins(order: Order) -> dict[str, str]:
     """Intel MPI: a domain of T cores for each rank, next to each other; or the named CPUs; or no
-    pinning at all."""
-    layout, step = order.layout, slurm_overlap(order)
-    if order.mpi.family is not Family.INTEL:
-        return step
+    pinning at all. Its hydra knows -bind-to too, but I_MPI_PIN, on by default, wins."""
+    layout = order.layout
     if not bound(order):
-        pins = {"I_MPI_PIN": "off"}
-    elif order.masks:  # without its 0x a mask is refused, and the default taken (2021.18)
+        return {"I_MPI_PIN": "off"}
+    if order.masks:  # without its 0x a mask is refused, and the default taken (2021.18)
         domains = ",".join(hexadecimal(mask) for mask in order.masks)
-        pins = {"I_MPI_PIN": "on", "I_MPI_PIN_DOMAIN": f"[{domains}]"}
-    else:
-        domain = "core" if layout.threads == 1 else f"{layout.threads}:compact"
-        pins = {"I_MPI_PIN": "on", "I_MPI_PIN_CELL": "core", "I_MPI_PIN_DOMAIN": domain}
-    rows = (EnvRow(name, value, Scope.LAUNCHER, "launcher") for name, value in pins.items())
-    return (*rows, *step)
+        return {"I_MPI_PIN": "on", "I_MPI_PIN_DOMAIN": f"[{domains}]"}
+    domain = "core" if layout.threads == 1 else f"{layout.threads}:compact"
+    return {"I_MPI_PIN": "on", "I_MPI_PIN_CELL": "core", "I_MPI_PIN_DOMAIN": domain}
