@@ -124,6 +124,19 @@ def test_a_record_that_lacks_objects_is_refused(
     assert "[record-strays]" in again.stderr
 
 
+def test_a_record_says_that_calls_failed(
+    programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path
+) -> None:
+    record, words = tmp_path / "it.record", ("--mpi", "mpich@5", "-n", 2)
+    ran = start("record", *words, "-o", record, "--", programs["mpich@5"], "refused")
+    assert ran.returncode == 0, ran.stderr
+    note = "calls that returned an error are left out"
+    assert note in ran.stderr
+    again = start("replay", record, "--gaps", "none")
+    assert again.returncode == 0, again.stderr
+    assert note in again.stderr
+
+
 @pytest.mark.parametrize("command", ["profile", "record"])
 def test_ranks_that_do_not_return_from_init_are_no_static_program(
     programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path, command: str

@@ -37,6 +37,7 @@ enum record_lack {
     SEVERAL_THREADS = 4, /* called MPI; their calls are in the order in which they ended */
     ENDED_BY_ABORT = 8,
     LACKS_OBJECTS = 16, /* calls use what none of them made */
+    CALLS_FAILED = 32,  /* and are not there */
 };
 
 enum { ANY_OF_THEM = -2 };

@@ -136,6 +136,13 @@ end:
     pthread_mutex_unlock(&recorder.lock);
 }
 
+COLD static void note_failed_call(void)
+{
+    pthread_mutex_lock(&recorder.lock);
+    recorder.lacks |= recorder.on ? CALLS_FAILED : 0;
+    pthread_mutex_unlock(&recorder.lock);
+}
+
 /* ---- in the wrapper of a function ---- */
 
 #define KEPT_BEFORE(name, routine)                \
@@ -150,6 +157,8 @@ end:
         if (!(code)) {                            \
             OUT_##name;                           \
             end_event(took);                      \
+        } else {                                  \
+            note_failed_call();                   \
         }                                         \
     }
 #define LOST_BEFORE(name, routine)

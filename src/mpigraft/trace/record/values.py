@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 ABIS = ("ompi", "mpich", "mpi-abi")  # in the order of their numbers in a prepared file
-LACKS_END, DISK, THREADS, ABORTED, STRAYS = 1, 2, 4, 8, 16  # bits of `lacks`
+LACKS_END, THREADS, ABORTED, STRAYS, FAILED = 1, 4, 8, 16, 32  # bits of `lacks`
 LACKS = {
     LACKS_END: "the budget ended the record early",
     THREADS: "several threads called MPI, which one replays: times mean little, and it may hang",
     ABORTED: "MPI_Abort ended the record",
     STRAYS: "no replay: spawned processes, sessions and dynamic windows are not recorded",
+    FAILED: "calls that returned an error are left out, and a replay may wait for their partners",
 }
 
 
