@@ -51,9 +51,9 @@ def check_documents(cwd: Path, owner: int) -> None:
         assert (cwd / name).stat().st_uid == owner
 
 
-def left(home: Path) -> list[Path]:
+def left(home: Path) -> set[Path]:
     """Folders of records that are still in a graft."""
-    return [path for path in home.glob("grafts/*/ranks/*") if path.is_dir()]
+    return {path for path in home.glob("grafts/*/ranks/*") if path.is_dir()}
 
 
 def names(folder: Path) -> set[Path]:
@@ -65,15 +65,15 @@ def test_what_ranks_in_an_image_write_is_whole(
     outside: Mapping[str, str], images: Images, need: Need, engine: str, tmp_path: Path
 ) -> None:
     need(engine)
-    image = images.folder("bookworm")
-    before = names(image)
+    image, home = images.folder("bookworm"), Path(outside["MPIGRAFT_HOME"])
+    before, others = names(image), left(home)  # of other tests, which share the grafts
     for name, output in (("record", "hello.record"), ("profile", "hello.json")):
         done = start(command(name, image, engine, output, "--", APP), tmp_path, outside)
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("of SIZE 2") == 2
     check_documents(tmp_path, os.getuid())
     assert names(image) == before
-    assert not left(Path(outside["MPIGRAFT_HOME"]))
+    assert left(home) == others
 
 
 @ENGINE

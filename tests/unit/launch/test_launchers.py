@@ -88,7 +88,7 @@ def settings(kind: str, *arguments: Any, **changes: Any) -> dict[str, str | None
         ("hydra", FREE, False, "-ppn 2 -n 2"),
         ("hydra", WIDE, False, "-ppn 2 -n 2"),
         ("hydra", PAIR, True, "-ppn 2 -n 2"),
-        ("hydra", NODES, False, "-hosts n1,n2 -ppn 3 -n 6"),
+        ("hydra", NODES, False, "-hosts n1,n2 -ppn 3 -bind-to core -n 6"),
         ("intel", PAIR, False, "-ppn 2 -n 2"),
         ("intel", PAIR, True, "-ppn 2 -n 2"),
     ],
@@ -108,8 +108,13 @@ def test_words(kind: str, layout: Layout, crowded: bool, due: str) -> None:
     ],
 )
 def test_mpich_binds_by_environment(layout: Layout, changes: dict[str, Any], due: str) -> None:
-    """With -bind-to its ranks cannot spawn others."""
+    """With -bind-to its ranks cannot spawn others; ssh does not pass the environment on."""
     assert settings("hydra", layout, **changes) == {"HYDRA_BINDING": due}
+    assert "-bind-to" not in words("hydra", layout, **changes)
+    other = Allocation(("n2",), "--hosts")
+    there = {"allocation": other, **changes}
+    assert "HYDRA_BINDING" not in settings("hydra", layout, **there)
+    assert f"-bind-to {due} " in words("hydra", layout, **there)
 
 
 def test_srun_names_the_pmi_the_nodes_and_the_binding() -> None:

