@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
+from mpigraft.native.programs import PREBUILT, SPAWN
 from tests.native.native_world import compile_c
 from tests.unit.run.test_run_command import LIGHT
 
@@ -354,3 +356,12 @@ def test_kept_documents_are_of_this_user_alone(ompi: Path, fresh_home: Path) -> 
     document.write_text(json.dumps(content))
     document.chmod(0o666)  # anybody may have written it
     assert run(*OPENMPI, "--", ompi).returncode == 0
+
+
+@pytest.mark.parametrize("bind", ["core", "none"])
+def test_ranks_of_mpich_can_spawn_others(fresh_home: Path, bind: str) -> None:
+    """Hydra refuses it of ranks that it was told to bind by -bind-to."""
+    program = PREBUILT / platform.machine() / "mpich" / SPAWN
+    done = run(*MPICH, "--bind-to", bind, "--", program)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["children"] == 2
