@@ -108,13 +108,14 @@ def test_words(kind: str, layout: Layout, crowded: bool, due: str) -> None:
     ],
 )
 def test_mpich_binds_by_environment(layout: Layout, changes: dict[str, Any], due: str) -> None:
-    """With -bind-to its ranks cannot spawn others; ssh does not pass the environment on."""
+    """With -bind-to its ranks cannot spawn others. Neither ssh nor every srun passes the
+    environment on."""
     assert settings("hydra", layout, **changes) == {"HYDRA_BINDING": due}
     assert "-bind-to" not in words("hydra", layout, **changes)
-    other = Allocation(("n2",), "--hosts")
-    there = {"allocation": other, **changes}
-    assert "HYDRA_BINDING" not in settings("hydra", layout, **there)
-    assert f"-bind-to {due} " in words("hydra", layout, **there)
+    for other in (Allocation(("n2",), "--hosts"), SLURM):
+        there = {"allocation": other, **changes}
+        assert "HYDRA_BINDING" not in settings("hydra", layout, **there)
+        assert f"-bind-to {due} " in words("hydra", layout, **there)
 
 
 def test_srun_names_the_pmi_the_nodes_and_the_binding() -> None:

@@ -23,7 +23,7 @@ def command(order: Order) -> Command:
     first = [str(order.launcher), *_where(order), "-ppn", str(order.layout.ranks_per_node)]
     if not order.keeps and order.mpi.family is not Family.INTEL:
         first.append("-pmi-port")
-    if order.mpi.family is not Family.INTEL and not _stays(order):
+    if order.mpi.family is not Family.INTEL and not order.allocation.here:
         first += ["-bind-to", _binding(order)]
     programs = joined(order, (), "-configfile")
     return Command((*first, *programs.words), programs.files)
@@ -41,19 +41,15 @@ def _where(order: Order) -> tuple[str, ...]:
 def rows(order: Order) -> tuple[EnvRow, ...]:
     """How ranks are bound. MPICH's HYDRA_BINDING means what -bind-to does, but with the option no
     rank of MPICH 5.0.2 can spawn others ("duplicate setting: binding"). Proxies read it where they
-    run, so it serves this node alone: ssh does not pass it on."""
+    run, so it serves this node alone: neither ssh nor, with SLURM_EXPORT_ENV=NONE, srun passes it
+    on, and the ranks would not be bound."""
     pins: dict[str, str] = {}
     if order.mpi.family is Family.INTEL:
         pins = _pins(order)
-    elif _stays(order):
+    elif order.allocation.here:
         pins = {"HYDRA_BINDING": _binding(order)}
     own = (EnvRow(name, value, Scope.LAUNCHER, "launcher") for name, value in pins.items())
     return (*own, *slurm_overlap(order))
-
-
-def _stays(order: Order) -> bool:
-    """Whether all ranks run on the node of the launcher, which then starts its proxy itself."""
-    return order.layout.nodes == 1 and not _where(order)
 
 
 def _binding(order: Order) -> str:
