@@ -111,13 +111,20 @@ def test_a_program_that_ends_badly_keeps_its_code_and_output(
     assert os.listdir(tmp_path / "scratch") == before  # noqa: PTH208
 
 
+def recorded(programs: Mapping[str, Path], record: Path, how: str) -> Ended:
+    """A record of two ranks of MPICH that end well."""
+    words = ("--mpi", "mpich@5", "-n", 2, "-o", record)
+    ran = start("record", *words, "--", programs["mpich@5"], how)
+    assert ran.returncode == 0, ran.stderr
+    return ran
+
+
 def test_a_record_that_lacks_objects_is_refused(
     programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path
 ) -> None:
     """Dynamic windows are not recorded, and a fence of one is."""
-    record, words = tmp_path / "it.record", ("--mpi", "mpich@5", "-n", 2)
-    ran = start("record", *words, "-o", record, "--", programs["mpich@5"], "dynamic")
-    assert ran.returncode == 0, ran.stderr
+    record = tmp_path / "it.record"
+    ran = recorded(programs, record, "dynamic")
     assert "dynamic windows are not recorded: 2 of 2 ranks" in ran.stderr
     again = start("replay", record)
     assert again.returncode == 2
@@ -127,9 +134,8 @@ def test_a_record_that_lacks_objects_is_refused(
 def test_a_record_says_that_calls_failed(
     programs: Mapping[str, Path], fresh_home: Path, tmp_path: Path
 ) -> None:
-    record, words = tmp_path / "it.record", ("--mpi", "mpich@5", "-n", 2)
-    ran = start("record", *words, "-o", record, "--", programs["mpich@5"], "refused")
-    assert ran.returncode == 0, ran.stderr
+    record = tmp_path / "it.record"
+    ran = recorded(programs, record, "refused")
     note = "calls that returned an error are left out"
     assert note in ran.stderr
     again = start("replay", record, "--gaps", "none")

@@ -18,7 +18,7 @@ HEAD = re.compile(r"^\s*Data for MPI rank (\d{1,9}) of (\d{1,9}):", re.MULTILINE
 SUM = re.compile(r"\s*total (communication|elapsed) time\s*=\s*(\S+)\s+seconds")
 SIZES = "Message size distributions"
 EACH = "taskid"
-ALL = "MPI timing summary for all ranks"  # over a row for each, as newer versions write it
+RANK_TABLE = "MPI timing summary for all ranks"  # over a row for each, as newer versions write it
 
 
 def is_mpitrace(text: str) -> bool:
@@ -63,7 +63,7 @@ def _refuse_cut(lines: Lines, rank: int, ranks: int, rows: int) -> None:
     last = len(lines.all) - 1
     if rank == 0 and ranks > 1 and not rows:
         raise lines.refused(last, "the times of the ranks are missing: it was cut short")
-    if rows != ranks and any(line.startswith(ALL) for line in lines.all):
+    if rows != ranks and any(line.startswith(RANK_TABLE) for line in lines.all):
         raise lines.refused(last, f"the times of {rows} of {ranks} ranks: it was cut short")
 
 
