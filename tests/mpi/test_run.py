@@ -96,23 +96,6 @@ def test_a_program_runs_twice_and_the_second_time_from_what_was_kept(
     assert document.stat().st_ino == seen
 
 
-def test_the_mpi_that_the_program_finds_by_itself_is_taken(
-    ompi: Path, mpis: Mapping[Family, Path]
-) -> None:
-    search = {**os.environ, "LD_LIBRARY_PATH": str(mpis[Family.OPENMPI] / "lib")}
-    ended = run("-n", 2, "--explain", "--", ompi, env=search)
-    assert ended.returncode == 0, ended.stderr
-    assert "openmpi@5" in ended.stderr
-    assert "the program finds it by itself: LD_LIBRARY_PATH" in ended.stderr
-
-
-def test_a_program_of_another_abi_is_refused_before_it_starts(ompi: Path) -> None:
-    ended = run(*MPICH, "--", ompi)
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert "libmpi.so.40" in ended.stderr
-    assert "what to do" in ended.stderr
-
-
 def test_a_changed_input_is_noticed(ompi: Path, fresh_home: Path, tmp_path: Path) -> None:
     program = tmp_path / "mine"
     program.write_bytes(ompi.read_bytes())

@@ -52,6 +52,17 @@ def unchanged(document: Mapping[str, Any]) -> bool:
     return bool(_digest(now) == document["digest"])
 
 
+def repeat(document: Mapping[str, Any]) -> None:
+    """Note again all that a document says was noted: an answer that was kept is part of another."""
+    for path in _paths(document["files"]) if _active else ():
+        file(path)
+    for path in _paths(document["folders"]) if _active else ():
+        folder(path)
+    for path in _paths(document["names"]) if _active else ():
+        for one in _active:
+            one.names.setdefault(path, _name(path))
+
+
 @contextmanager
 def recorded() -> Iterator[Reads]:
     """Note all that is read until the end of the block."""

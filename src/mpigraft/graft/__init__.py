@@ -11,6 +11,7 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.graft.assemble import GraftOptions as GraftOptions
+    from mpigraft.graft.assemble import judge_pair as judge_pair
     from mpigraft.graft.assemble import plan_graft as plan_graft
     from mpigraft.graft.assemble import plan_own_mpi as plan_own_mpi
     from mpigraft.graft.assemble import reading_errors as reading_errors

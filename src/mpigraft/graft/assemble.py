@@ -24,13 +24,14 @@ from mpigraft.core.model import (
     GraftPlan,
     Level,
     Machine,
+    MpiAbi,
     MpiInstall,
     Replace,
 )
 from mpigraft.graft.abi import read_abi
 from mpigraft.graft.check import judge_fit, soften_verdict
 from mpigraft.graft.engines import ENGINES, select_engine
-from mpigraft.graft.guest import Guest, own_mpi_of, own_mpis_of
+from mpigraft.graft.guest import Guest, GuestMpi, own_mpi_of, own_mpis_of
 from mpigraft.graft.resolve import BENCH, Injection, inject, plan_folder
 from mpigraft.knowledge import binding_of, device_binds
 from mpigraft.native import choose_natives
@@ -69,9 +70,7 @@ def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOp
             ours={BENCH: programs.bench} if options.replace is Replace.MPI else None,
             opened=dict(own_mpi.plugins) if own_mpi else None,
         )
-        verdict = judge_fit(guest, abi, injection, own=own_mpi, machine=machine)
-        if not verdict.ok and (guest.possible or guest.loose):
-            verdict = soften_verdict(guest, abi, injection, verdict, own=own_mpi, machine=machine)
+        verdict = judge_pair(guest, abi, injection, own=own_mpi, machine=machine)
     parts = (*verdict.parts, _engine_part(engine, mpi, injection))
     verdict = with_fields(verdict, parts=parts)
     if not verdict.ok and not options.force:
@@ -86,6 +85,16 @@ def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOp
         devices=device_binds(),
         soname=served.soname,
     )
+
+
+def judge_pair(
+    guest: Guest, abi: MpiAbi, injection: Injection, *, own: GuestMpi | None, machine: Machine
+) -> Fit:
+    """Judge an MPI under what a job starts, as far as that is known. Raises ElfError."""
+    verdict = judge_fit(guest, abi, injection, own=own, machine=machine)
+    if not verdict.ok and (guest.possible or guest.loose):
+        return soften_verdict(guest, abi, injection, verdict, own=own, machine=machine)
+    return verdict
 
 
 @contextmanager

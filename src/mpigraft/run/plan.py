@@ -197,7 +197,8 @@ def _on_host(
     try:
         return first_mpi(spec.mpi_names, choose)
     except CheckFailed as no:
-        no.fix = _under_it(spec, machine, program)
+        if no.code == "program-other-libmpi":
+            no.fix = _under_it(spec, machine, program) or no.fix
         _name_fitting(no, spec, machine, passed, choose)
         raise
 
@@ -260,6 +261,7 @@ def _lines(job: Job, choice: MpiSelection) -> Iterator[Line]:
     yield Line("program", str(job.program or spec.program[0]), "command line")
     yield from (Line("program", other.words[0], "command line") for other in job.others)
     yield Line("mpi", f"{choice.mpi.id} ({choice.mpi.libmpi})", spec.mpi_source(choice.why))
+    yield from (Line("not taken", one, "check") for one in choice.passed_over)
     yield Line("transport", name or NOTHING_FORCED, spec.source("transport"))
     by = job.configuration.launcher
     if by:

@@ -91,12 +91,12 @@ def test_an_mpi_that_was_named_has_to_run_something(
 ) -> None:
     """A reason that holds for every transport of an MPI stands once."""
 
-    def under(_: object, mpi: MpiInstall, program: Path, *_rest: object) -> MpiSelection:
+    def under(mpi: MpiInstall, _: object, program: Path, *_rest: object) -> MpiSelection:
         if mpi.family is Family.MPICH:
             raise CheckFailed("it is for another MPI", why=f"{program.name} needs libmpi.so.40")
         return MpiSelection(mpi)
 
-    monkeypatch.setattr(MpiSelection, "under", classmethod(under))
+    monkeypatch.setattr("mpigraft.bench.schedule.places.mpi_under_program", under)
     build = (a_build(tmp_path, "osu_latency"),)
     both = planned(benchmark=("osu:latency",), osu=build)
     assert {c.mpi.family for c in both.configurations if c.mpi} == {Family.OPENMPI}

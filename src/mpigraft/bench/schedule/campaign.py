@@ -10,7 +10,7 @@ import json
 import math
 import random
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -40,6 +40,7 @@ from mpigraft.core.model import (
     Configuration,
     Layout,
     Machine,
+    MpiInstall,
     Origin,
 )
 from mpigraft.core.serialize import canonical
@@ -49,7 +50,6 @@ from mpigraft.launch.placement import LAYOUT_PATTERN
 from mpigraft.native import ALONE, STARTUP
 from mpigraft.request import CampaignSpec, stored_spec
 from mpigraft.request.selection import (
-    LibraryDigests,
     choose_baseline,
     library_digests,
     make_configurations,
@@ -59,6 +59,8 @@ from mpigraft.request.selection import (
 
 QUICK_ROUNDS, DEFAULT_ROUNDS = 6, 10
 QUICK_BUDGET_MS, DEFAULT_BUDGET_MS = 8.0, 20.0  # per benchmark and size
+
+Contents = Callable[[MpiInstall], tuple[tuple[str, str], ...]]  # of an MPI: (name, SHA-256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +209,7 @@ def schedule_launches(campaign: Campaign) -> tuple[Step, ...]:
 def plan_campaign(
     spec: CampaignSpec,
     machine: Machine,
-    contents: LibraryDigests = library_digests,
+    contents: Contents = library_digests,
     nodes: Allocation = THIS_HOST,
 ) -> Campaign:
     """Turn a spec into a campaign for this machine and `nodes` like it.
@@ -301,7 +303,7 @@ def _complete(spec: CampaignSpec, benchmarks: Sequence[Benchmark], nodes: int) -
 def resume_campaign(
     text: str,
     machine: Machine,
-    contents: LibraryDigests = library_digests,
+    contents: Contents = library_digests,
     nodes: Allocation = THIS_HOST,
 ) -> Campaign:
     """Make the campaign of a stored plan again, with this machine's MPIs.

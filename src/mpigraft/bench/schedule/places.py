@@ -42,7 +42,7 @@ from mpigraft.graft.guest import (
 from mpigraft.graft.stack import StackGuest, examine_stack
 from mpigraft.launch import engine_context
 from mpigraft.request import CampaignSpec
-from mpigraft.request.selection import MpiSelection
+from mpigraft.request.selection import MpiSelection, mpi_under_program
 
 Rows = tuple[EnvRow, ...]
 SCRATCH = f"{GUEST_TMP}/mpigraft"  # stands for the empty folder in which ranks start
@@ -60,8 +60,8 @@ class Fit:
 class Here:
     """This machine."""
 
-    def __init__(self) -> None:
-        self.root = FolderRoot(Path("/"))
+    def __init__(self, machine: Machine) -> None:
+        self.root, self.machine = FolderRoot(Path("/")), machine
 
     def files(self, mpi: MpiInstall) -> RankFiles:
         return RankFiles.of_host(self.root, mpi)
@@ -73,8 +73,10 @@ class Here:
         folder = str(tool.folder or Path("/"))
         command = command_of(FolderRoot(Path("/")), tool.words, dict(os.environ), folder)
         _refuse_without_mpi(tool, command)
-        rows = MpiSelection.under(configuration.mpi, Path(tool.words[0]), command, given).rows
-        configured = _with_rows(configuration, rows)
+        choice = mpi_under_program(
+            configuration.mpi, self.machine, Path(tool.words[0]), command, given
+        )
+        configured = _with_rows(configuration, choice.rows)
         return Fit(configured, tuple(_files(tool, command, configured)))
 
 
@@ -174,7 +176,7 @@ def places(
 ) -> Callable[[Configuration], Place]:
     """Make the function that gives a configuration's place. `folders` of this machine may have
     programs that an image lacks."""
-    here: Place = Here()
+    here: Place = Here(machine)
     inside: Place = InStack(spec, machine) if spec.stack else InGuest(spec, machine, folders)
     return lambda configuration: inside if configuration.graft else here
 

@@ -18,6 +18,7 @@ from mpigraft.core import cache, env, reads
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import AbiObject, DataFile, EnvRow, MpiAbi, MpiInstall, Role, Scope
 from mpigraft.discovery import binding_files, read_for_machine, regular_files
+from mpigraft.graft.abi.kept import keep_abi, kept_abi
 from mpigraft.knowledge import role_of
 from mpigraft.knowledge.files import Files, Opened, expand_folder, opened_by
 
@@ -27,24 +28,29 @@ GLIBC = re.compile(rb"GNU C Library [^\n]*? version (\d+\.\d+)")
 
 
 def read_abi(mpi: MpiInstall) -> MpiAbi:
-    """Read the facts of an MPI of this machine.
+    """Read the facts of an MPI of this machine, or take them from an earlier time.
 
     Raises MissingError for one that is not usable, or that is removed while it is read.
     """
     if mpi.libmpi is None or not mpi.usable:
         raise MissingError.of("mpi-unusable", id=mpi.id, reason=mpi.reason)
+    reader = _AbiReader(mpi)
+    if known := kept_abi(mpi, reader.loader):
+        return known
     try:
-        reader = _AbiReader(mpi)
-        reader.gather(mpi.libmpi)
-        return MpiAbi(
-            mpi=mpi,
-            objects=(*reader.libraries.values(), *reader.plugins),
-            data=tuple(reader.data.values()),
-            glibc=reader.glibc(),
-            environment=tuple(reader.environment.values()),
-        )
+        with reads.recorded() as noted:
+            reader.gather(mpi.libmpi)
+            abi = MpiAbi(
+                mpi=mpi,
+                objects=(*reader.libraries.values(), *reader.plugins),
+                data=tuple(reader.data.values()),
+                glibc=reader.glibc(),
+                environment=tuple(reader.environment.values()),
+            )
     except (OSError, ElfError) as error:
         raise MissingError.of("mpi-unreadable", id=mpi.id, error=error) from error
+    keep_abi(abi, reader.loader, noted)
+    return abi
 
 
 # ------------------------------------------------------------------ one MPI of this machine

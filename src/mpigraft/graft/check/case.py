@@ -63,8 +63,8 @@ class Case:
             return None
 
     def ours(self, path: object) -> bool:
-        """Whether ranks see a file of the graft folder there."""
-        return str(path).startswith(f"{self.injection.place}/")
+        """Whether ranks see a file of the host's MPI there."""
+        return self.injection.of_host(path)
 
     def users(self, simulated: SimulatedProgram) -> Iterator[Elf]:
         """Yield the callers of MPI: the program and its libraries that belong to no MPI."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from weakref import WeakKeyDictionary
 
 from mpigraft.binary.elf import ElfError
 from mpigraft.binary.image import Root, RootError
@@ -85,9 +86,17 @@ class GuestMpi:
     components: tuple[tuple[str, tuple[str, ...]], ...] = ()  # of Open MPI: (framework, names)
 
 
+# For each root: what was found, by files and variables. All parts of a plan ask for it.
+_FOUND: WeakKeyDictionary[Root, dict[tuple[object, ...], GuestMpi | None]] = WeakKeyDictionary()
+
+
 def find(root: Root, subjects: Sequence[str], environment: Mapping[str, str]) -> GuestMpi | None:
     """Find the first libmpi that the loader would take for one of these files."""
-    return next(every(root, subjects, environment), None)
+    known = _FOUND.setdefault(root, {})
+    key = (tuple(subjects), tuple(sorted(environment.items())))
+    if key not in known:
+        known[key] = next(every(root, subjects, environment), None)
+    return known[key]
 
 
 def every(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.loading.comparison import plain as plain
     from mpigraft.graft.loading.values import PRIVATE as PRIVATE
     from mpigraft.graft.loading.values import Loaded as Loaded
+    from mpigraft.graft.loading.values import Sides as Sides
     from mpigraft.graft.loading.values import SimulatedProgram as SimulatedProgram
 else:
     __getattr__ = exports(__name__)

@@ -10,5 +10,6 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.graft.naming.private import Naming as Naming
+    from mpigraft.graft.naming.private import names_of as names_of
 else:
     __getattr__ = exports(__name__)

@@ -45,3 +45,8 @@ class Injection:
     closed: tuple[tuple[str, str], ...] = ()  # (plugin, why it cannot be opened)
     libmpi: str  # path inside of the libmpi that ranks map
     inputs: tuple[str, ...] = ()  # files that were read, of the host and of a folder on it
+    files: frozenset[str] = frozenset()  # the host's, where they stay: none lies at `place`
+
+    def of_host(self, path: object) -> bool:
+        """Whether ranks see a file of the host's MPI there."""
+        return str(path).startswith(f"{self.place}/") or str(path) in self.files

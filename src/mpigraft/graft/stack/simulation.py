@@ -17,6 +17,7 @@ from mpigraft.binary.image import FolderRoot, MaskedRoot, OverlayRoot, Root
 from mpigraft.binary.loader import Resolved, closure
 from mpigraft.core.model import MpiAbi, Role
 from mpigraft.graft.loading import Loaded, SimulatedProgram, compare_loading
+from mpigraft.graft.naming import names_of
 from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.values import Change, Slot, StackProgram
 from mpigraft.knowledge import binding_of, role_of
@@ -51,11 +52,7 @@ class Override:
 
     @cached_property
     def homes(self) -> dict[str, set[str]]:
-        exporters: dict[str, set[str]] = {}
-        for library in self.abi.objects:
-            for symbol in library.exported:
-                exporters.setdefault(symbol.partition("@")[0], set()).add(library.soname)
-        return exporters
+        return names_of(self.abi.objects)
 
     def grafted(self, path: PurePath | str) -> bool:
         return below(str(path), (self.slot.path,))

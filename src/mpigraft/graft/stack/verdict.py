@@ -15,6 +15,7 @@ from mpigraft.binary.elf import Elf, ElfError
 from mpigraft.core.model import Finding, GuestKind, GuestLabel, Level, Machine, MpiAbi, Replace
 from mpigraft.graft.check import judge_fit
 from mpigraft.graft.guest import Guest, GuestMpi, own_mpi_of
+from mpigraft.graft.program import absent_bindings
 from mpigraft.graft.resolve import Injection
 from mpigraft.graft.stack import differences
 from mpigraft.graft.stack.overrides import chosen_slots, offered_abis
@@ -221,18 +222,10 @@ def _root(simulator: Simulator) -> Root:
 
 def _injection(group: Sequence[StackSimulation], override: Override) -> Injection:
     """Describe an override as an injection, for the parts of the check."""
-    offered = {o.soname for o in override.abi.objects}
-    bindings = {binding_of(name) for name in offered}
-    absent = {
-        name: str(r.needed_by)
-        for one in group
-        for r in one.loading.before
-        if binding_of(name := r.name) and name not in offered and binding_of(name) not in bindings
-    }
     return Injection(
         replace=Replace.MPI,
         place=override.slot.path,
         programs=tuple(one.loading for one in group),
-        absent=tuple(sorted(absent.items())),
+        absent=absent_bindings(override.abi, (one.loading.before for one in group)),
         libmpi=next((one.libmpi for one in group if one.injected), ""),
     )

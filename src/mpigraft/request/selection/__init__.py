@@ -9,7 +9,6 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpigraft.request.selection.configurations import LibraryDigests as LibraryDigests
     from mpigraft.request.selection.configurations import choose_baseline as choose_baseline
     from mpigraft.request.selection.configurations import library_digests as library_digests
     from mpigraft.request.selection.configurations import make_configuration as make_configuration
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
     from mpigraft.request.selection.mpi import MpiSelection as MpiSelection
     from mpigraft.request.selection.mpi import first_mpi as first_mpi
     from mpigraft.request.selection.mpi import mpi_for_guest as mpi_for_guest
-    from mpigraft.request.selection.mpi import mpi_for_program as mpi_for_program
     from mpigraft.request.selection.mpi import select_mpis as select_mpis
+    from mpigraft.request.selection.program import mpi_for_program as mpi_for_program
+    from mpigraft.request.selection.program import mpi_under_program as mpi_under_program
 else:
     __getattr__ = exports(__name__)

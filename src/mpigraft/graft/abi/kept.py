@@ -1,0 +1,77 @@
+"""Keep what was read of a host MPI: two hundred libraries, of which none changes for months.
+
+The answer holds as long as all files that it was read from, or looked for in vain, are as they
+were (`reads`). It is kept as rows, which are read ten times faster than values by field.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mpigraft import __version__
+from mpigraft.core import cache, reads
+from mpigraft.core.model import AbiObject, DataFile, EnvRow, MpiAbi, MpiInstall, Role
+from mpigraft.core.serialize import digest, plain, revive
+
+KIND = "abi-1"  # in the cache
+MOST = 32  # MPIs; each takes one or two million bytes
+LOADER = ("LD_", "GLIBC_TUNABLES")
+RULES = ("graft/abi/*.py", "knowledge/*.toml", "binary/*/*.py")  # that decide on an answer
+
+
+def kept_abi(mpi: MpiInstall, loader: Mapping[str, str]) -> MpiAbi | None:
+    """Give what `keep_abi` kept for an MPI under a loader with these variables; None where there is
+    nothing, or where something that it was read from is not what it was."""
+    document = cache.get(KIND, _key(mpi, loader))
+    with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, IndexError):
+        if document is None or not reads.unchanged(document["reads"]):
+            return None
+        reads.repeat(document["reads"])
+        return MpiAbi(
+            mpi=mpi,
+            objects=tuple(map(_object, document["objects"])),
+            data=tuple(DataFile(*row) for row in document["data"]),
+            glibc=document["glibc"],
+            environment=revive(tuple[EnvRow, ...], document["environment"]),
+        )
+    return None
+
+
+def keep_abi(abi: MpiAbi, loader: Mapping[str, str], noted: reads.Reads) -> None:
+    """Keep an answer with what it was read from, unless that is too young to be trusted."""
+    if (document := noted.document()) is None:
+        return
+    rows = [_row(one) for one in abi.objects]
+    data = [[file.path, file.place, file.digest] for file in abi.data]
+    what = {"objects": rows, "data": data, "glibc": abi.glibc, "reads": document}
+    cache.put(KIND, _key(abi.mpi, loader), {**what, "environment": plain(abi.environment)})
+    cache.trim(KIND, MOST)
+
+
+def _row(one: AbiObject) -> list[Any]:
+    return [
+        one.soname, one.path, one.digest, one.role, one.machine, one.needed, one.needs,
+        one.defines, one.exported, one.imported, one.rpath, one.runpath, one.opened, one.place,
+    ]  # fmt: skip
+
+
+def _object(row: list[Any]) -> AbiObject:
+    soname, path, own, role, machine, needed, needs, *lists, rpath, runpath, opened, place = row
+    defines, exported, imported = map(tuple, lists)
+    return AbiObject(
+        soname, path, own, Role(role), machine, tuple(needed), tuple(map(tuple, needs)),
+        defines, exported, imported, rpath, runpath, opened, place,
+    )  # fmt: skip
+
+
+def _key(mpi: MpiInstall, loader: Mapping[str, str]) -> str:
+    """All that decides and is in no file that is noted."""
+    top = Path(__file__).parents[2]
+    rules = sorted(path for pattern in RULES for path in top.glob(pattern))
+    stats = [(path.name, (s := path.stat()).st_size, s.st_mtime_ns) for path in rules]
+    variables = {name: value for name, value in loader.items() if name.startswith(LOADER)}
+    what = [mpi.libmpi, mpi.family, mpi.abi, mpi.prefix, mpi.environment, variables]
+    return digest(plain([__version__, stats, what]))

@@ -1,0 +1,95 @@
+"""Judge an MPI of this machine for a program of it that starts where it lies, by the parts of the
+check, so that `run` and `check` give one answer for a pair.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from mpigraft.binary.image import FolderRoot
+from mpigraft.core.model import Fit, GuestKind, GuestLabel, Machine, MpiInstall
+from mpigraft.graft import judge_pair, reading_errors
+from mpigraft.graft.abi import read_abi
+from mpigraft.graft.guest import Guest, GuestCommand, GuestMpi, own_mpi_of
+from mpigraft.graft.loading import Loaded
+from mpigraft.graft.program.in_place import injection_in_place, load_in_place
+from mpigraft.knowledge import binding_of
+
+LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+
+
+@dataclass(frozen=True)
+class HostProgram:
+    """A program of this machine, or a script with the extension modules that it opens, under the
+    loader. `environment` is that in which it finds its own MPI, if any."""
+
+    guest: Guest
+    environment: Mapping[str, str]
+    machine: Machine
+
+    @classmethod
+    def of_command(
+        cls, program: Path, command: GuestCommand, environment: Mapping[str, str], machine: Machine
+    ) -> HostProgram:
+        """Make that of a command. Python's extension modules stand for a script."""
+        named = command.program or str(program)
+        label = GuestLabel(
+            name=program.name,
+            kind=GuestKind.PROGRAM,
+            source=str(program),
+            digest="",
+            architecture=machine.cpu.architecture,
+            os=machine.os,
+            glibc="",
+            programs=(named,),
+        )
+        modules = (*command.certain, *command.possible)
+        guest = Guest(label, FolderRoot(Path("/")), modules, command.possible)
+        return cls(guest, environment, machine)
+
+    @cached_property
+    def alone(self) -> tuple[Loaded, ...]:
+        """What the loader maps for its files by themselves; nothing for what is no ELF file."""
+        return load_in_place((*self.guest.label.programs, *self.guest.libraries), self.environment)
+
+    @cached_property
+    def needs_mpi(self) -> bool:
+        """Whether it needs an MPI library by name. Else it opens one later, or another program
+        does, and what that needs is not known."""
+        rows = (r for one in self.alone for r in one.objects)
+        return any(binding_of(r.name) or binding_of(r.soname) for r in rows)
+
+    @cached_property
+    def own(self) -> GuestMpi | None:
+        """The MPI that it loads by itself."""
+        rows = (r for one in self.alone for r in one.objects if r.path and _is_libmpi(r.soname))
+        if (libmpi := next(rows, None)) is None:
+            return None
+        real = os.path.realpath(str(libmpi.path))
+        for mpi in self.machine.mpis:
+            if mpi.libmpi and os.path.realpath(mpi.libmpi) == real and mpi.usable:
+                launcher = str(mpi.launcher or "")
+                return GuestMpi(mpi.family, mpi.version, mpi.soname, real, launcher, ())
+        search = tuple((n, v) for n, v in self.environment.items() if n in LOADER)
+        return own_mpi_of(replace(self.guest, label=replace(self.guest.label, environment=search)))
+
+    def load(self, environment: Mapping[str, str]) -> tuple[Loaded, ...]:
+        """Simulate the loader for the same files in another environment."""
+        return load_in_place([one.program for one in self.alone], environment)
+
+    def judge(self, mpi: MpiInstall, loaded: Sequence[Loaded]) -> Fit:
+        """Judge an MPI, given what `load` gave for its environment. Raises MissingError for an MPI
+        that cannot be read, CheckFailed for a program whose loader is not glibc's."""
+        abi = read_abi(mpi)
+        with reading_errors():
+            injection = injection_in_place(abi, self.alone, loaded)
+            return judge_pair(self.guest, abi, injection, own=self.own, machine=self.machine)
+
+
+def _is_libmpi(name: str) -> bool:
+    binding = binding_of(name)
+    return binding is not None and binding.language == "c"

@@ -1,0 +1,103 @@
+"""Describe an MPI of this machine under programs of it that start where they lie: nothing is copied
+and nothing bound, and the loader finds the MPI by variables, or by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import PurePath, PurePosixPath
+
+from mpigraft.binary.elf import ElfError, read_elf
+from mpigraft.binary.loader import Resolved, closure
+from mpigraft.core.model import MpiAbi, Replace, Role
+from mpigraft.graft.loading import Loaded, Sides, compare_loading
+from mpigraft.graft.naming import names_of
+from mpigraft.graft.resolve import PLACE_ON_HOST, Injection
+from mpigraft.knowledge import binding_of, role_of
+
+
+def load_in_place(files: Iterable[str], environment: Mapping[str, str]) -> tuple[Loaded, ...]:
+    """Simulate this machine's loader for files of it, in a process with this environment. What is
+    no ELF file, such as a script, is left out."""
+    return tuple(_loaded(files, environment))
+
+
+def _loaded(files: Iterable[str], environment: Mapping[str, str]) -> Iterator[Loaded]:
+    for file in files:
+        with contextlib.suppress(ElfError):
+            yield Loaded(file, read_elf(file), closure(file, environment=environment))
+
+
+def injection_in_place(
+    abi: MpiAbi, before: Sequence[Loaded], after: Sequence[Loaded], sides: Sides | None = None
+) -> Injection:
+    """Describe `abi` where it is installed, under programs that the loader was simulated for: by
+    themselves, and with the MPI. `sides` says which files are the MPI's, where these are copies of
+    what `abi` describes."""
+    sides = sides or InstalledFiles(abi)
+    loaded = {one.program: one for one in after}
+    files = {name for one in after for r in one.objects if r.path and sides.grafted(r.path)
+             for name in (str(r.path), r.elf.name if r.elf else "")}  # fmt: skip
+    return Injection(
+        replace=Replace.MPI,
+        place=PLACE_ON_HOST,
+        programs=tuple(
+            compare_loading(one, loaded[one.program], sides)
+            for one in before
+            if one.program in loaded
+        ),
+        absent=absent_bindings(abi, (one.objects for one in before)),
+        libmpi="",
+        files=frozenset(files),
+    )
+
+
+def absent_bindings(
+    abi: MpiAbi, loaded: Iterable[Iterable[Resolved]]
+) -> tuple[tuple[str, str], ...]:
+    """List (MPI library that a program needs, file that needs it) where the MPI has none of that
+    name, nor of another name of the same binding."""
+    offered = {o.soname for o in abi.objects}
+    bindings = {binding_of(name) for name in offered}
+    absent = {
+        r.name: str(r.needed_by)
+        for one in loaded
+        for r in one
+        if r.name not in offered and (b := binding_of(r.name)) and b not in bindings
+    }
+    return tuple(sorted(absent.items()))
+
+
+class InstalledFiles:
+    """The files of an MPI where it is installed."""
+
+    plugin_names: Mapping[str, str] = {}  # what it opens, it opens as ever
+
+    def __init__(self, abi: MpiAbi) -> None:
+        self.abi = abi
+        own = [o for o in abi.objects if o.role is not Role.LIBC]
+        self._files = {os.path.realpath(o.path) for o in own}
+        self._folder = os.path.dirname(os.path.realpath(abi.objects[0].path))  # noqa: PTH120
+        self._names = {o.soname: o for o in abi.objects}
+        self._known: dict[str, bool] = {}
+
+    @cached_property
+    def homes(self) -> Mapping[str, set[str]]:
+        return names_of(self.abi.objects)
+
+    def grafted(self, path: PurePath | str) -> bool:
+        """Whether a file is of this install: what its libmpi needs or opens, and other parts of an
+        MPI beside that, which a program alone may need (liboshmem)."""
+        text = str(path)
+        if text not in self._known:
+            real = PurePosixPath(os.path.realpath(text))
+            beside = str(real.parent) == self._folder and role_of(real.name) is Role.MPI
+            self._known[text] = beside or str(real) in self._files
+        return self._known[text]
+
+    def is_mpi(self, name: str) -> bool:
+        library = self._names.get(name)
+        return binding_of(name) is not None or (library is not None and library.role is Role.MPI)

@@ -1,0 +1,183 @@
+"""Select the MPI of a program of this machine, which starts where it lies.
+
+The loader decides which libmpi its ranks get, and the parts of the check decide whether the program
+runs on that: an MPI that fails one of the two is refused before anything starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpigraft.binary.loader import Resolved
+from mpigraft.core import env
+from mpigraft.core.errors import CheckFailed, MissingError
+from mpigraft.core.model import EnvRow, Finding, Level, Machine, MpiInstall, Scope
+from mpigraft.evidence.world import LIBMPI
+from mpigraft.graft.guest import GuestCommand
+from mpigraft.graft.loading import Loaded
+from mpigraft.graft.program import HostProgram
+from mpigraft.request import UserEnvironment
+from mpigraft.request.selection.mpi import (
+    MpiSelection,
+    refuse_all,
+    row_of_wheels,
+    usable_mpis,
+    variants,
+)
+
+SEARCH = "LD_LIBRARY_PATH"
+DEFAULT = "default: Cray MPICH, the first in PATH, the first by id"
+NOTHING_PASSED = UserEnvironment((), (), (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An MPI for a program: the rows with which its ranks load it; or why that is none."""
+
+    rows: tuple[EnvRow, ...] = ()
+    problem: str = ""
+    fix: str = ""
+    loaded: bool = True  # False: the ranks would load another libmpi
+
+
+def mpi_for_program(
+    mpi_name: str, machine: Machine, program: Path, passed: UserEnvironment, command: GuestCommand
+) -> MpiSelection:
+    """Choose, for a program of this machine, the MPI that it loads by itself, else the first on
+    which it runs. `command` is what is known of it: Python's extension modules stand for a script.
+    Raises MissingError without an MPI, CheckFailed when it would not run on any requested one."""
+    usable = usable_mpis(mpi_name, machine)
+    user = {row.name: row.value or "" for row in passed.rows}
+    process = HostProgram.of_command(program, command, dict(passed.environment) | user, machine)
+    own = next((one for loaded in process.alone for one in _libmpis(loaded)), None)
+    by_itself = [m for m in usable if own and _same(own.path, m.libmpi)]
+    refused: list[tuple[MpiInstall, _Answer]] = []
+    for mpi in dict.fromkeys((*by_itself, *usable)):
+        finds = f"the program finds it by itself: {own.how}" if own and mpi in by_itself else ""
+        answer = _answer(process, mpi, passed)
+        if not answer.problem:
+            notes = tuple(_passed_over(one, no, by_itself, own) for one, no in refused)
+            return MpiSelection(mpi, finds or DEFAULT, answer.rows, passed_over=notes)
+        refused.append((mpi, answer))
+    raise refuse_all([_refusal(program, mpi, no) for mpi, no in refused])
+
+
+def _passed_over(
+    mpi: MpiInstall, no: _Answer, by_itself: Sequence[MpiInstall], own: Resolved | None
+) -> str:
+    finds = f", which the program finds by itself ({own.how})" if own and mpi in by_itself else ""
+    return f"{mpi.id}{finds}: {no.problem}"
+
+
+def _refusal(program: Path, mpi: MpiInstall, no: _Answer) -> CheckFailed:
+    if not no.loaded:
+        return CheckFailed.of(
+            "program-other-libmpi", program=program, mpi=mpi.id, problem=no.problem
+        )
+    error = CheckFailed.of("program-does-not-fit", program=program, mpi=mpi.id, problem=no.problem)
+    return error.amended(fix=no.fix)
+
+
+def mpi_under_program(
+    mpi: MpiInstall,
+    machine: Machine,
+    program: Path,
+    command: GuestCommand,
+    given: tuple[EnvRow, ...] = (),
+) -> MpiSelection:
+    """Select this MPI and no other for a benchmark's program, which is given the rows `given` and
+    nothing of the user's environment. Raises CheckFailed where its ranks would load another libmpi,
+    or would not run on this one."""
+    passed = UserEnvironment((), (), given, ())
+    answer = _answer(HostProgram.of_command(program, command, {}, machine), mpi, passed)
+    if answer.problem:
+        raise CheckFailed.of(
+            "program-not-under-mpi", program=program, id=mpi.id, problem=answer.problem
+        )
+    return MpiSelection(mpi, "requested", answer.rows)
+
+
+# ------------------------------------------------------------------ one pair
+
+
+def _answer(process: HostProgram, mpi: MpiInstall, passed: UserEnvironment) -> _Answer:
+    """Find rows with which the program's files load this libmpi and run on it; else give the
+    problem of the last way."""
+    answer = _Answer()
+    start = env.apply(dict(passed.environment), mpi.environment, Scope.LAUNCHER, Scope.RANK)
+    for rows in dict.fromkeys(_ways(mpi, passed)):
+        loaded = process.load(env.apply(start, rows, Scope.RANK))
+        other = _other_libmpi(mpi, loaded)
+        answer = _judged(process, mpi, loaded, other)
+        if not answer.problem:
+            return _Answer((*rows, *row_of_wheels((one.program for one in loaded), mpi.libmpi)))
+    return answer
+
+
+def _judged(process: HostProgram, mpi: MpiInstall, loaded: Sequence[Loaded], other: str) -> _Answer:
+    """Judge the pair, whose ranks would load another libmpi for the reason `other`, if any: then
+    only what holds for any way of loading says more, such as another ABI."""
+    if not process.needs_mpi:
+        return _Answer(problem=other, loaded=not other)
+    try:
+        fit = process.judge(mpi, loaded)
+    except MissingError as error:
+        return _Answer(problem=error.message, fix=error.fix)
+    errors = [f for f in fit.findings if f.level is Level.ERROR]
+    if other and not (errors := [f for f in errors if f.code in OF_NAMES]):
+        return _Answer(problem=other, loaded=False)
+    return _Answer(problem=_message(errors), fix=errors[0].fix) if errors else _Answer()
+
+
+OF_NAMES = ("architecture", "abi-differs", "two-abis", "mpi-static")
+
+
+def _message(errors: Sequence[Finding]) -> str:
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{errors[0].message}{more}"
+
+
+def _ways(mpi: MpiInstall, passed: UserEnvironment) -> Iterator[tuple[EnvRow, ...]]:
+    """Rows for the ranks: the MPI's own search path before the user's, then also the folder of
+    its libmpi before both."""
+    own = [r.value for r in mpi.environment if r.name == SEARCH and r.scope is Scope.RANK]
+    user = [r.value for r in passed.rows if r.name == SEARCH]
+    other = tuple(row for row in passed.rows if row.name != SEARCH)
+    usual = [*own[-1:], *user]
+    for folders in (usual, [str(mpi.libmpi.parent if mpi.libmpi else ""), *usual]):
+        value = ":".join(dict.fromkeys(filter(None, folders)))
+        row = [EnvRow(SEARCH, value, Scope.RANK, "mpi, user")] if value else []
+        yield (*row, *other)
+
+
+def _other_libmpi(mpi: MpiInstall, loaded: Sequence[Loaded]) -> str:
+    """Why the ranks would not load this libmpi; empty where they do, and for what needs none by
+    name. Of the variants of an extension module, one that loads it is enough."""
+    by_path = {one.program: one for one in loaded}
+    for group in variants(by_path):
+        problems = [_problem(mpi, by_path[path]) for path in group]
+        if all(problems):
+            return problems[0]
+    return ""
+
+
+def _problem(mpi: MpiInstall, loaded: Loaded) -> str:
+    for one in _libmpis(loaded):
+        if one.path is None:
+            return f"{one.name} is not found: {one.how}"
+        if not _same(one.path, mpi.libmpi):
+            return f"it would take {one.path} ({one.how}) instead of {mpi.libmpi}"
+    return ""
+
+
+def _libmpis(loaded: Loaded) -> list[Resolved]:
+    return [one for one in loaded.objects if LIBMPI.fullmatch(one.name.rpartition("/")[2])]
+
+
+def _same(one: Path | None, other: Path | None) -> bool:
+    try:
+        return one is not None and other is not None and one.samefile(other)
+    except OSError:
+        return False

@@ -1,0 +1,83 @@
+"""Which MPI `mpigraft run` takes for a program of this machine, and which it refuses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mpigraft.core.model import Family
+from tests.mpi.test_run import MPICH, OPENMPI, compiled, ranks_of, run
+from tests.native.native_world import compile_c
+
+pytestmark = pytest.mark.mpi
+
+DEBIANS = Path("/usr/bin/mpirun.openmpi")  # 4.1.4, which the loader finds by itself
+
+
+@pytest.fixture(scope="module")
+def ompi(mpis: Mapping[Family, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(mpis[Family.OPENMPI], tmp_path_factory.mktemp("ompi"))
+
+
+@pytest.fixture(scope="module")
+def modern(mpis: Mapping[Family, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program with a function of MPI 4.0, which Debian's Open MPI 4.1.4 lacks, and with no path
+    to another."""
+    folder = tmp_path_factory.mktemp("modern")
+    source = folder / "modern.c"
+    source.write_text(
+        "#include <mpi.h>\n#include <stdio.h>\nint main(int argc, char **argv)\n"
+        "{ MPI_Session own; int rank, size; MPI_Init(&argc, &argv);\n"
+        "  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &own); MPI_Session_finalize(&own);\n"
+        "  MPI_Comm_rank(MPI_COMM_WORLD, &rank); MPI_Comm_size(MPI_COMM_WORLD, &size);\n"
+        '  printf("rank %d of %d\\n", rank, size); return MPI_Finalize(); }\n'
+    )
+    prefix = mpis[Family.OPENMPI]
+    libmpi = prefix / "lib/libmpi.so.40"
+    lazy = ("-Wl,-z,lazy", "-Wl,--allow-shlib-undefined")
+    return compile_c(source, folder / "modern", "-isystem", prefix / "include", libmpi, *lazy)
+
+
+def test_an_mpi_that_lacks_a_symbol_is_passed_over(modern: Path, fresh_home: Path) -> None:
+    """The loader starts the program on 4.1.4, and it ends at the first call with code 127."""
+    ended = run("-n", 2, "--explain", "--", modern)
+    assert (ended.returncode, ranks_of(ended)) == (0, ["rank 0 of 2", "rank 1 of 2"])
+    assert "mpigraft: mpi: openmpi@5" in ended.stderr
+    if DEBIANS.exists():
+        why = "not taken: openmpi@4.1.4, which the program finds by itself (ld.so.cache): modern: 2"
+        assert why in ended.stderr
+        named = run("--mpi", "openmpi@4.1.4", "-n", 2, "--", modern)
+        assert (named.returncode, named.stdout) == (1, "")
+        assert "2 symbols missing in openmpi@4.1.4: MPI_Session_finalize" in named.stderr
+        assert "--mpi openmpi@5.0.11 fits, which was checked" in named.stderr
+
+
+def test_no_mpi_with_a_symbol_is_a_refusal_that_names_it(
+    modern: Path, fresh_home: Path, tmp_path: Path
+) -> None:
+    absent = tmp_path / "absent"
+    absent.write_bytes(modern.read_bytes().replace(b"MPI_Session_init", b"MPI_Session_inix"))
+    absent.chmod(0o755)
+    ended = run(*OPENMPI, "--", absent)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "MPI_Session_inix" in ended.stderr
+
+
+def test_the_mpi_that_the_program_finds_by_itself_is_taken(
+    ompi: Path, mpis: Mapping[Family, Path], fresh_home: Path
+) -> None:
+    search = {**os.environ, "LD_LIBRARY_PATH": str(mpis[Family.OPENMPI] / "lib")}
+    ended = run("-n", 2, "--explain", "--", ompi, env=search)
+    assert ended.returncode == 0, ended.stderr
+    assert "openmpi@5" in ended.stderr
+    assert "the program finds it by itself: LD_LIBRARY_PATH" in ended.stderr
+
+
+def test_a_program_of_another_abi_is_refused_before_it_starts(ompi: Path, fresh_home: Path) -> None:
+    ended = run(*MPICH, "--", ompi)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "built for Open MPI 3 to 5; mpich@5.0.2 offers" in ended.stderr
+    assert "what to do" in ended.stderr
