@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpigraft.analysis.overtime.good import last_good, recheck_rounds
@@ -242,6 +242,7 @@ def test_rounds_are_those_that_fit() -> None:
 
 
 @given(st.floats())
+@example(1e307)
 def test_no_number_of_minutes_breaks_the_plan(minutes: float) -> None:
     try:
         rounds = recheck_rounds(LAUNCHES, minutes, "good")

@@ -68,7 +68,7 @@ def recheck_rounds(launches: Sequence[LaunchRecord] | None, minutes: float, titl
     round_s = sum(sum(own) / len(own) for own in walls.values())
     proofs = PROOF_S * len({place[:2] for place in walls})
     free = 60 * minutes * ROUNDS_PART - START_S - proofs
-    rounds = int(free / max(round_s, 0.001))
+    rounds = int(min(free / max(round_s, 0.001), MOST_ROUNDS))  # `free` may overflow to infinity
     if rounds < MIN_ROUNDS:
         needed = (MIN_ROUNDS * round_s + START_S + proofs) / (60 * ROUNDS_PART)
         raise UsageError.of(
@@ -78,4 +78,4 @@ def recheck_rounds(launches: Sequence[LaunchRecord] | None, minutes: float, titl
             rounds=MIN_ROUNDS,
             needed=math.ceil(needed),
         )
-    return min(rounds, MOST_ROUNDS)
+    return rounds
