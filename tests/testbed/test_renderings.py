@@ -24,6 +24,7 @@ from mpigraft.graft.engines.registry import engine_words
 from mpigraft.graft.guest.examination import Guest
 from tests.builders.plans import label, plan
 from tests.testbed.engines import Engines
+from tests.testbed.small_image import make_small_image, set_up_podman
 
 pytestmark = pytest.mark.testbed
 
@@ -93,7 +94,9 @@ def bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
                 "CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"),
             },
         )
-        _image(made.image)
+        make_small_image(made.image)
+        (made.image / OVER[1:]).parent.mkdir(parents=True)
+        (made.image / OVER[1:]).write_text("the guest's own\n")
         for sub in ("graft/lib", "graft/ranks", "cwd", made.extra.name, "root", "user"):
             (folder / sub).mkdir(parents=True)
         (made.graft / "ranks").chmod(0o1777)
@@ -101,50 +104,9 @@ def bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
             os.chown(folder / "user", NOBODY, NOBODY)
         (made.graft / "lib/library").write_text("grafted\n")
         (made.extra / "file").write_text("extra\n")
-        _podman(folder)
+        set_up_podman(folder)
         folder.chmod(0o755)
         yield made
-
-
-def _image(image: Path) -> None:
-    for sub in (
-        "dev",
-        "proc",
-        "sys",
-        "tmp",
-        "etc",
-        "mnt",
-        "run",
-        "usr/bin",
-        "opt/extra",
-        "var/tmp",
-    ):
-        (image / sub).mkdir(parents=True)
-    for name in ("passwd", "group", "hosts", "resolv.conf", "mtab", "localtime"):
-        (image / "etc" / name).write_text("")
-    (image / "bin").symlink_to("usr/bin")
-    for name in ("sh", "cat", "readlink", "env", "sleep"):
-        program = Path(shutil.which(name) or "").resolve()
-        shutil.copy(program, image / "usr/bin" / name)
-        listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True)
-        for library in re.findall(r"(/\S+)", listed.stdout):
-            target = image / library[1:]
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(library, target)
-    (image / OVER[1:]).parent.mkdir(parents=True)
-    (image / OVER[1:]).write_text("the guest's own\n")
-
-
-def _podman(folder: Path) -> None:
-    """Its storage in our folder, on any file system; and what a machine without raised limits,
-    or with hybrid cgroups, asks for."""
-    (folder / "storage.conf").write_text(
-        f'[storage]\ndriver = "vfs"\ngraphroot = "{folder}/store"\nrunroot = "{folder}/run"\n'
-    )
-    (folder / "containers.conf").write_text(
-        '[containers]\ndefault_ulimits = ["nofile=1024:4096", "nproc=100:1000"]\n'
-        '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\n'
-    )
 
 
 def made_for(bed: Bed, engine: str, *, root: bool) -> tuple[GraftPlan, EngineContext]:

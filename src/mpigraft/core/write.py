@@ -29,7 +29,7 @@ def writing_whole(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
         return
     target = path.resolve()
     if mode is None:
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~process_umask()
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     fresh = Path(name)
     try:
@@ -50,7 +50,8 @@ def is_stream(path: Path) -> bool:
     return path.exists() and (open_file or not (path.is_file() or path.is_dir()))
 
 
-def _umask() -> int:
+def process_umask() -> int:
+    """Give the umask of this process, which files that it makes have."""
     mask = os.umask(0o022)
     os.umask(mask)
     return mask

@@ -1,7 +1,8 @@
 """Facts about families, devices, GPUs, library names and spawning, as TOML with typed readers.
 
 Takes the tables beside it; makes frozen rows, each with its source. Reads package data alone.
-Rooms inside: `transports`, `fit` (who starts whom), `files` (what an MPI opens and reads), `cases`.
+Rooms inside: `transports`, `engines`, `fit` (who starts whom), `files` (what an MPI opens and
+reads), `cases`.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from mpigraft.core.model import (
     Order,
     Scope,
 )
+from mpigraft.core.write import process_umask
 from mpigraft.graft.engines import ENGINES, find_engine, wrap_program
 from mpigraft.graft.folder import graft_environment, graft_folder
 from mpigraft.launch import gpu_select
@@ -278,4 +279,5 @@ def engine_context(
         graft=str(graft_folder(plan)),
         extra=extra,
         environment=tuple(sorted(own.items())),
+        umask=f"{process_umask():04o}",
     )

@@ -18,7 +18,7 @@ from mpigraft.core.env import ENV
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Bind, BindKind, EnvRow, GuestKind, Scope
 from mpigraft.graft.engines import bwrap, charliecloud, podman
-from mpigraft.graft.engines.mounts import dropped, inside, mounts, present
+from mpigraft.graft.engines.mounts import ALONE, dropped, inside, mounts, present
 from mpigraft.graft.engines.parts import fields, plain
 from mpigraft.graft.engines.registry import (
     DEFAULT_ENGINES,
@@ -74,6 +74,20 @@ def test_a_working_folder_that_would_hide_the_guests_files_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match="would hide"):
         mounts(plan(image.label, "bwrap"), seat(cwd=cwd))
+
+
+def test_a_program_of_this_machine_starts_from_its_own_folder(image: Image, tmp_path: Path) -> None:
+    """With the libraries that it brings, over which the graft goes."""
+    own, library = tmp_path / "solver", tmp_path / "lib/libmpi.so.40"
+    library.parent.mkdir()
+    library.write_text("")
+    of_host = replace(image.label, programs=(str(own),), of_host=(str(own),))
+    made = plan(of_host, "bwrap", binds=(Bind("{graft}/lib/libmpi.so.40", str(library)),))
+    assert str(library) in {b.target for b in mounts(made, seat(cwd=str(tmp_path)))}
+    away = replace(of_host, programs=("/away/solver",), of_host=("/away/solver",))
+    assert "/away" in {b.target for b in mounts(plan(away, "bwrap"), seat(cwd="/away"))}
+    with pytest.raises(UsageError, match="would hide"):
+        mounts(plan(replace(away, of_host=()), "bwrap"), seat(cwd="/away"))
 
 
 @pytest.mark.parametrize("path", ["relative", "/a/../b", "/a\0b", ""])
@@ -217,7 +231,7 @@ def test_an_engine_that_loses_single_copies_turns_them_off(image: Image) -> None
     for engine in ENGINES.values():
         for where in (seat(), seat(root=True), seat(ranks_per_node=0), seat(ranks_per_node=1)):
             made = plan(image.label, "x")
-            rows = [row for row in engine.rows(made, where) if row.scope is Scope.RANK]
+            rows = [row for row in engine.rows(made, where) if row.name in dict(ALONE)]
             lost = "lost" in engine.shares(made, where) and where.ranks_per_node != 1
             assert bool(rows) is lost
 
@@ -378,4 +392,4 @@ def test_an_engine_keeps_its_own_settings(image: Image) -> None:
 def test_podman_keeps_who_ranks_are(image: Image) -> None:
     assert pairs(words(image, "podman", root=True), "--user")[0][0] == "0:0"
     mine = podman.options(plan(label("name", GuestKind.PODMAN), "podman"), seat(), ())
-    assert ("--userns", "keep-id") in [part.words for part in mine]
+    assert podman.AS_USER in [part.words for part in mine]

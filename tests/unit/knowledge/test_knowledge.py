@@ -332,7 +332,8 @@ def test_the_files_have_no_place_of_one_machine() -> None:
         assert not re.search(r"/(tmp|home|root|work)/", text), file
 
 
-def test_the_page_of_transports_is_what_the_data_says() -> None:
-    root = Path(__file__).parents[3]
-    tool = [sys.executable, str(root / "tools/document_transports.py"), "--check"]
-    assert subprocess.run(tool, check=False).returncode == 0, "run tools/document_transports.py"
+@pytest.mark.parametrize("name", ["transports", "engines"])
+def test_a_page_is_what_the_data_says(name: str) -> None:
+    tool = Path(__file__).parents[3] / f"tools/document_{name}.py"
+    done = subprocess.run([sys.executable, str(tool), "--check"], check=False)
+    assert done.returncode == 0, f"run tools/document_{name}.py"

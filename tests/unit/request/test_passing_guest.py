@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mpigraft.core.model import Bind, BindKind, GuestKind
-from mpigraft.graft.engines import apptainer, mounts
+from mpigraft.graft.engines import apptainer, mounts, podman
 from mpigraft.request import environment
 from mpigraft.request.environment import UserEnvironment, filter_environment
 from tests.builders.plans import label, plan, seat
@@ -290,8 +290,23 @@ def test_apptainers_configuration_and_its_variable_bind(tmp_path: Path) -> None:
         plan(label("/image"), "apptainer"), seat(program=str(program), environment=own)
     )
     pairs = [(bind.source, bind.target) for bind in found]
-    assert pairs[:5] == [("/x", "/x"), ("/y", "/z"), ("/w", "/w"), ("/scratch", "/scratch"),
-                         ("/a", "/b")]  # fmt: skip
+    assert pairs[-5:] == [("/scratch", "/scratch"), ("/a", "/b"), ("/x", "/x"), ("/y", "/z"),
+                          ("/w", "/w")]  # fmt: skip
+    assert ("/var/tmp", "/var/tmp") in pairs
+    conf.write_text("mount tmp = no\n")
+    found = apptainer.own_binds(plan(label("/image"), "apptainer"), seat(program=str(program)))
+    assert [bind.target for bind in found] == ["/proc", "/sys", "/dev"]
+
+
+def test_podmans_configuration_binds(tmp_path: Path) -> None:
+    conf = tmp_path / "containers.conf"
+    conf.write_text('[containers]\nvolumes = ["/scratch:/scratch", "/a:/b:ro", "named:/c"]\n')
+    where = seat(environment=(("CONTAINERS_CONF", str(conf)),))
+    found = podman.own_binds(plan(label("/image"), "podman"), where)
+    pairs = [(bind.source, bind.target) for bind in found]
+    assert pairs[-2:] == [("/scratch", "/scratch"), ("/a", "/b")]
+    conf.write_text("no toml")
+    assert podman.own_binds(plan(label("/image"), "podman"), where) == found[:-2]
 
 
 def test_every_word_of_the_table_is_tried() -> None:

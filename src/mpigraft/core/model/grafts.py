@@ -95,6 +95,7 @@ class GuestLabel:
     programs: tuple[str, ...]  # paths inside, of those that need MPI
     environment: tuple[tuple[str, str], ...] = ()  # what the image sets
     env_program: str = ""  # /usr/bin/env, where it has one
+    of_host: tuple[str, ...] = ()  # of the programs, those that are files of this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +211,4 @@ class EngineContext:
     graft: str  # the graft folder on the host
     extra: tuple[Bind, ...] = ()  # of the user or of the site
     environment: tuple[tuple[str, str], ...] = ()  # of this process: HOME, USER, TMPDIR
+    umask: str = ""  # of this process: 0022; empty: not known

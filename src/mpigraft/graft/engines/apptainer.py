@@ -8,13 +8,22 @@ engine starts. Binds use --mount, because --bind cannot escape a colon or a comm
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mpigraft.core.env import ENV
 from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind
-from mpigraft.graft.engines.mounts import OWNER, anywhere, apart, dropped, kept
+from mpigraft.graft.engines.mounts import (
+    OWNER,
+    anywhere,
+    apart,
+    as_outside,
+    default_folders,
+    dropped,
+    kept,
+)
 from mpigraft.graft.engines.parts import OptionGroup, fields
 from mpigraft.knowledge import version_numbers
 
@@ -26,14 +35,15 @@ place = anywhere  # a missing mount point is made in a layer over the image
 # The engine itself needs these; the container gets its own values.
 NEEDED = (*OWNER, "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 BIND_VARIABLES = ("BIND", "BINDPATH")
-BIND_PATH = re.compile(r"^[ \t]*bind path[ \t]*=[ \t]*(\S+)", re.MULTILINE)
+SETTING = re.compile(r"^[ \t]*([a-z][a-z -]*?)[ \t]*=[ \t]*(\S+)", re.MULTILINE)
 SETTINGS = ("CONFIGDIR", "CACHEDIR", "TMPDIR")
 
 
 def rows(plan: GraftPlan, context: EngineContext) -> tuple[EnvRow, ...]:
     del plan
     own = kept(context, *(f"{p}_{s}" for p in ("APPTAINER", "SINGULARITY") for s in SETTINGS))
-    return own if context.root or _shares(context) else (*own, *apart(context))
+    rows = (*own, *as_outside(context, "HOME"))  # Apptainer sets the one of /etc/passwd
+    return rows if context.root or _shares(context) else (*rows, *apart(context))
 
 
 def own_binds(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
@@ -41,11 +51,13 @@ def own_binds(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
     /scratch. Sources: apptainer.conf, `bind path`; apptainer-exec(1), --bind."""
     del plan
     own = dict(context.environment)
+    settings = _settings(context.program)
     specs = [own.get(f"{p}_{s}", "") for p in ("APPTAINER", "SINGULARITY") for s in BIND_VARIABLES]
     words = [word for spec in specs for word in spec.split(",")]
-    words += [word for path in configurations(context.program) for word in _bind_paths(path)]
+    words = [*(value for name, value in settings if name == "bind path"), *words]
     pairs = [(source, target or source) for source, target in map(_sides, words) if source]
-    return tuple(Bind(s, t, BindKind.FOLDER) for s, t in pairs if s[0] == t[0] == "/")
+    asked = [Bind(s, t, BindKind.FOLDER) for s, t in pairs if s[0] == t[0] == "/"]
+    return (*default_folders("apptainer", own, dict(settings)), *asked)
 
 
 def configurations(program: str) -> tuple[Path, ...]:
@@ -55,11 +67,12 @@ def configurations(program: str) -> tuple[Path, ...]:
     return tuple(etc / name for etc in (prefix / "etc", Path("/etc")) for name in names)
 
 
-def _bind_paths(path: Path) -> list[str]:
-    try:
-        return BIND_PATH.findall(path.read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        return []
+def _settings(program: str) -> list[tuple[str, str]]:
+    """Read (name, value) from the configuration file; several may have one name."""
+    for path in configurations(program):
+        with contextlib.suppress(OSError):
+            return SETTING.findall(path.read_text(encoding="utf-8", errors="replace"))
+    return []
 
 
 def _sides(word: str) -> tuple[str, str]:

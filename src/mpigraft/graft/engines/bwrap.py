@@ -14,10 +14,11 @@ from pathlib import Path, PurePosixPath
 
 from mpigraft.binary.image import Link, Root, open_root
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind
+from mpigraft.core.model import Bind, EngineContext, EnvRow, GraftPlan, GuestKind
 from mpigraft.graft.engines.mounts import (
     anywhere,
     apart,
+    default_folders,
     dropped,
     given,
     inside,
@@ -25,6 +26,7 @@ from mpigraft.graft.engines.mounts import (
     sharing,
 )
 from mpigraft.graft.engines.parts import OptionGroup
+from mpigraft.knowledge.engines import default_binds
 
 KINDS: tuple[GuestKind, ...] = (GuestKind.FOLDER, GuestKind.PROGRAM)
 PROGRAMS: tuple[str, ...] = ("bwrap",)
@@ -34,7 +36,7 @@ place = anywhere  # the root is rebuilt
 MOST_ENTRIES = 4096  # words have to fit into one command line
 # Bound over the guest's files of the same names: host and user names are this machine's.
 NAMES = ("/etc/hosts", "/etc/resolv.conf", "/etc/passwd", "/etc/group")
-OWN = ("/proc", "/sys", "/dev")
+OWN = tuple(row.path for row in default_binds("bwrap"))
 KERNEL = (
     OptionGroup(("--bind", "/proc", "/proc")),  # the host's: ranks read each other's memory by pid
     OptionGroup(("--ro-bind", "/sys", "/sys")),
@@ -49,8 +51,9 @@ def rows(plan: GraftPlan, context: EngineContext) -> tuple[EnvRow, ...]:
 
 
 def own_binds(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
-    del plan, context
-    return tuple(Bind(path, path, BindKind.FOLDER) for path in ("/proc", "/sys"))
+    if plan.guest.kind.on_host:
+        return ()
+    return default_folders("bwrap", dict(context.environment), {})
 
 
 def shares(plan: GraftPlan, context: EngineContext) -> str:
@@ -91,7 +94,11 @@ def options(
             ("--remount-ro", "/")
         ),  # what a rank writes there would be lost, with exit code 0
         *(OptionGroup(("--unsetenv", name)) for name in dropped(plan, context)),
-        *(() if host else (OptionGroup(("--setenv", *pair)) for pair in given(plan).items())),
+        *(
+            ()
+            if host
+            else (OptionGroup(("--setenv", *pair)) for pair in given(plan, context).items())
+        ),
         OptionGroup(plan.options),
         OptionGroup(("--chdir", context.cwd, "--")),
     )

@@ -15,10 +15,21 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from mpigraft.binary.image import open_root
+from mpigraft.core.env import ENV
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind, Scope
-from mpigraft.graft.engines.mounts import APART, GUEST_TMP, OWNER, apart, given, inside, kept
+from mpigraft.core.model import Bind, EngineContext, EnvRow, GraftPlan, GuestKind, Scope
+from mpigraft.graft.engines.mounts import (
+    APART,
+    OWNER,
+    apart,
+    as_outside,
+    default_folders,
+    given,
+    inside,
+    kept,
+)
 from mpigraft.graft.engines.parts import OptionGroup, plain
+from mpigraft.knowledge.engines import default_binds
 
 if TYPE_CHECKING:
     from mpigraft.graft.guest import Guest
@@ -29,7 +40,10 @@ STAYS = False
 KEEPS_FILES = True
 # Folders that distributions leave empty, the likeliest first.
 PLACES = ("/.mpigraft", "/mnt/9", "/mnt", "/media", "/srv", "/opt")
-BOUND = ("/dev", "/proc", "/sys", GUEST_TMP)  # ch-run always binds these itself
+BOUND = tuple(row.path for row in default_binds("charliecloud"))
+# With TMPDIR in its environment ch-run would bind that folder at the guest's /tmp, and unset it:
+# a working folder below /tmp would be another one, or missing. So it starts without.
+WITHOUT = "TMPDIR"
 
 
 def place(guest: Guest) -> str:
@@ -46,7 +60,7 @@ def rows(plan: GraftPlan, context: EngineContext) -> tuple[EnvRow, ...]:
     del plan
     user = () if dict(context.environment).get("USER") else (_user(),)
     alone = () if context.ranks_per_node > 1 else apart(context)
-    return (*user, *kept(context, "CH_IMAGE_STORAGE"), *alone)
+    return (*user, *kept(context, "CH_IMAGE_STORAGE"), *as_outside(context, WITHOUT), *alone)
 
 
 def _user() -> EnvRow:
@@ -58,8 +72,9 @@ def _user() -> EnvRow:
 
 
 def own_binds(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
-    del plan, context
-    return tuple(Bind(path, path, BindKind.FOLDER) for path in BOUND)
+    del plan
+    environment = {n: v for n, v in context.environment if n != WITHOUT}
+    return default_folders("charliecloud", environment, {})
 
 
 def shares(plan: GraftPlan, context: EngineContext) -> str:
@@ -79,13 +94,13 @@ def options(
     join = context.ranks_per_node
     gone = (row.name for row in plan.environment if row.value is None)
     return (
-        OptionGroup((context.program,)),
+        OptionGroup((ENV, "-u", WITHOUT, context.program)),
         *((OptionGroup((f"--join-ct={join}",)),) if join > 1 else ()),
         *_bound(plan, context, binds),
         OptionGroup((f"--unset-env=!({_either((*plan.passed, *OWNER))})",)),
         OptionGroup((f"--unset-env=@({_either(gone)})",)),
         OptionGroup(("--env-no-expand",)),
-        *(OptionGroup((f"--set-env={_value(*pair)}",)) for pair in given(plan).items()),
+        *(OptionGroup((f"--set-env={_value(*pair)}",)) for pair in given(plan, context).items()),
         OptionGroup(plan.options),
         OptionGroup((f"--cd={context.cwd}", plan.guest.source, "--")),
     )

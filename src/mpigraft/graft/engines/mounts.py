@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from mpigraft.binary.image import Root
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, Scope
+from mpigraft.knowledge.engines import default_binds
 
 if TYPE_CHECKING:
     from mpigraft.graft.guest import Guest
@@ -23,7 +24,8 @@ RANKS = "ranks"
 MOST_STEPS = 1000  # from a path to what it means: links may lead in a circle
 GUEST_TMP = "/tmp"  # noqa: S108  where launchers keep their session folders
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-OWNER = ("HOME", "USER", "LOGNAME")  # the user's, whatever the guest sets
+OWNER = ("HOME", "USER", "LOGNAME")
+USERS = (*OWNER, "TMPDIR")  # the user's, whatever the guest sets
 
 # Ranks without a common user namespace must not try single copies: UCX 1.13 does, and crashes in
 # the first large message; Open MPI 4 warns (both tried). UCX 1.16 detects it.
@@ -83,6 +85,23 @@ def mounts(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
     return tuple(sorted(last.values(), key=lambda b: len(PurePosixPath(b.target).parts)))
 
 
+def default_folders(
+    engine: str, environment: Mapping[str, str], settings: Mapping[str, str]
+) -> tuple[Bind, ...]:
+    """List the folders that an engine with this environment and these settings puts over a guest's
+    own by itself; without a source: what is neither the guest's nor this machine's."""
+    return tuple(
+        Bind(row.host_folder(environment), row.path, BindKind.FOLDER)
+        for row in default_binds(engine)
+        if settings.get(row.setting, "yes") != "no"
+    )
+
+
+def visible(own: Iterable[Bind], binds: Iterable[Bind]) -> tuple[Bind, ...]:
+    """Merge what an engine binds by itself with the binds of a rank, which go over it."""
+    return tuple({str(PurePosixPath(b.target)): b for b in (*own, *binds)}.values())
+
+
 def present(binds: Iterable[Bind]) -> tuple[Bind, ...]:
     """Select the required binds, and those whose source exists on this machine."""
     return tuple(b for b in binds if b.required or os.access(b.source, os.F_OK))
@@ -123,7 +142,8 @@ def _source(path: PurePosixPath, table: Mapping[PurePosixPath, str]) -> str:
     """Give the path on this machine by the innermost bind over `path`; empty without one."""
     for target in (path, *path.parents):
         if target in table:
-            return str(PurePosixPath(table[target]) / path.relative_to(target))
+            source = table[target]
+            return str(PurePosixPath(source) / path.relative_to(target)) if source else ""
     return ""
 
 
@@ -145,10 +165,18 @@ def _cwd(plan: GraftPlan, context: EngineContext) -> Iterable[Bind]:
     cwd = PurePosixPath(context.cwd)
     if any(cwd.is_relative_to(b.target) for b in _sessions(context)) or cwd == PurePosixPath("/"):
         return
-    inner = (*(b.target for b in plan.binds), *plan.guest.programs, plan.place)
-    if hidden := [path for path in inner if PurePosixPath(path).is_relative_to(cwd)]:
+    if hidden := [path for path in _of_guest(plan) if PurePosixPath(path).is_relative_to(cwd)]:
         raise UsageError.of("cwd-hides", cwd=context.cwd, hidden=hidden[0])
     yield Bind(context.cwd, context.cwd, BindKind.FOLDER, writable=True)
+
+
+def _of_guest(plan: GraftPlan) -> Iterable[str]:
+    """List what ranks need of the guest's own. A program of this machine may bring libraries of
+    its own, over which the plan binds."""
+    own = plan.guest.of_host
+    yield plan.place
+    yield from (path for path in plan.guest.programs if path not in own)
+    yield from (b.target for b in plan.binds if not (own and Path(b.target).is_file()))
 
 
 def dropped(plan: GraftPlan, context: EngineContext) -> tuple[str, ...]:
@@ -164,9 +192,17 @@ def dropped(plan: GraftPlan, context: EngineContext) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*gone, *stray)))
 
 
-def given(plan: GraftPlan) -> dict[str, str]:
+def given(plan: GraftPlan, context: EngineContext) -> dict[str, str]:
     """Give what the image sets for its processes, where the engine does not read it."""
-    return {"PATH": PATH, **dict(plan.guest.environment)}
+    own = dict(context.environment)
+    image = {n: v for n, v in plan.guest.environment if n not in USERS or n not in own}
+    return {"PATH": PATH, **image}
+
+
+def as_outside(context: EngineContext, *names: str) -> tuple[EnvRow, ...]:
+    """Give ranks the user's values of variables that the engine sets or drops by itself."""
+    own = dict(context.environment)
+    return tuple(EnvRow(n, own[n], Scope.RANK, "engine") for n in names if n in own)
 
 
 def kept(context: EngineContext, *names: str) -> tuple[EnvRow, ...]:

@@ -9,16 +9,18 @@ shared memory, but PMIx would refuse the ranks (both seen with 4.3.1).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tarfile
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from mpigraft.core.env import ENV
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind
-from mpigraft.graft.engines.mounts import anywhere, apart, is_device, kept, sharing
+from mpigraft.graft.engines.mounts import anywhere, apart, default_folders, is_device, kept, sharing
 from mpigraft.graft.engines.parts import OptionGroup, fields, plain
 
 KINDS: tuple[GuestKind, ...] = (GuestKind.PODMAN, GuestKind.OCI, GuestKind.FOLDER)
@@ -26,6 +28,8 @@ PROGRAMS: tuple[str, ...] = ("podman",)
 STAYS = False  # podman passes signals on; the program is not its child
 KEEPS_FILES = False  # --preserve-fds needs all numbers up to the last, and launchers leave gaps
 place = anywhere  # a missing mount point is made in the container's own layer
+# runc ignores the second, crun then keeps a user's other groups (podman-run(1), --group-add).
+AS_USER = ("--userns", "keep-id", "--group-add", "keep-groups")
 SHM = "/dev/shm"  # noqa: S108  ranks share memory through it
 MQUEUE = Path("/dev/mqueue")
 MOST_MEMBERS = 100_000
@@ -41,8 +45,31 @@ def rows(plan: GraftPlan, context: EngineContext) -> tuple[EnvRow, ...]:
 
 
 def own_binds(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
-    del plan, context
-    return ()
+    del plan
+    own = dict(context.environment)
+    volumes = [word.split(":") for word in _volumes(own)]
+    asked = [Bind(v[0], v[1], BindKind.FOLDER) for v in volumes if len(v) > 1 and v[0][:1] == "/"]
+    return (*default_folders("podman", own, {}), *asked)
+
+
+def configurations(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """List where podman may have its configuration, the last one first. Source:
+    containers.conf(5)."""
+    if named := environment.get("CONTAINERS_CONF"):
+        return (Path(named),)
+    home = environment.get("XDG_CONFIG_HOME") or f"{environment.get('HOME', '')}/.config"
+    folders = (Path(home) / "containers", Path("/etc/containers"), Path("/usr/share/containers"))
+    return tuple(folder / "containers.conf" for folder in folders)
+
+
+def _volumes(environment: Mapping[str, str]) -> list[str]:
+    """Read the binds that its configuration asks for; a file that counts more replaces the list."""
+    for path in configurations(environment):
+        with contextlib.suppress(OSError, ValueError):
+            part = tomllib.loads(path.read_text(encoding="utf-8")).get("containers", {})
+            if isinstance(volumes := part.get("volumes"), list):
+                return [word for word in volumes if isinstance(word, str)]
+    return []
 
 
 def shares(plan: GraftPlan, context: EngineContext) -> str:
@@ -68,9 +95,11 @@ def options(
         OptionGroup(("--read-only",)),
         OptionGroup(("--network", "host", "--pid", "host", *(("--ipc", "host") if ipc else ()))),
         # The user of the host, whatever the image sets; its /etc/passwd is not changed.
-        OptionGroup(("--user", "0:0") if context.root else ("--userns", "keep-id")),
+        OptionGroup(("--user", "0:0") if context.root else AS_USER),
         OptionGroup(("--passwd=false", "--security-opt", "label=disable", "--log-driver", "none")),
         OptionGroup(("--systemd", "false", "--http-proxy=false", "--entrypoint", "")),
+        OptionGroup(("--env-host=false",)),  # containers.conf may ask for it
+        *((OptionGroup((f"--umask={context.umask}",)),) if context.umask else ()),
         *(OptionGroup(("--env", _pattern(pattern))) for pattern in plan.passed),
         *(_bound(bind) for bind in binds if not (ipc and bind.target == SHM)),
         OptionGroup(("--workdir", context.cwd)),

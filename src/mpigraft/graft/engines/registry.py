@@ -125,9 +125,15 @@ def find_engine(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
 def same_paths_inside(plan: GraftPlan, context: EngineContext) -> Callable[[str], bool]:
     """Make a test of paths: whether ranks find this machine's own file or folder there."""
-    own = ENGINES[plan.engine].own_binds(plan, context)
-    binds = (*mounts.present(own), *mounts.present(mounts.mounts(plan, context)))
+    binds = visible_binds(plan, context)
     return lambda path: mounts.same_inside(path, binds, context.cwd)
+
+
+def visible_binds(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
+    """List all that ranks see of this machine, and what the engine puts over the guest's own
+    folders: the plan's binds, the user's and the engine's. Raises UsageError as `engine_words`."""
+    own = ENGINES[plan.engine].own_binds(plan, context)
+    return mounts.visible(mounts.present(own), mounts.present(mounts.mounts(plan, context)))
 
 
 def select_engine(kind: GuestKind, environ: Mapping[str, str], name: str = "") -> str:

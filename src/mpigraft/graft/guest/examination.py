@@ -314,7 +314,14 @@ def _label(
         programs=programs,
         environment=config.environment,
         env_program=next((p for p in ENV_PROGRAMS if _is_program(root, p)), ""),
+        of_host=tuple(program for program in programs if _is_of_host(root, program)),
     )
+
+
+def _is_of_host(root: Root, path: str) -> bool:
+    """Whether ranks find a file of this machine there, at its own path."""
+    entry = root.find(path)
+    return entry is not None and entry.source == Path(path)
 
 
 def _is_program(root: Root, path: str) -> bool:

@@ -56,12 +56,14 @@ UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)  
 
 def start_key(words: Sequence[str], environ: Mapping[str, str]) -> str:
     """SHA-256, hex, of all that decides about a job and is in no file."""
+    umask = os.umask(0o022)  # podman is told of it
+    os.umask(umask)
     asked = {
         "format": FORMAT,
         "tool": __version__,
         "words": list(words),
         "cwd": os.getcwd(),  # noqa: PTH109
-        "user": [os.geteuid(), os.getegid()],
+        "user": [os.geteuid(), os.getegid(), umask],
         "cores": sorted(os.sched_getaffinity(0)),
         "boot": boot_id(),
         "network": network_namespace(),
