@@ -26,6 +26,12 @@ def a_rank(**changes: object) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def a_task(process: str = "1.1", **changes: object) -> dict[str, Any]:
+    """What a process writes that is not the task's own one (native/task.h): one right below it."""
+    return {"process": process, "connected": True, "job": "", "spawned": False,
+            "above": [process], **changes}  # fmt: skip
+
+
 def lines(ranks: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The lines that these ranks of one node write; what they have in common is told once."""
     told: set[str] = set()
@@ -36,10 +42,11 @@ def lines(ranks: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "size": rank["size"],
             "library_version": rank["library_version"],
             "libraries": [[p, disks.index(d), inode] for p, d, inode in rank["libraries"]],
+            **({"program": rank["program"]} if "program" in rank else {}),
         }
         digest = sha256(json.dumps([shared, rank["host"]]).encode()).hexdigest()[:16]
-        own = {name: rank[name] for name in ("rank", "pid", "cores", "gpus", "devices") if
-               name in rank}  # fmt: skip
+        names = ("rank", "pid", "start", "task", "cores", "gpus", "devices")
+        own = {name: rank[name] for name in names if name in rank}
         line = {**own, "disks": disks, "map": digest}
         if digest not in told:
             line |= {**shared, "host": rank["host"], "boot": rank["boot"]}

@@ -17,6 +17,8 @@ int main(int argc, char **argv)
     const char *word = argc > 2 ? argv[2] : "0";
     if (asked(argc, argv, "never"))
         return atoi(word);
+    if (asked(argc, argv, "before"))
+        code = system(word);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -37,6 +39,8 @@ int main(int argc, char **argv)
         printf("%s=%s\n", word, getenv(word) ? getenv(word) : "(none)");
     if (asked(argc, argv, "die") && rank == atoi(word))
         raise(SIGKILL);
+    if (asked(argc, argv, "after") && !rank)
+        code = system(word);
     if (asked(argc, argv, "code"))
         code = atoi(word);
     printf("rank %d of %d\n", rank, size);

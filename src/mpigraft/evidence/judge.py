@@ -52,7 +52,7 @@ from mpigraft.evidence.traffic.lanes import (
     with_peer_class,
 )
 from mpigraft.evidence.traffic.probe import Phase, phases
-from mpigraft.evidence.world import UNREAD, check_launched, read_witness
+from mpigraft.evidence.world import check_launched, read_witness
 from mpigraft.knowledge.transports import matching_issues
 from mpigraft.launch import Launched
 from mpigraft.native import Natives
@@ -99,7 +99,7 @@ def judge_evidence(
     transport = configuration.transport
     asked = transport.name if transport else ""
     completed, ranks = launched.completed, launched.ranks
-    records = [rank for rank in ranks if rank.rank != UNREAD]
+    records = [rank for rank in ranks if rank.of_launch]
     reported = with_peer_class(phases(clean(completed.stdout)), exercised(records))
     counted_by = counters(clean(completed.stdout))
     traffic = _assess_all(configuration, records, completed, reported, counted_by)

@@ -104,11 +104,11 @@ def make_starter(
                 if layout.nodes > 1:
                     nodes.query(wait=not probe)
                 ended = _wait(prepared, limit_s + 15)
-                ranks = judge.read_witness(witness)
+                ranks = judge.read_witness(witness, layout.ranks)
                 # PRRTE ends with code 0 when it loses a node whose ranks are still in MPI_Init.
-                wrong = not ended.ok or len(ranks) < layout.ranks
+                wrong = (came := sum(r.of_launch for r in ranks)) < layout.ranks or not ended.ok
                 used = hosts[: layout.nodes] if wrong and layout.nodes > 1 else ()
-                why = explain_init_failure(configuration, witness, len(ranks)) if wrong else ()
+                why = explain_init_failure(configuration, witness, came) if wrong else ()
                 return Launched(ended, ranks, placement, hosts, (*why, *nodes.unreachable(used)))
             finally:
                 shutil.rmtree(witness, ignore_errors=True)

@@ -13,16 +13,14 @@ static bool is_mpi(const char *path)
 
 static void write_entered(FILE *out, const char *host)
 {
-    char program[4096];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = 0;
     const char *search = getenv("LD_LIBRARY_PATH");
     struct mapped *list = NULL;
     size_t count = list_mapped(&list, is_mpi);
     fprintf(out, "\n{\"id\":\"%016llx\",\"pid\":%ld,\"host\":", process_id(), (long)getpid());
     json_string(out, host);
+    write_task(out, false);
     fputs(",\"program\":", out);
-    json_string(out, program);
+    write_program(out);
     fputs(",\"search\":", out);
     json_string(out, search ? search : "");
     fputs(",\"libraries\":[", out);

@@ -10,6 +10,8 @@
  * FOLDER/HOST-NODE.entered has a line of each process that is about to enter MPI: the MPI
  * libraries that are mapped and why they may be. Of one that comes back out of MPI_Init the other
  * file has a line too, with the same `id`; the others are those that ended inside of it.
+ *
+ * In both files a line says which process of the launch it is about (task.h).
  */
 #ifndef MPIGRAFT_RECORD_H
 #define MPIGRAFT_RECORD_H
@@ -30,9 +32,11 @@
 #include "json.h"
 #include "node.h"
 #include "process.h"
+#include "task.h"
 
 struct place {
     int rank, size;
+    bool spawned;
 };
 
 /* Text that grows as it is printed. */
@@ -147,6 +151,15 @@ static void write_libraries(FILE *common, FILE *own)
         free(list[i].path);
     free(list);
     free(devices);
+}
+
+/* The file that this process runs. */
+static void write_program(FILE *out)
+{
+    char program[4096];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = 0;
+    json_string(out, program);
 }
 
 /* ---- what is a rank's own ---- */
@@ -305,8 +318,11 @@ static bool write_line(const char *folder, const char *host, struct place place,
     read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
     fprintf(common->out, "\"size\":%d,\"library_version\":", place.size);
     json_string(common->out, version);
+    fputs(",\"program\":", common->out);
+    write_program(common->out);
     fprintf(line->out, "\n{\"rank\":%d,\"pid\":%ld,\"id\":\"%016llx\"", place.rank,
             (long)getpid(), process_id());
+    write_task(line->out, place.spawned);
     write_libraries(common->out, line->out);
     write_cores(line->out);
     write_gpus(line->out);

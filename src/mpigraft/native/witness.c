@@ -43,16 +43,26 @@ enum abi { INTS, POINTERS };
 
 struct mpi {
     enum abi abi;
-    void *world; /* POINTERS */
+    void *world, *none; /* communicators: MPI_COMM_WORLD, MPI_COMM_NULL */
 };
 
-enum { MPICH_COMM_WORLD = 0x44000000, STANDARD_COMM_WORLD = 0x101 };
+enum {
+    MPICH_COMM_WORLD = 0x44000000,
+    MPICH_COMM_NULL = 0x04000000,
+    STANDARD_COMM_WORLD = 0x101,
+    STANDARD_COMM_NULL = 0x100,
+};
+
+static void *handle_of(unsigned number)
+{
+    return (void *)(uintptr_t)number;
+}
 
 static struct mpi which_mpi(void)
 {
     void *world = open_mpi_object("ompi_mpi_comm_world");
     if (world)
-        return (struct mpi){POINTERS, world};
+        return (struct mpi){POINTERS, world, open_mpi_object("ompi_mpi_comm_null")};
     function init = real("PMPI_Init");
     void *address;
     memcpy(&address, &init, sizeof address);
@@ -63,8 +73,9 @@ static struct mpi which_mpi(void)
         base = base ? base + 1 : where.dli_fname;
     }
     if (base && !strncmp(base, "libmpi_abi", 10))
-        return (struct mpi){POINTERS, (void *)(uintptr_t)STANDARD_COMM_WORLD};
-    return (struct mpi){INTS, NULL};
+        return (struct mpi){POINTERS, handle_of(STANDARD_COMM_WORLD),
+                            handle_of(STANDARD_COMM_NULL)};
+    return (struct mpi){INTS, handle_of(MPICH_COMM_WORLD), handle_of(MPICH_COMM_NULL)};
 }
 
 static int ask_int(const char *name, struct mpi mpi, void *handle)
@@ -79,17 +90,29 @@ static int ask_int(const char *name, struct mpi mpi, void *handle)
     return code ? -1 : answer;
 }
 
+/* Whether MPI_Comm_spawn started this process: it has a communicator with who did. */
+static bool is_spawned(struct mpi mpi)
+{
+    function ask = real("PMPI_Comm_get_parent");
+    void *parent = mpi.none;
+    int number = (int)(uintptr_t)mpi.none;
+    if (!ask)
+        return false;
+    if (mpi.abi == POINTERS)
+        return !((int (*)(void **))ask)(&parent) && parent != mpi.none;
+    return !((int (*)(int *))ask)(&number) && number != (int)(uintptr_t)mpi.none;
+}
+
 static struct place place_in_world(struct mpi mpi)
 {
-    void *world = mpi.abi == POINTERS ? mpi.world : (void *)(uintptr_t)MPICH_COMM_WORLD;
-    return (struct place){ask_int("PMPI_Comm_rank", mpi, world),
-                          ask_int("PMPI_Comm_size", mpi, world)};
+    return (struct place){ask_int("PMPI_Comm_rank", mpi, mpi.world),
+                          ask_int("PMPI_Comm_size", mpi, mpi.world), is_spawned(mpi)};
 }
 
 /* A session has no world communicator; its set "mpi://WORLD" has the same ranks. */
 static struct place place_in_session(struct mpi mpi, void *session)
 {
-    struct place nowhere = {-1, -1};
+    struct place nowhere = {-1, -1, false};
     function make = real("PMPI_Group_from_session_pset"), drop = real("PMPI_Group_free");
     if (!make || !drop)
         return nowhere;
@@ -102,9 +125,9 @@ static struct place place_in_session(struct mpi mpi, void *session)
         code = ((int (*)(int, const char *, int *))make)(*(int *)session, "mpi://WORLD", &number);
     if (code)
         return nowhere;
-    void *group = mpi.abi == POINTERS ? pointer : (void *)(uintptr_t)(unsigned)number;
+    void *group = mpi.abi == POINTERS ? pointer : handle_of((unsigned)number);
     struct place place = {ask_int("PMPI_Group_rank", mpi, group),
-                          ask_int("PMPI_Group_size", mpi, group)};
+                          ask_int("PMPI_Group_size", mpi, group), getenv("PMI_SPAWNED") != NULL};
     ((int (*)(void *))drop)(mpi.abi == POINTERS ? (void *)&pointer : (void *)&number);
     return place;
 }
@@ -131,6 +154,7 @@ static void entering(void)
     if (!folder || !*folder || atomic_flag_test_and_set(&done))
         return;
     int before = errno;
+    own_connections();
     announce(folder);
     errno = before;
 }

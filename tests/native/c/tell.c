@@ -6,6 +6,6 @@ int main(int argc, char **argv)
     if (argc != 4)
         return 2;
     for (int n = 0; n < atoi(argv[2]); n++)
-        testify(argv[1], (struct place){atoi(argv[3]) + n, 400}, "none");
+        testify(argv[1], (struct place){atoi(argv[3]) + n, 400, false}, "none");
     return 0;
 }

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from mpigraft.bench import files, measurement
+from mpigraft.core import worlds
 from mpigraft.evidence import judge, keys
 from mpigraft.evidence.files import config, used
 from mpigraft.evidence.traffic import attribution, lanes, probe, sockets
@@ -37,6 +38,7 @@ from tests.unit.evidence import (
     test_wires_hosts,
     test_witness,
     test_witness_many,
+    test_worlds,
 )
 
 PROVE = (
@@ -58,6 +60,10 @@ PHASES = (
 WITNESS = (
     "check_witness", "_unshared", "_world", "_hosts", "libmpis", "_library", "_of_one_kernel",
     "_of_nodes_of", "_may_be_due",
+)  # fmt: skip
+WORLDS = (
+    "Lineage.of_launcher", "make_lineage", "sort_worlds", "topmost", "_cut_off", "_by_turn",
+    "_in_every_task", "_kind", "group_ranks", "list_worlds",
 )  # fmt: skip
 RECORDS = (
     "UNREAD", "read_witness", "_with_distinct_hosts", "_of_node", "_objects", "_noting",
@@ -109,10 +115,18 @@ PROOFS = (
         (sockets, (test_sockets, test_attribution), SOCKETS),
         (
             witness,
-            (test_witness, test_overrides, test_witness_many, test_network_libraries, *PROOFS),
+            (
+                test_witness,
+                test_worlds,
+                test_overrides,
+                test_witness_many,
+                test_network_libraries,
+                *PROOFS,
+            ),
             WITNESS,
         ),
-        (records, (test_records,), RECORDS),
+        (worlds, (test_worlds,), WORLDS),
+        (records, (test_records, test_worlds), RECORDS),
         (measurement, (test_measure,), MEASURE),
         (config, (test_config_files, test_config_files_exact), CONFIG),
         (used, (test_used_files,), USED),
@@ -127,6 +141,7 @@ PROOFS = (
         "attribution",
         "sockets",
         "witness",
+        "worlds",
         "records",
         "measure",
         "config",

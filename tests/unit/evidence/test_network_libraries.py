@@ -14,7 +14,7 @@ from mpigraft.evidence.world import networks
 from mpigraft.evidence.world.networks import check_networks, due_networks, network_name
 from mpigraft.evidence.world.witness import check_witness
 from mpigraft.graft.folder import folders
-from mpigraft.run.cached import start
+from mpigraft.run.cached.world import World
 from tests.builders import witness
 from tests.builders.plans import label, plan
 from tests.builders.probes import LAYOUT, configuration, records
@@ -157,5 +157,5 @@ def test_the_quick_look_leaves_another_one_to_the_full_judgement(
     document = witness.a_document(tmp_path, networks={"libfabric": [[5, 6]]}, nodes=nodes)
     libraries = [["/x/libfabric.so.1", 0, inode], ["/x/libucp.so.0", 0, 1]]
     libraries += [["/y/libfabric.so.1", 0, 6]] if beside else []
-    world = start.World(document, str(tmp_path))
+    world = World(document, str(tmp_path))
     assert world._networks_right([device], libraries) is passes

@@ -26,7 +26,7 @@ from mpigraft.evidence.files import used
 from mpigraft.evidence.files.used import changed_files, digest_of, fingerprint_files
 from mpigraft.graft.folder import folders
 from mpigraft.native.programs import Natives
-from mpigraft.run.cached import start
+from mpigraft.run.cached.world import listed
 from tests.builders.plans import label, plan
 from tests.builders.probes import configuration
 
@@ -92,13 +92,13 @@ def test_a_plugin_that_appears_is_noticed(place: Path, name: str) -> None:
     assert mpi is not None
     (place / "lib/openmpi").mkdir()
     rows = used.plugin_folders(mpi)
-    before = [start.listed(*row) for row in rows]
+    before = [listed(*row) for row in rows]
     (place / "lib/libother.so").touch()
-    assert [start.listed(*row) for row in rows] == before
+    assert [listed(*row) for row in rows] == before
     file = place / "lib" / name
     file.parent.mkdir(exist_ok=True)
     file.touch()
-    assert [start.listed(*row) for row in rows] != before
+    assert [listed(*row) for row in rows] != before
 
 
 def test_a_schedulers_launcher_starts_nothing_from_its_folder(place: Path) -> None:

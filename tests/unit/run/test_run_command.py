@@ -28,6 +28,7 @@ LIGHT = {
     "mpigraft.run.cached",
     "mpigraft.run.foreground",
     "mpigraft.run.cached.start",
+    "mpigraft.run.cached.world",
     "mpigraft.run.scratch",
     "mpigraft.core.process.stdin",
 }

@@ -32,6 +32,14 @@ class RankRecord:
     gpus: tuple[str, ...] = ()  # NAME=VALUE of each *_VISIBLE_DEVICES that is set
     devices: tuple[str, ...] = ()  # files of network devices that it has open: /dev/cxi0
     boot: str = ""  # boot id of the kernel it runs on; empty: not known
+    program: str = ""  # name of its file; empty: not known
+    world: int = 0  # number of its world in the job; 0: the launch's own
+    world_kind: str = "launch"  # of that world, as core/worlds.py names it
+
+    @property
+    def of_launch(self) -> bool:
+        """Whether it is a record of a rank of the launch's own world."""
+        return self.world == 0 and self.rank >= 0
 
 
 @dataclass(frozen=True, slots=True)

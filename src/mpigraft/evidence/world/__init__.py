@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mpigraft.evidence.world.networks import NETWORK_LIBRARY as NETWORK_LIBRARY
     from mpigraft.evidence.world.networks import due_networks as due_networks
     from mpigraft.evidence.world.overrides import due_mark as due_mark
-    from mpigraft.evidence.world.records import UNREAD as UNREAD
     from mpigraft.evidence.world.records import read_entered as read_entered
     from mpigraft.evidence.world.records import read_witness as read_witness
     from mpigraft.evidence.world.witness import check_launched as check_launched

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from sys import intern
@@ -20,6 +20,7 @@ from typing import Any
 
 from mpigraft.core.listing import refresh_listing
 from mpigraft.core.model import MappedLibrary, RankRecord
+from mpigraft.core.worlds import make_lineage, sort_worlds, topmost
 
 UNREAD = -1  # rank of a record that could not be read; `library_version` then says why
 SUFFIX = ".ranks"
@@ -42,22 +43,34 @@ class Common:
     library_version: str
     libraries: tuple[tuple[str, int, int], ...]  # path, which of the rank's disks, inode
     numa: tuple[tuple[int, frozenset[int]], ...]  # CPUs of each NUMA node
+    program: str
 
 
 Shared = dict[tuple[int, tuple[int, ...]], tuple[MappedLibrary, ...]]
 
 
-def read_witness(folder: Path) -> tuple[RankRecord, ...]:
-    """The records of a launch by rank. What cannot be read becomes a record of rank -1 whose
-    `library_version` is the reason: `check_witness` makes a finding of it. Nodes of one host name
-    get names that tell them apart."""
+def read_witness(folder: Path, ranks: int = 0) -> tuple[RankRecord, ...]:
+    """The records of a launch of so many ranks, by world and rank: those of other worlds that ran
+    in the job have a number. 0 ranks: as many as its largest world has. What cannot be read becomes
+    a record of rank -1 whose `library_version` is the reason: `check_witness` makes a finding of
+    it. Nodes of one host name get names that tell them apart."""
     refresh_listing(folder)
     try:
         paths = sorted(p for p in folder.iterdir() if p.suffix == SUFFIX)
     except OSError as error:
         return (_unread(folder.name, str(error)),)
-    records = _with_distinct_hosts({path.stem: list(_of_node(path)) for path in paths})
-    return tuple(sorted(records, key=lambda r: (r.rank, r.host, r.pid)))
+    rows = list(_with_distinct_hosts({path.stem: list(_of_node(path)) for path in paths}))
+    lineages = [
+        make_lineage(number, (node, record.rank, record.size), line, record.program)
+        for number, (node, record, line) in enumerate(rows)
+        if record.rank != UNREAD
+    ]
+    records = [record for _, record, _ in rows]
+    for number, world in enumerate(sort_worlds(lineages, ranks)):
+        for one in world.members:
+            own = replace(records[one.key], world=number, world_kind=world.kind)
+            records[one.key] = own
+    return tuple(sorted(records, key=lambda r: (r.world, r.rank, r.host)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +88,25 @@ def read_entered(folder: Path) -> tuple[Entered, ...]:
     """Processes that entered MPI_Init and did not come back from it, or had not yet. What cannot
     be read is left out: the records of ranks say what is wrong with a folder."""
     names = sorted(folder.iterdir()) if folder.is_dir() else []
-    returned = {
-        value.get("id") for path in names if path.suffix == SUFFIX for value in _whole_lines(path)
-    }
-    entered = [
-        process
-        for path in names
-        if path.suffix == ENTERED
-        for value in _whole_lines(path)
-        if value.get("id") not in returned and (process := _entered(value)) is not None
-    ]
+    ranks = [(p.stem, line) for p in names if p.suffix == SUFFIX for line in _whole_lines(p)]
+    notes = [(p.stem, line) for p in names if p.suffix == ENTERED for line in _whole_lines(p)]
+    returned = {line.get("id") for _, line in ranks}
+    entered = []
+    for line in _of_launch([*ranks, *notes]):
+        process = None if line.get("id") in returned else _entered(line)
+        entered += [process] if process else []
     return tuple(entered[:MOST_ENTERED])
+
+
+def _of_launch(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Mapping[str, Any]]:
+    """The lines of processes that can be ranks of the launch, as (node, line) have them."""
+    lineages = []
+    for node, line in rows:
+        with contextlib.suppress(*HARMLESS):
+            lineages.append(make_lineage(line, (node, 0, 0), line))
+    top = topmost(lineages)
+    own = [one for one in top if one.of_launcher] or top
+    return (one.key for one in own)
 
 
 def _whole_lines(path: Path) -> list[dict[str, Any]]:
@@ -106,25 +127,30 @@ def _entered(value: Mapping[str, Any]) -> Entered | None:
     return None
 
 
-def _with_distinct_hosts(nodes: Mapping[str, list[RankRecord]]) -> Iterator[RankRecord]:
-    """The records of all nodes; where two have one host name, with a part of the file's name, in
-    which the witness put what tells nodes apart."""
+Row = tuple[RankRecord, Mapping[str, Any]]  # a record, and the line that it was read from
+
+
+def _with_distinct_hosts(
+    nodes: Mapping[str, list[Row]],
+) -> Iterator[tuple[str, RankRecord, Mapping[str, Any]]]:
+    """The records of all nodes, with their nodes' names and their lines; where two nodes have one
+    host name, with a part of the file's name, in which the witness put what tells nodes apart."""
     owners: dict[str, set[str]] = defaultdict(set)
-    for name, ranks in nodes.items():
-        for rank in ranks:
+    for name, rows in nodes.items():
+        for rank, _ in rows:
             owners[rank.host].add(name)
-    for name, ranks in nodes.items():
-        for rank in ranks:
+    for name, rows in nodes.items():
+        for rank, line in rows:
             mark = name.rpartition("-")[2]
             clash = len(owners[rank.host]) > 1
-            yield replace(rank, host=f"{rank.host} ({mark})") if clash else rank
+            yield name, replace(rank, host=f"{rank.host} ({mark})") if clash else rank, line
 
 
-def _of_node(path: Path) -> Iterator[RankRecord]:
+def _of_node(path: Path) -> Iterator[Row]:
     try:
         data = _bytes(path)
     except OSError as error:
-        yield _unread(path.name, str(error.strerror))
+        yield _unread(path.name, str(error.strerror)), {}
         return
     broken: list[str] = []
     values = list(_objects(data, broken))
@@ -139,7 +165,7 @@ def _of_node(path: Path) -> Iterator[RankRecord]:
         with _noting(broken, number):
             digest = _text(value["map"])
             if digest in common:
-                yield _record(value, common[digest], shared)
+                yield _record(value, common[digest], shared), value
             elif "libraries" not in value:
                 orphans[digest].append(_whole(value["rank"]))
     for ranks in orphans.values():
@@ -148,9 +174,9 @@ def _of_node(path: Path) -> Iterator[RankRecord]:
     if not values and not broken:
         broken.append("it is empty: a rank could not write to it, as when a disk is full")
     for why in broken[:MOST_BROKEN]:
-        yield _unread(path.name, why)
+        yield _unread(path.name, why), {}
     if len(broken) > MOST_BROKEN:
-        yield _unread(path.name, f"{len(broken) - MOST_BROKEN} more lines cannot be read")
+        yield _unread(path.name, f"{len(broken) - MOST_BROKEN} more lines cannot be read"), {}
 
 
 def _bytes(path: Path) -> bytes:
@@ -201,6 +227,7 @@ def _common(value: Mapping[str, Any]) -> Common:
             for path, disk, inode in value["libraries"]
         ),
         numa=tuple((int(node), frozenset(cpus(own))) for node, own in value["numa"].items()),
+        program=_text(value.get("program", "")).rpartition("/")[2],
     )
     if common.size < 1:
         raise ValueError(f"a world of {common.size}")
@@ -221,9 +248,11 @@ def _record(value: Mapping[str, Any], common: Common, shared: Shared) -> RankRec
         gpus=_texts(value.get("gpus", [])),
         devices=_texts(value.get("devices", [])),
         boot=common.boot,
+        program=common.program,
     )
     if record.rank < 0:
         raise ValueError(f"rank {record.rank} of {record.size}")
+    make_lineage(None, ("", record.rank, record.size), value)  # or the line is damaged
     return record
 
 

@@ -17,6 +17,7 @@ from mpigraft.core.model import (
     RankRecord,
 )
 from mpigraft.core.text import join_some
+from mpigraft.core.worlds import ALONE, STARTED, list_worlds
 from mpigraft.evidence.world import bindings
 from mpigraft.evidence.world.mapped import LIBMPI
 from mpigraft.evidence.world.networks import check_networks
@@ -52,26 +53,52 @@ def check_witness(
     """What is wrong with the world that ran: records, size, hosts, libmpi, libfabric and UCX,
     generations of an override, CPUs and GPUs, which are held against `placement` where it is known.
     `hosts` are those of the allocation: they name the nodes of which no record came. `ended`: the
-    launch ended well."""
-    records = [rank for rank in ranks if rank.rank != UNREAD]
+    launch ended well. Other worlds that ran in the job are named, and are not its ranks."""
+    everyone = [rank for rank in ranks if rank.rank != UNREAD]
+    records = [rank for rank in everyone if rank.of_launch]
     unread = [f"{r.host}: {r.library_version}" for r in ranks if r.rank == UNREAD]
     problems = unread[:FEW]
     if more := unread[FEW:]:
         problems.append(f"{len(more)} more, the last {more[-1]}")
     findings = [Finding.of("witness-unreadable", problem=problem) for problem in problems]
     if not records:
-        return (*findings, Finding.of("no-witness"))
+        return (*findings, _no_world(everyone))
     findings += (
         _unshared(layout, records, hosts, ended=ended)
         or _world(layout, records, hosts)
         or _hosts(layout, records)
     )
-    lists = {id(rank.libraries): rank.libraries for rank in records}  # thousands share one
+    started = [rank for rank in everyone if rank.world_kind in STARTED]
+    lists = {id(rank.libraries): rank.libraries for rank in started}  # thousands share one
     findings += mixed_generations(library for own in lists.values() for library in own)
-    findings += check_overrides(configuration, records) or _library(configuration, records)
-    findings += check_networks(configuration, records)
+    findings += check_overrides(configuration, started) or _library(configuration, started)
+    findings += check_networks(configuration, started)
     findings += bindings.check(layout, placement, records)
-    return tuple(findings)
+    return (*findings, *_other_worlds(everyone))
+
+
+def _no_world(others: Sequence[RankRecord]) -> Finding:
+    """No rank of the launch: none entered MPI, or those that did are of other worlds."""
+    if not others:
+        return Finding.of("no-witness")
+    return Finding.of("no-launch-world", worlds=_listed(others))
+
+
+def _other_worlds(ranks: Iterable[RankRecord]) -> list[Finding]:
+    """The other worlds that ran in the job; a warning where its own launcher started one."""
+    others = [rank for rank in ranks if rank.world]
+    if not others:
+        return []
+    alone = [rank for rank in others if rank.world_kind == ALONE]
+    if alone:
+        return [Finding.of("worlds-alone", worlds=_listed(alone))]
+    return [Finding.of("worlds-inner", worlds=_listed(others))]
+
+
+def _listed(ranks: Iterable[RankRecord]) -> str:
+    """ "2 x python3 (1 rank), app (2 ranks)": what ran in each world."""
+    worlds = {rank.world: rank for rank in ranks}
+    return list_worlds((r.program, r.size, r.world_kind) for r in worlds.values())
 
 
 def _named(hosts: Sequence[str]) -> str:

@@ -42,6 +42,7 @@ from mpigraft.evidence.world import (
 from mpigraft.graft.folder import PLAN_FILE, graft_folder
 from mpigraft.run import Job, job_records, prepare_job, surroundings
 from mpigraft.run.cached import start
+from mpigraft.run.cached.world import listed
 
 KIND = "job"  # of documents that say what a kept job was to be
 
@@ -129,7 +130,7 @@ def watched_files(job: Job) -> dict[str, list[list[Any]]]:
     return {
         "stamps": [[path, *file_fingerprint(path)] for path in sorted(paths - copies)],
         "copies": [[path, *start.copy_stamp(path)] for path in sorted(copies)],
-        "listed": [[*row, start.listed(*row)] for row in folders],
+        "listed": [[*row, listed(*row)] for row in folders],
     }
 
 
@@ -155,8 +156,8 @@ def launch_findings(key: str, folder: Path, *, well: bool = True) -> tuple[Findi
     except (TypeError, ValueError, KeyError, AttributeError):  # gone, or another version's
         start.forget(key, os.environ)
         return (Finding.of("job-unknown"),)
-    ranks = read_witness(folder)
-    unfinished = explain_init_failure(configuration, folder, ranks=len(ranks))
+    ranks = read_witness(folder, layout.ranks)
+    unfinished = explain_init_failure(configuration, folder, ranks=sum(r.of_launch for r in ranks))
     told_why = any(f.level is Level.ERROR for f in unfinished)
     if not ranks and (told_why or not well):  # it says why there is no record
         return unfinished
@@ -164,5 +165,7 @@ def launch_findings(key: str, folder: Path, *, well: bool = True) -> tuple[Findi
         *unfinished,
         *check_witness(configuration, layout, ranks, placement, hosts, ended=well),
     )
-    shown = BINDING_CODES if placement != NOWHERE else ()
+    shown = {"worlds-alone", *(BINDING_CODES if placement != NOWHERE else ())}
+    if any(f.level is Level.ERROR for f in findings):
+        shown.add("worlds-inner")
     return tuple(f for f in findings if f.level is Level.ERROR or f.code in shown)

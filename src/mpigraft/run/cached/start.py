@@ -12,14 +12,13 @@ import contextlib
 import hashlib
 import json
 import os
-import re
-import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from mpigraft import __version__
 from mpigraft.core.fingerprint import boot_id, file_fingerprint, network_namespace
 from mpigraft.core.process import end_stdin, serve_stdin
-from mpigraft.run import DONE, END, GO_ON, new_folder, run_attached
+from mpigraft.run import new_folder, run_attached
+from mpigraft.run.cached.world import MAX_DOCUMENT, World, listed, open_regular, unlink_all
 
 TYPE_CHECKING = False  # typing itself takes five milliseconds
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 FORMAT = 4
 RECORDS = "mpigraft-0-records"  # stands in documents for the name of one job's folder of records
-MAX_DOCUMENT = 16 * 1024 * 1024  # bytes
 SEARCH = "LD_LIBRARY_PATH"
 RAW = "surrogateescape"  # names of files are bytes
 # Variables that decide how a job is started; what else a user has only passes through.
@@ -51,7 +49,6 @@ COME_AND_GO = ("SLURM", "PBS_", "FLUX_", "PALS_", "SSH_", "OLDPWD", "SHLVL", "_"
 PARTS = frozenset(("argv", "parent", "home", "drop", "set", "ranks", "nodes", "libmpi",
                    "libmpi_name", "mark", "networks", "network_name", "proof", "placed", "files",
                    "stamps", "copies", "listed", "stdin"))  # fmt: skip
-UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)  # of foreign JSON
 
 
 def start_key(words: Sequence[str], environ: Mapping[str, str]) -> str:
@@ -122,17 +119,17 @@ def keep_start(document: Document, environ: Mapping[str, str]) -> None:
             json.dump(document, file)
         os.rename(begun, f"{place}/{document['key']}.json")  # noqa: PTH104
         return
-    _unlink([begun])  # half of it, where a disk is full
+    unlink_all([begun])  # half of it, where a disk is full
 
 
 def forget(name: str, environ: Mapping[str, str]) -> None:
     """Remove the document of that key: the next start decides anew."""
-    _unlink([f"{folder(environ)}/{name}.json"])
+    unlink_all([f"{folder(environ)}/{name}.json"])
 
 
 def _read(path: str, most: int) -> Any:
     """The JSON in a regular file of this user that nobody else may write; None: there is none."""
-    handle = _regular(path, most)
+    handle = open_regular(path, most)
     try:
         with os.fdopen(handle, "rb") as file:
             return json.loads(file.read())
@@ -140,32 +137,10 @@ def _read(path: str, most: int) -> Any:
         return None
 
 
-def _regular(path: str, most: int = MAX_DOCUMENT) -> int:
-    """A handle on a regular file of this user that nobody else may write; -1: there is none."""
-    handle = -1
-    with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        status = os.fstat(handle)
-        private = status.st_uid == os.geteuid() and not status.st_mode & 0o022
-        if stat.S_ISREG(status.st_mode) and private and status.st_size <= most:
-            return handle
-        os.close(handle)
-    return -1
-
-
 def copy_stamp(path: str) -> list[int]:
     """Fingerprint a copy in a graft folder by its mtime: ctime changes with each plan that takes or
     gives back its share in the copy, and nobody but mpigraft writes to it."""
     return file_fingerprint(path, "st_mtime_ns")
-
-
-def listed(place: str, begin: str, end: str) -> list[str]:
-    """Names in a folder that begin and end so: files that are looked for by a pattern."""
-    try:
-        names = os.listdir(place)  # noqa: PTH208
-    except OSError:
-        return []
-    return sorted(n for n in names if n.startswith(begin) and n.endswith(end))
 
 
 # ------------------------------------------------------------------ starting
@@ -220,164 +195,3 @@ def start_job(
     finally:
         end_stdin(feeder)
         watch.remove()
-
-
-class World:
-    """The ranks that have told of themselves so far, read line by line as they come
-    (native/record.h says what is in a line).
-
-    It passes only what the full judgement (witness.check_witness) would pass, and leaves the
-    rest to that. Each node's file is opened once, and each of its bytes is read once.
-    """
-
-    def __init__(self, document: Document, place: str) -> None:
-        self.folder = place
-        self.ranks: int = document["ranks"]
-        self.nodes: int = document["nodes"]
-        self.libmpi: list[Any] = document["libmpi"]  # path, device, inode
-        self.name = re.compile(document["libmpi_name"])
-        self.mark: str = document["mark"]  # a file of the generation of a stack
-        self.networks: dict[str, list[list[int]]] = document["networks"]
-        self.network = re.compile(document["network_name"])
-        self.judged: bool = document["proof"]
-        self.files: dict[str, tuple[int, bytearray]] = {}  # handle, the line that is not whole
-        self.common: dict[tuple[str, Any], Any] = {}  # by file and digest
-        self.records: list[tuple[str, Any]] = []  # file, its line as an object
-        self.ended = False
-        self.on_course = False  # the first that entered MPI_Init did so in the library due
-
-    def look(self) -> int:
-        """For `attached`: whether this world can still become the one that was asked for."""
-        if not self.judged:
-            return DONE
-        if self.whole():
-            return DONE
-        wrong = any(self._fits(*record) is False for record in self.records)
-        self.ended = wrong or self._astray()
-        return END if self.ended else GO_ON
-
-    def entered(self) -> bool:
-        """Whether any rank came as far as MPI_Init."""
-        return bool(self.records or listed(self.folder, "", ".entered"))
-
-    def _astray(self) -> bool:
-        """Whether one of the first that entered MPI_Init did so in another library than the one
-        that was due: it may never come back to say so. Of other nodes paths say it alone: their
-        files have other numbers."""
-        if (self.nodes > 1 and self.libmpi[2]) or self.records or self.on_course:
-            return False
-        entered = [own for name in listed(self.folder, "", ".entered") if (own := self._due(name))]
-        self.on_course = len(entered) >= self.nodes and all(map(self._right, entered))
-        return not all(map(self._right, entered))
-
-    def _due(self, name: str) -> dict[tuple[int, int], str]:
-        """The MPI libraries of the first process of a node that entered MPI_Init."""
-        handle = _regular(f"{self.folder}/{name}")
-        with contextlib.suppress(OSError, *UNREADABLE), os.fdopen(handle, "rb") as file:
-            *lines, _ = file.read(1 << 16).split(b"\n")  # the last is not whole yet
-            mapped = json.loads(next(filter(None, lines), b"0"))["libraries"]
-            return {(device, inode): path for path, device, inode in mapped if self._is_mpi(path)}
-        return {}
-
-    def _is_mpi(self, path: str) -> bool:
-        return bool(self.name.fullmatch(path.removesuffix(" (deleted)").rpartition("/")[2]))
-
-    def whole(self) -> bool:
-        """Whether every rank of the world asked for has told, and all is right."""
-        self._read()
-        good = [(file, line) for file, line in self.records if self._fits(file, line)]
-        if len(good) != len(self.records) or any(rest for _, rest in self.files.values()):
-            return False
-        if sorted(line["rank"] for _, line in good) != list(range(self.ranks)):
-            return False
-        filled: dict[tuple[str, str], int] = {}
-        for file, line in good:
-            host = (file, self.common[file, line["map"]]["host"])
-            filled[host] = filled.get(host, 0) + 1
-        return len(filled) == self.nodes and len({*filled.values()}) == 1
-
-    def _read(self) -> None:
-        """Take in what has been written since the last look."""
-        for name in listed(self.folder, "", ".ranks"):
-            if name not in self.files:
-                handle = _regular(f"{self.folder}/{name}")
-                self.files[name] = (handle, bytearray() if handle >= 0 else bytearray(b"?"))
-        for name, (handle, rest) in self.files.items():
-            while handle >= 0 and (block := os.read(handle, 1 << 20)):
-                rest.extend(block)
-            *lines, unfinished = rest.split(b"\n") if handle >= 0 else [rest]
-            rest[:] = unfinished
-            for line in filter(None, lines):
-                self._take(name, bytes(line))
-
-    def _take(self, file: str, line: bytes) -> None:
-        value: Any = None
-        with contextlib.suppress(ValueError, RecursionError, TypeError):
-            value = json.loads(line)
-            if isinstance(value, dict) and "libraries" in value:
-                self.common.setdefault((file, value.get("map")), value)
-        self.records.append((file, value))
-
-    def _fits(self, file: str, line: Any) -> bool | None:
-        """Whether a record can be one of that world: its size, and the one libmpi. None: what it
-        has in common with others is not told yet, or it cannot be read."""
-        try:
-            shared = self.common.get((file, line["map"]))
-            if shared is None:
-                return None
-            libraries = {
-                (line["disks"][disk], inode): path
-                for path, disk, inode in shared["libraries"]
-                if self._is_mpi(path)
-            }
-            right = self._right(libraries)
-            whole = type(line["rank"]) is int and isinstance(shared["host"], str)
-            if not (whole and shared["size"] == self.ranks and self._marked(shared["libraries"])):
-                return False
-            if right and not self._networks_right(line["disks"], shared["libraries"]):
-                return None  # the full judgement tells which
-            return right or (None if self.nodes > 1 and self.libmpi[2] else False)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-            return None
-
-    def _right(self, libraries: dict[tuple[int, int], str]) -> bool:
-        """Whether the MPI libraries of a rank are the one that was asked for. A file server's disk
-        has another number on each node; what other nodes have on disks of their own, the full
-        judgement decides."""
-        path, device, inode = self.libmpi
-        if not inode:
-            return [*libraries.values()] == [path]
-        if self.nodes > 1:
-            return [number for _, number in libraries] == [inode]
-        return [*libraries] == [(device, inode)]
-
-    def _marked(self, libraries: list[Any]) -> bool:
-        """Whether a rank has the generation of this node, and not another of the same number."""
-        return not self.mark or any(path.endswith(f"/{self.mark}") for path, _, _ in libraries)
-
-    def _networks_right(self, disks: list[int], libraries: list[Any]) -> bool:
-        """Whether of each network library that was due a rank mapped that one, if any."""
-        matching: dict[str, bool] = {}
-        for path, disk, inode in libraries:
-            file = path.removesuffix(" (deleted)").rpartition("/")[2]
-            hit = self.network.fullmatch(file) if "lib" in file else None
-            if hit and (due := self.networks.get(hit[1])):
-                many = self.nodes > 1  # a file server's disk has another number on each
-                same = inode in [row[1] for row in due] if many else [disks[disk], inode] in due
-                matching[hit[1]] = matching.get(hit[1], False) or same
-        return all(matching.values())
-
-    def remove(self) -> None:
-        """Remove the records and their folder."""
-        for handle, _ in self.files.values():
-            if handle >= 0:
-                os.close(handle)
-        _unlink(f"{self.folder}/{name}" for name in listed(self.folder, "", ""))
-        with contextlib.suppress(OSError):
-            os.rmdir(self.folder)  # noqa: PTH106
-
-
-def _unlink(paths: Iterable[str]) -> None:
-    for path in paths:
-        with contextlib.suppress(OSError):
-            os.unlink(path)  # noqa: PTH108
