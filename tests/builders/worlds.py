@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.elf.tables import ElfError
@@ -17,14 +17,23 @@ from mpigraft.graft.abi.copies import as_elf
 from mpigraft.graft.guest.examination import Guest
 from tests.builders.guests import APP, a_program, changed, libc, library
 
+LOADER = "/lib64/ld-linux-x86-64.so.2"
+
 
 class World(BaseRoot):
-    """A root of ELF facts and links: {path: facts}, {path: target}."""
+    """A root of ELF facts and links: {path: facts}, {path: target}. Of the files in `contents` the
+    bytes are known too."""
 
     name = "world"
 
-    def __init__(self, files: Mapping[str, Elf], links: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        files: Mapping[str, Elf],
+        links: Mapping[str, str] | None = None,
+        contents: Mapping[str, bytes] | None = None,
+    ) -> None:
         super().__init__()
+        self.contents = dict(contents or {})
         self.facts = {path: changed(facts, name=path) for path, facts in files.items()}
         self.links = dict(links or {})
         self.folders: set[str] = {"/"}
@@ -46,7 +55,10 @@ class World(BaseRoot):
         return [p.rpartition("/")[2] for p in paths if (p.rpartition("/")[0] or "/") == folder]
 
     def _opened(self, entry: Entry) -> AbstractContextManager[Pread]:
-        raise RootError(f"{entry.path}: only its facts are known")
+        data = self.contents.get(entry.path)
+        if data is None:
+            raise RootError(f"{entry.path}: only its facts are known")
+        return nullcontext(lambda size, offset: data[offset : offset + size])
 
     def elf(self, path: str) -> Elf:
         entry = self.find(path)
@@ -66,12 +78,16 @@ def a_world(
     links: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     modules: Iterable[str] = (),
+    loader: bytes = b"",
 ) -> Guest:
-    """A guest with these programs and libraries, and a libc unless one is among them."""
+    """A guest with these programs and libraries, and a libc unless one is among them. `loader` are
+    the bytes of its loader; without them it searches the usual folders on any CPU."""
     found = programs if isinstance(programs, Mapping) else {APP: programs}
     if not any(o.soname == "libc.so.6" for o in libraries):
         libraries = (*libraries, libc())
-    root = World({**found, **files_of(*libraries)}, links)
+    if loader:
+        libraries = (*libraries, at(LOADER, "ld-linux-x86-64.so.2"))
+    root = World({**found, **files_of(*libraries)}, links, {LOADER: loader} if loader else None)
     label = GuestLabel(
         "world", GuestKind.SIF, "/images/world.sif", "d" * 64, "x86_64", "Debian", "2.36",
         tuple(found), tuple((environment or {}).items()),

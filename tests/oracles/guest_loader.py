@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from mpigraft.binary.architecture import levels
+from mpigraft.binary.architecture.interpreters import INTERPRETERS
 from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.binary.image.root import Root
 from mpigraft.binary.loader import dependencies
+from mpigraft.binary.loader import guest as guest_loader
 from mpigraft.binary.loader import symbols as linking
-from mpigraft.binary.loader.host import INTERPRETERS
+from mpigraft.binary.loader.host import Loader
 from mpigraft.binary.loader.search import Resolved
 from mpigraft.core.process import command
 
@@ -26,11 +29,13 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 TOLD = re.compile(r"\t(?:(.*) => )?(.*) (?:\(0x[0-9a-f]+\)|=> not found)")
 
 
-def small_root(folder: Path, given: Path = Path("/")) -> Path:
-    """A root with the loader and what `env` needs of `given`, this machine or an image."""
+def small_root(folder: Path, given: Path = Path("/"), *programs: str) -> Path:
+    """A root with the loader, `env` and other programs, and what they need, of `given`: this
+    machine or an image."""
     source = FolderRoot(given)
-    rows = dependencies.closure(ENV, environment={}, root=source)
-    for path in (ENV, LOADER, *(str(r.path) for r in rows)):
+    starts = (ENV, *programs)
+    rows = [r for p in starts for r in dependencies.closure(p, environment={}, root=source)]
+    for path in (*starts, LOADER, *(str(r.path) for r in rows)):
         entry = source.find(path)
         assert entry
         assert entry.source
@@ -139,3 +144,9 @@ def agree_in(
     agree(root, program, told, environment)
     rows = dependencies.closure(program, environment=environment, root=root)
     return {r.name: r for r in rows}
+
+
+def loader_here(root: Root, program: str) -> Loader:
+    """The loader of a program as it is on this machine's CPU."""
+    main = root.elf(program)
+    return guest_loader.loader_of(main, root, levels.cpu_flags(main.machine))

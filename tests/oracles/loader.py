@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from mpigraft.binary.architecture.interpreters import INTERPRETERS
 from mpigraft.binary.elf import reader
 from mpigraft.binary.loader import dependencies
-from mpigraft.binary.loader.host import INTERPRETERS
 from mpigraft.binary.loader.search import Rule
 from mpigraft.core.process import command
 from tests.builders.elf import compiled

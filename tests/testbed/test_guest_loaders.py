@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,8 +15,17 @@ from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.binary.loader import guest as guest_loader
 from mpigraft.core.process import command
 from tests.builders.elf import program
-from tests.oracles.guest_loader import CHROOT, agree, agree_in, found_in, small_root, told_of_all
+from tests.oracles.guest_loader import (
+    CHROOT,
+    agree,
+    agree_in,
+    found_in,
+    loader_here,
+    small_root,
+    told_of_all,
+)
 from tests.oracles.loader import library
+from tests.testbed.conftest import two_ranks
 from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.root, pytest.mark.mpi]
@@ -60,7 +72,7 @@ def test_every_hwcaps_folder_in_its_turn(name: str, images: Images, tmp_path: Pa
     """glibc-hwcaps in 2.41, the older folders in 2.31, both in 2.36."""
     guest = small_root(tmp_path / "guest", images.folder(name))
     path = program(guest / "p", needs=[library(guest / "opt/a.so")])
-    loader = guest_loader.loader_of(FolderRoot(guest).elf(f"/{path.name}"), FolderRoot(guest))
+    loader = loader_here(FolderRoot(guest), f"/{path.name}")
     kinds = {sub.partition("/")[0] for sub in loader.subfolders}
     assert ("glibc-hwcaps" in kinds) == (name != "bullseye")
     assert ("tls" in kinds) == (name != "trixie")
@@ -78,4 +90,32 @@ def test_an_image_of_another_architecture(images: Images) -> None:
     assert all(m.startswith("/") for m in found.maps)
     assert (found.symbols, found.nodes) == (set(), set())
     assert guest_loader.glibc_version(root) == "2.36"
-    assert guest_loader.loader_of(root.elf(path), root).lib == "lib/aarch64-linux-gnu"
+    assert loader_here(root, path).lib == "lib/aarch64-linux-gnu"
+
+
+def test_a_job_on_another_cpu_runs_on_the_graft_too(
+    images: Images,
+    need: Callable[..., None],
+    outside: Mapping[str, str],
+    tmp_path: Path,
+) -> None:
+    """The plan is made on this CPU; glibc.cpu.hwcaps makes ranks load what another CPU loads."""
+    need("bwrap")
+    glibc = ("libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1", "libutil.so.1")
+    files = ("/opt/app/hello", *(f"/lib/x86_64-linux-gnu/{name}" for name in glibc))
+    guest = small_root(tmp_path / "guest", images.folder("bookworm"), *files)
+    folder = next(guest.rglob("libmpi.so.40")).parent
+    for level in ("x86-64-v2", "x86-64-v3", "x86-64-v4"):
+        (folder / "glibc-hwcaps" / level).mkdir(parents=True)
+        shutil.copy2(folder / "libmpi.so.40", folder / "glibc-hwcaps" / level)
+    argv = [
+        sys.executable, "-m", "mpigraft.cli.entry", "run", "--image", guest, "--engine", "bwrap",
+        "-n", "2", "--mpi", "openmpi@5", "--env", "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2", "--",
+        "/opt/app/hello",
+    ]  # fmt: skip
+    done = subprocess.run(
+        [*map(str, argv)], env={**outside}, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    ranks = sorted(line.partition(",")[0] for line in done.stdout.splitlines())
+    assert ranks == two_ranks("Open MPI v5.0.11")

@@ -69,6 +69,7 @@ def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOp
             binds=bool(ENGINES[engine].PROGRAMS),
             ours={BENCH: programs.bench} if options.replace is Replace.MPI else None,
             opened=dict(own_mpi.plugins) if own_mpi else None,
+            flags=machine.cpu.flags,
         )
         verdict = judge_pair(guest, abi, injection, own=own_mpi, machine=machine)
     parts = (*verdict.parts, _engine_part(engine, mpi, injection))
@@ -147,11 +148,12 @@ def plan_own_mpi(
     """Plan the guest with its own MPI and launcher: only our programs go in. `families`: as for
     `own_install`. Raises MissingError when the guest has no MPI."""
     engine = select_engine(guest.label.kind, os.environ, options.engine)
-    mpi = own_install(guest, families)
+    mpi, own = own_install(guest, families), _own(guest, families)
     injection = Injection(
         replace=Replace.NOTHING,
         place=ENGINES[engine].place(guest),
         libmpi=str(mpi.libmpi),
+        libmpi_elsewhere=own.elsewhere if own else (),
     )
     plan = plan_folder(
         guest.label,
@@ -172,8 +174,7 @@ def own_install(guest: Guest, families: Collection[Family] = ()) -> MpiInstall:
     Of several it takes the first of one of `families`, else the first. Raises MissingError where
     no known MPI with a launcher exists.
     """
-    preferred = (m for m in own_mpis_of(guest) if m.family in families and m.version and m.launcher)
-    own = (next(preferred, None) if families else None) or own_mpi_of(guest)
+    own = _own(guest, families)
     if own is None or own.family is None or not own.version:
         raise MissingError.of("guest-no-mpi", name=guest.label.name)
     if not own.launcher:
@@ -197,6 +198,11 @@ def own_install(guest: Guest, families: Collection[Family] = ()) -> MpiInstall:
         found=(f"in {guest.label.name}",),
         usable=True,
     )
+
+
+def _own(guest: Guest, families: Collection[Family]) -> GuestMpi | None:
+    preferred = (m for m in own_mpis_of(guest) if m.family in families and m.version and m.launcher)
+    return (next(preferred, None) if families else None) or own_mpi_of(guest)
 
 
 def refusal(verdict: Fit, *, loose: bool = False) -> CheckFailed:

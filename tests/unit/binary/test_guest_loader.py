@@ -8,9 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mpigraft.binary.architecture import levels
 from mpigraft.binary.elf import reader
 from mpigraft.binary.elf.reader import Elf
-from mpigraft.binary.loader import guest, host
+from mpigraft.binary.loader import host
 from mpigraft.binary.loader.guest import ForeignLoader, loader_in
 from tests.oracles.guest_loader import LOADER
 from tests.oracles.loader import library
@@ -38,7 +39,7 @@ def made(*parts: bytes) -> bytes:
 def test_this_hosts_loader_says_what_its_bytes_say(tmp_path: Path) -> None:
     facts = reader.read_elf(library(tmp_path / "a.so"))
     asked = host.loader_of(facts, {})
-    flags = guest.cpu_flags(facts.machine)
+    flags = levels.cpu_flags(facts.machine)
     assert flags
     assert loader_in(Path(LOADER).read_bytes(), LOADER, facts, flags) == asked
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpigraft.binary.architecture import levels
 from mpigraft.binary.elf import reader
 from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.elf.tables import ElfError
@@ -24,7 +25,14 @@ from mpigraft.binary.loader.guest import ForeignLoader
 from mpigraft.binary.loader.search import Rule
 from mpigraft.core.process import command
 from tests.builders.elf import compiled, program
-from tests.oracles.guest_loader import LOADER, agree_in, libraries_of, patched, small_root
+from tests.oracles.guest_loader import (
+    LOADER,
+    agree_in,
+    libraries_of,
+    loader_here,
+    patched,
+    small_root,
+)
 from tests.oracles.loader import library, rpath, runpath
 
 needs_loader = pytest.mark.skipif(not Path(LOADER).exists(), reason="needs glibc's loader")
@@ -111,7 +119,7 @@ def test_a_loader_of_its_own_with_folders_and_cache_of_its_own(guest: Path) -> N
     found = agree_in(guest, "/p")
     assert found["a.so"].rule is Rule.DEFAULT
     assert found["b.so"].path is None
-    loader = guest_loader.loader_of(reader.read_elf(guest / "p"), FolderRoot(guest))
+    loader = loader_here(FolderRoot(guest), "/p")
     assert (loader.path, loader.cache) == ("/stack/ld.so", "/stk/ld.so.cache")
 
 
@@ -146,7 +154,7 @@ def test_every_hwcaps_folder_in_its_turn(guest: Path) -> None:
     """Those of glibc 2.33 and later and, until 2.36, the older ones too."""
     path = program(guest / "p", needs=[library(guest / "opt/a.so")])
     environment = {"LD_LIBRARY_PATH": "/opt"}
-    loader = guest_loader.loader_of(reader.read_elf(path), FolderRoot(guest))
+    loader = loader_here(FolderRoot(guest), f"/{path.name}")
     assert agree_in(guest, "/p", environment)["a.so"].path == Path("/opt/a.so")
     for sub in reversed(loader.subfolders):
         library(guest / "opt" / sub / "a.so")
@@ -157,7 +165,7 @@ def test_every_hwcaps_folder_in_its_turn(guest: Path) -> None:
 @needs_loader
 @pytest.mark.parametrize("entry", ["/opt/$LIB", "/opt/${PLATFORM}/x", "$ORIGIN/opt"])
 def test_tokens(entry: str, guest: Path) -> None:
-    loader = guest_loader.loader_of(reader.read_elf(guest / "usr/bin/env"), FolderRoot(guest))
+    loader = loader_here(FolderRoot(guest), "/usr/bin/env")
     for folder in (f"opt/{loader.lib}", f"opt/{loader.platform}/x", "opt"):
         a = library(guest / folder / "a.so")
     program(guest / "p", needs=[a], flags=runpath(entry))
@@ -252,7 +260,7 @@ def test_a_guest_of_another_machine(tmp_path: Path) -> None:
     compiled(main, needs=[a, tmp_path / "lib/b.so"], compiler=compiler, soname="main.so")
     rows = dependencies.closure("/lib/main.so", environment={}, root=FolderRoot(tmp_path))
     assert [str(r.path) for r in rows] == [f"/{folder}/a.so", "/lib/b.so"]
-    assert guest_loader.cpu_flags(other) == frozenset()
+    assert levels.cpu_flags(other) == frozenset()
 
 
 def test_musl_is_refused(tmp_path: Path) -> None:

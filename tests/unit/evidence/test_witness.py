@@ -257,6 +257,20 @@ def test_ranks_on_other_nodes_alone_are_compared_with_this_ones_library(
     assert found(served, "x,y") == []
 
 
+def test_the_guests_own_libmpi_may_be_another_file_on_another_cpu() -> None:
+    paths = [f"/lib/glibc-hwcaps/x86-64-v{n}/libmpi.so.40" for n in (3, 2, 4)]
+    own = replace(plan(label("/x"), "bwrap"), libmpi=paths[0], libmpi_copy="")
+    asked = replace(ASKED, graft=replace(own, libmpi_elsewhere=(paths[1],)))
+    libraries = [MappedLibrary(path, 7, inode) for inode, path in enumerate(paths)]
+    for ranks, expected in (
+        (mapping(libraries[0], libraries[1]), []),
+        (mapping(libraries[1]), []),
+        (mapping(libraries[2]), ["libmpi-other"]),
+        (mapping(libraries[0], libraries[2]), ["libmpi-several"]),
+    ):
+        assert [f.code for f in check_witness(asked, LAYOUT, ranks)] == expected
+
+
 def test_two_versions_are_two_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = mapping(RIGHT)
     found = check_witness(ASKED, LAYOUT, (first, replace(second, library_version="older")))

@@ -12,9 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.binary.loader.dependencies import closure as closure
     from mpigraft.binary.loader.dependencies import closure_digests as closure_digests
+    from mpigraft.binary.loader.dependencies import closures as closures
     from mpigraft.binary.loader.guest import ForeignLoader as ForeignLoader
     from mpigraft.binary.loader.guest import glibc_version as glibc_version
-    from mpigraft.binary.loader.host import INTERPRETERS as INTERPRETERS
     from mpigraft.binary.loader.host import LOADER_VARIABLES as LOADER_VARIABLES
     from mpigraft.binary.loader.search import Resolved as Resolved
     from mpigraft.binary.loader.search import Rule as Rule

@@ -6,12 +6,13 @@ A guest is read through its Root alone, and its loader is not run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from mpigraft.binary.architecture import cpu_flags
 from mpigraft.binary.elf import Elf, ElfError, read_elf
 from mpigraft.binary.image import Entry, Root, RootError
 from mpigraft.binary.loader import guest, host, ld_cache
@@ -24,7 +25,7 @@ NO_LD_CACHE = ld_cache.LdCache({})
 
 # Of a search path: (folders to search, best first, and the entry that they come from).
 Places = Sequence[tuple[Sequence[str], str]]
-PlaceKey = tuple[str, str, str, str]  # search path, $ORIGIN where it counts, loader, machine
+PlaceKey = tuple[str, str, Loader]  # search path, $ORIGIN where it counts
 
 
 class Files(Protocol):
@@ -57,9 +58,10 @@ class Files(Protocol):
 
 
 class HostFiles:
-    """This machine's."""
+    """This machine's. `any_cpu`: without those that are for some CPUs only."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, any_cpu: bool = False) -> None:
+        self._any_cpu = any_cpu
         self.places: dict[PlaceKey, Places] = {}
 
     def identity(self, path: str) -> tuple[int, int] | None:
@@ -100,7 +102,10 @@ class HostFiles:
             return NO_LD_CACHE
 
     def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader:
-        return host.loader_of(main, environment)
+        own = host.loader_of(main, environment)
+        if self._any_cpu:
+            return replace(own, subfolders=(), defaults=own.plain_defaults)
+        return own
 
 
 @lru_cache(maxsize=512)
@@ -126,7 +131,7 @@ class _Known:
     """What is cached for all programs of a root."""
 
     caches: dict[str, ld_cache.LdCache] = field(default_factory=dict)
-    loaders: dict[tuple[str | None, str], Loader] = field(default_factory=dict)
+    loaders: dict[tuple[str | None, str, frozenset[str]], Loader] = field(default_factory=dict)
     places: dict[PlaceKey, Places] = field(default_factory=dict)
     names: dict[str, frozenset[str]] = field(default_factory=dict)
     searched: dict[tuple[str, Sequence[str]], Sequence[str]] = field(default_factory=dict)
@@ -136,13 +141,14 @@ _KNOWN: WeakKeyDictionary[Root, _Known] = WeakKeyDictionary()
 
 
 class RootFiles:
-    """A guest's files; its root caches what was found and parsed.
+    """A guest's files; its root caches what was found and parsed. `given` is the loader as it is
+    on another CPU than this machine's.
 
     The working folder of a program is unknown, so relative paths find nothing.
     """
 
-    def __init__(self, root: Root) -> None:
-        self.root = root
+    def __init__(self, root: Root, given: Loader | None = None) -> None:
+        self.root, self._given = root, given
         self._known = _KNOWN.setdefault(root, _Known())
         self.places = self._known.places
 
@@ -192,8 +198,12 @@ class RootFiles:
         return self._known.caches[path]
 
     def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader:
-        del environment  # settings that mask capabilities of the CPU are not followed
-        key = main.interpreter, main.machine
+        del environment  # settings that mask capabilities of the CPU are levels of their own
+        return self._given or self.loader_on(main, cpu_flags(main.machine))
+
+    def loader_on(self, main: Elf, flags: frozenset[str]) -> Loader:
+        """Read the loader of `main` as it is on a CPU with these flags."""
+        key = main.interpreter, main.machine, flags
         if key not in self._known.loaders:
-            self._known.loaders[key] = guest.loader_of(main, self.root)
+            self._known.loaders[key] = guest.loader_of(main, self.root, flags)
         return self._known.loaders[key]

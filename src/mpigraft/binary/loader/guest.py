@@ -1,25 +1,33 @@
 """Read what a guest's dynamic loader would search, from its bytes: it is never run.
 
 Its default folders, the path of its cache and the word for $LIB are constants of its read-only
-data. Which hwcaps folders it takes depends on the CPU too: this machine's, when it is of the
-guest's architecture; else none, as the CPU that will run it is unknown.
+data. Which hwcaps folders it takes depends on the CPU too (`levels`).
 
-Sources: glibc elf/dl-load.c (system_dirs), elf/dl-hwcaps.c of 2.31 and of 2.33 to 2.36,
-sysdeps/x86_64/dl-hwcaps_subdirs.c, sysdeps/x86/cpu-features.c; LD_DEBUG=libs of 2.31, 2.36, 2.41.
+Sources: glibc elf/dl-load.c (system_dirs), elf/dl-hwcaps.c of 2.31 and of 2.33 to 2.36;
+LD_DEBUG=libs of 2.31, 2.36, 2.41.
 """
 
 from __future__ import annotations
 
-import platform
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
-from pathlib import Path
 
+from mpigraft.binary.architecture import (
+    ATOMICS,
+    AVX512_1,
+    HASWELL,
+    INTEL,
+    INTERPRETERS,
+    MASKED,
+    X86_LEVELS,
+    XEON_PHI,
+)
 from mpigraft.binary.elf import Elf, ElfError
 from mpigraft.binary.image import Root, RootError
-from mpigraft.binary.loader.host import INTERPRETERS, Loader, default_loader
+from mpigraft.binary.loader.host import Loader, default_loader
 
 MAX_LOADER = 1 << 23  # bytes; with debug information a loader has two million
 MAX_LIBC = 1 << 24
@@ -30,16 +38,6 @@ LIBC_FOLDERS = (
 )
 CACHE = "/etc/ld.so.cache"
 
-# glibc-hwcaps: folder, and the flags of /proc/cpuinfo that it asks for beside those of the last
-X86_LEVELS = (
-    ("x86-64-v2", frozenset(["cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"])),
-    ("x86-64-v3", frozenset(["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"])),
-    ("x86-64-v4", frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])),
-)
-INTEL = "GenuineIntel"
-HASWELL = frozenset(["avx2", "bmi1", "bmi2", "abm", "movbe", "popcnt", "fma"])
-AVX512_1 = frozenset([INTEL, "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"])
-XEON_PHI = frozenset(["avx512f", "avx512cd", "avx512er", "avx512pf"])
 LEVELS = b"x86-64-v4:x86-64-v3:x86-64-v2"  # as the loader has them
 WORDS = frozenset([b"tls", b"haswell", b"xeon_phi", b"avx512_1", b"atomics", LEVELS])
 
@@ -48,8 +46,9 @@ class ForeignLoader(ElfError):
     """The program's loader is not glibc's: its rules differ."""
 
 
-def loader_of(main: Elf, root: Root) -> Loader:
-    """Read the loader inside `root` that would load `main`: its interpreter, else the usual one.
+def loader_of(main: Elf, root: Root, flags: frozenset[str]) -> Loader:
+    """Read the loader inside `root` that would load `main` on a CPU with these flags: its
+    interpreter, else the usual one.
 
     Raises ForeignLoader for musl's.
     """
@@ -58,7 +57,7 @@ def loader_of(main: Elf, root: Root) -> Loader:
         data = root.read(path, MAX_LOADER) if path.startswith("/") else b""
     except RootError:  # not there, or not readable
         data = b""
-    return loader_in(data, path, main, cpu_flags(main.machine))
+    return loader_in(data, path, main, flags)
 
 
 def loader_in(data: bytes, path: str, main: Elf, flags: frozenset[str]) -> Loader:
@@ -73,8 +72,18 @@ def loader_in(data: bytes, path: str, main: Elf, flags: frozenset[str]) -> Loade
         return default_loader(path, main)
     word = _platform(known, main.machine, flags)
     subfolders = (*_levels(known, main.machine, flags), *_legacy(known, main.machine, word, flags))
-    under = tuple(f"{f}/{sub}" if sub else f for f in folders for sub in (*subfolders, ""))
-    return Loader(path, lib, word, subfolders, under, cache)
+    return Loader(path, lib, word, subfolders, _searched(folders, subfolders), cache)
+
+
+def widest_loader(loaders: Sequence[Loader]) -> Loader:
+    """Make a loader that searches all that any of these searches: one loader, on several CPUs."""
+    subfolders = tuple(dict.fromkeys(sub for one in loaders for sub in one.subfolders))
+    defaults = _searched(loaders[0].plain_defaults, subfolders)
+    return replace(loaders[0], subfolders=subfolders, defaults=defaults)
+
+
+def _searched(folders: Sequence[str], subfolders: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{f}/{sub}" if sub else f for f in folders for sub in (*subfolders, ""))
 
 
 def glibc_version(root: Root) -> str:
@@ -87,19 +96,6 @@ def glibc_version(root: Root) -> str:
         if match := re.search(rb"GNU C Library [ -~]{0,200}?version (\d+\.\d+)", data):
             return match[1].decode()
     return ""
-
-
-@lru_cache(maxsize=4)
-def cpu_flags(machine: str) -> frozenset[str]:
-    """Give the flags of this machine's CPU, with its vendor; none for another architecture."""
-    if platform.machine() != machine:
-        return frozenset()
-    try:
-        text = Path("/proc/cpuinfo").read_text(errors="replace")
-    except OSError:
-        return frozenset()
-    rows = re.findall(r"^(?:flags|Features|vendor_id)\s*:(.*)$", text.partition("\n\n")[0], re.M)
-    return frozenset(word for row in rows for word in row.split())
 
 
 # ------------------------------------------------------------------ from the read-only data
@@ -178,12 +174,16 @@ def _legacy(
     """Yield all subsets of tls, platform and capabilities, until 2.36; the largest first."""
     if b"tls" not in known:
         return
-    parts = ["tls", word]
-    if machine == "x86_64" and b"avx512_1" in known:
-        parts += ["avx512_1"] if flags >= AVX512_1 and not flags >= XEON_PHI else []
-        parts += ["x86_64"]
-    if machine == "aarch64" and b"atomics" in known and "atomics" in flags:
-        parts += ["atomics"]
+    parts = ["tls", word, *(_capabilities(known, machine, flags) if MASKED not in flags else ())]
     for bits in range((1 << len(parts)) - 1, 0, -1):
         chosen = (p for n, p in enumerate(reversed(parts)) if bits >> n & 1)
         yield "/".join(reversed(list(chosen)))
+
+
+def _capabilities(known: frozenset[bytes], machine: str, flags: frozenset[str]) -> Iterator[str]:
+    if machine == "x86_64" and b"avx512_1" in known:
+        if flags >= AVX512_1 and not flags >= XEON_PHI:
+            yield "avx512_1"
+        yield "x86_64"
+    if machine == "aarch64" and b"atomics" in known and ATOMICS in flags:
+        yield ATOMICS

@@ -12,19 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from mpigraft.binary.architecture import INTERPRETERS
 from mpigraft.binary.elf import Elf
 from mpigraft.core.process import run_command
 
-INTERPRETERS = {
-    "x86_64": "/lib64/ld-linux-x86-64.so.2",
-    "i386": "/lib/ld-linux.so.2",
-    "aarch64": "/lib/ld-linux-aarch64.so.1",
-    "arm": "/lib/ld-linux-armhf.so.3",
-    "ppc64le": "/lib64/ld64.so.2",
-    "s390x": "/lib/ld64.so.1",
-    "riscv64": "/lib/ld-linux-riscv64-lp64d.so.1",
-    "loongarch64": "/lib64/ld-linux-loongarch-lp64d.so.1",
-}
 LOADER_VARIABLES = ("GLIBC_TUNABLES", "LD_HWCAP_MASK", "LD_ASSUME_KERNEL")  # change its choice
 
 
@@ -38,6 +29,11 @@ class Loader:
     subfolders: tuple[str, ...]  # hwcaps, searched under every folder before the folder itself
     defaults: tuple[str, ...]  # with their subfolders
     cache: str
+
+    @property
+    def plain_defaults(self) -> tuple[str, ...]:
+        subfolders = tuple(f"/{sub}" for sub in self.subfolders)
+        return tuple(d for d in self.defaults if not (subfolders and d.endswith(subfolders)))
 
 
 def loader_of(main: Elf, environment: Mapping[str, str]) -> Loader:

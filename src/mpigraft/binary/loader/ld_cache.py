@@ -40,6 +40,11 @@ class LdCache:
 
     entries: dict[str, list[Entry]]
 
+    def has_levels(self, soname: str, machine: str) -> bool:
+        """Whether the entries of a name differ between CPUs."""
+        wanted = (e for e in self.entries.get(soname, ()) if e.flags == ABI.get(machine))
+        return any(e.hwcap for e in wanted)
+
     def find(self, soname: str, machine: str, subfolders: tuple[str, ...]) -> str | None:
         """Find the path that the loader takes. `subfolders`: those that it searches, best first.
 

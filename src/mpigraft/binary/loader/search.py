@@ -131,6 +131,8 @@ class Loading:
         self.missing: set[str] = set()
         self.tried: list[tuple[Rule, _SearchPath] | str] = []  # of the search that is going on
         self.probes = 0
+        self.subfolders = tuple(f"/{sub}" for sub in self.loader.subfolders)
+        self.depends_on_cpu = False  # a file was met that other CPUs do not search
         self._add(self.main, path)
         variable = environment.get("LD_LIBRARY_PATH", "").replace(";", ":")
         self.variable = self._places(variable, self.main)
@@ -242,9 +244,9 @@ class Loading:
         yield from self._along(Rule.LD_LIBRARY_PATH, name, self.variable)
         yield from self._along(Rule.RUNPATH, name, parent.runpath)
         no_defaults = bool(parent.elf.flags_1 & DF_1_NODEFLIB)
-        cached = self.files.ld_cache(self.loader.cache).find(
-            name, self.main.elf.machine, self.loader.subfolders
-        )
+        cache, machine = self.files.ld_cache(self.loader.cache), self.main.elf.machine
+        self.depends_on_cpu |= cache.has_levels(name, machine)
+        cached = cache.find(name, machine, self.loader.subfolders)
         if not (cached and no_defaults and cached.startswith(self.loader.defaults)):
             if cached:
                 yield from self._at(Rule.LD_CACHE, "", cached)
@@ -276,7 +278,8 @@ class Loading:
         if not path:
             return NOWHERE
         origin = owner.origin if "$" in path else ""
-        key = path, origin, self.loader.path, self.main.elf.machine
+        self.depends_on_cpu |= "PLATFORM" in path
+        key = path, origin, self.loader
         known = self.files.places.get(key)
         if known is None:
             entries = path.split(":", MAX_FOLDERS)
@@ -305,6 +308,8 @@ class Loading:
         identity = self.files.identity(path)
         if identity is None:
             return
+        if self.subfolders and path.rpartition("/")[0].endswith(self.subfolders):
+            self.depends_on_cpu = True
         try:
             facts = self.files.elf(path)
         except ElfError as error:
@@ -322,6 +327,7 @@ class Loading:
         """Expand $ORIGIN, $LIB and $PLATFORM, with or without braces."""
         if "$" not in text:
             return text
+        self.depends_on_cpu |= "PLATFORM" in text
         values = {
             "ORIGIN": owner.origin,
             "LIB": self.loader.lib,
@@ -340,8 +346,7 @@ class Loading:
             return None
 
     def _plain_defaults(self) -> str:
-        subs = tuple(f"/{s}" for s in self.loader.subfolders)
-        return ":".join(d for d in self.loader.defaults if not (subs and d.endswith(subs)))
+        return ":".join(self.loader.plain_defaults)
 
 
 @lru_cache(maxsize=1 << 16)

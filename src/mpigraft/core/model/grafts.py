@@ -197,6 +197,7 @@ class GraftPlan:
     parts: tuple[CheckResult, ...]  # of the check that allowed it
     inputs: tuple[Stamp, ...]  # files that it was computed from
     options: tuple[str, ...] = ()  # of the engine's own, as a site wants them
+    libmpi_elsewhere: tuple[str, ...] = ()  # its other paths, on other CPUs than the planner's
 
 
 @dataclass(frozen=True, slots=True)

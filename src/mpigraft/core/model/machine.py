@@ -122,6 +122,7 @@ class Cpu:
     l3: tuple[tuple[int, ...], ...]  # CPUs of each L3 group
     core_cpus: tuple[tuple[int, ...], ...] = ()  # CPUs of each core: its hardware threads
     socket_cpus: tuple[tuple[int, ...], ...] = ()  # CPUs of each socket
+    flags: tuple[str, ...] | None = None  # by which loaders choose folders; None: not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from mpigraft.binary.architecture import parse_flags
 from mpigraft.core.model import Cpu
 from mpigraft.discovery.sources import files
 from mpigraft.discovery.sources.candidate import Host
@@ -32,8 +33,9 @@ def cpu(host: Host) -> Cpu:
     topology = {n: folder / f"cpu{n}/topology" for n in sorted(allowed)}
     packages = {n: files.text(t / "physical_package_id") for n, t in topology.items()}
     cores = {n: (packages[n], files.text(t / "core_id") or f"cpu{n}") for n, t in topology.items()}
+    cpuinfo = files.text(host.path("/proc/cpuinfo"))
     return Cpu(
-        model=_model(files.text(host.path("/proc/cpuinfo"))),
+        model=_model(cpuinfo),
         architecture=_architecture(host),
         cores=len(set(cores.values())),
         threads=len(allowed),
@@ -42,6 +44,7 @@ def cpu(host: Host) -> Cpu:
         l3=_l3(folder, allowed),
         core_cpus=_grouped_by_name(cores),
         socket_cpus=_grouped_by_name(packages),
+        flags=tuple(sorted(parse_flags(cpuinfo))) if cpuinfo else None,
     )
 
 

@@ -33,7 +33,9 @@ def explain_init_failure(
     if not entered or isinstance(due, str):
         return ()
     wrong = [
-        process for process in entered if (loaded := _libmpis(process)) and not _is_due(due, loaded)
+        process
+        for process in entered
+        if (loaded := _libmpis(process)) and not _is_due(configuration, due, loaded)
     ]
     plan = configuration.graft
     if plan is not None and plan.guest.kind is GuestKind.STACK:
@@ -60,17 +62,22 @@ def _libmpis(process: Entered) -> list[MappedLibrary]:
     ]
 
 
-def _is_due(due: MappedLibrary, loaded: Sequence[MappedLibrary]) -> bool:
+def _is_due(
+    configuration: Configuration, due: MappedLibrary, loaded: Sequence[MappedLibrary]
+) -> bool:
     """By inode alone: a file server's disk has another device number on each node."""
     return all(
-        is_library(due, library) or (due.inode and library.inode == due.inode) for library in loaded
+        is_library(configuration, due, library) or (due.inode and library.inode == due.inode)
+        for library in loaded
     )
 
 
 def _other_libmpi(
     configuration: Configuration, due: MappedLibrary, process: Entered, count: int
 ) -> Finding:
-    loaded = next(library for library in _libmpis(process) if not _is_due(due, [library]))
+    loaded = next(
+        library for library in _libmpis(process) if not _is_due(configuration, due, [library])
+    )
     mpi = configuration.mpi.id if configuration.mpi else "the selected MPI"
     row = _loader_row(configuration, process, loaded.path)
     return Finding.of(

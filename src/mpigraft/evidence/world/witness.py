@@ -210,7 +210,9 @@ def _library(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[
         return [Finding.of("libmpi-none", rank=without[0])]
     due, mapped = due_library(configuration), libmpis(ranks)
     if isinstance(due, MappedLibrary) and not due.inode:  # each rank has a mount of its own
-        mapped = tuple({lib.path: lib for lib in mapped}.values())
+        own = [lib for lib in mapped if is_library(configuration, due, lib)]
+        others = {lib.path: lib for lib in mapped if lib not in own}
+        mapped = (*own[:1], *others.values())
     else:
         mapped = _of_one_kernel(configuration, ranks) or mapped
     versions = {rank.library_version for rank in ranks}
@@ -220,7 +222,9 @@ def _library(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[
         return [Finding.of("libmpi-several", paths=paths)]
     if isinstance(due, str):
         return [Finding.of("libmpi-unknown", path=mapped[0].path, reason=due)]
-    if not is_library(due, mapped[0]) and not _may_be_due(configuration, due, mapped[0], ranks):
+    if not is_library(configuration, due, mapped[0]) and not _may_be_due(
+        configuration, due, mapped[0], ranks
+    ):
         return [Finding.of("libmpi-other", due=due.path, path=mapped[0].path)]
     return []
 
@@ -292,8 +296,10 @@ def due_library(configuration: Configuration) -> MappedLibrary | str:
     return MappedLibrary(str(path), status.st_dev, status.st_ino)
 
 
-def is_library(due: MappedLibrary, mapped: MappedLibrary) -> bool:
-    """By device and inode: a path can be a link, a bind mount or replaced."""
+def is_library(configuration: Configuration, due: MappedLibrary, mapped: MappedLibrary) -> bool:
+    """By device and inode: a path can be a link, a bind mount or replaced. The guest's own has
+    another path where the loader takes another file for the node's CPU."""
     if not due.inode:
-        return due.path == mapped.path
+        plan = configuration.graft
+        return mapped.path in (due.path, *(plan.libmpi_elsewhere if plan else ()))
     return (due.device, due.inode) == (mapped.device, mapped.inode)

@@ -111,7 +111,7 @@ class _AbiReader:
         """
         resolved = {
             r.name: r
-            for r in closure(path, environment=self.loader)
+            for r in closure(path, environment=self.loader, portable=True)
             if r.path is not None and r.elf is not None
         }
         names = list(read_elf(path).needed)

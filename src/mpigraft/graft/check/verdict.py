@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mpigraft.binary.architecture import HERE
 from mpigraft.core.model import CheckResult, Finding, Fit, Level, Machine, MpiAbi
 from mpigraft.graft.check import environment, interface, languages, linkage, neighbours
-from mpigraft.graft.check.case import Case, Judge, not_checked
+from mpigraft.graft.check.case import Case, Judge, not_checked, part, some
 
 if TYPE_CHECKING:
     from mpigraft.graft.guest import Guest, GuestMpi
@@ -54,7 +55,7 @@ def judge_fit(
     # Programs of our own go in too; they are judged only where the guest has no program.
     place = f"{injection.place}/"
     programs = [p for p in injection.programs if not p.program.startswith(place)]
-    programs = programs or list(injection.programs)
+    programs, elsewhere = _on_levels(programs or list(injection.programs))
     case = Case(guest, own, abi, _restricted(injection, programs), machine)
     parts = [judge(case) for judge in FIRST.values()]
     comparable = [simulated for simulated in programs if interface.comparable(case, simulated)]
@@ -62,8 +63,11 @@ def judge_fit(
         case = Case(guest, own, abi, _restricted(injection, comparable), machine)
         parts += [judge(case) for judge in REST.values()]
     else:
-        bad = [part.name for part in parts if part.level is Level.ERROR] or ["program"]
+        bad = [row.name for row in parts if row.level is Level.ERROR] or ["program"]
         parts += [not_checked(name, f"see {bad[0]}") for name in REST]
+    if elsewhere:
+        other = _restricted(injection, elsewhere)
+        parts.append(_levels(judge_fit(guest, abi, other, own=own, machine=machine), elsewhere))
     return Fit(guest.label, abi.mpi.id, injection.replace, tuple(parts))
 
 
@@ -76,11 +80,14 @@ def fitting_programs(
     machine: Machine | None = None,
 ) -> tuple[str, ...]:
     """List the programs that fit on their own. Arguments and errors are those of `judge_fit`."""
+    programs: dict[str, list[SimulatedProgram]] = {}  # of each, what it loads on each CPU
+    for simulated in injection.programs:
+        if simulated.program in guest.label.programs:
+            programs.setdefault(simulated.program, []).append(simulated)
     return tuple(
-        simulated.program
-        for simulated in injection.programs
-        if simulated.program in guest.label.programs
-        and judge_fit(guest, abi, _restricted(injection, [simulated]), own=own, machine=machine).ok
+        program
+        for program, levels in programs.items()
+        if judge_fit(guest, abi, _restricted(injection, levels), own=own, machine=machine).ok
     )
 
 
@@ -123,13 +130,40 @@ def soften_verdict(
     return replace(verdict, parts=parts)
 
 
-def _softened(part: CheckResult) -> CheckResult:
-    if part.level is not Level.ERROR:
-        return part
-    findings = tuple(
-        replace(f, level=Level.WARNING) if f.level is Level.ERROR else f for f in part.findings
+def _on_levels(
+    programs: Sequence[SimulatedProgram],
+) -> tuple[list[SimulatedProgram], list[SimulatedProgram]]:
+    """Split into what programs load on the CPU that is meant and what they load on others only.
+    Where no CPU is meant, any may run them."""
+    elsewhere = [p for p in programs if p.levels and HERE not in p.levels]
+    meant = [p for p in programs if not p.levels or HERE in p.levels]
+    if {p.program for p in elsewhere} <= {p.program for p in meant}:
+        return meant, elsewhere
+    return list(programs), []
+
+
+def _levels(elsewhere: Fit, programs: Sequence[SimulatedProgram]) -> CheckResult:
+    """Report whether the pair fits on CPUs of other levels too, whose loader takes other files."""
+    levels = some((level for p in programs for level in p.levels), FEW)
+    fine = f"on other CPUs ({levels}) programs load other files, and the pair fits there too"
+    wrong = [f for f in elsewhere.findings if f.level is Level.ERROR]
+    finding = Finding.of(
+        "levels-differ",
+        levels=levels,
+        mpi=elsewhere.mpi,
+        problem=wrong[0].message if wrong else "",
+        evidence=tuple(dict.fromkeys(line for f in wrong for line in (f.message, *f.evidence))),
     )
-    return replace(part, level=Level.WARNING, findings=findings)
+    return part("levels", fine, [finding] if wrong else ())
+
+
+def _softened(result: CheckResult) -> CheckResult:
+    if result.level is not Level.ERROR:
+        return result
+    findings = tuple(
+        replace(f, level=Level.WARNING) if f.level is Level.ERROR else f for f in result.findings
+    )
+    return replace(result, level=Level.WARNING, findings=findings)
 
 
 def _restricted(injection: Injection, programs: Sequence[SimulatedProgram]) -> Injection:

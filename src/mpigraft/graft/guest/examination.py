@@ -334,8 +334,8 @@ def _digest(root: Root, subjects: Sequence[str], environment: tuple[tuple[str, s
     can be read in a minute."""
     paths = set(subjects)
     for subject in subjects:
-        closure = own_mpi.loaded_objects(root, subject, dict(environment))
-        paths |= {str(r.path) for r in closure if r.path is not None}
+        levels = own_mpi.loaded_levels(root, subject, dict(environment))
+        paths |= {str(r.path) for rows in levels for r in rows if r.path is not None}
     sizes = {e.identity: e for path in paths if (e := root.find(path)) is not None}
     largest = max(sizes.values(), key=lambda entry: entry.size, default=None)
     if largest and sum(entry.size for entry in sizes.values()) > MAX_LOADED:

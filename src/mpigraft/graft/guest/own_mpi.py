@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from weakref import WeakKeyDictionary
 
+from mpigraft.binary.architecture import cpu_flags
 from mpigraft.binary.elf import ElfError
 from mpigraft.binary.image import Root, RootError
-from mpigraft.binary.loader import Resolved, Rule, closure
+from mpigraft.binary.loader import Resolved, Rule, closure, closures
 from mpigraft.core.model import Family
 from mpigraft.graft.guest import built
 from mpigraft.knowledge import binding_of
@@ -84,6 +85,9 @@ class GuestMpi:
     plugins: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (opener's soname, paths inside)
     device: str = ""  # of MPICH and its kin: ch4:ucx,ofi; empty: not known
     components: tuple[tuple[str, tuple[str, ...]], ...] = ()  # of Open MPI: (framework, names)
+    elsewhere: tuple[
+        str, ...
+    ] = ()  # canonical paths of libmpi on other CPUs, whose loader takes them
 
 
 # For each root: what was found, by files and variables. All parts of a plan ask for it.
@@ -105,12 +109,16 @@ def every(
     """Yield each libmpi that the loader would take for one of these files, once."""
     known: set[tuple[int, int]] = set()
     for subject in subjects:
-        closure_rows = loaded_objects(root, subject, environment)
-        libmpi = next((r for r in closure_rows if r.path is not None and _is_libmpi(r)), None)
+        levels = loaded_levels(root, subject, environment)
+        libmpi, *others = [
+            next((r for r in rows if r.path is not None and _is_libmpi(r)), None) for rows in levels
+        ] or [None]
         entry = root.find(str(libmpi.path)) if libmpi is not None else None
         if libmpi is not None and entry is not None and entry.identity not in known:
             known.add(entry.identity)
-            yield _describe(root, libmpi, closure_rows)
+            paths = [other.path for r in others if r and (other := root.find(str(r.path)))]
+            elsewhere = tuple(path for path in dict.fromkeys(paths) if path != entry.path)
+            yield replace(_describe(root, libmpi, levels[0]), elsewhere=elsewhere)
 
 
 def usual(root: Root, machine: str) -> GuestMpi | None:
@@ -135,12 +143,25 @@ def needs(root: Root, program: str) -> bool:
 
 
 def loaded_objects(root: Root, path: str, environment: Mapping[str, str]) -> tuple[Resolved, ...]:
-    """List what the loader would map; nothing for a file that it would refuse (musl's programs),
-    which a check reports."""
+    """List what the loader would map on this CPU; nothing for a file that it would refuse (musl's
+    programs), which a check reports."""
     try:
         return closure(path, environment=environment, root=root)
     except (ElfError, RootError):
         return ()
+
+
+def loaded_levels(
+    root: Root, path: str, environment: Mapping[str, str]
+) -> list[tuple[Resolved, ...]]:
+    """List what the loader would map on this CPU, then what it would on others; else as
+    `loaded_objects`."""
+    try:
+        flags = cpu_flags(root.elf(path).machine)
+        levels = closures(path, environment=environment, root=root, flags=flags)
+    except (ElfError, RootError):
+        return []
+    return list({id(rows): rows for rows in levels.values()}.values())
 
 
 def _is_libmpi(row: Resolved) -> bool:

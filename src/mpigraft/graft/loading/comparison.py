@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mpigraft.binary.loader import Rule, UnboundSymbol
-from mpigraft.graft.loading.values import PRIVATE, Loaded, Sides, SimulatedProgram
+from mpigraft.graft.loading.values import PRIVATE, Loaded, LoadedByLevel, Sides, SimulatedProgram
 
 MPI_SYMBOL = re.compile(r"P?MPIX?_|p?mpix?_|ompi_|_ZN3MPI")  # C, Fortran, Open MPI's handles, C++
 
 
-def compare_loading(before: Loaded, after: Loaded, sides: Sides) -> SimulatedProgram:
+def compare_levels(
+    before: LoadedByLevel, after: LoadedByLevel, sides: Sides
+) -> Iterator[SimulatedProgram]:
+    """Compare a program without and with the host's files, once for all levels of CPU that load
+    the same files in both cases."""
+    pairs: dict[tuple[int, int], list[str]] = {}
+    for level in before:
+        pairs.setdefault((id(before[level]), id(after[level])), []).append(level)
+    for levels in pairs.values():
+        own = levels if len(pairs) > 1 else ()
+        yield compare_loading(before[levels[0]], after[levels[0]], sides, own)
+
+
+def compare_loading(
+    before: Loaded, after: Loaded, sides: Sides, levels: Sequence[str] = ()
+) -> SimulatedProgram:
     """Compare a program without and with the host's files: what it would miss only with them."""
     brought = brought_by(sides, after)
     known = {(u.by, u.library, u.node) for u in before.unmet} if after.unmet else set()
@@ -31,6 +46,7 @@ def compare_loading(before: Loaded, after: Loaded, sides: Sides) -> SimulatedPro
             and str(r.needed_by) not in brought
             and (r.name not in absent or sides.is_mpi(r.name))
         ),
+        levels=tuple(levels),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -16,7 +17,6 @@ from mpigraft.binary.loader import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import PurePath
 
 PRIVATE = "mpigraft-"  # before the name of a private copy, and of its symbols
@@ -63,6 +63,14 @@ class Loaded:
         return unbound_symbols([file for _, file in self.files])
 
 
+LoadedByLevel = Mapping[str, Loaded]  # of one program; equal levels share one value
+
+
+def distinct(programs: Iterable[LoadedByLevel]) -> tuple[Loaded, ...]:
+    """Give what programs load on any level, each once."""
+    return tuple({id(x): x for levels in programs for x in levels.values()}.values())
+
+
 @dataclass(frozen=True, slots=True)
 class SimulatedProgram:
     """One program under the simulated loader, without and with the graft."""
@@ -74,3 +82,4 @@ class SimulatedProgram:
     unmet: tuple[UnmetVersion, ...]  # version nodes missing after and not before
     unbound: tuple[UnboundSymbol, ...]  # symbols; those of MPI also when they were missing before
     missing: tuple[Resolved, ...]  # libraries not found after and not before
+    levels: tuple[str, ...] = ()  # of CPUs on which it is so; empty: all

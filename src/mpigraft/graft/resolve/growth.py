@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from mpigraft.binary.loader import INTERPRETERS, UnboundSymbol
+from mpigraft.binary.architecture import INTERPRETERS
+from mpigraft.binary.loader import UnboundSymbol
 from mpigraft.core.model import AbiObject, Replace, Role
 from mpigraft.graft.loading import PRIVATE, Loaded, plain
 from mpigraft.graft.resolve.values import CopyPolicy
@@ -32,9 +33,9 @@ class Growth(View):
         self.lacking: set[str] = set()  # nodes of glibc
         self.absent: dict[str, str] = {}
         self.guests: dict[str, str] = {}  # name: path of the guest's own, where it has one
-        self.own = {
-            name_of(r): str(r.path) for process in before for r in process.objects if r.path
-        }
+        self.own: dict[str, dict[str, None]] = {}  # name: paths; on other CPUs they may differ
+        for r in (r for process in before for r in process.objects if r.path):
+            self.own.setdefault(name_of(r), {})[str(r.path)] = None
         self.unmet = {(u.by, u.library, u.node) for process in before for u in process.unmet}
         self.unbound = {u for process in before for u in process.unbound}
         if self.replace is Replace.MPI:
@@ -168,10 +169,11 @@ class Growth(View):
         for unbound in process.unbound:
             if self.grafted(unbound.by) or unbound in self.unbound:
                 continue
-            for name, path in {**self.own, **self.guests}.items():
+            for name in {**self.own, **self.guests}:
                 library = self.inside.get(name)
-                if library and library.role is Role.OTHER and plain(unbound) in self.exported(path):
-                    yield name
+                paths = {*self.own.get(name, ()), self.guests.get(name, "")} - {""}
+                if library and library.role is Role.OTHER:
+                    yield from (name for p in paths if plain(unbound) in self.exported(p))
 
     def exported(self, path: str) -> set[str]:
         return {symbol.name for symbol in self.guest.root.elf(path).exported}
@@ -186,7 +188,7 @@ class Growth(View):
         """Climb the ladder: from the guest's copy to the host's, from the host's to both."""
         current = self.choice.get(name)
         guest_paths = [path for path in self.paths(name, after) if not self.grafted(path)]
-        guest_paths += [self.own[name]] if name in self.own else []
+        guest_paths += self.own.get(name, ())
         if current not in LADDER or (current is None and name in self.inside and not guest_paths):
             return False
         self.choice[name] = LADDER[current]

@@ -12,13 +12,13 @@ its parts share private symbols.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpigraft.binary.loader import Rule
 from mpigraft.core.model import Bind, Copy, EnvRow, MpiAbi, Replace, Role, Scope
-from mpigraft.graft.loading import Loaded, brought_by, compare_loading
+from mpigraft.graft.loading import Loaded, LoadedByLevel, brought_by, compare_levels, distinct
 from mpigraft.graft.resolve.growth import Growth
 from mpigraft.graft.resolve.values import Collision, CopyPolicy, Injection
 from mpigraft.graft.resolve.view import name_of
@@ -41,6 +41,7 @@ def inject(
     binds: bool = True,
     ours: Mapping[str, Path] | None = None,
     opened: Mapping[str, Sequence[str]] | None = None,
+    flags: Collection[str] | None = None,
 ) -> Injection:
     """Decide what of `abi` goes under `guest`, whose ranks see the graft folder at `place`.
 
@@ -48,19 +49,25 @@ def inject(
     complete; `check` judges whether it works. `binds` False: the engine binds nothing over the
     guest's files. `ours` are programs of ours that go in too, {name below the graft folder: file},
     and must run like the guest's. `opened` is what the guest's own MPI opens by name, where that
-    stays: {opener: paths inside}.
+    stays: {opener: paths inside}. `flags` are those of the CPU that is meant. What goes in fits
+    every CPU: the loader is simulated on each level that it tells apart.
     Raises ElfError or RootError for a program that cannot be read.
     """
     growth = Growth(guest, abi, replace, place, ours, opened)
     growth.allow_glibc, growth.binds = glibc and binds, binds
-    before = tuple(growth.load(path) for path in growth.subjects)
+    growth.flags = None if flags is None else frozenset(flags)
+    bare = tuple(growth.load(path) for path in growth.subjects)
+    before = distinct(bare)
     growth.begin(before)
-    after = before
+    by_level, after = bare, before
     for _ in range(MAX_STEPS):
-        after = growth.load_all()
+        by_level = growth.load_all()
+        after = distinct(by_level)
         if not growth.improve(after):
             break
-    programs = tuple(compare_loading(b, a, growth) for b, a in zip(before, after, strict=True))
+    pairs = zip(bare, by_level, strict=True)
+    programs = tuple(one for b, a in pairs for one in compare_levels(b, a, growth))
+    paths = _libmpis(growth, by_level)
     return Injection(
         replace=replace,
         place=place,
@@ -73,7 +80,8 @@ def inject(
         collisions=tuple(_collisions(growth, after)),
         absent=tuple(sorted(growth.absent.items())),
         closed=tuple(sorted(_closed(growth, after).items())),
-        libmpi=_libmpi(growth, after),
+        libmpi=next(iter(paths), ""),
+        libmpi_elsewhere=paths[1:],
         inputs=tuple(sorted(_inputs(growth, (*before, *after)))),
     )
 
@@ -126,17 +134,24 @@ def _why(choice: CopyPolicy, role: Role) -> str:
     return "the guest's lacks what the host's libraries need"
 
 
-def _libmpi(growth: Growth, after: Sequence[Loaded]) -> str:
-    """Give the path inside at which ranks map their libmpi; empty when none does. The graft's comes
-    before the guest's own, which programs that do not fit would load."""
-    paths = []
-    for r in (r for process in after for r in process.objects):
+def _libmpis(growth: Growth, programs: Sequence[LoadedByLevel]) -> tuple[str, ...]:
+    """Give the path inside at which ranks map their libmpi, then those at which they map it on
+    CPUs of other levels. The graft's comes before the guest's own, which programs that do not fit
+    would load."""
+    paths = [tuple(dict.fromkeys(_libmpi(growth, x) for x in p.values())) for p in programs]
+    mapped = [path for path in paths if path[0]]
+    ours = [path for path in mapped if growth.grafted(path[0]) or path[0] in growth.over]
+    return tuple(filter(None, next(iter((*ours, *mapped)), ())))
+
+
+def _libmpi(growth: Growth, process: Loaded) -> str:
+    """Give the path inside of the libmpi that a program maps; empty: none."""
+    for r in process.objects:
         binding = binding_of(name_of(r))
         if binding and binding.language == "c" and r.path:
             entry = growth.guest.root.find(str(r.path))
-            paths.append(entry.path if entry else str(r.path))
-    ours = [path for path in paths if growth.grafted(path) or path in growth.over]
-    return next(iter((*ours, *paths)), "")
+            return entry.path if entry else str(r.path)
+    return ""
 
 
 # ------------------------------------------------------------------ what goes in

@@ -105,6 +105,7 @@ def plan_folder(
         passed=PASSED,
         libmpi=injection.libmpi,
         libmpi_copy=libmpi_copy,
+        libmpi_elsewhere=injection.libmpi_elsewhere,
         glibc=injection.glibc,
         parts=tuple(parts),
         inputs=path_stamps([guest.source, *injection.inputs]),

@@ -44,6 +44,7 @@ class Injection:
     absent: tuple[tuple[str, str], ...] = ()  # (soname, needed by): no name of it on the host
     closed: tuple[tuple[str, str], ...] = ()  # (plugin, why it cannot be opened)
     libmpi: str  # path inside of the libmpi that ranks map
+    libmpi_elsewhere: tuple[str, ...] = ()  # its other paths, on CPUs of other levels
     inputs: tuple[str, ...] = ()  # files that were read, of the host and of a folder on it
     files: frozenset[str] = frozenset()  # the host's, where they stay: none lies at `place`
 

@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 
 from mpigraft.binary.elf import Elf, read_elf
 from mpigraft.binary.image import OverlayRoot, Root
-from mpigraft.binary.loader import Resolved, closure
+from mpigraft.binary.loader import Resolved, closures
 from mpigraft.core.model import AbiObject, MpiAbi, Replace, Role
 from mpigraft.graft.abi import as_elf
-from mpigraft.graft.loading import Loaded
+from mpigraft.graft.loading import Loaded, LoadedByLevel
 from mpigraft.graft.naming import Naming
 from mpigraft.graft.resolve.values import CopyPolicy
 from mpigraft.knowledge import binding_of
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from mpigraft.graft.guest import Guest
 
 # For each root: its programs without a graft, which are the same for every host MPI.
-_BARE: WeakKeyDictionary[Root, dict[tuple[object, ...], Loaded]] = WeakKeyDictionary()
+_BARE: WeakKeyDictionary[Root, dict[tuple[object, ...], LoadedByLevel]] = WeakKeyDictionary()
 
 
 class View(Naming):
     """A graft as it grows. `inside` are the files of its `lib`, by needed name; `over` are those
     bound over the guest's files, by path."""
+
+    flags: frozenset[str] | None = None  # of the CPU that is meant; None: any level is
 
     def __init__(
         self,
@@ -58,35 +60,40 @@ class View(Naming):
         self.search = False  # ranks need LD_LIBRARY_PATH, for a name that the guest lacks
         self._facts: dict[tuple[object, ...], Elf] = {}
 
-    def load(self, program: str) -> Loaded:
-        """Simulate the loader for a program in the bare guest. Raises ElfError or RootError if it
-        cannot be read."""
+    def load(self, program: str) -> LoadedByLevel:
+        """Simulate the loader for a program in the bare guest, on each level of CPU. Raises
+        ElfError or RootError if it cannot be read."""
         environment = dict(self.guest.label.environment)
         if program in self.ours:
             root: Root = OverlayRoot(self.guest.root, self.ours)
-            objects = closure(program, environment=environment, root=root, opened=self.opened)
-            return Loaded(program, root.elf(program), objects)
+            return self._loaded(program, root, environment, self.opened)
         root = self.guest.root
         opened = tuple((name, tuple(paths)) for name, paths in self.opened.items())
         known = _BARE.setdefault(root, {})
-        key = (program, self.guest.label.environment, opened)
+        key = (program, self.guest.label.environment, opened, self.flags)
         if key not in known:
-            objects = closure(program, environment=environment, root=root, opened=self.opened)
-            known[key] = Loaded(program, root.elf(program), objects)
+            known[key] = self._loaded(program, root, environment, self.opened)
         return known[key]
 
-    def load_all(self) -> tuple[Loaded, ...]:
+    def load_all(self) -> tuple[LoadedByLevel, ...]:
         """Simulate the loader for every program, over the graft as it is now. Raises as `load`."""
         environment, opened = self.environment(), self._opened()
         root = OverlayRoot(self.guest.root, self.files(), self.sources())
-        objects = [
-            closure(program, environment=environment, root=root, opened=opened)
-            for program in self.subjects
-        ]
-        mains = [
-            self.ours.get(subject) or self.guest.root.elf(subject) for subject in self.subjects
-        ]
-        return tuple(map(Loaded, self.subjects, mains, objects))
+        return tuple(self._loaded(path, root, environment, opened) for path in self.subjects)
+
+    def _loaded(
+        self,
+        program: str,
+        root: Root,
+        environment: Mapping[str, str],
+        opened: Mapping[str, Sequence[str]],
+    ) -> LoadedByLevel:
+        levels = closures(
+            program, environment=environment, root=root, opened=opened, flags=self.flags
+        )
+        main = self.ours.get(program) or self.guest.root.elf(program)
+        loaded = {id(rows): Loaded(program, main, rows) for rows in levels.values()}
+        return {level: loaded[id(rows)] for level, rows in levels.items()}
 
     def _opened(self) -> dict[str, Sequence[str]]:
         """Give what the libraries of each side open by name."""

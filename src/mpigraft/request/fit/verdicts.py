@@ -236,6 +236,7 @@ def _fit(
         place=PLACE,
         glibc=request.glibc,
         opened=dict(own.plugins) if own else None,
+        flags=machine.cpu.flags,
     )
     return judge_fit(examined, facts, injection, own=own, machine=machine), injection
 

@@ -55,7 +55,7 @@ def start_document(
     home = job_records(job, environ)
     made = prepare_job(job, Path(home) / start.RECORDS, job.spec.stdin)
     given, decided = dict(made.env), dict(made.decided)
-    due = due_library(job.configuration)
+    due, graft = due_library(job.configuration), job.configuration.graft
     what = {
         "configuration": job.configuration,
         "layout": job.layout,
@@ -73,7 +73,7 @@ def start_document(
         "set": {n: v for n, v in given.items() if n in decided or environ.get(n) != v},
         "ranks": job.layout.ranks,
         "nodes": job.layout.nodes,
-        "libmpi": [due.path, due.device, due.inode]
+        "libmpi": [due.path, due.device, due.inode, *(graft.libmpi_elsewhere if graft else ())]
         if isinstance(due, MappedLibrary)
         else ["", 0, 0],
         "libmpi_name": LIBMPI.pattern,

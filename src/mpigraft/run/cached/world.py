@@ -36,7 +36,7 @@ class World:
         self.folder = place
         self.ranks: int = document["ranks"]
         self.nodes: int = document["nodes"]
-        self.libmpi: list[Any] = document["libmpi"]  # path, device, inode
+        self.libmpi: list[Any] = document["libmpi"]  # path, device, inode, paths on other CPUs
         self.name = re.compile(document["libmpi_name"])
         self.mark: str = document["mark"]  # a file of the generation of a stack
         self.networks: dict[str, list[list[int]]] = document["networks"]
@@ -197,9 +197,9 @@ class World:
         """Whether the MPI libraries of a rank are the one that was asked for. A file server's disk
         has another number on each node; what other nodes have on disks of their own, the full
         judgement decides."""
-        path, device, inode = self.libmpi
+        path, device, inode, *elsewhere = self.libmpi
         if not inode:
-            return [*libraries.values()] == [path]
+            return len(libraries) == 1 and {path, *elsewhere}.issuperset(libraries.values())
         if self.nodes > 1:
             return [number for _, number in libraries] == [inode]
         return [*libraries] == [(device, inode)]
