@@ -13,6 +13,7 @@ from mpigraft.cli.common import (
     NoGlibc,
     Program,
     Replaced,
+    Words,
     console,
     examine_machine,
     flag,
@@ -43,6 +44,7 @@ def command(
     specs: Annotated[
         list[str] | None, option("SPEC", "Host MPI to check: openmpi, mpich@5.0.2.", "all", "--mpi")
     ] = None,
+    words: Words = None,
     program: Program = None,
     replace: Replaced = "mpi",
     machine: Machine = None,
@@ -61,6 +63,7 @@ def command(
     \b
     Examples:
       mpigraft check app.sif --mpi openmpi@5
+      mpigraft check app.sif --mpi mpich -- python3 solver.py
       mpigraft check ./app --machine machine.json --mpi mpich --json
       mpigraft check /cvmfs/software.eessi.io/versions/2023.06/software/linux/x86_64/amd/zen3
     """
@@ -72,11 +75,12 @@ def command(
     if stack or _is_stack(guest):
         from mpigraft.cli.check_stack import check_stack_of
 
-        if program or replace != "mpi" or no_glibc:
+        if program or words or replace != "mpi" or no_glibc:
             raise UsageError.of("stack-option")
         return check_stack_of(image_of(guest), mpi, machine, as_json=as_json)
     here = examine_machine(machine)
-    request = FitRequest(image_of(guest), tuple(program or ()), replaced, not no_glibc, machine)
+    asked = tuple(program or ()), tuple(words or ())
+    request = FitRequest(image_of(guest), *asked, replaced, not no_glibc, machine)
     mpis = chosen_mpis(mpi, here)
     verdicts = cached_verdicts(request, here, mpis)
     if verdicts is None:

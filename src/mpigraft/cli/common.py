@@ -48,6 +48,14 @@ Margin = Annotated[str, option("P", "Largest difference that is equivalent: 3% o
 Program = Annotated[
     list[str] | None, option("PATH", "Program inside the guest; repeatable.", "all")
 ]
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[-- WORDS]",
+        help="Words of a job in the guest: they are examined as those of `run`.",
+        show_default=False,
+    ),
+]
 Replaced = Annotated[
     str, option("WHAT", "What to replace. mpi: the whole MPI; libfabric: only libfabric or UCX.")
 ]

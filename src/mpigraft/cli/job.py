@@ -106,8 +106,8 @@ Proof = Annotated[
 Stdin = Annotated[str, option("WHO", "Ranks that read standard input: 0, all or none.")]
 
 
-def requested_job(options: Mapping[str, Any]) -> RunSpec:
-    """Make the request of the options of a command, by name. Raises UsageError."""
+def requested_job(options: Mapping[str, Any], verb: str = "run") -> RunSpec:
+    """Make the request of the options of the command `verb`, by name. Raises UsageError."""
     from mpigraft.launch.placement import refuse_count
     from mpigraft.request.job import STDIN
 
@@ -122,7 +122,8 @@ def requested_job(options: Mapping[str, Any]) -> RunSpec:
         if options["image"]:
             raise UsageError.of("stack-and-image")
         spec = replace(spec, image="", stack=options["stack"])
-    return replace(spec, programs=tuple(options["programs"] or ()), stdin=stdin)
+    programs = tuple(options["programs"] or ())
+    return replace(spec, programs=programs, stdin=stdin, verb=("mpigraft", verb))
 
 
 def job_spec(

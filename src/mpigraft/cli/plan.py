@@ -15,6 +15,7 @@ from mpigraft.cli.common import (
     NoGlibc,
     Program,
     Replaced,
+    Words,
     console,
     examine_machine,
     flag,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from mpigraft.core.model import EngineContext, EnvRow, GraftPlan
     from mpigraft.graft import GraftOptions
     from mpigraft.graft.folder import GraftFolder
+    from mpigraft.graft.guest import Guest
 
 FORMS = ("text", "json", "command", "shell", "cdi")
 MIB = 1 << 20
@@ -43,6 +45,7 @@ def command(
     guest: Annotated[
         str, typer.Argument(help="Program, root folder, SIF, OCI archive, or podman:IMAGE.")
     ] = "",
+    words: Words = None,
     mpi: Annotated[str, option("SPEC", "Host MPI to graft: openmpi, mpich@5.0.2.")] = "",
     engine: Engine = None,
     program: Program = None,
@@ -78,6 +81,7 @@ def command(
     \b
     Examples:
       mpigraft plan app.sif --mpi openmpi@5
+      mpigraft plan app.sif --mpi mpich -- python3 solver.py
       mpigraft plan app.sif --mpi openmpi@5 --as shell -o app.sh
       mpigraft plan --list
       mpigraft plan --prune 7 --dry-run
@@ -98,7 +102,12 @@ def command(
     from mpigraft.graft import GraftOptions
 
     options = GraftOptions(read_replace(replace), engine or "", glibc=not no_glibc, force=force)
-    plan = _planned(guest, tuple(program or ()), mpi, options)
+    from mpigraft.request.fit import examine_subject
+
+    with console(stderr=True).status("reading the guest"):
+        verb = ("mpigraft", "plan", "--mpi", mpi)
+        examined = examine_subject(verb, image_of(guest), program or (), words or ())
+    plan = _planned(examined, mpi, options)
     text = _as(form, plan, ranks)
     if output:
         _write(output, text, executable=form == "shell")
@@ -109,15 +118,13 @@ def command(
         raise UsageError.of("path-not-text")
 
 
-def _planned(guest: str, programs: tuple[str, ...], spec: str, options: GraftOptions) -> GraftPlan:
+def _planned(examined: Guest, spec: str, options: GraftOptions) -> GraftPlan:
     from mpigraft.graft import plan_graft
     from mpigraft.graft.folder import materialize
-    from mpigraft.graft.guest import examine_guest, own_mpi_of
+    from mpigraft.graft.guest import own_mpi_of
     from mpigraft.request.fit import fetchable_mpis, fitting_mpis, suggest_mpis
     from mpigraft.request.selection import select_mpis
 
-    with console(stderr=True).status("reading the guest"):
-        examined = examine_guest(image_of(guest), programs)
     here = examine_machine()
     hits = select_mpis([spec], here.mpis)
     mpi = next((m for m in hits if m.usable), hits[0])

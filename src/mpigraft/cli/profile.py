@@ -122,7 +122,9 @@ def command(
         raise UsageError.of("profile-json-mixed")
     for path in filter(None, (output, html)):
         refuse_place(path)
-    planned = job.decide_job(job.requested_job(options), _tracing(waits=waits, sites=sites))
+    planned = job.decide_job(
+        job.requested_job(options, "profile"), _tracing(waits=waits, sites=sites)
+    )
     if dry_run:
         from mpigraft.cli.run import rendered
 

@@ -73,7 +73,7 @@ def command(
     options = locals()
     refuse_place(output)
     tracing = Tracing(("record", f"budget={budget}"))
-    planned = job.decide_job(job.requested_job(options), tracing)
+    planned = job.decide_job(job.requested_job(options, "record"), tracing)
     if dry_run:
         from mpigraft.cli.run import rendered
 

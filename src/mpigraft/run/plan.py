@@ -40,7 +40,12 @@ from mpigraft.evidence import (
 )
 from mpigraft.graft import GraftOptions
 from mpigraft.graft.folder import RANKS_FOLDER, graft_folder, materialize, paths_in_guest
-from mpigraft.graft.guest import Guest, GuestCommand, examine_guest, own_mpi_of
+from mpigraft.graft.guest import (
+    Guest,
+    GuestCommand,
+    examine_guest,
+    own_mpi_of,
+)
 from mpigraft.graft.stack import stack_of_program
 from mpigraft.knowledge import spawn_facts
 from mpigraft.launch import LaunchRequest, Tracing, engine_context, prepare_launch
@@ -205,6 +210,8 @@ def _on_host(
 
 def _unknown(spec: RunSpec, command: GuestCommand, choice: MpiSelection) -> Iterator[str]:
     """List what the choice of the MPI could not take into account."""
+    if spec.proof:
+        yield from command.launches_on_condition()
     if not spec.image:
         return
     if command.notes and spec.proof:

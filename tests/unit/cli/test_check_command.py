@@ -35,7 +35,7 @@ from mpigraft.core.serialize import document
 from mpigraft.discovery import inventory
 from mpigraft.graft.abi import libraries, saved
 from mpigraft.graft.check import verdict as check
-from mpigraft.graft.guest import examination
+from mpigraft.graft.guest import examination, host_commands
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.request.fit import verdicts
 from mpigraft.request.fit.verdicts import TriedFit
@@ -67,6 +67,7 @@ def image(monkeypatch: pytest.MonkeyPatch, replace_everywhere: Replacing) -> Gue
         return an_abi(mpi)
 
     replace_everywhere(examination, "examine_guest", examine)
+    replace_everywhere(host_commands, "job_words", lambda *_: ((), False))
     replace_everywhere(examination, "own_mpi_of", lambda _: own())
     monkeypatch.setattr(inventory, "discover_machine", lambda: a_machine(*MPIS))
     replace_everywhere(libraries, "read_abi", of)

@@ -6,8 +6,10 @@ import json
 import shlex
 import stat
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import jsonschema
@@ -30,7 +32,7 @@ from mpigraft.discovery import inventory
 from mpigraft.graft import assemble
 from mpigraft.graft.engines import registry
 from mpigraft.graft.folder import folders
-from mpigraft.graft.guest import examination
+from mpigraft.graft.guest import examination, host_commands
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.guests import LIB, PLACE
 from tests.builders.plans import a_plan, on_disk
@@ -58,7 +60,11 @@ class Made:
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+def made(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    replace_everywhere: Callable[[ModuleType, str, object], None],
+) -> Made:
     """A plan for bubblewrap under an empty folder."""
     monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
     (tmp_path / "host/image").mkdir(parents=True)
@@ -76,7 +82,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
         return replace(found, label=replace(found.label, name=spec, programs=programs))
 
     mpis = (an_mpi("openmpi@5.0.7", usable=False), an_mpi("openmpi@5.0.11"), an_mpi("mpich@5.0.2"))
-    monkeypatch.setattr(examination, "examine_guest", examine)
+    replace_everywhere(examination, "examine_guest", examine)
+    replace_everywhere(host_commands, "job_words", lambda *_: ((), False))
     monkeypatch.setattr(inventory, "discover_machine", lambda: a_machine(*mpis))
     monkeypatch.setattr(assemble, "plan_graft", made.planned)
     monkeypatch.setattr(registry, "find_engine", lambda *_: ("/usr/bin/bwrap", "0.8.0"))

@@ -11,7 +11,8 @@ import pytest
 
 from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.core.errors import CheckFailed, UsageError
-from mpigraft.graft.guest.commands import CommandKind, GuestCommand, command_of
+from mpigraft.graft.guest.command import CommandKind, GuestCommand
+from mpigraft.graft.guest.commands import command_of
 from mpigraft.graft.guest.examination import examine_command
 from mpigraft.request.job.spec import RunSpec, job_subject
 from tests.builders.elf import compiled, program
@@ -42,7 +43,10 @@ def image(tmp_path: Path, built: Mapping[str, Path]) -> Path:
         "job/dynamic.py": "import ctypes\nctypes.CDLL('libmpi.so.40')\n",
         "opt/bin/tool": "#!/usr/bin/env -S python3 -u\nfrom mpi4py import MPI\n",
         "opt/bin/long": "#!/bin/sh\n'''exec' /usr/bin/python3 \"$0\"\n' '''\nimport mpi4py.MPI\n",
-        "opt/bin/job": "#!/bin/sh\nexec app\n", "opt/bin/bare": "exec app\n",
+        "opt/bin/job": "#!/bin/sh\nexec $APP\n", "opt/bin/bare": "exec app\n",
+        "opt/bin/sure": "#!/bin/sh\ncd /tmp\nnumactl -l app in >out\n",
+        "opt/bin/py": "#!/bin/bash\nexec python3 /job/a.py\n",
+        "opt/bin/either": "#!/bin/sh\nif test $1; then app; else python3 /job/a.py; fi\n",
     }  # fmt: skip
     names = {"app": "app", "hostname": "hostname", "numactl": "starter", "static": "static",
              "sh": "static", "bash": "starter"}  # fmt: skip
@@ -81,7 +85,10 @@ def of(image: Path, words: str, **environment: str) -> GuestCommand:
         ("sh -c app-of-its-own", CommandKind.UNKNOWN, ""),  # busybox: static, and starts others
         ("numactl -l hostname", CommandKind.UNKNOWN, ""),
         ("job", CommandKind.UNKNOWN, ""),
-        ("bare", CommandKind.UNKNOWN, ""),
+        ("bare", CommandKind.MPI, "/usr/bin/app"),
+        ("sure", CommandKind.MPI, "/usr/bin/app"),
+        ("py", CommandKind.MPI, "/usr/bin/python3.11"),
+        ("either", CommandKind.UNKNOWN, ""),
         ("no-such-program", CommandKind.UNKNOWN, ""),
         ("python3 a.py", CommandKind.MPI, "/usr/bin/python3.11"),
         ("python3 none.py", CommandKind.NONE, "/usr/bin/python3.11"),

@@ -34,7 +34,6 @@ from mpigraft.graft import GraftOptions, plan_stack
 from mpigraft.graft.engines import GUEST_TMP, engine_words
 from mpigraft.graft.folder import graft_folder
 from mpigraft.graft.guest import (
-    CommandKind,
     Guest,
     GuestCommand,
     command_of,
@@ -72,7 +71,7 @@ class Here:
         assert configuration.mpi is not None
         folder = str(tool.folder or Path("/"))
         command = command_of(FolderRoot(Path("/")), tool.words, dict(os.environ), folder)
-        _refuse_without_mpi(tool, command)
+        command.refuse(tool.words)
         choice = mpi_under_program(
             configuration.mpi, self.machine, Path(tool.words[0]), command, given
         )
@@ -120,7 +119,7 @@ class InGuest:
         folder = str(tool.folder or Path(SCRATCH))
         with _as_refusals(tool, self.guest.label.name):
             guest, command = self.guest.for_words(tool.words, folders, folder)
-            _refuse_without_mpi(tool, command)
+            command.refuse(tool.words)
             wanted = GraftOptions(engine=bare.engine, native_build=self.spec.native_build)
             choice = MpiSelection.inside(mpi, guest, self.machine, wanted)
             assert choice.plan is not None
@@ -158,7 +157,7 @@ class InStack:
         assert bare is not None
         folder = str(tool.folder or Path("/"))
         command = command_of(self.root, tool.words, dict(os.environ), folder)
-        _refuse_without_mpi(tool, command)
+        command.refuse(tool.words)
         program = command.program if not command.interpreted else tool.words[0]
         wanted = GraftOptions(engine=bare.engine, native_build=self.spec.native_build)
         guest = replace(self.guest, started=program or tool.words[0])
@@ -207,13 +206,6 @@ def _shared_folder(plan: GraftPlan, bare: GraftPlan) -> GraftPlan:
         return one.copies, one.binds, one.devices, one.environment, one.libmpi, one.libmpi_copy
 
     return replace(plan, key=bare.key) if content(plan) == content(bare) else plan
-
-
-def _refuse_without_mpi(tool: Tool, command: GuestCommand) -> None:
-    """A program that has nothing to do with MPI would be started as often as there are ranks."""
-    if command.kind is CommandKind.NONE:
-        program = " ".join(tool.words[:2] if command.interpreted else tool.words[:1])
-        raise CheckFailed.of("program-not-mpi", spec=program, why=command.why, or_program="")
 
 
 def _files(tool: Tool, command: GuestCommand, configuration: Configuration) -> Iterator[Path]:

@@ -10,8 +10,7 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpigraft.graft.guest.commands import CommandKind as CommandKind
-    from mpigraft.graft.guest.commands import GuestCommand as GuestCommand
+    from mpigraft.graft.guest.command import GuestCommand as GuestCommand
     from mpigraft.graft.guest.commands import command_of as command_of
     from mpigraft.graft.guest.examination import PODMAN_PREFIX as PODMAN_PREFIX
     from mpigraft.graft.guest.examination import Guest as Guest
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.guest.examination import examine_guest as examine_guest
     from mpigraft.graft.guest.examination import own_mpi_of as own_mpi_of
     from mpigraft.graft.guest.examination import own_mpis_of as own_mpis_of
+    from mpigraft.graft.guest.host_commands import job_words as job_words
     from mpigraft.graft.guest.own_mpi import GuestMpi as GuestMpi
     from mpigraft.graft.guest.own_mpi import loaded_objects as loaded_objects
 else:

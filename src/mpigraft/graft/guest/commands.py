@@ -2,25 +2,32 @@
 
 Files are read, nothing is run. The closure of an ELF program shows whether it needs MPI, and the
 imports of a Python script show it. For a shell, a profiler or another interpreter, the words that
-follow may name the program.
+follow may name the program. A script that starts a launcher of MPI is no program of a job.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from mpigraft.binary.elf import Elf, ElfError
 from mpigraft.binary.image import Entry, Root, RootError
 from mpigraft.graft.guest import own_mpi, python_words
+from mpigraft.graft.guest.command import MANY, CommandKind, GuestCommand
 from mpigraft.graft.guest.python_imports import follow
 from mpigraft.graft.guest.python_search import is_python, python_of
+from mpigraft.graft.guest.scripts.calls import is_language
+from mpigraft.graft.guest.scripts.cshell import is_cshell
+from mpigraft.graft.guest.scripts.launches import InnerLaunch, inner_programs, launch_of
+from mpigraft.graft.guest.scripts.reading import ScriptReader, ScriptReading, interpreter_of
+from mpigraft.graft.guest.scripts.shell import SHELLS, behind_starters, shell_code, shell_script
+from mpigraft.graft.guest.scripts.shell import STARTERS as SHELL_STARTERS
+from mpigraft.graft.guest.scripts.shell_values import UNKNOWN
 
 MAX_HEAD = 4096  # bytes of a script's first lines
 MAX_DEPTH = 8  # of programs that start programs
-MANY = 3  # of a kind are named to a person
+MAX_STARTED = 200  # commands of a script that are examined
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # A program that calls none of these neither starts another one nor opens a library later.
 LEADS_ON = frozenset({
@@ -36,28 +43,7 @@ STARTERS = frozenset({  # start others, also where they are one static program (
     "nice", "ionice", "nohup", "time", "timeout", "xargs", "setsid", "stdbuf", "chroot", "tini",
     "dumb-init", "gosu", "su-exec",
 })  # fmt: skip
-
-
-class CommandKind(StrEnum):
-    """Whether a command needs MPI."""
-
-    MPI = "mpi"  # it needs MPI
-    NONE = "none"  # it cannot
-    UNKNOWN = "unknown"  # it may start or open something that does
-
-
-@dataclass(frozen=True, slots=True)
-class GuestCommand:
-    """What a command starts. Paths are inside, canonical."""
-
-    kind: CommandKind
-    program: str = ""  # that is judged: an ELF file; empty: nothing that is known
-    certain: tuple[str, ...] = ()  # extension modules that it opens in any case
-    possible: tuple[str, ...] = ()  # the same, on a condition
-    notes: tuple[str, ...] = ()  # what is not known, for a person
-    why: str = ""  # of CommandKind.NONE: "it needs no MPI library"
-    sources: tuple[str, ...] = ()  # files of the user's own that this was read from
-    interpreted: bool = False  # by Python
+NO_SCRIPT = ScriptReading()
 
 
 def command_of(
@@ -73,6 +59,10 @@ def _command(
     words = _behind_env(words, environment)
     if not words or depth > MAX_DEPTH:
         return GuestCommand(CommandKind.UNKNOWN)
+    if (launcher := launch_of(behind_starters(tuple(words))[0])) is not None:
+        launch = InnerLaunch(launcher[0], behind_starters(tuple(words))[0], own=launcher[1].own)
+        launches = _with_programs(root, (launch,), environment, cwd)
+        return GuestCommand(CommandKind.LAUNCHER, launches=launches)
     spelled, entry = locate(root, words[0], environment, cwd)
     if entry is None or entry.kind != "file":
         return GuestCommand(CommandKind.UNKNOWN)
@@ -82,14 +72,19 @@ def _command(
         return GuestCommand(CommandKind.UNKNOWN)
     if head.startswith(b"#!"):
         return _script(root, head, [spelled, *words[1:]], environment, cwd, depth)
+    reader = ScriptReader(root, _finder(root), cwd)
     if not head.startswith(b"\x7fELF"):  # execvp's fallback: a script for sh
-        return _opaque(root, words, environment, cwd, depth)
+        reading = reader.read("sh", spelled, words[1:], environment)
+        return _read(root, reading, words, environment, cwd, depth)
     if is_python(spelled) or is_python(entry.path):
-        return _python(root, spelled, words[1:], environment, cwd)
+        return _python(root, spelled, words[1:], environment, cwd, depth)
     if own_mpi.needs(root, entry.path):
         return GuestCommand(CommandKind.MPI, entry.path)
+    if is_interpreter(spelled):
+        reading = _of_interpreter(reader, spelled, words, environment)
+        return _read(root, reading, words, environment, cwd, depth)
     starts = spelled.rpartition("/")[2] in STARTERS
-    why = "" if starts else _cannot(root, entry.path)
+    why = "" if starts else without_mpi(root, entry.path)
     if why and why != STATIC:
         return GuestCommand(CommandKind.NONE, entry.path, why=why)
     behind = _opaque(root, words, environment, cwd, depth)
@@ -163,7 +158,100 @@ def _script(
     target = _behind_env(command, dict(environment))
     if target and is_python(target[0]):
         return _command(root, command, environment, cwd, depth + 1)
-    return _opaque(root, words, environment, cwd, depth)
+    reader = ScriptReader(root, _finder(root), cwd)
+    reading = reader.read(interpreter_of(head), words[0], words[1:], environment)
+    return _read(root, reading, words, environment, cwd, depth)
+
+
+def _finder(root: Root) -> Callable[[str, Mapping[str, str], str], str]:
+    def find(word: str, environment: Mapping[str, str], cwd: str) -> str:
+        path, entry = locate(root, word, environment, cwd)
+        return path if entry is not None else ""
+
+    return find
+
+
+def is_interpreter(path: str) -> bool:
+    """Whether a program of this name runs scripts, and is not Python."""
+    name = path.rpartition("/")[2]
+    return name in SHELLS or is_cshell(name) or is_language(name)
+
+
+def _of_interpreter(
+    reader: ScriptReader, spelled: str, words: list[str], environment: Mapping[str, str]
+) -> ScriptReading:
+    """Read the script that an interpreter other than Python is given."""
+    name = spelled.rpartition("/")[2]
+    if code := shell_code(tuple(words)):
+        return reader.read_code(
+            name, code[0].encode("utf-8", "surrogateescape"), code[1], environment
+        )
+    place = shell_script(tuple(words)) if name in SHELLS else 0
+    if name not in SHELLS:
+        place = next((n for n, word in enumerate(words[1:], 1) if not word.startswith("-")), 0)
+    if not place:
+        return NO_SCRIPT
+    path = words[place] if words[place].startswith("/") else f"{reader.cwd}/{words[place]}"
+    return reader.read(name, path, words[place + 1 :], environment)
+
+
+def _read(
+    root: Root,
+    reading: ScriptReading,
+    words: list[str],
+    environment: dict[str, str],
+    cwd: str,
+    depth: int,
+) -> GuestCommand:
+    """Judge a script by what it starts; where it surely starts a launcher and no MPI program
+    beside, it is no program of a job."""
+    if reading is NO_SCRIPT:
+        return replace(_opaque(root, words, environment, cwd, depth), alone=True)
+    mpi = _mpi_commands(root, reading, environment, depth)
+    if any(launch.certain for launch in reading.launches) and not any(sure for _, sure in mpi):
+        launches = _with_programs(root, reading.launches, environment, cwd)
+        return GuestCommand(CommandKind.LAUNCHER, launches=launches, sources=reading.sources)
+    if len(mpi) == 1 and mpi[0][1] and not any(UNKNOWN in one.words[0] for one in reading.started):
+        behind = mpi[0][0]
+    else:
+        behind = _opaque(root, words, environment, cwd, depth)
+    launches = tuple(replace(launch, certain=False) for launch in reading.launches)
+    return replace(behind, launches=launches, sources=(*behind.sources, *reading.sources))
+
+
+def _with_programs(
+    root: Root, launches: Sequence[InnerLaunch], environment: Mapping[str, str], cwd: str
+) -> tuple[InnerLaunch, ...]:
+    """Add to each launch the programs that it starts."""
+
+    def read(launch: InnerLaunch) -> InnerLaunch:
+        folder = cwd if UNKNOWN in launch.cwd else launch.cwd or cwd
+
+        def is_program(word: str) -> bool:
+            entry = locate(root, word, environment, folder)[1]
+            return entry is not None and entry.kind == "file" and bool(entry.mode & 0o111)
+
+        return replace(launch, programs=inner_programs(launch, is_program))
+
+    return tuple(read(launch) for launch in launches)
+
+
+def _mpi_commands(
+    root: Root, reading: ScriptReading, environment: Mapping[str, str], depth: int
+) -> list[tuple[GuestCommand, bool]]:
+    """List what of MPI a script starts without a launcher: (command, whether in any case)."""
+    found: dict[tuple[str, tuple[str, ...]], tuple[GuestCommand, bool]] = {}
+    known: dict[tuple[str, ...], GuestCommand] = {}
+    for one in reading.started[:MAX_STARTED]:
+        name = one.words[0].rpartition("/")[2]
+        whole = is_python(name) or name in STARTERS or name in SHELL_STARTERS
+        words = one.words if whole else one.words[:1]
+        if words not in known:
+            known[words] = _command(root, list(words), dict(environment), one.cwd, depth + 1)
+        command = known[words]
+        if command.kind is CommandKind.MPI:
+            found.setdefault((command.program, command.certain), (command, one.certain))
+    return list(found.values())
 
 
 def _opaque(
@@ -182,6 +270,35 @@ def _opaque(
 
 
 def _python(
+    root: Root,
+    spelled: str,
+    rest: Sequence[str],
+    environment: dict[str, str],
+    cwd: str,
+    depth: int,
+) -> GuestCommand:
+    """Judge a Python program by what it imports, and one without MPI by what it starts."""
+    command = _imported(root, spelled, rest, environment, cwd)
+    line = python_words.parse_words(rest)
+    reader = ScriptReader(root, _finder(root), cwd)
+    if line.kind == "code":
+        code = line.value.encode("utf-8", "surrogateescape")
+        reading = reader.read_code("python3", code, line.rest, environment)
+    elif line.kind == "script":
+        path = line.value if line.value.startswith("/") else f"{cwd.rstrip('/')}/{line.value}"
+        reading = reader.read("python3", path, line.rest, environment)
+    else:
+        return command
+    certain = any(launch.certain for launch in reading.launches)
+    without = certain and command.kind is not CommandKind.MPI
+    if without and not any(sure for _, sure in _mpi_commands(root, reading, environment, depth)):
+        launches = _with_programs(root, reading.launches, environment, cwd)
+        return GuestCommand(CommandKind.LAUNCHER, launches=launches, sources=reading.sources)
+    launches = tuple(replace(launch, certain=False) for launch in reading.launches)
+    return replace(command, launches=launches)
+
+
+def _imported(
     root: Root, spelled: str, rest: Sequence[str], environment: dict[str, str], cwd: str
 ) -> GuestCommand:
     """Judge a Python program by what it imports."""
@@ -190,7 +307,8 @@ def _python(
     line = python_words.parse_words(rest)
     python = python_of(root, spelled, environment, line.options)
     starts, notes = python_words.entry_points(root, line, cwd)
-    bare = GuestCommand(CommandKind.UNKNOWN, entry.path, interpreted=True)
+    alone = not line.kind and not rest
+    bare = GuestCommand(CommandKind.UNKNOWN, entry.path, interpreted=True, alone=alone)
     if python is None:
         return replace(bare, notes=(f"where {spelled} finds its modules",))
     if not starts:
@@ -223,7 +341,7 @@ def _machine(root: Root, path: str) -> str:
         return ""
 
 
-def _cannot(root: Root, path: str) -> str:
+def without_mpi(root: Root, path: str) -> str:
     """Say why an ELF program cannot use an MPI library; empty: it may."""
     try:
         main = root.elf(path)

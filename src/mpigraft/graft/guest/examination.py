@@ -6,7 +6,6 @@ A guest is read, never run, and not trusted. Its architecture may differ from th
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,7 +27,14 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.model import GuestKind, GuestLabel
 from mpigraft.core.serialize import digest
 from mpigraft.graft.guest import own_mpi, podman, registry
-from mpigraft.graft.guest.commands import PATH, CommandKind, GuestCommand, command_of, locate
+from mpigraft.graft.guest.command import CommandKind, GuestCommand
+from mpigraft.graft.guest.commands import (
+    PATH,
+    command_of,
+    locate,
+    without_mpi,
+)
+from mpigraft.graft.guest.os_release import os_name
 from mpigraft.graft.guest.own_mpi import GuestMpi
 from mpigraft.graft.guest.search import Searched, search
 
@@ -44,7 +50,6 @@ __all__ = [
 
 PODMAN_PREFIX = "podman:"
 MAX_PROGRAMS = 1000  # each is loaded on paper, with and without the graft
-MAX_OS_RELEASE = 1 << 16  # bytes
 MAX_FILE = 1 << 30  # bytes of one file of an image that has no file on this host
 MAX_LOADED = 1 << 34  # bytes of all that programs load; a file with holes claims any size
 ENV_PROGRAMS = ("/usr/bin/env", "/bin/env")
@@ -66,22 +71,49 @@ class Guest:
     def opened(cls, spec: str) -> Guest:
         """Open an image by its name without a search for its programs. Raises as `examine_guest`,
         and UsageError for a program of this host."""
-        if not spec.startswith(PODMAN_PREFIX) and not Path(spec).is_dir() and _is_elf(Path(spec)):
+        if (
+            not spec.startswith(PODMAN_PREFIX)
+            and not Path(spec).is_dir()
+            and is_elf_file(Path(spec))
+        ):
             raise UsageError.of("guest-is-program", path=spec)
-        with _reading(spec):
+        with reading_guest(spec):
             return _open(spec)
+
+    @classmethod
+    def on_host(cls, path: Path, command: GuestCommand) -> Guest:
+        """Make a guest of what a command of this machine starts, for which the whole machine is
+        the image; `path` is what a person named. Raises UsageError where that is not known."""
+        if not command.program:
+            raise UsageError.of("guest-is-script", path=path)
+        libraries = (*command.certain, *command.possible)
+        root, programs = FolderRoot(Path("/")), (command.program,)
+        with reading_guest(str(path)):
+            searched = Searched((), libraries, ())
+            source = str(path.resolve())
+            label = label_of(GuestKind.PROGRAM, path.name, source, root, programs, "", searched)
+        return cls(label, root, libraries, command.possible)
 
     def for_words(
         self, words: Sequence[str], folders: Mapping[str, Path], cwd: str
     ) -> tuple[Guest, GuestCommand]:
         """Examine this guest for the words that a rank starts in folder `cwd`, with no variable but
         the image's own; else as `examine_command`."""
-        with _reading(self.label.name):
+        with reading_guest(self.label.name):
             return _examine_words(self, words, {}, folders, cwd)
+
+    def command_of(
+        self, words: Sequence[str], settings: Mapping[str, str], folders: Mapping[str, Path]
+    ) -> GuestCommand:
+        """Find out what `words` start in this guest; else as `examine_command`."""
+        environment = {**dict(self.root.config().environment), **settings}
+        with reading_guest(self.label.name):
+            root = BoundRoot(self.root, folders)
+            return command_of(root, words, environment, str(Path.cwd()))
 
 
 @contextmanager
-def _reading(spec: str) -> Iterator[None]:
+def reading_guest(spec: str) -> Iterator[None]:
     """Turn what cannot be read of a guest into an error for a person."""
     try:
         yield
@@ -100,7 +132,7 @@ def examine_guest(spec: str, programs: Sequence[str] = ()) -> Guest:
     Raises UsageError for what cannot be a guest or has no such program, MissingError where
     podman or a reader of the image is missing.
     """
-    with _reading(spec):
+    with reading_guest(spec):
         return _examine(spec, programs)
 
 
@@ -123,7 +155,7 @@ def own_mpis_of(guest: Guest) -> Iterator[GuestMpi]:
 
 def _examine(spec: str, programs: Sequence[str]) -> Guest:
     path = Path(spec)
-    if not spec.startswith(PODMAN_PREFIX) and not path.is_dir() and _is_elf(path):
+    if not spec.startswith(PODMAN_PREFIX) and not path.is_dir() and is_elf_file(path):
         return _program(path, programs)
     kind, name, source, root, number = _opened(spec)
     return _image(kind, name, source, root, programs, number)
@@ -156,7 +188,7 @@ def examine_command(
     ranks see, {path inside: folder}. For a shell, or another program that may start any other, the
     guest has all programs that need MPI, and is `loose`. Raises as `examine_guest` does.
     """
-    with _reading(spec):
+    with reading_guest(spec):
         return _examine_command(spec, words, settings, folders)
 
 
@@ -164,14 +196,14 @@ def _examine_command(
     spec: str, words: Sequence[str], settings: Mapping[str, str], folders: Mapping[str, Path]
 ) -> tuple[Guest, GuestCommand]:
     path = Path(spec)
-    if not spec.startswith(PODMAN_PREFIX) and not path.is_dir() and _is_elf(path):
+    if not spec.startswith(PODMAN_PREFIX) and not path.is_dir() and is_elf_file(path):
         return _program(path, words[:1]), GuestCommand(CommandKind.MPI)
     return _examine_words(_open(spec), words, settings, folders, str(Path.cwd()))
 
 
 def _open(spec: str) -> Guest:
     kind, name, source, root, number = _opened(spec)
-    return Guest(_label(kind, name, source, root, (), number, NOTHING), root)
+    return Guest(label_of(kind, name, source, root, (), number, NOTHING), root)
 
 
 def _examine_words(
@@ -186,6 +218,8 @@ def _examine_words(
     root = BoundRoot(guest.root, folders)
     environment = {**dict(guest.root.config().environment), **settings}
     command = command_of(root, words, environment, cwd)
+    if command.kind is CommandKind.LAUNCHER:
+        return guest, command
     if command.kind is CommandKind.UNKNOWN and not command.interpreted:
         if locate(root, words[0], environment, cwd)[1] is None:
             _named(root, name, words[:1])  # raises the error for a program that is not there
@@ -193,13 +227,13 @@ def _examine_words(
         return replace(whole, loose=True), command
     libraries = (*command.certain, *command.possible)
     searched = Searched((), libraries, ())
-    label = _label(kind, name, source, root, (command.program,), number, searched)
+    label = label_of(kind, name, source, root, (command.program,), number, searched)
     if command.kind is not CommandKind.MPI:  # what is judged in its place is a program of ours
         label = replace(label, programs=())
     return Guest(label, root, libraries, command.possible), command
 
 
-def _is_elf(path: Path) -> bool:
+def is_elf_file(path: Path) -> bool:
     """Test the type before opening: opening a fifo waits."""
     try:
         if not path.is_file():
@@ -231,7 +265,7 @@ def _program(path: Path, programs: Sequence[str]) -> Guest:
     inside = f"/{real.relative_to(own)}"
     if own == Path("/"):
         root: Root = FolderRoot(own)
-        label = _label(GuestKind.PROGRAM, path.name, str(real), root, (inside,), "", NOTHING)
+        label = label_of(GuestKind.PROGRAM, path.name, str(real), root, (inside,), "", NOTHING)
         return Guest(label, root)
     return _image(GuestKind.FOLDER, path.name, str(own), open_root(own), (inside,), "")
 
@@ -247,7 +281,7 @@ def _image(
         raise UsageError.of(
             "programs-too-many", name=name, count=len(chosen), max_programs=MAX_PROGRAMS
         )
-    label = _label(kind, name, source, root, chosen, number, searched)
+    label = label_of(kind, name, source, root, chosen, number, searched)
     return Guest(label, root, searched.libraries)
 
 
@@ -284,14 +318,14 @@ def _in_path(root: Root, name: str, program: str) -> str:
 
 
 def _need_mpi(root: Root, programs: Sequence[str]) -> bool:
-    """Whether each of these programs needs an MPI by itself, not through a plugin."""
-    return all(own_mpi.needs(root, program) for program in programs)
+    """Whether each of these programs needs an MPI by itself, not through a plugin, or cannot."""
+    return all(own_mpi.needs(root, one) or without_mpi(root, one) for one in programs)
 
 
 # ------------------------------------------------------------------ the label
 
 
-def _label(
+def label_of(
     kind: GuestKind,
     name: str,
     source: str,
@@ -309,7 +343,7 @@ def _label(
         source=source,
         digest=number or _digest(root, (*programs, *searched.libraries), config.environment),
         architecture=next(iter((*machines, config.architecture, *searched.machines)), ""),
-        os=_os(root),
+        os=os_name(root),
         glibc=libc,
         programs=programs,
         environment=config.environment,
@@ -355,23 +389,3 @@ def _content(root: Root, path: str) -> str:
         except OSError as error:
             raise RootError(f"{path}: {error.strerror}") from error
     return hashlib.sha256(root.read(path, MAX_FILE)).hexdigest()
-
-
-def _os(root: Root) -> str:
-    """Give PRETTY_NAME without control characters. Source: os-release(5)."""
-    for path in ("/etc/os-release", "/usr/lib/os-release"):
-        try:
-            text = root.read(path, MAX_OS_RELEASE).decode("utf-8", "replace")
-        except RootError:
-            continue
-        for line in _values(text, "PRETTY_NAME"):
-            return "".join(c for c in line if c.isprintable())[:80]
-    return ""
-
-
-def _values(text: str, name: str) -> Iterator[str]:
-    for text_value in re.findall(rf"^{name}=(.*)$", text, re.MULTILINE):
-        value = text_value.strip()
-        if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
-            value = value[1:-1]
-        yield re.sub(r"\\([\"'`$\\])", r"\1", value)

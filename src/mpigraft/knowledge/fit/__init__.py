@@ -1,6 +1,7 @@
-"""Which PMI, compiler run-time library and fabric belong together.
+"""Which PMI, compiler run-time library and fabric belong together, and how launchers' words read.
 
-Takes fit.toml; makes rows and answers for a launcher and an MPI. Reads package data alone.
+Takes fit.toml and launcher_words.toml; makes rows and answers for a launcher and an MPI. Reads
+package data alone.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.knowledge.fit.launcher_words import LauncherWords as LauncherWords
+    from mpigraft.knowledge.fit.launcher_words import find_launcher as find_launcher
     from mpigraft.knowledge.fit.rows import PMI as PMI
     from mpigraft.knowledge.fit.rows import GpuLibraries as GpuLibraries
     from mpigraft.knowledge.fit.rows import compilers_of_libraries as compilers_of_libraries

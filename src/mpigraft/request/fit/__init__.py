@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mpigraft.request.fit.alternatives import fetchable_mpis as fetchable_mpis
     from mpigraft.request.fit.alternatives import fitting_mpis as fitting_mpis
     from mpigraft.request.fit.alternatives import suggest_mpis as suggest_mpis
+    from mpigraft.request.fit.subject import examine_subject as examine_subject
     from mpigraft.request.fit.verdicts import FitRequest as FitRequest
     from mpigraft.request.fit.verdicts import FitVerdicts as FitVerdicts
     from mpigraft.request.fit.verdicts import TriedFit as TriedFit

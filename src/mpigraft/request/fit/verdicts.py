@@ -20,7 +20,8 @@ from mpigraft.core import cache, reads
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import CheckResult, Fit, GuestLabel, Machine, MpiAbi, MpiInstall, Replace
 from mpigraft.core.serialize import digest, plain, revive
-from mpigraft.graft.guest import PODMAN_PREFIX, Guest, GuestMpi, examine_guest, own_mpi_of
+from mpigraft.graft.guest import PODMAN_PREFIX, Guest, GuestMpi, own_mpi_of
+from mpigraft.request.fit.subject import examine_subject
 
 if TYPE_CHECKING:
     from mpigraft.graft.resolve import Injection
@@ -32,11 +33,13 @@ PLACE = "/.mpigraft"  # of the graft in a guest, where an engine can make it
 
 @dataclass(frozen=True, slots=True)
 class FitRequest:
-    """What is asked: a guest and its programs as a person named them, and what would be replaced.
-    `saved`: the description of another machine, whose MPIs are meant."""
+    """What is asked: a guest and its programs as a person named them, or the words of a job in it,
+    and what would be replaced. `saved`: the description of another machine, whose MPIs are
+    meant."""
 
     guest: str
     programs: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
     replace: Replace = Replace.MPI
     glibc: bool = True
     saved: Path | None = None
@@ -132,7 +135,9 @@ def fit_verdicts(request: FitRequest, machine: Machine, mpis: Sequence[str]) -> 
     with reads.recorded() as noted:
         if not request.guest.startswith(PODMAN_PREFIX):
             reads.file(request.guest)
-        examined = examine_guest(request.guest, request.programs)
+        examined = examine_subject(
+            ("mpigraft", "check"), request.guest, request.programs, request.words
+        )
         own = own_mpi_of(examined)
         tried, unread = [], []
         for mpi in mpis:
@@ -217,16 +222,19 @@ def _tried(
 
     with reading_errors():
         fit, injection = _fit(examined, own, facts, machine, request)
+        whole = fit.ok and not examined.loose
         single = (
-            () if fit.ok else fitting_programs(examined, facts, injection, own=own, machine=machine)
+            ()
+            if whole or (request.words and not examined.loose)
+            else fitting_programs(examined, facts, injection, own=own, machine=machine)
         )
-    return TriedFit(fit, fit.guest.programs if fit.ok else single)
+    return TriedFit(fit, fit.guest.programs if whole else single)
 
 
 def _fit(
     examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: FitRequest
 ) -> tuple[Fit, Injection]:
-    from mpigraft.graft.check import judge_fit
+    from mpigraft.graft.check import judge_fit, soften_verdict
     from mpigraft.graft.resolve import inject
 
     injection = inject(
@@ -238,7 +246,10 @@ def _fit(
         opened=dict(own.plugins) if own else None,
         flags=machine.cpu.flags,
     )
-    return judge_fit(examined, facts, injection, own=own, machine=machine), injection
+    fit = judge_fit(examined, facts, injection, own=own, machine=machine)
+    if not fit.ok and (examined.possible or examined.loose):  # as `plan_graft` has it
+        fit = soften_verdict(examined, facts, injection, fit, own=own, machine=machine)
+    return fit, injection
 
 
 # ------------------------------------------------------------------ what is kept
@@ -254,7 +265,12 @@ def _key(request: FitRequest, machine: Machine) -> str:
     return digest(
         {
             "tool": [__version__, _program()],
-            "guest": [os.path.realpath(request.guest), request.guest, request.programs],
+            "guest": [
+                os.path.realpath(request.guest),
+                request.guest,
+                request.programs,
+                request.words,
+            ],
             "cwd": reads.working_folder(),
             "user": [os.geteuid(), os.getegid(), sorted(os.getgroups())],
             "what": [request.replace, request.glibc],

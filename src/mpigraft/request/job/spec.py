@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from mpigraft.binary.image import FolderRoot
@@ -13,7 +14,6 @@ from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.model import Bind, BindKind, Replace
 from mpigraft.graft.engines import GUEST_TMP
 from mpigraft.graft.guest import (
-    CommandKind,
     Guest,
     GuestCommand,
     command_of,
@@ -23,7 +23,9 @@ from mpigraft.graft.guest import (
 from mpigraft.request.job.layout import JobPlacement
 
 NOWHERE = JobPlacement()
-KNOWN = GuestCommand(CommandKind.MPI)  # what a person named
+KNOWN = GuestCommand()  # what a person named
+CHECKED = "--program PATH names what needs MPI, if it starts that"
+STARTING = tuple(("mpigraft", verb) for verb in ("run", "profile", "record"))
 STDIN = {"0": "read by rank 0", "all": "read by every rank", "none": "read by no rank"}
 
 
@@ -32,6 +34,7 @@ class RunSpec:
     """What a person and a site ask of a job. Empty: nobody said, and a default is taken."""
 
     program: tuple[str, ...]
+    verb: tuple[str, ...] = ("mpigraft", "run")  # of the command that a person typed
     image: str = ""
     stack: str = ""
     programs: tuple[str, ...] = ()  # in it, that need MPI: what a script starts
@@ -125,12 +128,18 @@ class JobSubject:
 
 def job_subject(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
     """The guest as far as the program is concerned, and what is known of that. Raises CheckFailed
-    for a program that has nothing to do with MPI, of which proof is wanted."""
+    for a program that has nothing to do with MPI or starts a launcher itself, of which proof is
+    wanted."""
     if spec.image:
         return _in_guest(spec, environ)
-    environment = {**environ, **_settings(spec)}
-    command = command_of(FolderRoot(Path("/")), spec.program, environment, str(Path.cwd()))
-    _refuse_without_mpi(spec, command)
+    environment, root = {**environ, **_settings(spec)}, FolderRoot(Path("/"))
+
+    def examine(words: Sequence[str]) -> GuestCommand:
+        return command_of(root, words, environment, str(Path.cwd()))
+
+    command = examine(spec.program)
+    _refuse(spec, command)
+    _refuse_others(spec, examine)
     return JobSubject(None, command)
 
 
@@ -138,24 +147,50 @@ def _in_guest(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
     itself = shutil.which(spec.program[0], path=environ.get("PATH"))
     if itself and Path(spec.image).is_file() and Path(spec.image).samefile(itself):
         return JobSubject(examine_guest(spec.image), KNOWN)
+    settings, folders = _settings(spec), dict(_folders(spec, environ))
     if spec.programs:
-        return JobSubject(examine_guest(spec.image, spec.programs), KNOWN)
-    guest, command = examine_command(
-        spec.image, spec.program, _settings(spec), dict(_folders(spec, environ))
-    )
-    _refuse_without_mpi(spec, command)
+        guest, command = examine_guest(spec.image, spec.programs), KNOWN
+        _refuse_launcher(spec, guest.command_of(spec.program, settings, folders))
+    else:
+        guest, command = examine_command(spec.image, spec.program, settings, folders)
+        _refuse(spec, command)
+    _refuse_others(spec, partial(guest.command_of, settings=settings, folders=folders))
     return JobSubject(guest, command)
 
 
-def _refuse_without_mpi(spec: RunSpec, command: GuestCommand) -> None:
-    if command.kind is not CommandKind.NONE or not spec.proof:
-        return
-    raise CheckFailed.of(
-        "program-not-mpi",
-        spec=" ".join(spec.program[:2] if command.interpreted else spec.program[:1]),
-        why=command.why,
-        or_program="; --program PATH names what needs MPI, if it starts that" if spec.image else "",
-    )
+def _refuse_others(spec: RunSpec, examine: Callable[[Sequence[str]], GuestCommand]) -> None:
+    """Refuse a launcher among the programs behind a colon."""
+    for other in spec.where.others:
+        _refuse_launcher(replace(spec, program=other.words), examine(other.words))
+
+
+def _refuse_launcher(spec: RunSpec, command: GuestCommand) -> None:
+    if command.is_launcher:
+        _refuse(spec, command)
+
+
+def _refuse(spec: RunSpec, command: GuestCommand) -> None:
+    if spec.proof:
+        way = CHECKED if spec.image else ""
+        options = _typed_options(spec) if spec.verb in STARTING else ()
+        command.refuse(spec.program, verb=spec.verb, options=tuple(options), other_way=way)
+
+
+def _typed_options(spec: RunSpec) -> Iterator[str]:
+    """Yield the options of a job that a person typed, for a command to type in its place."""
+    if spec.stack:
+        yield from ("--stack", spec.stack)
+    where = spec.where
+    given = {
+        "image": spec.image, "mpi": spec.mpi, "transport": spec.transport, "engine": spec.engine,
+        "launcher": spec.launcher, "replace": spec.replace, "ranks": where.ranks,
+    }  # fmt: skip
+    for name, value in given.items():
+        if value and spec.source(name) == "command line":
+            yield from ("-n" if name == "ranks" else f"--{name}", str(value))
+    for name in ("nodes", "ranks_per_node", "threads"):
+        if value := getattr(where, name):
+            yield from (f"--{name.replace('_', '-')}", str(value))
 
 
 def _settings(spec: RunSpec) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""Scripts of a guest or of this machine, read for the launchers of MPI that they start."""

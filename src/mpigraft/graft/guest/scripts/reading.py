@@ -1,0 +1,172 @@
+"""Read what a script starts: the launchers of MPI in it, whatever language it is written in."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mpigraft.binary.image import Root, RootError
+from mpigraft.graft.guest.scripts.calls import foreign_calls, is_language
+from mpigraft.graft.guest.scripts.cshell import as_shell, is_cshell
+from mpigraft.graft.guest.scripts.launches import InnerLaunch
+from mpigraft.graft.guest.scripts.python import Call, python_calls
+from mpigraft.graft.guest.scripts.shell import SHELLS, ShellScript, Started
+from mpigraft.graft.guest.scripts.shell_values import UNKNOWN, Fields, Variables
+
+MAX_SCRIPT = 1 << 20  # bytes
+MAX_SCRIPTS = 8  # that start each other
+Find = Callable[[str, Mapping[str, str], str], str]  # (word, environment, folder) -> path; or ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptReading:
+    """The launchers that a script starts, its other commands, and the files that this was read
+    from."""
+
+    launches: tuple[InnerLaunch, ...] = ()
+    started: tuple[Started, ...] = ()
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A script: what runs it, its path as it was started, its text, and how it is started."""
+
+    interpreter: str
+    path: str
+    data: bytes
+    arguments: Fields
+    environment: Mapping[str, str]
+    cwd: str
+
+    def variables(self) -> Variables:
+        """Give the variables that the script begins with."""
+        values: dict[str, tuple[str, ...]] = {k: (v,) for k, v in self.environment.items()}
+        return Variables(values, self.arguments, self.path, self.cwd)
+
+
+class ScriptReader:
+    """Reads scripts of a root, and those that they start. `find` names the file of a word."""
+
+    def __init__(self, root: Root, find: Find, cwd: str) -> None:
+        self.root, self.find, self.cwd = root, find, cwd
+        self.sources: list[str] = []
+        self.started: list[Started] = []
+        self.depth = 0
+
+    def read(
+        self, interpreter: str, path: str, arguments: Sequence[str], environment: Mapping[str, str]
+    ) -> ScriptReading:
+        """Read a script file that this interpreter runs, as it was started by `path`."""
+        path = posixpath.normpath(path)
+        launches = self._file(interpreter, path, tuple(arguments), environment, self.cwd)
+        return self._reading(launches)
+
+    def read_code(
+        self,
+        interpreter: str,
+        code: bytes,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+    ) -> ScriptReading:
+        """Read what stands behind `-c` of an interpreter."""
+        name = f"{interpreter.rpartition('/')[2]} -c"
+        source = Source(interpreter, name, code, tuple(arguments), environment, self.cwd)
+        return self._reading(self._source(source))
+
+    def _reading(self, launches: Sequence[InnerLaunch]) -> ScriptReading:
+        known = tuple(replace(x, cwd="" if x.cwd == self.cwd else x.cwd) for x in launches)
+        return ScriptReading(known, tuple(self.started), tuple(dict.fromkeys(self.sources)))
+
+    def _file(
+        self,
+        interpreter: str,
+        path: str,
+        arguments: Fields,
+        environment: Mapping[str, str],
+        cwd: str,
+    ) -> tuple[InnerLaunch, ...]:
+        entry = self.root.find(path)
+        if entry is None or entry.kind != "file" or entry.size > MAX_SCRIPT:
+            return ()
+        try:
+            data = self.root.read(entry.path, MAX_SCRIPT)
+        except RootError:
+            return ()
+        self.sources.append(entry.path)
+        return self._source(Source(interpreter, path, data, arguments, environment, cwd))
+
+    def _source(self, source: Source) -> tuple[InnerLaunch, ...]:
+        name = source.interpreter.rpartition("/")[2]
+        text = source.data.decode("utf-8", "surrogateescape")
+        calls: Sequence[Call] = ()
+        if name in SHELLS or is_cshell(name):
+            reading = ShellScript(source.path, source.variables(), self._follow)
+            reading.read(text if name in SHELLS else as_shell(text))
+            self.started += reading.started
+            return tuple(reading.launches)
+        if name.startswith("python"):
+            calls = python_calls(source.data, source.arguments)
+        elif is_language(name):
+            calls = foreign_calls(text, name)
+        return tuple(launch for call in calls for launch in self._called(call, source))
+
+    def _called(self, call: Call, source: Source) -> tuple[InnerLaunch, ...]:
+        """Give what a call of a script in another language starts."""
+        reading = ShellScript(source.path, source.variables(), self._follow)
+        if call.text:
+            reading.text(call.text, None)
+        elif call.words:
+            reading.fields(call.words, call.line)
+        certain = [replace(x, certain=x.certain and call.certain) for x in reading.started]
+        self.started += certain
+        return tuple(
+            replace(one, line=call.line, certain=one.certain and call.certain)
+            for one in reading.launches
+        )
+
+    def _follow(
+        self, words: Fields, settings: Mapping[str, str], cwd: str
+    ) -> tuple[InnerLaunch, ...]:
+        """Read a script that a script starts."""
+        if self.depth >= MAX_SCRIPTS or UNKNOWN in words[0] + cwd:
+            return ()
+        name = words[0].rpartition("/")[2]
+        interpreter, rest = "", words
+        if name in SHELLS or is_language(name) or name.startswith("python"):
+            place = next((n for n, w in enumerate(words[1:], 1) if not w.startswith("-")), 0)
+            interpreter, rest = (words[0] if place else ""), words[place:]
+        if not rest or UNKNOWN in rest[0]:
+            return ()
+        path = self.find(rest[0], settings, cwd) if not interpreter else _joined(cwd, rest[0])
+        interpreter = interpreter or self._interpreter(path)
+        if not interpreter:
+            return ()
+        self.depth += 1
+        launches = self._file(interpreter, path, rest[1:], settings, cwd)
+        self.depth -= 1
+        return launches
+
+    def _interpreter(self, path: str) -> str:
+        entry = self.root.find(path) if path else None
+        if entry is None or entry.kind != "file":
+            return ""
+        try:
+            return interpreter_of(self.root.read(entry.path, 256))
+        except RootError:
+            return ""
+
+
+def interpreter_of(head: bytes) -> str:
+    """Give the program that runs a script by its first line; empty: it has none."""
+    if not head.startswith(b"#!") or head[32:42] == b"SIF_MAGIC\0":
+        return ""
+    words = head[2:].split(b"\n")[0].decode("utf-8", "replace").split()
+    if words and words[0].rpartition("/")[2] == "env":
+        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    return words[0] if words else ""
+
+
+def _joined(cwd: str, word: str) -> str:
+    return word if word.startswith("/") else f"{cwd.rstrip('/')}/{word}"

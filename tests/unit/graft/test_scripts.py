@@ -1,0 +1,243 @@
+"""Scripts that start a launcher of MPI, read and never run: against what a real shell starts."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpigraft.binary.image.folder import FolderRoot
+from mpigraft.core.errors import CheckFailed, UsageError
+from mpigraft.graft.guest.command import CommandKind, GuestCommand
+from mpigraft.graft.guest.commands import command_of
+from mpigraft.graft.guest.scripts.shell_syntax import parse_shell
+from mpigraft.request.fit.subject import examine_subject
+from mpigraft.request.job.layout import JobPlacement, MpmdProgram
+from mpigraft.request.job.spec import RunSpec, job_subject
+
+SH = "#!/bin/sh\n"
+# Each starts a launcher whenever it runs: (script, its arguments).
+CERTAIN = {
+    "plain": ("mpirun -np 2 ./app in.dat\n", ""),
+    "exec": ('exec mpirun -n 2 ./app "$@"\n', "a 'b c'"),
+    "variable": ('MPIRUN="mpirun -np"\nNP=4\n$MPIRUN $NP ./app\n', ""),
+    "default": ('MPIRUN=${MPIRUN:-mpirun}\n"$MPIRUN" -np ${NP:-3} ./app ${1:-none}\n', ""),
+    "lookup": ('M=$(which mpirun)\ncd "$(dirname "$0")"\n$M -np 2 ./app\n', ""),
+    "continued": ("mpirun \\\n  -np 2 \\\n  ./app # mpirun -np 9 ./other\n", ""),
+    "document": ("cat <<END >in\nmpirun -np 9 ./no\nEND\nmpirun -np 2 ./app <in | cat >out\n", ""),
+    "function": ('go () {\n  mpirun -np $1 ./app $2\n}\ngo 2 x\n', ""),
+    "function-word": ("function go {\n mpirun -np 2 ./app\n}\ngo\n", ""),
+    "loop": ('for n in 1 2 4; do\n  mpirun -np $n ./app run.$n\ndone\n', ""),
+    "else": ('if [ -n "$NONE" ]; then mpirun -np 1 ./app\nelse mpirun -np 2 ./app; fi\n', ""),
+    "case": ('case "$1" in a|b) mpirun ./app 1;; *) mpirun ./app 2;; esac\n', "b"),
+    "checks": ("if [ ! -f ./app ]; then\n  echo no; exit 1\nfi\ncd . && mpirun -np 2 ./app\n", ""),
+    "wrapped": ("nice -n 1 env A=1 mpirun -np 2 ./app\n", ""),
+    "shift": ('n=$1; shift\nmpirun -np $n ./app "$@"\n', "3 x y"),
+    "code": ("sh -c 'mpirun -np $1 ./app' name 5\n", ""),
+    "eval": ('line="mpirun -np 2 ./app"\neval "$line"\n', ""),
+    "other-script": ("./inner.sh 2 z\n", ""),
+    "array": ('args=(-np 2 ./app "x y")\nmpirun "${args[@]}"\n', ""),
+    "redirected": ("mpirun -np 2 ./app >log 2>&1 &\nwait\n", ""),
+    "set": ('set -- -np 2 ./app\nmpirun "$@"\n', "lost"),
+}  # fmt: skip
+
+
+def tree(folder: Path, script: str, name: str = "job.sh") -> Path:
+    """A folder with a launcher that notes its words, a program, and scripts that start them."""
+    folder.mkdir(exist_ok=True)
+    files = {
+        "bin/mpirun": f'{SH}printf "%s\\0" "$@" >>{folder}/words; printf "\\n" >>{folder}/words\n',
+        "app": f"{SH}:\n",
+        "inner.sh": '#!/bin/bash\nexec mpirun -np "$1" ./app "$2"\n',
+        name: script,
+    }
+    for path, text in files.items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text(text)
+        (folder / path).chmod(0o755)
+    return folder
+
+
+def read(folder: Path, *words: str, **environment: str) -> GuestCommand:
+    known = {"PATH": f"{folder}/bin:/usr/bin:/bin", **environment}
+    return command_of(FolderRoot(Path("/")), words, known, str(folder))
+
+
+@pytest.mark.parametrize("name", CERTAIN)
+def test_words_are_those_that_a_shell_starts(name: str, tmp_path: Path) -> None:
+    script, arguments = CERTAIN[name]
+    folder = tree(tmp_path / "job", f"#!/bin/bash\n{script}")
+    argv = (
+        subprocess.run(
+            ["/bin/bash", "-c", f'printf "%s\\0" {arguments}'], capture_output=True, check=True
+        )
+        .stdout.decode()
+        .split("\0")[:-1]
+    )
+    given = argv if arguments else []
+    command = read(folder, "./job.sh", *given)
+    assert command.kind is CommandKind.LAUNCHER
+    environment = {"PATH": f"{folder}/bin:/usr/bin:/bin"}
+    subprocess.run(["./job.sh", *given], cwd=folder, env=environment, check=True)
+    rows = (folder / "words").read_text().splitlines()
+    started = [tuple(row.split("\0")[:-1]) for row in rows]
+    known = [launch.words[1:] for launch in command.launches]
+    assert known[: len(started)] == started or set(started) < set(known)
+
+
+@pytest.mark.parametrize(
+    ("script", "conditional"),
+    [
+        ("echo mpirun -np 2 ./app\n# mpirun -np 2 ./app\nwhich mpirun\n", False),
+        ("command -v mpirun >/dev/null || exit 1\n./app\n", False),
+        ('cat <<EOF\nmpirun -np 2 ./app\nEOF\nx="mpirun ./app"\nprintf "%s" "$x"\n', False),
+        ("go () { mpirun ./app; }\n./app\n", False),
+        ("if test -n $SLURM_JOB_ID; then srun ./app; fi\n", True),
+        ("[ -z $RANK ] && mpirun ./app\n", True),
+        ("test -f x || mpirun ./app\n", True),
+        ("case $1 in run) mpirun ./app;; test) ./app;; esac\n", True),
+        ('if [ $N -gt 1 ]; then E="mpirun ./app"; else E=./app; fi\n$E\n', True),
+        ('if [ -n "$PMI_RANK" ]; then exec ./app; fi\nexec mpirun -np 2 "$0"\n', True),
+        ('[ -n "$OMPI_COMM_WORLD_RANK" ] && exec ./app\nmpirun -np 2 "$0"\n', True),
+        ('mpirun -np 2 "./app\n', True),  # no shell takes it
+        ("exit 0\nmpirun ./app\n", False),
+        ('exec "$@"\n', False),
+    ],
+)
+def test_what_only_names_a_launcher_or_depends(
+    script: str, conditional: bool, tmp_path: Path
+) -> None:
+    command = read(tree(tmp_path / "job", SH + script), "./job.sh")
+    assert command.kind is CommandKind.UNKNOWN
+    assert bool(command.launches) is conditional
+    assert len(list(command.launches_on_condition())) == conditional
+
+
+@pytest.mark.parametrize(
+    ("name", "script"),
+    [
+        ("a.py", "import subprocess as sp\nsp.run(['mpirun', '-np', '2', './app'])\n"),
+        ("a.py", "import os\nn = 2\nos.system(f'mpirun -np {n} ./app')\n"),
+        ("a.py", "from subprocess import check_call\ndef main():\n  cmd = 'mpirun -np 2 ./app'\n"
+                 "  check_call(cmd.split())\nif __name__ == '__main__':\n  main()\n"),
+        ("a.py", "import os\nos.execvp('mpirun', ['mpirun', '-np', '2'] + ['./app'])\n"),
+        ("a.pl", "#!/usr/bin/perl\nmy $n = '2';\nsystem(\"mpirun -np $n ./app\") == 0 or die;\n"),
+        ("a.pl", "#!/usr/bin/perl -w\n# system('mpirun')\nexec 'mpirun', '-np', 2, './app';\n"),
+        ("a.R", '#!/usr/bin/env Rscript\nsystem2("mpirun", c("-np", "2", "./app"))\n'),
+        ("a.jl", "#!/usr/bin/env julia\nrun(`mpirun -np 2 ./app`)\n"),
+        ("a.csh", "#!/bin/tcsh\nset np = 2\nif (! -e app) then\n exit 1\nendif\n"
+                  "setenv X 1\nforeach i ( 1 )\n mpirun -np $np ./app\nend\n"),
+        ("bare", "mpirun -np 2 ./app\n"),
+    ],
+)  # fmt: skip
+def test_other_languages(name: str, script: str, tmp_path: Path) -> None:
+    script = f"#!/usr/bin/python3\n{script}" if name == "a.py" else script
+    command = read(tree(tmp_path / "job", script, name), f"./{name}")
+    assert command.kind is CommandKind.LAUNCHER
+    assert command.launches[0].words == ("mpirun", "-np", "2", "./app")
+
+
+def fix(command: GuestCommand, *options: str) -> str:
+    with pytest.raises(CheckFailed) as no:
+        command.refuse(["job.sh"], verb=("mpigraft", "run"), options=options)
+    assert no.value.exit_code == 1
+    return str(no.value.fix)
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("mpirun -np 2 ./app 'a b'", "mpigraft run -n 2 -- ./app 'a b'"),
+        ("mpiexec -ppn 2 -genv A 1 -f hosts ./app",
+         "mpigraft run --ranks-per-node 2 --env A=1 --hostfile hosts -- ./app"),
+        ("mpirun --mca pml ob1 -x B=2 --bind-to core ./app", "mpigraft run --env B=2 -- ./app"),
+        ("srun -N2 --ntasks-per-node=4 -c 2 ./app",
+         "mpigraft run --nodes 2 --ranks-per-node 4 -- ./app"),
+        ("mpirun -np $NP ./app", "mpigraft run -- ./app"),
+        ("mpirun -np 1 ./app x : -np 3 ./app y", "mpigraft run -n 1 -- ./app x : -n 3 ./app y"),
+        ("flux run -n 2 ./app", "mpigraft run -n 2 -- ./app"),
+        ("mpirun_rsh -np 2 A=1 ./app", "mpigraft run -n 2 --env A=1 -- ./app"),
+        ("mpirun -np 2 apptainer exec -B /data app.sif solver x",
+         "mpigraft run --image app.sif -n 2 -- solver x"),
+        ("mpirun --unheard-of 7 ./app", "mpigraft run -- ./app"),
+        ("cd sub\nmpirun -np 2 ../app", "cd {folder}/sub && mpigraft run -n 2 -- ../app"),
+        ("mpigraft run -n 2 -- ./app", "start it without mpigraft"),
+    ],
+)  # fmt: skip
+def test_the_command_to_type(line: str, command: str, tmp_path: Path) -> None:
+    folder = tree(tmp_path / "job", f"{SH}{line}\n")
+    (folder / "sub").mkdir()
+    assert command.format(folder=folder) in fix(read(folder, "./job.sh"))
+
+
+def test_options_of_the_job_come_before_those_of_the_script(tmp_path: Path) -> None:
+    command = read(tree(tmp_path / "job", f"{SH}mpirun -np 8 ./app $UNSET\n"), "./job.sh")
+    text = fix(command, "--image", "x.sif", "-n", "4")
+    assert "`mpigraft run --image x.sif -n 4 -- ./app ...`" in text
+    assert "--no-proof" in text
+
+
+def test_the_launcher_itself(tmp_path: Path) -> None:
+    folder = tree(tmp_path / "job", SH)
+    for words in (
+        ("mpirun", "-np", "4", "./app"),
+        ("nice", "-n", "3", "mpirun", "-np", "4", "./app"),
+        (f"{folder}/bin/mpirun", "-np", "4", "./app"),
+        ("env", "A=1", "mpiexec.hydra", "-n", "4", "./app"),
+    ):
+        assert "`mpigraft run -n 4 -- ./app`" in fix(read(folder, *words))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tree(tmp_path / "job", f"{SH}exec mpirun -np 2 ./app\n")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PATH", f"{folder}/bin:/usr/bin:/bin")
+    return folder
+
+
+@pytest.mark.parametrize("place", ["here", "image", "named", "second"])
+def test_a_job_is_refused_before_it_starts(place: str, here: Path) -> None:
+    image = str(here) if place in ("image", "named") else ""
+    first = ("./app",) if place == "second" else ("./job.sh",)
+    others = (MpmdProgram(("./job.sh",), 1),) if place == "second" else ()
+    spec = RunSpec(first, image=image, where=JobPlacement(others=others), proof=True)
+    if place == "named":
+        (here / "elf").write_bytes(Path("/bin/true").read_bytes())
+        (here / "elf").chmod(0o755)
+        spec = RunSpec(first, image=image, programs=("./elf",))
+    with pytest.raises(CheckFailed) as no:
+        job_subject(spec, {"PATH": f"{here}/bin:/bin"})
+    assert no.value.code == "script-starts-launcher"
+    free = RunSpec(("./job.sh",), proof=False)
+    assert job_subject(free, {"PATH": f"{here}/bin:/bin"}).guest is None
+
+
+@pytest.mark.parametrize("words", [("job.sh",), (".", "--program", "./job.sh"), (".", "./job.sh")])
+def test_check_and_plan_examine_as_run_does(words: Sequence[str], here: Path) -> None:
+    (here / "usr").mkdir()
+    spec, *rest = words
+    programs = rest[1:] if rest[:1] == ["--program"] else ()
+    with pytest.raises(CheckFailed) as no:
+        examine_subject(("mpigraft", "check"), spec, programs, () if programs else rest)
+    assert no.value.code == "script-starts-launcher"
+
+
+def test_an_interpreter_alone_is_no_answer(here: Path) -> None:
+    (here / "usr/bin").mkdir(parents=True)
+    for name in ("python3", "perl", "sh"):
+        (here / "usr/bin" / name).write_bytes(Path("/bin/true").read_bytes())
+        (here / "usr/bin" / name).chmod(0o755)
+        with pytest.raises(UsageError) as error:
+            examine_subject(("mpigraft", "check"), ".", [name])
+        assert error.value.code == "interpreter-alone"
+        assert f"`mpigraft check . -- {name} SCRIPT`" in str(error.value.fix)
+
+
+@given(st.text(alphabet="ab$(){}[]`'\"\\|&;<># \n=-", max_size=40))
+def test_any_text_is_read_to_its_end(text: str) -> None:
+    parse_shell(text)
