@@ -104,7 +104,7 @@ def test_nodes_are_asked_after_a_launch_on_several_that_did_not_end_well(
 
     monkeypatch.setattr(runner, "Nodes", Nodes)
     monkeypatch.setattr(runner, "run_command", lambda *_, **__: Completed((), code, b"", b"", 0.1))
-    monkeypatch.setattr(judge, "read_witness", lambda _: records(left))
+    monkeypatch.setattr(judge, "read_witness", lambda *_: records(left))
     named = replace(NAMED, hosts=("n1", "n2", "n3"))
     with runner.make_starter({ASKED.key: natives}, named) as start:
         ended = start(ASKED, Layout(nodes, 1), ("program",), 1.0, False)
