@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +33,7 @@ from mpigraft.native.programs import choose_natives
 from mpigraft.request.selection import layouts as axes
 from mpigraft.request.spec import CampaignSpec, merge_specs
 from mpigraft.run import plan
+from tests.testbed import cpusets
 
 pytestmark = pytest.mark.mpi
 
@@ -117,5 +122,39 @@ def test_run_and_bench_tell_launchers_the_same(machine: Machine, tmp_path: Path)
         spec = merge_specs(CampaignSpec(), {name: [word] for name, word in where.items()})
         (layout,) = axes.requested_layouts(spec, machine)
         assert planned.layout == layout
-        assert planned.placement == layouts.placement_for(layout, machine)
+        assert planned.placement == layouts.placement_for(layout, machine, planned.allocation)
         assert bool(planned.placement.masks) is told
+
+
+SHOW = "sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status"
+
+
+@pytest.fixture(params=["mask", "cpuset"])
+def last_cpu(request: pytest.FixtureRequest) -> Iterator[tuple[str, int]]:
+    """A file whose cpuset has this machine's last CPU alone, or none for an affinity mask."""
+    if request.param == "mask":
+        yield "", max(os.sched_getaffinity(0))
+        return
+    if not cpusets.cpus():
+        pytest.skip("cpusets cannot be written here")
+    cpuset = cpusets.Cpuset(f"mpigraft-placement-{os.getpid()}", cpusets.cpus()[-1])
+    try:
+        yield str(cpuset.folder / "cgroup.procs"), cpuset.cpu
+    finally:
+        cpuset.remove()
+
+
+@pytest.mark.parametrize("family", TRANSPORTS)
+def test_ranks_stay_on_the_cpu_of_the_command(
+    fresh_home: Path, family: Family, last_cpu: tuple[str, int]
+) -> None:
+    """Launchers number the CPUs of the cpuset, and take its first ones whatever the mask is."""
+    procs, cpu = last_cpu
+    confine = f"echo 0 >{procs}" if procs else f"taskset -p -c {cpu} $$ >&2"
+    run = [sys.executable, "-m", "mpigraft.cli.entry", "run", "--mpi", str(family), "-n", "1"]
+    for flags in ((), ("--bind-to", "core")):
+        words = [*run, *flags, "--no-proof", "--", "/bin/sh", "-c", SHOW]
+        done = subprocess.run(
+            ["/bin/sh", "-c", f'{confine} && "$@"', "sh", *words], capture_output=True, text=True
+        )
+        assert (done.returncode, done.stdout) == (0, f"{cpu}\n"), done.stderr

@@ -80,7 +80,9 @@ def run_campaign(
     asked, and MissingError when the store cannot be written; what was measured until then stays."""
     programs = {c.key: _natives(c, machine, asked) for c in asked.configurations}
     files = {c.key: launch_files(c, programs[c.key], asked.files(c)) for c in asked.configurations}
-    make = partial(make_starter, programs, nodes, partial(placement_for, machine=machine))
+    make = partial(
+        make_starter, programs, nodes, partial(placement_for, machine=machine, nodes=nodes)
+    )
     with nodes_lock(nodes), store.writer() as writer, make_launcher(asked, programs, make) as run:
         record = _announce(asked, programs, files, store, writer, resume)
         known = (store.evidence(record.id, every=True), store.allocations(record.id))

@@ -31,6 +31,7 @@ from mpigraft.cli.common import (
 )
 from mpigraft.cli.dry_run import benchmark_lines, plan_lines
 from mpigraft.core.errors import UsageError
+from mpigraft.core.hostnames import same_host
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Allocation, CampaignRecord, Machine, Shard
@@ -384,7 +385,6 @@ def _refuse_login_node(machine: Machine, nodes: Allocation, here: bool) -> None:
 
 def _is_of(nodes: Allocation, hostname: str) -> bool:
     """Whether this host is a node of the allocation: as Slurm says to what it starts, else by
-    its short name, since a node may have several names."""
-    short = hostname.partition(".")[0]
-    known = {host.partition(".")[0] for host in nodes.hosts}
-    return "SLURMD_NODENAME" in os.environ or short in known
+    its name, since a node may have several."""
+    known = any(same_host(hostname, host) for host in nodes.hosts)
+    return "SLURMD_NODENAME" in os.environ or known

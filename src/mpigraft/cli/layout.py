@@ -90,8 +90,9 @@ def command(
     commands: list[RenderedCommand] = []
     if asked:
         kinds = launcher or launchers_here(here)
-        placement = placement_for(asked, here)
-        commands = list(render_launchers(kinds, here, asked, placement, _nodes(asked, hosts)))
+        allocation = _nodes(asked, hosts)
+        placement = placement_for(asked, here, allocation)
+        commands = list(render_launchers(kinds, here, asked, placement, allocation))
     if as_json:
         out(_document(here, asked, placed, commands))
     else:

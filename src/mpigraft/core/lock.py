@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mpigraft.core.errors import MissingError
+from mpigraft.core.hostnames import short_name
 from mpigraft.core.model import Allocation
 
 NAME = "\0mpigraft-campaign"
@@ -30,8 +31,8 @@ NAME = "\0mpigraft-campaign"
 def nodes_lock(nodes: Allocation) -> Iterator[None]:
     """Hold the lock of this host if it is one of `nodes`, else of each of them as it is called.
     Raises MissingError as `campaign_lock` does, and where files run out."""
-    own = os.uname().nodename.partition(".")[0]
-    shorts = {host.partition(".")[0] for host in nodes.hosts}
+    own = short_name(os.uname().nodename)
+    shorts = set(map(short_name, nodes.hosts))
     names = {NAME: "this host"}
     if not nodes.here and own not in shorts:
         names = {f"{NAME}-{host[:64]}": host for host in sorted(shorts)}  # of 107 that fit

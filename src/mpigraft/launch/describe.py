@@ -20,7 +20,7 @@ from mpigraft.core.model import (
     Scope,
 )
 from mpigraft.launch import gpu_select
-from mpigraft.launch.launchers import LAUNCHERS
+from mpigraft.launch.launchers import LAUNCHERS, in_order
 from mpigraft.launch.placement import cores_of
 
 PROGRAM = ("PROGRAM",)
@@ -101,7 +101,8 @@ def _render(
             placement.masks,
             crowded=layout.ranks_per_node * layout.threads > machine.cpu.cores,
             version=about.version if about else mpi.launcher_version,
-            numbers=tuple(cpu for core in cores_of(machine.cpu) for cpu in core),
+            numbers=in_order(machine.cpu.cpuset)
+            or tuple(cpu for core in cores_of(machine.cpu) for cpu in core),
             pmi="pmix" if kind == "srun" else "",
         )
         command, rows = launcher.command(order), launcher.rows(order)

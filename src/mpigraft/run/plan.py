@@ -142,7 +142,7 @@ def plan_job(
     where = spec.where
     nodes = find_allocation(environ, hosts=where.hosts, hostfile=where.hostfile, agent=where.agent)
     layout, others = decide_layout(where, machine.cpu.cores, nodes, environ)
-    places = placement_for(layout, machine)
+    places = placement_for(layout, machine, nodes)
     by = _launcher(spec, machine, choice)
     configuration = _configuration(spec, machine, choice, passed, layout.nodes, by)
     programs = choose_natives(choice.mpi, machine.cpu.architecture)

@@ -21,6 +21,7 @@ from tests.unit.bench import test_measure
 from tests.unit.evidence import (
     test_attribution,
     test_attribution_nodes,
+    test_bindings,
     test_config_files,
     test_config_files_exact,
     test_kept_evidence,
@@ -118,6 +119,7 @@ PROOFS = (
             (
                 test_witness,
                 test_worlds,
+                test_bindings,
                 test_overrides,
                 test_witness_many,
                 test_network_libraries,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -100,3 +102,23 @@ def test_the_order_is_hwlocs(tmp_path: Path, shape: tuple[int, ...], seed: int) 
     due = files.hwloc()
     assert sorted(due) == list(range(size))
     assert in_order(range(size), files.system) == due
+
+
+ORDER = """\
+import os
+from mpigraft.launch.launchers.hardware import hardware_order
+os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+print(*hardware_order())
+"""
+
+
+@pytest.mark.skipif(LSTOPO is None, reason="lstopo of hwloc is not here")
+def test_hwloc_counts_the_cpus_of_the_cpuset() -> None:
+    """Of this machine, under an affinity mask of one CPU, as taskset sets it."""
+    last = {max(os.sched_getaffinity(0))}
+    done = subprocess.run(
+        [str(LSTOPO), "--only", "pu", "-p", "--of", "console"], capture_output=True, text=True,
+        preexec_fn=lambda: os.sched_setaffinity(0, last),
+    )  # fmt: skip
+    ours = subprocess.run([sys.executable, "-c", ORDER], capture_output=True, text=True)
+    assert ours.stdout.split() == re.findall(r"P#(\d+)", done.stdout)

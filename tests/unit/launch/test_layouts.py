@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Cpu, Gpu, Layout, Placement
+from mpigraft.core.model import Allocation, Cpu, Gpu, Layout, Placement
+from mpigraft.launch.hosts import THIS_HOST as HERE
 from mpigraft.launch.placement import layouts
 from mpigraft.launch.placement.layouts import BIND_TO, MAP_BY, assign_cpus, parse_layout
 from tests.builders.configuration import a_machine
@@ -113,7 +114,21 @@ def test_only_what_was_requested_is_reported() -> None:
         ("1x2:core", ((0,), (1,))), ("1x2-core", ((0,), (1,))), ("1x2:node", ((0,), (1,))),
         ("1x2x2-core", ((0, 1), (2, 3))), ("1x2:numa", ((0,), (64,))),
     ):  # fmt: skip
-        assert layouts.placement_for(parse_layout(words, 128), machine).masks == told
+        assert layouts.placement_for(parse_layout(words, 128), machine, HERE).masks == told
+
+
+def test_ranks_stay_in_the_affinity_mask_of_this_node() -> None:
+    """Launchers take the first CPUs of the cpuset; of other nodes the mask is not known."""
+    cpu = replace(LUMI_C, core_cpus=((6,), (7,)), cpuset=tuple(range(8)))
+    machine = replace(a_machine(), cpu=cpu)
+    here = (machine.hostname, "n2")
+    job, elsewhere = Allocation(here, "Slurm job 7", "slurm", "7"), Allocation(("n2",), "--hosts")
+    for nodes in (HERE, job):
+        assert layouts.placement_for(Layout(1, 1), machine, nodes).masks == ((6,),)
+        assert layouts.placement_for(Layout(1, 2), machine, nodes).masks == ((6,), (7,))
+        assert not layouts.placement_for(Layout(1, 2, bind="none"), machine, nodes).masks
+        assert not layouts.placement_for(Layout(2, 1), machine, nodes).masks
+    assert not layouts.placement_for(Layout(1, 1), machine, elsewhere).masks
 
 
 def test_more_ranks_than_cores_are_not_bound() -> None:

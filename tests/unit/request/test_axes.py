@@ -143,7 +143,9 @@ def test_run_and_bench_mean_the_same_by_the_same_flags(
     except UsageError as error:
         with pytest.raises(UsageError, match=re.escape(error.message)):
             layouts.placement_for(
-                decide_layout(JobPlacement(**told, gpus=spec.gpus), 128, nodes, {})[0], machine
+                decide_layout(JobPlacement(**told, gpus=spec.gpus), 128, nodes, {})[0],
+                machine,
+                nodes,
             )
         return
     assert decide_layout(JobPlacement(**told, gpus=spec.gpus), 128, nodes, {}) == (here, ())

@@ -123,6 +123,7 @@ class Cpu:
     core_cpus: tuple[tuple[int, ...], ...] = ()  # CPUs of each core: its hardware threads
     socket_cpus: tuple[tuple[int, ...], ...] = ()  # CPUs of each socket
     flags: tuple[str, ...] | None = None  # by which loaders choose folders; None: not known
+    cpuset: tuple[int, ...] = ()  # of this process, where an affinity mask leaves it fewer CPUs
 
 
 @dataclass(frozen=True, slots=True)

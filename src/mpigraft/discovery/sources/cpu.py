@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mpigraft.binary.architecture import parse_flags
+from mpigraft.core.cpuset import cpuset_cpus, is_confined
 from mpigraft.core.model import Cpu
 from mpigraft.discovery.sources import files
 from mpigraft.discovery.sources.candidate import Host
@@ -28,8 +29,10 @@ def cpu(host: Host) -> Cpu:
     """Describe the CPUs that this process may use; of a recorded tree, those that were online."""
     folder = host.path("/sys/devices/system/cpu")
     allowed = set(files.cpu_list(files.text(folder / "online")))
+    cpuset: tuple[int, ...] = ()
     if host.root == Path("/"):
         allowed = os.sched_getaffinity(0)
+        cpuset = cpuset_cpus() if is_confined() else ()
     topology = {n: folder / f"cpu{n}/topology" for n in sorted(allowed)}
     packages = {n: files.text(t / "physical_package_id") for n, t in topology.items()}
     cores = {n: (packages[n], files.text(t / "core_id") or f"cpu{n}") for n, t in topology.items()}
@@ -45,6 +48,7 @@ def cpu(host: Host) -> Cpu:
         core_cpus=_grouped_by_name(cores),
         socket_cpus=_grouped_by_name(packages),
         flags=tuple(sorted(parse_flags(cpuinfo))) if cpuinfo else None,
+        cpuset=cpuset,
     )
 
 

@@ -6,10 +6,13 @@ values are still those of the transport that was asked for.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from mpigraft.core.cpuset import is_confined
+from mpigraft.core.fingerprint import boot_id
 from mpigraft.core.model import Finding, Layout, Placement, RankRecord
 from mpigraft.launch import visible_gpus
 from mpigraft.launch.launchers import format_cpus
@@ -18,12 +21,17 @@ SHOWN = 4  # ranks that a finding names
 BINDING_CODES = ("binding", "cores-shared", "gpu")
 
 
-def check(layout: Layout, placement: Placement, ranks: Sequence[RankRecord]) -> tuple[Finding, ...]:
+def check(
+    layout: Layout, placement: Placement, ranks: Sequence[RankRecord], *, scheduled: bool = False
+) -> tuple[Finding, ...]:
     """Report what is wrong with the CPUs and GPUs of ranks that left a record. `placement` is of
-    each node; without its masks ranks only must not share cores."""
+    each node; without its masks ranks must not share cores, nor leave the affinity mask of this
+    process on its node. A scheduler's launcher knows no such mask: its ranks are `scheduled`."""
     numbered = tuple(with_local_rank(ranks))
+    own = () if placement.masks or scheduled or layout.bind == "none" else _own_mask()
     return (
         *_outside_masks(placement, numbered),
+        *_outside_mask(own, numbered),
         *_shared(layout, numbered),
         *_gpus(placement, numbered),
     )
@@ -48,6 +56,26 @@ def _outside_masks(
         for local, rank in numbered
         if local < len(placement.masks)
         and not set(rank.cores) <= set(mask := placement.masks[local])
+    ]
+    if wrong:
+        yield Finding.of("binding", ranks=_some(wrong))
+
+
+def _own_mask() -> tuple[int, ...]:
+    """The CPUs that an affinity mask leaves this process; nothing where there is no such mask."""
+    return tuple(sorted(os.sched_getaffinity(0))) if is_confined() else ()
+
+
+def _outside_mask(
+    own: tuple[int, ...], numbered: Iterable[tuple[int, RankRecord]]
+) -> Iterator[Finding]:
+    """Ranks on this node outside of the CPUs that this process was given."""
+    here = (os.uname().nodename, boot_id())
+    wrong = [
+        f"rank {rank.rank} on {rank.host} may run on {format_cpus(rank.cores)}, outside of the "
+        f"CPUs that this command may use: {format_cpus(own)}"
+        for _, rank in numbered
+        if own and (rank.host, rank.boot) == here and not set(rank.cores) <= set(own)
     ]
     if wrong:
         yield Finding.of("binding", ranks=_some(wrong))

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from mpigraft.core.fingerprint import boot_id
+from mpigraft.core.hostnames import match_hosts
 from mpigraft.core.model import (
     NOWHERE,
     Configuration,
@@ -73,7 +74,8 @@ def check_witness(
     findings += mixed_generations(library for own in lists.values() for library in own)
     findings += check_overrides(configuration, started) or _library(configuration, started)
     findings += check_networks(configuration, started)
-    findings += bindings.check(layout, placement, records)
+    scheduled = configuration.launcher is not None
+    findings += bindings.check(layout, placement, records, scheduled=scheduled)
     return (*findings, *_other_worlds(everyone))
 
 
@@ -146,12 +148,9 @@ def _records_by_host(
 ) -> tuple[tuple[str, int], ...]:
     """Hosts of the launch, as the allocation calls them, with how many records came of each. The
     same name may be written in full or in capitals."""
-    counts = Counter(_short(rank.host) for rank in ranks)
-    return tuple((host, counts[_short(host)]) for host in hosts[: layout.nodes])
-
-
-def _short(host: str) -> str:
-    return host.partition(".")[0].lower()
+    called = match_hosts((rank.host for rank in ranks), hosts[: layout.nodes])
+    counts = Counter(called.get(rank.host) for rank in ranks)
+    return tuple((host, counts[host]) for host in hosts[: layout.nodes])
 
 
 def _world(layout: Layout, ranks: Sequence[RankRecord], hosts: Sequence[str] = ()) -> list[Finding]:

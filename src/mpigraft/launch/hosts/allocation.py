@@ -19,6 +19,7 @@ from itertools import product
 from pathlib import Path
 
 from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.hostnames import short_name
 from mpigraft.core.model import Allocation
 from mpigraft.core.process import run_command
 from mpigraft.launch.schedulers import decimal_id
@@ -59,7 +60,8 @@ def _named(hosts: tuple[str, ...], source: str, granted: Allocation) -> Allocati
         label = f"{source}, of {granted.source}"
         return replace(granted, hosts=hosts, source=label, cpus=cpus)
     own = os.uname().nodename
-    here = len(hosts) == 1 and hosts[0] in (own, own.partition(".")[0], "localhost")
+    short_too = (own, short_name(own))  # a full name may be that of another host of our short one
+    here = len(hosts) == 1 and hosts[0].lower() in (*map(str.lower, short_too), "localhost")
     return Allocation(hosts, source, here=here)
 
 

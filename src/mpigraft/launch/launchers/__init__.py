@@ -10,6 +10,7 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.launch.launchers.hardware import hardware_order as hardware_order
+    from mpigraft.launch.launchers.hardware import in_order as in_order
     from mpigraft.launch.launchers.parts import format_cpus as format_cpus
     from mpigraft.launch.launchers.registry import LAUNCHERS as LAUNCHERS
     from mpigraft.launch.launchers.registry import Launcher as Launcher

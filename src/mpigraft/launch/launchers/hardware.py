@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+
+from mpigraft.core.cpuset import cpuset_cpus, ranges
 
 SYSTEM = Path("/sys/devices/system")
 LEVELS = (  # files of a CPU, each of which lists the CPUs that share a thing with it
@@ -22,8 +22,9 @@ LEVELS = (  # files of a CPU, each of which lists the CPUs that share a thing wi
 
 @cache
 def hardware_order() -> tuple[int, ...]:
-    """The CPUs that this process may use, in the order of the hardware. hwloc numbers no others."""
-    return in_order(os.sched_getaffinity(0))
+    """The CPUs that hwloc numbers, in the order of the hardware: those of this process's cpuset,
+    also where an affinity mask leaves it fewer."""
+    return in_order(cpuset_cpus())
 
 
 def in_order(cpus: Iterable[int], system: Path = SYSTEM) -> tuple[int, ...]:
@@ -49,12 +50,3 @@ def _cpus(path: Path) -> frozenset[int]:
         return frozenset(ranges(path.read_text(encoding="ascii")))
     except (OSError, ValueError):
         return frozenset()
-
-
-def ranges(text: str) -> Iterator[int]:
-    """Numbers of `0-3,8`. Raises ValueError for anything else."""
-    for part in text.strip().split(","):
-        match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part, re.ASCII)
-        if not match or int(match[2] or match[1]) < int(match[1]):
-            raise ValueError(f"{part!r} is not a range")
-        yield from range(int(match[1]), int(match[2] or match[1]) + 1)

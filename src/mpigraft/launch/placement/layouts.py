@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Cpu, Gpu, Layout, Machine, Placement
+from mpigraft.core.hostnames import same_host
+from mpigraft.core.model import Allocation, Cpu, Gpu, Layout, Machine, Placement
 from mpigraft.knowledge import nearest_cpus
 
 MAP_BY = ("core", "l3cache", "numa", "socket", "node")
@@ -93,10 +94,18 @@ def _cores(count: int) -> str:
 # ------------------------------------------------------------------ places
 
 
-def placement_for(layout: Layout, machine: Machine) -> Placement:
+def placement_for(layout: Layout, machine: Machine, nodes: Allocation) -> Placement:
     """Return the CPUs and GPUs that launchers get for a layout on machines like this one: none for
-    a plain one, for which they have options of their own. Raises UsageError as `assign_cpus`."""
-    return Placement() if layout.plain else assign_cpus(layout, machine.cpu, machine.gpus)
+    a plain one, for which they have options of their own. Raises UsageError as `assign_cpus`.
+
+    Where an affinity mask (taskset, numactl, a scheduler without cpusets) leaves this process fewer
+    CPUs than its cpuset has, ranks of this node alone get those of the mask: by itself a launcher
+    takes the first ones of the cpuset."""
+    confined = bool(machine.cpu.cpuset) and layout.nodes == 1 and layout.bind != "none"
+    here = nodes.here or same_host(nodes.hosts[0], machine.hostname)
+    if layout.plain and not (confined and here):
+        return Placement()
+    return assign_cpus(layout, machine.cpu, machine.gpus)
 
 
 def assign_cpus(layout: Layout, cpu: Cpu, gpus: Sequence[Gpu] = ()) -> Placement:

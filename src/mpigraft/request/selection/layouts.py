@@ -57,7 +57,7 @@ def _fitted(text: str, machine: Machine, nodes: Allocation) -> Layout:
             "layout-needs-more-nodes", text=text, count=count, source=nodes.source, here=here
         )
     layout = parse_layout(text, _cores(machine, nodes, count))
-    placement_for(layout, machine)
+    placement_for(layout, machine, nodes)
     return layout
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from mpigraft.binary.elf import ElfError
 from mpigraft.binary.loader import closure
 from mpigraft.core import cache
+from mpigraft.core.cpuset import is_confined
 from mpigraft.core.fingerprint import file_fingerprint
 from mpigraft.core.model import (
     NOWHERE,
@@ -84,7 +85,7 @@ def start_document(
         },
         "network_name": NETWORK_LIBRARY.pattern,
         "proof": job.spec.proof,
-        "placed": job.placement != NOWHERE,
+        "placed": job.placement != NOWHERE or is_confined(),
         "stdin": _stdin(job),
         "files": [[str(path), text] for path, text in made.files],
         **(watched_files(job) if inputs is None else inputs),
@@ -165,7 +166,8 @@ def launch_findings(key: str, folder: Path, *, well: bool = True) -> tuple[Findi
         *unfinished,
         *check_witness(configuration, layout, ranks, placement, hosts, ended=well),
     )
-    shown = {"worlds-alone", *(BINDING_CODES if placement != NOWHERE else ())}
+    placed = placement != NOWHERE or is_confined()
+    shown = {"worlds-alone", *(BINDING_CODES if placed else ())}
     if any(f.level is Level.ERROR for f in findings):
         shown.add("worlds-inner")
     return tuple(f for f in findings if f.level is Level.ERROR or f.code in shown)

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from mpigraft import __version__
+from mpigraft.core.cpuset import cpuset_cpus
 from mpigraft.core.fingerprint import boot_id, file_fingerprint, network_namespace
 from mpigraft.core.process import end_stdin, serve_stdin
 from mpigraft.run import new_folder, run_attached
@@ -61,7 +62,7 @@ def start_key(words: Sequence[str], environ: Mapping[str, str]) -> str:
         "words": list(words),
         "cwd": os.getcwd(),  # noqa: PTH109
         "user": [os.geteuid(), os.getegid(), umask],
-        "cores": sorted(os.sched_getaffinity(0)),
+        "cores": [sorted(os.sched_getaffinity(0)), cpuset_cpus()],
         "boot": boot_id(),
         "network": network_namespace(),
         "environment": sorted((n, v) for n, v in environ.items() if _decides(n)),

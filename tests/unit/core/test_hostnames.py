@@ -1,0 +1,39 @@
+"""Which names mean one host."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpigraft.core.hostnames import match_hosts, same_host, shared_labels, short_name
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("n1", "N1", True), ("n1", "n1.example", True), ("n1.example.", "N1.Example", True),
+        ("w.1.example", "w.2.example", False), ("w", "w.2.example", True), ("n1", "n11", False),
+        ("10.0.0.1", "10.0.0.2", False), ("10.0.0.1", "10.0.0.1", True), ("10", "10.0.0.1", False),
+        ("fe80::1", "FE80::1", True), ("fe80::1", "fe80::2", False),
+    ],
+)  # fmt: skip
+def test_names_mean_one_host(one: str, other: str, same: bool) -> None:
+    assert same_host(one, other) is same
+    assert same_host(other, one) is same
+
+
+def test_an_equal_name_comes_before_a_short_one() -> None:
+    hosts = ("w", "w.2.example", "n1")
+    assert match_hosts(("W.2.example", "w", "N1.example", "w.3.example", "x"), hosts) == {
+        "W.2.example": "w.2.example", "w": "w", "N1.example": "n1", "w.3.example": "w",
+    }  # fmt: skip
+
+
+def test_a_short_name_of_two_hosts_means_none() -> None:
+    assert match_hosts(("w",), ("w.1.example", "w.2.example")) == {}
+
+
+def test_hosts_that_share_a_first_label() -> None:
+    hosts = ("w.1.example", "n1", "w.2.example", "10.0.0.1", "10.0.0.2", "N1")
+    assert shared_labels(hosts) == ("w.1.example", "w.2.example")
+    assert short_name("W.1.example") == "w"
+    assert short_name("10.0.0.1") == "10.0.0.1"
