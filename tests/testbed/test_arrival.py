@@ -46,6 +46,18 @@ def test_it_arrives_under_other_launchers(
     assert (read, arguments) == ([digest(content(229_000))], list(ODD))
 
 
+def test_the_first_rank_of_hydra_reads_it_where_no_files_are_passed_on(
+    outside: Mapping[str, str], images: Images, need: Need, tmp_path: Path
+) -> None:
+    """podman closes PMI_FD, so ranks talk to a port, and their number is in another variable."""
+    need("podman")
+    of = ("--image", images.folder("bookworm-mpich"), "--program", "/opt/app/hello_mpi")
+    with of_size(tmp_path, 400).open("rb") as file:
+        words = (*of, "--engine", "podman", "--mpi", "mpich", "-n", 2)
+        read, _ = shown(words, env=outside, cwd=tmp_path, stdin=file)
+    assert read == sorted([NOTHING, digest(content(400))])
+
+
 def test_a_guests_own_launcher_hands_it_on(
     outside: Mapping[str, str], images: Images, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from mpigraft.core.model import (
     Placement,
     Scope,
 )
+from mpigraft.knowledge import rank_variables
 from mpigraft.launch import gpu_select
 from mpigraft.launch.launchers import LAUNCHERS, in_order
 from mpigraft.launch.placement import cores_of
@@ -91,7 +92,7 @@ def _render(
     name = PROGRAMS.get(kind, kind)
     label = mpi.family if kind in FAMILIES else ""
     try:
-        seat = gpu_select.rank_prefix(placement, GPU_SELECT, launcher.LOCAL_RANK)
+        seat = gpu_select.rank_prefix(placement, GPU_SELECT, rank_variables(kind).node)
         order = Order(
             Path(name),
             mpi,

@@ -29,32 +29,35 @@ EMPTY, CONTINUES = "%", "%+"
 
 @dataclass(frozen=True, slots=True)
 class StdinOptions:
-    """Who reads standard input: `reader` is 0, all or none. `rank_variable` tells a rank its number
-    in the world; `folder` is the job's folder of records, as mpigraft-gpu-select sees it."""
+    """Who reads standard input: `reader` is 0, all or none. The first of `rank_variables` that is
+    set tells a rank its number in the world; `folder` is the job's folder of records, as
+    mpigraft-gpu-select sees it."""
 
     reader: str
-    rank_variable: str
+    rank_variables: tuple[str, ...]
     folder: str
 
 
 def rank_prefix(
-    placement: Placement, path: Path, local_rank: str, stdin: StdinOptions | None = None
+    placement: Placement,
+    path: Path,
+    node_variables: tuple[str, ...],
+    stdin: StdinOptions | None = None,
 ) -> tuple[str, ...]:
     """The program at `path` and its options; nothing where no GPUs were chosen and standard input
-    is left to the launcher. `local_rank` is the variable that tells a rank its number on its node;
-    several are separated by commas. Raises UsageError where there is none, and for GPUs of an
-    unknown vendor."""
+    is left to the launcher. The first of `node_variables` that is set tells a rank its number on
+    its node. Raises UsageError where there is none, and for GPUs of an unknown vendor."""
     options: dict[str, str] = {}
     if placement.gpus:
-        if not local_rank:
+        if not node_variables:
             raise UsageError.of("launcher-no-local-rank")
         chosen = "/".join(map(str, placement.gpus))
-        options["--rank"] = local_rank
+        options["--rank"] = ",".join(node_variables)
         options["--set"] = f"{gpu_variables(placement.vendor).variable}={chosen}"
     if stdin:
         options["--stdin"] = stdin.reader
         if stdin.reader != "none":
-            options |= {"--world": stdin.rank_variable, "--folder": stdin.folder}
+            options |= {"--world": ",".join(stdin.rank_variables), "--folder": stdin.folder}
     if not options:
         return ()
     words = (word for name, value in options.items() for word in (name, *encode_word(value)))

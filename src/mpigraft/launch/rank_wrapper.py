@@ -10,9 +10,9 @@ from mpigraft.core.model import NOWHERE
 from mpigraft.graft.engines import ENGINES
 from mpigraft.graft.folder import path_in_guest
 from mpigraft.graft.resolve import GPU_SELECT
+from mpigraft.knowledge import rank_variables
 from mpigraft.launch.gpu_select import StdinOptions, is_binary, rank_prefix, wrap_words
 from mpigraft.launch.launch_request import LaunchRequest
-from mpigraft.launch.launchers import LAUNCHERS
 
 Words = tuple[str, ...]
 
@@ -45,19 +45,21 @@ def rank_wrapper(request: LaunchRequest) -> RankWrapper:
     """Choose where GPUs are selected and standard input is fetched: on this machine, or in the
     guest if its launcher lies there, or for an engine that passes no open files. Raises UsageError
     for GPUs under a launcher in the guest."""
-    plan, kind = request.configuration.graft, LAUNCHERS[request.launcher_kind]
+    plan, variables = request.configuration.graft, rank_variables(request.launcher_kind)
     inside, placement = request.launcher_in_guest, request.placement
     if inside and placement.gpus:
         raise UsageError.of("gpu-select-in-guest")
     in_guest = path_in_guest(plan) / GPU_SELECT if plan else Path()
-    stdin = StdinOptions(request.stdin, kind.RANK, str(request.witness)) if request.stdin else None
+    stdin = None
+    if request.stdin:
+        stdin = StdinOptions(request.stdin, variables.world, str(request.witness))
     inner: Words = ()
     if plan is not None and stdin is not None:
         guest_stdin = replace(stdin, folder=str(request.witness_in_guest))
         if inside:
             stdin = guest_stdin
         elif not ENGINES[plan.engine].KEEPS_FILES:
-            stdin, inner = None, rank_prefix(NOWHERE, in_guest, "", guest_stdin)
+            stdin, inner = None, rank_prefix(NOWHERE, in_guest, (), guest_stdin)
     path = in_guest if inside else request.natives.gpu_select
-    outer = rank_prefix(placement, path, kind.LOCAL_RANK, stdin)
+    outer = rank_prefix(placement, path, variables.node, stdin)
     return RankWrapper(outer, path, inner, in_guest)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "rank_variables.h"
 
 #define GIB (1LL << 30)
 
@@ -55,8 +56,7 @@ static long long environment_number(const char *const *names)
 
 static bool first_rank(void)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-                                        "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK", NULL};
+    static const char *const names[] = {WORLD_RANK_VARIABLES, NULL};
     return environment_number(names) <= 0;
 }
 

@@ -7,7 +7,7 @@
  *                          unsets VARIABLE
  *   --stdin 0|all|none     who reads standard input: the first rank, each one, nobody. The others
  *                          read nothing, whatever the launcher gave them
- *   --world NAME           the variable that tells a rank its number in the world
+ *   --world NAME[,NAME...] variables in which a launcher may tell a rank its number in the world
  *   --folder PATH          where standard input is found: stdin.h
  *
  * All words after these options arrive percent-encoded, so that no launcher finds one that means

@@ -166,9 +166,7 @@ static void bind_library(const char *const *files, const struct symbol *symbols,
  * because GPU-aware libraries look at the current device there. */
 static int local_rank(void)
 {
-    static const char *const names[] = {
-        "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK",     "SLURM_LOCALID",
-        "PALS_LOCAL_RANKID",          "FLUX_TASK_LOCAL_ID", "MV2_COMM_WORLD_LOCAL_RANK", NULL};
+    static const char *const names[] = {NODE_RANK_VARIABLES, NULL};
     long long place = environment_number(names);
     return place > 0 ? (int)place : 0;
 }

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mpigraft.core.model import Allocation, Group, Layout, Order, Scope
+from mpigraft.knowledge import rank_variables
 from mpigraft.knowledge.fit import rows as fit
 from mpigraft.launch.launchers.registry import LAUNCHERS
 from tests.builders.configuration import an_mpi
@@ -57,8 +58,8 @@ def words() -> str:
 
 def local() -> str:
     return table("launcher | variable", [
-        (name, f"`{kind.LOCAL_RANK}`" if kind.LOCAL_RANK else "none")
-        for name, kind in LAUNCHERS.items()
+        (name, ", ".join(f"`{one}`" for one in rank_variables(name).node) or "none")
+        for name in LAUNCHERS
     ])  # fmt: skip
 
 

@@ -31,20 +31,23 @@ NVIDIA = Placement(((0,), (1,)), (1, 0), "nvidia")
 
 
 def test_the_gpu_is_selected_by_the_rank_number_on_the_node() -> None:
-    assert gpu_select.rank_prefix(AMD, PROGRAM, "L") == (
+    assert gpu_select.rank_prefix(AMD, PROGRAM, ("L",)) == (
         "/n/gpu-select", "--rank", "L", "--set", "ROCR_VISIBLE_DEVICES=4/5", "--",
     )  # fmt: skip
-    assert gpu_select.rank_prefix(Placement(), PROGRAM, "L") == ()
-    reads = [gpu_select.StdinOptions(whose, "W", "/a b") for whose in ("0", "all", "none")]
-    first, every, none = (gpu_select.rank_prefix(Placement(), PROGRAM, "", one) for one in reads)
-    assert first == ("/n/gpu-select", *["--stdin", "0", "--world", "W", "--folder", "/a%20b", "--"])
+    assert gpu_select.rank_prefix(Placement(), PROGRAM, ("L",)) == ()
+    reads = [gpu_select.StdinOptions(whose, ("W", "V"), "/a b") for whose in ("0", "all", "none")]
+    first, every, none = (gpu_select.rank_prefix(Placement(), PROGRAM, (), one) for one in reads)
+    assert first == (
+        "/n/gpu-select",
+        *["--stdin", "0", "--world", "W,V", "--folder", "/a%20b", "--"],
+    )
     assert every == (
         "/n/gpu-select",
-        *["--stdin", "all", "--world", "W", "--folder", "/a%20b", "--"],
+        *["--stdin", "all", "--world", "W,V", "--folder", "/a%20b", "--"],
     )
     assert none == ("/n/gpu-select", "--stdin", "none", "--")
-    both = gpu_select.rank_prefix(AMD, PROGRAM, "L", reads[0])
-    assert both == (*gpu_select.rank_prefix(AMD, PROGRAM, "L")[:-1], *first[1:])
+    both = gpu_select.rank_prefix(AMD, PROGRAM, ("L",), reads[0])
+    assert both == (*gpu_select.rank_prefix(AMD, PROGRAM, ("L",))[:-1], *first[1:])
     assert gpu_select.gpu_environment(Placement()) == ()
     assert gpu_select.visible_gpus(AMD, 1) == "ROCR_VISIBLE_DEVICES=5"
 
@@ -106,7 +109,7 @@ def test_bytes_that_are_no_utf8_are_noticed() -> None:
 
 def test_gpus_need_a_number_on_the_node() -> None:
     with pytest.raises(UsageError, match="does not tell ranks their number on their node"):
-        gpu_select.rank_prefix(AMD, PROGRAM, "")
+        gpu_select.rank_prefix(AMD, PROGRAM, ())
 
 
 def test_a_long_word_is_several() -> None:

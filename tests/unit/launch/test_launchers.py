@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from hypothesis import strategies as st
 from mpigraft.core.cpuset import ranges
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Allocation, Command, Group, Layout, Order, Scope
+from mpigraft.graft.resolve.plan import PASSED
+from mpigraft.knowledge.ranks import rank_table, rank_variables
 from mpigraft.launch.launchers.hardware import in_order
 from mpigraft.launch.launchers.parts import format_cpus, hexadecimal
 from mpigraft.launch.launchers.registry import LAUNCHERS
+from mpigraft.native.programs import SOURCES
 from tests.builders.probes import install
 
 RUN = Path("/opt/mpi/bin/run")
@@ -320,17 +324,23 @@ def test_a_pmi_that_is_an_open_file_has_to_reach_the_ranks() -> None:
     assert words("hydra", PAIR, keeps=False).startswith("-ppn 2 -pmi-port ")
 
 
-def test_each_launcher_says_its_local_rank() -> None:
-    said = {name: launcher.LOCAL_RANK for name, launcher in LAUNCHERS.items()}
-    assert said == {
-        "prrte": "OMPI_COMM_WORLD_LOCAL_RANK",
-        "orte": "OMPI_COMM_WORLD_LOCAL_RANK",
-        "hydra": "MPI_LOCALRANKID",
-        "srun": "SLURM_LOCALID",
-        "flux": "FLUX_TASK_LOCAL_ID",
-        "pals": "PALS_LOCAL_RANKID",
-        "aprun": "",
-    }
+def test_each_launcher_has_its_rank_variables() -> None:
+    """Hydra names the rank PMI_ID where ranks talk to it at a port, PMI_RANK where by a file."""
+    assert {kind: bool(rank_variables(kind).node) for kind in LAUNCHERS} == {
+        **dict.fromkeys(LAUNCHERS, True), "aprun": False,
+    }  # fmt: skip
+    assert rank_variables("hydra").world == ("PMI_RANK", "PMI_ID")
+
+
+def test_ranks_in_a_guest_know_their_numbers() -> None:
+    """podman and Charliecloud pass on no variable that is not listed."""
+    names = [name for row in rank_table().launcher for name in (*row.world, *row.node)]
+    assert not [n for n in names if not any(fnmatchcase(n, pattern) for pattern in PASSED)]
+
+
+def test_c_programs_know_the_same_variables() -> None:
+    header = (SOURCES / "rank_variables.h").read_text()
+    assert header == rank_table().header(), "tools/write_ranks.py writes it"
 
 
 # ------------------------------------------------------------------ numbers

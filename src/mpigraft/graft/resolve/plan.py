@@ -40,9 +40,10 @@ TRACE = "lib/libmpigraft-trace.so"
 # Of the launcher's environment, what ranks need to find each other and what users set for them.
 PASSED = (
     "PMIX_*", "PMI_*", "PMI2_*", "OMPI_*", "PRTE_*", "ORTE_*", "HYDRA_*", "HYDI_*", "MPIR_*",
-    "MPICH_*", "MPIEXEC_*", "I_MPI_*", "SLURM_*", "PALS_*", "PBS_*", "FLUX_*", "FI_*", "UCX_*",
-    "OMP_*", "MPIGRAFT_*", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-    "GPU_DEVICE_ORDINAL", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "LC_ALL", "TZ", "TERM",
+    "MPICH_*", "MPIEXEC_*", "MPI_LOCAL*", "I_MPI_*", "MV2_*", "SLURM_*", "PALS_*", "ALPS_*",
+    "PBS_*", "FLUX_*", "FI_*", "UCX_*", "OMP_*", "MPIGRAFT_*", "CUDA_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HOME", "USER", "LOGNAME",
+    "TMPDIR", "LANG", "LC_ALL", "TZ", "TERM",
 )  # fmt: skip
 NETWORK = ("FI_", "UCX_", "IBV_", "RDMAV_")  # rows that are about libfabric, UCX and verbs
 LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT")

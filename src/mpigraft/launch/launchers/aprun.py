@@ -8,8 +8,6 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Command, EnvRow, Order
 from mpigraft.launch.launchers.parts import bound, format_cpus, masked, nodes, one_program
 
-LOCAL_RANK = ""  # ALPS_APP_PE is a rank's number in the world, and nothing tells that on its node
-RANK = "ALPS_APP_PE"
 MCA = ""
 
 

@@ -12,8 +12,6 @@ from mpigraft.launch.launchers.parts import (
     refuse_lost_files,
 )
 
-LOCAL_RANK = "FLUX_TASK_LOCAL_ID"
-RANK = "FLUX_TASK_RANK"
 MCA = ""
 
 

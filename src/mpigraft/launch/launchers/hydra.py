@@ -12,8 +12,6 @@ from mpigraft.launch.launchers.parts import (
     slurm_overlap,
 )
 
-LOCAL_RANK = "MPI_LOCALRANKID"
-RANK = "PMI_RANK"
 MCA = ""
 
 

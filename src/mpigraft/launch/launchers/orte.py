@@ -6,7 +6,6 @@ from mpigraft.core.model import Command, EnvRow, Order, Scope
 from mpigraft.launch.launchers import prrte
 from mpigraft.launch.launchers.parts import bound, hosts, joined, masked, path_in
 
-LOCAL_RANK, RANK = prrte.LOCAL_RANK, prrte.RANK
 MCA = "OMPI_MCA_"  # it does not read PRTE_MCA_
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from mpigraft.core.model import Command, EnvRow, Order
 from mpigraft.launch.launchers.parts import bound, format_cpus, masked, named_hosts, one_program
 
-LOCAL_RANK = "PALS_LOCAL_RANKID"
-RANK = "PALS_RANKID"
 MCA = ""
 
 

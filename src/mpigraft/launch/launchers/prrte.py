@@ -14,8 +14,6 @@ from mpigraft.launch.launchers.parts import (
     slurm_overlap,
 )
 
-LOCAL_RANK = "OMPI_COMM_WORLD_LOCAL_RANK"
-RANK = "OMPI_COMM_WORLD_RANK"
 UNEVEN = "prte_hetero_nodes"
 MCA = "PRTE_MCA_"  # begins the names of its own settings
 APP = "--app"  # a file with a line for each program, as ORTE reads it too

@@ -13,8 +13,6 @@ from mpigraft.launch.launchers import aprun, flux, hydra, orte, pals, prrte, sru
 class Launcher(Protocol):
     """What a launcher's module has."""
 
-    LOCAL_RANK: str  # the variable that tells a rank its number on its node; empty: none does
-    RANK: str  # the variable that tells a rank its number in the world
     MCA: str  # what its own settings' names begin with, where it is Open MPI's; else empty
 
     def command(self, order: Order) -> Command:

@@ -18,8 +18,6 @@ from mpigraft.launch.launchers.parts import (
     refuse_lost_files,
 )
 
-LOCAL_RANK = "SLURM_LOCALID"
-RANK = "SLURM_PROCID"
 MCA = ""
 NO_PMI = "none"
 
