@@ -49,7 +49,7 @@ SlurmdTimeout={node_timeout_s}
 KillWait=2
 InactiveLimit=0
 BatchStartTimeout=30
-NodeName=n[1-{nodes}] NodeAddr={subnet}.[1-{nodes}] CPUs={cpus} RealMemory=4000 State=UNKNOWN
+NodeName={names} NodeAddr={subnet}.[1-{nodes}] CPUs={cpus} RealMemory=4000 State=UNKNOWN
 """
 PARTITION = "PartitionName={name} Nodes={nodes} Default={default} MaxTime={max_time} State=UP"
 
@@ -67,7 +67,8 @@ class Slurm:
 
     `cpus` is what Slurm believes each node to have, whatever it has. `partitions` are name and
     nodes ("ALL", "n[1-2]"), the first being the default; `max_time` is theirs, in Slurm's
-    notation. A node counts as down after `node_timeout_s` of silence.
+    notation. A node counts as down after `node_timeout_s` of silence. `names` are the nodes' own
+    names, where these are not the cluster's.
     """
 
     def __init__(
@@ -78,8 +79,10 @@ class Slurm:
         partitions: Sequence[tuple[str, str]] = (("all", "ALL"),),
         max_time: str = "INFINITE",
         node_timeout_s: int = 15,
+        names: Sequence[str] = (),
     ) -> None:
         self.cluster, self.folder = cluster, cluster.folder / "slurm"
+        self.names = tuple(names) or cluster.nodes
         self.environ: Mapping[str, str] = {
             **cluster.environ,
             "SLURM_CONF": str(self.folder / "slurm.conf"),
@@ -89,6 +92,7 @@ class Slurm:
             host=socket.gethostname(), address=cluster.host_address, folder=self.folder,
             port=CONTROLLER_PORTS + cluster.number, nodes=len(cluster.nodes), cpus=cpus,
             subnet=cluster.subnet.rpartition(".")[0], node_timeout_s=node_timeout_s,
+            names=",".join(self.names),
         )  # fmt: skip
         rows = [
             PARTITION.format(name=name, nodes=nodes, max_time=max_time,
@@ -168,7 +172,7 @@ class Slurm:
 
     def idle(self, nodes: Sequence[str] = ()) -> None:
         """Wait until these nodes, or all, are idle."""
-        wanted = nodes or self.cluster.nodes
+        wanted = nodes or self.names
         self._until(lambda: all(self.states().get(n) == "idle" for n in wanted), "idle nodes")
 
     def _until(self, true: Callable[[], bool], what: str) -> None:

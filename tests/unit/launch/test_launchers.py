@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,9 @@ from hypothesis import strategies as st
 from mpigraft.core.cpuset import ranges
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Allocation, Command, Group, Layout, Order, Scope
-from mpigraft.graft.resolve.plan import PASSED
-from mpigraft.knowledge.ranks import rank_table, rank_variables
 from mpigraft.launch.launchers.hardware import in_order
 from mpigraft.launch.launchers.parts import format_cpus, hexadecimal
 from mpigraft.launch.launchers.registry import LAUNCHERS
-from mpigraft.native.programs import SOURCES
 from tests.builders.probes import install
 
 RUN = Path("/opt/mpi/bin/run")
@@ -235,20 +231,6 @@ def test_a_rankfile_has_a_path_that_the_launcher_accepts() -> None:
 # ------------------------------------------------------------------ nodes
 
 
-def test_an_allocation_is_left_to_the_launcher_and_a_part_of_it_is_named() -> None:
-    whole, part = replace(NODES, nodes=3), NODES
-    for kind in ("prrte", "orte", "hydra", "intel", "pals"):
-        assert "n1" not in words(kind, whole, allocation=SLURM)
-    for kind in ("prrte", "orte"):
-        assert "--host n1:3,n2:3" in words(kind, part, allocation=SLURM)
-    for kind in ("hydra", "intel"):
-        assert "-hosts n1,n2" in words(kind, part, allocation=SLURM)
-    assert "--hosts n1,n2" in words("pals", part, allocation=SLURM)
-    assert "--requires=hosts:n1,n2" in words("flux", part, allocation=SLURM)
-    assert "--requires" not in words("flux", whole, allocation=SLURM)
-    assert "--nodelist=n[1-3]" in words("srun", whole, allocation=SLURM)
-
-
 def test_aprun_knows_nodes_by_number() -> None:
     crays = Allocation(("nid00012", "nid00140"), "PBS job 7", "pbs", "7")
     assert "-L 12 " in words("aprun", PAIR, allocation=crays)
@@ -322,25 +304,6 @@ def test_a_pmi_that_is_an_open_file_has_to_reach_the_ranks() -> None:
         assert command(kind, PAIR, pmi="pmix", keeps=False).words
         assert command(kind, PAIR, pmi=pmi).words
     assert words("hydra", PAIR, keeps=False).startswith("-ppn 2 -pmi-port ")
-
-
-def test_each_launcher_has_its_rank_variables() -> None:
-    """Hydra names the rank PMI_ID where ranks talk to it at a port, PMI_RANK where by a file."""
-    assert {kind: bool(rank_variables(kind).node) for kind in LAUNCHERS} == {
-        **dict.fromkeys(LAUNCHERS, True), "aprun": False,
-    }  # fmt: skip
-    assert rank_variables("hydra").world == ("PMI_RANK", "PMI_ID")
-
-
-def test_ranks_in_a_guest_know_their_numbers() -> None:
-    """podman and Charliecloud pass on no variable that is not listed."""
-    names = [name for row in rank_table().launcher for name in (*row.world, *row.node)]
-    assert not [n for n in names if not any(fnmatchcase(n, pattern) for pattern in PASSED)]
-
-
-def test_c_programs_know_the_same_variables() -> None:
-    header = (SOURCES / "rank_variables.h").read_text()
-    assert header == rank_table().header(), "tools/write_ranks.py writes it"
 
 
 # ------------------------------------------------------------------ numbers

@@ -21,6 +21,7 @@ class Allocation:
     cpus: tuple[int, ...] = ()  # granted on each host; empty: not known
     agent: str = ""  # a program used like ssh; empty: the launcher's own way
     here: bool = False  # the only host is this one, and nothing has to be told
+    granted: tuple[str, ...] = ()  # hosts of the job, where a user named others of them as `hosts`
 
 
 COUNTS = re.compile(

@@ -58,7 +58,8 @@ def _named(hosts: tuple[str, ...], source: str, granted: Allocation) -> Allocati
         cpus_of = dict(zip(granted.hosts, granted.cpus, strict=False))
         cpus = tuple(cpus_of[host] for host in hosts if host in cpus_of)
         label = f"{source}, of {granted.source}"
-        return replace(granted, hosts=hosts, source=label, cpus=cpus)
+        others = granted.hosts if hosts != granted.hosts else ()
+        return replace(granted, hosts=hosts, source=label, cpus=cpus, granted=others)
     own = os.uname().nodename
     short_too = (own, short_name(own))  # a full name may be that of another host of our short one
     here = len(hosts) == 1 and hosts[0].lower() in (*map(str.lower, short_too), "localhost")

@@ -6,7 +6,7 @@ import re
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Command, EnvRow, Order
-from mpigraft.launch.launchers.parts import bound, format_cpus, masked, nodes, one_program
+from mpigraft.launch.launchers.parts import bound, format_cpus, is_part, masked, nodes, one_program
 
 MCA = ""
 
@@ -19,7 +19,7 @@ def command(order: Order) -> Command:
     words = [str(order.launcher), "-n", str(layout.ranks), "-N", str(layout.ranks_per_node)]
     words += ["-d", str(layout.threads)]
     named = nodes(order)
-    if len(named) < len(order.allocation.hosts):
+    if is_part(order):
         words += ["-L", ",".join(str(_nid(host)) for host in named)]
     binding = "none"
     if masked(order):

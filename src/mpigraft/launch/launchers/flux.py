@@ -6,6 +6,7 @@ from mpigraft.core.model import Command, EnvRow, Order
 from mpigraft.launch.launchers.parts import (
     bound,
     hexadecimal,
+    is_part,
     masked,
     nodes,
     one_program,
@@ -31,7 +32,7 @@ def command(order: Order) -> Command:
         "exit-on-error",  # the first rank that fails ends all, as srun does; else it is 30 s later
     ]
     named = nodes(order)
-    if len(named) < len(order.allocation.hosts):
+    if is_part(order):
         words.append(f"--requires=hosts:{','.join(named)}")
     if order.pmi:
         words += ["-o", f"pmi={order.pmi}"]

@@ -9,7 +9,7 @@ from mpigraft.launch.launchers.parts import (
     joined,
     masked,
     named_hosts,
-    slurm_overlap,
+    slurm_rows,
 )
 
 MCA = ""
@@ -28,11 +28,16 @@ def command(order: Order) -> Command:
 
 
 def _where(order: Order) -> tuple[str, ...]:
-    """Hosts and how to reach them. An allocation of a scheduler is read by hydra itself, which
-    starts its proxies through the scheduler too."""
-    agent = order.allocation.agent
-    reached = ("-launcher", "ssh", "-launcher-exec", agent) if agent else ()
-    named = named_hosts(order)
+    """Hosts and how to reach them. In a job proxies are started through the scheduler, by Intel's
+    only if the word says so or no host is named. MPICH's cannot read each list of Slurm's."""
+    agent, intel = order.allocation.agent, order.mpi.family is Family.INTEL
+    slurm = order.allocation.scheduler == "slurm"
+    named = named_hosts(order, job_too=slurm and not intel)
+    reached: tuple[str, ...] = ()
+    if agent:
+        reached = ("-launcher", "ssh", "-launcher-exec", agent)
+    elif named and slurm and intel:
+        reached = ("-launcher", "slurm")
     return (*reached, "-hosts", ",".join(named)) if named else reached
 
 
@@ -47,7 +52,7 @@ def rows(order: Order) -> tuple[EnvRow, ...]:
     elif order.allocation.here:
         pins = {"HYDRA_BINDING": _binding(order)}
     own = (EnvRow(name, value, Scope.LAUNCHER, "launcher") for name, value in pins.items())
-    return (*own, *slurm_overlap(order))
+    return (*own, *slurm_rows(order))
 
 
 def _binding(order: Order) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -11,6 +12,7 @@ from pathlib import Path
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Command, EnvRow, Order, Scope
 from mpigraft.knowledge import version_numbers
+from mpigraft.launch.hosts import slurm_hosts
 
 WORD = 32 * 4096  # bytes of one word that a program is started with (execve(2), MAX_ARG_STRLEN)
 Segment = tuple[str, int, tuple[str, ...]]  # host, ranks, and the words that they run
@@ -31,16 +33,26 @@ def nodes(order: Order) -> tuple[str, ...]:
     return allocation.hosts[:needed]
 
 
-def named_hosts(order: Order) -> tuple[str, ...]:
+def is_part(order: Order) -> bool:
+    """Whether these are not all hosts of the allocation, or not in its order."""
+    return bool(order.allocation.granted) or order.layout.nodes < len(order.allocation.hosts)
+
+
+def named_hosts(order: Order, *, job_too: bool = False) -> tuple[str, ...]:
     """The hosts that the command line names: none on this host alone, and none where the launcher
-    reads the whole allocation from the scheduler itself. Raises UsageError for a list that no
-    command line takes: files of hosts were rejected, since Open MPI's count slots otherwise."""
-    allocation, named = order.allocation, nodes(order)
-    if allocation.here or (allocation.scheduler and len(named) == len(allocation.hosts)):
+    reads the whole allocation from the scheduler itself. `job_too`: these as well, as far as a
+    command line takes them. Raises UsageError for a list that no command line takes: files of hosts
+    were rejected, since Open MPI's count slots otherwise."""
+    named = nodes(order)
+    whole = bool(order.allocation.scheduler) and not is_part(order)
+    if order.allocation.here or (whole and not job_too):
         return ()
-    if (size := sum(len(host) + len(f":{order.layout.ranks_per_node},") for host in named)) >= WORD:
-        raise UsageError.of("hosts-too-long", count=len(named), size=size, limit=WORD)
-    return named
+    size = sum(len(host) + len(f":{order.layout.ranks_per_node},") for host in named)
+    if size < WORD:
+        return named
+    if whole:
+        return ()
+    raise UsageError.of("hosts-too-long", count=len(named), size=size, limit=WORD)
 
 
 def hosts(order: Order) -> tuple[str, ...]:
@@ -157,15 +169,27 @@ def refuse_lost_files(order: Order, name: str) -> None:
         raise UsageError.of("launcher-open-file", name=name, pmi=order.pmi)
 
 
-def slurm_overlap(order: Order) -> tuple[EnvRow, ...]:
-    """For launchers whose daemons are a step of the job, started by an srun of theirs: inside of
-    another step, an interactive one, they would wait for it to end (LCH-07). The variable reaches
-    every such srun; the settings of the launchers differ, and PRRTE 3.0.13 ignores its own
-    `plm_slurm_args`. `--exact` beside it, as some advise, leaves a daemon, and so all ranks of its
-    node, the one core that the daemon asks for."""
+NODE_LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
+SEVERAL_NUMBERS = re.compile(r"[0-9][^0-9]+[0-9]")
+
+
+def slurm_rows(order: Order) -> tuple[EnvRow, ...]:
+    """For launchers that start daemons by srun, and read the hosts of the job themselves.
+
+    Open MPI's launchers and hydra of MPICH 5.0.2 and of Intel cannot read a list with two brackets
+    in a word, `rack[0-1]node[01-02]`: of hosts with several numbers they get one that has one.
+
+    Inside of another step, an interactive one, the daemons would wait for it to end (LCH-07).
+    SLURM_OVERLAP reaches every such srun; the settings of the launchers differ, and PRRTE 3.0.13
+    ignores its own `plm_slurm_args`. `--exact` beside it, as some advise, leaves a daemon, and so
+    all ranks of its node, the one core that the daemon asks for."""
     if order.allocation.scheduler != "slurm":
         return ()
-    return (EnvRow("SLURM_OVERLAP", "1", Scope.LAUNCHER, "launcher"),)
+    rows = {"SLURM_OVERLAP": "1"}
+    hosts_of_job = order.allocation.granted or order.allocation.hosts
+    if any(map(SEVERAL_NUMBERS.search, hosts_of_job)):
+        rows |= dict.fromkeys(NODE_LISTS, slurm_hosts(hosts_of_job))
+    return tuple(EnvRow(name, value, Scope.LAUNCHER, "launcher") for name, value in rows.items())
 
 
 def at_least(order: Order, release: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mpigraft.core.hostnames import shared_labels
 from mpigraft.core.model import Command, EnvRow, Order, Scope
 from mpigraft.launch.launchers.parts import (
     bound,
@@ -11,10 +12,11 @@ from mpigraft.launch.launchers.parts import (
     masked,
     nodes,
     path_in,
-    slurm_overlap,
+    slurm_rows,
 )
 
 UNEVEN = "prte_hetero_nodes"
+FULL_NAMES = "prte_keep_fqdn_hostnames"  # else w.1.example and w.2.example are one node, w
 MCA = "PRTE_MCA_"  # begins the names of its own settings
 APP = "--app"  # a file with a line for each program, as ORTE reads it too
 
@@ -76,9 +78,11 @@ def rows(order: Order) -> tuple[EnvRow, ...]:
     if order.allocation.scheduler == "slurm":
         # A job of one wide task per node (-n 2 -c 64) has one slot there, unless all its CPUs do.
         rows.append(EnvRow(f"{MCA}{ENTIRE}", "1", Scope.LAUNCHER, "launcher"))
+    if shared_labels(nodes(order)):
+        rows.append(EnvRow(f"{MCA}{FULL_NAMES}", "1", Scope.LAUNCHER, "launcher"))
     if order.uneven:  # else all are bound as the first node's CPUs allow
         rows.append(EnvRow(f"{MCA}{UNEVEN}", "1", Scope.LAUNCHER, "launcher"))
-    return (*rows, *slurm_overlap(order))
+    return (*rows, *slurm_rows(order))
 
 
 ENTIRE = "ras_slurm_use_entire_allocation"

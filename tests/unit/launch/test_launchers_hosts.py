@@ -1,0 +1,86 @@
+"""The hosts that each launcher is given, and the variables that tell ranks their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+from mpigraft.core.model import Allocation, Layout
+from mpigraft.graft.resolve.plan import PASSED
+from mpigraft.knowledge.ranks import rank_table, rank_variables
+from mpigraft.launch.launchers.registry import LAUNCHERS
+from mpigraft.native.programs import SOURCES
+from tests.unit.launch.test_launchers import NAMED, NODES, SLURM, settings, words
+
+PBS = Allocation(("n1", "n2", "n3"), "PBS job 7", "pbs", "7")
+
+
+def test_an_allocation_is_left_to_the_launcher_and_a_part_of_it_is_named() -> None:
+    whole, part = replace(NODES, nodes=3), NODES
+    for kind in ("prrte", "orte", "intel", "pals"):
+        assert "n1" not in words(kind, whole, allocation=SLURM)
+    assert "-hosts n1,n2,n3" in words("hydra", whole, allocation=SLURM)  # cannot read each list
+    assert "-hosts" not in words("hydra", whole, allocation=PBS)
+    for kind in ("prrte", "orte"):
+        assert "--host n1:3,n2:3" in words(kind, part, allocation=SLURM)
+    for kind in ("hydra", "intel"):
+        assert "-hosts n1,n2" in words(kind, part, allocation=SLURM)
+    assert "--hosts n1,n2" in words("pals", part, allocation=SLURM)
+    assert "--requires=hosts:n1,n2" in words("flux", part, allocation=SLURM)
+    assert "--requires" not in words("flux", whole, allocation=SLURM)
+    assert "--nodelist=n[1-3]" in words("srun", whole, allocation=SLURM)
+    assert words("intel", part, allocation=SLURM).startswith("-launcher slurm -hosts n1,n2 ")
+    many = replace(SLURM, hosts=tuple(f"n{n}" for n in range(30000)))
+    assert "-hosts" not in words("hydra", Layout(30000, 1), allocation=many)
+
+
+def test_all_hosts_that_a_user_named_of_a_job_are_named() -> None:
+    """The launcher would read those of the job, and take its first ones."""
+    named = replace(SLURM, hosts=("n3",), granted=SLURM.hosts)
+    for kind, option in (
+        ("prrte", "--host n3:1"), ("orte", "--host n3:1"), ("hydra", "-hosts n3"),
+        ("intel", "-hosts n3"), ("pals", "--hosts n3"), ("flux", "--requires=hosts:n3"),
+        ("srun", "--nodelist=n3"),
+    ):  # fmt: skip
+        assert option in words(kind, Layout(1, 1), allocation=named)
+
+
+def test_hosts_with_two_numbers_are_listed_as_every_launcher_reads_them() -> None:
+    racks = replace(SLURM, hosts=tuple(f"rack{rack}node0{n}" for rack in (0, 1) for n in (1, 2, 3)))
+    part = replace(racks, hosts=("rack1node01",), granted=racks.hosts)
+    for kind in ("prrte", "orte", "hydra", "intel"):
+        assert "SLURM_JOB_NODELIST" not in settings(kind, Layout(3, 1), allocation=SLURM)
+        for nodes, allocation in ((6, racks), (1, part)):
+            told = settings(kind, Layout(nodes, 1), allocation=allocation)
+            assert told["SLURM_JOB_NODELIST"] == "rack0node[01-03],rack1node[01-03]"
+            assert told["SLURM_NODELIST"] == told["SLURM_JOB_NODELIST"]
+
+
+def test_full_names_that_share_a_first_label_stay_apart() -> None:
+    hosts = Allocation(("w.1.example", "w.2.example", "n1"), "--hosts")
+    assert settings("prrte", NODES, allocation=hosts)["PRTE_MCA_prte_keep_fqdn_hostnames"] == "1"
+    assert settings("orte", NODES, allocation=hosts)["OMPI_MCA_orte_keep_fqdn_hostnames"] == "1"
+    for one in (replace(hosts, hosts=hosts.hosts[1:]), NAMED):
+        assert not any("fqdn" in name for name in settings("prrte", NODES, allocation=one))
+
+
+# ------------------------------------------------------------------ variables of ranks
+
+
+def test_each_launcher_has_its_rank_variables() -> None:
+    """Hydra names the rank PMI_ID where ranks talk to it at a port, PMI_RANK where by a file."""
+    assert {kind: bool(rank_variables(kind).node) for kind in LAUNCHERS} == {
+        **dict.fromkeys(LAUNCHERS, True), "aprun": False,
+    }  # fmt: skip
+    assert rank_variables("hydra").world == ("PMI_RANK", "PMI_ID")
+
+
+def test_ranks_in_a_guest_know_their_numbers() -> None:
+    """podman and Charliecloud pass on no variable that is not listed."""
+    names = [name for row in rank_table().launcher for name in (*row.world, *row.node)]
+    assert not [n for n in names if not any(fnmatchcase(n, pattern) for pattern in PASSED)]
+
+
+def test_c_programs_know_the_same_variables() -> None:
+    header = (SOURCES / "rank_variables.h").read_text()
+    assert header == rank_table().header(), "tools/write_ranks.py writes it"
