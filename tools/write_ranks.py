@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from mpigraft.knowledge.ranks import rank_table  # noqa: E402
+from mpigraft.knowledge.fit.ranks import rank_table  # noqa: E402
 from mpigraft.native.programs import SOURCES  # noqa: E402
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mpigraft.bench.suites import osu
 from mpigraft.core.model import Abi, Family
 from mpigraft.core.process.command import Completed, run_command
-from mpigraft.knowledge.ranks import rank_table
+from mpigraft.knowledge.fit.ranks import rank_table
 from mpigraft.native.programs import BENCH, BENCHMARKS, OWN_BENCHMARKS
 from tests.native.native_world import World, records
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.devices import device_binds as device_binds
     from mpigraft.knowledge.gpus import gpu_variables as gpu_variables
     from mpigraft.knowledge.gpus import nearest_cpus as nearest_cpus
-    from mpigraft.knowledge.ranks import rank_variables as rank_variables
     from mpigraft.knowledge.sonames import Binding as Binding
     from mpigraft.knowledge.sonames import binding_of as binding_of
     from mpigraft.knowledge.sonames import role_of as role_of

@@ -19,7 +19,7 @@ from mpigraft.core.model import (
     Placement,
     Scope,
 )
-from mpigraft.knowledge import rank_variables
+from mpigraft.knowledge.fit import rank_variables
 from mpigraft.launch import gpu_select
 from mpigraft.launch.launchers import LAUNCHERS, in_order
 from mpigraft.launch.placement import cores_of

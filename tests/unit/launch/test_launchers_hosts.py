@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from mpigraft.core.model import Allocation, Layout
 from mpigraft.graft.resolve.plan import PASSED
-from mpigraft.knowledge.ranks import rank_table, rank_variables
+from mpigraft.knowledge.fit.ranks import rank_table, rank_variables
 from mpigraft.launch.launchers.registry import LAUNCHERS
 from mpigraft.native.programs import SOURCES
 from tests.unit.launch.test_launchers import NAMED, NODES, SLURM, settings, words
