@@ -16,6 +16,7 @@ from mpigraft.cli.common import (
     Agent,
     DryRun,
     Engine,
+    EngineOptions,
     Environment,
     Gpus,
     Hostfile,
@@ -132,6 +133,7 @@ def command(
         ),
     ] = None,
     engine: Engine = None,
+    engine_options: EngineOptions = None,
     rounds: Annotated[
         int | None,
         option("N", "Rounds to measure; fewer than 6 decide nothing.", "10, with --quick 6"),
@@ -224,7 +226,7 @@ def command(
         file, repeats = _repeated(Store(settings(ctx).store), campaign)
     else:
         file = read_spec(Path(campaign)) if campaign and not resume else CampaignSpec()
-    spec = read_site(os.environ).with_builds(merge_specs(file, given))
+    spec = read_site(os.environ).with_defaults(merge_specs(file, given))
     spec = _with_guest(spec)
     if list_:
         out("\n".join(benchmark_lines(spec)))

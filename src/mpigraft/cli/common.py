@@ -78,6 +78,15 @@ Engine = Annotated[
         "the first that is installed",
     ),
 ]
+EngineOptions = Annotated[
+    list[str] | None,
+    option(
+        "[ENGINE=]WORD",
+        "Option of the engine itself: --engine-option=--nv; repeatable.",
+        "the site's",
+        "--engine-option",
+    ),
+]
 DryRun = Annotated[bool, flag("Print what would be started; start nothing.", "--dry-run")]
 
 # The parts of a layout: metavar, help, default.

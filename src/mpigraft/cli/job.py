@@ -26,6 +26,7 @@ NOT_CHECKED = "--no-proof starts programs that never call it"
 # Options that a site's profile has defaults for, and those about nodes and places.
 OF_PROFILE = (
     "image", "mpi", "transport", "ranks", "engine", "replace", "bind", "env", "proof", "launcher",
+    "engine_options",
 )  # fmt: skip
 OF_PLACEMENT = (
     "nodes", "ranks_per_node", "threads", "map_by", "bind_to", "gpus", "hosts", "hostfile", "agent",
@@ -155,9 +156,7 @@ def job_spec(
         replace=values.get("replace", ""),
         binds=tuple(values.get("bind", ())),
         optional=tuple(dict(profile.values).get("bind", ())),
-        engine_options=tuple(
-            (name, tuple(words)) for name, words in values.get("engine_options", {}).items()
-        ),
+        engine_options=tuple(values.get("engine_options", ())),
         mpi=mpi if isinstance(mpi, str) else "",
         mpis=() if isinstance(mpi, str) else tuple(mpi),
         transport=values.get("transport", ""),

@@ -61,7 +61,7 @@ def spec_of(paths: tuple[Path, ...], layout: str, options: dict[str, Any]) -> Ca
             raise UsageError.of("analyse-path", path=path)
     own = {"benchmark": [f"app:{path}" for path in paths], "layout": [layout], "name": "analyse"}
     given = own | {name: value for name, value in options.items() if value}
-    return read_site(os.environ).with_builds(merge_specs(CampaignSpec(), given))
+    return read_site(os.environ).with_defaults(merge_specs(CampaignSpec(), given))
 
 
 def judged(store: Store, identity: str, paths: tuple[Path, ...]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ import typer
 
 from mpigraft.cli.common import (
     Engine,
+    EngineOptions,
     NoGlibc,
     Program,
     Replaced,
@@ -48,6 +50,7 @@ def command(
     words: Words = None,
     mpi: Annotated[str, option("SPEC", "Host MPI to graft: openmpi, mpich@5.0.2.")] = "",
     engine: Engine = None,
+    engine_options: EngineOptions = None,
     program: Program = None,
     replace: Replaced = "mpi",
     no_glibc: NoGlibc = False,
@@ -100,8 +103,16 @@ def command(
     if not guest or not mpi:
         raise UsageError.of("plan-incomplete")
     from mpigraft.graft import GraftOptions
+    from mpigraft.request import read_site
 
-    options = GraftOptions(read_replace(replace), engine or "", glibc=not no_glibc, force=force)
+    site = read_site(os.environ).merged({"engine": engine, "engine_options": engine_options})[0]
+    options = GraftOptions(
+        read_replace(replace),
+        site.get("engine", ""),
+        glibc=not no_glibc,
+        force=force,
+        engine_options=tuple(site.get("engine_options", ())),
+    )
     from mpigraft.request.fit import examine_subject
 
     with console(stderr=True).status("reading the guest"):

@@ -89,7 +89,7 @@ def command(
     options = {
         **locals(), "program": ["mpigraft-replay", prepared, *words], "ranks": len(file.parts),
         "image": None, "stack": "", "programs": None, "engine": None, "replace": None,
-        "bind": None, "stdin": "none",
+        "engine_options": None, "bind": None, "stdin": "none",
     }  # fmt: skip
     machine = examine_machine()
     spec = _as_recorded(job.requested_job(options), machine, file.provenance.mpi)

@@ -104,7 +104,7 @@ def command(
         record, shares = _cut_off(store, campaign, given, plan)
         record = replace(record, limit_s=limit_s) if time else record
     else:
-        spec = read_site(os.environ).with_builds(read_spec(Path(campaign)))
+        spec = read_site(os.environ).with_defaults(read_spec(Path(campaign)))
         # A script may be looked at where no scheduler is.
         kind = scheduler if dry_run and scheduler else find_scheduler(scheduler)
         record = submission.plan_submission(spec, nodes or 1, limit_s, allocations or 1, kind)

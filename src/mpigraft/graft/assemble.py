@@ -30,7 +30,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.graft.abi import read_abi
 from mpigraft.graft.check import judge_fit, soften_verdict
-from mpigraft.graft.engines import ENGINES, select_engine
+from mpigraft.graft.engines import ENGINES, select_engine, with_engine_options
 from mpigraft.graft.guest import Guest, GuestMpi, own_mpi_of, own_mpis_of
 from mpigraft.graft.resolve import BENCH, Injection, inject, plan_folder
 from mpigraft.knowledge import binding_of, device_binds
@@ -46,6 +46,7 @@ class GraftOptions:
     glibc: bool = True  # False: the guest's glibc stays, whatever it lacks
     force: bool = False  # plan a pair that the check refuses
     native_build: str = "prebuilt"
+    engine_options: tuple[str, ...] = ()  # `--nv` or `apptainer=--nv`
 
 
 def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOptions) -> GraftPlan:
@@ -76,7 +77,7 @@ def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOp
     verdict = with_fields(verdict, parts=parts)
     if not verdict.ok and not options.force:
         raise refusal(verdict, loose=guest.loose)
-    return plan_folder(
+    plan = plan_folder(
         guest.label,
         abi,
         injection,
@@ -86,6 +87,7 @@ def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOp
         devices=device_binds(),
         soname=served.soname,
     )
+    return with_engine_options(plan, options.engine_options)
 
 
 def judge_pair(
@@ -165,7 +167,7 @@ def plan_own_mpi(
         devices=device_binds(),
         soname=mpi.soname,
     )
-    return mpi, with_fields(plan, mpi=mpi.id)
+    return mpi, with_engine_options(with_fields(plan, mpi=mpi.id), options.engine_options)
 
 
 def own_install(guest: Guest, families: Collection[Family] = ()) -> MpiInstall:

@@ -30,9 +30,10 @@ from pathlib import Path
 from typing import Any
 
 from mpigraft.core.errors import UsageError
-from mpigraft.graft.engines import ENGINES
 from mpigraft.knowledge.reader import Given
+from mpigraft.request.engine_options import read_engine_options
 from mpigraft.request.options import (
+    COMMAND_LINE,
     flag_of,
     line_of,
     option,
@@ -62,32 +63,6 @@ def _mpis(given: Given) -> Any:
     return value
 
 
-def _engine_options(given: Given) -> dict[str, list[str]]:
-    """{engine: words} that stand before the image, as a person types them."""
-    if not isinstance(given.value, dict):
-        raise given.unfit("a table")
-    source = given.place.rpartition(": ")[0]
-    with_options = [name for name, engine in ENGINES.items() if engine.PROGRAMS]
-    for engine, words in given.value.items():
-        place = f"{source}: {engine}"
-        if engine not in with_options:
-            known = ", ".join(with_options)
-            raise UsageError.of("site-engine-unknown", source=source, engine=engine, known=known)
-        of_engine = replace(given, key=engine, value=words, named=place)
-        valid = isinstance(words, list) and all(isinstance(word, str) for word in words)
-        if not valid or any("\0" in word for word in words):
-            raise of_engine.unfit("a list of texts")
-        if words and (not words[0].startswith("-") or "--" in words):
-            raise UsageError.of(
-                "site-options-invalid",
-                place=place,
-                words=words,
-                key=given.key,
-                example=given.rules.example,
-            )
-    return {engine: list(words) for engine, words in given.value.items()}
-
-
 def _settings(given: Given) -> list[str]:
     words = read_settings(given)
     try:
@@ -107,7 +82,10 @@ class RunOptions:
     launcher: str = option("", '"srun"')
     ranks: int = option(0, "4", flag="-n", most=1_000_000)
     engine: str = option("", '"apptainer"')
-    engine_options: object = option(None, '{ apptainer = ["--nv"] }', read=_engine_options)
+    engine_options: tuple[str, ...] = option(
+        (), '{ apptainer = ["--nv"] }', flag="--engine-option", plural=True,
+        read=read_engine_options,
+    )  # fmt: skip
     replace: str = option("", '"mpi"')
     bind: tuple[str, ...] = option((), '["/scratch"]', plural=True)
     env: object = option(None, '{ FI_LOG_LEVEL = "warn" }', plural=True, read=_settings)
@@ -141,9 +119,16 @@ class Site:
     images: tuple[tuple[str, str], ...] = ()  # (alias, what it stands for)
     bench: BenchOptions = field(default_factory=BenchOptions)
 
-    def with_builds(self, spec: CampaignSpec) -> CampaignSpec:
-        """The same campaign with the site's builds of suites where it names none."""
-        return replace(spec, osu=spec.osu or self.bench.osu, imb=spec.imb or self.bench.imb)
+    def with_defaults(self, spec: CampaignSpec) -> CampaignSpec:
+        """The same campaign with the site's builds of suites where it names none; in a container,
+        with the site's engine and options of engines, which come before the campaign's own."""
+        spec = replace(spec, osu=spec.osu or self.bench.osu, imb=spec.imb or self.bench.imb)
+        if not spec.image:
+            return spec
+        own = {"engine": spec.engine or None, "engine_options": list(spec.engine_options)}
+        values = self.merged(own)[0]
+        options = tuple(values.get("engine_options", ()))
+        return replace(spec, engine=values.get("engine", ""), engine_options=options)
 
     def known_images(self) -> str:
         """For the error of one that is not there."""
@@ -170,6 +155,9 @@ class Site:
         None) over the site's. Lists are the site's, then the user's; of two settings of one name
         the later counts. Raises UsageError for a flag that the policy does not leave to users.
         """
+        if options := flags.get("engine_options"):
+            read = read_option(RunOptions, "engine_options", options, COMMAND_LINE)
+            flags = {**flags, "engine_options": list(read)}
         values = dict(self.values)
         sources = {key: where for key, where in self.lines if key in values}
         if flags.get("replace") == "nothing" and values.get("replace") != "nothing":

@@ -16,6 +16,7 @@ from mpigraft.core.env import SECRET_NAME
 from mpigraft.core.errors import UsageError
 from mpigraft.launch.placement import BIND_TO, MAP_BY, MAX_COUNT
 from mpigraft.request.apps import App, read_app_lines, read_apps
+from mpigraft.request.engine_options import read_engine_options
 from mpigraft.request.limits import MOST_LIMIT_S, limits_by_name, narrowest_limit, read_limits
 from mpigraft.request.options import (
     COMMAND_LINE,
@@ -86,6 +87,9 @@ class CampaignSpec:
     image: str = option("", '"app.sif"')  # a guest in which the benchmarks run too
     stack: str = option("", '"/opt/stack"')  # a software stack with an override for MPI
     engine: str = option("", '"apptainer"')
+    engine_options: tuple[str, ...] = option(
+        (), '{ apptainer = ["--nv"] }', flag="--engine-option", read=read_engine_options
+    )
     guest: tuple[str, ...] = option((), '["native", "grafted"]', words=WHERE)
 
     @property

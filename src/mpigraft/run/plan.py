@@ -38,7 +38,6 @@ from mpigraft.evidence import (
     preloadable_natives,
     records_folder,
 )
-from mpigraft.graft import GraftOptions
 from mpigraft.graft.folder import RANKS_FOLDER, graft_folder, materialize, paths_in_guest
 from mpigraft.graft.guest import (
     Guest,
@@ -60,10 +59,10 @@ from mpigraft.request.job import (
     JobSubject,
     RunSpec,
     decide_layout,
+    graft_options,
     job_subject,
     parse_bind,
     program_of,
-    replaced_part,
     suggest_programs,
     without_host_mpi,
 )
@@ -135,7 +134,6 @@ def plan_job(
     elif guest is not None:
         passed = passed.for_guest()
         spec, choice = _in_guest(spec, machine, guest, passed)
-        choice = choice.with_options(dict(spec.engine_options))
     else:
         program = program_of(spec.program[0], environ)
         choice = _on_host(spec, machine, program, passed, command)
@@ -169,7 +167,7 @@ def _in_guest(
     spec: RunSpec, machine: Machine, guest: Guest, passed: UserEnvironment
 ) -> tuple[RunSpec, MpiSelection]:
     """Choose the MPI under a guest; of the request, keep all that still holds."""
-    wanted = GraftOptions(replaced_part(spec.replace), spec.engine)
+    wanted = graft_options(spec)
     spec = without_host_mpi(spec) if wanted.replace is Replace.NOTHING else spec
     choose = partial(mpi_for_guest, machine=machine, guest=guest, wanted=wanted)
     try:
@@ -185,7 +183,7 @@ def _in_stack(
     spec: RunSpec, machine: Machine, program: Path, passed: UserEnvironment
 ) -> tuple[RunSpec, MpiSelection]:
     """Choose the MPI for a program of a stack: what is injected, or the stack's own."""
-    wanted = GraftOptions(replaced_part(spec.replace), spec.engine)
+    wanted = graft_options(spec)
     spec = without_host_mpi(spec) if wanted.replace is Replace.NOTHING else spec
     guest = stack_of_program(spec.stack, program)
     choose = partial(mpi_for_guest, machine=machine, guest=guest, wanted=wanted)
@@ -254,7 +252,7 @@ def _under_it(spec: RunSpec, machine: Machine, program: Path) -> str:
     """The way of putting the MPI under a program of this machine, where that would do."""
     try:
         guest = examine_guest(str(program))
-        mpi_for_guest(spec.mpi_names[0], machine, guest, GraftOptions(Replace.MPI, spec.engine))
+        mpi_for_guest(spec.mpi_names[0], machine, guest, graft_options(replace(spec, replace="")))
     except MpigraftError:
         return ""
     return f"--image {program} puts it under the program, which was checked"

@@ -20,7 +20,8 @@ def test_a_sites_options_stand_before_the_image(tmp_path: Path, engine: str) -> 
         (image.folder / name).mkdir(exist_ok=True)
     bare = plan(image.label, engine, binds=(), devices=(), place="/mnt")
     of = seat(cwd="/tmp", graft=str(tmp_path), root=True)
-    made = with_engine_options(bare, ("--device", "vendor.com/gpu=all"))
+    asked = ("--device", f"{engine}=vendor.com/gpu=all", "none=--no")
+    made = with_engine_options(bare, asked)
     words = engine_words(made, of)
     at = words.index("--device")
     assert words[at + 1] == "vendor.com/gpu=all"

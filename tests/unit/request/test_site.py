@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +98,7 @@ def test_a_fixed_mpi_is_not_left_out_either(tmp_path: Path) -> None:
         ("[run]\nmpi = []\n", ":2: mpi must be a text, or a list of texts"),
         ('[run]\nmpi = ["a", "a"]\n', ":2: mpi must be a text, or a list of texts, each once"),
         ('[run]\nmpi = ["a", ""]\n', ":2: mpi must be a text"),
-        ('[run]\nengine_options = ["--nv"]\n', ":2: engine_options must be a table"),
+        ('[run]\nengine_options = ["nv"]\n', ":2: engine_options = ['nv'] is not a list"),
         ('[run]\nengine_options = { docker = ["--nv"] }\n', ":2: no engine 'docker'"),
         ('[run]\nengine_options = { none = ["--nv"] }\n', ":2: no engine 'none'"),
         ('[run]\nengine_options = { podman = "--nv" }\n', ":2: podman must be a list of texts"),
@@ -140,8 +142,21 @@ def test_a_list_of_mpis_is_the_sites_and_a_flag_goes_over_it(tmp_path: Path) -> 
 def test_options_of_engines_come_as_they_are_written(tmp_path: Path) -> None:
     text = '[run.engine_options]\napptainer = ["--nv"]\npodman = ["--ulimit", "nofile=1:2"]\n'
     found = read(tmp_path, text)
-    due = {"apptainer": ["--nv"], "podman": ["--ulimit", "nofile=1:2"]}
+    due = ["apptainer=--nv", "podman=--ulimit", "podman=nofile=1:2"]
     assert found.merged({})[0]["engine_options"] == due
+    assert found.merged({"engine_options": ["--rocm"]})[0]["engine_options"] == [*due, "--rocm"]
+    with pytest.raises(UsageError, match=r"--engine-option = \['rocm'\] is not a list of options"):
+        found.merged({"engine_options": ["rocm"]})
+
+
+def test_a_campaign_in_a_container_has_the_sites_engine_and_its_options(tmp_path: Path) -> None:
+    text = '[run]\nengine = "podman"\nengine_options = { podman = ["--ulimit", "host"] }\n'
+    found = read(tmp_path, text)
+    spec = found.with_defaults(CampaignSpec(image="app.sif", engine_options=("--privileged",)))
+    assert spec.engine == "podman"
+    assert spec.engine_options == ("podman=--ulimit", "podman=host", "--privileged")
+    assert found.with_defaults(CampaignSpec(image="app.sif", engine="bwrap")).engine == "bwrap"
+    assert found.with_defaults(CampaignSpec()).engine_options == ()
 
 
 def test_an_alias_stands_for_an_image(tmp_path: Path) -> None:
@@ -209,10 +224,28 @@ def test_texts_come_back_as_they_were_written(
 
 def test_a_campaign_uses_the_sites_builds_unless_it_names_its_own(tmp_path: Path) -> None:
     found = read(tmp_path, '[bench]\nosu = ["/apps/osu", "/apps/osu2"]\nimb = "/apps/imb"\n')
-    spec = found.with_builds(CampaignSpec(osu=("/mine",)))
+    spec = found.with_defaults(CampaignSpec(osu=("/mine",)))
     assert (spec.osu, spec.imb) == (("/mine",), ("/apps/imb",))
-    assert found.with_builds(CampaignSpec()).osu == ("/apps/osu", "/apps/osu2")
+    assert found.with_defaults(CampaignSpec()).osu == ("/apps/osu", "/apps/osu2")
     with pytest.raises(UsageError, match=r"site\.toml:3: 'osu' is not an absolute path"):
         read(tmp_path, '[bench]\nimb = "/a"\nosu = "osu"\n')
     with pytest.raises(UsageError, match=r"site\.toml:2.*unknown key"):
         read(tmp_path, '[bench]\napp = "x"\n')
+
+
+PAGE = Path(__file__).parents[3] / "docs/howto/site.md"
+
+
+def test_the_page_of_profiles_has_the_keys_and_flags_of_the_code(tmp_path: Path) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", text, re.MULTILINE))
+    assert rows.keys() == set(site.KEYS)
+    for key, flags in rows.items():
+        assert f"`{site.flag_of_key(key)}`" in flags, key
+    builds = re.search(r"^`\[bench\]` has (.*?):", text, re.MULTILINE)
+    assert builds
+    assert re.findall(r"`(\w+)`", builds[1]) == [one.name for one in fields(site.BenchOptions)]
+    example = text.partition("```toml\n")[2].partition("```")[0]
+    assert dict(read(tmp_path, example).values).keys() <= rows.keys()
+    tables = re.findall(r"^\[(\w+)\]", example, re.MULTILINE)
+    assert tables == list(site.TABLES)

@@ -120,7 +120,11 @@ class InGuest:
         with _as_refusals(tool, self.guest.label.name):
             guest, command = self.guest.for_words(tool.words, folders, folder)
             command.refuse(tool.words)
-            wanted = GraftOptions(engine=bare.engine, native_build=self.spec.native_build)
+            wanted = GraftOptions(
+                engine=bare.engine,
+                native_build=self.spec.native_build,
+                engine_options=self.spec.engine_options,
+            )
             choice = MpiSelection.inside(mpi, guest, self.machine, wanted)
             assert choice.plan is not None
             plan = _shared_folder(choice.plan, bare)

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.graft.engines.cdi import cdi_document as cdi_document
     from mpigraft.graft.engines.mounts import GUEST_TMP as GUEST_TMP
+    from mpigraft.graft.engines.options import options_by_engine as options_by_engine
     from mpigraft.graft.engines.options import with_engine_options as with_engine_options
     from mpigraft.graft.engines.registry import DEFAULT_ENGINES as DEFAULT_ENGINES
     from mpigraft.graft.engines.registry import ENGINES as ENGINES

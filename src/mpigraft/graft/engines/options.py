@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from mpigraft.core.model import EnvRow, GraftPlan
 from mpigraft.core.serialize import digest
+from mpigraft.graft.engines.registry import ENGINES
 
 # With these Apptainer binds a GPU's libraries there and sets LD_LIBRARY_PATH to that folder.
 # Source: Apptainer's user guide, GPU Support.
@@ -13,10 +15,18 @@ GPU_OPTIONS, GPU_LIBRARIES = ("--nv", "--nvccli", "--rocm"), "/.singularity.d/li
 SEARCH = "LD_LIBRARY_PATH"
 
 
-def with_engine_options(plan: GraftPlan, words: tuple[str, ...]) -> GraftPlan:
-    """Give the plan whose engine gets these words too. It is another plan: a proof with
-    `--device` does not hold without it."""
-    if not words:
+def options_by_engine(options: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Split `ENGINE=WORD` and `WORD` into pairs; an empty engine stands for whichever it is."""
+    for option in options:
+        engine, equals, word = option.partition("=")
+        yield (engine, word) if equals and engine in ENGINES else ("", option)
+
+
+def with_engine_options(plan: GraftPlan, options: Iterable[str]) -> GraftPlan:
+    """Give the plan whose engine gets the words that are meant for it. It is another plan: a proof
+    with `--device` does not hold without it."""
+    words = tuple(word for name, word in options_by_engine(options) if name in ("", plan.engine))
+    if not words or not ENGINES[plan.engine].PROGRAMS:
         return plan
     environment = plan.environment
     if plan.engine == "apptainer" and not set(words).isdisjoint(GPU_OPTIONS):

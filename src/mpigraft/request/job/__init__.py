@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from mpigraft.request.job.spec import STDIN as STDIN
     from mpigraft.request.job.spec import JobSubject as JobSubject
     from mpigraft.request.job.spec import RunSpec as RunSpec
+    from mpigraft.request.job.spec import graft_options as graft_options
     from mpigraft.request.job.spec import job_subject as job_subject
     from mpigraft.request.job.spec import parse_bind as parse_bind
     from mpigraft.request.job.spec import program_of as program_of
-    from mpigraft.request.job.spec import replaced_part as replaced_part
     from mpigraft.request.job.spec import suggest_programs as suggest_programs
     from mpigraft.request.job.spec import without_host_mpi as without_host_mpi
 else:

@@ -12,6 +12,7 @@ from pathlib import Path
 from mpigraft.binary.image import FolderRoot
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.model import Bind, BindKind, Replace
+from mpigraft.graft import GraftOptions
 from mpigraft.graft.engines import GUEST_TMP
 from mpigraft.graft.guest import (
     Guest,
@@ -43,7 +44,7 @@ class RunSpec:
     transport: str = ""
     launcher: str = ""  # own, srun, flux, pals, aprun
     engine: str = ""
-    engine_options: tuple[tuple[str, tuple[str, ...]], ...] = ()  # by engine, of a site
+    engine_options: tuple[str, ...] = ()  # `--nv` or `apptainer=--nv`
     replace: str = ""
     binds: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()  # of these, what a site binds where it is
@@ -75,6 +76,12 @@ def replaced_part(word: str) -> Replace:
     except ValueError:
         known = ", ".join(Replace)
         raise UsageError.of("replace-unknown-word", word=word, known=known) from None
+
+
+def graft_options(spec: RunSpec) -> GraftOptions:
+    """Give the options of the graft that a job asks for."""
+    what = replaced_part(spec.replace)
+    return GraftOptions(what, spec.engine, engine_options=spec.engine_options)
 
 
 def suggest_programs(no: CheckFailed, spec: RunSpec, guest: Guest) -> CheckFailed:

@@ -315,6 +315,7 @@ def _guest_key(plan: GraftPlan | None) -> list[object] | None:
         plan.replace,
         plan.engine,
         sorted((copy.name, copy.digest) for copy in plan.copies),
+        *([list(plan.options)] if plan.options else []),
     ]
 
 

@@ -31,7 +31,11 @@ class GuestVariants:
     def __init__(self, spec: CampaignSpec, machine: Machine) -> None:
         self.spec, self.machine = spec, machine
         self.where = spec.variants
-        self.wanted = GraftOptions(engine=spec.engine, native_build=spec.native_build)
+        self.wanted = GraftOptions(
+            engine=spec.engine,
+            native_build=spec.native_build,
+            engine_options=spec.engine_options,
+        )
 
     @cached_property
     def stack(self) -> StackGuest | None:

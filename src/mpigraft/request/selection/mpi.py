@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError, Usage
 from mpigraft.core.model import EnvRow, Family, GraftPlan, Machine, MpiInstall, Replace, Scope
 from mpigraft.discovery.install import fetch_command
 from mpigraft.graft import GraftOptions, plan_graft, plan_own_mpi, plan_stack, stack_install
-from mpigraft.graft.engines import DEFAULT_ENGINES, ENGINES, engine_words, with_engine_options
+from mpigraft.graft.engines import DEFAULT_ENGINES, ENGINES, engine_words
 from mpigraft.graft.guest import Guest, default_mpi, loaded_objects, own_mpi_of
 from mpigraft.graft.stack import StackGuest
 from mpigraft.launch import IN_GUEST, engine_context
@@ -64,13 +64,6 @@ class MpiSelection:
             for row in passed.rows
         )
         return replace(self, rows=(*self.rows, *user))
-
-    def with_options(self, by_engine: Mapping[str, tuple[str, ...]]) -> MpiSelection:
-        """The same with what a site's profile has for the engine that starts the guest."""
-        if self.plan is None:
-            return self
-        words = by_engine.get(self.plan.engine, ())
-        return replace(self, plan=with_engine_options(self.plan, words))
 
 
 def _refuse_other_libmpi(mpi: MpiInstall, guest: Guest) -> None:
