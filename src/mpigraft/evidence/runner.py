@@ -31,7 +31,7 @@ from mpigraft.core.model import (
 from mpigraft.core.process import Completed, run_command
 from mpigraft.evidence import judge, keys, serialize
 from mpigraft.evidence.files import OWN_SURROUNDINGS, Surroundings, mpi_config_files
-from mpigraft.evidence.world import explain_init_failure
+from mpigraft.evidence.world import explain_failure
 from mpigraft.graft.folder import RANKS_FOLDER, materialize
 from mpigraft.launch import Launched, LaunchRequest, prepare_launch
 from mpigraft.launch.hosts import THIS_HOST, Nodes
@@ -108,7 +108,7 @@ def make_starter(
                 # PRRTE ends with code 0 when it loses a node whose ranks are still in MPI_Init.
                 wrong = (came := sum(r.of_launch for r in ranks)) < layout.ranks or not ended.ok
                 used = hosts[: layout.nodes] if wrong and layout.nodes > 1 else ()
-                why = explain_init_failure(configuration, witness, came) if wrong else ()
+                why = explain_failure(configuration, witness, came) if wrong else ()
                 return Launched(ended, ranks, placement, hosts, (*why, *nodes.unreachable(used)))
             finally:
                 shutil.rmtree(witness, ignore_errors=True)
@@ -128,8 +128,9 @@ def stamped(argv: Sequence[str]) -> list[str]:
 
 
 def write_files(launch: Launch) -> None:
-    """Write the files that the launcher reads: lists of ranks, of programs."""
-    for path, text in launch.files:
+    """Write the files that the launcher reads: lists of ranks, of programs; and what it starts for
+    ranks that spawn others."""
+    for path, text in (*launch.files, *launch.children):
         path.write_text(text, encoding="utf-8", errors="surrogateescape")
 
 

@@ -31,13 +31,12 @@ from mpigraft.core.model import (
 from mpigraft.core.write import process_umask
 from mpigraft.graft.engines import ENGINES, find_engine, wrap_program
 from mpigraft.graft.folder import graft_environment, graft_folder
-from mpigraft.launch import gpu_select
+from mpigraft.launch import children, gpu_select
 from mpigraft.launch.launch_request import LaunchRequest
 from mpigraft.launch.launchers import LAUNCHERS, Launcher, hardware_order
 from mpigraft.launch.rank_wrapper import rank_wrapper
 
 CPUS = Path("/sys/devices/system/cpu")
-LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 PRTE = "PRTE_MCA_"
 
 
@@ -52,6 +51,8 @@ def prepare_launch(request: LaunchRequest) -> Launch:
     base = env.base(request.environ) if request.inherited is None else request.inherited
     context = _context(plan, request, base) if plan else None
     rows = _rows(request, order, context)
+    if script := children.children_script(request):
+        rows.append(EnvRow(children.CHILDREN_VARIABLE, str(script), Scope.RANK, "witness"))
     environment = env.apply(base, rows, Scope.LAUNCHER, Scope.DAEMON)
     wrapper = rank_wrapper(request)
 
@@ -78,7 +79,20 @@ def prepare_launch(request: LaunchRequest) -> Launch:
         request.witness,
         command.files,
         tuple((row.name, row.value) for row in rows if row.scope is not Scope.RANK),
+        _children(request, order, context, environment),
     )
+
+
+def _children(
+    request: LaunchRequest,
+    order: Order,
+    context: EngineContext | None,
+    environment: Mapping[str, str],
+) -> tuple[tuple[Path, str], ...]:
+    """The file of what ranks start, whose number on a node is not known. It is not traced."""
+    alone = context and replace(context, ranks_per_node=0)
+    rows = _rows(replace(request, tracing=None), order, alone)
+    return children.children_files(request, rows, alone, environment)
 
 
 # ------------------------------------------------------------------ what launchers are given
@@ -236,7 +250,7 @@ def _engine(
     """The engine around a rank's words, inside of the launcher. The launcher's own libraries are
     no libraries for the engine's program."""
     engine = wrap_program(plan, context, words)
-    unset = [word for name in LOADER if name in environment for word in ("-u", name)]
+    unset = [word for name in children.LOADER if name in environment for word in ("-u", name)]
     return (env.ENV, *unset, *engine) if unset and engine != words else engine
 
 

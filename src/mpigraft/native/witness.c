@@ -19,76 +19,13 @@
 #include <unistd.h>
 
 #include "entered.h"
-#include "real.h"
+#include "handles.h"
 #include "record.h"
+#include "spawning.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* ---- the real functions ---- */
-
-static function real_or_end(const char *name)
-{
-    function result = real(name);
-    if (result)
-        return result;
-    fprintf(stderr, "mpigraft-witness: the program calls %s, but no MPI library has it\n", name);
-    _exit(127);
-}
-
-/* ---- what MPI says ---- */
-
-/* A handle is an int in MPICH's ABI and a pointer in Open MPI's and in the standard one. Each
- * is passed as what it is: the two differ in the registers' upper halves. */
-enum abi { INTS, POINTERS };
-
-struct mpi {
-    enum abi abi;
-    void *world, *none; /* communicators: MPI_COMM_WORLD, MPI_COMM_NULL */
-};
-
-enum {
-    MPICH_COMM_WORLD = 0x44000000,
-    MPICH_COMM_NULL = 0x04000000,
-    STANDARD_COMM_WORLD = 0x101,
-    STANDARD_COMM_NULL = 0x100,
-};
-
-static void *handle_of(unsigned number)
-{
-    return (void *)(uintptr_t)number;
-}
-
-static struct mpi which_mpi(void)
-{
-    void *world = open_mpi_object("ompi_mpi_comm_world");
-    if (world)
-        return (struct mpi){POINTERS, world, open_mpi_object("ompi_mpi_comm_null")};
-    function init = real("PMPI_Init");
-    void *address;
-    memcpy(&address, &init, sizeof address);
-    Dl_info where;
-    const char *base = NULL;
-    if (address && dladdr(address, &where) && where.dli_fname) {
-        base = strrchr(where.dli_fname, '/');
-        base = base ? base + 1 : where.dli_fname;
-    }
-    if (base && !strncmp(base, "libmpi_abi", 10))
-        return (struct mpi){POINTERS, handle_of(STANDARD_COMM_WORLD),
-                            handle_of(STANDARD_COMM_NULL)};
-    return (struct mpi){INTS, handle_of(MPICH_COMM_WORLD), handle_of(MPICH_COMM_NULL)};
-}
-
-static int ask_int(const char *name, struct mpi mpi, void *handle)
-{
-    function ask = real(name);
-    int answer = -1;
-    if (!ask)
-        return answer;
-    int code = mpi.abi == POINTERS
-                   ? ((int (*)(void *, int *))ask)(handle, &answer)
-                   : ((int (*)(int, int *))ask)((int)(uintptr_t)handle, &answer);
-    return code ? -1 : answer;
-}
+/* ---- a rank's place ---- */
 
 /* Whether MPI_Comm_spawn started this process: it has a communicator with who did. */
 static bool is_spawned(struct mpi mpi)
@@ -235,12 +172,35 @@ FORTRAN_INIT_THREAD(mpi_init_thread__)
 FORTRAN_INIT_THREAD(MPI_INIT_THREAD)
 FORTRAN_INIT_THREAD(mpi_init_thread_f08_)
 
+/* ---- what ranks start ---- */
+
+#define SPAWN(name)                                                                              \
+    EXPORT int name(const char *command, char **arguments, int most, void *info, int root,       \
+                    void *comm, void *between, int *codes);                                      \
+    EXPORT int name(const char *command, char **arguments, int most, void *info, int root,       \
+                    void *comm, void *between, int *codes)                                       \
+    {                                                                                            \
+        return spawn_by(real_or_end(#name), command, arguments, most, info, root, comm, between, \
+                        codes);                                                                  \
+    }                                                                                            \
+    EXPORT int name##_multiple(int count, char **commands, char ***arguments, const int *most,   \
+                               void *infos, int root, void *comm, void *between, int *codes);    \
+    EXPORT int name##_multiple(int count, char **commands, char ***arguments, const int *most,   \
+                               void *infos, int root, void *comm, void *between, int *codes)     \
+    {                                                                                            \
+        return spawn_many_by(real_or_end(#name "_multiple"), count, commands, arguments, most,   \
+                             infos, root, comm, between, codes);                                 \
+    }
+
+SPAWN(MPI_Comm_spawn)
+SPAWN(PMPI_Comm_spawn)
+
 /* ---- the ways in by a library's handle ---- */
 
 /* Each of a few libraries gets functions of its own, which know its entry. */
 enum { LIBRARIES = 4 };
 
-static void *_Atomic entries[3][LIBRARIES]; /* MPI_Init, MPI_Init_thread, MPI_Session_init */
+static void *_Atomic entries[5][LIBRARIES]; /* by the rows of `ways` below */
 
 /* The entry in the handle's library; from now on MPI is asked there. */
 static function opened(int way, int slot)
@@ -278,6 +238,20 @@ static function opened(int way, int slot)
             info, errhandler, session);                                                   \
         entered(code, session);                                                           \
         return code;                                                                      \
+    }                                                                                     \
+    static int opened_spawn_##slot(const char *command, char **arguments, int most,       \
+                                   void *info, int root, void *comm, void *between,       \
+                                   int *codes)                                            \
+    {                                                                                     \
+        return spawn_by(opened(3, slot), command, arguments, most, info, root, comm,      \
+                        between, codes);                                                  \
+    }                                                                                     \
+    static int opened_multiple_##slot(int count, char **commands, char ***arguments,      \
+                                      const int *most, void *infos, int root, void *comm, \
+                                      void *between, int *codes)                          \
+    {                                                                                     \
+        return spawn_many_by(opened(4, slot), count, commands, arguments, most, infos,    \
+                             root, comm, between, codes);                                 \
     }
 
 OPENED(0)
@@ -302,6 +276,14 @@ static const struct {
      (function)MPI_Session_init,
      {(function)opened_session_0, (function)opened_session_1, (function)opened_session_2,
       (function)opened_session_3}},
+    {"MPI_Comm_spawn",
+     (function)MPI_Comm_spawn,
+     {(function)opened_spawn_0, (function)opened_spawn_1, (function)opened_spawn_2,
+      (function)opened_spawn_3}},
+    {"MPI_Comm_spawn_multiple",
+     (function)MPI_Comm_spawn_multiple,
+     {(function)opened_multiple_0, (function)opened_multiple_1, (function)opened_multiple_2,
+      (function)opened_multiple_3}},
 };
 
 /* Ours for this entry of a handle; NULL where there is none, or it is one of ours. */

@@ -24,6 +24,7 @@ from mpigraft.core.model import (
     Allocation,
     Bind,
     Configuration,
+    GraftPlan,
     Group,
     GuestKind,
     Launch,
@@ -47,7 +48,7 @@ from mpigraft.graft.guest import (
 )
 from mpigraft.graft.stack import stack_of_program
 from mpigraft.knowledge import spawn_facts
-from mpigraft.launch import LaunchRequest, Tracing, engine_context, prepare_launch
+from mpigraft.launch import IN_GUEST, LaunchRequest, Tracing, engine_context, prepare_launch
 from mpigraft.launch.hosts import THIS_HOST, find_allocation
 from mpigraft.launch.launchers import launchers_for, split_reason
 from mpigraft.launch.placement import placement_for
@@ -274,7 +275,8 @@ def _lines(job: Job, choice: MpiSelection) -> Iterator[Line]:
         yield Line("launcher", text, spec.source("launcher", default="the MPI has none of its own"))
     kind, pmi = (by.kind, by.pmi) if by else (choice.mpi.launcher_kind, "")
     if known := spawn_facts(kind, choice.mpi.family, choice.mpi.version, pmi):
-        yield Line("spawn", known.summary, "knowledge")
+        places = [_place_of_children(graft, choice.mpi, by)] if known.works else []
+        yield Line("spawn", "; ".join([known.summary, *places]), "knowledge")
     where = spec.where
     typed = where.ranks_per_node or where.nodes or where.threads or where.places
     yield Line("ranks", _ranks_told(job), "command line" if typed else spec.source("ranks"))
@@ -300,6 +302,16 @@ def _lines(job: Job, choice: MpiSelection) -> Iterator[Line]:
     yield from (Line("set", word, spec.source("set")) for word in spec.settings)
     yield from (Line("dropped", " ".join(names), why) for why, names in job.passed.why())
     yield from (Line("passed on", word, "environment") for word in job.passed.settings)
+
+
+def _place_of_children(graft: GraftPlan | None, mpi: MpiInstall, by: LaunchedBy | None) -> str:
+    """Where MPI_Comm_spawn starts what it names."""
+    if graft is None:
+        return "children have the variables of the ranks"
+    if mpi.source == IN_GUEST and by is None:
+        return "children start in the image, whose launcher it is"
+    engine = "" if graft.engine == "none" else f", under {graft.engine}"
+    return f"children start in {graft.guest.name} too{engine}, with the variables of the ranks"
 
 
 def _ranks_told(job: Job) -> str:

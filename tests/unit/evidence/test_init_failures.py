@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mpigraft.core.model import Configuration, Finding, GuestKind, Level
-from mpigraft.evidence.world.init_failures import explain_init_failure
+from mpigraft.evidence.world.failures import explain_failure
 from mpigraft.evidence.world.records import read_entered
 from tests.builders import plans
 from tests.builders.elf import compiled, program
@@ -52,20 +52,20 @@ def test_another_libmpi_by_the_programs_own_path(tmp_path: Path) -> None:
     )
     note(folder, own, app)
     note(folder, own, app, id="2")
-    found = only(explain_init_failure(asked(due), folder, ranks=0))
+    found = only(explain_failure(asked(due), folder, ranks=0))
     assert (found.level, found.code) == (Level.ERROR, "init-other-libmpi")
     assert found.message.startswith(f"2 processes called MPI_Init of {own} and did not return")
     assert f"{due} of openmpi@5.0.11 was intended" in found.message
     assert f"by RUNPATH {own.parent} of {app}" in found.why
     assert found.fix == f"put the MPI under the program: --image {app}"
-    assert explain_init_failure(asked(due), folder, ranks=1) == (found,)
+    assert explain_failure(asked(due), folder, ranks=1) == (found,)
 
 
 def test_another_libmpi_by_the_environment(tmp_path: Path) -> None:
     folder, due, own = made(tmp_path)
     app = program(tmp_path / "app", needs=[own])
     note(folder, own, app, search=str(own.parent))
-    found = only(explain_init_failure(asked(due), folder, ranks=0))
+    found = only(explain_failure(asked(due), folder, ranks=0))
     assert f"by LD_LIBRARY_PATH {own.parent}" in found.why
     assert f"LD_LIBRARY_PATH={own.parent}" in found.fix
     assert found.message.startswith("a process called")
@@ -74,13 +74,10 @@ def test_another_libmpi_by_the_environment(tmp_path: Path) -> None:
 def test_another_libmpi_that_nothing_names(tmp_path: Path) -> None:
     folder, due, own = made(tmp_path)
     note(folder, own, program(tmp_path / "python"))
-    assert (
-        "opened while the program ran"
-        in only(explain_init_failure(asked(due), folder, ranks=0)).why
-    )
+    assert "opened while the program ran" in only(explain_failure(asked(due), folder, ranks=0)).why
     (folder / "n0-1.entered").unlink()
     note(folder, own, "/none/such")
-    assert "opened while" in only(explain_init_failure(asked(due), folder, ranks=0)).why
+    assert "opened while" in only(explain_failure(asked(due), folder, ranks=0)).why
 
 
 @pytest.mark.parametrize(
@@ -102,7 +99,7 @@ def test_in_a_guest_the_mend_can_work(tmp_path: Path, engine: str, named: bool, 
     seen = inside.stat()
     libraries = [["/opt/own/libmpi.so.40", seen.st_dev, seen.st_ino]]
     note(folder, inside, "/opt/app", libraries=libraries)
-    found = only(explain_init_failure(replace(asked(due), graft=plan), folder, ranks=0))
+    found = only(explain_failure(replace(asked(due), graft=plan), folder, ranks=0))
     assert "by RPATH /opt/own of /opt/app" in found.why
     assert fix in found.fix
     assert ("--engine" in found.fix) == (fix == "--engine bwrap")
@@ -111,21 +108,21 @@ def test_in_a_guest_the_mend_can_work(tmp_path: Path, engine: str, named: bool, 
 def test_the_libmpi_that_was_due(tmp_path: Path) -> None:
     folder, due, _ = made(tmp_path)
     note(folder, due, "/bin/app")
-    found = only(explain_init_failure(asked(due), folder, ranks=0))
+    found = only(explain_failure(asked(due), folder, ranks=0))
     assert (found.level, found.code) == (Level.WARNING, "init-unfinished")
     assert str(due) in found.why
     assert "a rank that ended before its MPI_Init" in found.why
-    assert explain_init_failure(asked(due), folder, ranks=1) == ()  # another failure ended it
+    assert explain_failure(asked(due), folder, ranks=1) == ()  # another failure ended it
 
 
 def test_nothing_to_say(tmp_path: Path) -> None:
     folder, due, own = made(tmp_path)
-    assert explain_init_failure(asked(due), folder, ranks=0) == ()
-    assert explain_init_failure(asked(due), tmp_path / "none", ranks=0) == ()
+    assert explain_failure(asked(due), folder, ranks=0) == ()
+    assert explain_failure(asked(due), tmp_path / "none", ranks=0) == ()
     note(folder, own, "/bin/app", libraries=[])
-    assert explain_init_failure(asked(due), folder, ranks=0) == ()
+    assert explain_failure(asked(due), folder, ranks=0) == ()
     note(folder, own, "/bin/app")
-    assert explain_init_failure(asked(tmp_path / "gone"), folder, ranks=0) == ()
+    assert explain_failure(asked(tmp_path / "gone"), folder, ranks=0) == ()
 
 
 def test_those_that_came_back_are_left_out(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from mpigraft.core.model import (
     RankRecord,
 )
 from mpigraft.evidence.runner import refused_evidence
-from mpigraft.evidence.world.init_failures import explain_init_failure
+from mpigraft.evidence.world.failures import explain_failure
 from mpigraft.evidence.world.overrides import due_mark
 from mpigraft.evidence.world.records import Entered
 from mpigraft.evidence.world.witness import check_witness
@@ -108,16 +108,16 @@ def test_a_node_that_hangs_in_mpi_init_is_named(
 ) -> None:
     asked, libmpi = generation(tmp_path)
     monkeypatch.setattr(
-        "mpigraft.evidence.world.init_failures.read_entered",
+        "mpigraft.evidence.world.failures.read_entered",
         lambda _: [entered(HERE, libmpi), entered("n2", "/stack/libmpi.so.40")],
     )
-    (found,) = explain_init_failure(asked, tmp_path, 0)
+    (found,) = explain_failure(asked, tmp_path, 0)
     assert (found.code, found.message[:3]) == ("override-differs", "n2:")
     monkeypatch.setattr(
-        "mpigraft.evidence.world.init_failures.read_entered",
+        "mpigraft.evidence.world.failures.read_entered",
         lambda _: [entered(HERE, "/stack/libmpi.so.40")],
     )
-    (found,) = explain_init_failure(asked, tmp_path, 0)
+    (found,) = explain_failure(asked, tmp_path, 0)
     assert found.code == "init-other-libmpi"
 
 

@@ -70,6 +70,9 @@ def test_hostile_texts_come_through_a_real_shell(
         assert "\r\n" in name or wrapper.CWD in f"/i/{name}"
         return
     code, said = ran(script, engine, engine.parent, *words)
+    if words and "=" in words[0]:  # env would set a variable, and start the next word
+        assert code == 2
+        return
     assert code == 7
     assert (str(engine), *said) == (*due, "/usr/bin/env", f"K={value}", *words)
 

@@ -25,6 +25,8 @@ def test_rows_are_of_launchers_that_there_are() -> None:
         ("srun", "openmpi", "5.0.11", "pmix_v4", False),
         ("srun", "openmpi", "5.0.11", "pmi2", None),
         ("srun", "mpich", "5.0.2", "pmi2", True),
+        ("hydra", "mpich", "5.0.2", "", True),
+        ("hydra", "mpich", "4.0.2", "", False),
         ("hydra", "intel", "2021.18.1", "", True),
         ("flux", "openmpi", "5.0.11", "", None),
     ],

@@ -33,7 +33,7 @@ def launch(asked: Configuration, layout: Layout | None = None, **changes: Any) -
         "environ": ENVIRON,
         "parent": 7,
     }
-    program = ("/n/bench", "--probe")
+    program = changes.pop("program", ("/n/bench", "--probe"))
     options |= changes
     return prepare_launch(LaunchRequest(asked, layout or Layout(), program, **options))
 
@@ -47,6 +47,26 @@ def words_of(found: Launch) -> tuple[list[str], list[str], list[str]]:
 
 
 LNX = configuration("openmpi@5.0.11", "ofi-lnx")
+
+
+def test_what_ranks_spawn_gets_their_variables() -> None:
+    made = launch(LNX, program=("/x/app",))
+    ((path, text),) = made.children
+    assert f"MPIGRAFT_SPAWN={path}" in made.argv
+    assert path.parent == made.witness
+    assert [row for row in env_rows(made) if f"'{row}'" not in text] == []
+
+
+def env_rows(made: Launch) -> list[str]:
+    """The variables that ranks alone are given."""
+    inner = made.argv.index(ENV)
+    return [word for word in made.argv[inner + 1 : made.argv.index("/x/app")] if "=" in word]
+
+
+def test_our_benchmarks_spawn_nothing() -> None:
+    made = launch(LNX)
+    assert not made.children
+    assert not [word for word in made.argv if word.startswith("MPIGRAFT_SPAWN=")]
 
 
 def test_the_layers_stand_in_order() -> None:

@@ -114,7 +114,7 @@ def test_files_of_a_launcher_name_each_other_in_the_folder_of_the_job(
     monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path))
     document = kept(a_job(STEP), {"PATH": "/bin"})
     names = [Path(path).name for path, _ in document["files"]]
-    assert names == ["programs", "program0", "program1"]
+    assert names == ["programs", "program0", "program1", "children.sh"]
     folder = f"{document['home']}/{fast.RECORDS}"
     look = 'case $(cat programs program1) in *0-records*) exit 8;; *"$PWD"*) exit 9;; esac'
     told = {**document, "argv": ["/bin/sh", "-c", f"cd {folder}; {look}", "PID"], "parent": 3}

@@ -195,3 +195,5 @@ class Launch:
     files: tuple[tuple[Path, str], ...] = ()  # (path, text) that must stand before it starts
     # What of `env` is this launch's own, whatever the user has; None: a variable that must not be.
     decided: tuple[tuple[str, str | None], ...] = ()
+    # As `files`: the script of what ranks start with MPI_Comm_spawn, on whose path they rely.
+    children: tuple[tuple[Path, str], ...] = ()

@@ -10,7 +10,7 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.evidence.world.bindings import BINDING_CODES as BINDING_CODES
-    from mpigraft.evidence.world.init_failures import explain_init_failure as explain_init_failure
+    from mpigraft.evidence.world.failures import explain_failure as explain_failure
     from mpigraft.evidence.world.mapped import LIBMPI as LIBMPI
     from mpigraft.evidence.world.networks import NETWORK_LIBRARY as NETWORK_LIBRARY
     from mpigraft.evidence.world.networks import due_networks as due_networks

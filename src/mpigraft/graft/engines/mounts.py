@@ -47,9 +47,9 @@ def anywhere(guest: Guest) -> str:
 
 
 def apart(context: EngineContext) -> tuple[EnvRow, ...]:
-    """Give the rows of ranks that each have a user namespace of their own."""
-    if context.ranks_per_node == 1:
-        return ()
+    """Give the rows of ranks that each have a user namespace of their own. One that is alone on its
+    node has them too: it may spawn others."""
+    del context
     return tuple(EnvRow(name, value, Scope.RANK, "engine") for name, value in ALONE)
 
 

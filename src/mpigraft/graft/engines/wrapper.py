@@ -6,7 +6,7 @@ a node may lack. Every word is quoted, so nothing in a path or a value is shell.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from mpigraft.core.env import ENV, rank_argv
@@ -18,39 +18,65 @@ from mpigraft.graft.engines.mounts import mounts
 from mpigraft.graft.engines.parts import OptionGroup, flat
 from mpigraft.graft.folder import graft_environment
 
-CWD = "/{cwd}"  # the working folder, which is known when the script runs
+CWD = "/\0cwd"  # the working folder, which is known when the script runs; no word has a zero byte
+FOLDER_GIVEN = """cwd=$1
+shift
+case $cwd in
+.) cwd=$PWD ;;
+[!/]*) cwd=$PWD/$cwd ;;
+esac
+PWD=$cwd"""
+NO_ASSIGNMENT = """case $1 in *=*)
+    echo "$0: env takes $1 for a variable: give the program a name without =" >&2
+    exit 2 ;;
+esac"""
 
 
 def wrapper_script(plan: GraftPlan, context: EngineContext) -> str:
-    """Write the script's text; paths in it are absolute and of this machine.
+    """Write a plan as a script; paths in it are absolute and of this machine. Raises UsageError as
+    `rank_script`."""
+    about = f"{printable(plan.mpi or 'its own MPI')} under {printable(plan.guest.name)}"
+    own = registry.ENGINES[plan.engine].rows(plan, replace(context, ranks_per_node=0))
+    return rank_script(
+        (*own, *graft_environment(plan)),
+        plan,
+        context,
+        comments=(f"{about}, by {plan.engine}.", "mpirun -n 4 THIS PROGRAM ARGUMENTS"),
+    )
+
+
+def rank_script(
+    rows: Sequence[EnvRow],
+    plan: GraftPlan | None,
+    context: EngineContext | None,
+    *,
+    comments: Iterable[str] = (),
+    child: bool = False,
+) -> str:
+    """Write a script that starts its arguments as a rank: with the rows of scope RANK, under the
+    plan's engine if there is a plan. It exports the other rows before.
 
     Ranks start in the folder from which they are launched, which must be bound: `context.cwd` and
-    below it, or the launcher's session folders. The number of ranks on a node is unknown here, so
-    `context.ranks_per_node` is ignored. Raises UsageError as the engine does, and for a word that
-    a script cannot contain.
+    below it, or the launcher's session folders. For a `child` the first argument is its folder, as
+    its parents see it. The number of ranks on a node is unknown here, so `context.ranks_per_node`
+    is ignored. Raises UsageError as the engine does, and for a word that a script cannot contain.
     """
-    engine = registry.ENGINES[plan.engine]
-    context = replace(context, ranks_per_node=0)
-    binds = mounts(plan, context) if engine.PROGRAMS else ()
-    if any("\0" in word or CWD in word for word in flat(engine.options(plan, context, binds))):
-        raise UsageError.of("wrapper-character", mark=CWD)
-    rows = engine.rows(plan, context)
-    own = engine.options(plan, replace(context, cwd=CWD), binds)
-    parts = registry.parts_around(plan, context, own, _rank(plan, rows))
-    check = [] if plan.guest.kind.on_host else [_cwd_check(context, binds)]
+    tool = (plan.guest.env_program if plan else "") or ENV
+    rank = _writable(rank_argv(rows, (), tool))
+    parts: tuple[OptionGroup, ...] = (OptionGroup(rank),)
+    checks: list[str] = []
+    if plan and context:
+        parts, checks = _in_engine(plan, replace(context, ranks_per_node=0), rank, child=child)
+    if child and not (context and context.program):
+        checks.append('cd "$cwd" || exit 2')
     return "\n".join(
         [
             "#!/bin/sh",
-            f"# {printable(plan.mpi or 'its own MPI')} under {printable(plan.guest.name)}, by "
-            f"{plan.engine}.",
-            "# mpirun -n 4 THIS PROGRAM ARGUMENTS",
-            f"graft={quoted(context.graft)}",
-            'if ! [ -d "$graft" ]; then',
-            '    echo "$0: $graft is missing: plan again" >&2',
-            "    exit 3",
-            "fi",
-            *check,
+            *(f"# {comment}" for comment in comments),
+            FOLDER_GIVEN if child else "cwd=$PWD",
+            *checks,
             *_exports(row for row in rows if row.scope is not Scope.RANK),
+            *([NO_ASSIGNMENT] if rank else []),
             "# From the last word to the first, each in front of the others.",
             *_prepended(parts),
             'exec "$@"',
@@ -59,17 +85,38 @@ def wrapper_script(plan: GraftPlan, context: EngineContext) -> str:
     )
 
 
+def _in_engine(
+    plan: GraftPlan, context: EngineContext, rank: tuple[str, ...], *, child: bool
+) -> tuple[tuple[OptionGroup, ...], list[str]]:
+    """Put the engine around a rank's words, and list what the script checks before."""
+    engine = registry.ENGINES[plan.engine]
+    binds = mounts(plan, context) if engine.PROGRAMS else ()
+    _writable(flat(engine.options(plan, context, binds)))
+    own = engine.options(plan, replace(context, cwd=CWD), binds)
+    checks = [
+        f"graft={quoted(context.graft)}",
+        'if ! [ -d "$graft" ]; then',
+        '    echo "$0: $graft is missing: plan again" >&2',
+        "    exit 3",
+        "fi",
+        *([] if child or plan.guest.kind.on_host else [_cwd_check(context, binds)]),
+    ]
+    return registry.parts_around(plan, context, own, rank), checks
+
+
+def _writable(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Give the words. Raises UsageError for one that a script cannot contain."""
+    if any("\0" in word for word in words):
+        raise UsageError.of("wrapper-character")
+    return words
+
+
 def quoted(word: str) -> str:
     """Quote a word so that sh reads it back byte for byte; CWD becomes the working folder."""
     if word == CWD:
-        return '"$PWD"'
+        return '"$cwd"'
     pieces = ("'" + piece.replace("'", "'\\''") + "'" for piece in word.split(CWD))
-    return '"$PWD"'.join(pieces)
-
-
-def _rank(plan: GraftPlan, rows: Iterable[EnvRow]) -> tuple[str, ...]:
-    """Set the environment of ranks: what the engine needs, then the plan's own."""
-    return rank_argv((*rows, *graft_environment(plan)), (), plan.guest.env_program or ENV)
+    return '"$cwd"'.join(pieces)
 
 
 def _exports(rows: Iterable[EnvRow]) -> list[str]:
@@ -86,7 +133,7 @@ def _cwd_check(context: EngineContext, binds: Iterable[Bind]) -> str:
     patterns = "|".join(f"{quoted(root)}|{quoted(root)}/*" for root in known)
     folders = quoted(" or ".join(known))
     return (
-        f"case $PWD in\n/|{patterns}) ;;\n"
+        f"case $cwd in\n/|{patterns}) ;;\n"
         f'*) echo "$0: start from below "{folders} >&2\n   exit 2 ;;\nesac'
     )
 

@@ -37,7 +37,7 @@ from mpigraft.evidence.world import (
     due_library,
     due_mark,
     due_networks,
-    explain_init_failure,
+    explain_failure,
     read_witness,
 )
 from mpigraft.graft.folder import PLAN_FILE, graft_folder
@@ -87,7 +87,7 @@ def start_document(
         "proof": job.spec.proof,
         "placed": job.placement != NOWHERE or is_confined(),
         "stdin": _stdin(job),
-        "files": [[str(path), text] for path, text in made.files],
+        "files": [[str(path), text] for path, text in (*made.files, *made.children)],
         **(watched_files(job) if inputs is None else inputs),
     }
 
@@ -158,7 +158,7 @@ def launch_findings(key: str, folder: Path, *, well: bool = True) -> tuple[Findi
         start.forget(key, os.environ)
         return (Finding.of("job-unknown"),)
     ranks = read_witness(folder, layout.ranks)
-    unfinished = explain_init_failure(configuration, folder, ranks=sum(r.of_launch for r in ranks))
+    unfinished = explain_failure(configuration, folder, ranks=sum(r.of_launch for r in ranks))
     told_why = any(f.level is Level.ERROR for f in unfinished)
     if not ranks and (told_why or not well):  # it says why there is no record
         return unfinished

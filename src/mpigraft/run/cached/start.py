@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 FORMAT = 4
 RECORDS = "mpigraft-0-records"  # stands in documents for the name of one job's folder of records
+REFUSED = ".refused"  # ends the names of notes of refused calls, which evidence.world reads
 SEARCH = "LD_LIBRARY_PATH"
 RAW = "surrogateescape"  # names of files are bytes
 # Variables that decide how a job is started; what else a user has only passes through.
@@ -165,7 +166,8 @@ def start_job(
 ) -> int | None:
     """Start what a document says and watch its world; the exit code for the shell.
 
-    The program's own code, if it is not 0; else 5 for a world that is not the one asked for.
+    4 where the witness refused a call of MPI_Comm_spawn. Else the program's own code, if it is
+    not 0; else 5 for a world that is not the one asked for.
     `judge` is asked whether it is, and tells why not, when the quick look leaves any doubt.
     `collect` takes what else ranks wrote, whatever became of them.
     None where records of ranks cannot be written, and nothing was started. Raises OSError when
@@ -188,6 +190,9 @@ def start_job(
         if collect:
             collect(watch.folder, code)
         known = watch.whole() and not document["placed"]  # CPUs and GPUs take the full judgement
+        if listed(watch.folder, "", REFUSED):
+            judge(document["key"], watch.folder, False)
+            return 4
         if not document["proof"] or known or (code and not watch.entered()):
             return code
         well = bool(watch.ended or not code)

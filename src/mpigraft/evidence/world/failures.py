@@ -1,5 +1,6 @@
-"""Why ranks did not return from MPI_Init: which libmpi was loaded, which was intended, and by which
-rule the loader found it.
+"""Why a job failed: ranks did not return from MPI_Init, or a call of MPI_Comm_spawn was refused.
+
+Of the first: which libmpi was loaded, which was intended, and by which rule the loader found it.
 
 The witness notes what is mapped before it calls on, so that a job that fails or hangs inside of
 MPI_Init leaves this much behind.
@@ -19,15 +20,17 @@ from mpigraft.core.model import Configuration, Finding, GuestKind, MappedLibrary
 from mpigraft.evidence.world.mapped import LIBMPI
 from mpigraft.evidence.world.overrides import differing_nodes
 from mpigraft.evidence.world.records import Entered, read_entered
+from mpigraft.evidence.world.refusals import refused_spawns
 from mpigraft.evidence.world.witness import due_library, is_library
 
 
-def explain_init_failure(
-    configuration: Configuration, folder: Path, ranks: int
-) -> tuple[Finding, ...]:
-    """Report processes that entered MPI_Init and never left it, by their notes in `folder`; `ranks`
-    others did leave it. Nothing where none entered, or where the intended library was loaded and
-    some rank did return: then another failure ended them."""
+def explain_failure(configuration: Configuration, folder: Path, ranks: int) -> tuple[Finding, ...]:
+    """Report refused calls of MPI_Comm_spawn, else processes that entered MPI_Init and never left
+    it, by their notes in `folder`; `ranks` others did leave it. Nothing where none entered, or
+    where the intended library was loaded and some rank did return: then another failure ended
+    them."""
+    if refused := refused_spawns(folder):
+        return refused
     entered = read_entered(folder)
     due = due_library(configuration)
     if not entered or isinstance(due, str):

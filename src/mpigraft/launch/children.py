@@ -1,0 +1,46 @@
+"""What ranks start with MPI_Comm_spawn: a script that puts it where its parents are.
+
+A launcher starts children on its own side, outside of the container and without the variables that
+ranks alone are given. The preloaded witness makes each of them `/bin/sh SCRIPT FOLDER PROGRAM
+ARGUMENTS` (native/spawning.h), so that they are started as the ranks were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from mpigraft.core.model import EngineContext, EnvRow, Scope
+from mpigraft.graft.engines import rank_script
+from mpigraft.launch.launch_request import LaunchRequest
+
+CHILDREN_SCRIPT = "children.sh"
+CHILDREN_VARIABLE = "MPIGRAFT_SPAWN"  # in ranks: the path of the script, as their launcher sees it
+LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+
+
+def children_script(request: LaunchRequest) -> Path | None:
+    """Give the path of the script of a launch; None where it needs none: our benchmarks start
+    nothing, and a launcher in the guest starts children there."""
+    if request.launcher_in_guest or request.program[:1] == (str(request.natives.bench),):
+        return None
+    return request.witness / CHILDREN_SCRIPT
+
+
+def children_files(
+    request: LaunchRequest,
+    rows: Iterable[EnvRow],
+    context: EngineContext | None,
+    environment: Mapping[str, str],
+) -> tuple[tuple[Path, str], ...]:
+    """Write the script for these rows of a child; `environment` is the launcher's, whose own
+    libraries are none for the engine's program. Raises UsageError as `rank_script`."""
+    script = children_script(request)
+    if script is None:
+        return ()
+    own = [row for row in rows if row.scope is Scope.RANK]
+    own += [EnvRow(CHILDREN_VARIABLE, str(script), Scope.RANK, "witness")]
+    if context and context.program:
+        given = (name for name in LOADER if name in environment)
+        own += [EnvRow(name, None, Scope.DAEMON, "launcher") for name in given]
+    return ((script, rank_script(own, request.configuration.graft, context, child=True)),)
