@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mpigraft.core.model import EngineContext, EnvRow, Scope
-from mpigraft.graft.engines import rank_script
+from mpigraft.graft.engines import wrapper_script
 from mpigraft.launch.launch_request import LaunchRequest
 
 CHILDREN_SCRIPT = "children.sh"
@@ -34,7 +34,7 @@ def children_files(
     environment: Mapping[str, str],
 ) -> tuple[tuple[Path, str], ...]:
     """Write the script for these rows of a child; `environment` is the launcher's, whose own
-    libraries are none for the engine's program. Raises UsageError as `rank_script`."""
+    libraries are none for the engine's program. Raises UsageError as `wrapper_script`."""
     script = children_script(request)
     if script is None:
         return ()
@@ -43,4 +43,4 @@ def children_files(
     if context and context.program:
         given = (name for name in LOADER if name in environment)
         own += [EnvRow(name, None, Scope.DAEMON, "launcher") for name in given]
-    return ((script, rank_script(own, request.configuration.graft, context, child=True)),)
+    return ((script, wrapper_script(request.configuration.graft, context, own)),)

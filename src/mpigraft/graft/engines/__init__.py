@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from mpigraft.graft.engines.registry import same_paths_inside as same_paths_inside
     from mpigraft.graft.engines.registry import select_engine as select_engine
     from mpigraft.graft.engines.registry import wrap_program as wrap_program
-    from mpigraft.graft.engines.wrapper import rank_script as rank_script
     from mpigraft.graft.engines.wrapper import wrapper_script as wrapper_script
 else:
     __getattr__ = exports(__name__)

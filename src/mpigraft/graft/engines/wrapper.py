@@ -32,48 +32,32 @@ NO_ASSIGNMENT = """case $1 in *=*)
 esac"""
 
 
-def wrapper_script(plan: GraftPlan, context: EngineContext) -> str:
-    """Write a plan as a script; paths in it are absolute and of this machine. Raises UsageError as
-    `rank_script`."""
-    about = f"{printable(plan.mpi or 'its own MPI')} under {printable(plan.guest.name)}"
-    own = registry.ENGINES[plan.engine].rows(plan, replace(context, ranks_per_node=0))
-    return rank_script(
-        (*own, *graft_environment(plan)),
-        plan,
-        context,
-        comments=(f"{about}, by {plan.engine}.", "mpirun -n 4 THIS PROGRAM ARGUMENTS"),
-    )
-
-
-def rank_script(
-    rows: Sequence[EnvRow],
-    plan: GraftPlan | None,
-    context: EngineContext | None,
-    *,
-    comments: Iterable[str] = (),
-    child: bool = False,
+def wrapper_script(
+    plan: GraftPlan | None, context: EngineContext | None, child: Sequence[EnvRow] | None = None
 ) -> str:
-    """Write a script that starts its arguments as a rank: with the rows of scope RANK, under the
-    plan's engine if there is a plan. It exports the other rows before.
+    """Write the script's text; paths in it are absolute and of this machine.
 
     Ranks start in the folder from which they are launched, which must be bound: `context.cwd` and
-    below it, or the launcher's session folders. For a `child` the first argument is its folder, as
-    its parents see it. The number of ranks on a node is unknown here, so `context.ranks_per_node`
-    is ignored. Raises UsageError as the engine does, and for a word that a script cannot contain.
+    below it, or the launcher's session folders. The number of ranks on a node is unknown here, so
+    `context.ranks_per_node` is ignored. `child`: the environment rows of what ranks spawn, which
+    may have no plan; rows that are not of scope RANK are exported for the engine. The script's
+    first argument is then the child's folder, as its parents see it.
+    Raises UsageError as the engine does, and for a word that a script cannot contain.
     """
-    tool = (plan.guest.env_program if plan else "") or ENV
-    rank = _writable(rank_argv(rows, (), tool))
+    context = context and replace(context, ranks_per_node=0)
+    rows = _own_rows(plan, context) if child is None else child
+    rank = _writable(rank_argv(rows, (), (plan.guest.env_program if plan else "") or ENV))
     parts: tuple[OptionGroup, ...] = (OptionGroup(rank),)
     checks: list[str] = []
     if plan and context:
-        parts, checks = _in_engine(plan, replace(context, ranks_per_node=0), rank, child=child)
-    if child and not (context and context.program):
+        parts, checks = _in_engine(plan, context, rank, child=child is not None)
+    if child is not None and not (context and context.program):
         checks.append('cd "$cwd" || exit 2')
     return "\n".join(
         [
             "#!/bin/sh",
-            *(f"# {comment}" for comment in comments),
-            FOLDER_GIVEN if child else "cwd=$PWD",
+            *([] if child is not None or plan is None else _comments(plan)),
+            "cwd=$PWD" if child is None else FOLDER_GIVEN,
             *checks,
             *_exports(row for row in rows if row.scope is not Scope.RANK),
             *([NO_ASSIGNMENT] if rank else []),
@@ -83,6 +67,17 @@ def rank_script(
             "",
         ]
     )
+
+
+def _own_rows(plan: GraftPlan | None, context: EngineContext | None) -> tuple[EnvRow, ...]:
+    if plan is None or context is None:
+        return ()
+    return (*registry.ENGINES[plan.engine].rows(plan, context), *graft_environment(plan))
+
+
+def _comments(plan: GraftPlan) -> list[str]:
+    mpi, guest = printable(plan.mpi or "its own MPI"), printable(plan.guest.name)
+    return [f"# {mpi} under {guest}, by {plan.engine}.", "# mpirun -n 4 THIS PROGRAM ARGUMENTS"]
 
 
 def _in_engine(
