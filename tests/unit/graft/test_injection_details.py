@@ -230,3 +230,17 @@ def test_a_program_without_a_graft_is_loaded_once_for_all_mpis() -> None:
     views = [View(guest, an_openmpi(), kind, PLACE) for kind in (Replace.MPI, Replace.NOTHING)]
     first, second = (view.load(APP) for view in views)
     assert first is second
+
+
+@pytest.mark.parametrize("present", [False, True])
+def test_an_image_may_preload_what_is_not_there_but_not_what_lacks_a_library(
+    present: bool,
+) -> None:
+    """The loader reports the first and goes on; the second it refuses."""
+    libraries = [library("libmpi.so.40", exported=C_SYMBOLS)]
+    libraries += [at("/opt/hook.so", "hook.so", needed=("libgone.so.1",))] if present else []
+    guest = a_world(
+        needing("libmpi.so.40"), *libraries, environment={"LD_PRELOAD": "/opt/hook.so libx.so"}
+    )
+    missing = [r.name for r in only(grafted(guest, an_abi("openmpi@5.0.11"))).after if not r.path]
+    assert missing == ["libgone.so.1"] * present

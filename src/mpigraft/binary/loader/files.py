@@ -20,6 +20,7 @@ from mpigraft.binary.loader.host import Loader
 from mpigraft.core import reads
 
 MAX_LD_CACHE = 1 << 24  # bytes; ten thousand libraries take two million
+MAX_TEXT = 1 << 16  # bytes of ld.so.preload
 NO_LD_CACHE = ld_cache.LdCache({})
 
 
@@ -53,6 +54,9 @@ class Files(Protocol):
         """Whether a folder may have a file of that name: False only where it has none for sure."""
 
     def ld_cache(self, path: str) -> ld_cache.LdCache: ...
+
+    def text(self, path: str) -> str:
+        """Give the text of a file; empty where it cannot be read."""
 
     def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader: ...
 
@@ -101,6 +105,14 @@ class HostFiles:
         except OSError:
             return NO_LD_CACHE
 
+    def text(self, path: str) -> str:
+        reads.file(path)
+        try:
+            with Path(path).open("rb") as file:
+                return file.read(MAX_TEXT).decode(errors="replace")
+        except OSError:
+            return ""
+
     def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader:
         own = host.loader_of(main, environment)
         if self._any_cpu:
@@ -131,6 +143,7 @@ class _Known:
     """What is cached for all programs of a root."""
 
     caches: dict[str, ld_cache.LdCache] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
     loaders: dict[tuple[str | None, str, frozenset[str]], Loader] = field(default_factory=dict)
     places: dict[PlaceKey, Places] = field(default_factory=dict)
     names: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -196,6 +209,14 @@ class RootFiles:
             except RootError:  # many images have none
                 self._known.caches[path] = NO_LD_CACHE
         return self._known.caches[path]
+
+    def text(self, path: str) -> str:
+        if path not in self._known.texts:
+            try:
+                self._known.texts[path] = self.root.read(path, MAX_TEXT).decode(errors="replace")
+            except RootError:
+                self._known.texts[path] = ""
+        return self._known.texts[path]
 
     def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader:
         del environment  # settings that mask capabilities of the CPU are levels of their own

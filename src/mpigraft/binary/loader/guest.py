@@ -36,7 +36,7 @@ LIBC_FOLDERS = (
     *(f"{top}/lib/{machine}-linux-gnu" for machine in INTERPRETERS for top in ("", "/usr")),
     *("/lib64", "/usr/lib64", "/lib", "/usr/lib"),
 )
-CACHE = "/etc/ld.so.cache"
+CACHE, PRELOAD = "/etc/ld.so.cache", "/etc/ld.so.preload"
 
 LEVELS = b"x86-64-v4:x86-64-v3:x86-64-v2"  # as the loader has them
 WORDS = frozenset([b"tls", b"haswell", b"xeon_phi", b"avx512_1", b"atomics", LEVELS])
@@ -67,12 +67,12 @@ def loader_in(data: bytes, path: str, main: Elf, flags: frozenset[str]) -> Loade
             f"{main.name}: its loader {path} is musl's; libraries built for glibc cannot be "
             "loaded by it"
         )
-    folders, cache, lib, known = _constants(data)
+    folders, cache, preload, lib, known = _constants(data)
     if not folders:
         return default_loader(path, main)
     word = _platform(known, main.machine, flags)
     subfolders = (*_levels(known, main.machine, flags), *_legacy(known, main.machine, word, flags))
-    return Loader(path, lib, word, subfolders, _searched(folders, subfolders), cache)
+    return Loader(path, lib, word, subfolders, _searched(folders, subfolders), cache, preload)
 
 
 def widest_loader(loaders: Sequence[Loader]) -> Loader:
@@ -102,8 +102,9 @@ def glibc_version(root: Root) -> str:
 
 
 @lru_cache(maxsize=4)
-def _constants(data: bytes) -> tuple[tuple[str, ...], str, str, frozenset[bytes]]:
-    """(default folders, cache, $LIB, those of WORDS that stand there) of a loader's file.
+def _constants(data: bytes) -> tuple[tuple[str, ...], str, str, str, frozenset[bytes]]:
+    """(default folders, cache, list of preloads, $LIB, those of WORDS that stand there) of a
+    loader's file.
 
     By content: a guest and each graft over it are roots of their own, with the same loader.
     """
@@ -111,7 +112,8 @@ def _constants(data: bytes) -> tuple[tuple[str, ...], str, str, frozenset[bytes]
     folders = _system_folders(strings)
     everything = frozenset(strings)
     lib = _lib(folders, everything) if folders else ""
-    return folders, _cache(strings), lib, everything & WORDS
+    cache, preload = (_path(strings, suffix) for suffix in (b"/ld.so.cache", b".so.preload"))
+    return folders, cache or CACHE, preload or PRELOAD, lib, everything & WORDS
 
 
 def _system_folders(strings: Sequence[bytes]) -> tuple[str, ...]:
@@ -141,9 +143,10 @@ def _lib(folders: Sequence[str], known: frozenset[bytes]) -> str:
     return next((t for t in tails if t.encode() in known), tails[not first.startswith("lib")])
 
 
-def _cache(strings: Sequence[bytes]) -> str:
-    paths = (s for s in strings if s[:1] == b"/" and s.endswith(b"/ld.so.cache") and s.isascii())
-    return next(paths, CACHE.encode()).decode()
+def _path(strings: Sequence[bytes], suffix: bytes) -> str:
+    """Find the path of a loader's own file. NixOS has ld-nix.so.preload."""
+    paths = (s for s in strings if s[:1] == b"/" and s.endswith(suffix) and s.isascii())
+    return next(paths, b"").decode()
 
 
 def _platform(known: frozenset[bytes], machine: str, flags: frozenset[str]) -> str:

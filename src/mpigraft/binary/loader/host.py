@@ -29,6 +29,7 @@ class Loader:
     subfolders: tuple[str, ...]  # hwcaps, searched under every folder before the folder itself
     defaults: tuple[str, ...]  # with their subfolders
     cache: str
+    preload: str = "/etc/ld.so.preload"
 
     @property
     def plain_defaults(self) -> tuple[str, ...]:

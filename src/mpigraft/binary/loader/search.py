@@ -4,7 +4,8 @@ The search order stands in `_search`, top to bottom, as in glibc's `_dl_map_obje
 (elf/dl-load.c); objects are taken breadth first, as in `_dl_map_object_deps` (elf/dl-deps.c).
 What differs between loaders (default folders, hwcaps, $LIB, $PLATFORM), `host` queries of this
 host's, and `guest` reads in the bytes of a guest's.
-Not followed: DT_FILTER, DT_AUXILIARY, LD_AUDIT, /etc/ld.so.preload.
+Not followed: DT_FILTER, DT_AUXILIARY, and la_objsearch of what LD_AUDIT names. That itself is
+loaded into a namespace of its own, or ignored.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Rule(StrEnum):
     """How a library was found."""
 
     PRELOAD = "LD_PRELOAD"
+    PRELOAD_FILE = "ld.so.preload"
     PATH = "path"  # a name with a slash
     RPATH = "RPATH"
     LD_LIBRARY_PATH = "LD_LIBRARY_PATH"
@@ -139,14 +141,25 @@ class Loading:
 
     def objects(self) -> Iterator[Resolved]:
         """Preloaded objects first, then what each object needs, nearest first."""
-        for name in re.split(r"[ :]+", self.environment.get("LD_PRELOAD", "")):
-            if name and (resolved := self._load(name, self.main)):
-                yield (
-                    resolved
-                    if not resolved.path
-                    else replace(resolved, rule=Rule.PRELOAD, where=name)
-                )
+        variable = re.split(r"[ :]+", self.environment.get("LD_PRELOAD", ""))
+        lines = self.files.text(self.loader.preload).splitlines()
+        listed = (name for line in lines for name in re.split(r"[ :\t]+", line.partition("#")[0]))
+        for rule, names in ((Rule.PRELOAD, variable), (Rule.PRELOAD_FILE, listed)):
+            for name in filter(None, names):
+                yield from self._preload(rule, name)
         yield from self._needed(0)
+
+    def _preload(self, rule: Rule, name: str) -> Iterator[Resolved]:
+        """Load an object before what the program needs. One that is not there, or no library that
+        the loader takes, it reports and ignores; what a preloaded one needs has to be there
+        (elf/rtld.c, do_preload)."""
+        resolved = self._load(name, self.main, preloaded=True)
+        if resolved is None:
+            return
+        if resolved.path is None:
+            self.missing.clear()
+        else:
+            yield replace(resolved, rule=rule, where=name)
 
     def plugins(self, opened: Mapping[str, Sequence[str]]) -> Iterator[Resolved]:
         """Yield what dlopen adds, in the order of the objects that call it."""
@@ -202,9 +215,12 @@ class Loading:
         self.names = {k: v for k, v in self.names.items() if id(v) not in gone}
         self.files_loaded = {k: v for k, v in self.files_loaded.items() if id(v) not in gone}
 
-    def _load(self, needed: str, parent: _Map, *, opened: bool = False) -> Resolved | None:
-        """Load an object: give it when it is new, found or missing."""
-        name = self._expand(needed, parent)
+    def _load(
+        self, needed: str, parent: _Map, *, opened: bool = False, preloaded: bool = False
+    ) -> Resolved | None:
+        """Load an object: give it when it is new, found or missing. Of what is preloaded, only a
+        path is expanded."""
+        name = needed if preloaded and "/" not in needed else self._expand(needed, parent)
         if name in self.missing or name in self.names:
             return None
         self.tried = []
