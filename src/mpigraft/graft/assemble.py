@@ -106,7 +106,7 @@ def reading_errors() -> Iterator[None]:
     try:
         yield
     except ForeignLoader as error:
-        raise CheckFailed.of("guest-not-glibc", error=str(error)) from error
+        raise CheckFailed.of("guest-not-glibc", error=str(error), libc=error.libc) from error
     except (ElfError, RootError) as error:
         raise UsageError.of("guest-unreadable", error=str(error)) from error
 

@@ -18,7 +18,7 @@ from tests.builders.plans import natives_of, on_disk
 @pytest.mark.parametrize(
     ("stop", "answer"),
     [
-        (ForeignLoader("hello: its loader is musl's"), CheckFailed),
+        (ForeignLoader("hello", "/lib/ld-musl-x86_64.so.1", "musl"), CheckFailed),
         (ElfError("libx.so: cut off"), UsageError),
     ],
 )

@@ -114,6 +114,7 @@ class HostFiles:
             return ""
 
     def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader:
+        guest.refuse_foreign(main, main.interpreter or "")
         own = host.loader_of(main, environment)
         if self._any_cpu:
             return replace(own, subfolders=(), defaults=own.plain_defaults)

@@ -42,8 +42,20 @@ LEVELS = b"x86-64-v4:x86-64-v3:x86-64-v2"  # as the loader has them
 WORDS = frozenset([b"tls", b"haswell", b"xeon_phi", b"avx512_1", b"atomics", LEVELS])
 
 
+# Other C libraries, by the name of their loader, and by a text in it.
+FOREIGN = (
+    ("musl", "ld-musl", b"musl libc"),
+    ("uClibc", "ld-uClibc", b"\0uClibc"),
+    ("Android's bionic", "/system/bin/linker", b"\0libdl_android"),
+)
+
+
 class ForeignLoader(ElfError):
     """The program's loader is not glibc's: its rules differ."""
+
+    def __init__(self, program: str, loader: str, libc: str) -> None:
+        super().__init__(f"{program} is built for {libc}: its loader is {loader}")
+        self.libc = libc
 
 
 def loader_of(main: Elf, root: Root, flags: frozenset[str]) -> Loader:
@@ -62,17 +74,20 @@ def loader_of(main: Elf, root: Root, flags: frozenset[str]) -> Loader:
 
 def loader_in(data: bytes, path: str, main: Elf, flags: frozenset[str]) -> Loader:
     """Read the loader of file content `data`, on a CPU with these flags of /proc/cpuinfo."""
-    if "ld-musl" in path or b"musl libc" in data:
-        raise ForeignLoader(
-            f"{main.name}: its loader {path} is musl's; libraries built for glibc cannot be "
-            "loaded by it"
-        )
+    refuse_foreign(main, path, data)
     folders, cache, preload, lib, known = _constants(data)
     if not folders:
         return default_loader(path, main)
     word = _platform(known, main.machine, flags)
     subfolders = (*_levels(known, main.machine, flags), *_legacy(known, main.machine, word, flags))
     return Loader(path, lib, word, subfolders, _searched(folders, subfolders), cache, preload)
+
+
+def refuse_foreign(main: Elf, path: str, data: bytes = b"") -> None:
+    """Raise ForeignLoader for a program whose loader at `path`, of these bytes, is not glibc's."""
+    for libc, name, text in FOREIGN:
+        if name in path or text in data:
+            raise ForeignLoader(main.name, path, libc)
 
 
 def widest_loader(loaders: Sequence[Loader]) -> Loader:

@@ -49,7 +49,8 @@ NO_SCRIPT = ScriptReading()
 def command_of(
     root: Root, words: Sequence[str], environment: Mapping[str, str], cwd: str
 ) -> GuestCommand:
-    """Find out what `words` start, in a process with this environment and working folder."""
+    """Find out what `words` start, in a process with this environment and working folder. Raises
+    CheckFailed for a program, or the shell of a script, whose loader is not glibc's."""
     return _command(root, list(words), dict(environment), cwd, 0)
 
 
@@ -76,6 +77,8 @@ def _command(
     if not head.startswith(b"\x7fELF"):  # execvp's fallback: a script for sh
         reading = reader.read("sh", spelled, words[1:], environment)
         return _read(root, reading, words, environment, cwd, depth)
+    if not depth:
+        own_mpi.refuse_foreign(root, entry.path)
     if is_python(spelled) or is_python(entry.path):
         return _python(root, spelled, words[1:], environment, cwd, depth)
     if own_mpi.needs(root, entry.path):
@@ -156,6 +159,9 @@ def _script(
     if interpreter.rpartition("/")[2] == "env":  # the kernel gives it one argument
         command = [interpreter, *argument.split(), *words]
     target = _behind_env(command, dict(environment))
+    shell = locate(root, target[0], environment, cwd)[1] if target and not depth else None
+    if shell is not None and shell.kind == "file":
+        own_mpi.refuse_foreign(root, shell.path)
     if target and is_python(target[0]):
         return _command(root, command, environment, cwd, depth + 1)
     reader = ScriptReader(root, _finder(root), cwd)

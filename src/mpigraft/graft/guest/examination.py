@@ -53,6 +53,7 @@ MAX_PROGRAMS = 1000  # each is loaded on paper, with and without the graft
 MAX_FILE = 1 << 30  # bytes of one file of an image that has no file on this host
 MAX_LOADED = 1 << 34  # bytes of all that programs load; a file with holes claims any size
 ENV_PROGRAMS = ("/usr/bin/env", "/bin/env")
+SHELLS = ("/bin/sh", *ENV_PROGRAMS)
 NOTHING = Searched((), (), ())
 
 
@@ -277,6 +278,9 @@ def _image(
     named, root = _named(root, name, programs)
     searched = NOTHING if named and _need_mpi(root, named) else search(root, number)
     chosen = named or searched.programs
+    if not (chosen or searched.libraries):  # then its own programs say what it is
+        for program in SHELLS:
+            own_mpi.refuse_foreign(root, program)
     if len(chosen) > MAX_PROGRAMS:
         raise UsageError.of(
             "programs-too-many", name=name, count=len(chosen), max_programs=MAX_PROGRAMS
@@ -342,7 +346,7 @@ def label_of(
         kind=kind,
         source=source,
         digest=number or _digest(root, (*programs, *searched.libraries), config.environment),
-        architecture=next(iter((*machines, config.architecture, *searched.machines)), ""),
+        architecture=next(filter(None, (*machines, config.architecture, *searched.machines)), ""),
         os=os_name(root),
         glibc=libc,
         programs=programs,
