@@ -21,14 +21,9 @@ from tests.testbed.pairs import Outcome, Pair, Tried, covering, pairs, untouched
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs/reference/grafts.md"
 BEGIN, END = "<!-- made by the tests: begin -->\n", "<!-- made by the tests: end -->\n"
-LACKS = (
-    "the guest's bindings need three symbols that MPICH 5 renamed; this program calls none of them"
-)
 OF_ENGINE = "engine-"  # codes of what is refused of one engine alone
 # Pairs of which check and run disagree, each with its cause: {part of a pair's name: cause}.
 LISTED: Mapping[str, str] = {
-    "bookworm-mpich-app/hello_mpi-mpich@5.0.2-mpi": LACKS,
-    "bookworm-mpich-app/hello_f08-mpich@5.0.2-mpi": LACKS,
     "bookworm-mpich-app/hello_f08-intel@2021-mpi": "mpi_f08 has no ABI across families and "
     "compilers: what this program calls happens to agree",
     "trixie-app/hello-openmpi@5.0.11-libfabric": "UCX would open modules of another release, "

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as with_fields
+
 import pytest
 
+from mpigraft.binary.image.over import OverlayRoot
 from mpigraft.core.model import AbiObject, Family, Level, MpiAbi
+from mpigraft.graft.abi.copies import as_elf
 from mpigraft.graft.guest.examination import Guest
 from tests.builders.fits import codes, finding, own, part, verdict
 from tests.builders.guests import (
@@ -15,6 +19,7 @@ from tests.builders.guests import (
     a_guest,
     a_program,
     an_abi,
+    changed,
     library,
 )
 
@@ -121,6 +126,38 @@ def test_mpich_keeps_its_abi_from_3_1_on() -> None:
     fit = verdict(fortran_guest(), an_abi("mpich@5.0.2"), own=own(Family.MPICH, "4.0.2"))
     assert fit.ok
     assert finding(fit, "fortran-own").level is Level.WARNING
+
+
+@pytest.mark.parametrize(
+    ("lacking", "imported", "flags", "fits"),
+    [
+        ("PMPIX_Delete_error_class", F77, 0, True),
+        ("PMPIX_Delete_error_class", (*F77, "mpi_delete_error_class_f08_"), 0, False),
+        ("PMPIX_Delete_error_class", (*F77, "pmpix_delete_error_class_"), 0, False),
+        ("PMPIX_Delete_error_class", (*F77, "__mpi_f08_MOD_mpix_delete_error_class"), 0, False),
+        ("PMPIX_Delete_error_class", F77, 8, False),  # DF_BIND_NOW
+        ("MPI_F_STATUS_IGNORE", F77, 0, False),  # a variable is bound at the start
+    ],
+)
+def test_own_bindings_of_mpich_may_lack_what_nothing_calls(
+    lacking: str, imported: tuple[str, ...], flags: int, fits: bool
+) -> None:
+    """Seen: Debian's f77, f90 and f08 programs on MPICH 4.0.2 over 5.0.2 give equal results; one
+    that calls mpi_delete_error_class_f08 ends with an undefined symbol."""
+    own_binding = library(
+        "libmpifort.so.12", needed=("libmpi.so.12",), exported=(*F77, *F08, *COMMON),
+        imported=(lacking,),
+    )  # fmt: skip
+    program = a_program(
+        ["libmpifort.so.12", "libmpi.so.12", GFORTRAN.soname], imported=imported, exported=COMMON
+    )
+    guest = a_guest(program, MPICH, GFORTRAN)
+    files = {own_binding.path: changed(as_elf(own_binding, name=own_binding.path), flags=flags)}
+    guest = with_fields(guest, root=OverlayRoot(guest.root, files))
+    fit = verdict(guest, an_abi("mpich@5.0.2"), own=own(Family.MPICH, "4.0.2"))
+    assert fit.ok is fits
+    found = finding(fit, "fortran-own" if fits else "fortran-absent")
+    assert f"{own_binding.path} lacks {lacking}" in found.evidence
 
 
 def openmpi_fortran(*beside: str) -> Guest:

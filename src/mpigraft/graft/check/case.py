@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.loading import SimulatedProgram
     from mpigraft.graft.resolve import Injection
 
+DF_BIND_NOW, DF_1_NOW = 8, 1
 NOT_CHECKED = "not checked"  # begins the text of a part that could not be judged
 MOST_LINES, LONGEST, LONGEST_SEEN = 1000, 1 << 16, 2000  # of a finding: lines, characters
 ORDER = (Level.INFO, Level.WARNING, Level.ERROR)
@@ -46,6 +47,11 @@ class Case:
         if self.own is None:
             return "its own MPI"
         return f"{self.own.family or 'unknown MPI'} {self.own.version}".strip()
+
+    @property
+    def binds_now(self) -> bool:
+        """Whether the image's environment makes the loader bind all functions at the start."""
+        return bool(dict(self.guest.label.environment).get("LD_BIND_NOW"))
 
     @property
     def whole(self) -> bool:
@@ -93,6 +99,11 @@ class Case:
         """Give {soname: binding} of the MPI libraries that a program, or a library of it, needs."""
         names = dict.fromkeys(name for user in self.users(simulated) for name in user.needed)
         return {name: binding for name in names if (binding := binding_of(name)) is not None}
+
+
+def binds_now(file: Elf) -> bool:
+    """Whether the loader binds all functions of a file at its start (-z now)."""
+    return bool(file.flags & DF_BIND_NOW or file.flags_1 & DF_1_NOW)
 
 
 def mapped(rows: Iterable[Resolved]) -> Iterator[Resolved]:

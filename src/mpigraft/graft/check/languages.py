@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mpigraft.core.model import AbiObject, CheckResult, Family, Finding
 from mpigraft.core.numbers import counted
-from mpigraft.graft.check.case import Case, base, part, some, verb
+from mpigraft.graft.check.case import Case, base, binds_now, part, some, verb
 from mpigraft.knowledge import binding_of, version_numbers
 from mpigraft.knowledge.fit import compilers_of_libraries, compilers_of_symbols
 
@@ -25,6 +25,7 @@ HAVE_CXX = {
 }
 FORTRAN_SYMBOL = re.compile(r"p?mpix?_\w*_*$|P?MPIX?_[A-Z0-9_]+$|__mpi\w*_MOD_|mpi\w*_mp_|_QMmpi")
 MPI_F08_SYMBOL = re.compile(r"p?mpix?_\w+_f08(ts)?_|\w*mpi_f08", re.IGNORECASE)
+MPI_FUNCTION = re.compile(r"P?MPIX?_(T_)?[A-Z][a-z]\w*(@\w+)?")  # constants are in capitals
 # Fortran's constants are addresses: of common blocks that a program and its MPI share by name.
 SHARED = re.compile(r"mpifcmb\w_|mpipriv\w_|mpi_fortran_\w+_")
 
@@ -79,23 +80,33 @@ def _absent(case: Case, absent: list[tuple[str, str]]) -> Finding:
     users = [base(by) for _, by in absent]
     needed = f"{some(users)} {verb(users, 'needs', 'need')} {names}"
     lines = tuple(f"{by} needs {name}" for name, by in absent)
+    lacking = tuple(dict.fromkeys(_lacking(case)))
     if _own_bindings_fit(case):
         return Finding.of(
-            "fortran-own", needed=needed, mpi=case.mpi, own_name=case.own_name, evidence=lines
+            "fortran-own",
+            needed=needed,
+            mpi=case.mpi,
+            own_name=case.own_name,
+            uncalled=" but procedures that the program does not call" if lacking else "",
+            evidence=(*lines, *lacking),
         )
     missing = {r.name for simulated in case.injection.programs for r in simulated.missing}
-    reason = (
-        "the guest lacks them too: cannot open shared object file"
-        if missing & {name for name, _ in absent}
-        else "the guest's own bindings read structures that differ in another libmpi"
+    reason = "the guest's own bindings read structures that differ in another libmpi"
+    if missing & {name for name, _ in absent}:
+        reason = "the guest lacks them too: cannot open shared object file"
+    elif lacking:
+        reason = "the guest's own bindings would lack functions of libmpi that are called"
+    evidence = (*lines, *lacking)
+    return Finding.of(
+        "fortran-absent", needed=needed, mpi=case.mpi, reason=reason, evidence=evidence
     )
-    return Finding.of("fortran-absent", needed=needed, mpi=case.mpi, reason=reason, evidence=lines)
 
 
 def _own_bindings_fit(case: Case) -> bool:
     """Whether the guest's bindings may stay over the host's libmpi: both are of one release series,
-    no symbol is missing, and no other part of the guest's MPI is loaded. MPICH's bindings use
-    only public symbols of libmpi, which have been one ABI since 3.1."""
+    no symbol is missing but functions that nothing calls, and no other part of the guest's MPI is
+    loaded. MPICH's bindings use only public symbols of libmpi, which have been one ABI since 3.1.
+    """
     host = case.abi.mpi
     if case.own is None or case.own.family != host.family:
         return False
@@ -107,11 +118,36 @@ def _own_bindings_fit(case: Case) -> bool:
     for simulated in case.injection.programs:
         own_parts = list(case.kept(simulated))
         files = {r.elf.name for r in own_parts if r.elf}
-        if not all(_is_fortran(r.soname) or _is_cxx(r.soname) for r in own_parts) or any(
-            u.by in files for u in simulated.unbound
-        ):
+        if not all(_is_fortran(r.soname) or _is_cxx(r.soname) for r in own_parts):
+            return False
+        missing = [u for u in simulated.unbound if u.by in files]
+        at_start = case.binds_now or any(r.elf and binds_now(r.elf) for r in own_parts)
+        called = {_procedure(s.name) for user in case.users(simulated) for s in user.imported}
+        if (missing and at_start) or any(_is_needed(u.symbol, called) for u in missing):
             return False
     return True
+
+
+def _is_needed(symbol: str, called: set[str]) -> bool:
+    """Whether bindings need a symbol of libmpi for what their users call. A function is bound when
+    it is first called, by the procedure of its name; variables, in capitals by MPI's rule, are
+    bound at the start."""
+    name = _procedure(symbol)
+    return MPI_FUNCTION.fullmatch(symbol) is None or name in called
+
+
+def _procedure(symbol: str) -> str:
+    """Give what the names of one procedure share: of PMPIX_Delete_error_class and
+    mpi_delete_error_class_f08_ it is delete_error_class."""
+    plain = symbol.partition("@")[0].lower().rpartition("_mod_")[2]
+    return re.sub(r"^_*p?mpi[xr]?_|_*(f08(ts)?)?_*$", "", plain)
+
+
+def _lacking(case: Case) -> Iterator[str]:
+    """Name what the guest's own bindings need and the host's libmpi lacks."""
+    for simulated in case.injection.programs:
+        files = {r.elf.name for r in case.kept(simulated) if r.elf}
+        yield from (f"{u.by} lacks {u.symbol}" for u in simulated.unbound if u.by in files)
 
 
 def _compiler(

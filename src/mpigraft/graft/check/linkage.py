@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from mpigraft.core.model import CheckResult, Finding, Replace
 from mpigraft.core.numbers import counted
-from mpigraft.graft.check.case import Case, base, part, some, verb
+from mpigraft.graft.check.case import Case, base, binds_now, part, some, verb
 from mpigraft.graft.check.languages import CXX_SYMBOL, FORTRAN_SYMBOL
 
 if TYPE_CHECKING:
     from mpigraft.binary.loader import UnboundSymbol, UnmetVersion
     from mpigraft.graft.loading import SimulatedProgram
 
-DF_BIND_NOW, DF_1_NOW = 8, 1
 MPI = re.compile(r"P?MPIX?_|QMPI_|P?ompi_|MPIR_|MPII_")
 # Which MPI standard brought a function. Sources: the change logs of MPI 4.0, 4.1 and 5.0.
 SINCE = (
@@ -110,9 +109,9 @@ def _fix_for_symbols(case: Case, names: Iterable[str]) -> str:
 
 
 def _binds_now(case: Case, simulated: SimulatedProgram, by: str) -> bool:
-    """Whether the loader binds all functions of a file at its start (-z now)."""
+    """Whether the loader binds all functions of a file at its start."""
     facts = case.elf(simulated.program if by == simulated.program else by)
-    return facts is not None and bool(facts.flags & DF_BIND_NOW or facts.flags_1 & DF_1_NOW)
+    return case.binds_now or (facts is not None and binds_now(facts))
 
 
 def _host_symbols(
