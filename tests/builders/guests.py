@@ -24,7 +24,7 @@ from tests.builders.configuration import an_mpi
 
 PLACE = "/.mpigraft"
 LIB = "/usr/lib/x86_64-linux-gnu"
-APP = "/opt/app/solver"
+APP, PYTHON = "/opt/app/solver", "/usr/bin/python3"
 C_SYMBOLS = ("MPI_Init", "MPI_Finalize", "MPI_Send", "MPI_Recv")
 OLD = ("GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.34")
 NEW = (*OLD, "GLIBC_2.38")
@@ -116,13 +116,13 @@ OPENMPI = library("libmpi.so.40", exported=C_SYMBOLS, needed=("libc.so.6",))
 MPICH = library("libmpi.so.12", exported=C_SYMBOLS, needed=("libc.so.6",))
 
 
-def modules(*paths: str, needed: Sequence[str]) -> Guest:
-    """python3 and extension modules, each for a libmpi."""
+def modules(*paths: str, needed: Sequence[str], program: str = PYTHON) -> Guest:
+    """A program without MPI, and extension modules, each for a libmpi."""
     found = [
         library(path.rpartition("/")[2], path=path, needed=(name,), imported=C_SYMBOLS)
         for path, name in zip(paths, needed, strict=True)
     ]
-    return with_fields(a_guest(a_program(()), OPENMPI, *found), libraries=paths)
+    return with_fields(a_guest({program: a_program(())}, OPENMPI, *found), libraries=paths)
 
 
 # ------------------------------------------------------------------ what was done

@@ -95,7 +95,7 @@ def judge_pair(
 ) -> Fit:
     """Judge an MPI under what a job starts, as far as that is known. Raises ElfError."""
     verdict = judge_fit(guest, abi, injection, own=own, machine=machine)
-    if not verdict.ok and (guest.possible or guest.loose):
+    if guest.loose or (guest.possible and not verdict.ok):
         return soften_verdict(guest, abi, injection, verdict, own=own, machine=machine)
     return verdict
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from mpigraft.core.model import Fit, Level, MpiAbi, Replace
+from mpigraft.graft.assemble import judge_pair
 from mpigraft.graft.check.verdict import judge_fit, soften_verdict
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.resolve.injection import inject
+from tests.builders.configuration import a_machine
 from tests.builders.fits import finding, own, part
 from tests.builders.guests import OPENMPI, PLACE, a_guest, a_program, an_abi, library, modules
 
@@ -32,6 +36,27 @@ def test_programs_of_which_nobody_knows_whether_they_start_refuse_only_together(
     assert part(fit, "sonames").level is Level.WARNING
     label = replace(guest.label, programs=("/opt/java",))
     assert not spared(replace(guest, label=label, loose=True), abi).ok
+
+
+def test_a_job_that_may_start_no_mpi_program_is_warned_of() -> None:
+    guest, abi = a_guest({"/opt/good": a_program()}, OPENMPI), an_abi("openmpi@5.0.11")
+    found = inject(guest, abi, replace=Replace.MPI, place=PLACE)
+    machine = a_machine()
+    loose = judge_pair(replace(guest, loose=True), abi, found, own=own(), machine=machine)
+    assert loose.ok
+    assert finding(loose, "started-not-known").level is Level.WARNING
+    named = judge_pair(guest, abi, found, own=own(), machine=machine)
+    assert all(f.code != "started-not-known" for f in named.findings)
+
+
+@pytest.mark.parametrize(("program", "warned"), [("/usr/bin/mb", True), ("/bin/python3", False)])
+def test_a_program_without_mpi_does_not_pass_by_the_modules_of_others(
+    program: str, warned: bool
+) -> None:
+    apart = modules("/opt/m/MPI.so", needed=("libmpi.so.40",), program=program)
+    fit = spared(apart, an_abi("openmpi@5.0.11"))
+    assert fit.ok
+    assert any(f.code == "mpi-not-linked" for f in fit.findings) is warned
 
 
 def test_a_module_that_may_be_imported_refuses_nothing() -> None:

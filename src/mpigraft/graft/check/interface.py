@@ -146,7 +146,9 @@ def _no_program(case: Case) -> Finding:
 def _no_mpi(case: Case, simulated: SimulatedProgram) -> Iterator[Finding]:
     facts = case.elf(simulated.program)
     if case.guest.libraries and facts is not None and facts.dynamic:
-        return  # an interpreter: what it opens later is checked separately
+        if not case.guest.interprets(simulated.program):
+            yield Finding.of("mpi-not-linked", program=simulated.program)
+        return  # what it opens later is checked separately
     linked = facts is not None and any(s.name == "MPI_Init" for s in facts.exported)
     if facts is not None and (linked or not facts.dynamic):
         yield Finding.of("mpi-static", program=simulated.program)

@@ -103,9 +103,13 @@ def soften_verdict(
     """Soften a refusal where it is unknown what will be started or opened.
 
     What may never be loaded refuses nothing: its errors become warnings. A guest of which any
-    program may be started is refused when not one of them fits.
+    program may be started is refused when not one of them fits; where all fit, a warning says that
+    it may start none of them.
     """
-    if guest.loose:
+    if guest.loose and verdict.ok:
+        count, name = len(guest.label.programs), guest.label.name
+        note = Finding.of("started-not-known", programs=count, name=name)
+    elif guest.loose:
         good = fitting_programs(guest, abi, injection, own=own, machine=machine)
         if not good:
             return verdict

@@ -31,11 +31,13 @@ from mpigraft.graft.guest.command import CommandKind, GuestCommand
 from mpigraft.graft.guest.commands import (
     PATH,
     command_of,
+    is_interpreter,
     locate,
     without_mpi,
 )
 from mpigraft.graft.guest.os_release import os_name
 from mpigraft.graft.guest.own_mpi import GuestMpi
+from mpigraft.graft.guest.python_search import is_python
 from mpigraft.graft.guest.search import Searched, search
 
 __all__ = [
@@ -94,6 +96,10 @@ class Guest:
             source = str(path.resolve())
             label = label_of(GuestKind.PROGRAM, path.name, source, root, programs, "", searched)
         return cls(label, root, libraries, command.possible)
+
+    def interprets(self, program: str) -> bool:
+        """Whether a program runs scripts, whose modules may need MPI."""
+        return is_python(program) or is_interpreter(program)
 
     def for_words(
         self, words: Sequence[str], folders: Mapping[str, Path], cwd: str

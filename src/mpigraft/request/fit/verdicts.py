@@ -234,7 +234,7 @@ def _tried(
 def _fit(
     examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: FitRequest
 ) -> tuple[Fit, Injection]:
-    from mpigraft.graft.check import judge_fit, soften_verdict
+    from mpigraft.graft import judge_pair
     from mpigraft.graft.resolve import inject
 
     injection = inject(
@@ -246,10 +246,7 @@ def _fit(
         opened=dict(own.plugins) if own else None,
         flags=machine.cpu.flags,
     )
-    fit = judge_fit(examined, facts, injection, own=own, machine=machine)
-    if not fit.ok and (examined.possible or examined.loose):  # as `plan_graft` has it
-        fit = soften_verdict(examined, facts, injection, fit, own=own, machine=machine)
-    return fit, injection
+    return judge_pair(examined, facts, injection, own=own, machine=machine), injection
 
 
 # ------------------------------------------------------------------ what is kept
