@@ -108,9 +108,13 @@ def locate(
     for folder in (environment.get("PATH") or PATH).split(":"):
         path = f"{folder or cwd}/{word}"
         entry = root.find(path) if path.startswith("/") else None
-        if entry is not None and entry.kind == "file" and entry.mode & 0o111:
+        if is_executable(entry):
             return path, entry
     return word, None
+
+
+def is_executable(entry: Entry | None) -> bool:
+    return entry is not None and entry.kind == "file" and bool(entry.mode & 0o111)
 
 
 def _behind_env(words: list[str], environment: dict[str, str]) -> list[str]:
@@ -234,8 +238,7 @@ def _with_programs(
         folder = cwd if UNKNOWN in launch.cwd else launch.cwd or cwd
 
         def is_program(word: str) -> bool:
-            entry = locate(root, word, environment, folder)[1]
-            return entry is not None and entry.kind == "file" and bool(entry.mode & 0o111)
+            return is_executable(locate(root, word, environment, folder)[1])
 
         return replace(launch, programs=inner_programs(launch, is_program))
 
@@ -266,7 +269,7 @@ def _opaque(
     """Judge a program that starts others by the first word behind it that names an MPI program."""
     for place, word in enumerate(words[1:], 1):
         _, entry = locate(root, word, environment, cwd) if "=" not in word else ("", None)
-        if entry is None or entry.kind != "file" or not entry.mode & 0o111:
+        if not is_executable(entry):
             continue
         command = _command(root, words[place:], dict(environment), cwd, depth + 1)
         if command.kind is CommandKind.MPI or command.interpreted:

@@ -31,6 +31,7 @@ from mpigraft.graft.guest.command import CommandKind, GuestCommand
 from mpigraft.graft.guest.commands import (
     PATH,
     command_of,
+    is_executable,
     is_interpreter,
     locate,
     without_mpi,
@@ -322,7 +323,7 @@ def _in_path(root: Root, name: str, program: str) -> str:
     paths = dict(root.config().environment).get("PATH", "")
     for folder in (paths or PATH).split(":"):
         entry = root.find(f"{folder}/{program}") if folder.startswith("/") else None
-        if entry is not None and entry.kind == "file" and entry.mode & 0o111:
+        if entry is not None and is_executable(entry):
             return entry.path
     raise UsageError.of("guest-no-program-in-path", name=name, program=program)
 
@@ -357,7 +358,7 @@ def label_of(
         glibc=libc,
         programs=programs,
         environment=config.environment,
-        env_program=next((p for p in ENV_PROGRAMS if _is_program(root, p)), ""),
+        env_program=next((p for p in ENV_PROGRAMS if is_executable(root.find(p))), ""),
         of_host=tuple(program for program in programs if _is_of_host(root, program)),
     )
 
@@ -366,11 +367,6 @@ def _is_of_host(root: Root, path: str) -> bool:
     """Whether ranks find a file of this machine there, at its own path."""
     entry = root.find(path)
     return entry is not None and entry.source == Path(path)
-
-
-def _is_program(root: Root, path: str) -> bool:
-    entry = root.find(path)
-    return entry is not None and entry.kind == "file" and bool(entry.mode & 0o111)
 
 
 def _digest(root: Root, subjects: Sequence[str], environment: tuple[tuple[str, str], ...]) -> str:
