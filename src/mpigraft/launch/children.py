@@ -1,8 +1,8 @@
 """What ranks start with MPI_Comm_spawn: a script that puts it where its parents are.
 
 A launcher starts children on its own side, outside of the container and without the variables that
-ranks alone are given. The preloaded witness makes each of them `/bin/sh SCRIPT FOLDER PROGRAM
-ARGUMENTS` (native/spawning.h), so that they are started as the ranks were.
+ranks alone are given. The preloaded witness makes each of them `/bin/sh SCRIPT PID FOLDER
+PROGRAM ARGUMENTS` (native/spawning.h), so that they are started as the ranks were.
 """
 
 from __future__ import annotations

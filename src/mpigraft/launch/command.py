@@ -89,8 +89,8 @@ def _children(
     context: EngineContext | None,
     environment: Mapping[str, str],
 ) -> tuple[tuple[Path, str], ...]:
-    """The file of what ranks start, whose number on a node is not known. It is not traced."""
-    alone = context and replace(context, ranks_per_node=0)
+    """The file of what ranks start, each in a container of its own. It is not traced."""
+    alone = context and replace(context, ranks_per_node=1)
     rows = _rows(replace(request, tracing=None), order, alone)
     return children.children_files(request, rows, alone, environment)
 

@@ -3,7 +3,7 @@
  * A launcher starts what they name on its own side: outside of the rank's container, and without
  * the variables that ranks alone are given. With MPIGRAFT_SPAWN=SCRIPT, a file of the launcher's
  * side that enters the same container with the same variables (launch/children.py), the root asks
- * for `/bin/sh SCRIPT FOLDER COMMAND ARGUMENTS` instead. The arguments of other ranks do not count.
+ * for `/bin/sh SCRIPT PID FOLDER COMMAND ARGUMENTS` instead. The arguments of other ranks do not count.
  *
  * Fortran comes here too: the libraries of its entries call MPI_Comm_spawn or PMPI_Comm_spawn of
  * another library in Open MPI 4 and 5, MPICH 4 and 5 and Intel MPI 2021, mpi_f08 included. One
@@ -25,7 +25,7 @@
 #define SHELL "/bin/sh"
 #define NO_PROGRAM "ranks can execute no program"
 enum { SPAWN_PATH = 4096, INFO_VALUE = 1024 }; /* no MPI's MPI_MAX_INFO_VAL is larger */
-enum { OWN_WORDS = 3, REFUSED = 4 };
+enum { OWN_WORDS = 4, REFUSED = 4 };
 
 /* Handles pass through a register whole, whether they are ints or pointers. */
 typedef int spawn_one(const char *, char **, int, void *, int, void *, void *, int *);
@@ -124,7 +124,7 @@ static void find_command(struct child *child)
     }
 }
 
-/* SCRIPT, the folder, COMMAND and the arguments of one program, as a list of its own. */
+/* SCRIPT, this process, the folder, COMMAND and the arguments of one program, as a list of its own. */
 static char **wrapped(struct mpi mpi, void *info, const char *script, const char *command,
                       char **arguments)
 {
@@ -137,8 +137,10 @@ static char **wrapped(struct mpi mpi, void *info, const char *script, const char
         count++;
     char **words = room_or_end(OWN_WORDS + count + 1, sizeof *words);
     words[0] = strdup(script);
-    words[1] = strdup(*child->folder ? child->folder : ".");
-    words[2] = strdup(child->command);
+    words[1] = room_or_end(1, sizeof "-9223372036854775808");
+    sprintf(words[1], "%ld", (long)getpid());
+    words[2] = strdup(*child->folder ? child->folder : ".");
+    words[3] = strdup(child->command);
     if (count)
         memcpy(words + OWN_WORDS, arguments, count * sizeof *words);
     free(child);

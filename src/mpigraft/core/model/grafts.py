@@ -212,4 +212,5 @@ class EngineContext:
     graft: str  # the graft folder on the host
     extra: tuple[Bind, ...] = ()  # of the user or of the site
     environment: tuple[tuple[str, str], ...] = ()  # of this process: HOME, USER, TMPDIR
+    parent: str = ""  # process that spawns the rank, which joins its container if that is possible
     umask: str = ""  # of this process: 0022; empty: not known

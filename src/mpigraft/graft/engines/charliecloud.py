@@ -96,6 +96,7 @@ def options(
     return (
         OptionGroup((ENV, "-u", WITHOUT, context.program)),
         *((OptionGroup((f"--join-ct={join}",)),) if join > 1 else ()),
+        *_joined(context.parent),
         *_bound(plan, context, binds),
         OptionGroup((f"--unset-env=!({_either((*plan.passed, *OWNER))})",)),
         OptionGroup((f"--unset-env=@({_either(gone)})",)),
@@ -104,6 +105,13 @@ def options(
         OptionGroup(plan.options),
         OptionGroup((f"--cd={context.cwd}", plan.guest.source, "--")),
     )
+
+
+def _joined(parent: str) -> Iterator[OptionGroup]:
+    """Join the container of a process of this node: what it spawns shares its user namespace then.
+    In another one MPICH 5.0.2 fails to copy from it (process_vm_readv, errno 1)."""
+    if parent:
+        yield OptionGroup((f"--join-pid={parent}",), f"/proc/{parent}/ns/user")
 
 
 def _either(patterns: Iterable[str]) -> str:

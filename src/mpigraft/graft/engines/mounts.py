@@ -33,6 +33,7 @@ ALONE = (
     ("UCX_POSIX_USE_PROC_LINK", "n"),
     ("UCX_TLS", "^cma"),
     ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
+    ("MPIR_CVAR_CH4_CMA_ENABLE", "0"),  # 5.0.2 does without, except with what it spawns
 )
 APART = (
     "each rank has a user namespace of its own: single-copy shared memory (CMA) is lost, messages "

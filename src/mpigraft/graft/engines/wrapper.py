@@ -18,9 +18,14 @@ from mpigraft.graft.engines.mounts import mounts
 from mpigraft.graft.engines.parts import OptionGroup, flat
 from mpigraft.graft.folder import graft_environment
 
-CWD = "/\0cwd"  # the working folder, which is known when the script runs; no word has a zero byte
-FOLDER_GIVEN = """cwd=$1
-shift
+# What is known when the script runs: the working folder, and the process of a child's parent. No
+# other word has a zero byte.
+CWD, PARENT = "/\0cwd", "\0parent"
+VARIABLES = {CWD: '"$cwd"', PARENT: '"$parent"'}
+CHILD = """parent=$1 cwd=$2
+shift 2
+# On another node the process of this number is another one.
+grep -qsF "$0" "/proc/$parent/environ" || parent=none
 case $cwd in
 .) cwd=$PWD ;;
 [!/]*) cwd=$PWD/$cwd ;;
@@ -38,13 +43,14 @@ def wrapper_script(
     """Write the script's text; paths in it are absolute and of this machine.
 
     Ranks start in the folder from which they are launched, which must be bound: `context.cwd` and
-    below it, or the launcher's session folders. The number of ranks on a node is unknown here, so
+    below it, or the launcher's session folders. How many share a node is unknown here:
     `context.ranks_per_node` is ignored. `child`: the environment rows of what ranks spawn, which
     may have no plan; rows that are not of scope RANK are exported for the engine. The script's
-    first argument is then the child's folder, as its parents see it.
+    first arguments are then the process that spawned the child, and the child's folder as that
+    process sees it.
     Raises UsageError as the engine does, and for a word that a script cannot contain.
     """
-    context = context and replace(context, ranks_per_node=0)
+    context = context and replace(context, ranks_per_node=0 if child is None else 1)
     rows = _own_rows(plan, context) if child is None else child
     rank = _writable(rank_argv(rows, (), (plan.guest.env_program if plan else "") or ENV))
     parts: tuple[OptionGroup, ...] = (OptionGroup(rank),)
@@ -57,7 +63,7 @@ def wrapper_script(
         [
             "#!/bin/sh",
             *([] if child is not None or plan is None else _comments(plan)),
-            "cwd=$PWD" if child is None else FOLDER_GIVEN,
+            "cwd=$PWD" if child is None else CHILD,
             *checks,
             *_exports(row for row in rows if row.scope is not Scope.RANK),
             *([NO_ASSIGNMENT] if rank else []),
@@ -87,7 +93,7 @@ def _in_engine(
     engine = registry.ENGINES[plan.engine]
     binds = mounts(plan, context) if engine.PROGRAMS else ()
     _writable(flat(engine.options(plan, context, binds)))
-    own = engine.options(plan, replace(context, cwd=CWD), binds)
+    own = engine.options(plan, replace(context, cwd=CWD, parent=PARENT if child else ""), binds)
     checks = [
         f"graft={quoted(context.graft)}",
         'if ! [ -d "$graft" ]; then',
@@ -107,11 +113,11 @@ def _writable(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def quoted(word: str) -> str:
-    """Quote a word so that sh reads it back byte for byte; CWD becomes the working folder."""
-    if word == CWD:
-        return '"$cwd"'
-    pieces = ("'" + piece.replace("'", "'\\''") + "'" for piece in word.split(CWD))
-    return '"$cwd"'.join(pieces)
+    """Quote a word so that sh reads it back byte for byte; CWD and PARENT become what they are."""
+    inner = word.replace("'", "'\\''")
+    for mark, variable in VARIABLES.items():
+        inner = inner.replace(mark, f"'{variable}'")
+    return f"'{inner}'"
 
 
 def _exports(rows: Iterable[EnvRow]) -> list[str]:
