@@ -6,13 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from mpigraft.core.model import Family
 from tests.testbed import languages, rootfs, science
+from tests.testbed.images import Images
 from tests.testbed.languages import BOUND
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
@@ -98,3 +99,26 @@ def test_a_profile_counts_each_call_once_in_every_language(
     assert {name: due[name][:2] for name in BY_HAND} == BY_HAND
     found = due if binding == "c" else counted(mpi, programs[binding], tmp_path / "it.json")
     assert found == due
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("binding", [
+    pytest.param("mpif.h", marks=pytest.mark.long), pytest.param("use mpi", marks=pytest.mark.long),
+    "use mpi_f08",
+])  # fmt: skip
+def test_every_fortran_binding_of_mpich_4_runs_on_mpich_5(
+    binding: str, images: Images, need: Callable[..., None], outside: Mapping[str, str],
+    cache_folder: Path, mpis: Mapping[Family, Path],
+) -> None:  # fmt: skip
+    """The image's own bindings stay over a libmpi that lacks three functions of theirs; the program
+    tests all values that it receives."""
+    need("bwrap")
+    program = languages.programs(cache_folder, "mpich@4.0.2", mpis)[binding]
+    done = subprocess.run(
+        [sys.executable, "-m", "mpigraft.cli.main", "run", "--image",
+         images.folder("bookworm-mpich"), "--engine", "bwrap", "--mpi", "mpich@5", "-n", "2", "--",
+         f"./{program.name}"],
+        cwd=program.parent, env={**os.environ, **outside}, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
