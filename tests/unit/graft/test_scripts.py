@@ -42,6 +42,7 @@ CERTAIN = {
     "other-script": ("./inner.sh 2 z\n", ""),
     "array": ('args=(-np 2 ./app "x y")\nmpirun "${args[@]}"\n', ""),
     "redirected": ("mpirun -np 2 ./app >log 2>&1 &\nwait\n", ""),
+    "sourced": ('. ./env.sh\n$LAUNCH ./app\n', ""),
     "set": ('set -- -np 2 ./app\nmpirun "$@"\n', "lost"),
 }  # fmt: skip
 
@@ -53,6 +54,7 @@ def tree(folder: Path, script: str, name: str = "job.sh") -> Path:
         "bin/mpirun": f'{SH}printf "%s\\0" "$@" >>{folder}/words; printf "\\n" >>{folder}/words\n',
         "app": f"{SH}:\n",
         "inner.sh": '#!/bin/bash\nexec mpirun -np "$1" ./app "$2"\n',
+        "env.sh": 'LAUNCH="mpirun -np 2"\n',
         name: script,
     }
     for path, text in files.items():
@@ -104,6 +106,8 @@ def test_words_are_those_that_a_shell_starts(name: str, tmp_path: Path) -> None:
         ('if [ -n "$PMI_RANK" ]; then exec ./app; fi\nexec mpirun -np 2 "$0"\n', True),
         ('[ -n "$OMPI_COMM_WORLD_RANK" ] && exec ./app\nmpirun -np 2 "$0"\n', True),
         ('mpirun -np 2 "./app\n', True),  # no shell takes it
+        ('if [ "$1" = par ]; then mpirun ./app; else exec ./app; fi\n', True),
+        ('if [ "$1" = par ]; then mpirun ./app; else ./app; exit; fi\n', True),
         ("exit 0\nmpirun ./app\n", False),
         ('exec "$@"\n', False),
     ],

@@ -87,22 +87,30 @@ class ScriptReader:
         environment: Mapping[str, str],
         cwd: str,
     ) -> tuple[InnerLaunch, ...]:
+        if not (data := self._data(path)):
+            return ()
+        return self._source(Source(interpreter, path, data, arguments, environment, cwd))
+
+    def _data(self, path: str) -> bytes:
+        """Read a script; empty: it is none, or cannot be read."""
         entry = self.root.find(path)
         if entry is None or entry.kind != "file" or entry.size > MAX_SCRIPT:
-            return ()
-        try:
-            data = self.root.read(entry.path, MAX_SCRIPT)
-        except RootError:
-            return ()
+            return b""
         self.sources.append(entry.path)
-        return self._source(Source(interpreter, path, data, arguments, environment, cwd))
+        try:
+            return self.root.read(entry.path, MAX_SCRIPT)
+        except RootError:
+            return b""
+
+    def _text(self, path: str) -> str:
+        return self._data(path).decode("utf-8", "surrogateescape")
 
     def _source(self, source: Source) -> tuple[InnerLaunch, ...]:
         name = source.interpreter.rpartition("/")[2]
         text = source.data.decode("utf-8", "surrogateescape")
         calls: Sequence[Call] = ()
         if name in SHELLS or is_cshell(name):
-            reading = ShellScript(source.path, source.variables(), self._follow)
+            reading = ShellScript(source.path, source.variables(), self._follow, self._text)
             reading.read(text if name in SHELLS else as_shell(text))
             self.started += reading.started
             return tuple(reading.launches)
@@ -114,7 +122,7 @@ class ScriptReader:
 
     def _called(self, call: Call, source: Source) -> tuple[InnerLaunch, ...]:
         """Give what a call of a script in another language starts."""
-        reading = ShellScript(source.path, source.variables(), self._follow)
+        reading = ShellScript(source.path, source.variables(), self._follow, self._text)
         if call.text:
             reading.text(call.text, None)
         elif call.words:

@@ -60,6 +60,7 @@ class ShellScript:
     script: str
     variables: Variables
     follow: Callable[[Fields, Mapping[str, str], str], tuple[InnerLaunch, ...]]
+    text_of: Callable[[str], str]  # of a file; empty: it cannot be read
     launches: list[InnerLaunch] = field(default_factory=list)
     started: list[Started] = field(default_factory=list)
     functions: dict[str, tuple[Node, ...]] = field(default_factory=dict)
@@ -100,26 +101,28 @@ class ShellScript:
 
     def branches(self, tests: Sequence[Node], lists: Sequence[Sequence[Node]], whole: bool) -> None:
         """Follow lists of which one runs, each from the same variables."""
-        before, kept, found = self.variables, self.launches, []
-        after, passing = [], []
+        before, kept, found, ended = self.variables, self.launches, [], []
+        after = []
         of_rank = RANK.search(repr(tests)) is not None
         for nodes in lists:
             self.variables, self.launches, self.ended = before.copy(), [], False
             self.replaced, others = False, len(self.started)
             self.walk(nodes)
             starts_other = any(_is_own(one.words[0]) for one in self.started[others:])
+            beside = self.replaced or starts_other  # it runs a program without a launcher
             if self.ended and not self.launches:
-                self.may_end = self.may_end or of_rank or self.replaced or starts_other
+                self.may_end = self.may_end or of_rank or beside
             self.started[others:] = [replace(x, certain=False) for x in self.started[others:]]
-            found.append((self.launches, self.ended))
+            found.append((self.launches, self.ended and not beside))
+            ended.append(self.ended)
             if not self.ended:
                 after.append(self.variables)
         self.variables, self.launches, self.ended = before, kept, False
-        passing = [launches for launches, ended in found if launches or not ended]
+        passing = [launches for launches, stopped in found if launches or not stopped]
         every = whole and all(any(one.certain for one in few) for few in passing)
         for launches, _ in found:
             self.launches += [replace(x, certain=x.certain and every) for x in launches]
-        self.ended = whole and all(ended for _, ended in found)
+        self.ended = whole and all(ended)
         self.variables.merge([*after, *([] if whole and after else [before.copy()])])
 
     def loop(self, loop: Loop) -> None:
@@ -179,6 +182,8 @@ class ShellScript:
             self.shift(rest)
         elif head == "set" and "--" in rest:
             self.variables.arguments = rest[rest.index("--") + 1 :]
+        elif head in (".", "source") and rest:
+            self.source(rest[0])
         elif head == "eval":
             self.text(" ".join(rest), self.variables.arguments)
         else:
@@ -205,6 +210,12 @@ class ShellScript:
         self.variables.arguments = arguments[int(count) :] if known and arguments else arguments
         if not known:
             self.variables.arguments = None
+
+    def source(self, word: str) -> None:
+        """Follow a script that runs in this one; those of the system set up no launcher."""
+        path = posixpath.normpath(posixpath.join(self.variables.cwd, word))
+        if UNKNOWN not in path and not path.startswith(("/etc/", "/usr/")):
+            self.text(self.text_of(path), self.variables.arguments)
 
     def text(self, text: str, arguments: Fields | None) -> None:
         """Follow text that is run as a script: of eval, or behind -c."""
