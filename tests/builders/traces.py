@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from mpigraft.trace.profile.node_file import (
     VERSION,
 )
 
-ROUTINES = ("Init", "Send", "Recv", "Alltoallv", "Finalize")
+ROUTINES = ("Init", "Send", "Recv", "Alltoallv", "Barrier", "Finalize")
 SPEED = 1e9  # ticks a second
 SLOT = 1 << 20
 
@@ -51,6 +52,7 @@ class ARank:
     entered: int = 0
     threads: int = 1
     paused: tuple[int, int] = (0, 0)  # ticks, and since when
+    task: Mapping[str, object] | None = None  # as native/task.h; None: it is the task's own process
 
     def slot(self, names: tuple[str, ...] = ROUTINES) -> bytes:
         data = bytearray(SLOT)
@@ -90,10 +92,11 @@ class ARank:
             sites = take(bytes(table))
         maps, program = self.maps.encode(), self.program.encode()
         texts = (take(maps) if maps else 0, len(maps), take(program), len(program))
+        task = json.dumps({"pid": 4000 + self.rank} | ({"task": self.task} if self.task else {}))
         RANK.pack_into(
             data, 0, self.state, self.dropped, self.rank, self.size, 4000 + self.rank, 0,
             self.began, self.ended, self.began_ns, self.speed, 20, used, chain, sites, *texts, 0,
-            *self.paused,
+            *self.paused, take(task.encode()), len(task),
         )  # fmt: skip
         return bytes(data)
 

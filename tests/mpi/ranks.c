@@ -17,6 +17,8 @@ int main(int argc, char **argv)
     const char *word = argc > 2 ? argv[2] : "0";
     if (asked(argc, argv, "never"))
         return atoi(word);
+    if (asked(argc, argv, "instead"))
+        return system(word) != 0;
     if (asked(argc, argv, "before"))
         code = system(word);
     MPI_Init(&argc, &argv);

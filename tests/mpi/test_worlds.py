@@ -3,12 +3,16 @@ launcher made."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from mpigraft.core.model import Family
+from mpigraft.trace.record import read_record_file
 from tests.mpi.test_run import LONG, MPICH, OPENMPI, compiled, kept, ranks_of, run
 
 pytestmark = pytest.mark.mpi
@@ -30,6 +34,11 @@ def programs(
     mpis: Mapping[Family, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[Family, Path]:
     return {f: compiled(mpis[f], tmp_path_factory.mktemp(f.value)) for f in OPTIONS}
+
+
+def command(*words: object) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "mpigraft.cli.entry", *map(str, words)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.fixture
@@ -71,13 +80,47 @@ def test_an_mpiexec_that_a_rank_starts_makes_a_world_of_its_own(
     assert len(kept(fresh_home)) == 1
 
 
-def test_a_script_that_starts_its_own_launcher_has_no_world_of_the_job(
+def test_a_driver_that_starts_its_own_launcher_has_no_world_of_the_job(
     programs: Mapping[Family, Path], mpis: Mapping[Family, Path], fresh_home: Path
 ) -> None:
-    inner = f"{mpis[Family.MPICH]}/bin/mpiexec -n 2 {programs[Family.MPICH]}"
-    ended = run(*MPICH, "--", "sh", "-c", inner)
+    """A script would be refused before the start; what a program starts nobody can read."""
+    program = programs[Family.MPICH]
+    inner = f"{mpis[Family.MPICH]}/bin/mpiexec -n 2 {program}"
+    ended = run(*MPICH, "--", program, "instead", inner)
     assert ended.returncode == 5
     assert "other worlds ran in the job: 2 x ranks (2 ranks)" in ended.stderr
+
+
+def test_a_profile_keeps_other_worlds_apart(
+    programs: Mapping[Family, Path], mpis: Mapping[Family, Path], fresh_home: Path, tmp_path: Path
+) -> None:
+    """The inner world is larger than that of the launch, and has the same program and ranks."""
+    program = programs[Family.MPICH]
+    inner = f"{mpis[Family.MPICH]}/bin/mpiexec -n 3 {program}"
+    ended = command("profile", *MPICH, "-o", tmp_path / "made", "--", program, "after", inner)
+    assert ended.returncode == 0, ended.stderr
+    made = json.loads((tmp_path / "made").read_text())["profile"]
+    worlds = [made, *made["others"]]
+    assert [one["ranks"] for one in worlds] == [2, 3]
+    for one in worlds:
+        calls = {row["name"]: row["calls"] for row in one["routines"]}
+        assert (calls["Init"], calls["Finalize"]) == (one["ranks"], one["ranks"])
+    assert "not counted here: ranks (3 ranks)" in " ".join(ended.stderr.split())
+    shown = command("profile", "--show", tmp_path / "made", "--world", 1)
+    assert shown.stdout.splitlines()[1] == f"3 ranks on {made['hosts'][0]}"
+
+
+@LONG
+def test_a_record_has_the_ranks_of_the_launch_alone(
+    programs: Mapping[Family, Path], mpis: Mapping[Family, Path], fresh_home: Path, tmp_path: Path
+) -> None:
+    program = programs[Family.MPICH]
+    inner = f"{mpis[Family.MPICH]}/bin/mpiexec -n 3 {program}"
+    ended = command("record", *MPICH, "-o", tmp_path / "kept", "--", program, "after", inner)
+    assert ended.returncode == 0, ended.stderr
+    file = read_record_file(tmp_path / "kept")
+    assert len(file.parts) == 2
+    assert file.provenance.notes == ("other worlds of the job are not recorded: ranks (3 ranks)",)
 
 
 @LONG
@@ -91,12 +134,13 @@ def test_a_script_cut_off_from_its_launcher_leaves_each_rank_alone(
 
 
 def test_two_programs_that_a_script_runs_one_after_the_other(
-    programs: Mapping[Family, Path], fresh_home: Path, alone: Path
+    programs: Mapping[Family, Path], fresh_home: Path
 ) -> None:
-    """Open MPI 5 connects each; MPICH 5.0.2 ends the second one with SIGPIPE."""
+    """Open MPI 5 connects each, and may warn of the shared memory that the first one removes;
+    MPICH 5.0.2 ends the second one with SIGPIPE."""
     program = programs[Family.OPENMPI]
     ended = run(*OPENMPI, "--", "sh", "-c", f"{program} && {program}")
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (ended.returncode, "mpigraft" in ended.stderr) == (0, False), ended.stderr
     assert ranks_of(ended) == sorted(RANKS * 2)
 
 

@@ -10,6 +10,7 @@ from mpigraft.core.model import Family
 from mpigraft.core.process.command import Completed
 from mpigraft.native.programs import REPLAY, TRACE
 from mpigraft.trace.profile.node_file import RankSlot, read_node_file
+from mpigraft.trace.record import collect_ranks
 from mpigraft.trace.record.prepared import prepare
 from mpigraft.trace.record.rank_file import read_rank
 from tests.native.native_world import World, abi_of
@@ -47,7 +48,9 @@ def traced(
 
 def record_parts(folder: Path, ranks: int) -> list[bytes]:
     """What each rank recorded."""
-    return [(folder / f"{rank}.record").read_bytes() for rank in range(ranks)]
+    parts, notes = collect_ranks(folder, ranks)
+    assert (len(parts), notes) == (ranks, ())
+    return list(parts)
 
 
 def counts(folder: Path, routines: frozenset[str]) -> Counter[Key]:

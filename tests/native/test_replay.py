@@ -16,6 +16,7 @@ from mpigraft.trace.record.prepared import prepare
 from mpigraft.trace.record.rank_file import read_rank
 from mpigraft.trace.record.values import RankRecord
 from tests.native.native_world import C, World, abi_of, values
+from tests.native.structure import record_parts
 
 FAMILIES = (Family.OPENMPI, Family.MPICH)
 MARKS = ("Finalize", "Comm_split_type", "Comm_split")  # not called, or the one for the other
@@ -43,7 +44,7 @@ def recorded(
     env["MPIGRAFT_TRACE_OPTIONS"] = "record,budget=16"
     done = world.launch(family, *words, ranks=ranks, env=env)
     assert done.ok, done.text()
-    return [(folder / f"{rank}.record").read_bytes() for rank in range(ranks)]
+    return record_parts(folder, ranks)
 
 
 def replayed(world: World, family: Family, file: Path, *words: str, ranks: int = 2) -> Completed:

@@ -13,6 +13,7 @@ from mpigraft.core.process.command import run_command
 from mpigraft.native.programs import TRACE
 from mpigraft.trace.record.prepared import prepare
 from tests.native.native_world import C, World, abi_of, values
+from tests.native.structure import record_parts
 from tests.native.test_sanitized import built, options
 
 pytestmark = [pytest.mark.mpi, pytest.mark.long]
@@ -109,7 +110,7 @@ def test_replays(world: World, family: Family, tmp_path: Path) -> None:
     }
     recorded = world.launch(family, program, "4", env=env)
     assert recorded.ok, recorded.text()
-    parts = [(records / f"{rank}.record").read_bytes() for rank in range(2)]
+    parts = record_parts(records, 2)
     file = tmp_path / "file"
     file.write_bytes(prepare(parts, abi_of(family)))
     replay = built(world, family, tmp_path / "replay", source="replay.c")

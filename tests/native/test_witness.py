@@ -15,7 +15,7 @@ from mpigraft.binary.elf import reader
 from mpigraft.core.model import Abi, Family, RankRecord
 from mpigraft.core.process.command import Completed, run_command
 from mpigraft.evidence.world.records import cpus, read_entered, read_witness
-from mpigraft.native.programs import SOURCES, WITNESS
+from mpigraft.native.programs import SOURCES, SPAWN, WITNESS
 from tests.native.native_world import World, compile_c
 
 pytestmark = pytest.mark.mpi
@@ -336,3 +336,16 @@ def test_under_sanitizers(world: World, build: Build, tmp_path: Path) -> None:
             done = world.launch(family, program, way, env=env)
             assert done.code == 0, done.text()
             assert [r.rank for r in read(folder)] == [0, 1]
+
+
+def test_children_of_a_spawn_are_a_world_of_their_own(world: World, tmp_path: Path) -> None:
+    """They have the witness where the launcher hands it on to all that it starts."""
+    witness, program = world.programs / WITNESS, world.programs / Abi.MPICH / SPAWN
+    words = (f"-genv LD_PRELOAD {witness} -genv MPIGRAFT_WITNESS {tmp_path}").split()
+    argv = [*world.launcher(Family.MPICH, 2), *words, program]
+    done = run_command(argv, env=world.environment(Family.MPICH))
+    assert done.ok, done.text()
+    records = read_witness(tmp_path, 2)
+    assert [(r.rank, r.size, r.world, r.world_kind) for r in records] == [
+        (0, 2, 0, "launch"), (1, 2, 0, "launch"), (0, 2, 1, "spawned"), (1, 2, 1, "spawned"),
+    ]  # fmt: skip

@@ -74,6 +74,10 @@ def command(
             False,
         ),
     ] = None,
+    world: Annotated[
+        int,
+        option("N", "Show another MPI world that ran in the job, by its number.", min=0),
+    ] = 0,
     as_json: Json = False,
     image: job.Image = None,
     stack: job.Stack = "",
@@ -116,12 +120,14 @@ def command(
     if show is not None:
         if program:
             raise UsageError.of("profile-show-and-run", program=program[0])
-        show_profile(show, output=output, html=html, top=top, as_json=as_json)
+        show_profile(show, output=output, html=html, top=top, as_json=as_json, world=world)
         return 0
     if not program:
         raise UsageError.of("profile-nothing")
     if as_json:
         raise UsageError.of("profile-json-mixed")
+    if world:
+        raise UsageError.of("profile-world-and-run", world=world)
     for path in filter(None, (output, html)):
         refuse_place(path)
     planned = job.decide_job(
@@ -157,13 +163,14 @@ def _collect(planned: Job, folder: str, code: int, kept: list[Profile], top: int
     from dataclasses import replace
 
     from mpigraft.report.profile import profile_lines
-    from mpigraft.trace.profile import counted_profile, read_counts
+    from mpigraft.trace.profile import Counting, counted_profile, read_counts
 
     assert planned.tracing is not None
     waits = WAITS in planned.tracing.options
     try:
         counts, root = read_counts(Path(folder)), _files_root(planned)
-        found = counted_profile(counts, waits=waits, exit_code=code, root=root)
+        ranks = planned.layout.ranks
+        found = counted_profile(counts, Counting(ranks, waits, exit_code=code, root=root))
     except MpigraftError as error:
         tell(f"mpigraft: {error}")
         return
@@ -208,13 +215,16 @@ def _labels(planned: Job) -> tuple[tuple[str, str], ...]:
 
 
 def show_profile(
-    path: Path, *, output: Path | None, html: Path | None, top: int, as_json: bool
+    path: Path, *, output: Path | None, html: Path | None, top: int, as_json: bool, world: int = 0
 ) -> None:
     """Show a profile that was written, or another tool's report. Raises UsageError."""
     from mpigraft.report.profile import profile_lines
     from mpigraft.trace.profile import read_profile, render_profile
 
-    profile = read_profile(path)
+    read = read_profile(path)
+    profile = read.of_world(world) if world else read
+    if profile is None:
+        raise UsageError.of("profile-no-world", path=path, world=world, count=len(read.others))
     if as_json:
         out(render_profile(profile))
     else:

@@ -120,14 +120,14 @@ def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
         date=utc_now(),
     )
     try:
-        parts = collect_ranks(folder)
+        parts, others = collect_ranks(folder, planned.layout.ranks)
         if not parts:
             raise _no_record(folder, planned.spec.program[0])
         record = read_record(RecordFile(parts, provenance), folder)
     except (MpigraftError, UsageError) as error:
         tell(f"mpigraft: {error}")
         return
-    notes = record.notes()
+    notes = (*record.notes(), *others)
     kept.append(write_record(parts, replace(provenance, notes=notes)))
     sizes = record.totals()
     tell(

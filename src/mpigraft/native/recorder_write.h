@@ -119,7 +119,8 @@ static void write_record(FILE *file, uint64_t now)
     fwrite(&head, sizeof head, 1, file);
 }
 
-/* Once for a process, into the folder of the node's file; the end of the run is its last call. */
+/* Once for a process, beside the node's file, by its slot there: several processes of a job may have
+ * one rank. The end of the run is its last call. */
 static void end_recording(uint32_t lacks, int last)
 {
     char path[PATH_MAX], begun[PATH_MAX + 8];
@@ -132,9 +133,9 @@ static void end_recording(uint32_t lacks, int last)
     }
     recorder.on = false;
     recorder.lacks |= lacks;
-    const char *end = strrchr(slot.path, '/');
-    int folder = (int)(end - slot.path);
-    if (snprintf(path, sizeof path, "%.*s/%d.record", folder, slot.path, process.head->rank) >=
+    int node = (int)(strrchr(slot.path, '.') - slot.path);
+    uint64_t number = (slot.offset - TRACE_START) / slot.bytes;
+    if (snprintf(path, sizeof path, "%.*s.%" PRIu64 ".record", node, slot.path, number) >=
         (int)sizeof path)
         return;
     snprintf(begun, sizeof begun, "%s.part", path);

@@ -204,14 +204,13 @@ static void write_above(FILE *out, struct kernel_process process, const char *en
 {
     char name[48];
     fputs(",\"above\":[", out);
-    for (int i = 0; i < MOST_ABOVE && process.parent > 0; i++) {
+    name_process(name, sizeof name, &process);
+    for (int i = 0; i < MOST_ABOVE && process.parent > 0 && strcmp(name, end); i++) {
         snprintf(name, sizeof name, "%ld", process.parent);
         if (!read_process(name, &process))
             break;
         name_process(name, sizeof name, &process);
         fprintf(out, "%s\"%s\"", i ? "," : "", name);
-        if (!strcmp(name, end))
-            break;
     }
     putc(']', out);
 }

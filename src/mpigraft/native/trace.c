@@ -11,12 +11,14 @@
  * It needs no MPI library by name. One source, built for each ABI: handles differ.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "opened.h"
 #include "real.h"
+#include "task.h"
 #include "trace_bindings.h"
 #include "trace_count.h"
 #include "recorder_write.h"

@@ -15,7 +15,7 @@
 #define TRACE_MAGIC "mpigraft-trace\n" /* with its NUL 16 bytes */
 
 enum {
-    TRACE_VERSION = 2,
+    TRACE_VERSION = 3,
     TRACE_NAMES = 4096,  /* where names of routines begin: NAME_BYTES each, without MPI_ */
     TRACE_START = 65536, /* where slots begin */
     NAME_BYTES = 32,
@@ -56,6 +56,7 @@ struct trace_rank {
     uint64_t record;        /* struct trace_record (record_file.h) */
     uint64_t paused;        /* ticks that MPI_Pcontrol left out */
     uint64_t paused_since;  /* ticks at which it left out what follows; 0: it does not */
+    uint64_t task, task_bytes; /* JSON: which process of the launch it is (task.h) */
 };
 
 /* One routine, as called by one thread. */

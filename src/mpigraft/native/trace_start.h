@@ -67,6 +67,40 @@ static void keep_command(struct trace_rank *head)
         close(file);
 }
 
+/* Which process of the launch this is: {"pid":N,"start":T,"task":{...}}. */
+static void keep_task_of(struct trace_rank *head, bool spawned)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out)
+        return;
+    fprintf(out, "{\"pid\":%ld", (long)getpid());
+    write_task(out, spawned);
+    putc('}', out);
+    char *room = fclose(out) ? NULL : take_room(length, 0);
+    if (room) {
+        memcpy(room, text, length);
+        head->task = offset_of(room);
+        head->task_bytes = length;
+    }
+    free(text);
+}
+
+/* Whether MPI_Comm_spawn started this process. A session knows no parent. */
+static bool is_spawned(const MPI_Session *session)
+{
+    MPI_Comm parent;
+    if (session)
+        return getenv("PMI_SPAWNED") != NULL;
+#ifdef OPEN_MPI
+    MPI_Comm none = open_mpi_object("ompi_mpi_comm_null");
+#else
+    MPI_Comm none = MPI_COMM_NULL;
+#endif
+    return !PMPI(Comm_get_parent, int (*)(MPI_Comm *))(&parent) && parent != none;
+}
+
 /* After the real entry, once for a process: from now on calls are counted. */
 static void start_counting(struct moment began, MPI_Session *session, int routine)
 {
@@ -98,6 +132,7 @@ static void start_counting(struct moment began, MPI_Session *session, int routin
     if ((process.sites = option("sites") > 0))
         start_sites();
     keep_command(head);
+    keep_task_of(head, is_spawned(session));
     pthread_key_create(&thread_key, thread_ended);
     head->state = RANK_RUNNING;
     process.counting = true;
@@ -155,6 +190,7 @@ EXPORT int trace_Init(int *argc, char ***argv) TAKEN("Init");
 EXPORT int trace_Init(int *argc, char ***argv)
 {
     int inner = self.depth++;
+    own_connections();
     struct moment began = moment_now();
     int code = ((int (*)(int *, char ***))next_function(inner > 0, F_Init))(argc, argv);
     self.depth = inner;
@@ -169,6 +205,7 @@ EXPORT int trace_Init_thread(int *argc, char ***argv, int required, int *level)
 EXPORT int trace_Init_thread(int *argc, char ***argv, int required, int *level)
 {
     int inner = self.depth++;
+    own_connections();
     struct moment began = moment_now();
     int code = ((int (*)(int *, char ***, int, int *))next_function(inner > 0, F_Init_thread))(
         argc, argv, required, level);
@@ -184,6 +221,7 @@ EXPORT int trace_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session
 EXPORT int trace_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session)
 {
     int inner = self.depth++;
+    own_connections();
     struct moment began = moment_now();
     int code = ((int (*)(MPI_Info, MPI_Errhandler, MPI_Session *))next_function(
         inner > 0, F_Session_init))(info, handler, session);

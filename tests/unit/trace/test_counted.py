@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -11,12 +12,13 @@ import pytest
 import mpigraft
 from mpigraft.core.errors import UsageError
 from mpigraft.report.profile.text import headline, profile_lines
-from mpigraft.trace.profile import Profile, counted_profile, read_counts, render_profile
+from mpigraft.trace.profile import Counting, Profile, counted_profile, read_counts, render_profile
 from mpigraft.trace.profile.counted import up_to_main
 from mpigraft.trace.profile.places import Functions, Places
 from mpigraft.trace.profile.reading import read_profile
 from mpigraft.trace.profile.values import PeerKind
 from tests.builders.traces import ARank, write_node
+from tests.builders.witness import a_task
 
 S = 1_000_000_000  # ticks of a second
 NOW = 1_700_000_010_000_000_000  # ten seconds after the start
@@ -25,7 +27,8 @@ NOW = 1_700_000_010_000_000_000  # ten seconds after the start
 def profiled(folder: Path, *nodes: list[ARank], **more: object) -> Profile:
     for k, ranks in enumerate(nodes):
         write_node(folder, f"n{k + 1}", ranks)
-    made = counted_profile(read_counts(folder), now_ns=NOW, **more)  # type: ignore[arg-type]
+    counting = Counting(now_ns=NOW, **more)  # type: ignore[arg-type]
+    made = counted_profile(read_counts(folder), counting)
     assert made is not None
     return made
 
@@ -96,12 +99,48 @@ def test_sizes_of_messages_are_classes(tmp_path: Path) -> None:
     assert [(s.least, s.most, s.calls, s.bytes) for s in send.sizes] == [(0, 0, 2, 0), (2, 3, 3, 9)]
 
 
-def test_ranks_that_a_program_spawned_have_numbers_of_their_own(tmp_path: Path) -> None:
-    later = {"began_ns": 1_700_000_001_000_000_000}
-    ranks = [a_rank(0, S), a_rank(1, S), ARank(0, 1, **later)]  # type: ignore[arg-type]
-    found = profiled(tmp_path, ranks)
-    assert [one.rank for one in found.each] == [0, 1, 2]
-    assert any("other worlds" in note for note in found.notes)
+SPAWNED = a_task("4000.", spawned=True, job="aa", above=[])
+ALONE = a_task("4000.", connected=False, above=["4000."])
+
+
+def test_other_worlds_of_a_job_are_counted_apart(tmp_path: Path) -> None:
+    """As many ranks as that of the launch, or fewer: it is known by its launcher, not by size."""
+    inside = {"Barrier": (7, S, 0, 0)}
+    others = [ARank(n, 4, routines=inside, task=SPAWNED, program="/opt/child") for n in range(4)]
+    tools = [ARank(0, 1, routines=inside, task=ALONE, program="/opt/tool") for _ in range(2)]
+    found = profiled(tmp_path, [*others, *tools, a_rank(0, S), a_rank(1, S)], ranks=2)
+    plain = profiled(tmp_path, [a_rank(0, S), a_rank(1, S)])
+    assert (found.ranks, [one.rank for one in found.each]) == (2, [0, 1])
+    assert (found.routines, found.total_s) == (plain.routines, plain.total_s)
+    assert [(one.program, one.ranks) for one in found.others] == [
+        ("child", 4), ("tool", 1), ("tool", 1),
+    ]  # fmt: skip
+    assert [one.routines[0].calls for one in found.others] == [28, 7, 7]
+    note = "child (4 ranks, spawned), 2 x tool (1 rank)"
+    assert note in found.notes[0]
+    text = "\n".join(profile_lines(found))
+    assert "world 1: child: 1.00 s" in text
+    assert found.of_world(3) == found.others[2]
+    assert found.of_world(4) is None
+    assert found.of_world(0) == replace(found, others=())
+
+
+def test_a_job_without_a_world_of_its_own_shows_another_and_says_so(tmp_path: Path) -> None:
+    found = profiled(tmp_path, [ARank(n, 2, task=SPAWNED) for n in range(2)])
+    assert "no rank of the launch" in found.notes[0]
+    assert (found.ranks, found.others) == (2, ())
+
+
+def test_a_launch_that_fell_apart_is_not_added_up(tmp_path: Path) -> None:
+    found = profiled(tmp_path, [ARank(0, 1), ARank(0, 1), ARank(0, 1)], ranks=3)
+    assert (found.ranks, len(found.each), len(found.others)) == (1, 1, 2)
+
+
+def test_of_many_other_worlds_some_are_kept(tmp_path: Path) -> None:
+    tools = [ARank(0, 1, task=ALONE) for _ in range(20)]
+    found = profiled(tmp_path, [a_rank(0, S), a_rank(1, S), *tools])
+    assert len(found.others) == 16
+    assert "the first 16 of 20 other worlds are kept" in found.notes
 
 
 def test_what_was_not_counted_is_a_note(tmp_path: Path) -> None:
@@ -113,9 +152,9 @@ def test_what_was_not_counted_is_a_note(tmp_path: Path) -> None:
 
 
 def test_without_a_rank_there_is_no_profile(tmp_path: Path) -> None:
-    assert counted_profile(read_counts(tmp_path)) is None
+    assert counted_profile(read_counts(tmp_path), Counting()) is None
     write_node(tmp_path, "n1", [ARank(state=0)])
-    assert counted_profile(read_counts(tmp_path)) is None
+    assert counted_profile(read_counts(tmp_path), Counting()) is None
 
 
 def test_a_document_is_read_back_as_it_was(tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def _header(profile: Profile) -> Html:
     ]
     terms = (el("div", el("dt", k), el("dd", foreign(v))) for k, v in facts if v)
     lines = [*unfinished_lines(profile.unfinished), *(f"Note: {note}" for note in profile.notes)]
+    lines += [f"World {k}: {headline(one)}" for k, one in enumerate(profile.others, 1)]
     if profile.exit_code:
         lines.insert(0, f"The program ended with exit code {profile.exit_code}.")
     return el(

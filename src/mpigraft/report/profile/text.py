@@ -82,6 +82,10 @@ def _about(profile: Profile) -> Iterator[str]:
     yield from unfinished_lines(profile.unfinished)
     for note in profile.notes:
         yield from fold(f"note: {note}", "", 2)
+    for k, other in enumerate(profile.others, 1):
+        hosts = printable(fold_hosts(list(other.hosts), SHOWN))
+        where = f"{counted(other.ranks, 'rank')} on {hosts}"
+        yield from fold(f"world {k}: {headline(other)}; {where}", "", 2)
 
 
 def unfinished_lines(ranks: Iterable[RankUse]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.trace.profile.counted import Counting as Counting
     from mpigraft.trace.profile.counted import counted_profile as counted_profile
     from mpigraft.trace.profile.counted import read_counts as read_counts
     from mpigraft.trace.profile.document import render_profile as render_profile
@@ -20,5 +21,6 @@ if TYPE_CHECKING:
     from mpigraft.trace.profile.values import Profile as Profile
     from mpigraft.trace.profile.values import RankUse as RankUse
     from mpigraft.trace.profile.values import Routine as Routine
+    from mpigraft.trace.profile.worlds import sort_counts as sort_counts
 else:
     __getattr__ = exports(__name__)

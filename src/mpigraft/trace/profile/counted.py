@@ -6,13 +6,14 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
 from mpigraft.core.listing import refresh_listing
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import join_some, printable
+from mpigraft.core.worlds import LAUNCH, list_worlds
 from mpigraft.trace.profile.node_file import Dropped, RankSlot, RoutineCounts, read_node_file
 from mpigraft.trace.profile.places import Places
 from mpigraft.trace.profile.values import (
@@ -27,6 +28,7 @@ from mpigraft.trace.profile.values import (
     heaviest,
     spread_of,
 )
+from mpigraft.trace.profile.worlds import CountedWorld, sort_counts
 
 SUFFIX = ".trace"
 MAIN = re.compile(r"(main|MAIN__) \(")
@@ -34,6 +36,7 @@ INTERPRETER = re.compile(r"python[0-9.]*$")
 HOST = re.compile(r"(.+)-[0-9a-f]{16}")
 KINDS = tuple(PeerKind)
 MOST_PEERS, MOST_SITES = 100_000, 500  # of a profile; the heaviest stay
+MOST_WORLDS = 16  # other ones, with a profile each
 DROPPED = {
     Dropped.THREADS: "calls of some threads",
     Dropped.SIZES: "sizes of some messages",
@@ -87,24 +90,55 @@ def read_counts(folder: Path) -> dict[str, tuple[RankSlot, ...]]:
     return found
 
 
-def counted_profile(
-    nodes: dict[str, tuple[RankSlot, ...]],
-    *,
-    waits: bool = False,
-    exit_code: int | None = None,
-    now_ns: int | None = None,
-    root: Path | None = Path("/"),
-) -> Profile | None:
-    """Make the profile of a run that ended at `now_ns`; None where no rank entered MPI_Init.
-    `root`: where the files of the program lie, to name call sites; None: in an image."""
-    ranks, notes = _numbered(nodes, time.time_ns() if now_ns is None else now_ns)
-    if not ranks:
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How a run was counted. `root`: where the files of the program lie, to name call sites; None:
+    in an image. `now_ns`: when it ended; None: now."""
+
+    ranks: int = 0  # that were requested; 0: as many as the largest world has
+    waits: bool = False
+    exit_code: int | None = None
+    now_ns: int | None = None
+    root: Path | None = Path("/")
+
+
+def counted_profile(nodes: dict[str, tuple[RankSlot, ...]], counting: Counting) -> Profile | None:
+    """Make the profile of a run: of its launch's world, with those of the other worlds that ran in
+    the job; None where no rank entered MPI_Init."""
+    worlds = sort_counts(nodes, counting.ranks)
+    if not worlds:
         return None
+    first, *others = (_profile(world, counting) for world in worlds[: MOST_WORLDS + 1])
+    return replace(
+        first,
+        others=tuple(others),
+        notes=(*_of_worlds(worlds), *first.notes),
+        exit_code=counting.exit_code,
+    )
+
+
+def _of_worlds(worlds: Sequence[CountedWorld]) -> Iterator[str]:
+    """What is to be known of the worlds of a job."""
+    if worlds[0].kind != LAUNCH:
+        yield "no rank of the launch entered MPI: the figures are of another world in its job"
+    if worlds[1:]:
+        named = list_worlds(one.label for one in worlds[1:])
+        yield (
+            f"other MPI worlds ran in the job and are not counted here: {named}. "
+            "Of a file of -o, --show FILE --world N shows them"
+        )
+    if len(worlds) > MOST_WORLDS + 1:
+        yield f"the first {MOST_WORLDS} of {len(worlds) - 1} other worlds are kept"
+
+
+def _profile(own: CountedWorld, counting: Counting) -> Profile:
+    now_ns, waits = counting.now_ns, counting.waits
+    ranks, notes = _numbered(own, time.time_ns() if now_ns is None else now_ns)
     first = ranks[0].slot
     world = max(len(ranks), *(one.slot.size for one in ranks))
     total_s = sum(one.run_s for one in ranks)
     routines = tuple(_routines(ranks, world, waits=waits))
-    peers, sites = _peers(ranks), _sites(ranks, root)
+    peers, sites = _peers(ranks), _sites(ranks, counting.root)
     began_ns = min(one.slot.began_ns for one in ranks)
     return Profile(
         program=_program(ranks),
@@ -120,38 +154,20 @@ def counted_profile(
         peers=tuple(heaviest(peers))[:MOST_PEERS],
         sites=sites[:MOST_SITES],
         notes=(*notes, *_notes(ranks, world, first, len(peers), len(sites))),
-        exit_code=exit_code,
     )
 
 
-def _numbered(
-    nodes: dict[str, tuple[RankSlot, ...]], now_ns: int
-) -> tuple[list[Counted], list[str]]:
-    """All ranks in order. Those of other worlds, which a program spawns, follow the largest."""
-    slots = [(host, slot) for host, found in nodes.items() for slot in found]
-    world = max((slot.size for _, slot in slots), default=0)
-    slots.sort(key=lambda one: (one[1].size != world, one[1].began_ns, one[1].rank))
-    taken: dict[int, tuple[str, RankSlot]] = {}
-    others = []
-    for host, slot in slots:
-        if slot.size == world and slot.rank >= 0 and slot.rank not in taken:
-            taken[slot.rank] = (host, slot)
-        else:
-            others.append((host, slot))
-    numbers = [*sorted(taken), *range(world, world + len(others))]
-    both = [*(taken[rank] for rank in sorted(taken)), *others]
+def _numbered(world: CountedWorld, now_ns: int) -> tuple[list[Counted], list[str]]:
+    """All ranks in order; after them those that never returned from MPI_Init."""
+    inside = [row for row in world.rows if row[1].rank < 0 or row[1].size == 0]
+    numbers = [slot.rank for _, slot in world.rows[: len(world.rows) - len(inside)]]
+    numbers += range(world.size, world.size + len(inside))
     ranks = [
         Counted(slot, host, number, _end(slot, now_ns))
-        for number, (host, slot) in zip(numbers, both, strict=True)
+        for number, (host, slot) in zip(numbers, world.rows, strict=True)
     ]
-    entered = sum(slot.size == 0 or slot.rank < 0 for _, slot in others)
-    notes = []
-    if entered:
-        notes.append(f"{counted(entered, 'rank')} never returned from MPI_Init")
-    if len(others) > entered:
-        more = counted(len(others) - entered, "rank")
-        notes.append(f"{more} of other worlds, as spawned ones are, numbered from {world} on")
-    return ranks, notes
+    note = f"{counted(len(inside), 'rank')} never returned from MPI_Init"
+    return ranks, [note] if inside else []
 
 
 def _end(slot: RankSlot, now_ns: int) -> int:

@@ -56,6 +56,8 @@ def check_profile(profile: Profile) -> None:
         figures += [x for size in one.sizes for x in (size.least, size.calls, size.bytes)]
     figures += [x for one in profile.each for x in (one.run_s, one.mpi_s, one.inside_s, one.rank)]
     figures += [x for one in profile.sites for x in (one.calls, one.time_s, one.bytes)]
+    for other in profile.others:
+        check_profile(other)
     for peer in profile.peers:
         figures += [peer.source, peer.target, peer.messages, peer.bytes]
     for figure in figures:

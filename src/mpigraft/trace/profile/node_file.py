@@ -8,6 +8,7 @@ call.
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import struct
@@ -17,21 +18,23 @@ from enum import IntFlag
 from pathlib import Path
 
 from mpigraft.core.errors import UsageError
+from mpigraft.core.worlds import Lineage, make_lineage
 
 MAGIC = b"mpigraft-trace\n\0"
-VERSION = 2
+VERSION = 3
 NAMES, START, NAME_BYTES = 4096, 65536, 32
 MOST_ROUTINES = (START - NAMES) // NAME_BYTES
 MOST_THREADS = 4096  # of one rank
 MOST_RANKS = 1 << 24
 MOST_PATH = 4096
+MOST_TASK = 4096
 MOST_MAPS = 16 * 1024 * 1024
 RUNNING, FINALIZED = 1, 2
 SLOWEST, FASTEST = 1e3, 1e12  # of a counter, ticks a second; 0: not measured yet
 SIZE_CLASSES, PEER_KINDS, SITE_FRAMES, SITES = 64, 3, 8, 4096
 
 HEADER = struct.Struct("<16sIIQQ")
-RANK = struct.Struct("<IIiiiiQQQdQQQQQQQQQQQ")
+RANK = struct.Struct("<IIiiiiQQQdQQQQQQQQQQQQQ")
 ROUTINE = struct.Struct("<8Q")
 SIZE = struct.Struct("<3Q")
 PEER = struct.Struct("<2Q")
@@ -98,6 +101,7 @@ class RankSlot:
     threads: tuple[ThreadCounts, ...]
     sites: tuple[SiteCounts, ...]
     maps: str = field(repr=False)
+    lineage: Lineage = field(repr=False)  # `key`: the name of its record, without the suffix
     program: str = ""
     paused: int = 0  # ticks that MPI_Pcontrol left out
     paused_since: int = 0  # ticks; 0: it does not leave out the end
@@ -146,7 +150,7 @@ class _Reader:
         names = [self._name(k) for k in range(routines)]
         # A rank that had no room on the disk took a number, and the file ends before its slot.
         there = min(slots, -(-(self.size - START) // slot_bytes))
-        made = (self._slot(START + k * slot_bytes, slot_bytes, names) for k in range(there))
+        made = (self._slot(k, slot_bytes, names) for k in range(there))
         return tuple(one for one in made if one is not None)
 
     def _name(self, number: int) -> str:
@@ -156,13 +160,14 @@ class _Reader:
             raise _refused(self.path, at, "the name of a routine is none")
         return name.decode("ascii")
 
-    def _slot(self, start: int, room: int, names: list[str]) -> RankSlot | None:
+    def _slot(self, number: int, room: int, names: list[str]) -> RankSlot | None:
         """One rank; None: its process took the slot and wrote nothing."""
+        start = START + number * room
         if start + RANK.size > self.size:
             raise _refused(self.path, self.size, "it ends within the slot of a rank")
         (state, dropped, rank, world, pid, _level, began, ended, began_ns, speed, pair, _used,
          threads, sites, maps, maps_bytes, program, program_bytes, _record, paused,
-         paused_since) = RANK.unpack_from(
+         paused_since, task, task_bytes) = RANK.unpack_from(
             self.data, start
         )  # fmt: skip
         if state == 0:
@@ -174,12 +179,23 @@ class _Reader:
         if speed and not SLOWEST <= speed <= FASTEST:
             raise _refused(self.path, start + 48, "a counter without a speed")
         slot = _Slot(self, start, min(room, self.size - start), names, world)
+        command = slot.text(program, program_bytes, MOST_PATH)
+        words = slot.text(task, task_bytes, MOST_TASK)
         return RankSlot(
             state == FINALIZED, Dropped(dropped & 63), rank if world else -1, world, pid, began,
             ended, began_ns, speed, pair, tuple(slot.threads(threads)), tuple(slot.sites(sites)),
-            slot.text(maps, maps_bytes, MOST_MAPS), slot.text(program, program_bytes, MOST_PATH),
+            slot.text(maps, maps_bytes, MOST_MAPS),
+            self._lineage(number, (rank, world), words or f'{{"pid": {pid}}}', command), command,
             paused, paused_since,
         )  # fmt: skip
+
+    def _lineage(self, number: int, place: tuple[int, int], words: str, command: str) -> Lineage:
+        """Which process of the launch this is; `place` is its (rank, size)."""
+        try:
+            key, program = f"{self.path.stem}.{number}", command.partition("\0")[0]
+            return make_lineage(key, (self.path.stem, *place), json.loads(words), program)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise _refused(self.path, START, f"slot {number} has a task that is none") from error
 
 
 class _Slot:

@@ -7,7 +7,7 @@ sizes bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 OWN = "mpigraft"  # source of a profile that was made here
@@ -115,12 +115,18 @@ class Profile:
     notes: tuple[str, ...] = ()  # what was not counted, or is to be known of the figures
     exit_code: int | None = None
     labels: tuple[tuple[str, str], ...] = field(default=())  # MPI, transport, layout
+    others: tuple[Profile, ...] = ()  # of other worlds that ran in the job
 
     def share(self, time_s: float | None) -> float | None:
         """A part of the time of all ranks, as a fraction."""
         if time_s is None or not self.total_s:
             return None
         return time_s / self.total_s
+
+    def of_world(self, number: int) -> Profile | None:
+        """The profile of a world of the job: 0 is this one; None: there is none of that number."""
+        worlds = (replace(self, others=()), *self.others)
+        return worlds[number] if number < len(worlds) else None
 
     @property
     def unfinished(self) -> tuple[RankUse, ...]:

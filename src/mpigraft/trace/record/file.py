@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mpigraft.core.errors import UsageError
-from mpigraft.core.listing import refresh_listing
+from mpigraft.core.worlds import LAUNCH, list_worlds
+from mpigraft.trace.profile import read_counts, sort_counts
 from mpigraft.trace.record.coding import Damage, read_call
 from mpigraft.trace.record.rank_file import read_rank
 from mpigraft.trace.record.values import ABIS, Provenance, Record
@@ -124,19 +125,21 @@ def read_record(file: RecordFile, path: Path) -> Record:
     return Record(tuple(ranks), file.provenance)
 
 
-def collect_ranks(folder: Path) -> tuple[bytes, ...]:
-    """What ranks wrote into a folder, in their order. Raises UsageError where it is not what ranks
-    write, or not of all of them."""
-    refresh_listing(folder)
-    files = {int(p.stem): p for p in folder.rglob("*.record") if p.stem.isdigit()}
-    parts: Mapping[int, bytes] = {rank: files[rank].read_bytes() for rank in sorted(files)}
-    if not parts:
-        return ()
-    try:
-        size = read_rank(next(iter(parts.values()))).size
-    except Damage as error:
-        raise UsageError.of("record-damaged", path=folder, reason=str(error)) from error
+def collect_ranks(folder: Path, ranks: int = 0) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
+    """What the ranks of a launch wrote into a folder, in their order, and notes about other worlds
+    of the job. `ranks` were requested; 0: as many as its largest world has. Raises UsageError where
+    it is not what ranks write, or not of all of them."""
+    worlds = sort_counts(read_counts(folder), ranks)
+    if not worlds or worlds[0].kind != LAUNCH:
+        return (), ()
+    size, parts = worlds[0].size, {}
+    for _, slot in worlds[0].rows:
+        path = folder / f"{slot.lineage.key}.record"
+        if path.exists():
+            parts[slot.rank] = path.read_bytes()
     lacking = [rank for rank in range(size) if rank not in parts]
-    if lacking:
+    if parts and lacking:
         raise UsageError.of("record-incomplete", lacking=len(lacking), size=size, first=lacking[0])
-    return tuple(parts[rank] for rank in range(size))
+    named = list_worlds(world.label for world in worlds[1:])
+    others = f"other worlds of the job are not recorded: {named}"
+    return tuple(parts[rank] for rank in sorted(parts)), (others,) if worlds[1:] else ()

@@ -17,6 +17,8 @@ from mpigraft.trace.record import (
 )
 from mpigraft.trace.record.rank_file import write_rank
 from mpigraft.trace.record.values import Leaf, Loop, RankRecord, Routine
+from tests.builders.traces import ARank, write_node
+from tests.builders.witness import a_task
 
 WHERE = Provenance("./app input", "openmpi@5.0.11", "ompi", date="2026-11-23")
 
@@ -58,10 +60,17 @@ def test_damaged_cut_and_foreign_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_rank_that_wrote_nothing_is_named(tmp_path: Path) -> None:
+    """Other processes of the job have the same ranks in worlds of their own."""
+    tool = ARank(0, 1, task=a_task("4000.", connected=False, above=["4000."]), program="/opt/tool")
+    node = write_node(tmp_path, "n1", [tool, *(ARank(rank, 3) for rank in range(3))]).stem
+    (tmp_path / f"{node}.0.record").write_bytes(parts(1)[0])
     for rank, part in enumerate(parts(3)):
-        (tmp_path / f"{rank}.record").write_bytes(part)
-    assert list(collect_ranks(tmp_path)) == parts(3)
-    (tmp_path / "1.record").unlink()
+        (tmp_path / f"{node}.{rank + 1}.record").write_bytes(part)
+    assert collect_ranks(tmp_path, 3) == (
+        tuple(parts(3)),
+        ("other worlds of the job are not recorded: tool (1 rank)",),
+    )
+    (tmp_path / f"{node}.2.record").unlink()
     with pytest.raises(UsageError, match="1 of 3 ranks wrote no record; the first is rank 1"):
         collect_ranks(tmp_path)
-    assert collect_ranks(tmp_path / "nothing") == ()
+    assert collect_ranks(tmp_path / "nothing") == ((), ())
