@@ -117,7 +117,9 @@ def command(
 
     with console(stderr=True).status("reading the guest"):
         verb = ("mpigraft", "plan", "--mpi", mpi)
-        examined = examine_subject(verb, image_of(guest), program or (), words or ())
+        examined = examine_subject(
+            verb, image_of(guest), program or (), words or (), options.engine
+        )
     plan = _planned(examined, mpi, options)
     text = _as(form, plan, ranks)
     if output:

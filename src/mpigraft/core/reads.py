@@ -71,7 +71,7 @@ def recorded() -> Iterator[Reads]:
     try:
         yield one
     finally:
-        _active.remove(one)
+        _active[:] = [other for other in _active if other is not one]
 
 
 def file(path: str | os.PathLike[str]) -> None:

@@ -29,6 +29,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mpigraft.core import reads
 from mpigraft.core.errors import UsageError
 from mpigraft.knowledge.reader import Given
 from mpigraft.request.engine_options import read_engine_options
@@ -205,6 +206,7 @@ def read_site(environ: Mapping[str, str]) -> Site:
     line, for a file that cannot be read, that others than root and this user may write, or that
     holds what is not known."""
     path = find(environ)
+    reads.file(path)
     try:
         with path.open("rb") as file:
             status = path.stat()

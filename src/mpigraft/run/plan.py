@@ -60,7 +60,6 @@ from mpigraft.request.job import (
     JobSubject,
     RunSpec,
     decide_layout,
-    graft_options,
     job_subject,
     parse_bind,
     program_of,
@@ -168,7 +167,7 @@ def _in_guest(
     spec: RunSpec, machine: Machine, guest: Guest, passed: UserEnvironment
 ) -> tuple[RunSpec, MpiSelection]:
     """Choose the MPI under a guest; of the request, keep all that still holds."""
-    wanted = graft_options(spec)
+    wanted = spec.graft_options
     spec = without_host_mpi(spec) if wanted.replace is Replace.NOTHING else spec
     choose = partial(mpi_for_guest, machine=machine, guest=guest, wanted=wanted)
     try:
@@ -184,7 +183,7 @@ def _in_stack(
     spec: RunSpec, machine: Machine, program: Path, passed: UserEnvironment
 ) -> tuple[RunSpec, MpiSelection]:
     """Choose the MPI for a program of a stack: what is injected, or the stack's own."""
-    wanted = graft_options(spec)
+    wanted = spec.graft_options
     spec = without_host_mpi(spec) if wanted.replace is Replace.NOTHING else spec
     guest = stack_of_program(spec.stack, program)
     choose = partial(mpi_for_guest, machine=machine, guest=guest, wanted=wanted)
@@ -218,9 +217,11 @@ def _unknown(spec: RunSpec, command: GuestCommand, choice: MpiSelection) -> Iter
         yield f"not known: {'; '.join(command.notes)}{way}"
     for part in choice.plan.parts if choice.plan else ():
         for finding in part.findings:
+            fix = f"; {finding.fix}" if finding.fix else ""
             if finding.code in NOT_KNOWN:
-                fix = f"; {finding.fix}" if finding.fix else ""
                 yield f"not known: {finding.message}: {finding.why}{fix}"
+            elif part.name == "folders":
+                yield f"{finding.message}: {finding.why}{fix}"
 
 
 def _name_fitting(
@@ -253,7 +254,7 @@ def _under_it(spec: RunSpec, machine: Machine, program: Path) -> str:
     """The way of putting the MPI under a program of this machine, where that would do."""
     try:
         guest = examine_guest(str(program))
-        mpi_for_guest(spec.mpi_names[0], machine, guest, graft_options(replace(spec, replace="")))
+        mpi_for_guest(spec.mpi_names[0], machine, guest, replace(spec, replace="").graft_options)
     except MpigraftError:
         return ""
     return f"--image {program} puts it under the program, which was checked"

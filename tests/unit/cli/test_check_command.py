@@ -58,7 +58,7 @@ def image(monkeypatch: pytest.MonkeyPatch, replace_everywhere: Replacing) -> Gue
     secret = (("TOKEN", "planted-value-0"),)
     made = replace(made, label=replace(made.label, environment=secret))
 
-    def examine(spec: str, programs: tuple[str, ...]) -> Guest:
+    def examine(spec: str, programs: tuple[str, ...], _shown: object) -> Guest:
         return replace(made, label=replace(made.label, programs=programs)) if programs else made
 
     def of(mpi: MpiInstall) -> MpiAbi:

@@ -77,7 +77,7 @@ def made(
     )
     made = Made(replace(plan, parts=(CheckResult("pmi", Level.WARNING, "it may hang " * 9),)))
 
-    def examine(spec: str, programs: tuple[str, ...]) -> examination.Guest:
+    def examine(spec: str, programs: tuple[str, ...], _shown: object) -> examination.Guest:
         found = a_world(needing("libmpi.so.40"))
         return replace(found, label=replace(found.label, name=spec, programs=programs))
 

@@ -14,6 +14,7 @@ from mpigraft.core.model import AbiObject, Family, Level, MpiAbi, Replace
 from mpigraft.graft.abi.copies import as_elf
 from mpigraft.graft.check.verdict import FIRST, REST, fitting_programs, judge_fit
 from mpigraft.graft.guest.examination import Guest
+from mpigraft.graft.guest.visible import Covers
 from mpigraft.graft.resolve.injection import inject
 from tests.builders.fits import codes, finding, own, part, verdict
 from tests.builders.guests import (
@@ -46,6 +47,16 @@ def test_a_program_on_a_newer_release_of_its_own_mpi_fits() -> None:
     assert [part.name for part in fit.parts] == [*FIRST, *REST]
     assert all(part.level is Level.INFO for part in fit.parts)
     assert all(part.message for part in fit.parts)
+
+
+def test_folders_of_this_machine_over_those_of_the_image_are_named() -> None:
+    guest = replace(a_guest(a_program(), OPENMPI), covers=Covers(("/tmp/app",), "/usr/share", 35))
+    fit = verdict(guest, an_abi("openmpi@5.0.11"), own=own())
+    assert fit.ok
+    messages = [finding.message for finding in part(fit, "folders").findings]
+    assert "1 of the image's programs and libraries" in messages[0]
+    assert "/tmp/app" in messages[0]
+    assert "this machine's /usr/share, not the image's, which has 35 entries" in messages[1]
 
 
 # ------------------------------------------------------------------ architecture

@@ -13,7 +13,8 @@ from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.graft.guest.command import CommandKind, GuestCommand
 from mpigraft.graft.guest.commands import command_of
-from mpigraft.graft.guest.examination import examine_command
+from mpigraft.graft.guest.examination import examine_command, examine_guest
+from mpigraft.graft.guest.visible import nothing_shown
 from mpigraft.request.job.spec import RunSpec, job_subject
 from tests.builders.elf import compiled, program
 from tests.builders.python_installs import SITE, TAG, parts, put, tree
@@ -137,7 +138,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_script_of_this_host_in_an_image(image: Path, here: Path) -> None:
     (here / "mine.py").write_text("from mpi4py import MPI\n")
     folders = {str(here): here}
-    guest, command = examine_command(str(image), ["python3", "mine.py"], {}, folders)
+    guest, command = examine_command(str(image), ["python3", "mine.py"], {}, lambda _: folders)
     assert guest.libraries == (MPI,)
     assert guest.label.programs == ("/usr/bin/python3.11",)
     assert not guest.loose
@@ -145,14 +146,14 @@ def test_a_script_of_this_host_in_an_image(image: Path, here: Path) -> None:
 
 
 def test_of_a_shell_all_programs_are_meant_and_none_for_sure(image: Path, here: Path) -> None:
-    guest, _ = examine_command(str(image), ["job"], {"PATH": "/opt/bin"}, {})
+    guest, _ = examine_command(str(image), ["job"], {"PATH": "/opt/bin"}, nothing_shown)
     assert guest.loose
     assert guest.label.programs == ("/usr/bin/app",)
 
 
 def test_a_script_of_what_is_not_known_has_no_programs(image: Path, here: Path) -> None:
     words = ["python3", "/job/dynamic.py"]
-    guest, command = examine_command(str(image), words, {}, {})
+    guest, command = examine_command(str(image), words, {}, nothing_shown)
     assert (guest.label.programs, guest.libraries, guest.loose) == ((), (), False)
     assert guest.label.architecture == os.uname().machine
     assert command.notes
@@ -160,7 +161,51 @@ def test_a_script_of_what_is_not_known_has_no_programs(image: Path, here: Path) 
 
 def test_a_program_that_is_not_there(image: Path, here: Path) -> None:
     with pytest.raises(UsageError, match="no program nothing in its PATH"):
-        examine_command(str(image), ["nothing"], {}, {})
+        examine_command(str(image), ["nothing"], {}, nothing_shown)
+
+
+HIDDEN = "ranks would see this machine's /usr/bin there"
+
+
+def test_a_program_that_a_folder_of_this_machine_covers_is_refused(
+    image: Path, here: Path, tmp_path: Path
+) -> None:
+    """Whether it is named by its path, by its name, by the words of a job, or found."""
+    (tmp_path / "empty").mkdir()
+    shown = {"/usr/bin": tmp_path / "empty"}
+    for named in ("/usr/bin/app", "app"):
+        with pytest.raises(CheckFailed, match=HIDDEN):
+            examine_guest(str(image), [named], lambda _: shown)
+        with pytest.raises(CheckFailed, match=HIDDEN):
+            examine_command(str(image), [named], {}, lambda _: shown)
+    with pytest.raises(CheckFailed, match=HIDDEN):
+        examine_guest(str(image), (), lambda _: shown)
+    found = examine_guest(str(image), (), lambda _: {f"/{SITE}/mpi4py": tmp_path / "empty"})
+    assert (found.label.programs, found.libraries) == (("/usr/bin/app",), ())
+    assert found.covers.programs == (MPI,)
+
+
+def test_a_working_folder_that_covers_files_of_the_image_is_named(
+    image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused where a program or a library of the image is below it, though this machine has
+    one there too."""
+    folder = tmp_path / "both"
+    inside = image / str(folder)[1:]
+    for place in (folder, inside):
+        place.mkdir(parents=True)
+        shutil.copy2(image / "usr/bin/app", place / "app")
+    monkeypatch.chdir(folder)
+    found = examine_guest(str(image), ["/usr/bin/app"], lambda _: {str(folder): folder})
+    assert (found.covers.folder, found.covers.names) == (str(folder), 1)
+    with pytest.raises(CheckFailed, match="ranks would see this machine's"):
+        examine_guest(str(image), [str(folder / "app")], lambda _: {str(folder): folder})
+    for place in (inside / "app", image / "usr/bin/app"):
+        place.unlink()
+    (inside / ".hidden").write_text("")
+    found = examine_guest(str(image), ["./app"], lambda _: {str(folder): folder})
+    assert not found.covers.folder
+    assert found.label.of_host == found.label.programs == (str(folder / "app"),)
 
 
 def test_no_mpi_program_is_refused_before_anything_starts(image: Path, here: Path) -> None:

@@ -76,20 +76,6 @@ def test_a_working_folder_that_would_hide_the_guests_files_is_refused(
         mounts(plan(image.label, "bwrap"), seat(cwd=cwd))
 
 
-def test_a_program_of_this_machine_starts_from_its_own_folder(image: Image, tmp_path: Path) -> None:
-    """With the libraries that it brings, over which the graft goes."""
-    own, library = tmp_path / "solver", tmp_path / "lib/libmpi.so.40"
-    library.parent.mkdir()
-    library.write_text("")
-    of_host = replace(image.label, programs=(str(own),), of_host=(str(own),))
-    made = plan(of_host, "bwrap", binds=(Bind("{graft}/lib/libmpi.so.40", str(library)),))
-    assert str(library) in {b.target for b in mounts(made, seat(cwd=str(tmp_path)))}
-    away = replace(of_host, programs=("/away/solver",), of_host=("/away/solver",))
-    assert "/away" in {b.target for b in mounts(plan(away, "bwrap"), seat(cwd="/away"))}
-    with pytest.raises(UsageError, match="would hide"):
-        mounts(plan(replace(away, of_host=()), "bwrap"), seat(cwd="/away"))
-
-
 @pytest.mark.parametrize("path", ["relative", "/a/../b", "/a\0b", ""])
 def test_only_plain_absolute_paths_are_bound(image: Image, path: str) -> None:
     for bind in (Bind(path, "/there"), Bind("/here", path)):

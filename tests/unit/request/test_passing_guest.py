@@ -286,27 +286,36 @@ def test_apptainers_configuration_and_its_variable_bind(tmp_path: Path) -> None:
         "#bind path = /no\nbind path = /scratch\n  bind path=/a:/b:ro\nmount tmp = yes\n"
     )
     own = (("APPTAINER_BIND", "/x,/y:/z"), ("SINGULARITY_BINDPATH", "relative,/w"))
-    found = apptainer.own_binds(
-        plan(label("/image"), "apptainer"), seat(program=str(program), environment=own)
-    )
+    found = apptainer.own_binds(seat(program=str(program), environment=own))
     pairs = [(bind.source, bind.target) for bind in found]
     assert pairs[-5:] == [("/scratch", "/scratch"), ("/a", "/b"), ("/x", "/x"), ("/y", "/z"),
                           ("/w", "/w")]  # fmt: skip
     assert ("/var/tmp", "/var/tmp") in pairs
     conf.write_text("mount tmp = no\n")
-    found = apptainer.own_binds(plan(label("/image"), "apptainer"), seat(program=str(program)))
+    found = apptainer.own_binds(seat(program=str(program)))
     assert [bind.target for bind in found] == ["/proc", "/sys", "/dev"]
+
+
+def test_what_the_engine_makes_is_no_file_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.chdir(tmp_path)
+    here = Bind(str(tmp_path), str(tmp_path), BindKind.FOLDER)
+    own = Bind("", str(tmp_path), BindKind.FOLDER)
+    assert mounts.same_inside(str(tmp_path / "file"), (here,), "/")
+    assert not mounts.same_inside(str(tmp_path / "file"), (own,), "/")
 
 
 def test_podmans_configuration_binds(tmp_path: Path) -> None:
     conf = tmp_path / "containers.conf"
     conf.write_text('[containers]\nvolumes = ["/scratch:/scratch", "/a:/b:ro", "named:/c"]\n')
     where = seat(environment=(("CONTAINERS_CONF", str(conf)),))
-    found = podman.own_binds(plan(label("/image"), "podman"), where)
+    found = podman.own_binds(where)
     pairs = [(bind.source, bind.target) for bind in found]
     assert pairs[-2:] == [("/scratch", "/scratch"), ("/a", "/b")]
     conf.write_text("no toml")
-    assert podman.own_binds(plan(label("/image"), "podman"), where) == found[:-2]
+    assert podman.own_binds(where) == found[:-2]
 
 
 def test_every_word_of_the_table_is_tried() -> None:

@@ -31,7 +31,7 @@ from mpigraft.core.model import (
     Scope,
 )
 from mpigraft.graft import GraftOptions, plan_stack
-from mpigraft.graft.engines import GUEST_TMP, engine_words
+from mpigraft.graft.engines import engine_words, visible_folders
 from mpigraft.graft.folder import graft_folder
 from mpigraft.graft.guest import (
     Guest,
@@ -44,7 +44,7 @@ from mpigraft.request import CampaignSpec
 from mpigraft.request.selection import MpiSelection, mpi_under_program
 
 Rows = tuple[EnvRow, ...]
-SCRATCH = f"{GUEST_TMP}/mpigraft"  # stands for the empty folder in which ranks start
+SCRATCH = "/tmp/mpigraft"  # noqa: S108  stands for the empty folder in which ranks start
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,10 @@ class InGuest:
     @cached_property
     def shared(self) -> dict[str, Path]:
         """{path inside: folder of this machine} of what every engine lets ranks see."""
-        folders = (GUEST_TMP, os.environ.get("TMPDIR", ""), *(a.folder for a in self.spec.app))
-        return {folder: Path(folder) for folder in folders if folder.startswith("/")}
+        kind = self.guest.label.kind
+        folders = visible_folders(kind, env.base(), SCRATCH, self.spec.engine)
+        own = (app.folder for app in self.spec.app if app.folder.startswith("/"))
+        return {**folders, **{folder: Path(folder) for folder in own}}
 
     @cached_property
     def _files(self) -> RankFiles:

@@ -10,6 +10,7 @@ from mpigraft.binary.elf import Elf
 from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.binary.image.layered import LayeredRoot
 from mpigraft.binary.image.root import Entry, Link, Root, RootError, join
+from mpigraft.core import reads
 
 
 class BoundRoot(LayeredRoot):
@@ -28,6 +29,7 @@ class BoundRoot(LayeredRoot):
             path = "/" + "/".join(p for p in target.split("/") if p not in ("", ".", ".."))
             if path == "/":
                 continue
+            reads.file(folder)
             try:
                 self._roots[path] = FolderRoot(folder)
             except RootError:  # absent or unreadable: a container would not see it either
@@ -39,12 +41,16 @@ class BoundRoot(LayeredRoot):
 
     def _owner(self, path: str) -> tuple[FolderRoot, str] | None:
         """Give the bound folder that contains a canonical path, and the path below its top."""
-        target = path
-        while target != "/":
-            if target in self._roots:
-                return self._roots[target], path[len(target) :] or "/"
-            target = target.rpartition("/")[0] or "/"
-        return None
+        target = self.cover(path)
+        return (self._roots[target], path[len(target) :] or "/") if target else None
+
+    def cover(self, path: str) -> str:
+        """Give the target of the bound folder that contains a canonical path; empty: none does."""
+        while path != "/":
+            if path in self._roots:
+                return path
+            path = path.rpartition("/")[0] or "/"
+        return ""
 
     def entry_in(self, folder: str, name: str) -> Entry | Link | None:
         path = join(folder, name)

@@ -164,3 +164,19 @@ def _aware(case: Case, vendor: str) -> bool:
     names = [base(name).lower() for o in case.abi.objects for name in (o.path, *o.needed)]
     components = [name for _, group in case.abi.mpi.components for name in group]
     return any(word in name for word in words for name in (*names, *components))
+
+
+def folders(case: Case) -> CheckResult:
+    """Report what this machine covers of the image."""
+    covers = case.guest.covers
+    findings: list[Finding] = []
+    if paths := covers.programs:
+        count = len(paths)
+        findings.append(
+            Finding.of("guest-programs-hidden", count=count, paths=some(paths), evidence=paths)
+        )
+    if covers.folder:
+        findings.append(
+            Finding.of("guest-folder-covered", folder=covers.folder, count=covers.names)
+        )
+    return part("folders", "ranks see the image's own folders", findings)

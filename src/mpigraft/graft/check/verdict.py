@@ -35,6 +35,7 @@ REST: dict[str, Judge] = {
     "plugins": neighbours.plugins,
     "devices": environment.devices,
     "gpu": environment.gpu,
+    "folders": environment.folders,
 }
 
 

@@ -11,7 +11,6 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.graft.engines.cdi import cdi_document as cdi_document
-    from mpigraft.graft.engines.mounts import GUEST_TMP as GUEST_TMP
     from mpigraft.graft.engines.options import options_by_engine as options_by_engine
     from mpigraft.graft.engines.options import with_engine_options as with_engine_options
     from mpigraft.graft.engines.registry import DEFAULT_ENGINES as DEFAULT_ENGINES
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.engines.registry import find_engine as find_engine
     from mpigraft.graft.engines.registry import same_paths_inside as same_paths_inside
     from mpigraft.graft.engines.registry import select_engine as select_engine
+    from mpigraft.graft.engines.registry import visible_folders as visible_folders
     from mpigraft.graft.engines.registry import wrap_program as wrap_program
     from mpigraft.graft.engines.wrapper import wrapper_script as wrapper_script
 else:

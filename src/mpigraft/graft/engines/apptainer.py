@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from mpigraft.core import reads
 from mpigraft.core.env import ENV
 from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind
 from mpigraft.graft.engines.mounts import (
@@ -46,10 +47,9 @@ def rows(plan: GraftPlan, context: EngineContext) -> tuple[EnvRow, ...]:
     return rows if context.root or _shares(context) else (*rows, *apart(context))
 
 
-def own_binds(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
+def own_binds(context: EngineContext) -> tuple[Bind, ...]:
     """List what its configuration file and the user's APPTAINER_BIND bind, which is often a site's
     /scratch. Sources: apptainer.conf, `bind path`; apptainer-exec(1), --bind."""
-    del plan
     own = dict(context.environment)
     settings = _settings(context.program)
     specs = [own.get(f"{p}_{s}", "") for p in ("APPTAINER", "SINGULARITY") for s in BIND_VARIABLES]
@@ -70,6 +70,7 @@ def configurations(program: str) -> tuple[Path, ...]:
 def _settings(program: str) -> list[tuple[str, str]]:
     """Read (name, value) from the configuration file; several may have one name."""
     for path in configurations(program):
+        reads.file(path)
         with contextlib.suppress(OSError):
             return SETTING.findall(path.read_text(encoding="utf-8", errors="replace"))
     return []

@@ -50,9 +50,7 @@ def rows(plan: GraftPlan, context: EngineContext) -> tuple[EnvRow, ...]:
     return () if context.root else apart(context)
 
 
-def own_binds(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
-    if plan.guest.kind.on_host:
-        return ()
+def own_binds(context: EngineContext) -> tuple[Bind, ...]:
     return default_folders("bwrap", dict(context.environment), {})
 
 

@@ -71,8 +71,7 @@ def _user() -> EnvRow:
     return EnvRow("USER", name, Scope.LAUNCHER, "engine")
 
 
-def own_binds(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
-    del plan
+def own_binds(context: EngineContext) -> tuple[Bind, ...]:
     environment = {n: v for n, v in context.environment if n != WITHOUT}
     return default_folders("charliecloud", environment, {})
 

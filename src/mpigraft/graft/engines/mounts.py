@@ -3,6 +3,7 @@ get."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -69,8 +70,10 @@ def mounts(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
     a working folder that would hide the guest's own files.
     """
     host = plan.guest.kind.on_host  # its root is the host's: all is there already
+    if not host:
+        _refuse_hiding(plan, context)
     binds = [
-        *(() if host else (*_sessions(context), *_cwd(plan, context), *plan.devices)),
+        *(() if host else (*_sessions(context), *_cwd(context), *plan.devices)),
         *context.extra,
         Bind(context.graft, plan.place, BindKind.FOLDER),
         Bind(f"{context.graft}/{RANKS}", f"{plan.place}/{RANKS}", BindKind.FOLDER, writable=True),
@@ -101,6 +104,12 @@ def default_folders(
 def visible(own: Iterable[Bind], binds: Iterable[Bind]) -> tuple[Bind, ...]:
     """Merge what an engine binds by itself with the binds of a rank, which go over it."""
     return tuple({str(PurePosixPath(b.target)): b for b in (*own, *binds)}.values())
+
+
+def of_job(context: EngineContext) -> tuple[Bind, ...]:
+    """List what ranks see of this machine for the sake of their job, whichever engine it is: what
+    launchers need, the working folder, and the binds of the user and the site."""
+    return (*_sessions(context), *_cwd(context), *context.extra)
 
 
 def present(binds: Iterable[Bind]) -> tuple[Bind, ...]:
@@ -162,13 +171,25 @@ def _sessions(context: EngineContext) -> Iterable[Bind]:
         yield Bind(folder, folder, BindKind.FOLDER, writable=True)
 
 
-def _cwd(plan: GraftPlan, context: EngineContext) -> Iterable[Bind]:
+def _cwd(context: EngineContext) -> Iterable[Bind]:
+    """Bind the working folder, also at the path by which a user came there through a link."""
     cwd = PurePosixPath(context.cwd)
-    if any(cwd.is_relative_to(b.target) for b in _sessions(context)) or cwd == PurePosixPath("/"):
+    if cwd == PurePosixPath("/"):
         return
-    if hidden := [path for path in _of_guest(plan) if PurePosixPath(path).is_relative_to(cwd)]:
-        raise UsageError.of("cwd-hides", cwd=context.cwd, hidden=hidden[0])
-    yield Bind(context.cwd, context.cwd, BindKind.FOLDER, writable=True)
+    if not any(cwd.is_relative_to(b.target) for b in _sessions(context)):
+        yield Bind(context.cwd, context.cwd, BindKind.FOLDER, writable=True)
+    came = dict(context.environment).get("PWD", "")
+    if came.startswith("/") and ".." not in came.split("/") and PurePosixPath(came) != cwd:
+        with contextlib.suppress(OSError):
+            if Path(came).samefile(cwd):
+                yield Bind(context.cwd, came, BindKind.FOLDER, writable=True, required=False)
+
+
+def _refuse_hiding(plan: GraftPlan, context: EngineContext) -> None:
+    for bind in _cwd(context):
+        for path in _of_guest(plan):
+            if PurePosixPath(path).is_relative_to(bind.target):
+                raise UsageError.of("cwd-hides", cwd=context.cwd, hidden=path)
 
 
 def _of_guest(plan: GraftPlan) -> Iterable[str]:

@@ -30,8 +30,8 @@ def rows(plan: GraftPlan, context: EngineContext) -> tuple[EnvRow, ...]:
     return ()
 
 
-def own_binds(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
-    del plan, context
+def own_binds(context: EngineContext) -> tuple[Bind, ...]:
+    del context
     return ()
 
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
+from mpigraft.core import reads
 from mpigraft.core.env import ENV
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind
@@ -44,8 +45,7 @@ def rows(plan: GraftPlan, context: EngineContext) -> tuple[EnvRow, ...]:
     return (*kept(context, *SETTINGS), *(() if context.root else apart(context)))
 
 
-def own_binds(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
-    del plan
+def own_binds(context: EngineContext) -> tuple[Bind, ...]:
     own = dict(context.environment)
     volumes = [word.split(":") for word in _volumes(own)]
     asked = [Bind(v[0], v[1], BindKind.FOLDER) for v in volumes if len(v) > 1 and v[0][:1] == "/"]
@@ -65,6 +65,7 @@ def configurations(environment: Mapping[str, str]) -> tuple[Path, ...]:
 def _volumes(environment: Mapping[str, str]) -> list[str]:
     """Read the binds that its configuration asks for; a file that counts more replaces the list."""
     for path in configurations(environment):
+        reads.file(path)
         with contextlib.suppress(OSError, ValueError):
             part = tomllib.loads(path.read_text(encoding="utf-8")).get("containers", {})
             if isinstance(volumes := part.get("volumes"), list):

@@ -6,9 +6,12 @@ of binds exist; bubblewrap's module also reads the image's folders.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,7 +42,7 @@ class Engine(Protocol):
     def rows(self, plan: GraftPlan, context: EngineContext) -> tuple[EnvRow, ...]:
         """Make the environment of the engine itself: scopes launcher and daemon."""
 
-    def own_binds(self, plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
+    def own_binds(self, context: EngineContext) -> tuple[Bind, ...]:
         """List what the engine binds of this machine by itself, besides `mounts`."""
 
     def shares(self, plan: GraftPlan, context: EngineContext) -> str:
@@ -132,8 +135,41 @@ def same_paths_inside(plan: GraftPlan, context: EngineContext) -> Callable[[str]
 def visible_binds(plan: GraftPlan, context: EngineContext) -> tuple[Bind, ...]:
     """List all that ranks see of this machine, and what the engine puts over the guest's own
     folders: the plan's binds, the user's and the engine's. Raises UsageError as `engine_words`."""
-    own = ENGINES[plan.engine].own_binds(plan, context)
+    own = () if plan.guest.kind.on_host else ENGINES[plan.engine].own_binds(context)
     return mounts.visible(mounts.present(own), mounts.present(mounts.mounts(plan, context)))
+
+
+def visible_folders(
+    kind: GuestKind,
+    environ: Mapping[str, str],
+    cwd: str,
+    engine: str = "",
+    extra: Sequence[Bind] = (),
+) -> dict[str, Path]:
+    """Map paths inside a guest of this kind to the folders of this machine that ranks see there,
+    before a plan is made: of a job that starts in `cwd`, with `extra` binds of the user. `engine`:
+    as for `select_engine`. Without one that can start such a guest these are the folders that
+    every engine shows.
+    """
+    if kind.on_host:
+        return {}
+    with contextlib.suppress(MissingError):
+        engine = select_engine(kind, environ, engine)
+    programs = ENGINES[engine].PROGRAMS if engine in ENGINES else ()
+    found = (shutil.which(name, path=environ.get("PATH", "")) for name in programs)
+    context = EngineContext(
+        program=next(filter(None, found), ""),
+        version="",
+        root=os.geteuid() == 0,
+        cwd=cwd,
+        ranks_per_node=1,
+        graft="",
+        extra=tuple(extra),
+        environment=tuple(environ.items()),
+    )
+    own = ENGINES[engine].own_binds(context) if context.program else ()
+    binds = mounts.visible(mounts.present(own), mounts.of_job(context))
+    return {bind.target: Path(bind.source) for bind in binds if bind.source}
 
 
 def select_engine(kind: GuestKind, environ: Mapping[str, str], name: str = "") -> str:

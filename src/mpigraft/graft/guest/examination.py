@@ -15,7 +15,6 @@ from mpigraft.binary.elf import ElfError, read_elf
 from mpigraft.binary.image import (
     BoundRoot,
     FolderRoot,
-    OverlayRoot,
     Root,
     RootError,
     SquashRoot,
@@ -29,7 +28,6 @@ from mpigraft.core.serialize import digest
 from mpigraft.graft.guest import own_mpi, podman, registry
 from mpigraft.graft.guest.command import CommandKind, GuestCommand
 from mpigraft.graft.guest.commands import (
-    PATH,
     command_of,
     is_executable,
     is_interpreter,
@@ -40,6 +38,17 @@ from mpigraft.graft.guest.os_release import os_name
 from mpigraft.graft.guest.own_mpi import GuestMpi
 from mpigraft.graft.guest.python_search import is_python
 from mpigraft.graft.guest.search import Searched, search
+from mpigraft.graft.guest.visible import (
+    NO_COVERS,
+    Covers,
+    Shown,
+    bound_root,
+    covers_of,
+    find_named,
+    nothing_shown,
+    refuse_hidden,
+    visible_of,
+)
 
 __all__ = [
     "Guest",
@@ -70,6 +79,7 @@ class Guest:
     libraries: tuple[str, ...] = ()
     possible: tuple[str, ...] = ()  # of these, what is opened on a condition only
     loose: bool = False  # which of the programs are started is not known
+    covers: Covers = NO_COVERS
 
     @classmethod
     def opened(cls, spec: str) -> Guest:
@@ -110,14 +120,11 @@ class Guest:
         with reading_guest(self.label.name):
             return _examine_words(self, words, {}, folders, cwd)
 
-    def command_of(
-        self, words: Sequence[str], settings: Mapping[str, str], folders: Mapping[str, Path]
-    ) -> GuestCommand:
+    def command_of(self, words: Sequence[str], settings: Mapping[str, str]) -> GuestCommand:
         """Find out what `words` start in this guest; else as `examine_command`."""
         environment = {**dict(self.root.config().environment), **settings}
         with reading_guest(self.label.name):
-            root = BoundRoot(self.root, folders)
-            return command_of(root, words, environment, str(Path.cwd()))
+            return command_of(self.root, words, environment, str(Path.cwd()))
 
 
 @contextmanager
@@ -131,9 +138,9 @@ def reading_guest(spec: str) -> Iterator[None]:
         raise UsageError.of("guest-elf-invalid", spec=spec, error=error) from error
 
 
-def examine_guest(spec: str, programs: Sequence[str] = ()) -> Guest:
+def examine_guest(spec: str, programs: Sequence[str] = (), shown: Shown = nothing_shown) -> Guest:
     """Examine a guest by its name: the path of a program of this host, of a folder, a SIF, an OCI
-    or docker archive; or `podman:IMAGE`.
+    or docker archive; or `podman:IMAGE`. `shown`: the folders of this host that ranks see.
 
     `programs` are paths inside of it, or files of this host below the current folder, which
     engines bind; without any, it searches all that need MPI.
@@ -141,7 +148,7 @@ def examine_guest(spec: str, programs: Sequence[str] = ()) -> Guest:
     podman or a reader of the image is missing.
     """
     with reading_guest(spec):
-        return _examine(spec, programs)
+        return _examine(spec, programs, shown)
 
 
 def own_mpi_of(guest: Guest) -> GuestMpi | None:
@@ -161,12 +168,12 @@ def own_mpis_of(guest: Guest) -> Iterator[GuestMpi]:
     yield from own_mpi.every(guest.root, subjects, dict(guest.label.environment))
 
 
-def _examine(spec: str, programs: Sequence[str]) -> Guest:
+def _examine(spec: str, programs: Sequence[str], shown: Shown) -> Guest:
     path = Path(spec)
     if not spec.startswith(PODMAN_PREFIX) and not path.is_dir() and is_elf_file(path):
         return _program(path, programs)
     kind, name, source, root, number = _opened(spec)
-    return _image(kind, name, source, root, programs, number)
+    return _image(kind, name, source, bound_root(root, shown(kind)), programs, number)
 
 
 def _opened(spec: str) -> tuple[GuestKind, str, str, Root, str]:
@@ -188,25 +195,26 @@ def _opened(spec: str) -> tuple[GuestKind, str, str, Root, str]:
 
 
 def examine_command(
-    spec: str, words: Sequence[str], settings: Mapping[str, str], folders: Mapping[str, Path]
+    spec: str, words: Sequence[str], settings: Mapping[str, str], shown: Shown
 ) -> tuple[Guest, GuestCommand]:
     """Examine the guest for the words of a job, and what these start.
 
-    `settings` are variables of the job besides the image's own, `folders` those of this host that
-    ranks see, {path inside: folder}. For a shell, or another program that may start any other, the
+    `settings` are variables of the job besides the image's own, `shown` the folders of this host
+    that ranks see. For a shell, or another program that may start any other, the
     guest has all programs that need MPI, and is `loose`. Raises as `examine_guest` does.
     """
     with reading_guest(spec):
-        return _examine_command(spec, words, settings, folders)
+        return _examine_command(spec, words, settings, shown)
 
 
 def _examine_command(
-    spec: str, words: Sequence[str], settings: Mapping[str, str], folders: Mapping[str, Path]
+    spec: str, words: Sequence[str], settings: Mapping[str, str], shown: Shown
 ) -> tuple[Guest, GuestCommand]:
     path = Path(spec)
     if not spec.startswith(PODMAN_PREFIX) and not path.is_dir() and is_elf_file(path):
         return _program(path, words[:1]), GuestCommand(CommandKind.MPI)
-    return _examine_words(_open(spec), words, settings, folders, str(Path.cwd()))
+    guest = _open(spec)
+    return _examine_words(guest, words, settings, shown(guest.label.kind), str(Path.cwd()))
 
 
 def _open(spec: str) -> Guest:
@@ -223,22 +231,23 @@ def _examine_words(
 ) -> tuple[Guest, GuestCommand]:
     kind, name, source = guest.label.kind, guest.label.name, guest.label.source
     number = "" if kind is GuestKind.FOLDER else guest.label.digest
-    root = BoundRoot(guest.root, folders)
+    root = bound_root(guest.root, folders)
     environment = {**dict(guest.root.config().environment), **settings}
     command = command_of(root, words, environment, cwd)
     if command.kind is CommandKind.LAUNCHER:
-        return guest, command
+        return replace(guest, root=root), command
     if command.kind is CommandKind.UNKNOWN and not command.interpreted:
         if locate(root, words[0], environment, cwd)[1] is None:
-            _named(root, name, words[:1])  # raises the error for a program that is not there
-        whole = _image(kind, name, source, guest.root, (), number)
+            find_named(root, name, words[:1])  # raises the error for a program that is not there
+        whole = _image(kind, name, source, root, (), number)
         return replace(whole, loose=True), command
     libraries = (*command.certain, *command.possible)
     searched = Searched((), libraries, ())
     label = label_of(kind, name, source, root, (command.program,), number, searched)
     if command.kind is not CommandKind.MPI:  # what is judged in its place is a program of ours
         label = replace(label, programs=())
-    return Guest(label, root, libraries, command.possible), command
+    covers = covers_of(root, label, (command.program, *libraries, *command.sources))
+    return Guest(label, root, libraries, command.possible, covers=covers), command
 
 
 def is_elf_file(path: Path) -> bool:
@@ -282,50 +291,24 @@ def _image(
     kind: GuestKind, name: str, source: str, root: Root, programs: Sequence[str], number: str
 ) -> Guest:
     """Examine a file system. `number` is its digest; empty stands for that of its files."""
-    named, root = _named(root, name, programs)
-    searched = NOTHING if named and _need_mpi(root, named) else search(root, number)
+    own = root.base if isinstance(root, BoundRoot) else root
+    named, root = find_named(root, name, programs)
+    searched, hidden = visible_of(NOTHING, root)
+    if not named or not _need_mpi(root, named):
+        searched, hidden = visible_of(search(own, number), root)
     chosen = named or searched.programs
     if not (chosen or searched.libraries):  # then its own programs say what it is
         for program in SHELLS:
             own_mpi.refuse_foreign(root, program)
+    if hidden and not chosen:
+        refuse_hidden(root, name, hidden[0])
     if len(chosen) > MAX_PROGRAMS:
         raise UsageError.of(
             "programs-too-many", name=name, count=len(chosen), max_programs=MAX_PROGRAMS
         )
     label = label_of(kind, name, source, root, chosen, number, searched)
-    return Guest(label, root, searched.libraries)
-
-
-def _named(root: Root, name: str, programs: Sequence[str]) -> tuple[tuple[str, ...], Root]:
-    """Locate the programs that a user named, and give the root that has them all."""
-    inside: list[str] = []
-    added: dict[str, Path] = {}
-    for program in programs:
-        if "/" not in program:
-            inside.append(_in_path(root, name, program))
-            continue
-        entry = root.find(program) if program.startswith("/") else None
-        if entry is not None and entry.kind == "file":
-            inside.append(entry.path)
-            continue
-        own = Path(program).resolve()
-        if not own.is_file() or not own.is_relative_to(Path.cwd()):
-            raise UsageError.of("guest-no-program", name=name, program=program)
-        added[str(own)] = own
-        inside.append(str(own))
-    if added:
-        root = OverlayRoot(root, {path: read_elf(own) for path, own in added.items()}, added)
-    return tuple(dict.fromkeys(inside)), root
-
-
-def _in_path(root: Root, name: str, program: str) -> str:
-    """Find a program in the image's PATH."""
-    paths = dict(root.config().environment).get("PATH", "")
-    for folder in (paths or PATH).split(":"):
-        entry = root.find(f"{folder}/{program}") if folder.startswith("/") else None
-        if entry is not None and is_executable(entry):
-            return entry.path
-    raise UsageError.of("guest-no-program-in-path", name=name, program=program)
+    covers = replace(covers_of(root, label, named), programs=hidden)
+    return Guest(label, root, searched.libraries, covers=covers)
 
 
 def _need_mpi(root: Root, programs: Sequence[str]) -> bool:
@@ -364,9 +347,9 @@ def label_of(
 
 
 def _is_of_host(root: Root, path: str) -> bool:
-    """Whether ranks find a file of this machine there, at its own path."""
-    entry = root.find(path)
-    return entry is not None and entry.source == Path(path)
+    """Whether ranks find a file of this machine there, at a path that leads to it here too."""
+    entry, own = root.find(path), Path(path)
+    return bool(entry and entry.source and own.exists() and entry.source.samefile(own))
 
 
 def _digest(root: Root, subjects: Sequence[str], environment: tuple[tuple[str, str], ...]) -> str:

@@ -6,17 +6,25 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mpigraft.core.errors import UsageError
+from mpigraft.core.model import GuestKind
 from mpigraft.graft.guest import Guest, examine_guest, job_words
-from mpigraft.request.job import JobSubject, RunSpec, job_subject
+from mpigraft.request import read_site
+from mpigraft.request.job import JobSubject, RunSpec, folders_of_job, job_subject
 
 
 def examine_subject(
-    verb: Sequence[str], spec: str, programs: Sequence[str] = (), words: Sequence[str] = ()
+    verb: Sequence[str],
+    spec: str,
+    programs: Sequence[str] = (),
+    words: Sequence[str] = (),
+    engine: str = "",
 ) -> Guest:
-    """Examine a guest for a command that begins with `verb`: ("mpigraft", "check").
+    """Examine a guest for a command that begins with `verb`: ("mpigraft", "check"), as ranks would
+    see it that `engine` starts from the working folder.
 
     A script or an interpreter among `programs` stands for the words of a job; so does one of this
     machine in place of a guest. Raises as `examine_guest` and `job_subject` do, UsageError for an
@@ -25,9 +33,10 @@ def examine_subject(
     if words and programs:
         raise UsageError.of("words-and-programs", words=" ".join(words))
     named, here = job_words(spec, programs, words)
+    job = _job_of_site("" if here else spec, engine)
     if not named:
-        return examine_guest(spec, programs)
-    subject = _subject(verb, spec, named, "" if here else spec)
+        return examine_guest(spec, programs, folders_of_job(job, os.environ))
+    subject = _subject(verb, spec, named, job)
     guest = subject.guest or Guest.on_host(Path(spec), subject.command)
     if not guest.loose and not guest.label.programs:
         notes = "; ".join(subject.command.notes)
@@ -35,11 +44,26 @@ def examine_subject(
     return guest
 
 
-def _subject(verb: Sequence[str], name: str, words: Sequence[str], image: str) -> JobSubject:
+def _job_of_site(image: str, engine: str) -> RunSpec:
+    """Give a job in an image with the engine and the binds that `run` would take by itself."""
+    values = read_site(os.environ).merged({"engine": engine or None})[0]
+    binds = tuple(values.get("bind", ()))
+    job = RunSpec((), (), image, engine=values.get("engine", ""))
+    return replace(job, binds=binds, optional=binds)
+
+
+def visible_to_job(engine: str = "") -> list[tuple[str, list[str]]]:
+    """List, for each kind of guest, the folders of this machine that its ranks would see."""
+    shown = folders_of_job(_job_of_site("", engine), os.environ)
+    return [(kind, sorted(f"{a}:{b}" for a, b in shown(kind).items())) for kind in GuestKind]
+
+
+def _subject(verb: Sequence[str], name: str, words: Sequence[str], job: RunSpec) -> JobSubject:
     """Examine words as `run` does."""
-    typed = (*verb, name) if image else tuple(verb)
-    subject = job_subject(RunSpec(tuple(words), typed, image), dict(os.environ))
+    typed = (*verb, name) if job.image else tuple(verb)
+    job = replace(job, program=tuple(words), verb=typed)
+    subject = job_subject(job, dict(os.environ))
     if subject.command.alone:
-        way = shlex.join((*typed, "--", words[0]) if image else (*typed, words[0], "--"))
+        way = shlex.join((*typed, "--", words[0]) if job.image else (*typed, words[0], "--"))
         raise UsageError.of("interpreter-alone", program=words[0], way=way)
     return subject

@@ -21,7 +21,7 @@ from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import CheckResult, Fit, GuestLabel, Machine, MpiAbi, MpiInstall, Replace
 from mpigraft.core.serialize import digest, plain, revive
 from mpigraft.graft.guest import PODMAN_PREFIX, Guest, GuestMpi, own_mpi_of
-from mpigraft.request.fit.subject import examine_subject
+from mpigraft.request.fit.subject import examine_subject, visible_to_job
 
 if TYPE_CHECKING:
     from mpigraft.graft.resolve import Injection
@@ -269,6 +269,7 @@ def _key(request: FitRequest, machine: Machine) -> str:
                 request.words,
             ],
             "cwd": reads.working_folder(),
+            "shown": visible_to_job(),
             "user": [os.geteuid(), os.getegid(), sorted(os.getgroups())],
             "what": [request.replace, request.glibc],
             "saved": cache.file_digest(request.saved) if request.saved else "",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mpigraft.request.job.spec import STDIN as STDIN
     from mpigraft.request.job.spec import JobSubject as JobSubject
     from mpigraft.request.job.spec import RunSpec as RunSpec
-    from mpigraft.request.job.spec import graft_options as graft_options
+    from mpigraft.request.job.spec import folders_of_job as folders_of_job
     from mpigraft.request.job.spec import job_subject as job_subject
     from mpigraft.request.job.spec import parse_bind as parse_bind
     from mpigraft.request.job.spec import program_of as program_of

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from mpigraft.binary.image import FolderRoot
 from mpigraft.core.errors import CheckFailed, UsageError
-from mpigraft.core.model import Bind, BindKind, Replace
+from mpigraft.core.model import Bind, BindKind, GuestKind, Replace
 from mpigraft.graft import GraftOptions
-from mpigraft.graft.engines import GUEST_TMP
+from mpigraft.graft.engines import visible_folders
 from mpigraft.graft.guest import (
     Guest,
     GuestCommand,
@@ -66,6 +66,12 @@ class RunSpec:
         source = self.source("mpi", default=why)
         return f"{source}: the first that fits of {', '.join(self.mpis)}" if self.mpis else source
 
+    @property
+    def graft_options(self) -> GraftOptions:
+        """The options of the graft that the job asks for."""
+        what = replaced_part(self.replace)
+        return GraftOptions(what, self.engine, engine_options=self.engine_options)
+
     def source(self, what: str, *, default: str = "default") -> str:
         return dict(self.sources).get(what, default)
 
@@ -76,12 +82,6 @@ def replaced_part(word: str) -> Replace:
     except ValueError:
         known = ", ".join(Replace)
         raise UsageError.of("replace-unknown-word", word=word, known=known) from None
-
-
-def graft_options(spec: RunSpec) -> GraftOptions:
-    """Give the options of the graft that a job asks for."""
-    what = replaced_part(spec.replace)
-    return GraftOptions(what, spec.engine, engine_options=spec.engine_options)
 
 
 def suggest_programs(no: CheckFailed, spec: RunSpec, guest: Guest) -> CheckFailed:
@@ -154,14 +154,14 @@ def _in_guest(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
     itself = shutil.which(spec.program[0], path=environ.get("PATH"))
     if itself and Path(spec.image).is_file() and Path(spec.image).samefile(itself):
         return JobSubject(examine_guest(spec.image), KNOWN)
-    settings, folders = _settings(spec), dict(_folders(spec, environ))
+    settings, shown = _settings(spec), folders_of_job(spec, environ)
     if spec.programs:
-        guest, command = examine_guest(spec.image, spec.programs), KNOWN
-        _refuse_launcher(spec, guest.command_of(spec.program, settings, folders))
+        guest, command = examine_guest(spec.image, spec.programs, shown), KNOWN
+        _refuse_launcher(spec, guest.command_of(spec.program, settings))
     else:
-        guest, command = examine_command(spec.image, spec.program, settings, folders)
+        guest, command = examine_command(spec.image, spec.program, settings, shown)
         _refuse(spec, command)
-    _refuse_others(spec, partial(guest.command_of, settings=settings, folders=folders))
+    _refuse_others(spec, partial(guest.command_of, settings=settings))
     return JobSubject(guest, command)
 
 
@@ -204,14 +204,17 @@ def _settings(spec: RunSpec) -> dict[str, str]:
     return {name: value for name, eq, value in (w.partition("=") for w in spec.settings) if eq}
 
 
-def _folders(spec: RunSpec, environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """{path inside: folder of this host} of what ranks in a guest see, whichever engine it is."""
-    for folder in (GUEST_TMP, environ.get("TMPDIR", ""), str(Path.cwd())):
-        if folder.startswith("/"):
-            yield folder, Path(folder)
-    for word in spec.binds:
-        for one in parse_bind(word, spec.optional):
-            yield one.target, Path(one.source)
+def folders_of_job(
+    spec: RunSpec, environ: Mapping[str, str]
+) -> Callable[[GuestKind], dict[str, Path]]:
+    """Make the function that gives, for a kind of guest, the folders of this machine that the
+    ranks of a job see."""
+    extra = [bind for word in spec.binds for bind in parse_bind(word, spec.optional)]
+
+    def shown(kind: GuestKind) -> dict[str, Path]:
+        return visible_folders(kind, environ, str(Path.cwd()), spec.engine, extra)
+
+    return shown
 
 
 def program_of(word: str, environ: Mapping[str, str]) -> Path:
