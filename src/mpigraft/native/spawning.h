@@ -106,6 +106,8 @@ static void find_command(struct child *child)
 {
     char listed[INFO_VALUE + 1] = "", here[SPAWN_PATH] = "";
     const char *command = child->command, *folder = child->folder;
+    if (strchr(command, '='))
+        refuse("spawn-equals", "env would set a variable instead of starting", command);
     if (!*folder && getcwd(here, sizeof here))
         folder = here;
     if (*command == '/') {

@@ -22,6 +22,8 @@ def refused_spawns(folder: Path) -> tuple[Finding, ...]:
                 note = json.loads(file.read(MOST))
             what = str(note["what"])
             match note["code"]:
+                case "spawn-equals":
+                    findings.append(Finding.of("spawn-equals", what=what))
                 case "spawn-no-folder":
                     findings.append(Finding.of("spawn-no-folder", what=what))
                 case "spawn-no-program":
