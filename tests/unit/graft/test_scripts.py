@@ -161,6 +161,7 @@ def fix(command: GuestCommand, *options: str) -> str:
         ("mpirun --mca pml ob1 -x B=2 --bind-to core ./app", "mpigraft run --env B=2 -- ./app"),
         ("srun -N2 --ntasks-per-node=4 -c 2 ./app",
          "mpigraft run --nodes 2 --ranks-per-node 4 -- ./app"),
+        ("srun -v --nice -n 2 ./app", "mpigraft run -n 2 -- ./app"),
         ("mpirun -np $NP ./app", "mpigraft run -- ./app"),
         ("mpirun -np 1 ./app x : -np 3 ./app y", "mpigraft run -n 1 -- ./app x : -n 3 ./app y"),
         ("flux run -n 2 ./app", "mpigraft run -n 2 -- ./app"),
