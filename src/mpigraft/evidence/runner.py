@@ -28,6 +28,7 @@ from mpigraft.core.model import (
     Level,
     Placement,
 )
+from mpigraft.core.noexec import refuse_noexec
 from mpigraft.core.process import Completed, run_command
 from mpigraft.evidence import judge, keys, serialize
 from mpigraft.evidence.files import OWN_SURROUNDINGS, Surroundings, mpi_config_files
@@ -172,6 +173,7 @@ def _preloadable(programs: Natives, scratch: Path) -> Natives:
 def _copied(library: Path, copy: Path) -> Path:
     """Copy a library, unless it is there: another job's ranks may have it mapped, so it is never
     written to again."""
+    refuse_noexec(copy.parent, "the library that records ranks", TMPDIR_FIX)
     if not copy.exists():
         begun = copy.with_name(f".{copy.name}.{os.getpid()}")
         shutil.copy(library, begun)
@@ -180,6 +182,7 @@ def _copied(library: Path, copy: Path) -> Path:
 
 
 BLANK = re.compile(r"[\s:]")
+TMPDIR_FIX = "set TMPDIR and MPIGRAFT_HOME to folders of another file system"
 
 
 def preloadable_natives(programs: Natives) -> Natives:

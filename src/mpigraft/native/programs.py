@@ -18,6 +18,7 @@ from mpigraft.core import env
 from mpigraft.core.cache import file_digest, folders
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Abi, MpiInstall, Scope
+from mpigraft.core.noexec import INSTALL_FIX, refuse_noexec
 from mpigraft.core.process import clean, run_command
 from mpigraft.core.serialize import digest
 
@@ -200,6 +201,7 @@ def _prebuilt(mpi: MpiInstall, architecture: str) -> Natives:
 def _there(path: Path, mpi: MpiInstall, architecture: str, why: str) -> Path:
     if os.access(path, os.X_OK):
         return path
+    refuse_noexec(path.parent, "the C programs of mpigraft", INSTALL_FIX)
     raise MissingError.of(
         "program-not-built",
         name=path.name,
@@ -238,6 +240,7 @@ def _built(mpi: MpiInstall, architecture: str) -> Natives:
     made = Natives(folder / BENCH, folder / WITNESS, folder / GUARD, key)
     if not all((folder / name).is_file() for name in (*LINKED, *UNLINKED)):
         _build(folder, wrapper, compiler, architecture, environment)
+    refuse_noexec(folder, "programs that were built")
     trace = folder / TRACE
     return replace(made, trace=trace) if trace.is_file() else made
 

@@ -8,8 +8,9 @@ MPI_Init leaves this much behind.
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from mpigraft.binary.elf import ElfError
@@ -17,6 +18,7 @@ from mpigraft.binary.image import BoundRoot, Root, RootError, open_root
 from mpigraft.binary.loader import Resolved, Rule, closure
 from mpigraft.core.errors import MpigraftError
 from mpigraft.core.model import Configuration, Finding, GuestKind, MappedLibrary
+from mpigraft.core.shared_memory import scarce_memory
 from mpigraft.evidence.world.mapped import LIBMPI
 from mpigraft.evidence.world.overrides import differing_nodes
 from mpigraft.evidence.world.records import Entered, read_entered
@@ -50,7 +52,17 @@ def explain_failure(configuration: Configuration, folder: Path, ranks: int) -> t
     if ranks or not any(map(_libmpis, entered)):
         return ()
     path = _libmpis(entered[0])[0].path
-    return (Finding.of("init-unfinished", processes=_processes(len(entered)), path=path),)
+    unfinished = Finding.of("init-unfinished", processes=_processes(len(entered)), path=path)
+    return (unfinished, *full_shared_memory({process.host for process in entered}))
+
+
+def full_shared_memory(hosts: Collection[str]) -> tuple[Finding, ...]:
+    """Report that this host, if it is one of `hosts`, has too little shared memory for MPI."""
+    own, scarce = os.uname().nodename, scarce_memory()
+    if scarce is None or own not in hosts:
+        return ()
+    free, size = scarce
+    return (Finding.of("shm-full", host=own, free=free, size=size),)
 
 
 def _processes(count: int) -> str:

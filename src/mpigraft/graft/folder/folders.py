@@ -21,6 +21,7 @@ from pathlib import Path
 from mpigraft.core import cache
 from mpigraft.core.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.core.model import EnvRow, GraftPlan
+from mpigraft.core.noexec import refuse_noexec
 from mpigraft.core.serialize import document, revive
 from mpigraft.graft.folder import shared_copies
 from mpigraft.graft.resolve import BENCH, PLACE_ON_HOST, TRACE, WITNESS
@@ -91,7 +92,8 @@ def materialize(plan: GraftPlan) -> Path:
     """Make the graft folder of `plan`, unless it exists, and give its path.
 
     Raises MissingError when patchelf is missing or the folder cannot be written, LaunchFailed when
-    a copy is not as planned: a library changed since, or patchelf failed.
+    a copy is not as planned: a library changed since, or patchelf failed. MissingError too where
+    nothing of the folder can be executed.
     """
     folder = graft_folder(plan)
     try:
@@ -102,6 +104,7 @@ def materialize(plan: GraftPlan) -> Path:
         raise MissingError.of(
             "graft-folder-unwritable", path=home(), reason=error.strerror
         ) from error
+    refuse_noexec(folder, "programs and libraries of the graft")
     return folder
 
 

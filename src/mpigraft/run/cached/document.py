@@ -38,11 +38,13 @@ from mpigraft.evidence.world import (
     due_mark,
     due_networks,
     explain_failure,
+    full_shared_memory,
     read_witness,
 )
 from mpigraft.graft.folder import PLAN_FILE, graft_folder
 from mpigraft.run import Job, job_records, prepare_job, surroundings
 from mpigraft.run.cached import start
+from mpigraft.run.cached.limits import explain_limits
 from mpigraft.run.cached.world import listed
 
 KIND = "job"  # of documents that say what a kept job was to be
@@ -161,11 +163,13 @@ def launch_findings(key: str, folder: Path, *, well: bool = True) -> tuple[Findi
     unfinished = explain_failure(configuration, folder, ranks=sum(r.of_launch for r in ranks))
     told_why = any(f.level is Level.ERROR for f in unfinished)
     if not ranks and (told_why or not well):  # it says why there is no record
-        return unfinished
+        return unfinished or explain_limits(configuration.graft)
     findings = (
         *unfinished,
         *check_witness(configuration, layout, ranks, placement, hosts, ended=well),
     )
+    if not well:
+        findings += full_shared_memory({rank.host for rank in ranks})
     placed = placement != NOWHERE or is_confined()
     shown = {"worlds-alone", *(BINDING_CODES if placed else ())}
     if any(f.level is Level.ERROR for f in findings):

@@ -18,6 +18,7 @@ from mpigraft import __version__
 from mpigraft.core.cpuset import cpuset_cpus
 from mpigraft.core.fingerprint import boot_id, file_fingerprint, network_namespace
 from mpigraft.core.process import end_stdin, serve_stdin
+from mpigraft.core.shared_memory import scarce_memory
 from mpigraft.run import new_folder, run_attached
 from mpigraft.run.cached.world import MAX_DOCUMENT, World, listed, open_regular, unlink_all
 
@@ -36,6 +37,7 @@ RECORDS = "mpigraft-0-records"  # stands in documents for the name of one job's 
 REFUSED = ".refused"  # ends the names of notes of refused calls, which evidence.world reads
 SEARCH = "LD_LIBRARY_PATH"
 RAW = "surrogateescape"  # names of files are bytes
+NOT_STARTED = 126  # podman's code where it may not raise limits
 # Variables that decide how a job is started; what else a user has only passes through.
 DECIDES = (
     "PATH", "HOME", "XDG_", "TMPDIR", "LD_", "MPIGRAFT_", "OMP_NUM_THREADS", "MODULEPATH",
@@ -189,11 +191,14 @@ def start_job(
         code = run_attached(argv, given | document["set"], watch.look)
         if collect:
             collect(watch.folder, code)
-        known = watch.whole() and not document["placed"]  # CPUs and GPUs take the full judgement
+        # CPUs and GPUs take the full judgement, and so does a job that may have died of /dev/shm.
+        doubt = document["placed"] or (code and scarce_memory())
+        known = watch.whole() and not doubt
         if listed(watch.folder, "", REFUSED):
             judge(document["key"], watch.folder, False)
             return 4
-        if not document["proof"] or known or (code and not watch.entered()):
+        silent = code not in (0, NOT_STARTED) and not watch.entered()
+        if not document["proof"] or known or silent:
             return code
         well = bool(watch.ended or not code)
         wrong = judge(document["key"], watch.folder, well)
