@@ -22,6 +22,7 @@ LIGHT = {
     "mpigraft",
     "mpigraft.core",
     "mpigraft.core.doors",
+    "mpigraft.core.cpuset",
     "mpigraft.core.fingerprint",
     "mpigraft.core.process",
     "mpigraft.run",
@@ -31,6 +32,7 @@ LIGHT = {
     "mpigraft.run.cached.world",
     "mpigraft.run.scratch",
     "mpigraft.core.process.stdin",
+    "mpigraft.core.shared_memory",
 }
 HEAVY = {"dataclasses", "subprocess", "typing", "pathlib", "tempfile", "typer", "inspect"}
 
