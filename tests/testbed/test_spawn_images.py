@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.native.programs import PREBUILT, SPAWN
-from tests.testbed.conftest import IN_EACH_ENGINE, Need
+from tests.testbed.conftest import Need
 from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
@@ -62,10 +62,12 @@ def children(done: Done) -> dict[str, object]:
     return found
 
 
-@IN_EACH_ENGINE
 @pytest.mark.parametrize(
-    ("mpi", "abi", "libmpi"),
-    [("openmpi@5", "ompi", "libmpi.so.40"), ("mpich@5", "mpich", "libmpi.so.12")],
+    ("engine", "mpi", "abi", "libmpi"),
+    [
+        ("podman", "openmpi@5", "ompi", "libmpi.so.40"),
+        ("bwrap", "mpich@5", "mpich", "libmpi.so.12"),
+    ],
 )
 def test_children_are_in_the_image_with_the_variables_of_ranks(
     spawn: Spawn, need: Need, engine: str, mpi: str, abi: str, libmpi: str
@@ -96,7 +98,10 @@ def test_children_of_every_mpi_are_in_the_image(
     assert not Path(str(found["libmpi"])).exists()
 
 
-@pytest.mark.parametrize(("mpi", "abi"), [("openmpi@5", "ompi"), ("mpich@5", "mpich")])
+@pytest.mark.parametrize(
+    ("mpi", "abi"),
+    [pytest.param("openmpi@5", "ompi", marks=pytest.mark.long), ("mpich@5", "mpich")],
+)
 def test_a_program_that_the_image_lacks_ends_the_job(
     spawn: Spawn, need: Need, mpi: str, abi: str
 ) -> None:
