@@ -20,7 +20,7 @@ int main(int argc, char **argv)
     if (asked(argc, argv, "instead"))
         return system(word) != 0;
     if (asked(argc, argv, "before"))
-        code = system(word);
+        code = system(word) != 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
     if (asked(argc, argv, "die") && rank == atoi(word))
         raise(SIGKILL);
     if (asked(argc, argv, "after") && !rank)
-        code = system(word);
+        code = system(word) != 0;
     if (asked(argc, argv, "code"))
         code = atoi(word);
     printf("rank %d of %d\n", rank, size);

@@ -11,6 +11,7 @@ import pytest
 
 from mpigraft.core.model import Family
 from tests.mpi.test_run import compiled
+from tests.mpi.test_worlds import ALONE
 from tests.testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
@@ -62,3 +63,23 @@ def test_every_node_of_a_job_gets_all_programs_twice(
 def test_a_node_with_other_cpus_gets_its_own(job: Slurm, program: Path, fresh_home: Path) -> None:
     """One rank on the second node only, from the first: Open MPI would bind by the first's CPUs."""
     assert said(job, fresh_home, "--hosts", "n2", "-n", "1", "--", str(program)) == ["rank 0 of 1"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("launcher", ["own", "srun"])
+def test_what_ranks_of_several_nodes_start_is_no_part_of_the_job(
+    job: Slurm, program: Path, fresh_home: Path, launcher: str
+) -> None:
+    """Singletons before MPI_Init on each node, and a step of rank 0 alone."""
+    alone = job.cluster.shared / "alone"
+    alone.write_text(ALONE)
+    alone.chmod(0o755)
+    flags = ("--launcher", launcher, "--ranks-per-node", "1", "--", str(program))
+    salloc = ("salloc", "-Q", "-N2", "-n2", "--overcommit")
+    due = ["rank 0 of 2", "rank 1 of 2"]
+    single = said(job, fresh_home, *flags, "before", f"{alone} {program}", inside=salloc)
+    assert single == sorted([*due, *["rank 0 of 1"] * 2])
+    # srun 22.05 cannot read what it sets itself of the binding.
+    unset = "unset $(env | sed -n 's/^\\(SLURM_CPU_BIND[^=]*\\)=.*/\\1/p')"
+    step = f"{unset}; srun --overlap --mpi=pmix -N2 -n2 {program}"
+    assert said(job, fresh_home, *flags, "after", step, inside=salloc) == sorted(due * 2)

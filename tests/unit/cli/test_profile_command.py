@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,26 @@ def test_results_and_profiles_are_not_mixed(tmp_path: Path, capsys: Captured) ->
     other.write_text("# OSU MPI Latency Test\n")
     assert run("import", MPIP, other) == 2
     assert "two commands" in capsys.readouterr().err
+
+
+def test_another_world_of_a_job_is_shown_by_its_number(tmp_path: Path, capsys: Captured) -> None:
+    kept, again = tmp_path / "kept.json", tmp_path / "again.json"
+    other = replace(a_profile(3), program="/opt/tool")
+    kept.write_text(render_profile(replace(a_profile(4), others=(other,))))
+    assert run("profile", "--show", kept, "--world", 1, "-o", again) == 0
+    assert capsys.readouterr().out.startswith("/opt/tool: ")
+    assert again.read_text() == render_profile(other)
+    assert run("profile", "--show", kept, "--world", 2) == 2
+    assert "has no world 2: 1 other MPI worlds" in capsys.readouterr().err
+    assert run("profile", "--world", 1, "--", "app") == 2
+    assert "--show FILE --world 1" in capsys.readouterr().err
+
+
+def test_a_profile_of_before_other_worlds_is_read(tmp_path: Path, capsys: Captured) -> None:
+    document = json.loads(render_profile(a_profile(4)))
+    assert document["profile"].pop("others") == []
+    (tmp_path / "kept.json").write_text(json.dumps(document))
+    assert run("profile", "--show", tmp_path / "kept.json") == 0
 
 
 def test_show_writes_what_was_asked(tmp_path: Path, capsys: Captured) -> None:
