@@ -124,7 +124,18 @@ def requested_job(options: Mapping[str, Any], verb: str = "run") -> RunSpec:
             raise UsageError.of("stack-and-image")
         spec = replace(spec, image="", stack=options["stack"])
     programs = tuple(options["programs"] or ())
-    return replace(spec, programs=programs, stdin=stdin, verb=("mpigraft", verb))
+    typed = _typed_options(sys.argv[1:], verb, options["program"])
+    return replace(spec, programs=programs, stdin=stdin, verb=("mpigraft", verb), typed=typed)
+
+
+def _typed_options(line: list[str], verb: str, program: Sequence[str]) -> tuple[str, ...]:
+    """The options of a command line between the verb and the program, for a command to type in
+    its place. Empty where the line is of another command."""
+    words = line[: len(line) - len(program)]
+    if verb not in words or line[len(words) :] != list(program):
+        return ()
+    options = words[words.index(verb) + 1 :]
+    return tuple(options[:-1] if options[-1:] == ["--"] else options)
 
 
 def job_spec(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -220,6 +221,23 @@ def test_a_job_is_refused_before_it_starts(place: str, here: Path) -> None:
     assert no.value.code == "script-starts-launcher"
     free = RunSpec(("./job.sh",), proof=False)
     assert job_subject(free, {"PATH": f"{here}/bin:/bin"}).guest is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "run --bind=/usr --env A=1 --map-by numa --engine-option=bwrap=--new-session",
+        "run -n4 --hosts localhost --gpus --stdin none",
+        "profile --waits -o app.json --html app.html --top 3",
+        "record -o app.record --budget 8 --bind-to none",
+    ],
+)
+def test_the_offered_command_has_every_option_that_was_typed(options: str, here: Path) -> None:
+    argv = [sys.executable, "-m", "mpigraft.cli.entry", *options.split(), "--", "./job.sh"]
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    ranks = "" if "-n4" in options else " -n 2"
+    assert ended.returncode == 1
+    assert f"`mpigraft {options}{ranks} -- ./app`" in ended.stderr
 
 
 @pytest.mark.parametrize("words", [("job.sh",), (".", "--program", "./job.sh"), (".", "./job.sh")])

@@ -26,7 +26,6 @@ from mpigraft.request.job.layout import JobPlacement
 NOWHERE = JobPlacement()
 KNOWN = GuestCommand()  # what a person named
 CHECKED = "--program PATH names what needs MPI, if it starts that"
-STARTING = tuple(("mpigraft", verb) for verb in ("run", "profile", "record"))
 STDIN = {"0": "read by rank 0", "all": "read by every rank", "none": "read by no rank"}
 
 
@@ -55,6 +54,7 @@ class RunSpec:
     site: Path | None = None  # the profile that was asked, there or not
     sources: tuple[tuple[str, str], ...] = ()  # (what, who asked): ("mpi", "site.toml:3")
     fixed: tuple[tuple[str, str], ...] = ()  # keys that a site leaves to nobody, and where it says
+    typed: tuple[str, ...] = ()  # options of the verb, as they stand before the program
 
     @property
     def mpi_names(self) -> tuple[str, ...]:
@@ -179,25 +179,7 @@ def _refuse_launcher(spec: RunSpec, command: GuestCommand) -> None:
 def _refuse(spec: RunSpec, command: GuestCommand) -> None:
     if spec.proof:
         way = CHECKED if spec.image else ""
-        options = _typed_options(spec) if spec.verb in STARTING else ()
-        command.refuse(spec.program, verb=spec.verb, options=tuple(options), other_way=way)
-
-
-def _typed_options(spec: RunSpec) -> Iterator[str]:
-    """Yield the options of a job that a person typed, for a command to type in its place."""
-    if spec.stack:
-        yield from ("--stack", spec.stack)
-    where = spec.where
-    given = {
-        "image": spec.image, "mpi": spec.mpi, "transport": spec.transport, "engine": spec.engine,
-        "launcher": spec.launcher, "replace": spec.replace, "ranks": where.ranks,
-    }  # fmt: skip
-    for name, value in given.items():
-        if value and spec.source(name) == "command line":
-            yield from ("-n" if name == "ranks" else f"--{name}", str(value))
-    for name in ("nodes", "ranks_per_node", "threads"):
-        if value := getattr(where, name):
-            yield from (f"--{name.replace('_', '-')}", str(value))
+        command.refuse(spec.program, verb=spec.verb, options=spec.typed, other_way=way)
 
 
 def _settings(spec: RunSpec) -> dict[str, str]:

@@ -187,7 +187,7 @@ def render_command(launch: InnerLaunch, verb: Sequence[str], options: Sequence[s
         return _joined(first.words)
     given = list(options)
     if tuple(verb) in PLACING:
-        given += ["--image", first.image] if first.image and "--image" not in given else []
+        given += _without(("--image", first.image), options) if first.image else []
         given += _without(first.options, options)
     groups = [f"{_joined([*verb, *given])} -- {_joined(first.words)}"]
     if tuple(verb) in PLACING:
@@ -205,9 +205,9 @@ def _ranks(program: InnerProgram) -> list[str]:
 def _without(own: Sequence[str], given: Sequence[str]) -> list[str]:
     """The script's options, without those that the job has itself."""
     pairs = list(zip(own[::2], own[1::2], strict=True))
-    return [
-        w for flag, value in pairs if flag not in given or flag == "--env" for w in (flag, value)
-    ]
+    flags = {word.partition("=")[0] if word.startswith("--") else word[:2] for word in given}
+    flags.discard("--env")
+    return [w for flag, value in pairs if flag not in flags for w in (flag, value)]
 
 
 def _joined(words: Sequence[str]) -> str:
