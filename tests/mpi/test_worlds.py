@@ -4,6 +4,7 @@ launcher made."""
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
+from mpigraft.native.programs import PREBUILT, SPAWN
 from mpigraft.trace.record import read_record_file
 from tests.mpi.test_run import LONG, MPICH, OPENMPI, compiled, kept, ranks_of, run
 
@@ -108,6 +110,19 @@ def test_a_profile_keeps_other_worlds_apart(
     assert "not counted here: ranks (3 ranks)" in " ".join(ended.stderr.split())
     shown = command("profile", "--show", tmp_path / "made", "--world", 1)
     assert shown.stdout.splitlines()[1] == f"3 ranks on {made['hosts'][0]}"
+
+
+def test_children_of_spawn_are_a_world_of_their_own(fresh_home: Path, tmp_path: Path) -> None:
+    program = PREBUILT / platform.machine() / "mpich" / SPAWN
+    ended = command("profile", *MPICH, "-o", tmp_path / "made", "--", program)
+    assert ended.returncode == 0, ended.stderr
+    made = json.loads((tmp_path / "made").read_text())["profile"]
+    assert [one["ranks"] for one in (made, *made["others"])] == [2, 2]
+    of_parents, of_children = (
+        {r["name"] for r in one["routines"]} for one in (made, *made["others"])
+    )
+    assert "Comm_spawn" in of_parents - of_children
+    assert "mpigraft-spawn (2 ranks, spawned)" in " ".join(ended.stderr.split())
 
 
 @LONG

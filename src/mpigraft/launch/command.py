@@ -89,9 +89,9 @@ def _children(
     context: EngineContext | None,
     environment: Mapping[str, str],
 ) -> tuple[tuple[Path, str], ...]:
-    """The file of what ranks start, each in a container of its own. It is not traced."""
+    """The file of what ranks start, each in a container of its own."""
     alone = context and replace(context, ranks_per_node=1)
-    rows = _rows(replace(request, tracing=None), order, alone)
+    rows = _rows(request, order, alone)
     return children.children_files(request, rows, alone, environment)
 
 
