@@ -214,7 +214,7 @@ def prove_and_start(
     """Prove the transport of a job and start it; its exit code. `keep`: start it without a plan
     next time. `collect` is given the folder of its records, before that is removed, and the exit
     code of the program. Raises MpigraftError."""
-    from mpigraft.run import prove_job
+    from mpigraft.run import proof_step, prove_job
     from mpigraft.run.cached import (
         keep_start,
         may_be_kept,
@@ -226,8 +226,9 @@ def prove_and_start(
 
     environ = dict(os.environ)
     inputs = watched_files(planned)
-    with console(stderr=True).status("proving the transport"):
-        prove_job(planned)
+    if step := proof_step(planned):
+        with console(stderr=True).status(step):
+            prove_job(planned)
     words = sys.argv[2:] if sys.argv[1:2] == ["run"] else sys.argv[1:]
     key = start_key(words, environ)  # what `entry` looks it up by
     document = start_document(planned, key, environ, inputs)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mpigraft.run.plan import job_records as job_records
     from mpigraft.run.plan import plan_job as plan_job
     from mpigraft.run.plan import prepare_job as prepare_job
+    from mpigraft.run.proof import proof_step as proof_step
     from mpigraft.run.proof import prove_job as prove_job
     from mpigraft.run.proof import surroundings as surroundings
     from mpigraft.run.scratch import new_folder as new_folder

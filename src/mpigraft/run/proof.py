@@ -25,20 +25,27 @@ from mpigraft.evidence.files import Surroundings
 from mpigraft.run.plan import Job
 
 
+def proof_step(job: Job) -> str:
+    """What `prove_job` does for a job, for a person; empty: nothing."""
+    one = job.configuration
+    if not job.spec.proof or job.layout.ranks < 2:
+        return ""
+    if one.transport is not None:
+        return f"proving the transport {one.transport.name}"
+    return f"checking that {one.launcher.kind} starts one world" if one.launcher else ""
+
+
 def prove_job(job: Job) -> Evidence | None:
     """The evidence for the transport that was asked for: kept from an earlier probe of the same
     contents, else of one that is started now. None where nothing was asked, or one rank has
     nobody to send to; of another launcher than the MPI's own two ranks are believed to find each
     other only once they did. Raises LaunchFailed or TransportMismatch when it is not as asked."""
     one = job.configuration
-    if not job.spec.proof or job.layout.ranks < 2:
-        return None
-    asked = one.transport is not None
-    if not asked and one.launcher is None:
+    if not proof_step(job):
         return None
     natives, own = {one.key: job.natives}, surroundings(job)
     with make_starter(natives, job.allocation, lambda _: job.placement, own) as start:
-        if not asked:
+        if one.transport is None:
             pair = Layout(min(job.layout.nodes, 2), 2 if job.layout.nodes == 1 else 1, bind="none")
             keep = outlives_job(job.allocation)
             findings = verify_wireup(one, job.natives, start, pair, keep=keep, surroundings=own)

@@ -71,7 +71,30 @@ def test_a_missing_engine_is_named(engines: Path, spec: str) -> None:
     with pytest.raises(MissingError, match="nothing here can fetch") as missing:
         registry.fetched(spec)
     assert "Apptainer" in missing.value.fix
-    assert ("podman" in str(missing.value).partition("(")[0]) is spec.startswith("docker://")
+    assert ("podman" in str(missing.value)) is spec.startswith("docker://")
+
+
+@pytest.mark.parametrize(
+    ("spec", "advice"),
+    [
+        ("docker://host/app:1", "podman login"),
+        ("oras://host/app:1", "apptainer registry login oras://"),
+        ("library://me/apps/app:1", "apptainer remote add"),
+        ("docker-daemon:app:1", "docker images"),
+    ],
+)
+def test_the_advice_is_that_of_the_scheme(
+    engines: Path, monkeypatch: pytest.MonkeyPatch, spec: str, advice: str
+) -> None:
+    with pytest.raises(UsageError) as invalid:
+        registry.fetched(f"{spec.partition(':')[0]}://-x")
+    assert invalid.value.fix.startswith(f"give one such as {spec.partition(':')[0]}:")
+    monkeypatch.setenv("FAIL", "1")
+    program(engines, "apptainer")
+    with pytest.raises(MissingError) as failed:
+        registry.fetched(spec)
+    assert advice in failed.value.fix
+    assert ("podman" in failed.value.fix) is spec.startswith("docker://")
 
 
 def test_an_engine_that_fails_has_the_last_word_without_passwords(

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.core import cache
@@ -20,8 +21,35 @@ from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.process import run_command
 from mpigraft.core.text import printable
 
-REMOTE = ("docker://", "oras://", "library://", "shub://")  # podman pulls the first alone
-LOCAL = ("docker-daemon:",)
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """Names of images that an engine fetches. `access` says what may keep it from one."""
+
+    example: str
+    access: str
+    podman: bool = False  # pulls them too; Apptainer fetches all
+
+
+PRIVATE = "for a private image, log in with the engine first"
+SCHEMES = {
+    "docker://": Scheme(
+        "docker://debian:12", f"{PRIVATE} (`apptainer registry login`, `podman login`)", podman=True
+    ),
+    "oras://": Scheme(
+        "oras://HOST/PROJECT/APP:1.0", f"{PRIVATE} (`apptainer registry login oras://HOST`)"
+    ),
+    # Source: Apptainer's user guide, "Library API Registries": none is set up by default.
+    "library://": Scheme(
+        "library://USER/COLLECTION/APP:1.0",
+        "Apptainer knows no library by default: `apptainer remote list` shows yours, and "
+        "`apptainer remote add --no-login NAME HOST` with `apptainer remote use NAME` adds one",
+    ),
+    "shub://": Scheme("shub://USER/APP", "Singularity Hub takes no new images since 2021"),
+    "docker-daemon:": Scheme(
+        "docker-daemon:APP:1.0", "docker has to run here and have it: `docker images` lists them"
+    ),
+}
 ARCHIVES = ("docker-archive:", "oci-archive:", "oci:", "dir:")
 PULL_LIMIT_S, ASK_LIMIT_S = 7200.0, 60.0
 APPTAINER = ("apptainer", "singularity")
@@ -32,7 +60,11 @@ MOST_SHOWN = 300  # characters of an engine's last line
 
 def is_name(spec: str) -> bool:
     """Whether only an engine can resolve the name of a guest; podman:NAME is another case."""
-    return spec.startswith((*REMOTE, *LOCAL))
+    return _scheme(spec) is not None
+
+
+def _scheme(spec: str) -> Scheme | None:
+    return next((one for begin, one in SCHEMES.items() if spec.startswith(begin)), None)
 
 
 def plain_path(spec: str) -> str:
@@ -51,25 +83,24 @@ def fetched(spec: str) -> str:
     Raises UsageError for an invalid name, MissingError where no engine can fetch it, or where the
     engine fails, with its last line.
     """
-    name = spec.partition(":")[2].removeprefix("//")
+    name, scheme = spec.partition(":")[2].removeprefix("//"), _scheme(spec)
+    assert scheme is not None
     if USER_INFO.match(name):
         raise UsageError.of("image-name-secret", image=shown(spec))
     if not name or name.startswith(("-", "/")) or any(c.isspace() or c == "\0" for c in name):
-        raise UsageError.of("image-name-invalid", image=shown(spec))
+        raise UsageError.of("image-name-invalid", image=shown(spec), example=scheme.example)
     apptainer = next(filter(None, map(shutil.which, APPTAINER)), None)
     if apptainer:
         return str(_by_apptainer(apptainer, spec))
-    if spec.startswith("docker://") and (program := shutil.which("podman")):
+    if scheme.podman and (program := shutil.which("podman")):
         if not run_command([program, "image", "exists", name], limit_s=ASK_LIMIT_S).ok:
             _pull(program, spec)
         return f"podman:{name}"
-    needed = "Apptainer or podman" if spec.startswith("docker://") else "Apptainer"
     raise MissingError.of(
         "no-image-fetcher",
         image=shown(spec),
-        engines=" and no ".join(APPTAINER),
-        or_podman=" and no podman" if spec.startswith("docker://") else "",
-        needed=needed,
+        engines=" and no ".join((*APPTAINER, *(["podman"] if scheme.podman else []))),
+        needed="Apptainer or podman" if scheme.podman else "Apptainer",
     )
 
 
@@ -119,6 +150,7 @@ def _failed(program: str, spec: str, output: bytes) -> MissingError:
         engine=Path(program).name,
         image=shown(spec),
         output=shown(last)[-MOST_SHOWN:],
+        access=scheme.access if (scheme := _scheme(spec)) else PRIVATE,
     )
 
 
