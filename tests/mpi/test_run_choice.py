@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -81,3 +84,46 @@ def test_a_program_of_another_abi_is_refused_before_it_starts(ompi: Path, fresh_
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "built for Open MPI 3 to 5; mpich@5.0.2 offers" in ended.stderr
     assert "what to do" in ended.stderr
+
+
+# ------------------------------------------------------------------ the same refusal again
+
+
+def refused(home: Path) -> list[Path]:
+    return list((home / "cache/run").glob("*.refused.json"))
+
+
+def test_a_refusal_is_repeated_as_long_as_nothing_changed(ompi: Path, fresh_home: Path) -> None:
+    """The first one is kept when the files of the new home are old enough to be told apart."""
+    shared = (fresh_home / "mpi").resolve()
+    (fresh_home / "mpi").unlink()
+    (fresh_home / "mpi").mkdir()
+    for prefix in shared.glob("[!.]*"):
+        (fresh_home / "mpi" / prefix.name).symlink_to(prefix)
+    first = run(*MPICH, "--", ompi)
+    while not refused(fresh_home):
+        assert run(*MPICH, "--", ompi).stderr == first.stderr
+    words = (sys.executable, "-X", "importtime", "-m", "mpigraft.cli.entry", "run", *MPICH, "--")
+    again = subprocess.run([*words, str(ompi)], capture_output=True, text=True, timeout=60)
+    assert again.returncode == 1
+    assert [line for line in again.stderr.splitlines() if "import time" not in line] == (
+        first.stderr.splitlines()
+    )
+    assert "mpigraft.discovery" not in again.stderr
+    assert "--mpi openmpi@5.0.11 fits" in first.stderr or "--mpi openmpi@4.1.4" in first.stderr
+    (link,) = (fresh_home / "mpi").glob("openmpi-5*")
+    link.unlink()
+    other = run(*MPICH, "--", ompi)
+    assert other.returncode == 1
+    assert "openmpi@5.0.11" not in other.stderr
+
+
+def test_a_refusal_of_a_program_that_changed_is_decided_anew(
+    ompi: Path, mpis: Mapping[Family, Path], fresh_home: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "program"
+    shutil.copy(ompi, program)
+    while not refused(fresh_home):
+        assert run(*MPICH, "--", program).returncode == 1
+    shutil.copy(compiled(mpis[Family.MPICH], tmp_path), program)
+    assert run(*MPICH, "--", program).returncode == 0

@@ -178,6 +178,14 @@ def out(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
+def tell_error(text: str, code: str, exit_code: int) -> int:
+    """Print an error with the code of its row; its exit code."""
+    first, *others = text.split("\n")
+    label = f" [{code}]" if code else ""
+    tell("\n".join([f"mpigraft: {first}{label}", *others]))
+    return exit_code
+
+
 def tell(text: str) -> None:
     """Print a message to stderr. Values of secrets are struck out: a message may quote a setting,
     and a setting may repeat a secret."""

@@ -35,10 +35,14 @@ def main() -> None:
 
         ensure_stdin()
     if sys.argv[1:2] == ["run"]:
-        from mpigraft.run.cached import start_kept
+        from mpigraft.run.cached import kept_refusal, start_kept
 
         try:
             code = start_kept(sys.argv[2:], os.environ, _judge)
+            if code is None and (refusal := kept_refusal(sys.argv[2:], os.environ)):
+                from mpigraft.cli.common import tell_error
+
+                code = tell_error(*refusal)
         except KeyboardInterrupt:
             code = 130
         if code is not None:

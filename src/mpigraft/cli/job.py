@@ -186,23 +186,30 @@ def decide_job(
 ) -> Job:
     """Plan a job, and tell what could not be taken into account. `machine` is this one, where that
     is known already. Raises MpigraftError."""
+    from mpigraft.core import reads
     from mpigraft.discovery import discover_machine
     from mpigraft.request.fit import drop_forbidden_fixes
     from mpigraft.request.job import job_subject
     from mpigraft.run import plan_job
+    from mpigraft.run.cached import keep_refusal, start_key
 
     environ = dict(os.environ)
     try:
         Path.cwd()
     except OSError as error:
         raise UsageError.of("cwd-gone") from error
-    with console(stderr=True).status("looking at this machine"):
+    with console(stderr=True).status("looking at this machine"), reads.recorded() as noted:
+        if spec.site:
+            reads.file(spec.site)
         try:
             subject = job_subject(spec, environ)  # first: it may end the matter at once
             planned = plan_job(spec, machine or discover_machine(), environ, subject)
         except MpigraftError as error:
             drop_forbidden_fixes(error, dict(spec.fixed))
-            raise blame_site(error, spec.sources) from error
+            blamed = blame_site(error, spec.sources)
+            if sys.argv[1:2] == ["run"]:
+                keep_refusal(start_key(sys.argv[2:], environ), spec, blamed, noted, environ)
+            raise blamed from error
     for line in planned.unknown:
         tell(f"mpigraft: {line}")
     return replace(planned, tracing=tracing)

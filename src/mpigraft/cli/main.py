@@ -15,7 +15,7 @@ import typer
 
 from mpigraft import __version__
 from mpigraft.cli import streams
-from mpigraft.cli.common import Settings, default_store, flag, tell
+from mpigraft.cli.common import Settings, default_store, flag, tell, tell_error
 from mpigraft.core.errors import MissingError, MpigraftError, UsageError
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -153,10 +153,7 @@ def run_command(words: list[str]) -> int:
     try:
         code = load(words)(words, standalone_mode=False) or 0
     except MpigraftError as error:
-        first, *others = str(error).split("\n")
-        label = f" [{error.code}]" if error.code else ""
-        tell("\n".join([f"mpigraft: {first}{label}", *others]))
-        return error.exit_code
+        return tell_error(str(error), error.code, error.exit_code)
     except typer.TyperException as error:  # typer has a click of its own: never import click
         if type(error).__name__ == "NoArgsIsHelpError":
             tell(error.format_message())

@@ -29,10 +29,10 @@ from mpigraft.core.model import (
     Replace,
 )
 from mpigraft.graft.abi import read_abi
-from mpigraft.graft.check import judge_fit, soften_verdict
+from mpigraft.graft.check import has_no_interface, judge_fit, soften_verdict
 from mpigraft.graft.engines import ENGINES, select_engine, with_engine_options
 from mpigraft.graft.guest import Guest, GuestMpi, own_mpi_of, own_mpis_of
-from mpigraft.graft.resolve import BENCH, Injection, inject, plan_folder
+from mpigraft.graft.resolve import BENCH, Injection, inject, inject_nothing, plan_folder
 from mpigraft.knowledge import binding_of, device_binds
 from mpigraft.native import choose_natives
 
@@ -61,6 +61,11 @@ def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOp
     served = mpi_under_ranks(guest, mpi, options.replace)
     programs = choose_natives(served, guest.label.architecture, options.native_build)
     with reading_errors():
+        bare = inject_nothing(guest, abi, options.replace)
+        if has_no_interface(guest, abi, bare) and not options.force:
+            verdict = judge_pair(guest, abi, bare, own=own_mpi, machine=machine)
+            if not verdict.ok:
+                raise refusal(verdict, loose=guest.loose)
         injection = inject(
             guest,
             abi,

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from mpigraft.binary.architecture import INTERPRETERS
 from mpigraft.binary.elf import Elf
+from mpigraft.core import reads
 from mpigraft.core.process import run_command
 
 LOADER_VARIABLES = ("GLIBC_TUNABLES", "LD_HWCAP_MASK", "LD_ASSUME_KERNEL")  # change its choice
@@ -40,6 +41,7 @@ class Loader:
 def loader_of(main: Elf, environment: Mapping[str, str]) -> Loader:
     """Query the loader that would load `main`: its interpreter, else the host's for its machine."""
     path = main.interpreter or INTERPRETERS.get(main.machine, "")
+    reads.file(path)
     settings = tuple((k, environment[k]) for k in LOADER_VARIABLES if k in environment)
     return _query_loader(path, settings) or default_loader(path, main)
 

@@ -12,6 +12,15 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from mpigraft.core import reads
+
+OF_KERNEL = ("/proc/", "/sys/", "/dev/")  # no times that say anything
+
+
+def _note(path: Path) -> None:
+    if not str(path).startswith(OF_KERNEL):
+        reads.file(path)
+
 
 def exists(path: Path) -> bool:
     return _mode(path) is not None
@@ -26,6 +35,7 @@ def is_folder(path: Path) -> bool:
 
 
 def _mode(path: Path) -> int | None:
+    _note(path)
     with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
         return path.stat().st_mode
     return None
@@ -33,6 +43,7 @@ def _mode(path: Path) -> int | None:
 
 def text(path: Path) -> str:
     """Read a small file, without the white space around its content."""
+    _note(path)
     with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
         return file.read(1 << 16).decode("utf-8", "replace").strip()
     return ""
@@ -48,6 +59,8 @@ def number(path: Path) -> int | None:
 
 def entries(folder: Path) -> list[Path]:
     """List a folder in natural order: cpu2 before cpu10."""
+    if not str(folder).startswith(OF_KERNEL):
+        reads.folder(folder)
     try:
         return sorted(folder.iterdir(), key=lambda p: natural(p.name))
     except (OSError, ValueError):

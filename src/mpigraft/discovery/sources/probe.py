@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mpigraft.core import cache, env
+from mpigraft.core import cache, env, reads
 from mpigraft.core.process import Completed, clean, run_command
 from mpigraft.core.serialize import digest
 
@@ -78,6 +78,8 @@ def tool_output(
     It is cached by the program's content and the names of the `plugins` that it lists. For a
     program that hangs the text says so.
     """
+    if plugins:
+        reads.folder(plugins)
     try:
         names = sorted(p.name for p in plugins.iterdir()) if plugins else []
         key = digest([argv, dict(environment), names, cache.file_digest(argv[0])])

@@ -25,9 +25,29 @@ def as_elf(
     symbols: Mapping[str, str] | None = None,
 ) -> Elf:
     """Give the facts of `library`, as it is or with another name, search path, soname, needed names
-    and symbol names."""
-    names = dict(renamed or {})
-    others = dict(symbols or {})
+    and symbol names. The same words give the same value: grafts of one MPI share most of them."""
+    pairs = (tuple((one or {}).items()) for one in (renamed, symbols))
+    key = (name, rpath, soname, *pairs)
+    _, known = _MADE.setdefault(id(library), (library, {}))
+    if key not in known:
+        if len(_MADE) > MAX_MADE:
+            _MADE.clear()
+        known[key] = _as_elf(library, name, rpath, soname, dict(renamed or {}), dict(symbols or {}))
+    return known[key]
+
+
+_MADE: dict[int, tuple[AbiObject, dict[tuple[object, ...], Elf]]] = {}  # by id(), as none is hashed
+MAX_MADE = 2048
+
+
+def _as_elf(
+    library: AbiObject,
+    name: str,
+    rpath: str | None,
+    soname: str,
+    names: Mapping[str, str],
+    others: Mapping[str, str],
+) -> Elf:
     nodes = {node: library for library, node, _ in library.needs}
     facts = Elf(
         name=name or library.path,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +22,28 @@ MOST = 32  # MPIs; each takes one or two million bytes
 LOADER = ("LD_", "GLIBC_TUNABLES")
 RULES = ("graft/abi/*.py", "knowledge/*.toml", "binary/*/*.py")  # that decide on an answer
 
+# Of this process: what is made of the same values is made once, such as a graft's simulated files.
+_READ: dict[str, tuple[dict[str, Any], MpiAbi | None]] = {}
+
 
 def kept_abi(mpi: MpiInstall, loader: Mapping[str, str]) -> MpiAbi | None:
     """Give what `keep_abi` kept for an MPI under a loader with these variables; None where there is
     nothing, or where something that it was read from is not what it was."""
-    document = cache.get(KIND, _key(mpi, loader))
+    key = _key(mpi, loader)
+    document, known = _READ.get(key) or (cache.get(KIND, key), None)
     with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, IndexError):
-        if document is None or not reads.unchanged(document["reads"]):
+        if document is None or not reads.unchanged(noted := document["reads"]):
             return None
-        reads.repeat(document["reads"])
-        return MpiAbi(
+        reads.repeat(noted)
+        known = known or MpiAbi(
             mpi=mpi,
             objects=tuple(map(_object, document["objects"])),
             data=tuple(DataFile(*row) for row in document["data"]),
             glibc=document["glibc"],
             environment=revive(tuple[EnvRow, ...], document["environment"]),
         )
+        _READ[key] = {"reads": noted}, known
+        return replace(known, mpi=mpi)
     return None
 
 

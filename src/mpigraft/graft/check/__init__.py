@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.check.languages import FORTRAN_SYMBOL as FORTRAN_SYMBOL
     from mpigraft.graft.check.languages import MPI_F08_SYMBOL as MPI_F08_SYMBOL
     from mpigraft.graft.check.verdict import fitting_programs as fitting_programs
+    from mpigraft.graft.check.verdict import has_no_interface as has_no_interface
     from mpigraft.graft.check.verdict import judge_fit as judge_fit
     from mpigraft.graft.check.verdict import soften_verdict as soften_verdict
 else:

@@ -72,6 +72,14 @@ def judge_fit(
     return Fit(guest.label, abi.mpi.id, injection.replace, tuple(parts))
 
 
+def has_no_interface(guest: Guest, abi: MpiAbi, injection: Injection) -> bool:
+    """Whether no program of a guest has the architecture and an ABI of this MPI: then it does not
+    matter what would go in."""
+    case = Case(guest, None, abi, injection, None)
+    programs = injection.programs
+    return bool(programs) and not any(interface.comparable(case, one) for one in programs)
+
+
 def fitting_programs(
     guest: Guest,
     abi: MpiAbi,

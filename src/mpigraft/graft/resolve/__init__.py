@@ -11,6 +11,7 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.graft.resolve.injection import inject as inject
+    from mpigraft.graft.resolve.injection import inject_nothing as inject_nothing
     from mpigraft.graft.resolve.plan import BENCH as BENCH
     from mpigraft.graft.resolve.plan import GPU_SELECT as GPU_SELECT
     from mpigraft.graft.resolve.plan import PLACE_ON_HOST as PLACE_ON_HOST

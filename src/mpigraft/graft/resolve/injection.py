@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 LD_CACHE = "/etc/ld.so.cache"
 MAX_STEPS = 1000
+NOWHERE = "/.mpigraft"  # of a graft that has no file
 
 
 def inject(
@@ -84,6 +85,15 @@ def inject(
         libmpi_elsewhere=paths[1:],
         inputs=tuple(sorted(_inputs(growth, (*before, *after)))),
     )
+
+
+def inject_nothing(guest: Guest, abi: MpiAbi, replace: Replace) -> Injection:
+    """Describe the programs of a guest as they are, without a file of the host's. Raises as
+    `inject` does."""
+    growth = Growth(guest, abi, replace, NOWHERE)
+    loaded = [growth.load(path) for path in growth.subjects]
+    programs = tuple(compare_loading(one, one, growth) for one in loaded)
+    return Injection(replace=replace, place=NOWHERE, programs=programs, libmpi="")
 
 
 def _by_number(node: str) -> tuple[int, ...]:

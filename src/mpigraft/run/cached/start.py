@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     Collect = Callable[[str, int], None]
 
 FORMAT = 4
+START = ".json"  # ends the names of documents
 RECORDS = "mpigraft-0-records"  # stands in documents for the name of one job's folder of records
 REFUSED = ".refused"  # ends the names of notes of refused calls, which evidence.world reads
 SEARCH = "LD_LIBRARY_PATH"
@@ -99,7 +100,7 @@ def kept(name: str, environ: Mapping[str, str]) -> Document | None:
 
     It says what is executed: one that another user wrote, or could write, is none.
     """
-    document = _read(f"{folder(environ)}/{name}.json", MAX_DOCUMENT)
+    document = read_private(f"{folder(environ)}/{name}{START}", MAX_DOCUMENT)
     if not isinstance(document, dict) or document.get("key") != name or PARTS - document.keys():
         return None
     try:
@@ -111,7 +112,7 @@ def kept(name: str, environ: Mapping[str, str]) -> Document | None:
     return document if same else None
 
 
-def keep_start(document: Document, environ: Mapping[str, str]) -> None:
+def keep_start(document: Document, environ: Mapping[str, str], suffix: str = START) -> None:
     """Remember a document, whole or not at all. A cache is a convenience: nobody is told when it
     cannot be written."""
     place = folder(environ)
@@ -121,17 +122,17 @@ def keep_start(document: Document, environ: Mapping[str, str]) -> None:
         handle = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, "w", encoding="ascii") as file:
             json.dump(document, file)
-        os.rename(begun, f"{place}/{document['key']}.json")  # noqa: PTH104
+        os.rename(begun, f"{place}/{document['key']}{suffix}")  # noqa: PTH104
         return
     unlink_all([begun])  # half of it, where a disk is full
 
 
 def forget(name: str, environ: Mapping[str, str]) -> None:
     """Remove the document of that key: the next start decides anew."""
-    unlink_all([f"{folder(environ)}/{name}.json"])
+    unlink_all([f"{folder(environ)}/{name}{START}"])
 
 
-def _read(path: str, most: int) -> Any:
+def read_private(path: str, most: int) -> Any:
     """The JSON in a regular file of this user that nobody else may write; None: there is none."""
     handle = open_regular(path, most)
     try:
