@@ -1,16 +1,20 @@
 """What `mpigraft run` costs over the same command line written by hand.
 
-    .venv/bin/python benchmarks/run_cost.py [--starts 21] [--image GUEST] -- PROGRAM [ARGUMENT]...
+    .venv/bin/python benchmarks/run_cost.py [--starts 21] [--image GUEST] [--refused MPI]
+        -- PROGRAM [ARGUMENT]...
 
 The line by hand is what `--dry-run` prints: launcher, engine, environment,
 program. Starts alternate, in an order drawn anew each time, and medians count. Files opened and
 bytes read are those of one rank, seen by strace, from its start to its end; the parent's are told
-apart. With e4s-cl (PyPI) in PATH, the same program is started by it too.
+apart. With e4s-cl (PyPI) in PATH, the same program is started by it too. A "first" start has words
+that no start had before, and what is known of the MPIs is kept. `--refused` names an MPI that does
+not fit: its refusals are timed too.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
 import re
@@ -28,6 +32,8 @@ from pathlib import Path
 
 MPIGRAFT = str(Path(sys.executable).parent / "mpigraft")
 OPENED = re.compile(r'open(?:at)?\(.*"[^"]+".*\)\s+= \d+')
+NEW, NUMBERS = "{n}", itertools.count(time.time_ns())  # stands for a word that is new each time
+REFUSED = 1  # exit code
 READ = re.compile(r"(?:read|pread64)\(\d+, .*\)\s+= (\d+)$")
 
 
@@ -49,8 +55,13 @@ def by_hand(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 
 def start(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[float, float]:
     """Seconds of one start: on the clock, and of processors, which others disturb less."""
+    words = [word.replace(NEW, str(next(NUMBERS))) for word in argv]
     began, used = time.perf_counter(), processors()
-    subprocess.run(argv, check=True, capture_output=True, env=environ, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        words, check=False, capture_output=True, env=environ, stdin=subprocess.DEVNULL
+    )
+    if done.returncode not in (0, REFUSED):
+        raise SystemExit(done.stderr.decode())
     return time.perf_counter() - began, processors() - used
 
 
@@ -119,6 +130,7 @@ def main() -> int:
     parser.add_argument("--image")
     parser.add_argument("--mpi", default="openmpi@5")
     parser.add_argument("--transport", default="ob1-sm")
+    parser.add_argument("--refused", help="an MPI that does not fit the program")
     parser.add_argument("-n", default="2")
     parser.add_argument("--peer-profile", help="of e4s-cl, made by `e4s-cl init`")
     parser.add_argument("program", nargs="+")
@@ -134,6 +146,12 @@ def main() -> int:
         "by hand": (argv, plain),
         "mpigraft run": ([MPIGRAFT, "run", *words], environ),
     }
+    first = ["--env", f"MPIGRAFT_COST={NEW}"]
+    lines["first start"] = ([MPIGRAFT, "run", *first, *words], environ)
+    if given.refused:
+        refused = [*image, "--mpi", given.refused, "-n", given.n, "--", *given.program]
+        lines["first refusal"] = ([MPIGRAFT, "run", *first, *refused], environ)
+        lines["refusal again"] = ([MPIGRAFT, "run", *refused], environ)
     if given.peer_profile and (peer := shutil.which("e4s-cl")):
         lines["e4s-cl"] = (peer_line(peer, argv, given.peer_profile, given.program), plain)
     times(lines, given.starts)

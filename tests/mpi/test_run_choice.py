@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
+from mpigraft.native.programs import PREBUILT, SPAWN
 from tests.mpi.test_run import MPICH, OPENMPI, compiled, ranks_of, run
 from tests.native.native_world import compile_c
 
@@ -84,6 +86,13 @@ def test_a_program_of_another_abi_is_refused_before_it_starts(ompi: Path, fresh_
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "built for Open MPI 3 to 5; mpich@5.0.2 offers" in ended.stderr
     assert "what to do" in ended.stderr
+
+
+def test_a_program_of_mpi_5s_abi_runs_on_mpichs_library_of_it(fresh_home: Path) -> None:
+    program = PREBUILT / platform.machine() / "mpi-abi" / SPAWN
+    ended = run("--mpi", "mpich@5", "-n", 2, "--explain", "--", program)
+    assert ended.returncode == 0, ended.stderr
+    assert "libmpi_abi.so.1)" in ended.stderr
 
 
 # ------------------------------------------------------------------ the same refusal again

@@ -44,7 +44,8 @@ def command(
         option("FOLDER", "Write synthetic records of the longest exchange.", False, "-o"),
     ] = None,
     mpi: Annotated[
-        Words, option("NAME", "MPI to measure the steps on: openmpi, mpich@5.0.2; repeatable.")
+        Words,
+        option("NAME", "MPI to measure the steps on: openmpi, mpich@5, a path; repeatable."),
     ] = None,
     transport: Annotated[
         Words, option("NAME", "Transport to measure the steps over: ofi-lnx, ucx; repeatable.")

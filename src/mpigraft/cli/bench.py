@@ -66,7 +66,7 @@ def command(
         ),
     ] = "",
     mpi: Annotated[
-        Words, option("NAME", "MPI to measure: openmpi, mpich@5.0.2; repeatable.", "all")
+        Words, option("NAME", "MPI to measure: openmpi, mpich@5, a path; repeatable.", "all")
     ] = None,
     transport: Annotated[
         Words, option("NAME", "Transport to use: ofi-lnx, ob1-sm; repeatable.", "all that run here")

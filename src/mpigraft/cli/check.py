@@ -42,7 +42,8 @@ def command(
         typer.Argument(help="Program, root folder, SIF, OCI archive, podman:IMAGE, or a stack."),
     ],
     specs: Annotated[
-        list[str] | None, option("SPEC", "Host MPI to check: openmpi, mpich@5.0.2.", "all", "--mpi")
+        list[str] | None,
+        option("SPEC", "Host MPI to check: openmpi, mpich@5, a path.", "all", "--mpi"),
     ] = None,
     words: Words = None,
     program: Program = None,
@@ -78,7 +79,7 @@ def command(
         if program or words or replace != "mpi" or no_glibc:
             raise UsageError.of("stack-option")
         return check_stack_of(image_of(guest), mpi, machine, as_json=as_json)
-    here = examine_machine(machine)
+    here = examine_machine(machine, [mpi])
     asked = tuple(program or ()), tuple(words or ())
     request = FitRequest(image_of(guest), *asked, replaced, not no_glibc, machine)
     mpis = chosen_mpis(mpi, here)

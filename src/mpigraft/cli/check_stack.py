@@ -40,7 +40,7 @@ class _Answer:
 def check_stack_of(path: str, spec: str, machine: Path | None, *, as_json: bool) -> int:
     """Check the MPI that was named, or all of the machine, under the stack at a path."""
     stack = read_named_stack(path)
-    here = examine_machine(machine)
+    here = examine_machine(machine, [spec])
     answer = _answer(stack, chosen_mpis(spec, here), here, machine)
     if as_json:
         from mpigraft.core.serialize import document

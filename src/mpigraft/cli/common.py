@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -116,15 +117,16 @@ def read_replace(text: str) -> Replace:
     return Replace(text)
 
 
-def examine_machine(path: Path | None = None) -> MachineFacts:
-    """Find out what this machine has, or read what `discover --json` wrote of another."""
-    from mpigraft.discovery import discover_machine
+def examine_machine(path: Path | None = None, mpis: Sequence[str] = ()) -> MachineFacts:
+    """Find out what this machine has, the MPIs that were named by a path with it, or read what
+    `discover --json` wrote of another."""
+    from mpigraft.discovery import discover_machine, with_places
     from mpigraft.graft.abi import read_machine
 
     if path:
         return read_machine(path)
     with console(stderr=True).status("looking at this machine"):
-        return discover_machine()
+        return with_places(discover_machine(), mpis)
 
 
 def layout_option(name: str, default: str = "", *, repeatable: bool = False) -> Any:

@@ -39,7 +39,7 @@ OF_EXTERNAL = ("module", "tcl", "spack")
 
 def command(
     stack: Annotated[str, typer.Argument(help="Folder of a software stack, or a program of it.")],
-    mpi: Annotated[str, option("SPEC", "Host MPI to inject: openmpi, openmpi@5.0.11.")] = "",
+    mpi: Annotated[str, option("SPEC", "Host MPI to inject: openmpi, openmpi@5, a path.")] = "",
     slot: Annotated[
         str, option("FOLDER", "Override to use, of several that programs search.", "the first")
     ] = "",
@@ -85,7 +85,7 @@ def command(
     there = read_named_stack(stack)
     if verify and not mpi:
         return _verify(there, slot, (program, transport), form)
-    here = examine_machine()
+    here = examine_machine(mpis=[mpi])
     chosen = _mpi(mpi, here)
     if form in OF_EXTERNAL:
         out(_external(form, chosen, there))

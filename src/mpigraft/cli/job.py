@@ -65,7 +65,7 @@ Programs = Annotated[
         "--program",
     ),
 ]
-Mpi = Annotated[str | None, option("NAME", "MPI to use: openmpi, mpich@5.0.2.")]
+Mpi = Annotated[str | None, option("NAME", "MPI to use: openmpi, mpich@5, a path.")]
 Transport = Annotated[
     str | None,
     option(
@@ -187,7 +187,7 @@ def decide_job(
     """Plan a job, and tell what could not be taken into account. `machine` is this one, where that
     is known already. Raises MpigraftError."""
     from mpigraft.core import reads
-    from mpigraft.discovery import discover_machine
+    from mpigraft.discovery import discover_machine, with_places
     from mpigraft.request.fit import drop_forbidden_fixes
     from mpigraft.request.job import job_subject
     from mpigraft.run import plan_job
@@ -203,7 +203,8 @@ def decide_job(
             reads.file(spec.site)
         try:
             subject = job_subject(spec, environ)  # first: it may end the matter at once
-            planned = plan_job(spec, machine or discover_machine(), environ, subject)
+            here = with_places(machine or discover_machine(), spec.mpi_places)
+            planned = plan_job(spec, here, environ, subject)
         except MpigraftError as error:
             drop_forbidden_fixes(error, dict(spec.fixed))
             blamed = blame_site(error, spec.sources)

@@ -48,7 +48,7 @@ def command(
         str, typer.Argument(help="Program, root folder, SIF, OCI archive, or podman:IMAGE.")
     ] = "",
     words: Words = None,
-    mpi: Annotated[str, option("SPEC", "Host MPI to graft: openmpi, mpich@5.0.2.")] = "",
+    mpi: Annotated[str, option("SPEC", "Host MPI to graft: openmpi, mpich@5, a path.")] = "",
     engine: Engine = None,
     engine_options: EngineOptions = None,
     program: Program = None,
@@ -138,7 +138,7 @@ def _planned(examined: Guest, spec: str, options: GraftOptions) -> GraftPlan:
     from mpigraft.request.fit import fetchable_mpis, fitting_mpis, suggest_mpis
     from mpigraft.request.selection import select_mpis
 
-    here = examine_machine()
+    here = examine_machine(mpis=[spec])
     hits = select_mpis([spec], here.mpis)
     mpi = next((m for m in hits if m.usable), hits[0])
     with console(stderr=True).status("putting it together"):

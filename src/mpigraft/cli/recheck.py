@@ -209,10 +209,10 @@ def _spec(
 def _without_absent(spec: CampaignSpec, machine: Machine) -> CampaignSpec:
     """The same without MPIs that are not here any more, each of which is said. Raises MissingError
     where none is left."""
-    from mpigraft.discovery import module_mpis
+    from mpigraft.discovery import module_mpis, with_places
     from mpigraft.request.selection import select_mpis
 
-    mpis = module_mpis(machine, spec.modules).mpis
+    mpis = module_mpis(with_places(machine, spec.mpi), spec.modules).mpis
     absent: dict[str, MissingError] = {}
     for name in spec.mpi:
         try:

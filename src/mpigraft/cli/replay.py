@@ -91,8 +91,9 @@ def command(
         "image": None, "stack": "", "programs": None, "engine": None, "replace": None,
         "engine_options": None, "bind": None, "stdin": "none",
     }  # fmt: skip
-    machine = examine_machine()
-    spec = _as_recorded(job.requested_job(options), machine, file.provenance.mpi)
+    requested = job.requested_job(options)
+    machine = examine_machine(mpis=requested.mpi_places)
+    spec = _as_recorded(requested, machine, file.provenance.mpi)
     program = _program(spec, machine, file.provenance.abi)
     planned = job.decide_job(replace(spec, program=(program, prepared, *words)), machine=machine)
     if dry_run:

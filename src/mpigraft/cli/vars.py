@@ -26,7 +26,7 @@ WORKERS = 4  # an MPI that starts waits more than it computes
 
 def command(
     mpi: Annotated[
-        Words, option("NAME", "MPI to query: openmpi, mpich@5.0.2; repeatable.", "all")
+        Words, option("NAME", "MPI to query: openmpi, mpich@5, a path; repeatable.", "all")
     ] = None,
     transport: Annotated[
         str, option("NAME", "Add the settings of this transport: ofi-lnx, ob1-sm.")
@@ -61,12 +61,12 @@ def command(
       mpigraft vars --diff openmpi@4 openmpi@5 --filter btl_tcp
     """
     from mpigraft.core.env import redact
-    from mpigraft.discovery import discover_machine
+    from mpigraft.discovery import discover_machine, with_places
 
     if diff and mpi:
         raise UsageError.of("diff-excludes-mpi")
     with console(stderr=True).status("reading variables"):
-        machine = discover_machine()
+        machine = with_places(discover_machine(), diff or mpi or ())
         if diff:
             answers = _pair(machine, diff, transport, env or (), native_build)
         else:

@@ -11,10 +11,13 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.discovery.inventory import discover_machine as discover_machine
+    from mpigraft.discovery.inventory import with_places as with_places
     from mpigraft.discovery.modules import module_mpis as module_mpis
     from mpigraft.discovery.modules import row_content as row_content
     from mpigraft.discovery.modules import rows_of_modules as rows_of_modules
     from mpigraft.discovery.sources.candidate import Host as Host
+    from mpigraft.discovery.sources.given import is_at as is_at
+    from mpigraft.discovery.sources.given import is_place as is_place
     from mpigraft.discovery.sources.interfaces import binding_files as binding_files
     from mpigraft.discovery.sources.interfaces import read_for_machine as read_for_machine
     from mpigraft.discovery.sources.interfaces import regular_files as regular_files

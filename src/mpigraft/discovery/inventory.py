@@ -12,9 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
+from mpigraft.core.cache import file_digest
+from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Finding, Machine, MpiInstall
-from mpigraft.discovery.sources import cpu, fabrics, gpus, schedulers
+from mpigraft.discovery.sources import cpu, fabrics, given, gpus, schedulers
 from mpigraft.discovery.sources.candidate import Candidate, Host
 from mpigraft.discovery.sources.install import describe
 from mpigraft.discovery.sources.provenance import provenance_of
@@ -24,8 +27,9 @@ from mpigraft.knowledge.transports import Facts, transport_offers
 WORKERS = 4  # probes wait for the loader and the disk more than for a core
 
 
-def discover_machine(host: Host | None = None) -> Machine:
-    """Describe all that this machine has."""
+def discover_machine(host: Host | None = None, places: Sequence[str] = ()) -> Machine:
+    """Describe all that this machine has, and the MPIs at these paths. Raises UsageError for a path
+    that is no MPI's."""
     host = host or Host()
     devices = fabrics.devices(host)
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -34,7 +38,7 @@ def discover_machine(host: Host | None = None) -> Machine:
         active_scheduler = pool.submit(schedulers.scheduler, host)
         copies = pool.submit(fabrics.single_copy, host)
         up = tuple(d.name for d in devices if d.state == "up")
-        installed, findings = discover_mpis(host, up)
+        installed, findings = discover_mpis(host, up, places)
         machine = Machine(
             hostname=platform.node(),
             os=cpu.os_name(host),
@@ -56,8 +60,16 @@ def discover_machine(host: Host | None = None) -> Machine:
     )
 
 
+def with_places(machine: Machine, specs: Sequence[str], host: Host | None = None) -> Machine:
+    """Give the machine with the MPIs that `--mpi` words name by a path, as those of a stored
+    campaign may. Raises as `discover_machine` does."""
+    places = given.places_of(specs)
+    known = all(any(given.is_at(mpi, place) for mpi in machine.mpis) for place in places)
+    return machine if known else discover_machine(host, places)
+
+
 def discover_mpis(
-    host: Host | None = None, devices: Sequence[str] = ()
+    host: Host | None = None, devices: Sequence[str] = (), places: Sequence[str] = ()
 ) -> tuple[tuple[MpiInstall, ...], tuple[Finding, ...]]:
     """Find every MPI of every source, each once, and report what could be no row.
 
@@ -71,6 +83,7 @@ def discover_mpis(
             candidates += find(host)
         except OSError as error:
             findings.append(Finding.of("source-unreadable", name=name, error=error))
+    candidates += [given.candidate_at(host, place) for place in places]
     groups: dict[str, list[Candidate]] = {}
     for candidate in candidates:
         groups.setdefault(_identity(candidate), []).append(candidate)
@@ -79,6 +92,8 @@ def discover_mpis(
         described = list(zip(groups.values(), rows, strict=True))
     mpis = []
     for group, row in described:
+        if isinstance(row, str) and group[0].source == given.SOURCE:
+            raise UsageError.of("mpi-path-none", path=group[0].prefix, reason=row)
         if isinstance(row, str):
             findings.append(Finding.of("unknown-mpi", description=row))
         else:
@@ -115,13 +130,23 @@ def _identity(candidate: Candidate) -> str:
     return os.path.realpath(candidate.libmpi)
 
 
+def _content(libmpi: Path) -> str:
+    try:
+        return file_digest(libmpi)[:6]
+    except OSError:
+        return given.SOURCE
+
+
 def _with_unique_ids(mpis: Sequence[MpiInstall]) -> tuple[MpiInstall, ...]:
-    """Give each row a unique id: family@version, then +source, then a number."""
-    clashes = Counter(m.id for m in mpis)
+    """Give each row a unique id: family@version, then +source, then a number. One that only a path
+    led to has an id by content, whatever else is here."""
+    clashes = Counter(m.id for m in mpis if m.source != given.SOURCE)
     used: Counter[str] = Counter()
     named = []
     for mpi in mpis:
         label = mpi.id if clashes[mpi.id] == 1 else f"{mpi.id}+{mpi.source}"
+        if mpi.source == given.SOURCE and mpi.libmpi:
+            label = f"{mpi.id}+{_content(mpi.libmpi)}"
         used[label] += 1
         named.append(replace(mpi, id=label if used[label] == 1 else f"{label}-{used[label]}"))
     return tuple(named)

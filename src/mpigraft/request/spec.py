@@ -14,6 +14,8 @@ from typing import Any
 
 from mpigraft.core.env import SECRET_NAME
 from mpigraft.core.errors import UsageError
+from mpigraft.discovery import is_place
+from mpigraft.knowledge.reader import Given
 from mpigraft.launch.placement import BIND_TO, MAP_BY, MAX_COUNT
 from mpigraft.request.apps import App, read_app_lines, read_apps
 from mpigraft.request.engine_options import read_engine_options
@@ -37,12 +39,20 @@ MOST_ROUNDS, MOST_SEED, MOST_BUDGET_MS = 10_000, 2**63 - 1, 1_000_000
 WHERE = ("native", "grafted", "container")
 
 
+def _mpis(given: Given) -> tuple[str, ...]:
+    """Ids and families as they are; paths whole, since a campaign may go on in another folder."""
+    words = given.several(str)
+    if given.default is not None:  # of a stored plan, which has been read before
+        return words
+    return tuple(str(Path(word).absolute()) if is_place(word) else word for word in words)
+
+
 @dataclass(frozen=True, slots=True)
 class CampaignSpec:
     """Empty means every one that can run here, or the default of the kind of campaign."""
 
     name: str = option("", '"night"')
-    mpi: tuple[str, ...] = option((), '["openmpi", "mpich@5.0.2"]')
+    mpi: tuple[str, ...] = option((), '["openmpi", "mpich@5.0.2"]', read=_mpis)
     transport: tuple[str, ...] = option((), '["ofi-lnx", "ob1-sm"]')
     benchmark: tuple[str, ...] = option((), '["latency", "bibw"]')
     layout: tuple[str, ...] = option((), '["1x2"]')

@@ -44,7 +44,7 @@ from mpigraft.core.model import (
     Origin,
 )
 from mpigraft.core.serialize import canonical
-from mpigraft.discovery import module_mpis
+from mpigraft.discovery import module_mpis, with_places
 from mpigraft.launch.hosts import THIS_HOST
 from mpigraft.launch.placement import LAYOUT_PATTERN
 from mpigraft.native import ALONE, STARTUP
@@ -218,7 +218,7 @@ def plan_campaign(
     UsageError for a spec that cannot be read, MissingError for one that cannot be met here.
     """
     refuse_secrets(*_texts(spec))
-    machine = module_mpis(machine, spec.modules)
+    machine = module_mpis(with_places(machine, spec.mpi), spec.modules)
     layouts = requested_layouts(spec, machine, nodes)
     benchmarks = requested_benchmarks(spec)
     _refuse_lonely(benchmarks, layouts)

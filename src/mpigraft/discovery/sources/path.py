@@ -28,12 +28,11 @@ def find(host: Host) -> Iterator[Candidate]:
             program = folder / name
             if not (files.is_file(program) and os.access(program, os.X_OK)):
                 continue
-            suffix = _suffix(program, name)
-            place = (Path(os.path.realpath(folder)), suffix)  # /bin is /usr/bin nowadays
+            place = (Path(os.path.realpath(folder)), _suffix(program, name))  # /bin is /usr/bin
             if place in examined:
                 continue
             examined.add(place)
-            if candidate := _candidate(host, program, suffix):
+            if candidate := candidate_of(host, program):
                 yield candidate
 
 
@@ -43,7 +42,12 @@ def _suffix(program: Path, name: str) -> str:
     return real.removeprefix(name) if real.startswith(f"{name}.") else ""
 
 
-def _candidate(host: Host, program: Path, suffix: str) -> Candidate | None:
+def candidate_of(host: Host, program: Path) -> Candidate | None:
+    """Make the candidate of a launcher or compiler wrapper; None for another program."""
+    name = next((one for one in NAMES[::-1] if program.name.startswith(one)), "")
+    if not name:
+        return None
+    suffix = _suffix(program, name)
     logical = program.parent.parent
     real = Path(os.path.realpath(program)).parent.parent
     family, version = None, ""

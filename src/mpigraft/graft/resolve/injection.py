@@ -92,7 +92,7 @@ def inject_nothing(guest: Guest, abi: MpiAbi, replace: Replace) -> Injection:
     `inject` does."""
     growth = Growth(guest, abi, replace, NOWHERE)
     loaded = [growth.load(path) for path in growth.subjects]
-    programs = tuple(compare_loading(one, one, growth) for one in loaded)
+    programs = tuple(each for one in loaded for each in compare_levels(one, one, growth))
     return Injection(replace=replace, place=NOWHERE, programs=programs, libmpi="")
 
 

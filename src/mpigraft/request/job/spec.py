@@ -61,6 +61,11 @@ class RunSpec:
         """MPIs to be tried one after the other; "" stands for whichever fits."""
         return self.mpis or (self.mpi,)
 
+    @property
+    def mpi_places(self) -> tuple[str, ...]:
+        """Paths among them. Of a site's list some may be on other machines."""
+        return tuple(name for name in self.mpi_names if not self.mpis or Path(name).exists())
+
     def mpi_source(self, why: str) -> str:
         """Who decided on the MPI; of a site's list, which were tried. `why` where nobody asked."""
         source = self.source("mpi", default=why)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError, UsageError
 from mpigraft.core.model import EnvRow, Family, GraftPlan, Machine, MpiInstall, Replace, Scope
+from mpigraft.discovery import is_at, is_place
 from mpigraft.discovery.install import fetch_command
 from mpigraft.graft import GraftOptions, plan_graft, plan_own_mpi, plan_stack, stack_install
 from mpigraft.graft.engines import DEFAULT_ENGINES, ENGINES, engine_words
@@ -85,14 +86,18 @@ def _refuse_other_libmpi(mpi: MpiInstall, guest: Guest) -> None:
 
 
 def select_mpis(specs: Sequence[str], mpis: Sequence[MpiInstall]) -> tuple[MpiInstall, ...]:
-    """Select MPIs by id (openmpi@5.0.11), by family (intel), or by id's beginning (openmpi@5)."""
+    """Select MPIs by id (openmpi@5.0.11), by family (intel), by id's beginning (openmpi@5), or by
+    path: of those that the machine was examined for."""
     if not specs:
         return tuple(m for m in mpis if m.usable)
     chosen: dict[str, MpiInstall] = {}
     for spec in specs:
-        hits = [m for m in mpis if m.id == spec] or [
-            m for m in mpis if m.family == spec or ("@" in spec and m.id.startswith(spec))
-        ]
+        by_path = [m for m in mpis if is_place(spec) and is_at(m, spec)]
+        hits = (
+            by_path
+            or [m for m in mpis if m.id == spec]
+            or [m for m in mpis if m.family == spec or ("@" in spec and m.id.startswith(spec))]
+        )
         if not hits:
             known = ", ".join(m.id for m in mpis) or "none"
             command = fetch_command(spec)

@@ -7,7 +7,7 @@ runs on that: an MPI that fails one of the two is refused before anything starts
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpigraft.binary.loader import Resolved
@@ -15,6 +15,7 @@ from mpigraft.core import env
 from mpigraft.core.errors import CheckFailed, MissingError
 from mpigraft.core.model import EnvRow, Finding, Level, Machine, MpiInstall, Scope
 from mpigraft.evidence.world import LIBMPI
+from mpigraft.graft.abi import read_abi
 from mpigraft.graft.guest import GuestCommand
 from mpigraft.graft.loading import Loaded
 from mpigraft.graft.program import HostProgram
@@ -36,6 +37,7 @@ NOTHING_PASSED = UserEnvironment((), (), (), ())
 class _Answer:
     """An MPI for a program: the rows with which its ranks load it; or why that is none."""
 
+    mpi: MpiInstall
     rows: tuple[EnvRow, ...] = ()
     problem: str = ""
     fix: str = ""
@@ -59,7 +61,7 @@ def mpi_for_program(
         answer = _answer(process, mpi, passed)
         if not answer.problem:
             notes = tuple(_passed_over(one, no, by_itself, own) for one, no in refused)
-            return MpiSelection(mpi, finds or DEFAULT, answer.rows, passed_over=notes)
+            return MpiSelection(answer.mpi, finds or DEFAULT, answer.rows, passed_over=notes)
         refused.append((mpi, answer))
     raise refuse_all([_refusal(program, mpi, no) for mpi, no in refused])
 
@@ -92,10 +94,11 @@ def mpi_under_program(
     or would not run on this one."""
     passed = UserEnvironment((), (), given, ())
     answer = _answer(HostProgram.of_command(program, command, {}, machine), mpi, passed)
-    if answer.problem:
-        raise CheckFailed.of(
-            "program-not-under-mpi", program=program, id=mpi.id, problem=answer.problem
-        )
+    problem = answer.problem
+    if answer.mpi.libmpi != mpi.libmpi:  # the configuration is of the contents of one
+        problem = problem or f"it would take {answer.mpi.libmpi} instead of {mpi.libmpi}"
+    if problem:
+        raise CheckFailed.of("program-not-under-mpi", program=program, id=mpi.id, problem=problem)
     return MpiSelection(mpi, "requested", answer.rows)
 
 
@@ -105,30 +108,47 @@ def mpi_under_program(
 def _answer(process: HostProgram, mpi: MpiInstall, passed: UserEnvironment) -> _Answer:
     """Find rows with which the program's files load this libmpi and run on it; else give the
     problem of the last way."""
-    answer = _Answer()
+    answer = _Answer(mpi)
     start = env.apply(dict(passed.environment), mpi.environment, Scope.LAUNCHER, Scope.RANK)
     for rows in dict.fromkeys(_ways(mpi, passed)):
         loaded = process.load(env.apply(start, rows, Scope.RANK))
-        other = _other_libmpi(mpi, loaded)
-        answer = _judged(process, mpi, loaded, other)
+        meant = _with_libmpi(mpi, loaded)
+        other = _other_libmpi(meant, loaded)
+        answer = _judged(process, meant, loaded, other)
         if not answer.problem:
-            return _Answer((*rows, *row_of_wheels((one.program for one in loaded), mpi.libmpi)))
+            modules = row_of_wheels((one.program for one in loaded), meant.libmpi)
+            return _Answer(meant, (*rows, *modules))
     return answer
+
+
+def _with_libmpi(mpi: MpiInstall, loaded: Sequence[Loaded]) -> MpiInstall:
+    """The MPI with the one of its libraries that ranks load: of MPICH's ABI, or of MPI-5's."""
+    paths = [one.path for process in loaded for one in _libmpis(process) if one.path]
+    if not paths or any(_same(path, mpi.libmpi) for path in paths):
+        return mpi
+    try:
+        others = [Path(o.path) for o in read_abi(mpi).objects if LIBMPI.fullmatch(o.soname)]
+    except MissingError:
+        return mpi
+    for own in others:
+        if any(_same(path, own) for path in paths):
+            return replace(mpi, libmpi=own, soname=own.name, abi=mpi.family.abi(own.name))
+    return mpi
 
 
 def _judged(process: HostProgram, mpi: MpiInstall, loaded: Sequence[Loaded], other: str) -> _Answer:
     """Judge the pair, whose ranks would load another libmpi for the reason `other`, if any: then
     only what holds for any way of loading says more, such as another ABI."""
     if not process.needs_mpi:
-        return _Answer(problem=other, loaded=not other)
+        return _Answer(mpi, problem=other, loaded=not other)
     try:
         fit = process.judge(mpi, loaded)
     except MissingError as error:
-        return _Answer(problem=error.message, fix=error.fix)
+        return _Answer(mpi, problem=error.message, fix=error.fix)
     errors = [f for f in fit.findings if f.level is Level.ERROR]
     if other and not (errors := [f for f in errors if f.code in OF_NAMES]):
-        return _Answer(problem=other, loaded=False)
-    return _Answer(problem=_message(errors), fix=errors[0].fix) if errors else _Answer()
+        return _Answer(mpi, problem=other, loaded=False)
+    return _Answer(mpi, problem=_message(errors), fix=errors[0].fix) if errors else _Answer(mpi)
 
 
 OF_NAMES = ("architecture", "abi-differs", "two-abis", "mpi-static")

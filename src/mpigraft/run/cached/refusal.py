@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from mpigraft.core import reads
 from mpigraft.run.cached import start
-from mpigraft.run.cached.world import MAX_DOCUMENT
+from mpigraft.run.cached.world import MAX_DOCUMENT, UNREADABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,5 +52,5 @@ def kept_refusal(words: Sequence[str], environ: Mapping[str, str]) -> tuple[str,
         if not young or document["key"] != name or not reads.unchanged(document["reads"]):
             return None
         return str(document["text"]), str(document["name"]), ANSWER
-    except (OSError, *start.UNREADABLE):  # None, where there is no document, too
+    except (OSError, *UNREADABLE):  # None, where there is no document, too
         return None
