@@ -239,10 +239,14 @@ def test_nohup_is_left_alone(mpich: Path, scratch: Path) -> None:
 def test_two_worlds_of_one_end_at_once_with_code_5(
     ompi: Path, mpis: Mapping[Family, Path], tmp_path: Path, fresh_home: Path
 ) -> None:
-    """An Open MPI program under MPICH's launcher: each rank is alone, and all would end well."""
+    """An Open MPI program under MPICH's launcher: each rank is alone, and all would end well. That
+    it is one cannot be read in the script."""
     script = tmp_path / "start"
     libraries = mpis[Family.OPENMPI] / "lib"
-    script.write_text(f"#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {ompi} sleep 50\n")
+    (tmp_path / "name").write_text(str(ompi))
+    script.write_text(
+        f"#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec $(cat {tmp_path}/name) sleep 50\n"
+    )
     script.chmod(0o755)
     for _ in range(2):
         begun = time.monotonic()

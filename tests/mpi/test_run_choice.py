@@ -95,11 +95,35 @@ def test_a_program_of_mpi_5s_abi_runs_on_mpichs_library_of_it(fresh_home: Path) 
     assert "libmpi_abi.so.1)" in ended.stderr
 
 
+def test_a_script_is_judged_by_the_abi_of_its_program_and_searches_where_it_says(
+    mpis: Mapping[Family, Path], fresh_home: Path, tmp_path: Path
+) -> None:
+    """What a script sets before it starts the program is not known, so no library is missing."""
+    source, prefix = tmp_path / "own.c", mpis[Family.OPENMPI]
+    source.write_text("int own(void);\nint own(void) { return 0; }\n")
+    compile_c(source, tmp_path / "libown.so", "-shared", "-fPIC", "-Wl,-soname,libown.so")
+    program = compile_c(
+        Path(__file__).parent / "ranks.c", tmp_path / "with_own", "-isystem", prefix / "include",
+        prefix / "lib/libmpi.so.40", "-Wl,--no-as-needed", tmp_path / "libown.so",
+    )  # fmt: skip
+    script = tmp_path / "start"
+    script.write_text(
+        f'#!/bin/sh\nexport LD_LIBRARY_PATH={tmp_path}:$LD_LIBRARY_PATH\nexec {program} "$@"\n'
+    )
+    script.chmod(0o755)
+    assert "libown.so" in run(*OPENMPI, "--", program).stderr
+    ended = run(*OPENMPI, "--", script)
+    assert ranks_of(ended) == ["rank 0 of 2", "rank 1 of 2"], ended.stderr
+    other = run(*MPICH, "--", script)
+    assert (other.returncode, other.stdout) == (1, "")
+    assert "built for Open MPI 3 to 5" in other.stderr
+
+
 # ------------------------------------------------------------------ the same refusal again
 
 
 def refused(home: Path) -> list[Path]:
-    return list((home / "cache/run").glob("*.refused.json"))
+    return list((home / "cache/run").glob("*.refusal"))
 
 
 def test_a_refusal_is_repeated_as_long_as_nothing_changed(ompi: Path, fresh_home: Path) -> None:

@@ -20,6 +20,18 @@ def _judge(key: str, folder: str, well: bool) -> bool:
     return judge(key, folder, well)
 
 
+def _refused_again() -> int | None:
+    """Say again what was refused before of the same words; its exit code, None where nothing
+    was."""
+    from mpigraft.run.cached import kept_refusal
+
+    if (refusal := kept_refusal(sys.argv[2:], os.environ)) is None:
+        return None
+    from mpigraft.cli.common import tell_error
+
+    return tell_error(*refusal)
+
+
 def collect_seldom() -> None:
     """What a command makes lives until its end: to look for garbage among the symbols of a whole
     image took a third of the time of a check."""
@@ -35,14 +47,11 @@ def main() -> None:
 
         ensure_stdin()
     if sys.argv[1:2] == ["run"]:
-        from mpigraft.run.cached import kept_refusal, start_kept
+        from mpigraft.run.cached import start_kept
 
         try:
             code = start_kept(sys.argv[2:], os.environ, _judge)
-            if code is None and (refusal := kept_refusal(sys.argv[2:], os.environ)):
-                from mpigraft.cli.common import tell_error
-
-                code = tell_error(*refusal)
+            code = _refused_again() if code is None else code
         except KeyboardInterrupt:
             code = 130
         if code is not None:

@@ -25,11 +25,13 @@ LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 @dataclass(frozen=True)
 class HostProgram:
     """A program of this machine, or a script with the extension modules that it opens, under the
-    loader. `environment` is that in which it finds its own MPI, if any."""
+    loader. `environment` is that in which it finds its own MPI, if any. `scripted`: a script of a
+    shell starts it, and may change that."""
 
     guest: Guest
     environment: Mapping[str, str]
     machine: Machine
+    scripted: bool = False
 
     @classmethod
     def of_command(
@@ -49,7 +51,8 @@ class HostProgram:
         )
         modules = (*command.certain, *command.possible)
         guest = Guest(label, FolderRoot(Path("/")), modules, command.possible)
-        return cls(guest, environment, machine)
+        scripted = not command.interpreted and (bool(command.sources) or not _is_elf(program))
+        return cls(guest, environment, machine, scripted)
 
     @cached_property
     def alone(self) -> tuple[Loaded, ...]:
@@ -88,6 +91,14 @@ class HostProgram:
         with reading_errors():
             injection = injection_in_place(abi, self.alone, loaded)
             return judge_pair(self.guest, abi, injection, own=self.own, machine=self.machine)
+
+
+def _is_elf(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return False
 
 
 def _is_libmpi(name: str) -> bool:

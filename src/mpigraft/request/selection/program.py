@@ -140,12 +140,14 @@ def _judged(process: HostProgram, mpi: MpiInstall, loaded: Sequence[Loaded], oth
     """Judge the pair, whose ranks would load another libmpi for the reason `other`, if any: then
     only what holds for any way of loading says more, such as another ABI."""
     if not process.needs_mpi:
-        return _Answer(mpi, problem=other, loaded=not other)
+        return _Answer(mpi)
     try:
         fit = process.judge(mpi, loaded)
     except MissingError as error:
         return _Answer(mpi, problem=error.message, fix=error.fix)
     errors = [f for f in fit.findings if f.level is Level.ERROR]
+    if process.scripted:  # it may search elsewhere, which changes no ABI
+        other, errors = "", [f for f in errors if f.code in OF_NAMES]
     if other and not (errors := [f for f in errors if f.code in OF_NAMES]):
         return _Answer(mpi, problem=other, loaded=False)
     return _Answer(mpi, problem=_message(errors), fix=errors[0].fix) if errors else _Answer(mpi)

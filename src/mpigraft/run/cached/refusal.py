@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from mpigraft.core import reads
 from mpigraft.run.cached import start
-from mpigraft.run.cached.world import MAX_DOCUMENT, UNREADABLE
+from mpigraft.run.cached.world import MAX_DOCUMENT, UNREADABLE, listed, unlink_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from mpigraft.core.errors import MpigraftError
     from mpigraft.request.job import RunSpec
 
-REFUSED = ".refused.json"  # ends the names of documents
+REFUSED = ".refusal"  # ends the names of documents
 ANSWER = 1  # exit code of a check that says no
 MOST_AGE_S = 3600.0  # somebody is at work on the reason
+MOST = 64  # that are kept; each has the names of some thousand files
 
 
 def keep_refusal(
@@ -39,6 +40,10 @@ def keep_refusal(
         return
     what = {"key": key, "at": time.time(), "text": str(error), "name": error.code}
     start.keep_start({**what, "reads": document}, environ, REFUSED)
+    place = start.folder(environ)
+    names = listed(place, "", REFUSED)
+    if len(names) > MOST:
+        unlink_all(f"{place}/{name}" for name in names if name != f"{key}{REFUSED}")
 
 
 def kept_refusal(words: Sequence[str], environ: Mapping[str, str]) -> tuple[str, str, int] | None:
