@@ -81,7 +81,9 @@ def command(
         return check_stack_of(image_of(guest), mpi, machine, as_json=as_json)
     here = examine_machine(machine, [mpi])
     asked = tuple(program or ()), tuple(words or ())
-    request = FitRequest(image_of(guest), *asked, replaced, not no_glibc, machine)
+    given = {"--mpi": mpi, "--machine": machine, "--replace": "" if replace == "mpi" else replace}
+    typed = tuple(word for flag, value in given.items() if value for word in (flag, str(value)))
+    request = FitRequest(image_of(guest), *asked, replaced, not no_glibc, machine, typed)
     mpis = chosen_mpis(mpi, here)
     verdicts = cached_verdicts(request, here, mpis)
     if verdicts is None:

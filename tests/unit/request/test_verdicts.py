@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpigraft.core import reads
+from mpigraft.core.errors import CheckFailed
 from mpigraft.core.model import Family, Machine
 from mpigraft.discovery import inventory
 from mpigraft.graft.abi import libraries
@@ -68,6 +69,18 @@ def _kept(image: Path, machine: Machine) -> FitVerdicts | None:
 
 def _fresh(image: Path, machine: Machine) -> FitVerdicts:
     return verdicts.fit_verdicts(FitRequest(str(image)), machine, MPIS)
+
+
+def test_a_refused_script_is_answered_with_the_options_that_were_typed(
+    image: Path, machine: Machine
+) -> None:
+    script = image / "job.sh"
+    script.write_text(f"#!/bin/sh\nmpirun -np 4 /{SOLVER}\n")
+    script.chmod(0o755)
+    request = FitRequest(str(image), ("/job.sh",), typed=("--mpi", "openmpi"))
+    with pytest.raises(CheckFailed) as no:
+        verdicts.fit_verdicts(request, machine, MPIS)
+    assert f"mpigraft check --mpi openmpi {image} -- /{SOLVER}" in no.value.fix
 
 
 def test_a_repeat_is_the_same_answer_and_reads_nothing_of_the_image(

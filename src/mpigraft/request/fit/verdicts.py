@@ -35,7 +35,7 @@ PLACE = "/.mpigraft"  # of the graft in a guest, where an engine can make it
 class FitRequest:
     """What is asked: a guest and its programs as a person named them, or the words of a job in it,
     and what would be replaced. `saved`: the description of another machine, whose MPIs are
-    meant."""
+    meant. `typed`: options of the command, for one to type in its place."""
 
     guest: str
     programs: tuple[str, ...] = ()
@@ -43,6 +43,7 @@ class FitRequest:
     replace: Replace = Replace.MPI
     glibc: bool = True
     saved: Path | None = None
+    typed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ def fit_verdicts(request: FitRequest, machine: Machine, mpis: Sequence[str]) -> 
         if not request.guest.startswith(PODMAN_PREFIX):
             reads.file(request.guest)
         examined = examine_subject(
-            ("mpigraft", "check"), request.guest, request.programs, request.words
+            ("mpigraft", "check", *request.typed), request.guest, request.programs, request.words
         )
         own = own_mpi_of(examined)
         tried, unread = [], []
