@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -47,10 +47,14 @@ def image(tmp_path: Path, built: Mapping[str, Path]) -> Path:
         "opt/bin/job": "#!/bin/sh\nexec $APP\n", "opt/bin/bare": "exec app\n",
         "opt/bin/sure": "#!/bin/sh\ncd /tmp\nnumactl -l app in >out\n",
         "opt/bin/py": "#!/bin/bash\nexec python3 /job/a.py\n",
+        "opt/bin/pick": "#!/bin/sh\nif bash -n; then app-avx; exit; fi\napp\n",
+        "opt/bin/open": "#!/bin/sh\nif bash -n; then app-avx; exit; fi\napp\n$OTHER\n",
+        "opt/bin/more": "#!/bin/sh\nif bash -n; then python3 /job/dynamic.py; else app; fi\n",
         "opt/bin/either": "#!/bin/sh\nif test $1; then app; else python3 /job/a.py; fi\n",
     }  # fmt: skip
-    names = {"app": "app", "hostname": "hostname", "numactl": "starter", "static": "static",
-             "sh": "static", "bash": "starter"}  # fmt: skip
+    names = {"app": "app", "app-avx": "app", "app-sse": "app", "hostname": "hostname",
+             "numactl": "starter", "static": "static", "sh": "static",
+             "bash": "starter"}  # fmt: skip
     top = tree(tmp_path / "image", built, {
         f"{SITE}/mpi4py/__init__.py": "", f"{SITE}/mpi4py/MPI.{TAG}": "*mpi", **scripts,
         **{f"usr/bin/{name}": f"*{part}" for name, part in names.items()},
@@ -148,7 +152,25 @@ def test_a_script_of_this_host_in_an_image(image: Path, here: Path) -> None:
 def test_of_a_shell_all_programs_are_meant_and_none_for_sure(image: Path, here: Path) -> None:
     guest, _ = examine_command(str(image), ["job"], {"PATH": "/opt/bin"}, nothing_shown)
     assert guest.loose
-    assert guest.label.programs == ("/usr/bin/app",)
+    assert guest.label.programs == ("/usr/bin/app", "/usr/bin/app-avx", "/usr/bin/app-sse")
+
+
+@pytest.mark.parametrize(
+    ("words", "programs"),
+    [
+        ("pick", ["app-avx", "app"]),
+        ("open", ["app", "app-avx", "app-sse"]),
+        ("more", ["app", "app-avx", "app-sse"]),
+        ("either", ["app", "app-avx", "app-sse"]),
+    ],
+)
+def test_of_a_script_the_programs_that_it_may_start_are_meant(
+    words: str, programs: Sequence[str], image: Path, here: Path
+) -> None:
+    settings = {"PATH": "/usr/bin:/opt/bin"}
+    guest, _ = examine_command(str(image), [words], settings, nothing_shown)
+    assert guest.loose
+    assert guest.label.programs == tuple(f"/usr/bin/{name}" for name in programs)
 
 
 def test_a_script_of_what_is_not_known_has_no_programs(image: Path, here: Path) -> None:
@@ -181,7 +203,8 @@ def test_a_program_that_a_folder_of_this_machine_covers_is_refused(
     with pytest.raises(CheckFailed, match=HIDDEN):
         examine_guest(str(image), (), lambda _: shown)
     found = examine_guest(str(image), (), lambda _: {f"/{SITE}/mpi4py": tmp_path / "empty"})
-    assert (found.label.programs, found.libraries) == (("/usr/bin/app",), ())
+    assert found.label.programs == ("/usr/bin/app", "/usr/bin/app-avx", "/usr/bin/app-sse")
+    assert not found.libraries
     assert found.covers.programs == (MPI,)
 
 

@@ -34,6 +34,7 @@ class GuestCommand:
     sources: tuple[str, ...] = ()  # files of the user's own that this was read from
     interpreted: bool = False  # by Python
     launches: tuple[InnerLaunch, ...] = ()  # of LAUNCHER; else those on a condition
+    candidates: tuple[str, ...] = ()  # of UNKNOWN: a script's MPI programs, where all are known
     alone: bool = False  # an interpreter that is given no script
 
     @property

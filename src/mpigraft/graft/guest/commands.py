@@ -44,6 +44,7 @@ STARTERS = frozenset({  # start others, also where they are one static program (
     "dumb-init", "gosu", "su-exec",
 })  # fmt: skip
 NO_SCRIPT = ScriptReading()
+Started = tuple[GuestCommand, bool]  # by a script; whether in any case
 
 
 def command_of(
@@ -217,7 +218,8 @@ def _read(
     beside, it is no program of a job."""
     if reading is NO_SCRIPT:
         return replace(_opaque(root, words, environment, cwd, depth), alone=True)
-    mpi = _mpi_commands(root, reading, environment, depth)
+    started = _started_commands(root, reading, environment, depth)
+    mpi = _mpi_commands(started)
     if any(launch.certain for launch in reading.launches) and not any(sure for _, sure in mpi):
         launches = _with_programs(root, reading.launches, environment, cwd)
         return GuestCommand(CommandKind.LAUNCHER, launches=launches, sources=reading.sources)
@@ -225,6 +227,8 @@ def _read(
         behind = mpi[0][0]
     else:
         behind = _opaque(root, words, environment, cwd, depth)
+        if behind.kind is CommandKind.UNKNOWN:
+            behind = replace(behind, candidates=_candidates(reading, started))
     launches = tuple(replace(launch, certain=False) for launch in reading.launches)
     return replace(behind, launches=launches, sources=(*behind.sources, *reading.sources))
 
@@ -245,22 +249,39 @@ def _with_programs(
     return tuple(read(launch) for launch in launches)
 
 
-def _mpi_commands(
+def _started_commands(
     root: Root, reading: ScriptReading, environment: Mapping[str, str], depth: int
-) -> list[tuple[GuestCommand, bool]]:
-    """List what of MPI a script starts without a launcher: (command, whether in any case)."""
-    found: dict[tuple[str, tuple[str, ...]], tuple[GuestCommand, bool]] = {}
+) -> list[Started]:
+    """List what a script starts without a launcher."""
     known: dict[tuple[str, ...], GuestCommand] = {}
+    started = []
     for one in reading.started[:MAX_STARTED]:
         name = one.words[0].rpartition("/")[2]
         whole = is_python(name) or name in STARTERS or name in SHELL_STARTERS
         words = one.words if whole else one.words[:1]
         if words not in known:
             known[words] = _command(root, list(words), dict(environment), one.cwd, depth + 1)
-        command = known[words]
+        started.append((known[words], one.certain))
+    return started
+
+
+def _mpi_commands(started: Sequence[Started]) -> list[Started]:
+    found: dict[tuple[str, tuple[str, ...]], Started] = {}
+    for command, certain in started:
         if command.kind is CommandKind.MPI:
-            found.setdefault((command.program, command.certain), (command, one.certain))
+            found.setdefault((command.program, command.certain), (command, certain))
     return list(found.values())
+
+
+def _candidates(reading: ScriptReading, started: Sequence[Started]) -> tuple[str, ...]:
+    """List the MPI programs that a script may start; empty where it may start others."""
+    others = any(UNKNOWN in one.words[0] for one in reading.started)
+    scripts = any(
+        c.interpreted or (c.kind is CommandKind.UNKNOWN and c.sources) for c, _ in started
+    )
+    if others or scripts or len(reading.started) > MAX_STARTED:
+        return ()
+    return tuple(dict.fromkeys(c.program for c, _ in _mpi_commands(started)))
 
 
 def _opaque(
@@ -300,7 +321,8 @@ def _python(
         return command
     certain = any(launch.certain for launch in reading.launches)
     without = certain and command.kind is not CommandKind.MPI
-    if without and not any(sure for _, sure in _mpi_commands(root, reading, environment, depth)):
+    started = _started_commands(root, reading, environment, depth) if without else []
+    if without and not any(sure for _, sure in _mpi_commands(started)):
         launches = _with_programs(root, reading.launches, environment, cwd)
         return GuestCommand(CommandKind.LAUNCHER, launches=launches, sources=reading.sources)
     launches = tuple(replace(launch, certain=False) for launch in reading.launches)

@@ -200,8 +200,9 @@ def examine_command(
     """Examine the guest for the words of a job, and what these start.
 
     `settings` are variables of the job besides the image's own, `shown` the folders of this host
-    that ranks see. For a shell, or another program that may start any other, the
-    guest has all programs that need MPI, and is `loose`. Raises as `examine_guest` does.
+    that ranks see. For a script that may start one of several programs the guest has these, and for
+    a program that may start any other it has all that need MPI; it is `loose` then. Raises as
+    `examine_guest` does.
     """
     with reading_guest(spec):
         return _examine_command(spec, words, settings, shown)
@@ -239,7 +240,7 @@ def _examine_words(
     if command.kind is CommandKind.UNKNOWN and not command.interpreted:
         if locate(root, words[0], environment, cwd)[1] is None:
             find_named(root, name, words[:1])  # raises the error for a program that is not there
-        whole = _image(kind, name, source, root, (), number)
+        whole = _image(kind, name, source, root, command.candidates, number)
         return replace(whole, loose=True), command
     libraries = (*command.certain, *command.possible)
     searched = Searched((), libraries, ())
