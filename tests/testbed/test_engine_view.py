@@ -17,10 +17,12 @@ from mpigraft.binary.image.opening import open_root
 from mpigraft.core.env import rank_argv
 from mpigraft.core.model import Bind, BindKind, Copy, EngineContext, EnvRow, GraftPlan, Scope
 from mpigraft.graft.engines.registry import ENGINES, find_engine, same_paths_inside, wrap_program
+from mpigraft.graft.engines.wrapper import wrapper_script
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.resolve import RELAY
 from mpigraft.knowledge.engines.rows import job_aspects
 from mpigraft.native.programs import PREBUILT
+from mpigraft.request.environment import filter_environment
 from tests.builders.plans import label, plan
 from tests.testbed.engines import USER, Engines
 from tests.testbed.small_image import make_small_image, set_up_podman
@@ -155,6 +157,39 @@ def seen_in(bed: Bed, made: GraftPlan, where: EngineContext, *words: str) -> dic
     )
     assert done.returncode == 0, done.stderr
     return dict(line.partition("=")[::2] for line in done.stdout.splitlines())
+
+
+BREAKING = [
+    ("apptainer", "APPTAINER_CONTAINALL=1"),
+    ("apptainer", "SINGULARITY_CLEANENV=1"),
+    ("apptainer", "APPTAINER_PWD=/opt"),
+    ("apptainer", "APPTAINER_HOSTNAME=other"),
+    ("apptainer", "APPTAINERENV_TMPDIR=/nowhere"),
+    ("podman", "CONTAINER_HOST=ssh://root@nowhere.example/podman.sock"),
+    ("podman", "LISTEN_FDS=3"),
+]
+
+
+@pytest.mark.parametrize(("engine", "variable"), BREAKING)
+def test_a_variable_that_breaks_a_run_is_dropped(bed: Bed, engine: str, variable: str) -> None:
+    """A plan as a script unsets it; `run` starts the engine without it, and gives the reason."""
+    name, _, value = variable.partition("=")
+    made, where = made_for(bed, engine, bed.folder / "here", root=True)
+    user = filter_environment({**bed.environ, name: value})
+    clean = user.into(made, where)[1]
+    assert name in dict(clean.dropped)
+    assert name not in dict(clean.environment)
+    script = bed.folder / "script"
+    script.write_text(wrapper_script(made, where))
+    script.chmod(0o755)
+    (bed.folder / "graft" / "ranks").mkdir(exist_ok=True)
+    done = subprocess.run(
+        [script, "/bin/sh", "-c", 'echo "$(pwd) $TMPDIR $(uname -n) $(cat ../group)"'],
+        env={**bed.environ, name: value}, cwd=where.cwd, umask=0o027,
+        capture_output=True, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    here = f"{where.cwd} {bed.environ['TMPDIR']} {os.uname().nodename} yes"
+    assert (done.returncode, done.stdout.strip()) == (0, here), done.stderr
 
 
 def identity(path: str | Path) -> str:

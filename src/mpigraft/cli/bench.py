@@ -14,6 +14,7 @@ import typer
 
 from mpigraft.cli.common import (
     Agent,
+    Binds,
     DryRun,
     Engine,
     EngineOptions,
@@ -134,6 +135,7 @@ def command(
     ] = None,
     engine: Engine = None,
     engine_options: EngineOptions = None,
+    bind: Binds = None,
     rounds: Annotated[
         int | None,
         option("N", "Rounds to measure; fewer than 6 decide nothing.", "10, with --quick 6"),

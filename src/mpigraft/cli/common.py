@@ -79,6 +79,10 @@ Engine = Annotated[
         "the first that is installed",
     ),
 ]
+Binds = Annotated[
+    list[str] | None,
+    option("A[:B[:ro]]", "Show the guest a file or folder of this machine; repeatable."),
+]
 EngineOptions = Annotated[
     list[str] | None,
     option(

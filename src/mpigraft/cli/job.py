@@ -92,9 +92,6 @@ Replace = Annotated[
         "mpi",
     ),
 ]
-Binds = Annotated[
-    Words, option("A[:B[:ro]]", "Show the guest a file or folder of this machine; repeatable.")
-]
 Proof = Annotated[
     bool | None,
     option(

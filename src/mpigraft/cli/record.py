@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from mpigraft.cli import job
 from mpigraft.cli.common import (
     Agent,
+    Binds,
     DryRun,
     Engine,
     EngineOptions,
@@ -54,7 +55,7 @@ def command(
     engine: Engine = None,
     engine_options: EngineOptions = None,
     replace: job.Replace = None,
-    bind: job.Binds = None,
+    bind: Binds = None,
     env: Environment = None,
     proof: job.Proof = None,
     stdin: job.Stdin = "0",

@@ -92,7 +92,7 @@ def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOp
         devices=device_binds(),
         soname=served.soname,
     )
-    return with_engine_options(plan, options.engine_options)
+    return with_engine_options(plan, options.engine_options, os.environ)
 
 
 def judge_pair(
@@ -172,7 +172,8 @@ def plan_own_mpi(
         devices=device_binds(),
         soname=mpi.soname,
     )
-    return mpi, with_engine_options(with_fields(plan, mpi=mpi.id), options.engine_options)
+    plan = with_fields(plan, mpi=mpi.id)
+    return mpi, with_engine_options(plan, options.engine_options, os.environ)
 
 
 def own_install(guest: Guest, families: Collection[Family] = ()) -> MpiInstall:

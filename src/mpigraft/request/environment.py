@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from mpigraft.core.env import SECRET_NAME
 from mpigraft.core.model import EngineContext, EnvRow, GraftPlan, Scope
 from mpigraft.graft.engines import same_paths_inside
+from mpigraft.knowledge.engines import breaking_variables
 from mpigraft.knowledge.transports import transport_rows
 
 ANOTHER_LAUNCH = re.compile(
@@ -34,6 +35,7 @@ LANE = re.compile(  # beside the names that rows of knowledge set
     r"|MPIR_CVAR_(OFI_USE_PROVIDER|CH4_(NETMOD|SHM)|NEMESIS_NETMOD)|OMPI_MCA_(pml|mtl|btl|osc|spml)$"
     r"|MPICH_OFI_(USE_PROVIDER|NIC_POLICY)"
 )
+INSIDE = re.compile(r"^(APPTAINER|SINGULARITY)ENV_")  # sets the variable in a container
 STEERING = re.compile(r"OMPI_MCA_|OPAL_MCA_|PMIX_MCA_|MPIR_|MPICH_|I_MPI_|FI_|UCX_")
 # Variables that say where things lie on this machine, or that belong to a shell or a login here:
 # (whose, its names). Names are exact and prefixes end at "_" or are a tool's whole word, so that a
@@ -97,11 +99,19 @@ class UserEnvironment:
         return replace(self, rows=(), dropped=(*self.dropped, *dropped))
 
     def into(self, plan: GraftPlan, seat: EngineContext) -> tuple[tuple[str, ...], UserEnvironment]:
-        """`reaching` for the guest of a plan, whose engine starts ranks from `seat`."""
+        """`reaching` for the guest of a plan, whose engine starts ranks from `seat`, without what
+        would break the engine."""
+        clean = self._without(breaking_variables(plan.engine))
         if plan.guest.kind.on_host:
-            return self.reaching(plan.passed, (), None)
+            return clean.reaching(plan.passed, (), None)
         image = (name for name, _ in plan.guest.environment)
-        return self.reaching(plan.passed, image, same_paths_inside(plan, seat))
+        return clean.reaching(plan.passed, image, same_paths_inside(plan, seat))
+
+    def _without(self, breaking: Mapping[str, str]) -> UserEnvironment:
+        """The same without variables that map to why they are dropped."""
+        gone = tuple((name, breaking[name]) for name, _ in self.environment if name in breaking)
+        left = tuple(pair for pair in self.environment if pair[0] not in breaking)
+        return replace(self, environment=left, dropped=(*self.dropped, *gone))
 
     def why(self) -> list[tuple[str, list[str]]]:
         """(reason, variables that are dropped for it): modules have dozens that share one."""
@@ -158,7 +168,8 @@ def filter_environment(environ: Mapping[str, str]) -> UserEnvironment:
 
 
 def _why_not(name: str) -> str:
-    """Why a variable is dropped; empty: it stays."""
+    """Why a variable is dropped; empty: it stays. With Apptainer's prefix it reaches ranks too."""
+    name = INSIDE.sub("", name)
     if ANOTHER_LAUNCH.match(name):
         return "it belongs to another launch around this one and is never passed on"
     if ANOTHER_PLACE.match(name):

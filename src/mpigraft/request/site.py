@@ -122,14 +122,24 @@ class Site:
 
     def with_defaults(self, spec: CampaignSpec) -> CampaignSpec:
         """The same campaign with the site's builds of suites where it names none; in a container,
-        with the site's engine and options of engines, which come before the campaign's own."""
+        with the site's engine, and its options of engines and those of its binds that are here,
+        which come before the campaign's own."""
         spec = replace(spec, osu=spec.osu or self.bench.osu, imb=spec.imb or self.bench.imb)
         if not spec.image:
             return spec
-        own = {"engine": spec.engine or None, "engine_options": list(spec.engine_options)}
+        own = {
+            "engine": spec.engine or None,
+            "engine_options": list(spec.engine_options),
+            "bind": list(spec.bind),
+        }
         values = self.merged(own)[0]
-        options = tuple(values.get("engine_options", ()))
-        return replace(spec, engine=values.get("engine", ""), engine_options=options)
+        binds = values.get("bind", ())
+        return replace(
+            spec,
+            engine=values.get("engine", ""),
+            engine_options=tuple(values.get("engine_options", ())),
+            bind=tuple(b for b in binds if b in spec.bind or Path(b.partition(":")[0]).exists()),
+        )
 
     def known_images(self) -> str:
         """For the error of one that is not there."""

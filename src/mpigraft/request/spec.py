@@ -100,6 +100,8 @@ class CampaignSpec:
     engine_options: tuple[str, ...] = option(
         (), '{ apptainer = ["--nv"] }', flag="--engine-option", read=read_engine_options
     )
+    # Folders that ranks in the image see besides.
+    bind: tuple[str, ...] = option((), '["/scratch", "/data:/data:ro"]')
     guest: tuple[str, ...] = option((), '["native", "grafted"]', words=WHERE)
 
     @property

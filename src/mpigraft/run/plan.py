@@ -291,7 +291,8 @@ def _lines(job: Job, choice: MpiSelection) -> Iterator[Line]:
             yield Line("image", f"{graft.guest.source} ({graft.guest.os})", spec.source("image"))
         yield Line("engine", graft.engine, spec.source("engine"))
         if graft.options:
-            yield Line("engine options", shlex.join(graft.options), spec.source("engine_options"))
+            by_whom = spec.source("engine_options", default="environment")
+            yield Line("engine options", shlex.join(graft.options), by_whom)
         yield Line("replaced", graft.replace, spec.source("replace"))
         yield Line("graft", str(graft_folder(graft)), "plan")
     here = {bind.source for bind in job.binds}

@@ -45,3 +45,13 @@ def test_with_a_gpu_apptainers_libraries_are_found() -> None:
     assert made.environment[0].value == f"/own:{due}"
     for engine, words in (("podman", ("--nv",)), ("apptainer", ("--writable-tmpfs",))):
         assert with_engine_options(of(engine, environment=(own,)), words).environment == (own,)
+
+
+def test_apptainers_variables_for_gpus_count_as_its_options() -> None:
+    row = EnvRow("LD_LIBRARY_PATH", None, Scope.RANK, "plan")
+    bare = plan(label("/i.sif", GuestKind.SIF), "apptainer", environment=(row,))
+    by_option = with_engine_options(bare, ("--nv",))
+    assert by_option != bare
+    for environ in ({"APPTAINER_NV": "1"}, {"SINGULARITY_NV": "true", "APPTAINER_ROCM": "0"}):
+        assert with_engine_options(bare, (), environ) == by_option
+        assert with_engine_options(bare, ("--nv",), environ) == by_option

@@ -159,6 +159,13 @@ def test_a_campaign_in_a_container_has_the_sites_engine_and_its_options(tmp_path
     assert found.with_defaults(CampaignSpec()).engine_options == ()
 
 
+def test_a_campaign_in_a_container_has_the_sites_binds(tmp_path: Path) -> None:
+    found = read(tmp_path, f'[run]\nbind = ["{tmp_path}:/data:ro", "{tmp_path}/none"]\n')
+    spec = found.with_defaults(CampaignSpec(image="app.sif", bind=("/own",)))
+    assert spec.bind == (f"{tmp_path}:/data:ro", "/own"), "what is not here is left out"
+    assert found.with_defaults(CampaignSpec(bind=("/own",))).bind == ("/own",)
+
+
 def test_an_alias_stands_for_an_image(tmp_path: Path) -> None:
     text = '[images]\ngromacs = "/apps/g.sif"\n"lmp-2" = "docker://site/lmp:2"\n'
     found = read(tmp_path, text)

@@ -41,6 +41,7 @@ from mpigraft.graft.guest import (
 from mpigraft.graft.stack import StackGuest, examine_stack
 from mpigraft.launch import engine_context
 from mpigraft.request import CampaignSpec
+from mpigraft.request.job import parse_bind
 from mpigraft.request.selection import MpiSelection, mpi_under_program
 
 Rows = tuple[EnvRow, ...]
@@ -94,9 +95,13 @@ class InGuest:
     def shared(self) -> dict[str, Path]:
         """{path inside: folder of this machine} of what every engine lets ranks see."""
         kind = self.guest.label.kind
-        folders = visible_folders(kind, env.base(), SCRATCH, self.spec.engine)
+        folders = visible_folders(kind, env.base(), SCRATCH, self.spec.engine, self._binds)
         own = (app.folder for app in self.spec.app if app.folder.startswith("/"))
         return {**folders, **{folder: Path(folder) for folder in own}}
+
+    @cached_property
+    def _binds(self) -> tuple[Bind, ...]:
+        return tuple(bind for word in self.spec.bind for bind in parse_bind(word, ()))
 
     @cached_property
     def _files(self) -> RankFiles:
@@ -130,7 +135,8 @@ class InGuest:
             choice = MpiSelection.inside(mpi, guest, self.machine, wanted)
             assert choice.plan is not None
             plan = _shared_folder(choice.plan, bare)
-            binds = tuple(Bind(folder, folder, BindKind.FOLDER) for folder in bound)
+            own = (Bind(folder, folder, BindKind.FOLDER) for folder in bound)
+            binds = (*self._binds, *own)
             engine_words(plan, self._context(plan, tool, binds))
         configured = replace(_with_rows(configuration, (*choice.rows, *given)), graft=plan)
         return Fit(configured, tuple(_guest_files(tool, command, guest, plan)), binds)

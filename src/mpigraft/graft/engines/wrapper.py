@@ -17,6 +17,7 @@ from mpigraft.graft.engines import registry
 from mpigraft.graft.engines.mounts import mounts
 from mpigraft.graft.engines.parts import OptionGroup, flat
 from mpigraft.graft.folder import graft_environment
+from mpigraft.knowledge.engines import breaking_variables
 
 # What is known when the script runs: the working folder, and the process of a child's parent. No
 # other word has a zero byte.
@@ -78,7 +79,9 @@ def wrapper_script(
 def _own_rows(plan: GraftPlan | None, context: EngineContext | None) -> tuple[EnvRow, ...]:
     if plan is None or context is None:
         return ()
-    return (*registry.ENGINES[plan.engine].rows(plan, context), *graft_environment(plan))
+    breaking = (EnvRow(n, None, Scope.LAUNCHER, "engine") for n in breaking_variables(plan.engine))
+    own = registry.ENGINES[plan.engine].rows(plan, context)
+    return (*breaking, *own, *graft_environment(plan))
 
 
 def _comments(plan: GraftPlan) -> list[str]:
@@ -121,9 +124,11 @@ def quoted(word: str) -> str:
 
 
 def _exports(rows: Iterable[EnvRow]) -> list[str]:
+    own = tuple(rows)
+    gone = [row.name for row in own if row.value is None]
     return [
-        f"unset {row.name}" if row.value is None else f"export {row.name}={quoted(row.value)}"
-        for row in rows
+        *([f"unset {' '.join(gone)}"] if gone else []),
+        *(f"export {row.name}={quoted(row.value)}" for row in own if row.value is not None),
     ]
 
 

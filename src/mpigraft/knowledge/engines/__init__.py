@@ -9,6 +9,7 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.knowledge.engines.rows import breaking_variables as breaking_variables
     from mpigraft.knowledge.engines.rows import default_binds as default_binds
 else:
     __getattr__ = exports(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from mpigraft.knowledge.reader import RowError, load_table
 
@@ -53,8 +54,21 @@ class Aspect:
 
 
 @dataclass(frozen=True, slots=True)
+class BreakingVariables:
+    """Variables of a user's with which an engine would break a run."""
+
+    engine: str
+    names: tuple[str, ...]
+    effect: str
+    observed: str
+    source: str
+    prefixes: tuple[str, ...] = ("",)
+
+
+@dataclass(frozen=True, slots=True)
 class EngineTable:
     bind: tuple[DefaultBind, ...] = ()
+    variable: tuple[BreakingVariables, ...] = ()
     aspect: tuple[Aspect, ...] = ()
 
 
@@ -62,6 +76,19 @@ def default_binds(engine: str) -> tuple[DefaultBind, ...]:
     """List the folders that an engine puts over a guest's own by itself."""
     rows = load_table(EngineTable, "engines.toml").bind
     return tuple(row for row in rows if row.engine == engine)
+
+
+@cache
+def breaking_variables(engine: str) -> Mapping[str, str]:
+    """Map variables without which an engine is started to what ranks would have with them."""
+    rows = load_table(EngineTable, "engines.toml").variable
+    return {
+        f"{prefix}{name}": row.effect
+        for row in rows
+        if row.engine == engine
+        for prefix in row.prefixes
+        for name in row.names
+    }
 
 
 def job_aspects() -> tuple[Aspect, ...]:
