@@ -192,6 +192,24 @@ def test_a_variable_that_breaks_a_run_is_dropped(bed: Bed, engine: str, variable
     assert (done.returncode, done.stdout.strip()) == (0, here), done.stderr
 
 
+@pytest.mark.parametrize("engine", NAMES)
+def test_a_script_takes_tmpdir_and_umask_of_when_it_runs(bed: Bed, engine: str) -> None:
+    """Not those of when it was written: a job has a TMPDIR of its own."""
+    made, where = made_for(bed, engine, bed.folder / "here", root=True)
+    script = bed.folder / "script"
+    script.write_text(wrapper_script(made, where))
+    script.chmod(0o755)
+    with tempfile.TemporaryDirectory(dir=bed.folder) as below:
+        for folder in (below, "/mnt" if engine != "charliecloud" else below):
+            done = subprocess.run(
+                [script, "/bin/sh", "-c", 'echo "$TMPDIR $(stat -c %d:%i "$TMPDIR") $(umask)"'],
+                env={**bed.environ, "TMPDIR": folder}, cwd=where.cwd, umask=0o037,
+                capture_output=True, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+            due = f"{folder} {identity(folder)} 0037"
+            assert (done.returncode, done.stdout.strip()) == (0, due), done.stderr
+
+
 def identity(path: str | Path) -> str:
     status = Path(path).stat()
     return f"{status.st_dev}:{status.st_ino}"

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from mpigraft.core.env import ENV, rank_argv
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Bind, EngineContext, EnvRow, GraftPlan, Scope
+from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, Scope
 from mpigraft.core.text import printable
 from mpigraft.graft.engines import registry
 from mpigraft.graft.engines.mounts import mounts
@@ -19,10 +19,17 @@ from mpigraft.graft.engines.parts import OptionGroup, flat
 from mpigraft.graft.folder import graft_environment
 from mpigraft.knowledge.engines import breaking_variables
 
-# What is known when the script runs: the working folder, and the process of a child's parent. No
-# other word has a zero byte.
+# What is known when the script runs: the working folder, the process of a child's parent, TMPDIR
+# and the umask. No other word has a zero byte.
 CWD, PARENT = "/\0cwd", "\0parent"
-VARIABLES = {CWD: '"$cwd"', PARENT: '"$parent"'}
+TMPDIR, UMASK, UNBOUND = "/\0tmpdir", "\0umask", "/\0unbound"  # UNBOUND: a TMPDIR to bind
+VARIABLES = {
+    CWD: '"$cwd"',
+    PARENT: '"$parent"',
+    TMPDIR: '"$tmpdir"',
+    UMASK: '"$(umask)"',
+    UNBOUND: '"$unbound"',
+}
 CHILD = """parent=$1 cwd=$2
 shift 2
 # On another node the process of this number is another one.
@@ -52,8 +59,12 @@ def wrapper_script(
     Raises UsageError as the engine does, and for a word that a script cannot contain.
     """
     context = context and replace(context, ranks_per_node=0 if child is None else 1)
+    tool = (plan.guest.env_program if plan else "") or ENV
     rows = _own_rows(plan, context) if child is None else child
-    rank = _writable(rank_argv(rows, (), (plan.guest.env_program if plan else "") or ENV))
+    rank = _writable(rank_argv(rows, (), tool))
+    if child is None:
+        rows = _own_rows(plan, context and _later(context))
+        rank = rank_argv(rows, (), tool)
     parts: tuple[OptionGroup, ...] = (OptionGroup(rank),)
     checks: list[str] = []
     if plan and context:
@@ -94,9 +105,15 @@ def _in_engine(
 ) -> tuple[tuple[OptionGroup, ...], list[str]]:
     """Put the engine around a rank's words, and list what the script checks before."""
     engine = registry.ENGINES[plan.engine]
-    binds = mounts(plan, context) if engine.PROGRAMS else ()
+    where = context if child else replace(context, environment=_without_tmpdir(context))
+    binds = mounts(plan, where) if engine.PROGRAMS else ()
     _writable(flat(engine.options(plan, context, binds)))
-    own = engine.options(plan, replace(context, cwd=CWD, parent=PARENT if child else ""), binds)
+    inside = bool(binds) and not plan.guest.kind.on_host
+    later = _later(context) if not child else context
+    extra = () if child or not inside else (Bind(UNBOUND, UNBOUND, BindKind.FOLDER, True, False),)
+    later = replace(later, cwd=CWD, parent=PARENT if child else "")
+    own = engine.options(plan, later, (*extra, *binds))
+    able = any(UNBOUND in word for word in flat(own))
     checks = [
         f"graft={quoted(context.graft)}",
         'if ! [ -d "$graft" ]; then',
@@ -104,6 +121,7 @@ def _in_engine(
         "    exit 3",
         "fi",
         *([] if child or plan.guest.kind.on_host else [_cwd_check(context, binds)]),
+        *([_tmpdir_check(binds, able=able)] if extra else []),
     ]
     return registry.parts_around(plan, context, own, rank), checks
 
@@ -142,6 +160,26 @@ def _cwd_check(context: EngineContext, binds: Iterable[Bind]) -> str:
         f"case $cwd in\n/|{patterns}) ;;\n"
         f'*) echo "$0: start from below "{folders} >&2\n   exit 2 ;;\nesac'
     )
+
+
+def _later(context: EngineContext) -> EngineContext:
+    """Give the context with TMPDIR and umask of when the script runs."""
+    environment = (*_without_tmpdir(context), ("TMPDIR", TMPDIR))
+    return replace(context, environment=environment, umask=context.umask and UMASK)
+
+
+def _without_tmpdir(context: EngineContext) -> tuple[tuple[str, str], ...]:
+    return tuple(pair for pair in context.environment if pair[0] != "TMPDIR")
+
+
+def _tmpdir_check(binds: Iterable[Bind], *, able: bool) -> str:
+    """Read TMPDIR, and bind it where no bind has it; `able`: the engine makes mount points."""
+    roots = [b.target for b in binds if b.required and b.writable and b.source == b.target]
+    patterns = "|".join(f"{quoted(root)}|{quoted(root)}/*" for root in roots)
+    refusal = 'echo "$0: TMPDIR=$tmpdir cannot be bound: set TMPDIR=/tmp" >&2; exit 2'
+    odd = f'*[,:\\"\\\\]*) {refusal} ;;\n'
+    last = "/*) unbound=$tmpdir ;;" if able else f"/*) {refusal} ;;"
+    return f"tmpdir=${{TMPDIR:-/tmp}} unbound=\ncase $tmpdir in\n{patterns}) ;;\n{odd}{last}\nesac"
 
 
 def _prepended(parts: Iterable[OptionGroup]) -> Iterable[str]:
