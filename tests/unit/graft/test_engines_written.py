@@ -17,7 +17,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind, Scope
 from mpigraft.graft.engines import cdi, wrapper
 from mpigraft.graft.engines.registry import engine_words
-from mpigraft.graft.resolve.plan import PLACE_ON_HOST
+from mpigraft.graft.resolve.plan import PLACE_ON_HOST, path_stamps
 from mpigraft.knowledge import devices
 from tests.builders.plans import LIBRARY, Image, label, plan, seat
 
@@ -116,6 +116,19 @@ def test_a_removed_graft_is_reported(engine: Path, tmp_path: Path) -> None:
     code, said = ran(script, engine, engine.parent)
     assert code == 3
     assert "is missing" in said[0]
+
+
+def test_a_script_does_not_start_a_guest_that_changed(engine: Path, tmp_path: Path) -> None:
+    """The graft was made for other files."""
+    image = tmp_path / "it's.sif"
+    image.write_text("image")
+    made, where = apptainer(engine, str(image), inputs=path_stamps([str(image)]))
+    script = wrapper.wrapper_script(made, where)
+    assert ran(script, engine, engine.parent)[0] == 7
+    image.write_text("another one")
+    code, said = ran(script, engine, engine.parent)
+    assert code == 3
+    assert "changed since the plan: plan again" in said[0]
 
 
 def test_a_script_says_what_the_engine_needs_of_its_environment(engine: Path) -> None:

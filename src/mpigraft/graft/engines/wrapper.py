@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from mpigraft.core.env import ENV, rank_argv
 from mpigraft.core.errors import UsageError
@@ -120,10 +121,30 @@ def _in_engine(
         '    echo "$0: $graft is missing: plan again" >&2',
         "    exit 3",
         "fi",
+        *([] if child else _change_check(plan)),
         *([] if child or plan.guest.kind.on_host else [_cwd_check(context, binds)]),
         *([_tmpdir_check(binds, able=able)] if extra else []),
     ]
     return registry.parts_around(plan, context, own, rank), checks
+
+
+def _change_check(plan: GraftPlan) -> list[str]:
+    """End the script where files of the guest are not those that the plan was made from, by size
+    and modification time, which are the same on every node. An image of podman has no file."""
+    source = Path(plan.guest.source)
+    paths = [Path(stamp.path) for stamp in plan.inputs]
+    files = [p for p in paths if p.is_relative_to(source) and p.is_file()]
+    if not source.is_absolute() or not files:
+        return []
+    states = [file.stat() for file in files]
+    due = "\n".join(f"{state.st_size} {int(state.st_mtime)}" for state in states)
+    words = " ".join(quoted(str(file)) for file in files)
+    return [
+        f"if [ \"$(stat -L -c '%s %Y' -- {words})\" != {quoted(due)} ]; then",
+        f'    echo "$0: files of "{quoted(str(source))}" changed since the plan: plan again" >&2',
+        "    exit 3",
+        "fi",
+    ]
 
 
 def _writable(words: tuple[str, ...]) -> tuple[str, ...]:
