@@ -376,6 +376,11 @@ def test_an_engine_keeps_its_own_settings(image: Image) -> None:
     assert [r.name for r in ENGINES["apptainer"].rows(made, own)] == ["APPTAINER_TMPDIR"]
 
 
+def test_podman_starts_an_image_of_its_storage_by_its_id() -> None:
+    made = plan(label("name:tag", GuestKind.PODMAN, digest="5f" * 32), "podman")
+    assert podman.options(made, seat(), ())[-1].words == ("5f" * 32,)
+
+
 def test_podman_keeps_who_ranks_are(image: Image) -> None:
     assert pairs(words(image, "podman", root=True), "--user")[0][0] == "0:0"
     mine = podman.options(plan(label("name", GuestKind.PODMAN), "podman"), seat(), ())

@@ -135,10 +135,8 @@ def _image(plan: GraftPlan, context: EngineContext) -> tuple[str, ...]:
             return ("--rootfs", f"{source}:O")
         case GuestKind.OCI:
             return (f"{_transport(source)}:{plain('podman', source, ':')}",)
-        case _:
-            if source.startswith("-"):
-                raise UsageError.of("podman-image-invalid", source=source)
-            return (source,)
+        case _:  # by its id: the name may be another image's by now
+            return (plan.guest.digest,)
 
 
 def _transport(archive: str) -> str:
