@@ -1,7 +1,8 @@
 """Write a plan as a shell script that needs no mpigraft: mpirun -n 4 ./WRAPPER PROGRAM ARGS
 
-Plain POSIX sh, run once per rank, no process besides the engine. The script itself tests for what
-a node may lack. Every word is quoted, so nothing in a path or a value is shell.
+Plain POSIX sh, run once per rank. It tests for what a node may lack, and one `stat` says whether
+the image is the one that was planned for. Every word is quoted, so nothing in a path or a value is
+shell.
 """
 
 from __future__ import annotations
