@@ -71,7 +71,7 @@ from mpigraft.request.selection import (
     first_mpi,
     make_configuration,
     mpi_for_guest,
-    mpi_for_program,
+    mpi_for_programs,
     select_mpis,
 )
 
@@ -136,7 +136,9 @@ def plan_job(
         spec, choice = _in_guest(spec, machine, guest, passed)
     else:
         program = program_of(spec.program[0], environ)
-        choice = _on_host(spec, machine, program, passed, command)
+        more = (program_of(one.words[0], environ) for one in spec.where.others)
+        every = ((program, command), *zip(more, subject.others, strict=True))
+        choice = _on_host(spec, machine, every, passed)
     where = spec.where
     nodes = find_allocation(environ, hosts=where.hosts, hostfile=where.hostfile, agent=where.agent)
     layout, others = decide_layout(where, machine.cpu.cores, nodes, environ)
@@ -191,17 +193,18 @@ def _in_stack(
 
 
 def _on_host(
-    spec: RunSpec, machine: Machine, program: Path, passed: UserEnvironment, command: GuestCommand
+    spec: RunSpec,
+    machine: Machine,
+    programs: Sequence[tuple[Path, GuestCommand]],
+    passed: UserEnvironment,
 ) -> MpiSelection:
-    """Choose the MPI for a program of this machine."""
-    choose = partial(
-        mpi_for_program, machine=machine, program=program, passed=passed, command=command
-    )
+    """Choose the MPI for the programs of a job of this machine."""
+    choose = partial(mpi_for_programs, machine=machine, programs=programs, passed=passed)
     try:
         return first_mpi(spec.mpi_names, choose)
     except CheckFailed as no:
-        if no.code == "program-other-libmpi":
-            no.fix = _under_it(spec, machine, program) or no.fix
+        if no.code == "program-other-libmpi" and len(programs) == 1:
+            no.fix = _under_it(spec, machine, programs[0][0]) or no.fix
         _name_fitting(no, spec, machine, passed, choose)
         raise
 

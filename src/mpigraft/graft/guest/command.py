@@ -38,6 +38,11 @@ class GuestCommand:
     alone: bool = False  # an interpreter that is given no script
 
     @property
+    def needs_mpi(self) -> bool:
+        """Whether it needs MPI in any case."""
+        return self.kind is CommandKind.MPI
+
+    @property
     def is_launcher(self) -> bool:
         """Whether it starts the ranks of a job itself."""
         return self.kind is CommandKind.LAUNCHER

@@ -128,6 +128,7 @@ class JobSubject:
 
     guest: Guest | None  # None: it is of this machine
     command: GuestCommand
+    others: tuple[GuestCommand, ...] = ()  # of the programs behind a colon
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -151,8 +152,7 @@ def job_subject(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
 
     command = examine(spec.program)
     _refuse(spec, command)
-    _refuse_others(spec, examine)
-    return JobSubject(None, command)
+    return JobSubject(None, command, _other_commands(spec, examine))
 
 
 def _in_guest(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
@@ -166,14 +166,22 @@ def _in_guest(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
     else:
         guest, command = examine_command(spec.image, spec.program, settings, shown)
         _refuse(spec, command)
-    _refuse_others(spec, partial(guest.command_of, settings=settings))
-    return JobSubject(guest, command)
+    others = _other_commands(spec, partial(guest.command_of, settings=settings))
+    mpi = [one.program for one in others if one.needs_mpi and not one.interpreted]
+    if mpi and not guest.loose and not guest.libraries:
+        every = (*guest.label.programs, *mpi)
+        guest = examine_guest(spec.image, tuple(dict.fromkeys(every)), shown)
+    return JobSubject(guest, command, others)
 
 
-def _refuse_others(spec: RunSpec, examine: Callable[[Sequence[str]], GuestCommand]) -> None:
-    """Refuse a launcher among the programs behind a colon."""
-    for other in spec.where.others:
-        _refuse_launcher(replace(spec, program=other.words), examine(other.words))
+def _other_commands(
+    spec: RunSpec, examine: Callable[[Sequence[str]], GuestCommand]
+) -> tuple[GuestCommand, ...]:
+    """Examine the programs behind a colon. Raises CheckFailed for a launcher among them."""
+    commands = tuple(examine(other.words) for other in spec.where.others)
+    for other, command in zip(spec.where.others, commands, strict=True):
+        _refuse_launcher(replace(spec, program=other.words), command)
+    return commands
 
 
 def _refuse_launcher(spec: RunSpec, command: GuestCommand) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mpigraft.request.selection.mpi import first_mpi as first_mpi
     from mpigraft.request.selection.mpi import mpi_for_guest as mpi_for_guest
     from mpigraft.request.selection.mpi import select_mpis as select_mpis
-    from mpigraft.request.selection.program import mpi_for_program as mpi_for_program
+    from mpigraft.request.selection.program import mpi_for_programs as mpi_for_programs
     from mpigraft.request.selection.program import mpi_under_program as mpi_under_program
 else:
     __getattr__ = exports(__name__)

@@ -42,28 +42,34 @@ class _Answer:
     problem: str = ""
     fix: str = ""
     loaded: bool = True  # False: the ranks would load another libmpi
+    program: str = ""  # of the problem
 
 
-def mpi_for_program(
-    mpi_name: str, machine: Machine, program: Path, passed: UserEnvironment, command: GuestCommand
+def mpi_for_programs(
+    mpi_name: str,
+    machine: Machine,
+    programs: Sequence[tuple[Path, GuestCommand]],
+    passed: UserEnvironment,
 ) -> MpiSelection:
-    """Choose, for a program of this machine, the MPI that it loads by itself, else the first on
-    which it runs. `command` is what is known of it: Python's extension modules stand for a script.
-    Raises MissingError without an MPI, CheckFailed when it would not run on any requested one."""
+    """Choose, for the programs of a job of this machine, the MPI that the first loads by itself,
+    else the first on which all run. With each stands what is known of it: Python's extension
+    modules stand for a script. Raises MissingError without an MPI, CheckFailed where one would not
+    run on any requested MPI."""
     usable = usable_mpis(mpi_name, machine)
     user = {row.name: row.value or "" for row in passed.rows}
-    process = HostProgram.of_command(program, command, dict(passed.environment) | user, machine)
-    own = next((one for loaded in process.alone for one in _libmpis(loaded)), None)
+    environment = dict(passed.environment) | user
+    processes = [HostProgram.of_command(*one, environment, machine) for one in programs]
+    own = next((one for loaded in processes[0].alone for one in _libmpis(loaded)), None)
     by_itself = [m for m in usable if own and _same(own.path, m.libmpi)]
     refused: list[tuple[MpiInstall, _Answer]] = []
     for mpi in dict.fromkeys((*by_itself, *usable)):
         finds = f"the program finds it by itself: {own.how}" if own and mpi in by_itself else ""
-        answer = _answer(process, mpi, passed)
+        answer = _answer(processes, mpi, passed)
         if not answer.problem:
             notes = tuple(_passed_over(one, no, by_itself, own) for one, no in refused)
             return MpiSelection(answer.mpi, finds or DEFAULT, answer.rows, passed_over=notes)
         refused.append((mpi, answer))
-    raise refuse_all([_refusal(program, mpi, no) for mpi, no in refused])
+    raise refuse_all([_refusal(mpi, no) for mpi, no in refused])
 
 
 def _passed_over(
@@ -73,12 +79,14 @@ def _passed_over(
     return f"{mpi.id}{finds}: {no.problem}"
 
 
-def _refusal(program: Path, mpi: MpiInstall, no: _Answer) -> CheckFailed:
+def _refusal(mpi: MpiInstall, no: _Answer) -> CheckFailed:
     if not no.loaded:
         return CheckFailed.of(
-            "program-other-libmpi", program=program, mpi=mpi.id, problem=no.problem
+            "program-other-libmpi", program=no.program, mpi=mpi.id, problem=no.problem
         )
-    error = CheckFailed.of("program-does-not-fit", program=program, mpi=mpi.id, problem=no.problem)
+    error = CheckFailed.of(
+        "program-does-not-fit", program=no.program, mpi=mpi.id, problem=no.problem
+    )
     return error.amended(fix=no.fix)
 
 
@@ -93,7 +101,7 @@ def mpi_under_program(
     nothing of the user's environment. Raises CheckFailed where its ranks would load another libmpi,
     or would not run on this one."""
     passed = UserEnvironment((), (), given, ())
-    answer = _answer(HostProgram.of_command(program, command, {}, machine), mpi, passed)
+    answer = _answer([HostProgram.of_command(program, command, {}, machine)], mpi, passed)
     problem = answer.problem
     if answer.mpi.libmpi != mpi.libmpi:  # the configuration is of the contents of one
         problem = problem or f"it would take {answer.mpi.libmpi} instead of {mpi.libmpi}"
@@ -105,20 +113,34 @@ def mpi_under_program(
 # ------------------------------------------------------------------ one pair
 
 
-def _answer(process: HostProgram, mpi: MpiInstall, passed: UserEnvironment) -> _Answer:
-    """Find rows with which the program's files load this libmpi and run on it; else give the
+def _answer(processes: Sequence[HostProgram], mpi: MpiInstall, passed: UserEnvironment) -> _Answer:
+    """Find rows with which the files of all programs load this libmpi and run on it; else give the
     problem of the last way."""
     answer = _Answer(mpi)
-    start = env.apply(dict(passed.environment), mpi.environment, Scope.LAUNCHER, Scope.RANK)
     for rows in dict.fromkeys(_ways(mpi, passed)):
-        loaded = process.load(env.apply(start, rows, Scope.RANK))
-        meant = _with_libmpi(mpi, loaded)
-        other = _other_libmpi(meant, loaded)
-        answer = _judged(process, meant, loaded, other)
+        answer = _with_rows(processes, mpi, passed, rows)
         if not answer.problem:
-            modules = row_of_wheels((one.program for one in loaded), meant.libmpi)
-            return _Answer(meant, (*rows, *modules))
+            return answer
     return answer
+
+
+def _with_rows(
+    processes: Sequence[HostProgram],
+    mpi: MpiInstall,
+    passed: UserEnvironment,
+    rows: tuple[EnvRow, ...],
+) -> _Answer:
+    start = env.apply(dict(passed.environment), mpi.environment, Scope.LAUNCHER, Scope.RANK)
+    environment = env.apply(start, rows, Scope.RANK)
+    meant, modules = mpi, []
+    for process in processes:
+        loaded = process.load(environment)
+        meant = _with_libmpi(mpi, loaded) if process is processes[0] else meant
+        answer = _judged(process, meant, loaded, _other_libmpi(meant, loaded))
+        if answer.problem:
+            return replace(answer, program=process.guest.label.source)
+        modules += [one.program for one in loaded]
+    return _Answer(meant, (*rows, *row_of_wheels(modules, meant.libmpi)))
 
 
 def _with_libmpi(mpi: MpiInstall, loaded: Sequence[Loaded]) -> MpiInstall:

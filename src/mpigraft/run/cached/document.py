@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,9 @@ def watched_files(job: Job) -> dict[str, list[list[Any]]]:
     files += image_lists(graft)
     files += [graft_folder(graft) / PLAN_FILE] if graft else []
     if job.program is not None:
-        files += [job.program, *_mapped(job)]
+        words = (one.words[0] for one in job.others)
+        for program in (job.program, *(Path(shutil.which(word) or word) for word in words)):
+            files += [program, *_mapped(job, program)]
     paths = {str(path) for path in files if path and path != Path()}
     folders = [(folder, "", "") for folder in config.folders]
     mpi = job.configuration.mpi
@@ -137,10 +140,9 @@ def watched_files(job: Job) -> dict[str, list[list[Any]]]:
     }
 
 
-def _mapped(job: Job) -> list[Path]:
-    assert job.program is not None
+def _mapped(job: Job, program: Path) -> list[Path]:
     try:
-        libraries = closure(job.program, environment=dict(job.passed.environment))
+        libraries = closure(program, environment=dict(job.passed.environment))
     except ElfError:
         return []
     return [one.path for one in libraries if one.path]
