@@ -27,7 +27,7 @@ class GuestCommand:
 
     kind: CommandKind = CommandKind.MPI
     program: str = ""  # that is judged: an ELF file; empty: nothing that is known
-    certain: tuple[str, ...] = ()  # extension modules that it opens in any case
+    certain: tuple[str, ...] = ()  # modules of Python or R that it opens in any case
     possible: tuple[str, ...] = ()  # the same, on a condition
     notes: tuple[str, ...] = ()  # what is not known, for a person
     why: str = ""  # of CommandKind.NONE: "it needs no MPI library"

@@ -1,8 +1,9 @@
 """Find out what the words of a job start: a program with MPI, one without, or an unknown one.
 
 Files are read, nothing is run. The closure of an ELF program shows whether it needs MPI, and the
-imports of a Python script show it. For a shell, a profiler or another interpreter, the words that
-follow may name the program. A script that starts a launcher of MPI is no program of a job.
+imports of a Python script or the packages of an R script show it. For a shell, a profiler or
+another interpreter, the words that follow may name the program. A script that starts a launcher of
+MPI is no program of a job.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from mpigraft.binary.elf import Elf, ElfError
+from mpigraft.binary.elf import ElfError
 from mpigraft.binary.image import Entry, Root, RootError
-from mpigraft.graft.guest import own_mpi, python_words
+from mpigraft.graft.guest import own_mpi, python_words, r_packages
 from mpigraft.graft.guest.command import MANY, CommandKind, GuestCommand
+from mpigraft.graft.guest.mpi_free import STATIC, without_mpi
 from mpigraft.graft.guest.python_imports import follow
 from mpigraft.graft.guest.python_search import is_python, python_of
 from mpigraft.graft.guest.scripts.calls import is_language
 from mpigraft.graft.guest.scripts.cshell import is_cshell
 from mpigraft.graft.guest.scripts.launches import InnerLaunch, inner_programs, launch_of
+from mpigraft.graft.guest.scripts.r_source import is_r, r_script
 from mpigraft.graft.guest.scripts.reading import ScriptReader, ScriptReading, interpreter_of
 from mpigraft.graft.guest.scripts.shell import SHELLS, behind_starters, shell_code, shell_script
 from mpigraft.graft.guest.scripts.shell import STARTERS as SHELL_STARTERS
@@ -29,15 +32,6 @@ MAX_HEAD = 4096  # bytes of a script's first lines
 MAX_DEPTH = 8  # of programs that start programs
 MAX_STARTED = 200  # commands of a script that are examined
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# A program that calls none of these neither starts another one nor opens a library later.
-LEADS_ON = frozenset({
-    "execl", "execle", "execlp", "execv", "execve", "execveat", "execvp", "execvpe", "fexecve",
-    "posix_spawn", "posix_spawnp", "system", "popen", "dlopen", "dlmopen", "syscall",
-})  # fmt: skip
-# Libraries of the system that open others, none of which is an MPI.
-SYSTEM = ("libc.so.", "ld-linux", "libpthread.so.", "libdl.so.", "libselinux.so.", "libcrypto.so.",
-          "libaudit.so.", "libsystemd.so.", "libpam")  # fmt: skip
-STATIC = "it is linked statically: no MPI library can be put under it"
 STARTERS = frozenset({  # start others, also where they are one static program (busybox)
     "sh", "ash", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "fish", "busybox", "toybox", "env",
     "nice", "ionice", "nohup", "time", "timeout", "xargs", "setsid", "stdbuf", "chroot", "tini",
@@ -170,7 +164,10 @@ def _script(
     if target and is_python(target[0]):
         return _command(root, command, environment, cwd, depth + 1)
     reader = ScriptReader(root, _finder(root), cwd)
-    reading = reader.read(interpreter_of(head), words[0], words[1:], environment)
+    if is_r(words[0]):  # R itself is started by a shell script
+        reading = _of_interpreter(reader, words[0], words, environment)
+    else:
+        reading = reader.read(interpreter_of(head), words[0], words[1:], environment)
     return _read(root, reading, words, environment, cwd, depth)
 
 
@@ -197,6 +194,13 @@ def _of_interpreter(
         return reader.read_code(
             name, code[0].encode("utf-8", "surrogateescape"), code[1], environment
         )
+    if is_r(name):
+        text, path, rest = r_script(words)
+        if text:
+            data = text.encode("utf-8", "surrogateescape")
+            return reader.read_code(spelled, data, rest, environment)
+        path = path if path.startswith("/") or not path else f"{reader.cwd}/{path}"
+        return reader.read(spelled, path, rest, environment) if path else NO_SCRIPT
     place = shell_script(tuple(words)) if name in SHELLS else 0
     if name not in SHELLS:
         place = next((n for n, word in enumerate(words[1:], 1) if not word.startswith("-")), 0)
@@ -220,10 +224,16 @@ def _read(
         return replace(_opaque(root, words, environment, cwd, depth), alone=True)
     started = _started_commands(root, reading, environment, depth)
     mpi = _mpi_commands(started)
-    if any(launch.certain for launch in reading.launches) and not any(sure for _, sure in mpi):
+    packages = _r_packages(root, reading, environment, cwd)
+    sure_mpi = bool(packages.certain) or any(sure for _, sure in mpi)
+    if any(launch.certain for launch in reading.launches) and not sure_mpi:
         launches = _with_programs(root, reading.launches, environment, cwd)
         return GuestCommand(CommandKind.LAUNCHER, launches=launches, sources=reading.sources)
-    if len(mpi) == 1 and mpi[0][1] and not any(UNKNOWN in one.words[0] for one in reading.started):
+    if packages.certain or (packages.possible and not reading.started):
+        behind = GuestCommand(
+            CommandKind.MPI, packages.program, packages.certain, packages.possible
+        )
+    elif len(mpi) == 1 and mpi[0][1] and not _starts_unknown(reading):
         behind = mpi[0][0]
     else:
         behind = _opaque(root, words, environment, cwd, depth)
@@ -231,6 +241,21 @@ def _read(
             behind = replace(behind, candidates=_candidates(reading, started))
     launches = tuple(replace(launch, certain=False) for launch in reading.launches)
     return replace(behind, launches=launches, sources=(*behind.sources, *reading.sources))
+
+
+def _starts_unknown(reading: ScriptReading) -> bool:
+    return any(UNKNOWN in one.words[0] for one in reading.started)
+
+
+def _r_packages(
+    root: Root, reading: ScriptReading, environment: Mapping[str, str], cwd: str
+) -> r_packages.RPackages:
+    """Find what packages of an R script need MPI, by the R that stands beside its interpreter."""
+    if not reading.packages:
+        return r_packages.RPackages()
+    beside = f"{reading.r.rpartition('/')[0]}/R" if "/" in reading.r else "R"
+    entry = locate(root, beside, environment, cwd)[1]
+    return r_packages.follow(root, dict(reading.packages), entry.path if entry else "", environment)
 
 
 def _with_programs(
@@ -257,7 +282,7 @@ def _started_commands(
     started = []
     for one in reading.started[:MAX_STARTED]:
         name = one.words[0].rpartition("/")[2]
-        whole = is_python(name) or name in STARTERS or name in SHELL_STARTERS
+        whole = is_python(name) or is_r(name) or name in STARTERS or name in SHELL_STARTERS
         words = one.words if whole else one.words[:1]
         if words not in known:
             known[words] = _command(root, list(words), dict(environment), one.cwd, depth + 1)
@@ -275,7 +300,7 @@ def _mpi_commands(started: Sequence[Started]) -> list[Started]:
 
 def _candidates(reading: ScriptReading, started: Sequence[Started]) -> tuple[str, ...]:
     """List the MPI programs that a script may start; empty where it may start others."""
-    others = any(UNKNOWN in one.words[0] for one in reading.started)
+    others = _starts_unknown(reading)
     scripts = any(
         c.interpreted or (c.kind is CommandKind.UNKNOWN and c.sources) for c, _ in started
     )
@@ -370,27 +395,3 @@ def _machine(root: Root, path: str) -> str:
         return root.elf(path).machine
     except (ElfError, RootError):
         return ""
-
-
-def without_mpi(root: Root, path: str) -> str:
-    """Say why an ELF program cannot use an MPI library; empty: it may."""
-    try:
-        main = root.elf(path)
-    except (ElfError, RootError):
-        return ""
-    if not main.dynamic or main.interpreter is None:
-        return STATIC
-    closure = own_mpi.loaded_objects(root, path, {})
-    if not closure or any(r.elf is None for r in closure):
-        return ""
-    users = [main, *(r.elf for r in closure if r.elf and not r.soname.startswith(SYSTEM))]
-    if any(_leads_on(user) for user in users):
-        return ""
-    return "neither it nor a library of it needs an MPI library, and it starts no other program"
-
-
-def _leads_on(user: Elf) -> bool:
-    try:
-        return any(symbol.name in LEADS_ON for symbol in user.imported)
-    except ElfError:
-        return True

@@ -32,8 +32,8 @@ from mpigraft.graft.guest.commands import (
     is_executable,
     is_interpreter,
     locate,
-    without_mpi,
 )
+from mpigraft.graft.guest.mpi_free import without_mpi
 from mpigraft.graft.guest.os_release import os_name
 from mpigraft.graft.guest.own_mpi import GuestMpi
 from mpigraft.graft.guest.python_search import is_python

@@ -11,6 +11,7 @@ from mpigraft.graft.guest.scripts.calls import foreign_calls, is_language
 from mpigraft.graft.guest.scripts.cshell import as_shell, is_cshell
 from mpigraft.graft.guest.scripts.launches import InnerLaunch
 from mpigraft.graft.guest.scripts.python import Call, python_calls
+from mpigraft.graft.guest.scripts.r_source import is_r, named_packages
 from mpigraft.graft.guest.scripts.shell import SHELLS, ShellScript, Started
 from mpigraft.graft.guest.scripts.shell_values import UNKNOWN, Fields, Variables
 
@@ -27,6 +28,8 @@ class ScriptReading:
     launches: tuple[InnerLaunch, ...] = ()
     started: tuple[Started, ...] = ()
     sources: tuple[str, ...] = ()
+    packages: tuple[tuple[str, bool], ...] = ()  # of R: (name, whether loaded in any case)
+    r: str = ""  # the R that runs it, as it is spelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,8 @@ class ScriptReader:
         self.root, self.find, self.cwd = root, find, cwd
         self.sources: list[str] = []
         self.started: list[Started] = []
+        self.packages: dict[str, bool] = {}
+        self.r = ""
         self.depth = 0
 
     def read(
@@ -77,7 +82,9 @@ class ScriptReader:
 
     def _reading(self, launches: Sequence[InnerLaunch]) -> ScriptReading:
         known = tuple(replace(x, cwd="" if x.cwd == self.cwd else x.cwd) for x in launches)
-        return ScriptReading(known, tuple(self.started), tuple(dict.fromkeys(self.sources)))
+        sources = tuple(dict.fromkeys(self.sources))
+        packages = tuple(self.packages.items())
+        return ScriptReading(known, tuple(self.started), sources, packages, self.r)
 
     def _file(
         self,
@@ -118,6 +125,8 @@ class ScriptReader:
             calls = python_calls(source.data, source.arguments)
         elif is_language(name):
             calls = foreign_calls(text, name)
+            if is_r(name) and not self.depth:
+                self.packages, self.r = named_packages(text), source.interpreter
         return tuple(launch for call in calls for launch in self._called(call, source))
 
     def _called(self, call: Call, source: Source) -> tuple[InnerLaunch, ...]:
