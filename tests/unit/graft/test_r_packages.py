@@ -13,6 +13,8 @@ from mpigraft.graft.guest.command import CommandKind, GuestCommand
 from mpigraft.graft.guest.commands import command_of
 from mpigraft.graft.guest.scripts.r_source import named_packages
 from tests.builders.elf import compiled, program
+from tests.builders.fits import codes, verdict
+from tests.builders.guests import OPENMPI, a_guest, a_program, an_abi
 from tests.builders.python_installs import parts, put
 
 R = "/usr/lib/R/bin/exec/R"
@@ -31,6 +33,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     return found | {
         "libc": libc,
         "rscript": program(folder / "rscript", calls, needs=[libc]),
+        "lib_r": lib_r,
         "unfound": compiled(folder / "unfound.so", needs=[found["libmpi"], lib_r]),
     }
 
@@ -94,6 +97,19 @@ def test_packages_are_followed_by_their_descriptions(
     found = of(image, "Rscript", "-e", code)
     assert found.kind is CommandKind.MPI
     assert (list(found.certain), list(found.possible)) == (certain, possible)
+
+
+def test_libraries_of_r_are_found_by_its_start(image: Path, built: Mapping[str, Path]) -> None:
+    library = f"/{SITE}/own/libs/own.so"
+    put(image, {"usr/lib/R/lib/libR.so": "*lib_r"}, built)
+    words = ("Rscript", "-e", "library(own)")
+    assert of(image, *words).certain == (library,)
+
+
+@pytest.mark.parametrize(("name", "refused"), [("libR.so", False), ("libRx.so", True)])
+def test_a_check_leaves_the_libraries_of_r_to_its_start(name: str, refused: bool) -> None:
+    guest = a_guest({"/opt/R": a_program(["libmpi.so.40", name])}, OPENMPI)
+    assert ("library-missing" in codes(verdict(guest, an_abi("openmpi@5.0.11")))) is refused
 
 
 @pytest.mark.parametrize("code", ["library(plain)", "library(suggests)", "library(absent)"])
@@ -163,6 +179,11 @@ def test_a_package_that_is_loaded_on_a_condition(code: str) -> None:
 )  # fmt: skip
 def test_text_and_computed_names_are_no_packages(code: str) -> None:
     assert not named_packages(code)
+
+
+def test_long_text_of_r_is_read_to_its_end() -> None:
+    for code in (" " * 200_000, '"' + '\\"' * 100_000, '"' + '\\"' * 100_000 + "\\", "x" * 200_000):
+        assert named_packages(code) == {}
 
 
 @pytest.mark.parametrize("code", ["))}", "({[", "library(", "'", '"\\', "else", "f::", "::f"])

@@ -220,7 +220,7 @@ def _missing(case: Case) -> Iterator[Finding]:
     missing: dict[str, tuple[Resolved, list[str]]] = {}
     for simulated in case.injection.programs:
         for r in mapped(simulated.after):
-            if r.path is None and not _driver(r.name):
+            if r.path is None and not _found_later(r.name):
                 missing.setdefault(r.name, (r, []))[1].append(simulated.program)
     for name, (r, programs) in missing.items():
         if binding_of(name) is not None and name in dict(case.injection.absent):
@@ -250,8 +250,13 @@ def _fix_for_missing(case: Case, r: Resolved) -> str:
     return f"install {r.name} in the image, or add its folder to the image's LD_LIBRARY_PATH"
 
 
-def _driver(name: str) -> bool:
-    return any(gpu.driver.fullmatch(name) for gpu in fit_facts().gpus)
+# The start script of R adds the folder of these to the loader's search path.
+OF_R = frozenset({"libR.so", "libRblas.so", "libRlapack.so"})
+
+
+def _found_later(name: str) -> bool:
+    """Whether a library is found in a way that the loader's search in the image does not show."""
+    return name in OF_R or any(gpu.driver.fullmatch(name) for gpu in fit_facts().gpus)
 
 
 def _aliases(case: Case) -> Iterator[Finding]:

@@ -47,7 +47,7 @@ def follow(
     certainty: dict[str, bool] = {}
     for name, certain in reached.items():
         for library in _libraries(root, _place(root, name, folders)):
-            certainty[library] = certain and _is_whole(root, library)
+            certainty[library] = certain and _is_whole(root, library, home)
     return RPackages(
         _program(root, home, script),
         tuple(sorted(path for path, certain in certainty.items() if certain)),
@@ -73,7 +73,9 @@ def _place(root: Root, name: str, folders: tuple[str, ...]) -> str:
 def _needed(root: Root, place: str, *, certain: bool) -> Iterator[tuple[str, bool]]:
     """Yield what a package needs. One of `Imports` that NAMESPACE does not import is loaded when a
     function first uses it."""
-    imported = " ".join(re.findall(r"^\s*import[^)]*\)", _text(root, f"{place}/NAMESPACE"), re.M))
+    imported = " ".join(
+        re.findall(r"^[ \t]*import[^)]*\)", _text(root, f"{place}/NAMESPACE"), re.M)
+    )
     for field, value in FIELD.findall(_text(root, f"{place}/DESCRIPTION")) if place else ():
         for name in NAME.findall(value):
             named = field == "Depends" or re.search(rf"\b{re.escape(name)}\b", imported)
@@ -87,18 +89,20 @@ def _libraries(root: Root, place: str) -> Iterator[str]:
             yield entry.path
 
 
-def _is_whole(root: Root, path: str) -> bool:
-    """Whether the loader finds what a file needs besides MPI. Else R's start sets where its own
-    libraries lie, and a check by the loader alone must not refuse."""
+def _is_whole(root: Root, path: str, home: str) -> bool:
+    """Whether R finds what a file needs besides MPI: its start adds a folder of its own to the
+    loader's. A check must not refuse for a library that is found in a way that it does not know."""
     rows = own_mpi.loaded_objects(root, path, {})
-    return bool(rows) and all(row.elf or binding_of(row.name) for row in rows)
+    return bool(rows) and all(
+        row.elf or binding_of(row.name) or root.find(f"{home}/lib/{row.name}") for row in rows
+    )
 
 
 def _program(root: Root, home: str, script: str) -> str:
     """Give the ELF program that runs scripts, or else the starter that stands beside `R`."""
     names = (f"{home}/bin/exec/R", f"{script.rpartition('/')[0]}/Rscript")
     entries = [entry for name in names if (entry := root.find(name)) is not None]
-    whole = [entry.path for entry in entries if _is_whole(root, entry.path)]
+    whole = [entry.path for entry in entries if _is_whole(root, entry.path, home)]
     return next(iter((*whole, *(entry.path for entry in entries))), "")
 
 

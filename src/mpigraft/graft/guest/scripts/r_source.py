@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 INTERPRETERS = frozenset({"R", "Rscript", "littler", "r"})
 TOKEN = re.compile(
-    r"""(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`)|(?P<comment>\#[^\n]*)
+    r"""(?P<text>"(?:\\.|[^"\\])*(?:"|\\?\Z)|'(?:\\.|[^'\\])*(?:'|\\?\Z)|`[^`]*(?:`|\Z))
+    |(?P<comment>\#[^\n]*)
     |(?P<load>\b(?:library|require|requireNamespace|loadNamespace|attachNamespace))\s*\(\s*
       (?:package\s*=\s*)?(?P<quote>["']?)(?P<name>[A-Za-z][\w.]*)(?P=quote)(?=(?P<rest>[^()]*)\))
     |(?P<space>[A-Za-z][\w.]*):::?(?=[\w.`"])
     |(?P<snow>\bmakeMPIcluster\b|\btype\s*=\s*(?P<q>["'])MPI(?P=q))
-    |(?P<caller>\\|[A-Za-z.][\w.]*)?\s*(?P<open>\()|(?P<block>[{\[])|(?P<close>[)}\]])
+    |(?:(?P<caller>\\|[A-Za-z.][\w.]*)\s*)?(?P<open>\()|(?P<block>[{\[])|(?P<close>[)}\]])
     |(?P<branch>\belse\b|\brepeat\b|&&|\|\|)|(?P<end>[\n;])|[\w.]+|[^\s\w]""",
     re.VERBOSE | re.DOTALL,
 )
