@@ -86,12 +86,12 @@ def test_intels_programs_run_beside_ours_under_intel_mpi_and_mpich(
 def test_intels_programs_are_refused_under_open_mpi(machine: Machine) -> None:
     with pytest.raises(CheckFailed, match="runs on none") as no:
         short(machine, benchmark=("imb:PingPong",), mpi=("openmpi",))
-    assert "libmpi.so.12 is not found" in no.value.why
+    assert "built for MPICH 3.1 and newer" in no.value.why
     mixed = short(machine, benchmark=("imb:PingPong", "latency"), mpi=("openmpi", "mpich"))
     assert {s.configuration.mpi.family for s in mixed.starts if s.configuration.mpi} == {"mpich"}
     refused = [why for what, why in mixed.skipped if what.endswith("imb:PingPong")]
     assert refused
-    assert all("libmpi.so.12" in why for why in refused)
+    assert all("built for MPICH" in why for why in refused)
     assert {c.mpi.family for c in mixed.configurations if c.mpi} == {"openmpi", "mpich"}
     with pytest.raises(CheckFailed, match=r"openmpi.* can run none of the benchmarks"):
         short(machine, benchmark=("imb:PingPong",), mpi=("openmpi", "mpich"))
@@ -379,5 +379,5 @@ def test_imb_mt_without_openmp_says_what_to_fetch(
     monkeypatch.setattr(imb_programs, "OPENMP_FOLDER", "not-fetched")
     with pytest.raises(CheckFailed, match="PingPongMT") as no:
         short(machine, benchmark=("imb:PingPongMT",), mpi=("intel",))
-    assert "libiomp5.so is not found" in no.value.why
+    assert "libiomp5.so, which the guest's IMB-MT needs, is missing" in no.value.why
     assert "mpigraft get intel --openmp" in no.value.why

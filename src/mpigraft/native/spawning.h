@@ -31,7 +31,8 @@ enum { OWN_WORDS = 4, REFUSED = 4 };
 typedef int spawn_one(const char *, char **, int, void *, int, void *, void *, int *);
 typedef int spawn_many(int, char **, char ***, const int *, void *, int, void *, void *, int *);
 
-static _Thread_local int spawning; /* calls of this thread that are under way */
+/* Calls of this thread that are under way. */
+static __thread int spawning __attribute__((tls_model("initial-exec")));
 
 static void *room_or_end(size_t count, size_t size)
 {

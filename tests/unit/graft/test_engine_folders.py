@@ -42,6 +42,8 @@ def test_folders_that_ranks_see_are_known_before_a_plan(tmp_path: Path) -> None:
     assert found["/var/tmp"] == Path("/var/tmp")
     without = visible_folders(GuestKind.SIF, {"PATH": ""}, "/home/u")
     assert without.keys() == {"/tmp", "/home/u"}
+    unfit = visible_folders(GuestKind.SIF, environ, "/home/u", "bwrap")  # which starts no SIF
+    assert unfit.keys() == {*without, "/job"}
     assert visible_folders(GuestKind.PROGRAM, environ, "/home/u") == {}
 
 

@@ -268,7 +268,7 @@ def test_a_summary() -> None:
     assert "btl = self  [default (empty); --env]" in text
     assert "btl = self  [default tcp; --env]" in text
     assert "btl_sm (1)" in text
-    assert "spawn        MPI_Comm_spawn works under prrte\n" in text
+    assert "spawn        MPI_Comm_spawn works under prrte; children need free slots" in text
     assert "MPI_Comm_spawn does not work under srun --mpi=pmix;" in text
     assert "none; all have their defaults" in shown("--mpi", "openmpi@5")
 

@@ -6,7 +6,6 @@ of binds exist; bubblewrap's module also reads the image's folders.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
@@ -153,8 +152,10 @@ def visible_folders(
     """
     if kind.on_host:
         return {}
-    with contextlib.suppress(MissingError):
+    try:
         engine = select_engine(kind, environ, engine)
+    except (MissingError, UsageError):
+        engine = ""
     programs = ENGINES[engine].PROGRAMS if engine in ENGINES else ()
     found = (shutil.which(name, path=environ.get("PATH", "")) for name in programs)
     context = EngineContext(
