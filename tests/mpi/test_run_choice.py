@@ -61,6 +61,22 @@ def test_an_mpi_that_lacks_a_symbol_is_passed_over(modern: Path, fresh_home: Pat
         assert "--mpi openmpi@5.0.11 fits, which was checked" in named.stderr
 
 
+def test_a_program_that_comes_into_path_is_the_next_one_to_start(
+    ompi: Path, fresh_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start that is kept, of the program by name and by a shell, follows PATH."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    shutil.copy(ompi, second / "solver")
+    monkeypatch.setenv("PATH", f"{first}:{second}:{os.environ['PATH']}")
+    ways = (["solver"], ["sh", "-c", "solver"])
+    assert [run(*OPENMPI, "--", *words).returncode for words in ways] == [0, 0]
+    (first / "solver").write_text("#!/bin/sh\nexit 7\n")
+    (first / "solver").chmod(0o755)
+    assert [run(*OPENMPI, "--", *words).returncode for words in ways] == [7, 7]
+
+
 def test_no_mpi_with_a_symbol_is_a_refusal_that_names_it(
     modern: Path, fresh_home: Path, tmp_path: Path
 ) -> None:

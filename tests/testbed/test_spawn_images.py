@@ -112,6 +112,12 @@ def test_a_program_that_the_image_lacks_ends_the_job(
     assert f"MPI_Comm_spawn names the program {sys.executable}" in done.stderr
 
 
+def test_a_missing_program_of_the_working_folder_ends_the_job(spawn: Spawn, need: Need) -> None:
+    need("bwrap")
+    done = spawn("bwrap", "mpich@5", "mpich", "./nothere")
+    assert done.returncode == 4, done.stdout + done.stderr
+
+
 def test_a_program_that_env_would_take_for_a_variable_ends_the_job(
     spawn: Spawn, need: Need
 ) -> None:

@@ -38,6 +38,9 @@ SECRET_NAME = re.compile(
 STRUCK = "[struck out]"
 # By its path: a wrapper of that name earlier in PATH could change what no key knows of.
 ENV = shutil.which("env", path="/usr/bin:/bin") or "/usr/bin/env"
+GUEST_PATH = (
+    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # of an image that sets none
+)
 
 
 def base(environ: Mapping[str, str] | None = None) -> dict[str, str]:

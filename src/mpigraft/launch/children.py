@@ -16,6 +16,7 @@ from mpigraft.launch.launch_request import LaunchRequest
 
 CHILDREN_SCRIPT = "children.sh"
 CHILDREN_VARIABLE = "MPIGRAFT_SPAWN"  # in ranks: the path of the script, as their launcher sees it
+FOLDER_VARIABLE = "MPIGRAFT_SPAWN_FOLDER"  # in which the launcher was started
 LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 
 
@@ -25,6 +26,14 @@ def children_script(request: LaunchRequest) -> Path | None:
     if request.launcher_in_guest or request.program[:1] == (str(request.natives.bench),):
         return None
     return request.witness / CHILDREN_SCRIPT
+
+
+def children_rows(request: LaunchRequest) -> tuple[EnvRow, ...]:
+    """What ranks, and children too, need to know to start children as ranks."""
+    if (script := children_script(request)) is None:
+        return ()
+    values = {CHILDREN_VARIABLE: str(script), FOLDER_VARIABLE: str(request.cwd)}
+    return tuple(EnvRow(n, v, Scope.RANK, "witness") for n, v in values.items())
 
 
 def children_files(
@@ -38,8 +47,7 @@ def children_files(
     script = children_script(request)
     if script is None:
         return ()
-    own = [row for row in rows if row.scope is Scope.RANK]
-    own += [EnvRow(CHILDREN_VARIABLE, str(script), Scope.RANK, "witness")]
+    own = [*(row for row in rows if row.scope is Scope.RANK), *children_rows(request)]
     if context and context.program:
         given = (name for name in LOADER if name in environment)
         own += [EnvRow(name, None, Scope.DAEMON, "launcher") for name in given]

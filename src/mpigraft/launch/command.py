@@ -51,8 +51,7 @@ def prepare_launch(request: LaunchRequest) -> Launch:
     base = env.base(request.environ) if request.inherited is None else request.inherited
     context = _context(plan, request, base) if plan else None
     rows = _rows(request, order, context)
-    if script := children.children_script(request):
-        rows.append(EnvRow(children.CHILDREN_VARIABLE, str(script), Scope.RANK, "witness"))
+    rows += children.children_rows(request)
     environment = env.apply(base, rows, Scope.LAUNCHER, Scope.DAEMON)
     wrapper = rank_wrapper(request)
 

@@ -90,13 +90,21 @@ static bool program_among(const char *folders, const char *name, char *path)
     return false;
 }
 
-/* Open MPI starts children where the caller is, and MPICH where mpiexec was started. */
+/* Open MPI starts children where the caller is, and MPICH where mpiexec was started, which both
+ * mean by a "wdir" that is relative. */
 static void find_folder(struct child *child)
 {
     struct stat folder;
-    if (!ask_info(child->mpi, child->info, "wdir", child->folder, INFO_VALUE) &&
-        (!open_mpi_object("ompi_mpi_comm_world") || !getcwd(child->folder, SPAWN_PATH)))
-        child->folder[0] = 0;
+    char named[INFO_VALUE + 1] = "";
+    const char *start = getenv("MPIGRAFT_SPAWN_FOLDER");
+    bool given = ask_info(child->mpi, child->info, "wdir", named, INFO_VALUE);
+    child->folder[0] = 0;
+    if (given && *named == '/')
+        snprintf(child->folder, SPAWN_PATH, "%s", named);
+    else if (given && start && strcmp(named, "."))
+        snprintf(child->folder, SPAWN_PATH, "%s/%s", start, named);
+    else if (given || !open_mpi_object("ompi_mpi_comm_world") || !getcwd(child->folder, SPAWN_PATH))
+        snprintf(child->folder, SPAWN_PATH, "%s", start ? start : named);
     if (*child->folder == '/' && (stat(child->folder, &folder) || !S_ISDIR(folder.st_mode)))
         refuse("spawn-no-folder", "ranks see no folder", child->folder);
 }

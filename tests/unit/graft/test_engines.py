@@ -381,6 +381,15 @@ def test_podman_starts_an_image_of_its_storage_by_its_id() -> None:
     assert podman.options(made, seat(), ())[-1].words == ("5f" * 32,)
 
 
+def test_podman_gives_ranks_no_tmpdir_of_its_own() -> None:
+    gone = EnvRow("TMPDIR", None, Scope.RANK, "engine")
+    mine = seat(environment=(("TMPDIR", "/t"),))
+    images = plan(label("/image", environment=(("TMPDIR", "/i"),)), "podman")
+    assert gone in podman.rows(plan(label("/image"), "podman"), seat())
+    assert gone not in podman.rows(plan(label("/image"), "podman"), mine)
+    assert gone not in podman.rows(images, seat())
+
+
 def test_podman_keeps_who_ranks_are(image: Image) -> None:
     assert pairs(words(image, "podman", root=True), "--user")[0][0] == "0:0"
     mine = podman.options(plan(label("name", GuestKind.PODMAN), "podman"), seat(), ())

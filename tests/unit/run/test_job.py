@@ -65,8 +65,9 @@ def test_a_removed_working_folder_is_an_error(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     tmp_path.rmdir()
-    assert main.run_command(["run", "--", "true"]) == 2
-    assert "the working folder does not exist" in capfd.readouterr().err
+    for words in (["run", "--", "true"], ["check", "/", "--program", "/bin/true"]):
+        assert main.run_command(words) == 2
+        assert "the working folder does not exist" in capfd.readouterr().err
 
 
 # ------------------------------------------------------------------ what is kept

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from mpigraft.binary.image import Root
+from mpigraft.core.env import GUEST_PATH
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, Scope
 from mpigraft.knowledge.engines import default_binds
@@ -24,7 +25,6 @@ PLACE = "/.mpigraft"
 RANKS = "ranks"
 MOST_STEPS = 1000  # from a path to what it means: links may lead in a circle
 GUEST_TMP = "/tmp"  # noqa: S108  where launchers keep their session folders
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 OWNER = ("HOME", "USER", "LOGNAME")
 USERS = (*OWNER, "TMPDIR")  # the user's, whatever the guest sets
 
@@ -218,7 +218,7 @@ def given(plan: GraftPlan, context: EngineContext) -> dict[str, str]:
     """Give what the image sets for its processes, where the engine does not read it."""
     own = dict(context.environment)
     image = {n: v for n, v in plan.guest.environment if n not in USERS or n not in own}
-    return {"PATH": PATH, **image}
+    return {"PATH": GUEST_PATH, **image}
 
 
 def as_outside(context: EngineContext, *names: str) -> tuple[EnvRow, ...]:

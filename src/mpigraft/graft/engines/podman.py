@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from mpigraft.core import reads
 from mpigraft.core.env import ENV
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind
+from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind, Scope
 from mpigraft.graft.engines.mounts import anywhere, apart, default_folders, is_device, kept, sharing
 from mpigraft.graft.engines.parts import OptionGroup, fields, plain
 
@@ -41,8 +41,16 @@ SETTINGS = (
 
 
 def rows(plan: GraftPlan, context: EngineContext) -> tuple[EnvRow, ...]:
-    del plan
-    return (*kept(context, *SETTINGS), *(() if context.root else apart(context)))
+    alone = () if context.root else apart(context)
+    return (*kept(context, *SETTINGS), *_without_own_tmpdir(plan, context), *alone)
+
+
+def _without_own_tmpdir(plan: GraftPlan, context: EngineContext) -> tuple[EnvRow, ...]:
+    """Take TMPDIR from ranks where nobody set it: podman gives itself /var/tmp, and passes that on,
+    where each container has a tmpfs of its own (4.3.1)."""
+    if {"TMPDIR"} & {*dict(context.environment), *dict(plan.guest.environment)}:
+        return ()
+    return (EnvRow("TMPDIR", None, Scope.RANK, "engine"),)
 
 
 def own_binds(context: EngineContext) -> tuple[Bind, ...]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from mpigraft.binary.elf import ElfError
 from mpigraft.binary.image import Entry, Root, RootError
+from mpigraft.core.env import GUEST_PATH
 from mpigraft.graft.guest import own_mpi, python_words, r_packages
 from mpigraft.graft.guest.command import MANY, CommandKind, GuestCommand
 from mpigraft.graft.guest.mpi_free import STATIC, without_mpi
@@ -31,7 +32,6 @@ from mpigraft.graft.guest.scripts.shell_values import UNKNOWN
 MAX_HEAD = 4096  # bytes of a script's first lines
 MAX_DEPTH = 8  # of programs that start programs
 MAX_STARTED = 200  # commands of a script that are examined
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 STARTERS = frozenset({  # start others, also where they are one static program (busybox)
     "sh", "ash", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "fish", "busybox", "toybox", "env",
     "nice", "ionice", "nohup", "time", "timeout", "xargs", "setsid", "stdbuf", "chroot", "tini",
@@ -100,7 +100,7 @@ def locate(
     if "/" in word:
         path = word if word.startswith("/") else f"{cwd.rstrip('/')}/{word}"
         return path, root.find(path)
-    for folder in (environment.get("PATH") or PATH).split(":"):
+    for folder in (environment.get("PATH") or GUEST_PATH).split(":"):
         path = f"{folder or cwd}/{word}"
         entry = root.find(path) if path.startswith("/") else None
         if is_executable(entry):

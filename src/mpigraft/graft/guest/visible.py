@@ -12,10 +12,11 @@ from pathlib import Path
 
 from mpigraft.binary.elf import read_elf
 from mpigraft.binary.image import BoundRoot, OverlayRoot, Root
+from mpigraft.core.env import GUEST_PATH
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.model import GuestKind, GuestLabel
 from mpigraft.graft.guest import own_mpi
-from mpigraft.graft.guest.commands import PATH, is_executable
+from mpigraft.graft.guest.commands import is_executable
 from mpigraft.graft.guest.search import Searched
 
 Shown = Callable[[GuestKind], Mapping[str, Path]]  # {path inside: folder of this machine}
@@ -119,7 +120,7 @@ def find_named(root: Root, name: str, programs: Sequence[str]) -> tuple[tuple[st
 def _in_path(root: Root, name: str, program: str) -> str:
     """Find a program in the image's PATH."""
     paths = dict(root.config().environment).get("PATH", "")
-    for folder in (paths or PATH).split(":"):
+    for folder in (paths or GUEST_PATH).split(":"):
         entry = root.find(f"{folder}/{program}") if folder.startswith("/") else None
         if entry is not None and is_executable(entry):
             return entry.path

@@ -207,7 +207,11 @@ def folders_of_job(
     extra = [bind for word in spec.binds for bind in parse_bind(word, spec.optional)]
 
     def shown(kind: GuestKind) -> dict[str, Path]:
-        return visible_folders(kind, environ, str(Path.cwd()), spec.engine, extra)
+        try:
+            cwd = str(Path.cwd())
+        except FileNotFoundError as error:
+            raise UsageError.of("cwd-gone") from error
+        return visible_folders(kind, environ, cwd, spec.engine, extra)
 
     return shown
 

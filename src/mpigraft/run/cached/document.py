@@ -9,19 +9,21 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mpigraft.binary.elf import ElfError
 from mpigraft.binary.loader import closure
 from mpigraft.core import cache
 from mpigraft.core.cpuset import is_confined
+from mpigraft.core.env import GUEST_PATH
 from mpigraft.core.fingerprint import file_fingerprint
 from mpigraft.core.model import (
     NOWHERE,
     Configuration,
     Finding,
+    GuestKind,
     Layout,
     Level,
     MappedLibrary,
@@ -124,6 +126,7 @@ def watched_files(job: Job) -> dict[str, list[list[Any]]]:
         words = (one.words[0] for one in job.others)
         for program in (job.program, *(Path(shutil.which(word) or word) for word in words)):
             files += [program, *_mapped(job, program)]
+    files += _path_folders(job)
     paths = {str(path) for path in files if path and path != Path()}
     folders = [(folder, "", "") for folder in config.folders]
     mpi = job.configuration.mpi
@@ -138,6 +141,25 @@ def watched_files(job: Job) -> dict[str, list[list[Any]]]:
         "copies": [[path, *start.copy_stamp(path)] for path in sorted(copies)],
         "listed": [[*row, listed(*row)] for row in folders],
     }
+
+
+def _path_folders(job: Job) -> Iterator[Path]:
+    """List the folders of this machine in which ranks search programs by name: what is put into one
+    may come before the program that was found."""
+    graft = job.configuration.graft
+    if graft is None or graft.guest.kind.on_host:
+        yield from map(Path, filter(None, os.environ.get("PATH", os.defpath).split(":")))
+        return
+    given = dict(graft.guest.environment)
+    given |= {name: value for name, _, value in (w.partition("=") for w in job.spec.settings)}
+    bound = {here: here for here in ("/tmp", str(Path.cwd()))}  # noqa: S108
+    bound |= {bind.target: bind.source for bind in job.binds}
+    for entry in map(PurePosixPath, given.get("PATH", GUEST_PATH).split(":")):
+        over = next((str(p) for p in (entry, *entry.parents) if str(p) in bound), "")
+        if over:
+            yield Path(bound[over]) / entry.relative_to(over)
+        elif graft.guest.kind is GuestKind.FOLDER:
+            yield Path(f"{graft.guest.source}/{entry}")
 
 
 def _mapped(job: Job, program: Path) -> list[Path]:
