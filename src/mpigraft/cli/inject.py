@@ -255,6 +255,7 @@ def _document(
 
 
 def _verify(stack: Stack, named: str, what: tuple[str, str], form: str) -> int:
+    from mpigraft.graft.stack import override_with_mpi
     from mpigraft.graft.stack.generations import find_drift, read_override
     from mpigraft.run.injection import choose_program, prove_injection
 
@@ -266,7 +267,9 @@ def _verify(stack: Stack, named: str, what: tuple[str, str], form: str) -> int:
     program, transport = what
     why = "named"
     if not program:
-        names = [p.path for p in stack.searching(override.slot) if p.executable]
+        able = [p for p in stack.searching(override.slot) if p.executable]
+        place = override.slot.path
+        names = [p.path for p in able if override_with_mpi(p, stack.slots) == place]
         program, why = choose_program(names)
     here = examine_machine()
     findings = find_drift(override, override.active)
@@ -318,7 +321,9 @@ def _proof_lines(proof: InjectionProof, why: str) -> Iterator[str]:
     yield from labelled("program", printable(f"{proof.program} ({why})"), column=12)
     yield from labelled("MPI", printable(f"{proof.mpi}, generation {proof.generation}"), column=12)
     yield from labelled("mapped", printable(proof.libmpi), column=12)
-    yield from labelled("version", printable(proof.library_version.partition("\n")[0]), column=12)
+    yield from labelled(
+        "version", " ".join(proof.library_version.partition("\n")[0].split()), column=12
+    )
     ran = proof.transport or "the MPI's own choice; --transport NAME proves one"
     yield from labelled("transport", printable(ran), column=12)
 

@@ -84,6 +84,22 @@ def test_a_program_of_a_stack(stack: StackFiles, capsys: pytest.CaptureFixture[s
     assert "1 program would load openmpi@5.0.11" in page
 
 
+def test_an_mpich_of_another_soname_fits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian's is libmpich.so.12: the override has it by the name that programs need, too."""
+    library = libmpi(tmp_path / "mpich", "libmpich.so.12")
+    mpich = replace(an_mpi("mpich@4.0.2"), libmpi=library, family=Family.MPICH, abi=Abi.MPICH)
+    monkeypatch.setattr(inventory, "discover_machine", lambda: a_machine(mpich))
+    files = StackFiles(tmp_path / "stack", [tmp_path / "site/lib"])
+    own = libmpi(files.root / "software/MPICH/5/lib", "libmpi.so.12")
+    for name in ("One/1", "Two/1"):
+        files.program(name, own)
+    code, page, _ = run(capsys, str(files.root), "--mpi", "mpich")
+    assert code == 0, page
+    assert "2 programs would load mpich@4.0.2, and nothing else would change" in page
+
+
 def test_options_of_a_single_guest_are_refused(
     stack: StackFiles, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,7 @@ from mpigraft.core.model import Finding, MpiAbi, Role
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import join_some
 from mpigraft.graft.stack.simulation import Override, StackSimulation
-from mpigraft.graft.stack.values import Slot, Stack
+from mpigraft.graft.stack.values import OTHER, ProgramVerdict, Slot, Stack
 from mpigraft.knowledge import role_of
 
 STORE = ".mpigraft-"  # begins the name of the folder that an injection switches to
@@ -60,7 +60,7 @@ def of_stack(stack: Stack, abi: MpiAbi, slots: Sequence[Slot]) -> Iterator[Findi
         needed = sorted({name for p in stack.programs for name in p.mpi})
         yield Finding.of("stack-other-abi", mpi=abi.mpi.id, needed=join_some(needed, NAMED, ", "))
     for slot in slots:
-        yield from _occupied(slot)
+        yield from occupied(slot)
     if runs := tuple(p.path for p in stack.programs if p.runpath):
         programs = counted(len(runs), "program")
         yield Finding.of("stack-runpath", programs=programs, evidence=runs)
@@ -69,7 +69,7 @@ def of_stack(stack: Stack, abi: MpiAbi, slots: Sequence[Slot]) -> Iterator[Findi
         yield Finding.of("stack-unread", files=files, evidence=stack.unread)
 
 
-def _occupied(slot: Slot) -> Iterator[Finding]:
+def occupied(slot: Slot) -> Iterator[Finding]:
     """Report an override that cannot be filled: a loop of links, or somebody's data. One that
     mpigraft switched on is a link to its own store, and may be switched again."""
     path = Path(slot.path)
@@ -88,6 +88,20 @@ def _occupied(slot: Slot) -> Iterator[Finding]:
         names = join_some(sorted({PurePosixPath(file).name for file in files}), NAMED, ", ")
         yield Finding.of(
             "stack-override-foreign", path=slot.path, names=names, evidence=tuple(files)
+        )
+
+
+def of_others(verdicts: Sequence[ProgramVerdict], override: Override) -> Iterator[Finding]:
+    """Report programs that take their MPI from an override which they search before this one."""
+    for path in dict.fromkeys(v.slot for v in verdicts if v.why == OTHER):
+        users = [v.path for v in verdicts if (v.why, v.slot) == (OTHER, path)]
+        yield Finding.of(
+            "stack-other-override",
+            programs=_names(users),
+            path=path,
+            slot=override.slot.path,
+            mpi=override.abi.mpi.id,
+            evidence=tuple(users),
         )
 
 

@@ -8,14 +8,16 @@ library of the program needs.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from os.path import normpath
 
 from mpigraft.core.model import Family, MpiAbi
 from mpigraft.graft.stack.places import OF_SYSTEM, below, is_installation, slot_path
-from mpigraft.graft.stack.values import Slot, Stack
+from mpigraft.graft.stack.values import Slot, Stack, StackProgram
 from mpigraft.knowledge import binding_of
+from mpigraft.knowledge.stacks import library_of_override
 
 FAMILIES = {"ompi": Family.OPENMPI, "mpich": Family.MPICH}  # by ABI; any of MPICH's will do
 FEWEST = 2  # programs that share an override: a folder of one alone is somebody's slip
@@ -63,6 +65,7 @@ def find_slots(searchers: Sequence[Searcher]) -> tuple[Slot, ...]:
             family=_family(tuple(users[path].values())),
             programs=len(users[path]),
             modules=len({module for _, module, _ in users[path].values()}),
+            holds=library_of_override(path),
         )
         for path in sorted(shared, key=lambda path: (order[path], path))
     )
@@ -81,6 +84,19 @@ def slots_of(leading: Sequence[str], slots: Sequence[Slot]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in paths if path in known))
 
 
+def override_with_mpi(program: StackProgram, slots: Sequence[Slot]) -> str:
+    """Give the path of the first override of a program that has an MPI in it; empty: none."""
+    folders = {slot.path: slot.folders for slot in slots}
+    return next((path for path in program.slots if any(map(_has_mpi, folders[path]))), "")
+
+
+def _has_mpi(folder: str) -> bool:
+    try:
+        return any(map(binding_of, os.listdir(folder)))  # noqa: PTH208  names alone
+    except OSError:
+        return False
+
+
 def offered_abis(abi: MpiAbi) -> frozenset[str]:
     """Give the ABIs that a host MPI offers."""
     return frozenset(b.abi for o in abi.objects if (b := binding_of(o.soname)))
@@ -89,11 +105,13 @@ def offered_abis(abi: MpiAbi) -> frozenset[str]:
 def chosen_slots(stack: Stack, abi: MpiAbi) -> tuple[Slot, ...]:
     """Choose the overrides that an MPI goes into: as few as reach every program that one reaches.
 
-    Of several that reach as many programs, the first that they search: nothing precedes it.
+    What an override is called decides first: one that is named for another family, or for
+    libfabric, gets no MPI. Of several that reach as many programs, the first that they search:
+    nothing precedes it.
     """
     abis = offered_abis(abi)
     rest = [
-        p.slots
+        _named(p.slots, stack.slots, abis)
         for p in stack.programs
         if p.machine == abi.objects[0].machine
         and abis & {b.abi for b in map(binding_of, p.mpi) if b}
@@ -105,3 +123,11 @@ def chosen_slots(stack: Stack, abi: MpiAbi) -> tuple[Slot, ...]:
         chosen.append(best)
         rest = [slots for slots in rest if best.path not in slots]
     return tuple(slot for slot in stack.slots if slot in chosen)
+
+
+def _named(paths: Sequence[str], slots: Sequence[Slot], abis: frozenset[str]) -> tuple[str, ...]:
+    """Give those of a program's overrides that are named for an MPI of these ABIs; if none is,
+    those whose names say nothing."""
+    own = [slot for slot in slots if slot.path in paths]
+    named = [slot.path for slot in own if slot.holds in abis]
+    return tuple(named or [slot.path for slot in own if not slot.holds])

@@ -21,6 +21,7 @@ class Slot:
     family: Family | None  # of the MPI that programs need which search it; None for MPI-5's ABI
     programs: int = 0  # that search it
     modules: int = 0  # that these belong to
+    holds: str = ""  # what its name says is for it: an ABI, libfabric, ucx; empty: any MPI
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -76,6 +77,9 @@ class Stack:
 # ------------------------------------------------------------------ verdicts
 
 
+OTHER = "other-override"  # why a program is kept that has its MPI from another override
+
+
 class Fate(StrEnum):
     """What an injection makes of a program."""
 
@@ -100,7 +104,7 @@ class ProgramVerdict:
     fate: Fate
     slot: str  # path of the override from which it would load MPI
     changes: tuple[Change, ...] = ()
-    why: str = ""  # of one that is kept: other-abi, other-machine, runpath, no-override
+    why: str = ""  # of one that is kept: other-abi, other-machine, runpath, no-override, OTHER
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,10 @@ from mpigraft.graft.program import absent_bindings
 from mpigraft.graft.resolve import Injection
 from mpigraft.graft.stack import differences
 from mpigraft.graft.stack.overrides import chosen_slots, offered_abis
+from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.simulation import Override, Simulator, StackSimulation
 from mpigraft.graft.stack.values import (
+    OTHER,
     Fate,
     ModuleVerdict,
     ProgramVerdict,
@@ -55,7 +57,7 @@ def check_stack(
     as few as reach all programs. `machine`: where ranks will run. Raises as `files` does; a program
     that cannot be read is a finding.
     """
-    slots = chosen_slots(stack, abi) if slots is None else tuple(slots)
+    slots = _free(chosen_slots(stack, abi)) if slots is None else tuple(slots)
     done = 0
     modules: list[ModuleVerdict] = []
     rest = list(stack.programs)
@@ -83,6 +85,13 @@ def check_stack(
         modules=tuple(_joined(modules)),
         findings=tuple(differences.of_stack(stack, abi, slots)),
     )
+
+
+def _free(slots: Sequence[Slot]) -> tuple[Slot, ...]:
+    """Leave out overrides that a site filled itself, such as an accelerator's. The one that most
+    programs search stays: it has to be filled, or refused."""
+    most = max((slot.programs for slot in slots), default=0)
+    return tuple(s for s in slots if s.programs == most or not any(differences.occupied(s)))
 
 
 def _module(program: StackProgram) -> str:
@@ -153,6 +162,12 @@ class _Judge:
                 findings.append(Finding.of("stack-program-unread", error=error))
                 refused = ProgramVerdict(program.path, name, Fate.REFUSED, "", (), "unread")
                 verdicts.append(refused)
+        for one in [one for one in simulated if self._stays(one)]:
+            simulated.remove(one)
+            slot = next(s.path for s in self.stack.slots if below(one.libmpi, [s.path]))
+            kept = ProgramVerdict(one.program.path, name, Fate.KEPT, slot, (), OTHER)
+            verdicts.append(kept)
+        findings += differences.of_others(verdicts, self.override)
         whole = self.judge(simulated)
         findings += whole.findings
         for one in simulated:
@@ -161,6 +176,12 @@ class _Judge:
             path, slot = one.program.path, self.override.slot.path
             verdicts.append(ProgramVerdict(path, name, fate, slot, one.changes, ""))
         return ModuleVerdict(name, tuple(verdicts), tuple(findings))
+
+    def _stays(self, one: StackSimulation) -> bool:
+        """Whether a program takes its MPI from another override, and nothing from this one."""
+        other = [slot.path for slot in self.stack.slots if slot != self.override.slot]
+        mixed = (self.override.grafted(str(r.path)) for r in one.loading.after if r.path)
+        return below(one.libmpi, other) and not any(mixed)
 
     def judge(self, simulated: Sequence[StackSimulation]) -> _Judged:
         """Judge some programs together. One MPI of the stack's own stands for all of them, so

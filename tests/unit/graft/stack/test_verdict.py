@@ -222,11 +222,32 @@ def test_another_override_that_comes_first_and_is_filled(openmpi: MpiAbi, tmp_pa
     contents = files_of(openmpi)
     site = [slot for slot in stack.slots if slot.path == str(tmp_path / "site")]
     verdict = check_stack(stack, openmpi, contents, slots=site)  # type: ignore[arg-type]
-    assert "stack-other-libmpi" in codes(verdict)
-    assert verdict.count(Fate.REFUSED) == 2
+    assert codes(verdict) == {"stack-other-override"}
+    assert (verdict.count(Fate.KEPT), verdict.ok) == (2, False)
     verdict = check_stack(stack, openmpi, contents)  # type: ignore[arg-type]
     assert verdict.count(Fate.REFUSED) == 0
     assert codes(verdict) == {"stack-override-foreign"}
+
+
+def test_what_a_site_put_into_one_override_refuses_nothing_of_another(
+    openmpi: MpiAbi, tmp_path: Path
+) -> None:
+    """An accelerator's programs may have another MPI than all others, but no mixture of both."""
+    gpu, site = (tmp_path / f"rpath_overrides/{name}/lib" for name in ("gpu", "site"))
+    files = StackFiles(tmp_path / "stack", [site])
+    files.program("One/1")
+    files.program("Two/1")
+    files.program("Cuda/1", overrides=[gpu, site])
+    libmpi(gpu)
+    verdict = checked(files, openmpi)
+    assert verdict.ok
+    assert fates(verdict) == {"One/1": "fits", "Two/1": "fits", "Cuda/1": "kept"}
+    assert codes(verdict) == {"stack-other-override"}
+    fortran = compiled(tmp_path / "host/libmpi_mpifh.so.40", soname="libmpi_mpifh.so.40")
+    place = files.root / "software/Mixed/1/bin/solve"
+    program(place, CALLS, flags=files.path(gpu, site), needs=[fortran, files.mpi])
+    verdict = checked(files, openmpi, fortran)
+    assert fates(verdict)["Mixed/1"] == Fate.REFUSED
 
 
 def test_a_program_that_is_broken_already_refuses_nothing(
@@ -285,6 +306,10 @@ def test_progress_counts_programs(stack: StackFiles, openmpi: MpiAbi) -> None:
         ([["a", "b"], ["a", "b"]], ["a"]),
         ([["gpu", "b"], ["b"]], ["b"]),
         ([["a"], ["b"]], ["a", "b"]),
+        ([["libfabric/system", "OpenMPI/system"]] * 2, ["OpenMPI/system"]),
+        ([["MPICH/system", "a", "OpenMPI/system"], ["a"]], ["a", "OpenMPI/system"]),
+        ([["ucx", "a"]] * 2, ["a"]),
+        ([["MPICH/system"]] * 2, []),
     ],
 )
 def test_as_few_overrides_as_reach_all_are_filled(
@@ -295,7 +320,7 @@ def test_as_few_overrides_as_reach_all_are_filled(
         overrides = [tmp_path / f"rpath_overrides/{name}/lib" for name in names]
         files.program(f"App{number}/1", overrides=overrides)
     slots = chosen_slots(read_stack(files.root), openmpi)
-    assert [Path(slot.path).name for slot in slots] == chosen
+    assert [slot.path for slot in slots] == [f"{tmp_path}/rpath_overrides/{c}" for c in chosen]
 
 
 def test_findings_have_levels(stack: StackFiles, openmpi: MpiAbi, tmp_path: Path) -> None:

@@ -253,6 +253,10 @@ def override_files(plan: OverridePlan, generation: str) -> dict[str, Elf]:
              for name, library in plan.libraries}  # fmt: skip
     settings = plan.copies[0]
     files[f"{generation}/{settings.name}"] = read_elf(settings.source)
+    for name, target in plan.links:
+        to = posixpath.normpath(posixpath.join(generation, posixpath.dirname(name), target))
+        if to in files:
+            files[f"{generation}/{name}"] = files[to]
     seen = {}
     for folder in plan.slot.folders:
         for path, facts in files.items():

@@ -1,0 +1,14 @@
+"""What the layout of a software stack says: stacks.toml.
+
+Takes the table; makes frozen rows, each with its source. Reads package data alone.
+"""
+
+from __future__ import annotations
+
+from mpigraft.core.doors import exports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpigraft.knowledge.stacks.rows import library_of_override as library_of_override
+else:
+    __getattr__ = exports(__name__)

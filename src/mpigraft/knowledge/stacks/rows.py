@@ -1,0 +1,37 @@
+"""The rows of stacks.toml as values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from mpigraft.core.model import Abi
+from mpigraft.knowledge.reader import NEVER, load_table, toml
+
+LIBRARIES = ("libfabric", "ucx")
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideName:
+    """What a name in the path of an override says."""
+
+    name: re.Pattern[str]
+    holds: str = field(metadata=toml(words=(*(abi.value for abi in Abi), *LIBRARIES)))
+    source: str
+    sonames: re.Pattern[str] = re.compile(NEVER)
+
+
+@dataclass(frozen=True, slots=True)
+class StackTable:
+    override: tuple[OverrideName, ...] = ()
+
+
+def library_of_override(path: str) -> str:
+    """Give what the end of an override's path says of its library: an ABI, libfabric or ucx; empty
+    where it says nothing. EESSI's is OpenMPI/system."""
+    for part in PurePosixPath(path).parts[:-3:-1]:
+        for row in load_table(StackTable, "stacks.toml").override:
+            if re.fullmatch(row.name.pattern, part, re.IGNORECASE):
+                return row.holds
+    return ""
