@@ -151,10 +151,12 @@ def test_ranks_stay_on_the_cpu_of_the_command(
     """Launchers number the CPUs of the cpuset, and take its first ones whatever the mask is."""
     procs, cpu = last_cpu
     confine = f"echo 0 >{procs}" if procs else f"taskset -p -c {cpu} $$ >&2"
-    run = [sys.executable, "-m", "mpigraft.cli.entry", "run", "--mpi", str(family), "-n", "1"]
-    for flags in ((), ("--bind-to", "core")):
-        words = [*run, *flags, "--no-proof", "--", "/bin/sh", "-c", SHOW]
+    run = [sys.executable, "-m", "mpigraft.cli.entry", "run", "--mpi", str(family), "-n"]
+    own = os.uname().nodename.upper()
+    bound = ("1", "--bind-to", "core", "--hosts", "127.0.0.1")
+    for ranks, *flags in (("1",), bound, ("2", "--hosts", own)):
+        words = [*run, ranks, *flags, "--no-proof", "--", "/bin/sh", "-c", SHOW]
         done = subprocess.run(
             ["/bin/sh", "-c", f'{confine} && "$@"', "sh", *words], capture_output=True, text=True
         )
-        assert (done.returncode, done.stdout) == (0, f"{cpu}\n"), done.stderr
+        assert (done.returncode, done.stdout) == (0, f"{cpu}\n" * int(ranks)), done.stderr

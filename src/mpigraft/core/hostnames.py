@@ -1,4 +1,5 @@
-"""Names of hosts, compared: the one place that decides whether two names mean one host.
+"""Names of hosts, compared: the one place that decides whether two names mean one host, and
+whether a name means this one.
 
 A host has a short name, its first label, and full names; DNS knows no case (RFC 4343). Two full
 names that share their first label are two hosts: `w.1.example` and `w.2.example`.
@@ -6,7 +7,11 @@ names that share their first label are two hosts: `w.1.example` and `w.2.example
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
+import os
 import re
+import socket
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -51,6 +56,43 @@ def shared_labels(hosts: Iterable[str]) -> tuple[str, ...]:
     for host in hosts:
         alike[short_name(host)].setdefault(_full(host), host)
     return tuple(host for group in alike.values() if len(group) > 1 for host in group.values())
+
+
+def distinct_hosts(names: Sequence[str]) -> tuple[str, ...]:
+    """Each host once, this one by its node name, under which launchers know where they run. The
+    resolver is used for the first name alone, on which a job of one node depends: a long list would
+    wait for each, and what launchers are given for other nodes is not resolved here."""
+    own = os.uname().nodename
+    hosts: dict[str, str] = {}
+    for number, name in enumerate(names):
+        host = own if is_this_host(name, resolve=number == 0) else name
+        hosts.setdefault(_full(host), host)
+    return tuple(hosts.values())
+
+
+def is_this_host(name: str, *, resolve: bool = False) -> bool:
+    """Whether a name means this host: its node name or the first label of that, `localhost`, or an
+    address of its own. `resolve`: or a name that has such addresses alone. The first label alone
+    does not do for other full names, which may be another host's."""
+    own = os.uname().nodename
+    if _full(name) in (_full(own), short_name(own), "localhost"):
+        return True
+    flags = 0 if resolve else socket.AI_NUMERICHOST
+    with contextlib.suppress(OSError, UnicodeError):
+        rows = socket.getaddrinfo(name, 9, type=socket.SOCK_DGRAM, flags=flags)
+        return all(_is_own(row[0], row[4]) for row in rows)
+    return False
+
+
+def _is_own(family: socket.AddressFamily, address: tuple[object, ...]) -> bool:
+    """Whether the kernel sends from an address what goes to it. To bind it was rejected: with
+    net.ipv4.ip_nonlocal_bind the kernel binds any address."""
+    text = str(address[0])
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect(address)
+        own: str = probe.getsockname()[0]
+        return own == text or ipaddress.ip_address(text.partition("%")[0]).is_loopback
+    return False
 
 
 def _full(host: str) -> str:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import socket
+
 import pytest
 
-from mpigraft.core.hostnames import match_hosts, same_host, shared_labels, short_name
+from mpigraft.core.hostnames import (
+    is_this_host,
+    match_hosts,
+    same_host,
+    shared_labels,
+    short_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,3 +46,26 @@ def test_hosts_that_share_a_first_label() -> None:
     assert shared_labels(hosts) == ("w.1.example", "w.2.example")
     assert short_name("W.1.example") == "w"
     assert short_name("10.0.0.1") == "10.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("addresses", "own"),
+    [(["127.0.1.1"], True), (["127.0.1.1", "192.0.2.77"], False), (["192.0.2.77"], False),
+     ([], False)],
+)  # fmt: skip
+def test_a_name_means_this_host_if_all_its_addresses_do(
+    monkeypatch: pytest.MonkeyPatch, addresses: list[str], own: bool
+) -> None:
+    """Debian's installer gives the full name 127.0.1.1; a name of several login nodes is none."""
+    numeric = socket.getaddrinfo
+
+    def resolver(name: str, port: int, *, type: int, flags: int) -> list[object]:
+        if name == "login.example" and (flags or not addresses):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        names = addresses if name == "login.example" else [name]
+        return [row for one in names for row in numeric(one, port, type=type, flags=flags)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolver)
+    assert is_this_host("login.example", resolve=True) is own
+    assert not is_this_host("login.example")
+    assert is_this_host(os.uname().nodename.upper())

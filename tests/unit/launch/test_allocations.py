@@ -57,7 +57,8 @@ def test_any_text_is_hosts_or_a_usage_error(text: str) -> None:
     except UsageError:
         return
     assert hosts
-    assert all(allocation.NAME.fullmatch(host) for host in hosts)
+    patterns = (allocation.NAME, allocation.ADDRESS_6)
+    assert all(any(p.fullmatch(host) for p in patterns) for host in hosts)
 
 
 def test_brackets_as_slurm_writes_them() -> None:
@@ -71,7 +72,8 @@ def test_brackets_as_slurm_writes_them() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", ",", "a,,b", "n[", "n[1", "n]1[", "n[]", "n[1-]", "n[3-1]", "n[[1]]", "-n1", "n1;reboot",
-     "n1 n2", "n:4", "n[0-999][0-999]", "n[0-99999999999999999]", "n[-1]", "n[1--2]", "n\n1"],
+     "n1 n2", "n:4", "1:", ":", "dead:4", "n[0-999][0-999]",
+     "n[0-99999999999999999]", "n[-1]", "n[1--2]", "n\n1"],
 )  # fmt: skip
 def test_what_is_no_list_of_hosts_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="here"):
@@ -104,13 +106,43 @@ def test_the_scheduler_is_asked_only_when_nobody_named_hosts(tmp_path: Path) -> 
         find_allocation(SLURM, hosts="n1", hostfile=str(hosts))
 
 
-def test_a_host_that_is_this_one_needs_no_telling() -> None:
-    """Its name may resolve to loopback, as Debian's installer has it: nobody resolves it."""
-    own = os.uname().nodename
-    assert find_allocation({}, hosts=own).here
-    assert find_allocation({}, hosts="localhost").here
-    assert not find_allocation({}, hosts=f"{own},localhost").here
-    assert find_allocation({}, hosts=f"{own},elsewhere").hosts == (own, "elsewhere")
+OWN = os.uname().nodename
+NAMES_OF_THIS_HOST = ("localhost", "LocalHost", OWN, OWN.upper(), "127.0.0.1", "127.3.2.1", "::1")
+
+
+@pytest.mark.parametrize("name", NAMES_OF_THIS_HOST)
+def test_this_host_is_known_by_any_of_its_names_and_addresses(name: str, tmp_path: Path) -> None:
+    """By another name than its node name it got the CPUs, and Open MPI an unknown host: VM."""
+    hosts = tmp_path / "hosts"
+    hosts.write_text(f"{name}\n{OWN}:2\n")
+    for found in (
+        find_allocation({}, hosts=name),
+        find_allocation({}, hosts=f"{OWN},{name},localhost"),
+        find_allocation({}, hostfile=str(hosts)),
+    ):
+        assert (found.hosts, found.here) == ((OWN,), True)
+    mixed = find_allocation({}, hosts=f"elsewhere,{name}")
+    assert (mixed.hosts, mixed.here) == (("elsewhere", OWN), False)
+
+
+@pytest.mark.parametrize("name", [*NAMES_OF_THIS_HOST, f"{OWN}.example"])
+def test_a_node_of_a_job_is_known_by_any_of_its_names(name: str) -> None:
+    """Ranks on it were started outside of the job."""
+    job = {"SLURM_JOB_ID": "42", "SLURM_JOB_NODELIST": f"{OWN},n2"}
+    found = find_allocation(job, hosts=name)
+    assert (found.hosts, found.job, found.granted) == ((OWN,), "42", (OWN, "n2"))
+    assert find_allocation(job, hosts="N2.example").hosts == ("n2",)
+
+
+@pytest.mark.parametrize("name", ["192.0.2.77", f"{OWN}.elsewhere.invalid", f"{OWN}x", "0.0.0.0"])
+def test_another_host_keeps_its_name(name: str) -> None:
+    found = find_allocation({}, hosts=name)
+    assert (found.hosts, found.here) == ((name,), False)
+
+
+def test_an_address_that_no_launcher_takes_is_refused() -> None:
+    with pytest.raises(UsageError, match="IPv6"):
+        find_allocation({}, hosts="2001:db8::77")
 
 
 def test_an_agent_is_a_program_and_is_reported_even_for_one_host(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from itertools import product
 from pathlib import Path
 
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.hostnames import short_name
+from mpigraft.core.hostnames import distinct_hosts, match_hosts
 from mpigraft.core.model import Allocation
 from mpigraft.core.process import run_command
 from mpigraft.launch.schedulers import decimal_id
@@ -27,6 +27,7 @@ from mpigraft.launch.schedulers import decimal_id
 MAX_HOSTS = 1 << 17  # hosts; a longer list is a mistake
 FLUX_LIMIT_S = 10.0
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # no leading "-": launchers take it for a flag
+ADDRESS_6 = re.compile(r"[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9_.-]+)?")
 RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 COUNT = re.compile(r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?")
 
@@ -39,8 +40,8 @@ def find_allocation(
     """Find the nodes to use: of `hosts` (`n1,n[3-5]`) or `hostfile`, else of the Slurm, PBS or Flux
     allocation that `environ` names, else this host. `agent` is a program used like ssh.
 
-    Hosts that a user names out of an allocation keep its scheduler and job. Names are given to
-    launchers as they are: nothing is resolved, since each node may resolve a name in its own way.
+    Hosts that a user names out of an allocation keep its scheduler and job. Names of other hosts
+    are given to launchers as they are, since each node may resolve a name in its own way.
     Raises UsageError for what cannot be read, MissingError for an agent or a file that is not
     there and a Flux that does not answer.
     """
@@ -53,17 +54,19 @@ def find_allocation(
     return _reached_by(allocation, agent, environ) if agent else allocation
 
 
-def _named(hosts: tuple[str, ...], source: str, granted: Allocation) -> Allocation:
-    if granted.scheduler and set(hosts) <= set(granted.hosts):
+def _named(names: tuple[str, ...], source: str, granted: Allocation) -> Allocation:
+    hosts = distinct_hosts(names)
+    matches = match_hosts(hosts, granted.hosts if granted.scheduler else ())
+    if matches.keys() == set(hosts):
+        hosts = _unique(matches[host] for host in hosts)
         cpus_of = dict(zip(granted.hosts, granted.cpus, strict=False))
         cpus = tuple(cpus_of[host] for host in hosts if host in cpus_of)
         label = f"{source}, of {granted.source}"
         others = granted.hosts if hosts != granted.hosts else ()
         return replace(granted, hosts=hosts, source=label, cpus=cpus, granted=others)
-    own = os.uname().nodename
-    short_too = (own, short_name(own))  # a full name may be that of another host of our short one
-    here = len(hosts) == 1 and hosts[0].lower() in (*map(str.lower, short_too), "localhost")
-    return Allocation(hosts, source, here=here)
+    if wrong := [host for host in hosts if ":" in host]:
+        raise UsageError.of("host-address-unsupported", where=source, address=wrong[0])
+    return Allocation(hosts, source, here=hosts == THIS_HOST.hosts)
 
 
 def _reached_by(allocation: Allocation, agent: str, environ: Mapping[str, str]) -> Allocation:
@@ -141,7 +144,7 @@ def read_hostfile(path: Path) -> tuple[str, ...]:
     hosts: list[str] = []
     for number, line in enumerate(lines, 1):
         if words := line.partition("#")[0].split():
-            hosts += expand(re.sub(r":[0-9]+$", "", words[0]), f"{path}:{number}")
+            hosts += expand(re.sub(r"^([^:]*):[0-9]+$", r"\1", words[0]), f"{path}:{number}")
     if not hosts:
         raise UsageError.of("hosts-empty", path=path)
     return _unique(hosts)
@@ -160,7 +163,7 @@ def expand(text: str, where: str = "hosts") -> tuple[str, ...]:
         if len(hosts) + math.prod(map(len, parts)) > MAX_HOSTS:
             raise UsageError.of("hosts-too-many", where=where, word=word[:80], max_hosts=MAX_HOSTS)
         hosts += map("".join, product(*parts))
-    if wrong := [host for host in hosts if not NAME.fullmatch(host)]:
+    if wrong := [h for h in hosts if not (NAME.fullmatch(h) or ADDRESS_6.fullmatch(h))]:
         raise UsageError.of("host-name-invalid", where=where, name=wrong[0][:80])
     return tuple(hosts)
 

@@ -50,6 +50,7 @@ from mpigraft.run.cached import start
 from mpigraft.run.cached.limits import explain_limits
 from mpigraft.run.cached.world import listed
 
+NAMES_OF_HOSTS = Path("/etc/hosts")
 KIND = "job"  # of documents that say what a kept job was to be
 
 
@@ -127,6 +128,7 @@ def watched_files(job: Job) -> dict[str, list[list[Any]]]:
         for program in (job.program, *(Path(shutil.which(word) or word) for word in words)):
             files += [program, *_mapped(job, program)]
     files += _path_folders(job)
+    files += [NAMES_OF_HOSTS] if job.spec.where.hosts or job.spec.where.hostfile else []
     paths = {str(path) for path in files if path and path != Path()}
     folders = [(folder, "", "") for folder in config.folders]
     mpi = job.configuration.mpi
