@@ -107,6 +107,7 @@ def a_document(tmp_path: Path, **changes: Any) -> start.Document:
         "files": [],
         "stamps": [[str(library), *file_fingerprint(str(library))]],
         "stdin": ["/n/stdin", "none", "1", "near"],
+        "leases": [],
         "copies": [],
         "listed": [[str(home), "x", ".conf", []]],
         **changes,

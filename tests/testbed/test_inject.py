@@ -15,6 +15,8 @@ import pytest
 
 import mpigraft
 from mpigraft.core.model import Family
+from tests.testbed import someone
+from tests.testbed.engines import USER, Engines
 from tests.testbed.stacks import Stack, files_of
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
@@ -129,14 +131,7 @@ def test_a_program_that_runs_across_a_switch_keeps_its_generation(
     stack: Stack, host: Path, tmp_path: Path
 ) -> None:
     do("inject", stack.software, "--mpi", "openmpi@5")
-    program, source = tmp_path / "waits", tmp_path / "waits.c"
-    source.write_text(WAITS)
-    lib, search = stack.mpi / "lib", ":".join(map(str, (*stack.overrides(), stack.mpi / "lib")))
-    subprocess.run(
-        ["gcc", source, f"-I{host / 'include'}", lib / "libmpi.so.40", "-o", program,
-         f"-Wl,--disable-new-dtags,-rpath,{search},--dynamic-linker={stack.loader}",
-         "-Wl,--allow-shlib-undefined"], check=True,
-    )  # fmt: skip
+    program = waiting_program(stack, host, tmp_path)
     with subprocess.Popen(program, stdin=-1, stdout=-1, text=True) as running:
         assert running.stdin
         assert running.stdout
@@ -267,3 +262,48 @@ def test_somebodys_data_is_refused(stack: Stack, host: Path) -> None:
     before = list(files_of(stack.host_injections.resolve()))
     assert "override-foreign" in do("inject", stack.software, "--mpi", "openmpi@5", code=1)
     assert list(files_of(stack.host_injections.resolve())) == before
+
+
+def waiting_program(stack: Stack, host: Path, folder: Path) -> Path:
+    """A program of the stack's that has mapped its MPI and waits for a line."""
+    program, source = folder / "waits", folder / "waits.c"
+    source.write_text(WAITS)
+    lib, search = stack.mpi / "lib", ":".join(map(str, (*stack.overrides(), stack.mpi / "lib")))
+    subprocess.run(
+        ["gcc", source, f"-I{host / 'include'}", lib / "libmpi.so.40", "-o", program,
+         f"-Wl,--disable-new-dtags,-rpath,{search},--dynamic-linker={stack.loader}",
+         "-Wl,--allow-shlib-undefined"], check=True,
+    )  # fmt: skip
+    return program
+
+
+@pytest.mark.root
+def test_what_anothers_job_runs_on_is_not_pruned(
+    stack: Stack, host: Path, engines: Engines, cache_folder: Path, tmp_path: Path
+) -> None:
+    """The override is an ordinary user's, who may read nothing of the job, which is root's."""
+    do("inject", stack.software, "--mpi", "openmpi@5")
+    home, site = someone.new_home(engines, [host], "prune"), stack.host_injections.resolve()
+    subprocess.run(["chown", "-hR", f"{USER}:{USER}", site], check=True)
+
+    def by_owner(*more: str) -> str:
+        words = (*COMMAND, "undo", str(stack.software), *more)
+        done = engines.run(someone.words(engines, home, cache_folder, *words), limit_s=120)
+        assert done.ok, done.text()
+        return done.text()
+
+    program = waiting_program(stack, host, tmp_path)
+    words = [*COMMAND, "run", "--stack", str(stack.software), "-n", "1", "--", str(program)]
+    with subprocess.Popen(words, stdin=-1, stdout=-1, text=True) as job:
+        assert job.stdout
+        assert job.stdout.readline() == "mapped\n"
+        assert "the stack's own MPI" in by_owner()
+        kept = by_owner("--prune", "--keep", "0")
+        assert "generation 1 is kept: process" in kept
+        assert "of root on" in kept
+        job.kill()
+    kept = by_owner("--prune")
+    assert "generation 1 is kept: it was switched off 0 days ago" in kept
+    left = by_owner("--prune", "--keep", "0")
+    assert "may not be read: generations 1 are removed all the same" in left
+    assert "removed generations: 1" in left

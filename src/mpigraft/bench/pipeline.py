@@ -7,9 +7,11 @@ what came back to `prove`, `measure` and the store. `watch` hears of each thing 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -29,6 +31,7 @@ from mpigraft.bench.shards import GIVE_UP_AFTER, Pair, Work, work
 from mpigraft.bench.stopping import Stops
 from mpigraft.core.clock import utc_now
 from mpigraft.core.errors import LaunchFailed, MpigraftError, TransportMismatch, UsageError
+from mpigraft.core.lease import holding_leases
 from mpigraft.core.lock import nodes_lock
 from mpigraft.core.model import (
     Allocation,
@@ -45,6 +48,7 @@ from mpigraft.core.model import (
     Shard,
 )
 from mpigraft.evidence import error_from_findings, evidence_of, make_starter, refused_evidence
+from mpigraft.graft import due_leases
 from mpigraft.graft.folder import materialize, paths_in_guest
 from mpigraft.launch.hosts import THIS_HOST
 from mpigraft.launch.placement import placement_for
@@ -83,7 +87,7 @@ def run_campaign(
     make = partial(
         make_starter, programs, nodes, partial(placement_for, machine=machine, nodes=nodes)
     )
-    with nodes_lock(nodes), store.writer() as writer, make_launcher(asked, programs, make) as run:
+    with _held(asked, nodes), store.writer() as writer, make_launcher(asked, programs, make) as run:
         record = _announce(asked, programs, files, store, writer, resume)
         known = (store.evidence(record.id, every=True), store.allocations(record.id))
         allocation = allocation_record(record.id, machine, nodes)
@@ -123,6 +127,14 @@ def run_campaign(
     if trouble:
         raise trouble[0]
     return record.id
+
+
+@contextmanager
+def _held(asked: Campaign, nodes: Allocation) -> Iterator[None]:
+    """Hold the locks of nodes, and leases of what was injected into stacks."""
+    leases = due_leases(c.graft.libmpi for c in asked.configurations if c.graft)
+    with nodes_lock(nodes), holding_leases(leases, os.environ):
+        yield
 
 
 def _natives(configuration: Configuration, machine: Machine, asked: Campaign) -> Natives:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpigraft.cli.common import Json, flag, option, out
+from mpigraft.cli.common import Json, flag, option, out, tell
 from mpigraft.cli.inject import choose_slot
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import printable
 
 if TYPE_CHECKING:
+    from mpigraft.core.model import Finding
     from mpigraft.graft.stack.generations import Override
 
 
@@ -28,14 +29,19 @@ def command(
     prune: Annotated[
         bool, flag("Remove generations that are not on; switch nothing.", "--prune")
     ] = False,
+    keep: Annotated[
+        float | None,
+        option("DAYS", "With --prune: keep what others may use for DAYS.", "14", min=0),
+    ] = None,
     list_: Annotated[bool, flag("List the generations; change nothing.", "--list")] = False,
     as_json: Json = False,
 ) -> None:
     """Switch a stack back to the generation before, or to its own MPI.
 
     The switch is one rename. Programs that run go on with what they started with, as long as its
-    generation is there: --prune removes those that are not on and that no process of this host
-    has mapped. Look at other nodes yourself.
+    generation is there. --prune keeps a generation that is on, that a job has a lease of, or that
+    a process of this host has mapped; where processes may not be read, also what was switched off
+    less than --keep days ago.
 
     \b
     Examples:
@@ -43,6 +49,7 @@ def command(
       mpigraft undo ~/stack
       mpigraft undo ~/stack --to 0
       mpigraft undo ~/stack --prune
+      mpigraft undo ~/stack --prune --keep 0
     """
     from mpigraft.cli.check_stack import read_named_stack
     from mpigraft.graft.stack.generations import prune as remove
@@ -50,26 +57,35 @@ def command(
 
     if prune and to is not None:
         raise UsageError.of("undo-both")
+    if keep is not None and not prune:
+        raise UsageError.of("keep-alone")
     there = read_named_stack(stack)
     overrides = [read_override(one) for one in there.slots]
     used = [o.slot for o in overrides if o.current] or [o.slot for o in overrides if o.generations]
     chosen = choose_slot(there, slot, used or there.slots)
     removed: tuple[int, ...] = ()
+    kept: tuple[tuple[int, Finding], ...] = ()
     if prune:
-        removed = remove(chosen)
+        removed, kept = remove(chosen, keep, _notice)
     elif not list_:
         undo(chosen, to)
     override = read_override(chosen)
     if as_json:
-        out(_document(override, removed))
+        out(_document(override, removed, kept))
     else:
-        out("\n".join(_lines(override, removed, pruned=prune)))
+        out("\n".join(_lines(override, removed, kept, pruned=prune)))
         for other in overrides:
             if other.current and other.slot != chosen:
                 out(printable(f"also on, and not changed: {other.link}; --slot names it"))
 
 
-def _document(override: Override, removed: tuple[int, ...]) -> str:
+def _notice(finding: Finding) -> None:
+    tell(printable(f"mpigraft: {finding.message}") + "\n" + printable(f"what to do: {finding.fix}"))
+
+
+def _document(
+    override: Override, removed: tuple[int, ...], kept: tuple[tuple[int, Finding], ...]
+) -> str:
     from mpigraft.core.serialize import document
 
     rows: list[dict[str, Any]] = [
@@ -84,16 +100,32 @@ def _document(override: Override, removed: tuple[int, ...]) -> str:
         }
         for r in override.generations
     ]
-    return document(slot=override.slot, current=override.current, generations=rows, removed=removed)
+    reasons = [{"number": number, "reason": finding} for number, finding in kept]
+    return document(
+        slot=override.slot,
+        current=override.current,
+        generations=rows,
+        removed=removed,
+        kept=reasons,
+    )
 
 
-def _lines(override: Override, removed: tuple[int, ...], *, pruned: bool) -> Iterator[str]:
+def _lines(
+    override: Override,
+    removed: tuple[int, ...],
+    kept: tuple[tuple[int, Finding], ...],
+    *,
+    pruned: bool,
+) -> Iterator[str]:
     active = override.active
     on = f"generation {active.number}: {active.mpi}" if active else "the stack's own MPI"
     yield printable(f"{override.link}: {on}")
     if pruned:
         numbers = ", ".join(map(str, removed)) or "none"
         yield f"removed generations: {numbers}"
+        for _, why in kept:
+            yield printable(why.message)
+            yield printable(f"  {why.fix}")
     for record in override.generations:
         mark = "*" if record.number == override.current else " "
         yield printable(f"{mark} {record.number:>3}  {record.made}  {record.mpi}")

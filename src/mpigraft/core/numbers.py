@@ -108,4 +108,4 @@ def plural(number: int, thing: str) -> str:
         return thing
     if thing.endswith("ry"):
         return f"{thing[:-1]}ies"
-    return thing + ("es" if thing.endswith("ch") else "s")
+    return thing + ("es" if thing.endswith(("ch", "ss")) else "s")

@@ -6,16 +6,18 @@ As `assemble` does for what engines start; here nothing is decided but what lies
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace as with_fields
 
 from mpigraft.core.errors import CheckFailed
-from mpigraft.core.model import EnvRow, GraftPlan, MpiInstall, Replace, Scope
+from mpigraft.core.lease import LEASES
+from mpigraft.core.model import EnvRow, GraftPlan, MappedLibrary, MpiInstall, Replace, Scope
 from mpigraft.core.serialize import digest
 from mpigraft.graft.assemble import GraftOptions, own_install
 from mpigraft.graft.guest import GuestMpi
 from mpigraft.graft.resolve import BENCH, PLACE_ON_HOST, Injection, plan_folder
 from mpigraft.graft.stack import StackGuest
+from mpigraft.graft.stack.generations import mapped_generations
 from mpigraft.native import choose_natives
 
 ENGINE = "none"  # a stack's programs are programs of this machine
@@ -56,6 +58,13 @@ def plan_stack(guest: StackGuest, mpi: MpiInstall, options: GraftOptions) -> Gra
     )
     replaced = Replace.NOTHING if own else Replace.MPI
     return with_fields(_like_programs(plan, guest, own=own), mpi=mpi.id, replace=replaced)
+
+
+def due_leases(paths: Iterable[str]) -> list[tuple[str, int]]:
+    """List what a job that maps these files has leases of while it runs: (folder of leases, number)
+    of each generation of an override."""
+    mapped = mapped_generations(MappedLibrary(os.path.realpath(path), 0, 0) for path in paths)
+    return [(f"{store}/{LEASES}", number) for store, own in mapped.items() for number in own]
 
 
 def _like_programs(plan: GraftPlan, guest: StackGuest, *, own: bool) -> GraftPlan:

@@ -7,8 +7,6 @@ import fcntl
 import os
 import shutil
 import stat
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from multiprocessing import get_context
@@ -21,7 +19,7 @@ from mpigraft.core.errors import CheckFailed, LaunchFailed, MissingError, UsageE
 from mpigraft.core.messages import message_of
 from mpigraft.core.model import Copy
 from mpigraft.graft.stack import Slot
-from mpigraft.graft.stack.generations import reading
+from mpigraft.graft.stack.generations import pruning, reading
 from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.override import content
 from mpigraft.graft.stack.override.content import GENERATION, OverridePlan
@@ -66,9 +64,9 @@ def test_generations_are_undone_one_by_one(site: Path, libraries: tuple[Path, Pa
     assert not os.path.lexists(slot.path)
     assert [r.number for r in override.generations] == [1, 2, 3]
     assert generations.undo(slot, 3).current == 3
-    assert generations.prune(slot) == (1, 2)
+    assert pruning.prune(slot, 0)[0] == (1, 2)
     generations.undo(slot, 0)
-    assert generations.prune(slot) == (3,)
+    assert pruning.prune(slot, 0)[0] == (3,)
     assert [path for path in files_of(site) if path not in before] == []
 
 
@@ -100,7 +98,7 @@ def test_a_sites_empty_folders_come_back(site: Path, libraries: tuple[Path, Path
     generations.switch_on(a_plan(site, libraries))
     assert injected(site).is_file()
     generations.undo(a_slot(site))
-    generations.prune(a_slot(site))
+    pruning.prune(a_slot(site), 0)
     assert list(files_of(site)) == before
 
 
@@ -264,7 +262,7 @@ def test_who_may_not_switch_reads_who_may(libraries: tuple[Path, Path]) -> None:
 
         def somebody() -> None:
             os.setuid(65534)
-            for function in (generations.undo, generations.prune):
+            for function in (generations.undo, pruning.prune):
                 with pytest.raises(MissingError) as caught:
                     function(slot)
                 answers.send(caught.value.fix)
@@ -293,23 +291,9 @@ def test_others_may_read_it_whatever_the_umask_is(site: Path, libraries: tuple[P
 
 
 def test_undo_of_nothing_says_so(site: Path, libraries: tuple[Path, Path]) -> None:
-    for function in (generations.undo, generations.prune):
+    for function in (generations.undo, pruning.prune):
         with pytest.raises(UsageError, match="no MPI was injected"):
             function(a_slot(site))
     generations.switch_on(a_plan(site, libraries))
     with pytest.raises(UsageError, match="it has 0, 1"):
         generations.undo(a_slot(site), 7)
-
-
-def test_what_a_process_has_mapped_is_not_pruned(site: Path, libraries: tuple[Path, Path]) -> None:
-    generations.switch_on(a_plan(site, libraries))
-    code = f"import ctypes, sys; ctypes.CDLL({str(injected(site))!r}); print(flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as user:
-        assert user.stdout
-        user.stdout.readline()
-        generations.switch_on(a_plan(site, libraries, key="two"))
-        assert generations.prune(a_slot(site)) == ()
-        user.communicate(b"\n")
-    assert generations.prune(a_slot(site)) == (1,)

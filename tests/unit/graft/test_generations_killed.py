@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mpigraft.graft.stack.generations import reading
+from mpigraft.graft.stack.generations import pruning, reading
 from mpigraft.graft.stack.generations import switching as generations
 from tests.builders.overrides import (  # noqa: F401
     LIBMPI,
@@ -103,7 +103,7 @@ def test_killed_at_any_step_it_leaves_the_old_state_or_the_new(
         generations.switch_on(new)
         assert state(site)[1][:4] == b"\x7fELF"
         names = {path.name for path in store(site).iterdir()}
-        assert names <= {"generations", "lock", "before", "folders"}
+        assert names <= {"generations", "lock", "before", "folders", "leases", "off-1"}
         if ended == 0:
             break
         assert ended == -signal.SIGKILL
@@ -140,9 +140,9 @@ def test_prune_killed_at_any_step_keeps_what_is_on(
     prepare, due = restorer(site), state(site)
     for step in range(1, 100):
         prepare()
-        ended = counted(site, step, lambda: generations.prune(a_slot(site)))
+        ended = counted(site, step, lambda: pruning.prune(a_slot(site), 0))
         assert state(site) == due, step
-        generations.prune(a_slot(site))
+        pruning.prune(a_slot(site), 0)
         assert [r.number for r in reading.read_override(a_slot(site)).generations] == [2]
         if ended == 0:
             break

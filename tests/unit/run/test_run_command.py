@@ -24,6 +24,7 @@ LIGHT = {
     "mpigraft.core.doors",
     "mpigraft.core.cpuset",
     "mpigraft.core.fingerprint",
+    "mpigraft.core.lease",
     "mpigraft.core.process",
     "mpigraft.run",
     "mpigraft.run.cached",

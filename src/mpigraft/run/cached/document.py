@@ -44,6 +44,7 @@ from mpigraft.evidence.world import (
     full_shared_memory,
     read_witness,
 )
+from mpigraft.graft import due_leases
 from mpigraft.graft.folder import PLAN_FILE, graft_folder
 from mpigraft.run import Job, job_records, prepare_job, surroundings
 from mpigraft.run.cached import start
@@ -63,6 +64,8 @@ def start_document(
     made = prepare_job(job, Path(home) / start.RECORDS, job.spec.stdin)
     given, decided = dict(made.env), dict(made.decided)
     due, graft = due_library(job.configuration), job.configuration.graft
+    libmpi = due.path if isinstance(due, MappedLibrary) else ""
+    mapped = _mapped(job, job.program) if job.program else []
     what = {
         "configuration": job.configuration,
         "layout": job.layout,
@@ -94,6 +97,7 @@ def start_document(
         "placed": job.placement != NOWHERE or is_confined(),
         "stdin": _stdin(job),
         "files": [[str(path), text] for path, text in (*made.files, *made.children)],
+        "leases": due_leases([*map(str, mapped), libmpi]),
         **(watched_files(job) if inputs is None else inputs),
     }
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from mpigraft import __version__
 from mpigraft.core.cpuset import cpuset_cpus
 from mpigraft.core.fingerprint import boot_id, file_fingerprint, network_namespace
+from mpigraft.core.lease import remove_leases, write_leases
 from mpigraft.core.process import end_stdin, serve_stdin
 from mpigraft.core.shared_memory import scarce_memory
 from mpigraft.run import new_folder, run_attached
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     # Folder of records, exit code: called when the job has ended, before they are removed
     Collect = Callable[[str, int], None]
 
-FORMAT = 4
+FORMAT = 5
 START = ".json"  # ends the names of documents
 RECORDS = "mpigraft-0-records"  # stands in documents for the name of one job's folder of records
 REFUSED = ".refused"  # ends the names of notes of refused calls, which evidence.world reads
@@ -53,7 +54,7 @@ NODES = ("SLURM_JOB_NODELIST", "SLURM_JOB_CPUS_PER_NODE", "PBS_JOBID", "FLUX_URI
 COME_AND_GO = ("SLURM", "PBS_", "FLUX_", "PALS_", "SSH_", "OLDPWD", "SHLVL", "_", "TERM", "COLUMNS")
 PARTS = frozenset(("argv", "parent", "home", "drop", "set", "ranks", "nodes", "libmpi",
                    "libmpi_name", "mark", "networks", "network_name", "proof", "placed", "files",
-                   "stamps", "copies", "listed", "stdin"))  # fmt: skip
+                   "stamps", "copies", "listed", "stdin", "leases"))  # fmt: skip
 
 
 def start_key(words: Sequence[str], environ: Mapping[str, str]) -> str:
@@ -181,6 +182,7 @@ def start_job(
         return None
     watch = World(document, f"{document['home']}/{name}")
     feeder = 0
+    leases = write_leases(document["leases"], environ)
     try:
         argv = [word.replace(RECORDS, name) for word in document["argv"]]
         for path, text in document["files"]:  # lists of ranks and programs, for the launcher
@@ -206,4 +208,5 @@ def start_job(
         return (5 if well else code) if wrong else code
     finally:
         end_stdin(feeder)
+        remove_leases(leases)
         watch.remove()

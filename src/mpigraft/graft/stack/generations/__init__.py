@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from mpigraft.graft.stack.generations.drift import mapped_generations as mapped_generations
     from mpigraft.graft.stack.generations.drift import mixed_generations as mixed_generations
     from mpigraft.graft.stack.generations.drift import newer_content as newer_content
+    from mpigraft.graft.stack.generations.pruning import prune as prune
     from mpigraft.graft.stack.generations.reading import GenerationRecord as GenerationRecord
     from mpigraft.graft.stack.generations.reading import Override as Override
     from mpigraft.graft.stack.generations.reading import read_override as read_override
-    from mpigraft.graft.stack.generations.switching import prune as prune
     from mpigraft.graft.stack.generations.switching import refuse_unfit as refuse_unfit
     from mpigraft.graft.stack.generations.switching import switch_on as switch_on
     from mpigraft.graft.stack.generations.switching import undo as undo

@@ -132,17 +132,3 @@ def digest_of(path: Path | str) -> str:
         return file_digest(path)
     except OSError:
         return ""
-
-
-def numbers_in_use(store: Path) -> tuple[int, ...]:
-    """Give the generations that processes of this host have mapped, as far as they may be seen."""
-    mark = f"{store}/{GENERATIONS}/"
-    numbers: set[int] = set()
-    for maps in Path("/proc").glob("[0-9]*/maps"):
-        with contextlib.suppress(OSError):
-            for line in maps.read_text(errors="replace").splitlines():
-                _, found, rest = line.partition(mark)
-                name = rest.partition("/")[0]
-                if found and name.isdecimal():
-                    numbers.add(int(name))
-    return tuple(sorted(numbers))

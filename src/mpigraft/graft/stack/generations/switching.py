@@ -25,6 +25,7 @@ from pathlib import Path
 
 from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
+from mpigraft.core.lease import LEASES
 from mpigraft.core.lock import file_lock
 from mpigraft.core.model import Copy
 from mpigraft.core.serialize import document
@@ -38,7 +39,6 @@ from mpigraft.graft.stack.generations.reading import (
     Override,
     current_number,
     damaged,
-    numbers_in_use,
     read_override,
 )
 from mpigraft.graft.stack.override import (
@@ -49,6 +49,7 @@ from mpigraft.graft.stack.override import (
 )
 
 BEFORE, LOCK = "before", "lock"
+OFF = "off-"  # begins the names of empty files: when generation off-N was last switched off
 FOLDERS = "folders"  # lists the folders that had to be made for the store, a line each
 NEW = ".new-"  # begins the names of what is being made
 SPARE = 64 << 20  # bytes of a disk that a generation leaves free
@@ -124,7 +125,7 @@ def _owner(path: Path) -> str:
 
 
 @contextmanager
-def _writing(override: Override) -> Iterator[Path]:
+def writing(override: Override) -> Iterator[Path]:
     """Hold the override alone and give the real folder of its generations. What an earlier process
     left is removed. Raises MissingError; then nothing is there that was not before."""
     made: list[Path] = []
@@ -172,6 +173,8 @@ def _unmake(store: Path, made: list[Path]) -> None:
     """Remove the folders that were made, where nothing has come into them."""
     if made and not any((store / GENERATIONS).glob("*")):
         with contextlib.suppress(OSError):
+            (store / LEASES).rmdir()
+        with contextlib.suppress(OSError):
             (store / LOCK).unlink(missing_ok=True)
             (store / FOLDERS).unlink(missing_ok=True)
         for folder in reversed(made):
@@ -182,7 +185,7 @@ def _unmake(store: Path, made: list[Path]) -> None:
 def _sweep(override: Override, store: Path) -> None:
     """Remove what a killed process left; put back an override that it had moved away."""
     for remains in store.glob(f"{NEW}*"):
-        if remains.is_symlink():
+        if remains.is_symlink() or remains.is_file():
             remains.unlink()
         else:
             shutil.rmtree(remains)
@@ -200,7 +203,7 @@ def switch_on(plan: OverridePlan) -> GenerationRecord:
     """
     override = read_override(plan.slot)
     refuse_unfit(override, plan)
-    with _writing(override) as store:
+    with writing(override) as store:
         override = read_override(plan.slot)  # another may have been at work until now
         refuse_unfit(override)
         active = override.active
@@ -211,6 +214,7 @@ def switch_on(plan: OverridePlan) -> GenerationRecord:
         new = store / f"{NEW}{number}"
         try:
             record = _make(new, override, plan, number)
+            _open_leases(store)
             new.rename(store / GENERATIONS / str(number))
             _switch(override, store, number)
         except BaseException:
@@ -220,6 +224,14 @@ def switch_on(plan: OverridePlan) -> GenerationRecord:
                 shutil.rmtree(store / GENERATIONS / str(number), ignore_errors=True)
             raise
     return record
+
+
+def _open_leases(store: Path) -> None:
+    """Make the folder in which every user's job may leave a lease, as in /tmp. One that is there
+    has the rights that its owner gave it."""
+    with contextlib.suppress(FileExistsError):
+        (store / LEASES).mkdir()
+        (store / LEASES).chmod(0o1777)
 
 
 def _make(new: Path, override: Override, plan: OverridePlan, number: int) -> GenerationRecord:
@@ -270,12 +282,22 @@ def _names(folder: Path) -> Iterator[str]:
 def _switch(override: Override, store: Path, number: int) -> None:
     """Make the override a symlink to a generation, by one rename. Empty folders of a site's that
     stand there are kept: programs find as little in them as in none."""
+    _mark_off(store, override.current)
     link = Path(os.path.realpath(override.link.parent)) / override.link.name
     fresh = store / f"{NEW}link"
     fresh.symlink_to(f"{store.name}/{GENERATIONS}/{number}")
     if link.is_dir() and not link.is_symlink():
         link.rename(store / BEFORE)
     fresh.rename(link)
+
+
+def _mark_off(store: Path, number: int) -> None:
+    """Note when a generation is switched off; before it is, so that it never seems off for longer
+    than it is. A new file: the old one may be another user's."""
+    if number:
+        fresh = store / f"{NEW}off"
+        fresh.touch(0o644, exist_ok=False)
+        fresh.rename(store / f"{OFF}{number}")
 
 
 # ------------------------------------------------------------------ switching back
@@ -292,10 +314,12 @@ def undo(slot: Slot, to: int | None = None) -> Override:
         return override
     if not os.access(_existing(override.store), os.W_OK | os.X_OK):
         raise unwritable(override, _reason(_existing(override.store)))
-    with _writing(override) as store:
+    with writing(override) as store:
+        override = read_override(slot)  # another may have been at work until now
         if target:
             _switch(override, store, target)
-        else:
+        elif override.current:
+            _mark_off(store, override.current)
             link = Path(os.path.realpath(override.link.parent)) / override.link.name
             link.unlink()
             if (store / BEFORE).exists():
@@ -317,40 +341,3 @@ def _target(override: Override, to: int | None) -> int:
     active = override.active
     previous = active.previous if active else 0
     return max((n for n in known if n <= previous), default=0)
-
-
-def prune(slot: Slot) -> tuple[int, ...]:
-    """Remove the generations that are not on and that no process of this host has mapped; give
-    their numbers. With none on, nothing of ours stays. Raises as `undo`."""
-    override = read_override(slot)
-    if not Path(os.path.realpath(override.store)).is_dir():
-        raise UsageError.of("override-not-injected", path=override.link)
-    removed = []
-    with _writing(override) as store:
-        busy = numbers_in_use(store)
-        for folder in sorted((store / GENERATIONS).iterdir()):
-            if folder.name.isdecimal():
-                number = int(folder.name)
-                if number not in (override.current, *busy):
-                    gone = store / f"{NEW}gone-{number}"
-                    folder.rename(gone)
-                    shutil.rmtree(gone)
-                    removed.append(number)
-        if not override.current and not busy:
-            _remove_store(store)
-    return tuple(sorted(removed))
-
-
-def _remove_store(store: Path) -> None:
-    """Remove an empty store, and the folders above it that were made for it and hold nothing."""
-    made: list[bytes] = []
-    with contextlib.suppress(OSError):  # of an earlier version, or made by commands
-        made = (store / FOLDERS).read_bytes().splitlines()
-        (store / FOLDERS).unlink()
-    (store / GENERATIONS).rmdir()
-    (store / LOCK).unlink()
-    store.rmdir()
-    with contextlib.suppress(OSError):  # what somebody else uses stays, and all above it
-        for folder in reversed(made):
-            if Path(os.fsdecode(folder)) in store.parents:
-                os.rmdir(folder)  # noqa: PTH106

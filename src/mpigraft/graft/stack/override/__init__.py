@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.stack.override.content import ENVIRONMENT_FILE as ENVIRONMENT_FILE
     from mpigraft.graft.stack.override.content import GENERATION as GENERATION
     from mpigraft.graft.stack.override.content import LIB as LIB
+    from mpigraft.graft.stack.override.content import SETTINGS as SETTINGS
     from mpigraft.graft.stack.override.content import OverridePlan as OverridePlan
     from mpigraft.graft.stack.override.content import Source as Source
     from mpigraft.graft.stack.override.content import override_files as override_files
