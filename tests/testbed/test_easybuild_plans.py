@@ -32,10 +32,14 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> list[Machine]:
     return [x86, replace(arm, fabrics=x86.fabrics)]
 
 
-def planned(system: list[Machine], compiler: str, recipe: str = "openmpi") -> tuple[BuildPlan, ...]:
+def planned(
+    system: list[Machine], compiler: str, recipe: str = "openmpi", **versions: str
+) -> tuple[BuildPlan, ...]:
     options = HostOptions(compiler, here=False)
     hosts = [build_host(machine, plan_table(), options, {}) for machine in system]
-    return plan_system(BuildRequest(recipe, compiler=compiler), hosts, packages(), plan_table())
+    names = {name.replace("_", "-"): version for name, version in versions.items()}
+    request = BuildRequest(recipe, names, compiler=compiler)
+    return plan_system(request, hosts, packages(), plan_table())
 
 
 def written(plan: BuildPlan, folder: Path) -> list[Path]:
@@ -85,10 +89,13 @@ def test_plans_pass_easybuilds_checks_for_contributions(
     easybuilder: EasyBuilder, system: list[Machine]
 ) -> None:
     folder = easybuilder.home / "contributed"
+    plans = {recipe: planned(system, "gnu", recipe) for recipe in ("openmpi", "mpich", "mvapich")}
+    plans["older"] = planned(system, "gnu", openmpi="4.1.8", mpi_cxx="", openshmem="")
     files = [
         path
-        for recipe in ("openmpi", "mpich", "mvapich")
-        for path in written(planned(system, "gnu", recipe)[0], folder / recipe)
+        for name, partitions in plans.items()
+        for plan in partitions
+        for path in written(plan, folder / name / plan.host.partition)
     ]
     easybuilder.give(folder)
     done = easybuilder.run(easybuilder.tool / "bin/eb", "--check-contrib", *files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,18 @@ def program(stack: Stack, mpis: Mapping[Family, Path], tmp_path: Path) -> Iterat
     yield made
     shutil.rmtree(made.parents[2])
     library.unlink()
+
+
+def test_a_build_for_the_stack_has_what_the_check_will_want(stack: Stack, program: Path) -> None:
+    done = mpigraft("build", "openmpi", "--on", stack.root, "--json")
+    assert done.returncode == 0, done.stderr
+    (plan,) = json.loads(done.stdout)["partitions"]
+    needed = {row["soname"]: row["programs"] for row in plan["stack"]["needed"]}
+    assert needed["liboshmem.so.40"] == 1
+    assert needed["libmpi.so.40"] > 1
+    options = plan["packages"][-1]["configure"]
+    assert "--enable-oshmem" in options
+    assert "--disable-oshmem" not in options
 
 
 def test_a_program_of_shmem_needs_the_host_s_liboshmem(

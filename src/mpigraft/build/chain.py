@@ -15,13 +15,15 @@ def check_request(
 ) -> None:
     """Refuse packages and versions that nobody knows, and a chain without its end."""
     places = {row.id for row in table.provided}
+    wanted = packages.keys() | {row.id for row in table.interfaces}
     for name in request.versions:
-        _check_name(name, packages.keys(), table)
+        _check_name(name, wanted, table)
     for name in sorted(request.without):
-        _check_name(name, packages.keys() | places, table)
+        _check_name(name, wanted | places, table)
     for name, version in request.versions.items():
-        if version and version not in packages[name].versions:
-            known = ", ".join(packages[name].versions)
+        versions = packages[name].versions if name in packages else ()
+        if version and version not in versions:
+            known = ", ".join(versions) or "none, an interface has no version of its own"
             raise UsageError.of("version-unknown", name=name, version=version, known=known)
     both = sorted(request.without & (request.versions.keys() | {recipe.root}))
     if both:
@@ -40,10 +42,23 @@ def _check_name(name: str, known: Collection[str], table: PlanTable) -> None:
         raise UsageError.of("package-unknown", name=name, near=near, known=", ".join(sorted(known)))
 
 
-def usable_offers(host: BuildHost, request: BuildRequest) -> BuildHost:
-    """Leave out what is offered but was not wanted: by --without, or since it is to be built."""
+def usable_offers(
+    host: BuildHost, request: BuildRequest, recipe: Recipe, root: Package, table: PlanTable
+) -> BuildHost:
+    """Leave out what is offered but was not wanted: by --without, or since it is to be built. Add
+    the interfaces that are wanted: by --with, or since programs of the stack need them."""
     out = request.without | request.versions.keys()
-    return replace(host, provided={n: o for n, o in host.provided.items() if n not in out})
+    needed = host.stack.needed if host.stack else ()
+    interfaces = {
+        row.id
+        for row in table.interfaces
+        if row.id in request.versions or row.sonames(needed, recipe.abi)
+    }
+    for option in root.options:
+        if request.without & {option.package, *option.needs}:
+            interfaces.discard(option.package)
+    provided = {n: o for n, o in host.provided.items() if n not in out}
+    return replace(host, provided=provided, interfaces=frozenset(interfaces))
 
 
 def collect(
@@ -57,11 +72,11 @@ def collect(
         wanted = (not part.on or part.on in available) and part.unless not in available
         if wanted and part.package not in host.provided:
             reasons.setdefault(part.package, part.why)
-    for name in request.versions:
+    for name in request.versions.keys() & packages.keys():
         reasons.setdefault(name, "requested")
     for name in request.without:
         reasons.pop(name, None)
-    while missing := _missing(reasons, host.provided.keys(), packages):
+    while missing := _missing(reasons, host.provided.keys() | host.interfaces, packages):
         name, by = missing
         if name in request.without:
             raise UsageError.of("package-needed", name=name, by=by)

@@ -67,7 +67,8 @@ class Choice:
         """All that a row can be about. A device is none: its library is, once it is there."""
         host = self.host
         fabrics = host.features - self.packages.keys()
-        return {*fabrics, *host.provided, *versions, host.architecture, self.compiler}
+        own = {*fabrics, *host.provided, *host.interfaces}
+        return {*own, *versions, host.architecture, self.compiler}
 
     def patches(
         self, package: Package, version: str, present: set[str]

@@ -42,6 +42,9 @@ def describe_plan(plan: BuildPlan) -> str:
     lines += fold(head)
     for by, has in _offers(plan):
         lines += fold(f"{by} has: {', '.join(has) or 'nothing of its own'}")
+    if host.stack and host.stack.needed:
+        needs = [f"{name} ({counted(n, 'program')})" for name, n in host.stack.needed.items()]
+        lines += fold(f"programs of {host.stack.name} need: {', '.join(needs)}")
     lines.append("")
     widths = [max(len(step.id) for step in plan.steps), max(len(s.version) for s in plan.steps)]
     for number, step in enumerate(plan.steps, 1):
@@ -123,7 +126,7 @@ def _partition(plan: BuildPlan) -> dict[str, Any]:
     }
 
 
-def _stack(stack: BuildStack) -> dict[str, str]:
+def _stack(stack: BuildStack) -> dict[str, Any]:
     return {
         "name": stack.name,
         "folder": stack.folder,
@@ -131,6 +134,7 @@ def _stack(stack: BuildStack) -> dict[str, str]:
         "compilers": stack.compilers,
         "loader": stack.loader,
         "glibc": stack.glibc,
+        "needed": [{"soname": name, "programs": n} for name, n in stack.needed.items()],
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mpigraft.build.stack import with_stack
+from mpigraft.build.stack import Needed, with_stack
 from mpigraft.build.values import ASSUMED, FABRICS, BuildHost, BuildPlan, BuildStep, Offer
 from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import MissingError, UsageError
@@ -26,6 +26,7 @@ class HostOptions:
     here: bool = True  # else the machine is another one, and its files cannot be looked at
     stack: Path | None = None  # that the build is for
     toolchain: str = ""  # the GCC of that stack whose packages count; empty: its newest MPI's
+    needed: Needed = lambda _, __: {}  # reads what programs of the stack need
 
 
 def build_host(
@@ -61,7 +62,7 @@ def build_host(
     )
     if options.stack is None:
         return host
-    return with_stack(host, options.stack, packages(), environ, options.toolchain)
+    return with_stack(host, options.stack, packages(), environ, options.toolchain, options.needed)
 
 
 def _glibc() -> str:

@@ -14,6 +14,7 @@ from mpigraft.build.chain import (
     usable_offers,
 )
 from mpigraft.build.choice import Choice, Chosen, findings_of
+from mpigraft.build.interfaces import interfaces_lacking
 from mpigraft.build.values import (
     ASSUMED,
     FABRICS,
@@ -50,24 +51,22 @@ def plan_system(
     recipe = _recipe(request.recipe, table)
     compiler = _compiler(request.compiler, table)
     check_request(request, recipe, packages, table)
-    offers = [usable_offers(host, request) for host in hosts]
+    root = packages[recipe.root]
+    offers = [usable_offers(host, request, recipe, root, table) for host in hosts]
     names = [host.partition for host in offers]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError.of("partition-twice", partition=twice)
     chains = [collect(recipe, request, host, packages) for host in offers]
-    wanted = {name: version for name, version in request.versions.items() if version}
+    wanted = {n: version for n, version in request.versions.items() if version}
     everything = Choice(_union(offers), packages, table, compiler.id)
     chosen = everything.versions(dict.fromkeys(n for chain in chains for n in chain), wanted)
-    return tuple(
-        _plan(
-            recipe,
-            _compiler_for(compiler, host),
-            Choice(host, packages, table, compiler.id),
-            chain,
-            chosen,
-        )
-        for host, chain in zip(offers, chains, strict=True)
-    )
+    plans = []
+    for host, chain in zip(offers, chains, strict=True):
+        choice = Choice(host, packages, table, compiler.id)
+        plan = _plan(recipe, _compiler_for(compiler, host), choice, chain, chosen)
+        lacking = tuple(interfaces_lacking(plan, choice, request))
+        plans.append(replace(plan, findings=(*lacking, *plan.findings)))
+    return tuple(plans)
 
 
 def _union(hosts: Sequence[BuildHost]) -> BuildHost:
@@ -98,6 +97,7 @@ def _plan(
             Finding.of(
                 "patch-missing", package=f"{name} {version}", file=patch.file, why=patch.why,
                 source=patch.source,
+                reason="--sources lacks it" if patch.sha256 else "nobody publishes its checksum",
             )
             for patch in missing
         ]  # fmt: skip

@@ -1,13 +1,14 @@
 """What a software stack offers to a build: packages, a compiler, a C library of its own.
 
-Only names of folders are read, and the head of one program: a stack may have 10,000 files. Its
-layout is EasyBuild's, software/NAME/VERSION-TOOLCHAIN, below the folder or where EESSI has it.
+Of files only the head of one program is read here; what MPI libraries its programs need is read by
+a function of the caller's, as `check` reads it. The layout is EasyBuild's,
+software/NAME/VERSION-TOOLCHAIN, below the folder or where EESSI has it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -35,6 +36,10 @@ PROGRAMS = 200  # of which one is looked for that has an interpreter
 GLIBC = re.compile(r"GLIBC_(\d+(?:\.\d+)+)")
 
 
+# Reads programs below a folder, for an architecture: sonames of MPI, and how many need each.
+Needed = Callable[[Path, str], Mapping[str, int]]
+
+
 @dataclass(frozen=True, slots=True)
 class Installed:
     """One installation of a stack."""
@@ -51,10 +56,11 @@ def with_stack(
     packages: Mapping[str, Package],
     environ: Mapping[str, str],
     toolchain: str = "",
+    needed: Needed = lambda _, __: {},
 ) -> BuildHost:
-    """Add what a stack offers to what a machine does. `toolchain` is the version of its GCC whose
-    packages count; empty: the one of its newest MPI. Raises UsageError for a folder that is no
-    stack, or several."""
+    """Add what a stack offers to what a machine does, and what its programs need. `toolchain` is
+    the version of its GCC whose packages count; empty: the one of its newest MPI. Raises UsageError
+    for a folder that is no stack, or several, and as `needed` does."""
     software = find_software(folder, host.architecture, environ)
     if not SUITABLE.fullmatch(str(software)):
         raise UsageError.of("stack-unsuitable", stack=software)
@@ -74,6 +80,7 @@ def with_stack(
         others=tuple(g for g in generations if g != chosen),
         loader=loader,
         glibc=_glibc(loader),
+        needed=needed(software, host.architecture),
     )
     shared = [name for name, package in packages.items() if package.from_stack]
     offers = {}

@@ -49,6 +49,9 @@ class BuildStack:
     others: tuple[str, ...] = ()  # generations that it has besides
     loader: str = ""  # its own dynamic loader; empty: the machine's
     glibc: str = ""  # of that loader
+    needed: Mapping[str, int] = field(
+        default_factory=dict
+    )  # sonames of MPI, and by how many programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class BuildHost:
     name: str = ""  # of the machine
     glibc: str = ""  # its version; empty: unknown
     stack: BuildStack | None = None
+    interfaces: frozenset[str] = frozenset()  # of the MPI, that are wanted besides C's
 
     @property
     def partition(self) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpigraft.cli.built import build_all
-from mpigraft.cli.common import examine_machine, flag, option, out, tell
+from mpigraft.cli.common import console, examine_machine, flag, option, out, tell
 from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -113,7 +113,9 @@ def command(
     words = [f"{recipe}={version}"] if version else []
     versions = _versions([*words, *(with_ or ())])
     request = BuildRequest(recipe, versions, frozenset(without or ()), compiler)
-    options = HostOptions(compiler, sources, _folders(use or ()), not machine, on, toolchain)
+    options = HostOptions(
+        compiler, sources, _folders(use or ()), not machine, on, toolchain, _needed
+    )
     hosts = [
         build_host(examine_machine(document), plan_table(), options, os.environ)
         for document in machine or (None,)
@@ -146,6 +148,16 @@ def _build(plans: Sequence[BuildPlan], prefix: Path, sources: Path | None, *, ch
         folders = BuildFolders(prefix / own[0].host.partition, given, common=prefix)
     tell(render_plan(own, "text"))
     build_all(own[0], folders, check=check)
+
+
+def _needed(software: Path, architecture: str) -> dict[str, int]:
+    """Read what programs of a stack need of an MPI, those for accelerators too."""
+    from mpigraft.graft.stack import read_stack
+
+    root = software.parent if (software.parent / "accel").is_dir() else software
+    with console(stderr=True).status("reading the stack") as status:
+        stack = read_stack(root, lambda n: status.update(f"reading the stack: {n} ELF files"))
+    return stack.needed(architecture)
 
 
 def _folders(words: Iterable[str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError, Usage
 from mpigraft.core.model import Level
 from mpigraft.knowledge import Range
 from mpigraft.knowledge.builds.rows import Clash, packages, plan_table
+from mpigraft.knowledge.sonames import LANGUAGES
 
 PLAIN = BuildHost("x86_64", frozenset(), {})
 SLINGSHOT = replace(PLAIN, features=frozenset({"cxi"}))
@@ -171,9 +172,11 @@ def test_a_patch_that_nobody_has_is_told_and_is_planned_once_it_is_given() -> No
 
 
 def test_a_patch_of_an_architecture_is_for_it_alone() -> None:
-    arm = replace(SLINGSHOT, architecture="aarch64")
-    assert "fuse-2.9.9-aarch64.patch" in str(planned(host=arm).findings)
-    assert "fuse-2.9.9-aarch64.patch" not in str(planned(host=SLINGSHOT).findings)
+    def patches(host: BuildHost) -> list[str]:
+        return [p.patch.id for step in planned(host=host).steps for p in step.patches]
+
+    assert "fuse-aarch64" in patches(replace(SLINGSHOT, architecture="aarch64"))
+    assert "fuse-aarch64" not in patches(SLINGSHOT)
 
 
 def test_lnx_is_built_where_the_version_has_it() -> None:
@@ -262,6 +265,7 @@ def test_rows_name_what_is_there() -> None:
     features = {"cxi", "infiniband", "xpmem", "gdrcopy"}
     machines = {"x86_64", "aarch64"} | {row.id for row in table.compilers}
     everything = known.keys() | places | features | machines | {"fortran"}
+    everything |= {row.id for row in table.interfaces}
     for clash in table.clashes:
         names = {clash.package, clash.other, *clash.on} | ({clash.absent} - {""})
         assert names <= everything, clash.id
@@ -272,6 +276,7 @@ def test_rows_name_what_is_there() -> None:
             assert names <= everything, (package.id, option)
         for patch in package.patches:
             assert {*patch.on, *patch.besides} <= everything, patch.id
+    assert {row.language for row in table.interfaces} <= set(LANGUAGES)
     for recipe in table.recipes:
         for part in recipe.parts:
             assert part.package in known

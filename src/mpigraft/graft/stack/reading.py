@@ -232,7 +232,7 @@ def _needing(facts: Sequence[ElfFacts]) -> Iterator[tuple[ElfFacts, tuple[str, .
         if file.program:
             if carriers & set(file.needed) and not MPI_TOOLS.fullmatch(file.names[0]):
                 through = (m for n in file.needed for m in sorted(sonames.get(n, ())))
-                yield one, direct or tuple(dict.fromkeys(through))
+                yield one, tuple(dict.fromkeys((*direct, *through)))
         elif direct and all(role_of(name) is Role.OTHER for name in file.names):
             alone = not named & set(file.names)
             if alone or same_name[file.names[1]] > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from os.path import normpath
@@ -37,7 +38,7 @@ class StackProgram:
     module: str  # name/version of its installation; empty: unknown
     executable: bool  # False: a library, such as an extension module of Python
     slots: tuple[str, ...]  # paths of the overrides that it searches, in search order
-    mpi: tuple[str, ...]  # sonames of MPI that it needs; those of its libraries if it needs none
+    mpi: tuple[str, ...]  # sonames of MPI that it needs, first its own, then its libraries'
     machine: str  # x86_64, aarch64
     interpreter: str = ""  # PT_INTERP; empty for a library
     runpath: bool = False  # DT_RUNPATH: LD_LIBRARY_PATH is searched before its folders
@@ -68,6 +69,11 @@ class Stack:
     def modules(self) -> tuple[str, ...]:
         """The installations that have a program, sorted."""
         return tuple(sorted({program.module for program in self.programs}))
+
+    def needed(self, machine: str) -> dict[str, int]:
+        """The sonames of MPI that programs for a machine need, and how many programs need each."""
+        count = Counter(name for p in self.programs if p.machine == machine for name in p.mpi)
+        return dict(sorted(count.items()))
 
     def searching(self, slot: Slot) -> tuple[StackProgram, ...]:
         """The programs that search an override."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from mpigraft.core.model import Level
-from mpigraft.knowledge import Range, version_numbers
+from mpigraft.core.model import Abi, Level
+from mpigraft.knowledge import Range, binding_of, version_numbers
 from mpigraft.knowledge.reader import RowError, load_table, toml
 
 PACKERS = ("upstream", "debian")
@@ -86,7 +86,7 @@ class Bundle:
 class Option:
     """What configure gets with another package in the plan, and without it."""
 
-    package: str = ""  # empty: with or without any
+    package: str = ""  # or an interface; empty: with or without any
     beside: str = ""  # only where this is there too
     without: str = ""  # only where this is not
     versions: Range = EVERY  # of the package that has the option
@@ -147,6 +147,11 @@ class Package:
         numbers = version_numbers(version)
         return tuple(option for option in self.options if numbers in option.versions)
 
+    def gives(self, interface: str, version: str, present: Collection[str]) -> bool:
+        """Whether a version can have an interface where all these are present."""
+        options = self.options_of(version)
+        return any(o.package == interface and o.applies(present) for o in options)
+
     def brings(self, version: str) -> Mapping[str, str]:
         """What a version builds for itself: package to version."""
         return {n: v for row in self.bundles if row.version == version for n, v in row.brings}
@@ -184,7 +189,28 @@ class Recipe:
     id: str
     what: str
     root: str
+    abi: Abi
     parts: tuple[Part, ...] = field(metadata=toml("part", nonempty=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What an MPI may have besides C's interface."""
+
+    id: str
+    what: str
+    language: str  # of sonames.toml
+    part: str = ""  # of the language; empty: any
+
+    def sonames(self, needed: Iterable[str], abi: Abi) -> list[str]:
+        """Those of some sonames that are libraries of this interface, of one ABI."""
+        return [
+            soname
+            for soname in needed
+            if (binding := binding_of(soname)) is not None
+            and (binding.abi, binding.language) == (abi, self.language)
+            and self.part in ("", binding.part)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +289,7 @@ class Compiler:
 class PlanTable:
     provided: tuple[Provided, ...]
     recipes: tuple[Recipe, ...] = field(metadata=toml("recipe", nonempty=True))
+    interfaces: tuple[Interface, ...] = field(metadata=toml("interface", nonempty=True))
     unneeded: tuple[Unneeded, ...]
     sets: tuple[VersionSet, ...] = field(metadata=toml("set"))
     clashes: tuple[Clash, ...] = field(metadata=toml("clash"))

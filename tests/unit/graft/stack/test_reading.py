@@ -110,6 +110,20 @@ def test_a_stack_without_overrides_has_none(tmp_path: Path) -> None:
     assert (tree.slots, tree.programs[0].slots) == ((), ())
 
 
+def test_libraries_of_mpi_that_only_libraries_of_a_program_need_count_too(
+    stack: StackFiles,
+) -> None:
+    """A C program that links a Fortran library does not start without that one's bindings."""
+    fortran = stack.mpi.with_name("libmpi_mpifh.so.40")
+    compiled(fortran, soname=fortran.name)
+    halo = stack.library("Halo/1/lib/libhalo.so", "libhalo.so", fortran)
+    stack.program("Model/1", stack.mpi, halo)
+    tree = read_stack(stack.root)
+    (model,) = [p for p in tree.programs if p.module == "Model/1"]
+    assert set(model.mpi) == {MPI, fortran.name}
+    assert tree.needed(model.machine)[fortran.name] == 1
+
+
 def test_programs_that_need_mpi_through_libraries_count(stack: StackFiles) -> None:
     hdf5 = stack.library("HDF5/1/lib/libhdf5.so.310", "libhdf5.so.310", stack.mpi)
     stack.program("h5tool/1", hdf5)

@@ -1,0 +1,104 @@
+"""What programs of a stack need of an MPI besides C is planned, or the plan says what has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from mpigraft.build.plan import plan_build
+from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, BuildStack, Offer
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import Finding
+from mpigraft.knowledge.builds.rows import packages, plan_table
+
+FORTRAN = {"fortran": Offer("gfortran")}
+
+
+def planned(
+    *sonames: str,
+    recipe: str = "openmpi",
+    versions: Mapping[str, str] | None = None,
+    without: str = "",
+    provided: Mapping[str, Offer] = FORTRAN,
+) -> BuildPlan:
+    stack = BuildStack("2023.06", "/stack", needed={"libmpi.so.40": 9} | dict.fromkeys(sonames, 3))
+    host = BuildHost("x86_64", frozenset(), provided, stack=stack)
+    request = BuildRequest(recipe, versions or {}, frozenset(without.split()))
+    return plan_build(request, host, packages(), plan_table())
+
+
+def lacking(plan: BuildPlan) -> list[Finding]:
+    return [f for f in plan.findings if f.code in ("stack-interface", "stack-other-family")]
+
+
+def test_a_stack_of_c_programs_wants_nothing_else() -> None:
+    plan = planned()
+    assert "--disable-oshmem" in plan.steps[-1].configure
+    assert not [word for word in plan.steps[-1].configure if "fortran" in word or "cxx" in word]
+    assert not lacking(plan)
+
+
+def test_openshmem_is_built_where_programs_need_it_with_the_ucx_that_it_needs() -> None:
+    plan = planned("liboshmem.so.40")
+    assert "--enable-oshmem" in plan.steps[-1].configure
+    assert "--with-ucx={ucx}" in plan.steps[-1].configure
+    assert "ucx" in plan.versions
+    assert not lacking(plan)
+    (finding,) = lacking(planned("liboshmem.so.40", without="ucx"))
+    assert "no OpenSHMEM, needed by 3 programs of 2023.06: liboshmem.so.40" in finding.message
+    assert finding.fix == "leave --without away"
+
+
+def test_cxx_bindings_are_built_in_versions_that_have_them_and_others_name_these() -> None:
+    four = planned("libmpi_cxx.so.40", versions={"openmpi": "4.1.8"})
+    assert "--enable-mpi-cxx" in four.steps[-1].configure
+    assert not lacking(four)
+    (finding,) = lacking(planned("libmpi_cxx.so.40"))
+    assert finding.message.startswith(
+        "openmpi 5.0.8 will have no C++ bindings, needed by 3 programs"
+    )
+    assert finding.fix == "build openmpi@4.1.8, which has them"
+
+
+def test_configure_stops_where_fortran_that_programs_need_cannot_be_built() -> None:
+    """Without the option it would go on, and the MPI would lack the library."""
+    f08 = planned("libmpi_mpifh.so.40", "libmpi_usempif08.so.40").steps[-1].configure
+    assert "--enable-mpi-fortran=usempif08" in f08
+    older = planned("libmpi_mpifh.so.40").steps[-1].configure
+    assert "--enable-mpi-fortran" in older
+    assert "--enable-mpi-fortran=usempif08" not in older
+    (finding,) = lacking(planned("libmpi_mpifh.so.40", provided={}))
+    assert "Fortran bindings" in finding.message
+    assert finding.fix == "put gfortran into PATH, or load its module"
+
+
+def test_an_interface_without_a_recipe_and_another_family_are_told() -> None:
+    (java,) = lacking(planned("libmpi_java.so.40"))
+    assert "no recipe here gives them" in java.fix
+    (family,) = lacking(planned(recipe="mpich"))
+    assert family.code == "stack-other-family"
+    assert "cannot stand in for libmpi.so.40, needed by 9 programs of 2023.06" in family.message
+
+
+def test_an_interface_may_be_requested_by_name() -> None:
+    versions = {"openmpi": "4.1.8", "mpi-cxx": "", "openshmem": ""}
+    options = planned(versions=versions).steps[-1].configure
+    assert {"--enable-mpi-cxx", "--enable-oshmem"} <= set(options)
+    with pytest.raises(UsageError) as error:
+        planned(versions={"mpi-cxx": ""})
+    assert error.value.code == "interface-absent"
+    assert "openmpi@4.1.8" in error.value.fix
+    with pytest.raises(UsageError) as error:
+        planned(versions={"openshmem": "1.4"})
+    assert error.value.code == "version-unknown"
+
+
+def test_openshmem_of_sources_that_gcc_14_refuses_is_patched() -> None:
+    def patches(version: str, *sonames: str) -> list[str]:
+        plan = planned(*sonames, versions={"openmpi": version})
+        return [p.patch.file for p in plan.steps[-1].patches]
+
+    assert patches("5.0.7", "liboshmem.so.40") == ["ompi-13106-sshmem.patch"]
+    assert patches("4.1.8", "liboshmem.so.40") == ["ompi-13106-sshmem.patch"]
+    assert not patches("5.0.7") + patches("5.0.8", "liboshmem.so.40")
