@@ -31,6 +31,13 @@ def test_the_tables_own_rows_have_a_place_that_their_environment_names() -> None
         assert row.sources
 
 
+def test_only_open_mpi_before_5_starts_a_program_for_a_process_that_starts_alone() -> None:
+    (row,) = opened.started_by("libopen-rte.so.40", Family.OPENMPI)
+    assert (row.name, row.place, row.env) == ("orted", "bin", (("OPAL_BINDIR", "{graft}/bin"),))
+    assert not [*opened.started_by("libopen-pal.so.80", Family.OPENMPI)]
+    assert not [*opened.started_by("libopen-rte.so.40", Family.MPICH)]
+
+
 @pytest.mark.parametrize(
     ("soname", "family", "rows"),
     [
@@ -73,7 +80,7 @@ def test_folders_are_tried_with_each_value() -> None:
     [
         ({"by": "("}, "not a regular expression"),
         ({"family": ["lam"]}, "is 'lam'"),
-        ({"folders": ["{home}/x"]}, "may name only dir, prefix, system, etc"),
+        ({"folders": ["{home}/x"]}, "may name only dir, prefix, system, etc, bin"),
         ({"place": "../x"}, "leads out of the graft folder"),
         ({"place": "/x"}, "leads out of the graft folder"),
         ({"env": {"A": "{dir}"}}, "may name only graft"),

@@ -65,6 +65,7 @@ class MpiAbi:
     data: tuple[DataFile, ...] = ()
     glibc: str = ""  # of the machine: 2.36
     environment: tuple[EnvRow, ...] = ()  # of ranks; {graft} stands for the graft folder's place
+    programs: tuple[AbiObject, ...] = ()  # that it starts; `place` is below the graft folder
 
 
 class GuestKind(StrEnum):

@@ -41,6 +41,7 @@ def kept_abi(mpi: MpiInstall, loader: Mapping[str, str]) -> MpiAbi | None:
             data=tuple(DataFile(*row) for row in document["data"]),
             glibc=document["glibc"],
             environment=revive(tuple[EnvRow, ...], document["environment"]),
+            programs=tuple(map(_object, document["programs"])),
         )
         _READ[key] = {"reads": noted}, known
         return replace(known, mpi=mpi)
@@ -52,9 +53,11 @@ def keep_abi(abi: MpiAbi, loader: Mapping[str, str], noted: reads.Reads) -> None
     if (document := noted.document()) is None:
         return
     rows = [_row(one) for one in abi.objects]
+    started = [_row(one) for one in abi.programs]
     data = [[file.path, file.place, file.digest] for file in abi.data]
-    what = {"objects": rows, "data": data, "glibc": abi.glibc, "reads": document}
-    cache.put(KIND, _key(abi.mpi, loader), {**what, "environment": plain(abi.environment)})
+    what: dict[str, Any] = {"objects": rows, "programs": started, "data": data, "glibc": abi.glibc}
+    what |= {"environment": plain(abi.environment), "reads": document}
+    cache.put(KIND, _key(abi.mpi, loader), what)
     cache.trim(KIND, MOST)
 
 

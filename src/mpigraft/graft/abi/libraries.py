@@ -8,6 +8,7 @@ name is knowledge (opened.toml), checked against traces of strace.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +21,7 @@ from mpigraft.core.model import AbiObject, DataFile, EnvRow, MpiAbi, MpiInstall,
 from mpigraft.discovery import binding_files, read_for_machine, regular_files
 from mpigraft.graft.abi.kept import keep_abi, kept_abi
 from mpigraft.knowledge import role_of
-from mpigraft.knowledge.files import Files, Opened, expand_folder, opened_by
+from mpigraft.knowledge.files import Files, Opened, Started, expand_folder, opened_by, started_by
 
 MAX_LIBC = 1 << 24  # bytes read of libc for its version
 SYSTEM = ("/usr/", "/lib")  # below them what is installed has its configuration in /etc
@@ -46,6 +47,7 @@ def read_abi(mpi: MpiInstall) -> MpiAbi:
                 data=tuple(reader.data.values()),
                 glibc=reader.glibc(),
                 environment=tuple(reader.environment.values()),
+                programs=tuple(reader.programs),
             )
     except (OSError, ElfError) as error:
         raise MissingError.of("mpi-unreadable", id=mpi.id, error=error) from error
@@ -65,6 +67,7 @@ class _AbiReader:
         self.loader = env.apply(env.base(), mpi.environment, Scope.RANK)
         self.libraries: dict[str, AbiObject] = {}
         self.plugins: list[AbiObject] = []
+        self.programs: list[AbiObject] = []
         self.data: dict[str, DataFile] = {}
         self.environment: dict[str, EnvRow] = {}
         self.machine = ""
@@ -83,6 +86,8 @@ class _AbiReader:
         for opener in self._openers:  # grows while it is walked: plugins open others in their turn
             for row in opened_by(opener.soname, self.mpi.family):
                 self._row(row, opener)
+            for started in started_by(opener.soname, self.mpi.family):
+                self._started(started, opener)
 
     def glibc(self) -> str:
         """Give the version of the libc that this MPI uses: 2.36."""
@@ -158,7 +163,19 @@ class _AbiReader:
                 file = DataFile(str(path), place, cache.file_digest(path))
                 self.data.setdefault(place, file)
             pairs |= files.env if hits else ()
-        self._set_environment(row, {**pairs, **row.list_of(names)})
+        self._set_environment(row.id, {**pairs, **row.list_of(names)})
+
+    def _started(self, row: Started, opener: AbiObject) -> None:
+        """Add a program, which needs what its libraries need."""
+        facts = self._facts(opener)
+        folders = [folder for one in row.folders for folder in expand_folder(one, facts)]
+        for path in (Path(folder, row.name) for folder in dict.fromkeys(folders)):
+            reads.file(path)
+            if os.access(path, os.X_OK) and (elf_facts := read_for_machine(path, self.machine)):
+                self.programs.append(_object(path, elf_facts, row.place))
+                self._closure(path)
+                break
+        self._set_environment(row.id, dict(row.env))
 
     def _facts(self, opener: AbiObject) -> Mapping[str, tuple[str, ...]]:
         """Give the values of the names in folder templates."""
@@ -167,13 +184,14 @@ class _AbiReader:
         return {
             "dir": tuple(dict.fromkeys((str(path.parent), str(path.resolve().parent)))),
             "prefix": (str(self.mpi.prefix),),
+            "bin": (str(self.mpi.launcher.parent),) if self.mpi.launcher else (),
             "system": tuple(str(Path(p).parent) for p in libc),
             "etc": ("/etc",) if str(path.resolve()).startswith(SYSTEM) else (),
         }
 
-    def _set_environment(self, row: Opened, pairs: Mapping[str, str]) -> None:
+    def _set_environment(self, row: str, pairs: Mapping[str, str]) -> None:
         for name, value in pairs.items():
-            source = f"opened.toml, {row.id}"
+            source = f"opened.toml, {row}"
             self.environment.setdefault(name, EnvRow(name, value, Scope.RANK, source))
 
 

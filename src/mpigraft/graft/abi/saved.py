@@ -95,7 +95,7 @@ def _check_facts(facts: MpiAbi) -> None:
     """Raise ValueError for values that `revive` accepts and later stages cannot use."""
     if not facts.objects:
         raise ValueError("no objects")
-    for library in facts.objects:
+    for library in (*facts.objects, *facts.programs):
         if not all(
             isinstance(text, str) for text in (library.soname, library.path, library.digest)
         ):

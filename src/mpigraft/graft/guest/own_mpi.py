@@ -252,6 +252,7 @@ def opened_in(
     fixed = {
         "prefix": _prefixes(root, libmpi),
         "etc": (),
+        "bin": (),
         "system": tuple(_folder(p) for n, p in places.items() if n.startswith("libc.so.")),
     }
     openers = list(places.items())

@@ -18,6 +18,7 @@ from mpigraft.core.text import join_some
 from mpigraft.graft.stack.simulation import Override, StackSimulation
 from mpigraft.graft.stack.values import OTHER, ProgramVerdict, Slot, Stack
 from mpigraft.knowledge import role_of
+from mpigraft.knowledge.files import started_by
 
 STORE = ".mpigraft-"  # begins the name of the folder that an injection switches to
 MOST_FILES = 100  # of an override that are named
@@ -61,12 +62,23 @@ def of_stack(stack: Stack, abi: MpiAbi, slots: Sequence[Slot]) -> Iterator[Findi
         yield Finding.of("stack-other-abi", mpi=abi.mpi.id, needed=join_some(needed, NAMED, ", "))
     for slot in slots:
         yield from occupied(slot)
+    for name, lacks in absent_programs(abi) if slots else ():
+        yield Finding.of("stack-alone", mpi=abi.mpi.id, name=name, lacks=lacks)
     if runs := tuple(p.path for p in stack.programs if p.runpath):
         programs = counted(len(runs), "program")
         yield Finding.of("stack-runpath", programs=programs, evidence=runs)
     if stack.unread:
         files = counted(len(stack.unread), "path")
         yield Finding.of("stack-unread", files=files, evidence=stack.unread)
+
+
+def absent_programs(abi: MpiAbi) -> Iterator[tuple[str, str]]:
+    """Yield (program that an MPI starts by itself and that is not here, what fails without it)."""
+    present = {PurePosixPath(program.path).name for program in abi.programs}
+    for library in abi.objects:
+        for row in started_by(library.soname, abi.mpi.family):
+            if row.name not in present:
+                yield row.name, row.lacks
 
 
 def occupied(slot: Slot) -> Iterator[Finding]:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.files.config import config_rows as config_rows
     from mpigraft.knowledge.files.opened import Files as Files
     from mpigraft.knowledge.files.opened import Opened as Opened
+    from mpigraft.knowledge.files.opened import Started as Started
     from mpigraft.knowledge.files.opened import expand_folder as expand_folder
     from mpigraft.knowledge.files.opened import opened_by as opened_by
+    from mpigraft.knowledge.files.opened import started_by as started_by
 else:
     __getattr__ = exports(__name__)

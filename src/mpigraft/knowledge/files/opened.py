@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mpigraft.core.model import Family
 from mpigraft.knowledge.reader import RowError, load_table, toml
 
-FOLDERS = ("dir", "prefix", "system", "etc")  # what folders may name
+FOLDERS = ("dir", "prefix", "system", "etc", "bin")  # what folders may name
 SAMPLE = dict.fromkeys((*FOLDERS, "graft", "name", "stem"), "x")
 Pairs = tuple[tuple[str, str], ...]
 
@@ -69,9 +69,25 @@ class Opened(Files):
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A program that one library starts, and what tells it where."""
+
+    id: str
+    by: re.Pattern[str]
+    families: tuple[Family, ...] = field(default=(), metadata=toml("family"))
+    folders: tuple[str, ...]  # templates over FOLDERS
+    name: str
+    place: str  # below the graft folder
+    lacks: str  # what fails without it
+    env: Pairs = ()  # templates over {graft}
+    sources: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedTable:
     opened: tuple[Opened, ...] = ()
+    started: tuple[Started, ...] = ()
 
 
 def _refuse_unknown(key: str, template: str, facts: tuple[str, ...]) -> None:
@@ -89,6 +105,12 @@ def rows() -> tuple[Opened, ...]:
 def opened_by(soname: str, family: Family | None) -> Iterator[Opened]:
     """The rows of what a library of this name opens."""
     return (row for row in rows() if row.concerns(soname, family))
+
+
+def started_by(soname: str, family: Family | None) -> Iterator[Started]:
+    """The programs that a library of this name starts, in an MPI of this family."""
+    table = load_table(OpenedTable, "opened.toml").started
+    return (r for r in table if family in r.families and r.by.fullmatch(soname))
 
 
 def expand_folder(folder: str, facts: Mapping[str, tuple[str, ...]]) -> Iterator[str]:

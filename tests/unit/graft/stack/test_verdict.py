@@ -16,7 +16,7 @@ from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.values import Fate, Slot, StackVerdict
 from mpigraft.graft.stack.verdict import check_stack
 from tests.builders.elf import compiled, program
-from tests.builders.stacks import CALLS, StackFiles, libmpi, rpath
+from tests.builders.stacks import CALLS, MPI, StackFiles, libmpi, rpath
 
 HWLOC = "".join(f"int hwloc_{n}(void) {{ return 0; }}\n" for n in "abcdefgh")
 
@@ -326,3 +326,25 @@ def test_as_few_overrides_as_reach_all_are_filled(
 def test_findings_have_levels(stack: StackFiles, openmpi: MpiAbi, tmp_path: Path) -> None:
     mpich = host(libmpi(tmp_path / "mpich", "libmpi.so.12"), Family.MPICH, Abi.MPICH)
     assert [f.level for f in checked(stack, mpich).findings] == [Level.ERROR]
+
+
+@pytest.mark.parametrize("present", [True, False])
+def test_an_mpi_without_the_program_that_it_starts_is_refused(
+    stack: StackFiles, tmp_path: Path, present: bool
+) -> None:
+    """Open MPI 4 starts orted for a process that starts alone; Debian has it in another package."""
+    rte = compiled(tmp_path / "host/lib/libopen-rte.so.40", soname="libopen-rte.so.40")
+    mpi = compiled(
+        tmp_path / "host/lib" / MPI,
+        "int MPI_Init(void) { return 0; }\n",
+        soname=MPI,
+        needs=(rte,),
+        flags=rpath("$ORIGIN"),
+    )
+    if present:
+        program(tmp_path / "host/bin/orted", "", needs=(rte,))
+    own = host(mpi)
+    own = read_abi(replace(own.mpi, prefix=tmp_path / "host"))
+    verdict = checked(stack, own)
+    assert verdict.ok is present
+    assert ("stack-alone" in codes(verdict)) is not present

@@ -157,6 +157,7 @@ class _Chosen:
     def __init__(self, abi: MpiAbi, needed: Collection[str]) -> None:
         self.offered = {o.soname: o for o in abi.objects if not (o.opened and o.place)}
         self.plugins = [o for o in abi.objects if o.opened and o.place]
+        self.programs = abi.programs
         self.aliases: dict[str, str] = {}
         self.public = self._public(abi, needed)
         inside = self._closure()
@@ -194,7 +195,7 @@ class _Chosen:
         """What the public libraries and the plugins need, without glibc and what is public."""
         inside: dict[str, AbiObject] = {}
         rest: list[AbiObject] = [*self.public.values(), *self.plugins]
-        rest += [o for o in self.offered.values() if o.opened]
+        rest += [*self.programs, *(o for o in self.offered.values() if o.opened)]
         for library in rest:  # grows while it is walked
             own = [library.soname] if library.opened and not library.place else []
             for name in (*own, *self.needs(library)):
@@ -222,6 +223,8 @@ class _Chosen:
             yield f"{LIB}/{name}", self.offered[name]
         for plugin in self.plugins:
             yield f"{LIB}/{plugin.place}/{PurePosixPath(plugin.path).name}", plugin
+        for program in self.programs:  # by the host's own loader
+            yield f"{PRIVATE_FOLDER}/{program.place}/{PurePosixPath(program.path).name}", program
 
     def links(self, public: str) -> Iterator[tuple[str, str]]:
         for alias, name in self.aliases.items():
