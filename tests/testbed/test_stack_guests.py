@@ -16,6 +16,7 @@ from mpigraft.core.model import Family, Machine, Replace
 from mpigraft.discovery import discover_machine
 from mpigraft.graft import GraftOptions, plan_stack, stack_install
 from mpigraft.graft.stack import examine_stack, stack_of_program
+from mpigraft.knowledge.transports import Facts, transport_offers
 from mpigraft.request.selection import mpi_for_guest
 from mpigraft.store import Store
 from tests.testbed.easybuild import make_user
@@ -176,6 +177,21 @@ def test_the_same_mpi_is_chosen_and_planned_for_a_stack_and_for_one_of_its_progr
     assert whole.plan.guest.digest == one.plan.guest.digest
     assert whole.plan.libmpi == one.plan.libmpi
     assert (whole.plan.replace, whole.plan.engine) == (Replace.MPI, "none")
+
+
+def test_the_stack_s_own_mpi_has_a_libfabric_and_its_transports(
+    stack: Stack, machine: Machine, mpis: Mapping[Family, Path]
+) -> None:
+    """Whatever is injected, its own are meant."""
+    stack.inject_by_hand(mpis[Family.OPENMPI])
+    own = stack_install(examine_stack(stack.software))
+    assert own.libfabric is not None
+    assert own.ucx is not None
+    assert (own.libfabric.path or Path()).is_relative_to(stack.mpi)
+    assert "tcp" in own.libfabric.offers
+    assert (own.libfabric.version, own.ucx.version) != (None, None)
+    usable = [o.name for o in transport_offers(own, Facts.of(machine)) if o.usable]
+    assert "ofi-tcp" in usable
 
 
 def test_a_digest_is_of_the_mpi_that_ranks_run_on(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mpigraft.discovery.sources.candidate import Host as Host
     from mpigraft.discovery.sources.given import is_at as is_at
     from mpigraft.discovery.sources.given import is_place as is_place
+    from mpigraft.discovery.sources.install import network_library as network_library
     from mpigraft.discovery.sources.interfaces import binding_files as binding_files
     from mpigraft.discovery.sources.interfaces import read_for_machine as read_for_machine
     from mpigraft.discovery.sources.interfaces import regular_files as regular_files

@@ -13,6 +13,7 @@ from mpigraft.core.errors import CheckFailed
 from mpigraft.core.lease import LEASES
 from mpigraft.core.model import EnvRow, GraftPlan, MappedLibrary, MpiInstall, Replace, Scope
 from mpigraft.core.serialize import digest
+from mpigraft.discovery import network_library
 from mpigraft.graft.assemble import GraftOptions, own_install
 from mpigraft.graft.guest import GuestMpi
 from mpigraft.graft.resolve import BENCH, PLACE_ON_HOST, Injection, plan_folder
@@ -28,7 +29,12 @@ def stack_install(guest: StackGuest) -> MpiInstall:
     """Describe the stack's own MPI as an install of this machine. Raises MissingError where no
     known MPI with a launcher exists."""
     mpi = own_install(guest.as_guest(own=True))
-    return with_fields(mpi, source=IN_STACK)
+    return with_fields(
+        mpi,
+        source=IN_STACK,
+        libfabric=network_library("libfabric", guest.own_library("libfabric.so.1")),
+        ucx=network_library("ucx", guest.own_library("libucp.so.0")),
+    )
 
 
 def plan_stack(guest: StackGuest, mpi: MpiInstall, options: GraftOptions) -> GraftPlan:

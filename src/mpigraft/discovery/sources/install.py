@@ -12,7 +12,7 @@ from mpigraft.binary.elf import ElfError, read_elf
 from mpigraft.core import cache, env
 from mpigraft.core.model import EnvRow, Family, MpiInstall, NetLibrary, Scope
 from mpigraft.core.serialize import digest
-from mpigraft.discovery.sources import files, path, probe
+from mpigraft.discovery.sources import fabrics, files, path, probe
 from mpigraft.discovery.sources.candidate import LIBRARY_NAMES, TRIPLETS, Candidate, Host
 from mpigraft.discovery.sources.interfaces import interfaces
 
@@ -325,3 +325,10 @@ def _network(
         return None
     answer = probe.query_library(name, path, environment, (), devices)
     return NetLibrary(name, answer.version or None, path, answer.offers, answer.reason)
+
+
+def network_library(name: str, path: Path | None) -> NetLibrary | None:
+    """Describe a libfabric or UCX of this machine by its path, such as the one of a stack."""
+    host = Host()
+    up = [device.name for device in fabrics.devices(host) if device.state == "up"]
+    return _network(name, path, host.query_environment(loader=False), up)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.values import Slot, Stack, StackProgram
 from mpigraft.knowledge import binding_of
 
+OF_NETWORK = re.compile(r"ofi|ucx|libfabric")  # plugins of an MPI that need libfabric or UCX
 VERSIONS = "versions"  # EESSI's folder of them: software.eessi.io/versions/2023.06/software/...
 
 
@@ -74,6 +76,17 @@ class StackGuest:
         """The MPI in the override; None where the program takes none from there."""
         mpi = own_mpi_of(self.as_guest(own=False))
         return mpi if mpi and self.in_override(mpi.libmpi) else None
+
+    def own_library(self, soname: str) -> Path | None:
+        """Find a network library of the stack's own MPI: what libmpi needs, or a plugin of it."""
+        paths = [path for _, some in (self.own.plugins if self.own else ()) for path in some]
+        plugins = [path for path in paths if OF_NETWORK.search(PurePosixPath(path).name)]
+        closures = [self.loaded(self.program.path, own=True)]
+        closures += [loaded_objects(self.bare, path, {}) for path in plugins]
+        rows = (r for rows in closures for r in rows if r.soname == soname and r.path)
+        named = (path for path in plugins if PurePosixPath(path).name == soname)
+        found = next((str(r.path) for r in rows), next(named, None))
+        return Path(os.path.realpath(found)) if found else None
 
     @property
     def label(self) -> GuestLabel:
