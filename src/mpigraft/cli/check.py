@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,12 +22,13 @@ from mpigraft.cli.common import (
     option,
     out,
     read_replace,
+    tell,
 )
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.text import fold, join_some, labelled, printable
 
 if TYPE_CHECKING:
-    from mpigraft.core.model import CheckResult, Finding, Fit, GuestLabel
+    from mpigraft.core.model import CheckResult, Finding, Fit, GuestLabel, MpiInstall
     from mpigraft.core.model import Machine as MachineFacts
     from mpigraft.graft.guest import GuestMpi
     from mpigraft.request.fit import FitVerdicts, TriedFit
@@ -124,7 +126,17 @@ def chosen_mpis(spec: str, here: MachineFacts) -> list[str]:
     hits = select_mpis([spec] if spec else [], here.mpis)
     if not spec:
         return [mpi.id for mpi in hits]
-    return [next((m for m in hits if m.usable), hits[0]).id]
+    return [first_usable(hits).id]
+
+
+def first_usable(hits: Sequence[MpiInstall]) -> MpiInstall:
+    """Choose the first that works, else the first, and name those before it, which do not."""
+    broken = [*takewhile(lambda m: not m.usable, hits)]
+    if len(broken) == len(hits):
+        return hits[0]
+    for one in broken:
+        tell(f"{one.problem}; {hits[len(broken)].id} is taken instead")
+    return hits[len(broken)]
 
 
 # ------------------------------------------------------------------ for other tools

@@ -120,10 +120,11 @@ def choose_slot(stack: Stack, named: str, slots: Sequence[Slot]) -> Slot:
 
 
 def _mpi(spec: str, here: MachineFacts) -> MpiInstall:
+    from mpigraft.cli.check import first_usable
     from mpigraft.request.selection import select_mpis
 
     hits = select_mpis([spec], here.mpis)
-    chosen = next((m for m in hits if m.usable), hits[0])
+    chosen = first_usable(hits)
     if others := [m.id for m in hits if m is not chosen]:
         tell(f"{spec}: {chosen.id} is used; this machine also has {join_some(others, 6, ', ')}")
     return chosen
@@ -308,8 +309,8 @@ def _newer(
     from mpigraft.graft.stack.override import plan_override
     from mpigraft.native import settings_library
 
-    mpi = next((m for m in here.mpis if m.id == active.mpi and m.usable), None)
-    if mpi is None:
+    mpi = active.made_of(here.mpis)
+    if mpi is None or not mpi.usable:
         return ()
     abi = read_abi(mpi)
     needed = {name for p in stack.searching(override.slot) for name in p.mpi}

@@ -13,6 +13,7 @@ import mpigraft
 from mpigraft.cli.main import run_command
 from mpigraft.core.model import Abi, Family
 from mpigraft.discovery import inventory
+from mpigraft.request.selection.mpi import broken_mpis
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.stacks import StackFiles, libmpi
 
@@ -82,6 +83,23 @@ def test_a_program_of_a_stack(stack: StackFiles, capsys: pytest.CaptureFixture[s
     code, page, _ = run(capsys, str(path), "--stack", "--mpi", "openmpi@5.0.11")
     assert code == 0
     assert "1 program would load openmpi@5.0.11" in page
+
+
+def test_a_broken_mpi_that_comes_first_is_named(
+    stack: StackFiles, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that works is taken, and who named the family is told so."""
+    machine = inventory.discover_machine()
+    found, reason = ("mpirun in PATH: /broken/bin/mpirun",), "libmpi does not load: gone"
+    broken = replace(machine.mpis[0], id="openmpi@5.0.12", usable=False, found=found, reason=reason)
+    machine = replace(machine, mpis=(broken, *machine.mpis))
+    monkeypatch.setattr(inventory, "discover_machine", lambda: machine)
+    code, page, errors = run(capsys, str(stack.root), "--mpi", "openmpi")
+    assert code == 0, page
+    assert "/broken/bin/mpirun) cannot be used: libmpi does not load: gone" in errors
+    assert "openmpi@5.0.11 is taken instead" in errors
+    for name in ("openmpi", ""):  # `run` lists it among those that are not taken
+        assert broken_mpis(name, machine) == (broken.problem,)
 
 
 def test_an_mpich_of_another_soname_fits(

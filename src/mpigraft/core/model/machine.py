@@ -69,6 +69,12 @@ class MpiInstall:
     interfaces: tuple[MpiInterface, ...] = ()  # Fortran and C++
     provenance: tuple[tuple[str, str], ...] = ()  # how it was built, where its prefix says so
 
+    @property
+    def problem(self) -> str:
+        """Say why it cannot be used; empty where it can."""
+        found = f" ({self.found[0]})" if self.found else ""
+        return "" if self.usable else f"{self.id}{found} cannot be used: {self.reason}"
+
     def components_of(self, framework: str) -> tuple[str, ...]:
         return dict(self.components).get(framework, ())
 

@@ -122,10 +122,7 @@ class StackGuest:
         there = self.injected
         if there is None or (there.family, there.version) != (mpi.family, mpi.version):
             return False
-        if self.generation is None or self.generation[0].mpi == mpi.id:
-            return True
-        own = _digest(str(mpi.libmpi))
-        return any(source.digest == own for source in self.generation[0].sources)
+        return self.generation is None or self.generation[0].made_of([mpi]) is not None
 
     def in_override(self, path: str) -> bool:
         """Whether a file lies in one of the override folders, however it is spelled."""

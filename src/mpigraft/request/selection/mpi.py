@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 
 from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError, UsageError
@@ -117,6 +118,12 @@ def usable_mpis(mpi_name: str, machine: Machine) -> list[MpiInstall]:
     return sorted(usable, key=lambda m: (m.family is not Family.CRAY_MPICH, m.source != "path"))
 
 
+def broken_mpis(mpi_name: str, machine: Machine) -> tuple[str, ...]:
+    """Describe those that were requested, or in PATH, and would be taken if they worked."""
+    chosen = select_mpis((mpi_name,), machine.mpis) if mpi_name else machine.mpis
+    return tuple(m.problem for m in takewhile(lambda m: not m.usable, chosen))
+
+
 def first_mpi(names: Sequence[str], choose: Callable[[str], MpiSelection]) -> MpiSelection:
     """Choose the first of these MPIs that is here and fits. Raises what the first refused
     one does, with the others in short; where none is here, what the first does."""
@@ -149,7 +156,8 @@ def _mpi_for_stack(
     known = guest.injected or guest.own
     first = next((m for m in usable if known and m.family is known.family), usable[0])
     fits = next((m for m in usable if guest.has_injected(m)), first)
-    return MpiSelection.of_stack(fits, guest, wanted)
+    chosen = MpiSelection.of_stack(fits, guest, wanted)
+    return replace(chosen, passed_over=broken_mpis(mpi_name, machine))
 
 
 def mpi_for_guest(
@@ -181,8 +189,9 @@ def mpi_for_guest(
         else:
             rows = _by_path(guest, plan)
             why = f"default: the first that fits, {family or 'any'} first"
-            passed_over = tuple(no.message for no in refused)
-            return MpiSelection(mpi, why, rows, plan, passed_over)
+            passed_over = (no.message for no in refused)
+            broken = broken_mpis(mpi_name, machine)
+            return MpiSelection(mpi, why, rows, plan, (*broken, *passed_over))
     raise refuse_all(refused)
 
 

@@ -22,6 +22,7 @@ from mpigraft.graft.program import HostProgram
 from mpigraft.request import UserEnvironment
 from mpigraft.request.selection.mpi import (
     MpiSelection,
+    broken_mpis,
     refuse_all,
     row_of_wheels,
     usable_mpis,
@@ -66,7 +67,8 @@ def mpi_for_programs(
         finds = f"the program finds it by itself: {own.how}" if own and mpi in by_itself else ""
         answer = _answer(processes, mpi, passed)
         if not answer.problem:
-            notes = tuple(_passed_over(one, no, by_itself, own) for one, no in refused)
+            others = (_passed_over(one, no, by_itself, own) for one, no in refused)
+            notes = (*broken_mpis(mpi_name, machine), *others)
             return MpiSelection(answer.mpi, finds or DEFAULT, answer.rows, passed_over=notes)
         refused.append((mpi, answer))
     raise refuse_all([_refusal(mpi, no) for mpi, no in refused])

@@ -94,9 +94,11 @@ def prove_injection(
     active = override.active
     if active is None:
         raise UsageError.of("override-not-injected", path=override.link)
-    mpi = next((m for m in machine.mpis if m.id == active.mpi and m.usable), None)
+    mpi = active.made_of(machine.mpis)
     if mpi is None:
         raise MissingError.of("verify-mpi-gone", mpi=active.mpi, number=active.number)
+    if not mpi.usable:
+        raise MissingError.of("verify-mpi-broken", problem=mpi.problem, number=active.number)
     own = injected_mpi(mpi, override)
     spec = RunSpec(
         program=tuple(program), mpi=own.id, transport=transport, where=JobPlacement(ranks=RANKS)

@@ -6,12 +6,13 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import UsageError
+from mpigraft.core.model import MpiInstall
 from mpigraft.core.serialize import revive
 from mpigraft.graft.stack import Slot
 from mpigraft.graft.stack.override import Source
@@ -33,6 +34,14 @@ class GenerationRecord:
     bindings: tuple[str, ...]
     sources: tuple[Source, ...]
     files: tuple[Source, ...]  # of the generation, by their names in it
+
+    def made_of(self, mpis: Sequence[MpiInstall]) -> MpiInstall | None:
+        """Find the MPI that it was made of: by the content of libmpi, else by its id. An id changes
+        when another MPI of that version comes."""
+        digests = {source.digest for source in self.sources}
+        same = [mpi for mpi in mpis if mpi.libmpi and digest_of(mpi.libmpi) in digests]
+        named = [mpi for mpi in mpis if mpi.id == self.mpi]
+        return next(iter(sorted((*same, *named), key=lambda mpi: not mpi.usable)), None)
 
 
 @dataclass(frozen=True, slots=True)
