@@ -30,12 +30,16 @@ def command(
         str,
         common.option("WIDTH", "Of these figures: page (two columns, 182 mm) or column (89 mm)."),
     ] = "page",
+    public: Annotated[
+        bool, common.flag("Leave out folders, and names of hosts and users, to publish it.")
+    ] = False,
 ) -> None:
     """Write a campaign as one HTML file: curves, verdicts, evidence and provenance.
 
     \b
     Examples:
       mpigraft report -o report.html
+      mpigraft report --public -o published.html
       mpigraft report --figures figures
       mpigraft report --figures figures --figure-width column
     """
@@ -48,7 +52,7 @@ def command(
     store = Store(common.settings(ctx).store)
     data = load_report(store, campaign, baseline=baseline, margin=parse_margin(margin))
     drawn = render_figures(data, figure_width) if figures else ()
-    write(output, render_html(data))
+    write(output, render_html(data, public=public))
     common.console(stderr=True).print(f"wrote {output}", soft_wrap=True)
     if figures:
         count = write_figures(figures, drawn)

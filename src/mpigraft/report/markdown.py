@@ -17,7 +17,7 @@ from mpigraft.report.contents import ReportData
 from mpigraft.report.findings import report_findings
 from mpigraft.report.headline import headline
 from mpigraft.report.over_nodes import SINGLE, split_layouts
-from mpigraft.report.software import machine_table, software_table
+from mpigraft.report.software import guest_roles, machine_table, software_table
 from mpigraft.report.table import Column, Judged, Table, by_title, cell_text
 from mpigraft.report.tables import baseline_table, launches_table, size_table
 from mpigraft.report.wording import words
@@ -47,6 +47,8 @@ def render_markdown(data: ReportData, *, brief: bool = False, full: bool = False
     lines = [f"# {title} {comparison.campaign[:8]}, against {escape(comparison.baseline)}", ""]
     for line in headline(comparison):
         lines += [escape(line), ""]
+    if roles := guest_roles(data):
+        lines += [*(f"- {escape(name)}: {escape(role)}" for name, role in roles.items()), ""]
     summary = () if over and headline(comparison) else comparison.summary
     lines += [f"- {escape(line)}" for line in summary]
     lines += [""] if summary else []

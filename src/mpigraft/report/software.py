@@ -9,11 +9,23 @@ from typing import Any
 
 from mpigraft.core import numbers
 from mpigraft.core.env import redact
+from mpigraft.core.model import GuestKind, Replace
 from mpigraft.core.text import join_some
 from mpigraft.launch.hosts import fold_hosts
 from mpigraft.report.contents import ReportData
 from mpigraft.report.table import Column, Table
 
+# What a configuration of a guest is, by what of the guest is replaced.
+ROLES: dict[str, str] = {
+    Replace.MPI: "this machine's MPI in {name}",
+    Replace.LIBFABRIC: "own MPI of {name}, over this machine's libfabric or UCX",
+    Replace.NOTHING: "own MPI of {name}",
+}
+IN_STACK: dict[str, str] = {
+    Replace.MPI: "this machine's MPI, injected into {name}",
+    Replace.LIBFABRIC: "own MPI of {name}, over an injected libfabric or UCX",
+}
+NATIVE = "this machine's MPI, outside of any guest"
 NAMED = 6  # nodes or runs of nodes, and versions, that are named
 
 
@@ -87,6 +99,20 @@ def software_table(data: ReportData) -> Table | None:
         )
     heads = ("configuration", "MPI", "found as", "libraries", "launcher")
     return Table("Software", tuple(map(Column, heads)), tuple(rows)) if rows else None
+
+
+def guest_roles(data: ReportData) -> dict[str, str]:
+    """Give {configuration: what of a guest it measures}; empty where no guest was measured."""
+    roles = {}
+    for record in data.configurations:
+        guest = document(record.provenance).get("guest")
+        if not isinstance(guest, dict):
+            roles[record.id] = NATIVE
+            continue
+        words = ROLES | (IN_STACK if guest.get("kind") == GuestKind.STACK else {})
+        template = words.get(str(guest.get("replace")), "in {name}")
+        roles[record.id] = redact(template.format(name=guest.get("name")))
+    return roles if set(roles.values()) - {NATIVE} else {}
 
 
 def versions(data: ReportData) -> str:

@@ -23,6 +23,7 @@ from mpigraft.report.contents import ReportData
 from mpigraft.report.findings import left_out, report_findings
 from mpigraft.report.headline import headline
 from mpigraft.report.over_nodes import CURVE, SINGLE, NodesTable, split_layouts
+from mpigraft.report.software import guest_roles
 from mpigraft.report.table import Judged, Signs, Table, by_title
 from mpigraft.report.tables import baseline_table, launches_table, size_table
 from mpigraft.report.wording import words
@@ -52,6 +53,8 @@ def print_report(
     signs = signs_of(console)
     over, every = split_layouts(data.comparison, signs, full=full)
     _say(console, _headline(data))
+    for name, role in guest_roles(data).items():
+        _say(console, f"{printable(name)}: {printable(role)}")
     if not brief:
         for section in every:
             for group in section.groups:

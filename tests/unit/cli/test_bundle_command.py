@@ -20,7 +20,7 @@ from mpigraft.core.model import Measured
 from mpigraft.core.serialize import canonical
 from mpigraft.report import Across
 from mpigraft.report.bundle.archive import PART, safe_name, write_archive
-from mpigraft.report.bundle.redaction import redactor, users_of
+from mpigraft.report.redaction import redactor, users_of
 from mpigraft.store import Store
 from tests.builders.commands import Run
 from tests.builders.overtime import MACHINE, MPICH, OPENMPI, campaign, keep

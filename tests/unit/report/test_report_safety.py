@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
+from html import unescape
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from mpigraft.core.model import (
     AllocationRecord,
@@ -23,6 +26,9 @@ from mpigraft.core.model import (
 from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import curves, median_interval
 from mpigraft.report.html import page as html
+from mpigraft.report.markdown import render_markdown
+from mpigraft.report.software import guest_roles
+from mpigraft.report.terminal import print_report
 from mpigraft.report.wording import labels
 from tests.builders.html import Page, body_of
 from tests.builders.reports import BASELINE, small_data
@@ -196,3 +202,52 @@ def test_families_share_a_hue_and_members_differ() -> None:
 
 def test_the_baseline_is_one_of_the_names() -> None:
     assert BASELINE in figures(small_data())["names"]
+
+
+# ------------------------------------------------------------------ a page for others
+
+
+def stack_data() -> ReportData:
+    """The three rows of a stack, on a host of a site."""
+    data = small_data()
+    native, own, injected, other = data.configurations
+    store = "/apps/site/rpath_overrides/OpenMPI/.mpigraft-system/generations/1/lib/libmpi.so.40"
+
+    def of(record: ConfigurationRecord, replaced: str, libmpi: str) -> ConfigurationRecord:
+        guest = {"kind": "stack", "name": "2023.06-zen3", "replace": replaced}
+        facts = {**json.loads(record.provenance), "guest": guest, "libmpi": libmpi}
+        return replace(record, provenance=json.dumps(facts))
+
+    rows = (
+        native,
+        of(own, "nothing", "/cvmfs/e/software/linux/x/software/OpenMPI/4.1.6/lib/libmpi.so.40"),
+        of(injected, "mpi", store),
+    )
+    machine = replace(data.allocations[0], host="login7", hosts=("login7.site.example",))
+    return replace(data, configurations=(*rows, other), allocations=(machine,))
+
+
+def test_each_row_of_a_stack_says_which_mpi_it_is() -> None:
+    data = stack_data()
+    page = unescape(html.render_html(data))
+    console = Console(width=80, file=io.StringIO())
+    print_report(data, console, brief=True)
+    assert isinstance(console.file, io.StringIO)
+    for text in (page, console.file.getvalue(), render_markdown(data)):
+        words = " ".join(text.replace("\\", "").split())
+        assert "own MPI of 2023.06-zen3" in words
+        assert "this machine's MPI, injected into 2023.06-zen3" in words
+        assert "this machine's MPI, outside of any guest" in words
+    assert not guest_roles(small_data())
+
+
+def test_a_public_page_names_no_host_and_no_folder_of_a_site() -> None:
+    data = stack_data()
+    inside, outside = html.render_html(data), html.render_html(data, public=True)
+    for word in ("login7", "/apps/site", "/cvmfs/e"):
+        assert word in inside
+        assert word not in outside
+    assert "…/.mpigraft-system/generations/1/lib/libmpi.so.40" in outside
+    assert "…/software/OpenMPI/4.1.6/lib/libmpi.so.40" in outside
+    assert "<h1>MPI configurations on 1 node with" in outside
+    assert Page(outside).texts["script"] == Page(inside).texts["script"]  # allowed by their hash

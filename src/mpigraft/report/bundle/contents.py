@@ -24,8 +24,8 @@ from mpigraft.report import (
     render_stored,
 )
 from mpigraft.report.bundle.archive import SUMS, safe_name, write_archive
-from mpigraft.report.bundle.redaction import hosts_of, redactor, users_of
 from mpigraft.report.bundle.scripts import scripts
+from mpigraft.report.redaction import hosts_of, redactor, users_of
 from mpigraft.store import Store
 
 SHARED = "programs/"  # our own sources, in which nothing is struck out

@@ -20,6 +20,7 @@ from mpigraft.report.findings import left_out
 from mpigraft.report.html.provenance import provenance
 from mpigraft.report.html.ranks import ranks
 from mpigraft.report.markup import Html, el, foreign, hidden, join, table
+from mpigraft.report.software import guest_roles
 from mpigraft.report.wording import words
 
 CLASSES = {
@@ -40,8 +41,10 @@ def evidence(data: ReportData) -> Html:
         parts.append(_overview(data))
     else:
         parts.append(el("p", "There is no evidence of what ran: these figures were imported."))
+    roles = guest_roles(data)
     for configuration in sorted(data.configurations, key=lambda c: c.id):
-        parts.append(_configuration(configuration, records.get(configuration.key, [])))
+        role = roles.get(configuration.id, "")
+        parts.append(_configuration(configuration, records.get(configuration.key, []), role))
     out = left_out(data)
     if out:
         reasons: dict[str, list[str]] = {}
@@ -113,8 +116,11 @@ def _class(evidence: Evidence, proof: Proof) -> str:
     return "none" if words.is_unrequested(evidence, proof) else CLASSES[proof.standing]
 
 
-def _configuration(configuration: ConfigurationRecord, records: list[EvidenceRecord]) -> Html:
-    body = [_evidence(record) for record in records]
+def _configuration(
+    configuration: ConfigurationRecord, records: list[EvidenceRecord], role: str
+) -> Html:
+    body = [el("p", role)] if role else []
+    body += [_evidence(record) for record in records]
     if not records:
         body.append(el("p", "No evidence: nothing shows which transport ran."))
     body.append(provenance(configuration.provenance))

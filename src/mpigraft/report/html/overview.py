@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from mpigraft.core import numbers
 from mpigraft.core.model import Cell, CellGroup, Verdict
@@ -36,9 +36,12 @@ def sign(verdict: Verdict) -> Html:
     return join(el("i", words.VERDICT_SIGNS[verdict], aria_hidden="true"), hidden(f"{verdict} "))
 
 
-def glance(cards: tuple[Card, ...], baseline: str, absent: list[str]) -> Html:
+def glance(
+    cards: tuple[Card, ...], baseline: str, absent: list[str], roles: Mapping[str, str]
+) -> Html:
     """Configurations by benchmarks: the verdict over the whole curve, and its ratio; of several
-    layouts how many have which. Those in `absent` have no values: silence would hide them."""
+    layouts how many have which. Those in `absent` have no values: silence would hide them. `roles`
+    say what of a guest a configuration measures."""
     names = list(
         dict.fromkeys(g.configuration for c in cards for s in c.sections for g in s.groups)
     )
@@ -46,10 +49,12 @@ def glance(cards: tuple[Card, ...], baseline: str, absent: list[str]) -> Html:
     for place, card in enumerate(cards):
         for group in (group for section in card.sections for group in section.groups):
             at.setdefault((place, group.configuration), []).append(group)
-    rows = [_row(baseline, el("small", "baseline"), (el("td", "1", class_="b") for _ in cards))]
+    notes = {name: el("small", el("br"), role) for name, role in roles.items()}
+    first = join(el("small", "baseline"), notes.get(baseline))
+    rows = [_row(baseline, first, (el("td", "1", class_="b") for _ in cards))]
     for name in names:
         cells = (_glance_cell(at.get((n, name), []), card) for n, card in enumerate(cards))
-        rows.append(_row(name, None, cells))
+        rows.append(_row(name, notes.get(name), cells))
     for name in absent:
         none = el("td", "no values", colspan=max(len(cards), 1), class_="n")
         rows.append(table_row(name, none))

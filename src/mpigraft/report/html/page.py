@@ -19,7 +19,7 @@ import mpigraft
 from mpigraft.analysis import mixed_directions
 from mpigraft.core import numbers
 from mpigraft.core.homes import hide_homes
-from mpigraft.core.model import Origin
+from mpigraft.core.model import Measured, Origin
 from mpigraft.launch.hosts import fold_hosts
 from mpigraft.report import cost, growth, matrix
 from mpigraft.report.baseline_only import baseline_series
@@ -31,7 +31,9 @@ from mpigraft.report.headline import headline
 from mpigraft.report.html import benchmarks, controls, evidence, overview, provenance, winners
 from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.method import method
+from mpigraft.report.redaction import hide_folders, hosts_of, redactor, users_of
 from mpigraft.report.scaling import Card, cards
+from mpigraft.report.software import guest_roles, node_type
 from mpigraft.report.table import Figure
 from mpigraft.report.tables import baseline_table
 from mpigraft.report.wording import words
@@ -51,15 +53,30 @@ NO_SCRIPTS = (
 NAMED = 6  # nodes, or runs of nodes, that the header names
 
 
-def render_html(data: ReportData) -> str:
-    """The whole file. The same data give the same text, byte for byte."""
+def render_html(data: ReportData, *, public: bool = False) -> str:
+    """The whole file. The same data give the same text, byte for byte. `public`: without folders
+    and names of hosts and users, which say nothing outside of the site."""
     script = _inline("".join(_resource(name) for name in (LIBRARY, *SCRIPTS)))
     figures = el("script", Html(curves(data)), type="application/json", id="curves")
-    parts = (_header(data), _nav(data), el("main", *_main(data)), _footer(data), figures)
+    place = next(node_type(data), "") if public else ""
+    title = f"MPI configurations on {place}" if place else _title(data)
+    parts = (_header(data, title), _nav(data), el("main", *_main(data)), _footer(data), figures)
     shown = (Html(hide_homes(part)) for part in parts)  # of escaped text: it only takes away
+    if public:
+        shown = (Html(hide_folders(part)) for part in shown)
     body = el("body", *shown, el("script", Html(script)))
-    page = el("html", _head(data, script), body, lang="en")
-    return f"<!doctype html>\n{page}\n"
+    page = el("html", _head(data, script, title), body, lang="en")
+    text = f"<!doctype html>\n{page}\n"
+    return _struck(data, text) if public else text
+
+
+def _struck(data: ReportData, text: str) -> str:
+    """Give a page without the names of its hosts and users."""
+    if data.campaign is None:
+        return redactor()(text.encode()).decode()
+    rest = data.configurations, data.allocations, data.launches, data.values, data.evidence
+    side = Measured(data.campaign, *rest)
+    return redactor(hosts_of(side), users_of(side, [text.encode()]))(text.encode()).decode()
 
 
 def _resource(name: str) -> str:
@@ -77,7 +94,7 @@ def _hash(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
-def _head(data: ReportData, script: str) -> Html:
+def _head(data: ReportData, script: str, title: str) -> Html:
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; "
         f"script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
@@ -89,7 +106,7 @@ def _head(data: ReportData, script: str) -> Html:
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
         el("meta", name="generator", content=f"mpigraft {mpigraft.__version__}"),
-        el("title", foreign(hide_homes(f"{_title(data)} ({_name(data)})"))),
+        el("title", foreign(hide_homes(f"{title} ({_name(data)})"))),
         el("style", Html(_resource("page.css"))),
     )
 
@@ -114,7 +131,7 @@ def _title(data: ReportData) -> str:
             return f"MPI configurations on {len(nodes)} nodes"
 
 
-def _header(data: ReportData) -> Html:
+def _header(data: ReportData, title: str) -> Html:
     comparison, campaign = data.comparison, data.campaign
     rounds, nodes, spans = (
         numbers.counted(comparison.rounds, "round"),
@@ -137,7 +154,7 @@ def _header(data: ReportData) -> Html:
         "header",
         el("a", "Skip to the results", href="#glance", class_="skip"),
         el("p", foreign(f"mpigraft report, campaign {_name(data)}"), class_="kicker"),
-        el("h1", foreign(_title(data))),
+        el("h1", foreign(title)),
         el("p", foreign(words.unbroken(first)), class_="answer"),
         el("ul", *(el("li", foreign(words.unbroken(line))) for line in others)) if others else None,
         el("dl", *terms, class_="facts"),
@@ -228,7 +245,7 @@ def _glance(data: ReportData, every: tuple[Card, ...]) -> list[Html]:
     """The overview; of a single configuration its own values, since there is no ratio."""
     baseline = data.comparison.baseline
     absent = _absent(data)
-    whole = overview.glance(every, baseline, absent)
+    whole = overview.glance(every, baseline, absent, guest_roles(data))
     own = [baseline_table(series, baseline).html("figures") for series in baseline_series(data)]
     if not every and own:
         return [*own, *([whole] if absent else [])]

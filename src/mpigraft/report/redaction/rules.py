@@ -1,5 +1,5 @@
-"""What is struck out of every text of a bundle: secrets, home folders, names of users, addresses of
-mail, and hosts where asked.
+"""What is struck out of every text of a bundle, or of a public page: secrets, home folders, names
+of users, addresses of mail, and hosts where asked.
 
 Texts are redacted as they stand in files, so a name may follow `\\n` of a JSON string.
 """
@@ -29,6 +29,8 @@ ASSIGNED = re.compile(
     r"\s*\\?[\"']?|Authorization: *\w+ +)(?!\d+\b|true|false|null|\[struck)[^\s\"'\\,;<>&]{4,}",
     re.IGNORECASE,
 )
+FOLDERS = re.compile(r"(?<![\w.:<…/~-])~?/(?!(?:dev|proc|sys)/)(?:[\w.+@,%-]+/)+[\w.+@,%-]+")
+OF_STACK = ("/.mpigraft-", "/software/")  # a generation of an override, an installation
 SHORTEST = 3  # letters of a name of a user; a shorter one is too often something else
 NOBODY = frozenset({"root", "user", "users", "admin", "home", "nobody", "node", "site"})
 
@@ -75,6 +77,17 @@ def _rules(hosts: list[str]) -> Iterable[tuple[re.Pattern[str], str]]:
     domains = {host.partition(".")[2] for host in hosts} - {""}
     for domain in sorted(domains, key=len, reverse=True):
         yield re.compile(f"{BEGIN}{re.escape(domain)}{END}"), "site"
+
+
+def hide_folders(text: str) -> str:
+    """Leave of each path in a text the last name, or what a stack says of a file by its place.
+    Devices and the kernel's files are of no site."""
+
+    def shown(hit: re.Match[str]) -> str:
+        mark = next((one for one in OF_STACK if one in hit[0]), "/")
+        return f"…{mark}{hit[0].rpartition(mark)[2]}"
+
+    return FOLDERS.sub(shown, text)
 
 
 def hosts_of(side: Measured) -> set[str]:
