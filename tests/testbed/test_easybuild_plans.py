@@ -91,6 +91,7 @@ def test_plans_pass_easybuilds_checks_for_contributions(
     folder = easybuilder.home / "contributed"
     plans = {recipe: planned(system, "gnu", recipe) for recipe in ("openmpi", "mpich", "mvapich")}
     plans["older"] = planned(system, "gnu", openmpi="4.1.8", mpi_cxx="", openshmem="")
+    plans["study"] = planned(system, "gnu", openmpi="5.0.7", libfabric="2.1.0")
     files = [
         path
         for name, partitions in plans.items()

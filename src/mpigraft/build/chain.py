@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from mpigraft.build.values import BuildHost, BuildRequest
+from mpigraft.build.values import BuildHost, BuildRequest, Offer
 from mpigraft.core.errors import UsageError
 from mpigraft.knowledge.builds import Package, PlanTable, Recipe
 
@@ -58,6 +58,10 @@ def usable_offers(
         if request.without & {option.package, *option.needs}:
             interfaces.discard(option.package)
     provided = {n: o for n, o in host.provided.items() if n not in out}
+    if host.stack and host.stack.compilers and request.compiler in ("gnu", "gcc"):
+        provided.pop("fortran", None)  # the machine's does not build here
+        if host.stack.fortran:
+            provided["fortran"] = Offer(host.stack.fortran, by=host.stack.name)
     return replace(host, provided=provided, interfaces=frozenset(interfaces))
 
 

@@ -57,7 +57,7 @@ def render_easyconfig(step: BuildStep, plan: BuildPlan) -> str:
         "source_urls": [archive.url] if archive.url else [],
         "sources": [_source(step), *(_patch_source(planned) for planned in step.patches)],
         "patches": patches,
-        "checksums": [archive.sha256, *[planned.sha256 for planned in step.patches] * 2],
+        "checksums": [archive.sha256 or None, *[planned.sha256 for planned in step.patches] * 2],
         "dependencies": needs,
         "preconfigopts": exported + prepare,
         "configopts": _placed(configure, plan),
@@ -111,7 +111,8 @@ def root_variable(name: str) -> str:
 def _source(step: BuildStep) -> object:
     archive = step.archive
     if archive.git:
-        config = {"url": archive.git, "repo_name": archive.repository, "tag": archive.tag}
+        at = {"commit": archive.commit} if archive.commit else {"tag": archive.tag}
+        config = {"url": archive.git, "repo_name": archive.repository, **at}
         return {"filename": archive.file, "git_config": config}
     if archive.download:
         return {"filename": archive.file, "download_filename": archive.download}

@@ -142,7 +142,7 @@ def check_sources(plan: BuildPlan, folder: Path) -> None:
     """Raise UsageError for a file of `folder` that is not the one of the plan."""
     for file, sha256, by in _pinned(plan):
         path = folder / file
-        if file in plan.host.sources and (actual := _digest(path)) != sha256:
+        if sha256 and file in plan.host.sources and (actual := _digest(path)) != sha256:
             raise UsageError.of("source-changed", file=path, actual=actual, wanted=sha256, by=by)
 
 

@@ -145,8 +145,13 @@ def _known_of(compiler: Compiler, host: BuildHost) -> Iterable[Finding]:
 
 
 def _packed_here(steps: Iterable[BuildStep], host: BuildHost) -> Iterable[Finding]:
-    """Archives of git tags that EasyBuild packs: only an older one did that in the same way."""
-    packed = [step for step in steps if step.archive.git and step.archive.file not in host.sources]
+    """Archives that EasyBuild packs of git tags, which only an older one did in the same way, and
+    of commits, whose SHA-256 nobody knows."""
+    from_git = [step for step in steps if step.archive.git]
+    if unknown := [step for step in from_git if not step.archive.sha256]:
+        names = ", ".join(f"{step.id} {step.version}" for step in unknown)
+        yield Finding.of("archive-from-commit", packages=names, source=unknown[0].archive.source)
+    packed = [s for s in from_git if s.archive.sha256 and s.archive.file not in host.sources]
     if packed:
         names = ", ".join(f"{step.id} {step.version}" for step in packed)
         yield Finding.of("archive-packed-here", packages=names, source=packed[0].archive.source)

@@ -72,10 +72,13 @@ def with_stack(
     chosen = toolchain or _generation_of_mpi(installed) or (generations or [""])[-1]
     name = stack_name(software.parent)
     loader = _loader(software)
+    compilers = _compilers(installed, chosen)
+    gfortran = Path(compilers, "bin/gfortran")
     stack = BuildStack(
         name,
         str(software),
-        compilers=_compilers(installed, chosen),
+        compilers=compilers,
+        fortran=str(gfortran) if compilers and gfortran.exists() else "",
         generation=chosen,
         others=tuple(g for g in generations if g != chosen),
         loader=loader,

@@ -45,6 +45,7 @@ class BuildStack:
     name: str
     folder: str  # with NAME/VERSION of each package
     compilers: str = ""  # prefix of its GCC; empty: it has none
+    fortran: str = ""  # the gfortran of that GCC; empty: it has none
     generation: str = ""  # of the packages that it offers: GCCcore-13.2.0
     others: tuple[str, ...] = ()  # generations that it has besides
     loader: str = ""  # its own dynamic loader; empty: the machine's

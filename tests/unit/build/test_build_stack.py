@@ -12,7 +12,7 @@ import pytest
 from mpigraft.build.easyconfigs import easyconfigs_of
 from mpigraft.build.plan import plan_build
 from mpigraft.build.stack import stack_name, with_stack
-from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, BuildStack
+from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, BuildStack, Offer
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.knowledge.builds.rows import packages, plan_table
 
@@ -69,6 +69,19 @@ def test_its_compiler_builds(stack: Path) -> None:
     host = with_stack(HOST, stack, packages(), {})
     assert "stack-without-compiler" in {f.code for f in planned(host).findings}
     assert planned(host).compiler.cc == "gcc"
+
+
+@pytest.mark.parametrize("machines", [{}, {"fortran": Offer("gfortran")}])
+def test_fortran_is_that_of_the_stacks_gcc_whatever_the_machine_has(
+    stack: Path, machines: dict[str, Offer]
+) -> None:
+    def words() -> str:
+        host = with_stack(replace(HOST, provided=machines), stack, packages(), {})
+        return "".join(list(easyconfigs_of(planned(host)).values())[-1].split())
+
+    assert "--disable-mpi-fortran" in words()
+    (stack / PLACE / "software/GCCcore/12.3.0/bin/gfortran").touch()
+    assert "--disable-mpi-fortran" not in words()
 
 
 def test_a_stack_with_an_older_c_library_is_told_of() -> None:

@@ -21,20 +21,21 @@ class Archive:
     version: str
     by: str = field(metadata=toml(words=PACKERS))
     file: str
-    sha256: str
-    source: str  # who publishes this SHA-256
+    source: str  # who publishes this SHA-256, or names the commit
+    sha256: str = ""  # empty of a commit alone, which proves the content
     url: str = ""  # of the folder that has it; empty: it comes with --sources
     download: str = ""  # its name there, where that is another
     git: str = ""
     repository: str = ""
     tag: str = ""
+    commit: str = ""
     prepare: str = ""  # runs before configure
     tools: tuple[str, ...] = ()  # commands that this needs
 
     def __post_init__(self) -> None:
-        _check_file(self.file, self.sha256)
-        if bool(self.git) is not bool(self.repository and self.tag):
-            raise RowError("git", "needs repository and tag")
+        _check_file(self.file, self.sha256 or ("0" * 64 if self.commit else ""))
+        if bool(self.git) is not bool(self.repository and (self.tag or self.commit)):
+            raise RowError("git", "needs repository, and tag or commit")
 
 
 def _check_file(name: str, sha256: str) -> None:

@@ -1,0 +1,48 @@
+"""What is planned on Slingshot: the versions of the study, and a machine's own libcxi."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mpigraft.build.easyconfigs import easyconfigs_of, root_variable
+from mpigraft.build.plan import plan_build
+from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, Offer
+from mpigraft.knowledge.builds.rows import packages, plan_table
+
+SLINGSHOT = BuildHost("x86_64", frozenset({"cxi"}), {})
+
+
+def planned(host: BuildHost, versions: Mapping[str, str] | None = None) -> BuildPlan:
+    return plan_build(BuildRequest("openmpi", versions or {}), host, packages(), plan_table())
+
+
+def test_the_versions_of_the_study_are_credited_to_it() -> None:
+    """They were to EESSI's post, which names neither libfabric's version nor libconfig's."""
+    plan = planned(SLINGSHOT, {"openmpi": "5.0.7", "libfabric": "2.1.0"})
+    assert plan.versions["libcxi"] == "a38a9c5"
+    assert plan.versions["libconfig"] == "1.7.3"
+    credited = {step.id: step.source for step in plan.steps if "study" in step.chosen}
+    assert {"libcxi", "libconfig"} <= credited.keys()
+    assert set(credited.values()) == {"the CUG 2025 study of Open MPI over LNX on LUMI and Helios"}
+    text = next(t for name, t in easyconfigs_of(plan).items() if name.startswith("libcxi-"))
+    assert "'commit': 'a38a9c5'" in text
+    assert "checksums = [None]" in text
+    assert "archive-from-commit" in {finding.code for finding in plan.findings}
+    assert planned(SLINGSHOT, {"libcxi": ""}).versions["libcxi"] == "12.0.1"
+
+
+def test_a_machines_own_libcxi_is_used_with_what_its_headers_need() -> None:
+    own = replace(SLINGSHOT, provided={"libcxi": Offer("/usr")})
+    plan = planned(own)
+    assert {"cassini-headers", "cxi-driver", "json-c"} <= plan.versions.keys()
+    assert not {"libcxi", "fuse", "libconfig"} & plan.versions.keys()
+    libfabric = next(step for step in plan.steps if step.id == "libfabric")
+    assert "--enable-cxi={libcxi}" in libfabric.configure
+    assert planned(own, {"libcxi": ""}).versions["libcxi"] == "12.0.1"
+
+
+def test_variables_of_easybuild_are_those_that_its_modules_set() -> None:
+    for row in plan_table().provided:
+        names = [prefix for prefix in row.prefixes if prefix.startswith("$EBROOT")]
+        assert set(names) <= {f"${root_variable(row.id)}"}
