@@ -94,15 +94,19 @@ def changed(made: Elf, **changes: object) -> Elf:
 
 
 def a_guest(
-    programs: Mapping[str, Elf] | Elf | None = None, *libraries: AbiObject, glibc: str = "2.36"
+    programs: Mapping[str, Elf] | Elf | None = None,
+    *libraries: AbiObject,
+    glibc: str = "2.36",
+    loader: bool = True,
 ) -> Guest:
-    """An image with these programs and libraries."""
+    """An image with these programs and libraries, and the loader of the programs."""
     found = programs if isinstance(programs, Mapping) else {APP: programs or a_program()}
     files = {path: changed(facts, name=path) for path, facts in found.items()}
     with_libc = libraries if any(o.soname == "libc.so.6" for o in libraries) else (
         *libraries, libc(machine=next(iter(files.values())).machine)
     )  # fmt: skip
     files |= {o.path: as_elf(o, name=o.path) for o in with_libc}
+    files |= {made.interpreter: made for made in [*files.values()] if made.interpreter and loader}
     root = OverlayRoot(Nothing(), files)
     label = GuestLabel(
         "app.sif", GuestKind.SIF, "/images/app.sif", "d" * 64,

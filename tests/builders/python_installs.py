@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from mpigraft.binary.architecture import INTERPRETERS
 from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.graft.guest.python_imports import EntryPoint, Imports, follow
 from mpigraft.graft.guest.python_search import Options, Python, python_of
 from tests.builders.elf import compiled, program
 
 MACHINE = os.uname().machine
+LOADER = INTERPRETERS[MACHINE].lstrip("/")
 TAG = f"cpython-311-{MACHINE}-linux-gnu.so"
 NOTHING: Mapping[str, str] = MappingProxyType({})
 NO_PARTS: Mapping[str, Path] = MappingProxyType({})
@@ -42,6 +44,8 @@ def tree(top: Path, built: Mapping[str, Path], files: Mapping[str, str | bytes] 
     (top / "usr/bin/python3").symlink_to("python3.11")
     shutil.copy2(built["libmpi"], top / "usr/lib/libmpi.so.40")
     (top / "lib").symlink_to("usr/lib")
+    (top / "bin").symlink_to("usr/bin")
+    put(top, {LOADER: "", "usr/bin/sh": "", "usr/bin/bash": ""})
     put(top, files, built)
     return top
 

@@ -97,7 +97,7 @@ def test_a_segment_that_claims_more_than_the_file_holds() -> None:
     rows: Rows = [(DT_STRTAB, "s"), (DT_STRSZ, 100_000)]
     data = bytearray(crafted({"s": STRINGS}, rows))
     struct.pack_into("<Q", data, 64 + 32, 1 << 20)
-    with pytest.raises(ElfError, match="are outside the file"):
+    with pytest.raises(ElfError, match="cut short: 1048576 bytes are loaded, the file has 320"):
         reader.parse(bytes(data), "x")
 
 

@@ -12,6 +12,7 @@ from mpigraft.graft.guest.command import CommandKind
 from mpigraft.graft.guest.commands import command_of
 from mpigraft.graft.guest.examination import examine_guest
 from tests.builders.elf import program
+from tests.builders.python_installs import put
 
 MUSL = "/lib/ld-musl-x86_64.so.1"
 
@@ -71,6 +72,7 @@ def test_a_static_shell_and_a_loader_of_a_store_are_fine(alpine: Path, tmp_path:
     """A program with glibc beside musl's shell, as alpine-glibc images have it, has its own."""
     store = "/nix/store/abc-glibc-2.40/lib/ld-linux-x86-64.so.2"
     program(alpine / "p", flags=[f"-Wl,--dynamic-linker={store}"])
+    put(alpine, {store[1:]: ""})
     assert command_of(FolderRoot(alpine), ["/p"], {}, "/").kind is not CommandKind.MPI
     program(tmp_path / "bin/sh", flags=["-static"])
     assert not examine_guest(str(tmp_path)).label.programs

@@ -15,7 +15,7 @@ from mpigraft.graft.guest.scripts.r_source import named_packages
 from tests.builders.elf import compiled, program
 from tests.builders.fits import codes, verdict
 from tests.builders.guests import OPENMPI, a_guest, a_program, an_abi
-from tests.builders.python_installs import parts, put
+from tests.builders.python_installs import LOADER, parts, put
 
 R = "/usr/lib/R/bin/exec/R"
 SITE = "usr/lib/R/site-library"
@@ -43,7 +43,7 @@ def image(tmp_path: Path, built: Mapping[str, Path]) -> Path:
     """An image with R, Rmpi, a package that imports it, and others."""
     top = tmp_path / "image"
     put(top, {
-        "usr/lib/libc.so.6": "*libc", "usr/lib/libmpi.so.40": "*libmpi",
+        LOADER: "", "usr/lib/libc.so.6": "*libc", "usr/lib/libmpi.so.40": "*libmpi",
         "usr/bin/Rscript": "*rscript", R[1:]: "*rscript", "usr/bin/sh": "*program",
         "usr/bin/R": "#!/bin/sh\nR_HOME_DIR=/usr/lib/R\nexec ${R_HOME_DIR}/bin/exec/R\n",
         f"{SITE}/Rmpi/DESCRIPTION": "Package: Rmpi\nDepends: R (>= 2.15.1)\nImports: parallel\n",
@@ -61,6 +61,7 @@ def image(tmp_path: Path, built: Mapping[str, Path]) -> Path:
     }, built)  # fmt: skip
     shutil.copy2(built["program"], top / "usr/bin/env")
     (top / "lib").symlink_to("usr/lib")
+    (top / "bin").symlink_to("usr/bin")
     for name in ("usr/bin/R", "usr/bin/Rscript", "usr/bin/sh", "job/tool", "job/job.sh"):
         (top / name).chmod(0o755)
     return top

@@ -19,6 +19,7 @@ from mpigraft.graft.guest.scripts.shell_syntax import parse_shell
 from mpigraft.request.fit.subject import examine_subject
 from mpigraft.request.job.layout import JobPlacement, MpmdProgram
 from mpigraft.request.job.spec import RunSpec, job_subject
+from tests.builders.python_installs import LOADER, put
 
 SH = "#!/bin/sh\n"
 # Each starts a launcher whenever it runs: (script, its arguments).
@@ -257,6 +258,7 @@ def test_check_and_plan_examine_as_run_does(words: Sequence[str], here: Path) ->
 
 
 def test_an_interpreter_alone_is_no_answer(here: Path) -> None:
+    put(here, {LOADER: ""})
     (here / "usr/bin").mkdir(parents=True)
     for name in ("python3", "perl", "sh"):
         (here / "usr/bin" / name).write_bytes(Path("/bin/true").read_bytes())

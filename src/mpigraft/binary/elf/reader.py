@@ -231,7 +231,7 @@ def _header(image: Image) -> tuple[int, int]:
     if phnum and phentsize != entry.size:
         raise ElfError(f"program headers of {phentsize} bytes each, {entry.size} expected")
     table = image.at(phoff, phnum * entry.size)
-    image.segments = tuple(
+    image.set_segments(
         Segment(t, offset, address, size)
         for t, offset, address, _, size in entry.iter_unpack(table)
         if t in (PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE)

@@ -61,6 +61,14 @@ class Image:
         self.head = pread(min(size, HEAD), 0)
         self._pread = pread
 
+    def set_segments(self, segments: Iterable[Segment]) -> None:
+        """Set the segments. Raises ElfError for a file that is cut short: the kernel maps it, and a
+        signal ends the process that reads there."""
+        self.segments = tuple(segments)
+        end = max((s.offset + s.size for s in self.segments if s.kind == PT_LOAD), default=0)
+        if end > self.size:
+            raise ElfError(f"it is cut short: {end} bytes are loaded, the file has {self.size}")
+
     def at(self, offset: int, size: int, limit: int = MAX_TABLE) -> bytes:
         """Exactly `size` bytes at a file offset."""
         if size > limit:

@@ -206,8 +206,24 @@ def _sonames(case: Case) -> Iterator[Finding]:
             "cxx",
         ):  # these are checked by parts of their own
             yield _absent(case, soname, by)
+    yield from _without_loader(case)
     yield from _missing(case)
     yield from _aliases(case)
+
+
+def _without_loader(case: Case) -> Iterator[Finding]:
+    """Report programs that the kernel does not start, since their loader is not there."""
+    absent: dict[str, list[str]] = {}
+    for simulated in case.injection.programs:
+        if loader := case.guest.absent_loader(simulated.main):
+            absent.setdefault(loader, []).append(simulated.program)
+    for loader, programs in absent.items():
+        yield Finding.of(
+            "loader-missing",
+            programs=some(map(base, programs)),
+            loader=loader,
+            evidence=tuple(programs),
+        )
 
 
 def _absent(case: Case, soname: str, by: str) -> Finding:

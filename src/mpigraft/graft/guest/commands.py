@@ -8,13 +8,11 @@ MPI is no program of a job.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mpigraft.binary.elf import ElfError
-from mpigraft.binary.image import Entry, Root, RootError
-from mpigraft.core.env import GUEST_PATH
+from mpigraft.binary.image import Root, RootError
 from mpigraft.graft.guest import own_mpi, python_words, r_packages
 from mpigraft.graft.guest.command import MANY, CommandKind, GuestCommand
 from mpigraft.graft.guest.mpi_free import STATIC, without_mpi
@@ -28,8 +26,16 @@ from mpigraft.graft.guest.scripts.reading import ScriptReader, ScriptReading, in
 from mpigraft.graft.guest.scripts.shell import SHELLS, behind_starters, shell_code, shell_script
 from mpigraft.graft.guest.scripts.shell import STARTERS as SHELL_STARTERS
 from mpigraft.graft.guest.scripts.shell_values import UNKNOWN
+from mpigraft.graft.guest.starting import (
+    ELF,
+    MAX_HEAD,
+    behind_env,
+    first_line,
+    is_executable,
+    locate,
+    refuse_unstartable,
+)
 
-MAX_HEAD = 4096  # bytes of a script's first lines
 MAX_DEPTH = 8  # of programs that start programs
 MAX_STARTED = 200  # commands of a script that are examined
 STARTERS = frozenset({  # start others, also where they are one static program (busybox)
@@ -45,14 +51,17 @@ def command_of(
     root: Root, words: Sequence[str], environment: Mapping[str, str], cwd: str
 ) -> GuestCommand:
     """Find out what `words` start, in a process with this environment and working folder. Raises
-    CheckFailed for a program, or the shell of a script, whose loader is not glibc's."""
-    return _command(root, list(words), dict(environment), cwd, 0)
+    as `refuse_unstartable`."""
+    command = _command(root, list(words), dict(environment), cwd, 0)
+    if not command.is_launcher:
+        refuse_unstartable(root, words, environment, cwd)
+    return command
 
 
 def _command(
     root: Root, words: list[str], environment: dict[str, str], cwd: str, depth: int
 ) -> GuestCommand:
-    words = _behind_env(words, environment)
+    words = behind_env(words, environment)
     if not words or depth > MAX_DEPTH:
         return GuestCommand(CommandKind.UNKNOWN)
     if (launcher := launch_of(behind_starters(tuple(words))[0])) is not None:
@@ -69,11 +78,9 @@ def _command(
     if head.startswith(b"#!"):
         return _script(root, head, [spelled, *words[1:]], environment, cwd, depth)
     reader = ScriptReader(root, _finder(root), cwd)
-    if not head.startswith(b"\x7fELF"):  # execvp's fallback: a script for sh
+    if not head.startswith(ELF):  # execvp's fallback: a script for sh
         reading = reader.read("sh", spelled, words[1:], environment)
         return _read(root, reading, words, environment, cwd, depth)
-    if not depth:
-        own_mpi.refuse_foreign(root, entry.path)
     if is_python(spelled) or is_python(entry.path):
         return _python(root, spelled, words[1:], environment, cwd, depth)
     if own_mpi.needs(root, entry.path):
@@ -93,75 +100,13 @@ def _command(
     return behind
 
 
-def locate(
-    root: Root, word: str, environment: Mapping[str, str], cwd: str
-) -> tuple[str, Entry | None]:
-    """Find a program as execvp does: (path as it is spelled, entry)."""
-    if "/" in word:
-        path = word if word.startswith("/") else f"{cwd.rstrip('/')}/{word}"
-        return path, root.find(path)
-    for folder in (environment.get("PATH") or GUEST_PATH).split(":"):
-        path = f"{folder or cwd}/{word}"
-        entry = root.find(path) if path.startswith("/") else None
-        if is_executable(entry):
-            return path, entry
-    return word, None
-
-
-def is_executable(entry: Entry | None) -> bool:
-    return entry is not None and entry.kind == "file" and bool(entry.mode & 0o111)
-
-
-def _behind_env(words: list[str], environment: dict[str, str]) -> list[str]:
-    """Strip `env` and its settings, which go into `environment`."""
-    while words and words[0].rpartition("/")[2] == "env":
-        rest = words[1:]
-        while rest:
-            word = rest[0]
-            if word in ("-i", "-", "--ignore-environment"):
-                environment.clear()
-            elif word in ("-u", "--unset", "-C", "--chdir"):
-                if word in ("-u", "--unset") and len(rest) > 1:
-                    environment.pop(rest[1], None)
-                rest = rest[1:]
-            elif word.startswith("-S") or word.startswith("--split-string="):
-                text = word[2:] if word.startswith("-S") else word.partition("=")[2]
-                if not text and len(rest) > 1:
-                    text, rest = rest[1], rest[1:]
-                rest = ["", *_split(text), *rest[1:]]
-            elif "=" in word and not word.startswith("-"):
-                name, _, environment[name] = (*word.partition("=")[:2], word.partition("=")[2])
-            elif not word.startswith("-"):
-                break
-            rest = rest[1:]
-        words = rest
-    return words
-
-
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()
-
-
 def _script(
     root: Root, head: bytes, words: list[str], environment: dict[str, str], cwd: str, depth: int
 ) -> GuestCommand:
     """Follow a file that begins with #!: its interpreter starts with the file's path."""
-    lines = head.decode("utf-8", "replace").splitlines()
-    interpreter, _, argument = lines[0][2:].strip().partition(" ")
-    if len(lines) > 1 and lines[1].startswith("'''exec' "):  # pip's, for a path that is too long
-        python = _split(lines[1].removeprefix("'''exec' "))
-        interpreter, argument = (python[0] if python else interpreter), ""
-    command = [interpreter, *([argument.strip()] if argument.strip() else []), *words]
-    if interpreter.rpartition("/")[2] == "env":  # the kernel gives it one argument
-        command = [interpreter, *argument.split(), *words]
-    target = _behind_env(command, dict(environment))
-    shell = locate(root, target[0], environment, cwd)[1] if target and not depth else None
-    if shell is not None and shell.kind == "file":
-        own_mpi.refuse_foreign(root, shell.path)
-    if target and is_python(target[0]):
+    command = [*first_line(head), *words]
+    target = behind_env(command, dict(environment))
+    if target and (is_python(target[0]) or not (is_interpreter(target[0]) or is_r(words[0]))):
         return _command(root, command, environment, cwd, depth + 1)
     reader = ScriptReader(root, _finder(root), cwd)
     if is_r(words[0]):  # R itself is started by a shell script

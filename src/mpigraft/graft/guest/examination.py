@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft.binary.elf import ElfError, read_elf
+from mpigraft.binary.elf import Elf, ElfError, read_elf
 from mpigraft.binary.image import (
     BoundRoot,
     FolderRoot,
@@ -27,17 +27,13 @@ from mpigraft.core.model import GuestKind, GuestLabel
 from mpigraft.core.serialize import digest
 from mpigraft.graft.guest import own_mpi, podman, registry
 from mpigraft.graft.guest.command import CommandKind, GuestCommand
-from mpigraft.graft.guest.commands import (
-    command_of,
-    is_executable,
-    is_interpreter,
-    locate,
-)
+from mpigraft.graft.guest.commands import command_of, is_interpreter
 from mpigraft.graft.guest.mpi_free import without_mpi
 from mpigraft.graft.guest.os_release import os_name
 from mpigraft.graft.guest.own_mpi import GuestMpi
 from mpigraft.graft.guest.python_search import is_python
 from mpigraft.graft.guest.search import Searched, search
+from mpigraft.graft.guest.starting import absent_loader, is_executable, locate, refuse_program
 from mpigraft.graft.guest.visible import (
     NO_COVERS,
     Covers,
@@ -111,6 +107,10 @@ class Guest:
     def interprets(self, program: str) -> bool:
         """Whether a program runs scripts, whose modules may need MPI."""
         return is_python(program) or is_interpreter(program)
+
+    def absent_loader(self, main: Elf) -> str:
+        """Give the loader that a program of the guest names and that is not there."""
+        return absent_loader(self.root, main)
 
     def for_words(
         self, words: Sequence[str], folders: Mapping[str, Path], cwd: str
@@ -300,7 +300,7 @@ def _image(
     chosen = named or searched.programs
     if not (chosen or searched.libraries):  # then its own programs say what it is
         for program in SHELLS:
-            own_mpi.refuse_foreign(root, program)
+            refuse_program(root, program)
     if hidden and not chosen:
         refuse_hidden(root, name, hidden[0])
     if len(chosen) > MAX_PROGRAMS:

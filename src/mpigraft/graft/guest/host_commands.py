@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mpigraft.binary.image import FolderRoot, Root, RootError
 from mpigraft.core.errors import UsageError
-from mpigraft.graft.guest.commands import MAX_HEAD, is_interpreter, locate
+from mpigraft.graft.guest.commands import is_interpreter
 from mpigraft.graft.guest.examination import (
     PODMAN_PREFIX,
     Guest,
@@ -17,15 +17,14 @@ from mpigraft.graft.guest.examination import (
 from mpigraft.graft.guest.python_search import is_python
 from mpigraft.graft.guest.scripts.launches import launch_of
 from mpigraft.graft.guest.scripts.reading import interpreter_of
-
-SUFFIXES = {
-    "py": "python3",
-    "pl": "perl",
-    "R": "Rscript",
-    "r": "Rscript",
-    "jl": "julia",
-    "sh": "sh",
-}
+from mpigraft.graft.guest.starting import (
+    ELF,
+    MAX_HEAD,
+    is_executable,
+    is_text,
+    locate,
+    refuse_no_script,
+)
 
 
 def job_words(
@@ -75,12 +74,9 @@ def _runs_scripts(root: Root, path: str) -> bool:
         head = root.read(entry.path, MAX_HEAD)
     except RootError:
         return False
-    program = interpreter_of(head)
-    if not program and not head.startswith(b"\x7fELF") and (name := _by_suffix(path)):
-        raise UsageError.of("script-without-interpreter", path=path, name=name)
-    return bool(program)
-
-
-def _by_suffix(path: str) -> str:
-    """Give the interpreter of a script without a first line that names it; empty: not known."""
-    return SUFFIXES.get(path.rpartition("/")[2].rpartition(".")[2], "")
+    if interpreter_of(head):
+        return True
+    if head.startswith(ELF) or (head and not is_text(head)):
+        return False
+    refuse_no_script(path, head)
+    return is_executable(entry)

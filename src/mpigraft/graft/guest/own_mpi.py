@@ -12,8 +12,7 @@ from weakref import WeakKeyDictionary
 from mpigraft.binary.architecture import cpu_flags
 from mpigraft.binary.elf import ElfError
 from mpigraft.binary.image import Root, RootError
-from mpigraft.binary.loader import ForeignLoader, Resolved, Rule, closure, closures
-from mpigraft.core.errors import CheckFailed
+from mpigraft.binary.loader import Resolved, Rule, closure, closures
 from mpigraft.core.model import Family
 from mpigraft.graft.guest import built
 from mpigraft.knowledge import binding_of
@@ -150,17 +149,6 @@ def loaded_objects(root: Root, path: str, environment: Mapping[str, str]) -> tup
         return closure(path, environment=environment, root=root)
     except (ElfError, RootError):
         return ()
-
-
-def refuse_foreign(root: Root, program: str) -> None:
-    """Raise CheckFailed for a program whose loader is not glibc's, such as one of Alpine: neither a
-    graft nor our preloaded libraries can be loaded by it."""
-    try:
-        closure(program, environment={}, root=root)
-    except ForeignLoader as error:
-        raise CheckFailed.of("guest-not-glibc", error=str(error), libc=error.libc) from error
-    except (ElfError, RootError):
-        return
 
 
 def loaded_levels(

@@ -16,8 +16,8 @@ from mpigraft.core.env import GUEST_PATH
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.model import GuestKind, GuestLabel
 from mpigraft.graft.guest import own_mpi
-from mpigraft.graft.guest.commands import is_executable
 from mpigraft.graft.guest.search import Searched
+from mpigraft.graft.guest.starting import is_executable
 
 Shown = Callable[[GuestKind], Mapping[str, Path]]  # {path inside: folder of this machine}
 
