@@ -57,7 +57,10 @@ def render_easyconfig(step: BuildStep, plan: BuildPlan) -> str:
         "source_urls": [archive.url] if archive.url else [],
         "sources": [_source(step), *(_patch_source(planned) for planned in step.patches)],
         "patches": patches,
-        "checksums": [archive.sha256 or None, *[planned.sha256 for planned in step.patches] * 2],
+        "checksums": [
+            (not step.packed and archive.sha256) or None,
+            *[planned.sha256 for planned in step.patches] * 2,
+        ],
         "dependencies": needs,
         "preconfigopts": exported + prepare,
         "configopts": _placed(configure, plan),

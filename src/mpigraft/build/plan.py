@@ -101,19 +101,21 @@ def _plan(
             )
             for patch in missing
         ]  # fmt: skip
+        archive = choice.archive(package, version)
         step = BuildStep(
             package,
-            choice.archive(package, version),
+            archive,
             tuple(sorted(needs_of(package, chain, version))),
             _configure(package, version, present),
             chain[name],
             chosen[name].why,
             chosen[name].source,
             tuple(patches),
+            packed=bool(archive.git) and archive.file not in choice.host.sources,
         )
         steps.append(step)
     findings += _known_of(compiler, choice.host)
-    findings += _packed_here(steps, choice.host)
+    findings += _packed_here(steps)
     unneeded = tuple(row for row in choice.table.unneeded if not row.on or row.on in chain)
     return BuildPlan(recipe, compiler, choice.host, tuple(steps), tuple(findings), unneeded)
 
@@ -144,17 +146,22 @@ def _known_of(compiler: Compiler, host: BuildHost) -> Iterable[Finding]:
         )  # fmt: skip
 
 
-def _packed_here(steps: Iterable[BuildStep], host: BuildHost) -> Iterable[Finding]:
-    """Archives that EasyBuild packs of git tags, which only an older one did in the same way, and
-    of commits, whose SHA-256 nobody knows."""
-    from_git = [step for step in steps if step.archive.git]
-    if unknown := [step for step in from_git if not step.archive.sha256]:
-        names = ", ".join(f"{step.id} {step.version}" for step in unknown)
-        yield Finding.of("archive-from-commit", packages=names, source=unknown[0].archive.source)
-    packed = [s for s in from_git if s.archive.sha256 and s.archive.file not in host.sources]
-    if packed:
-        names = ", ".join(f"{step.id} {step.version}" for step in packed)
-        yield Finding.of("archive-packed-here", packages=names, source=packed[0].archive.source)
+def _packed_here(steps: Iterable[BuildStep]) -> Iterable[Finding]:
+    """Archives that no SHA-256 is compared with: EasyBuild packs them from git, or nobody publishes
+    one."""
+    unchecked = [step for step in steps if step.packed or not step.archive.sha256]
+    by_commit = [step for step in unchecked if step.archive.commit]
+    by_tag = [step for step in unchecked if not step.archive.commit]
+    if by_commit:
+        source = by_commit[-1].archive.source
+        yield Finding.of("archive-from-commit", packages=_names(by_commit), source=source)
+    if by_tag:
+        source = by_tag[-1].archive.source
+        yield Finding.of("archive-from-tag", packages=_names(by_tag), source=source)
+
+
+def _names(steps: Iterable[BuildStep]) -> str:
+    return ", ".join(f"{step.id} {step.version}" for step in steps)
 
 
 def _recipe(name: str, table: PlanTable) -> Recipe:

@@ -125,7 +125,11 @@ def write_record(
         "compiler": builder.compiler,
         "parameters": recipe_of(text),
         "options": str(read_easyconfig(text).get("configopts", "")),
-        "source": {"file": archive.file, "sha256": archive.sha256, "by": archive.by},
+        "source": {
+            "file": archive.file,
+            "sha256": "" if step.packed else archive.sha256,
+            "by": archive.by,
+        },
         "needs": [by_id[name] for name in step.needs],
         "why": step.why,
         "chosen": step.chosen,

@@ -98,6 +98,7 @@ class BuildStep:
     chosen: str  # why this version
     source: str = ""  # of that, where somebody else ran it
     patches: tuple[PlannedPatch, ...] = ()
+    packed: bool = False  # EasyBuild packs the archive from git: its SHA-256 is another each time
 
     @property
     def id(self) -> str:

@@ -32,6 +32,23 @@ def test_the_versions_of_the_study_are_credited_to_it() -> None:
     assert planned(SLINGSHOT, {"libcxi": ""}).versions["libcxi"] == "12.0.1"
 
 
+def test_what_easybuild_packs_from_git_is_proven_by_its_commit() -> None:
+    """EasyBuild 5 refused it before: the SHA-256 is of an archive that somebody else packed."""
+
+    def easyconfig(host: BuildHost) -> str:
+        texts = easyconfigs_of(planned(host))
+        return next(text for name, text in texts.items() if name.startswith("cassini-headers-"))
+
+    fetched = easyconfig(SLINGSHOT)
+    assert "'commit': 'b3f65f01296e4f486bb41fafed7ff6ee686cee8f'" in fetched
+    assert "checksums = [None]" in fetched
+    given = replace(SLINGSHOT, sources=frozenset({"cassini-headers.tar.gz"}))
+    assert "checksums = ['f97b4c4b" in easyconfig(given)
+    codes = {finding.code: finding.message for finding in planned(SLINGSHOT).findings}
+    assert codes["archive-from-commit"].startswith("cassini-headers 12.0.1, cxi-driver 12.0.1: no")
+    assert codes["archive-from-tag"].startswith("libcxi 12.0.1: no SHA-256")
+
+
 def test_a_machines_own_libcxi_is_used_with_what_its_headers_need() -> None:
     own = replace(SLINGSHOT, provided={"libcxi": Offer("/usr")})
     plan = planned(own)
