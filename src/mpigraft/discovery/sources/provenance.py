@@ -47,7 +47,8 @@ def mpigrafts_record(prefix: Path) -> Iterator[Pair]:
         record = _record(top, module := pending.pop(0))
         source = _object(record.get("source"))
         file, by, digest = (_text(source.get(key)) for key in ("file", "by", "sha256"))
-        yield f"source of {module}", f"{file} ({by}), SHA-256 {digest}"
+        proof = f"SHA-256 {digest}" if digest else "packed from git"
+        yield f"source of {module}", f"{file} ({by}), {proof}"
         needs = [need for need in _list(record.get("needs")) if isinstance(need, str)]
         pending += [need for need in needs if need not in known]
         known |= set(needs)
