@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
+from tests.testbed.stacks import Stack
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 
@@ -29,7 +30,7 @@ int main(int argc, char **argv) {
 
 
 @pytest.fixture
-def stack(mpis: Mapping[Family, Path], tmp_path: Path) -> Path:
+def mpich_stack(mpis: Mapping[Family, Path], tmp_path: Path) -> Path:
     """Programs linked to `libmpi.so.12`, one of which searches an accelerator's override first."""
     root, wheel = tmp_path / "stack", mpis[Family.MPICH]
     own = root / "software/MPICH/5/lib"
@@ -59,24 +60,45 @@ def mpigraft(*words: str | Path, code: int = 0) -> str:
 
 
 def test_an_mpi_goes_into_the_override_that_is_named_for_it(
-    stack: Path, tmp_path: Path, mpis: Mapping[Family, Path]
+    mpich_stack: Path, tmp_path: Path, mpis: Mapping[Family, Path]
 ) -> None:
     """Not into the first, libfabric's. What a site put into the accelerator's stays as it is."""
     site = tmp_path / "site/rpath_overrides"
     (site / "accel/MPICH/system").mkdir(parents=True)
     (site / "accel/MPICH/system/lib").symlink_to(mpis[Family.MPICH] / "lib")
     mpi = "/usr/bin/mpiexec.mpich"
-    found = json.loads(mpigraft("check", stack, "--mpi", mpi, "--json"))
+    found = json.loads(mpigraft("check", mpich_stack, "--mpi", mpi, "--json"))
     (check,) = found["checks"]
     assert check["overrides"] == [str(site / "MPICH/system")]
     fates = {m["name"]: m["programs"][0]["fate"] for m in check["modules"]}
     assert fates == {"One/1": "fits", "Two/1": "fits", "Cuda/1": "kept"}
-    mpigraft("inject", stack, "--mpi", mpi)
-    page = mpigraft("inject", stack, "--verify")
+    mpigraft("inject", mpich_stack, "--mpi", mpi)
+    page = mpigraft("inject", mpich_stack, "--verify")
     assert f"{site}/MPICH/.mpigraft-system/generations/1/lib/libmpich.so.12" in page
     version = subprocess.run(["mpichversion"], capture_output=True, text=True, check=True)
     injected = version.stdout.split()[2]
     for name, number in (("One", injected), ("Cuda", mpis[Family.MPICH].name.rpartition("-")[2])):
-        program = stack / f"software/{name}/1/bin/{name.lower()}_hello"
+        program = mpich_stack / f"software/{name}/1/bin/{name.lower()}_hello"
         done = subprocess.run([program], capture_output=True, text=True, check=True, timeout=60)
         assert done.stdout.split()[2] == number
+
+
+@pytest.mark.parametrize(
+    ("part", "library"),
+    [("libfabric", "libfabric.so.1"), pytest.param("ucx", "libucp.so.0", marks=pytest.mark.long)],
+)
+def test_a_network_library_alone_goes_below_the_stacks_own_mpi(
+    stack: Stack, fresh_home: Path, part: str, library: str
+) -> None:
+    """It is the one that ranks map, until the stack as it is was asked for."""
+    mpigraft("inject", stack.software, "--mpi", "openmpi@5", "--replace", part)
+    page = mpigraft("inject", stack.software, "--verify")
+    assert f"/.mpigraft-system/generations/1/lib/{library[:5]}" in "".join(page.split())
+    assert "Open MPI v4.1.8" in page
+    traced = f"LD_TRACE_LOADED_OBJECTS=1 {stack.heat}; exec {stack.heat} 64 20"
+    for replaced, where in (("libfabric", "generations/1"), ("nothing", str(stack.mpi))):
+        job = ("run", "--stack", stack.software, "--replace", replaced, "-n", "2")
+        output = mpigraft(*job, "--", "sh", "-c", traced)
+        assert "library Open MPI v4.1.8" in output
+        (path,) = {Path(word).resolve() for word in output.split() if word.endswith(f"/{library}")}
+        assert where in str(path)

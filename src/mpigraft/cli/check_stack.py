@@ -217,6 +217,7 @@ REASONS = {
     "other-machine": "of another architecture",
     "runpath": "searched by DT_RUNPATH",
     "no-override": "without an override",
+    "not-used": "without that library",
     "other-override": "on the MPI in another override",
 }
 

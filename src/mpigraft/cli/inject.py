@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.stack.override import OverridePlan
     from mpigraft.run.injection import InjectionProof
 
+PARTS = ("mpi", "libfabric", "ucx")
 FORMS = ("text", "json", "commands", "module", "tcl", "spack")
 OF_EXTERNAL = ("module", "tcl", "spack")
 
@@ -40,6 +41,9 @@ OF_EXTERNAL = ("module", "tcl", "spack")
 def command(
     stack: Annotated[str, typer.Argument(help="Folder of a software stack, or a program of it.")],
     mpi: Annotated[str, option("SPEC", "Host MPI to inject: openmpi, openmpi@5, a path.")] = "",
+    replace: Annotated[
+        str, option("WHAT", "What to replace: mpi, or only libfabric or ucx of it.", True)
+    ] = "mpi",
     slot: Annotated[
         str, option("FOLDER", "Override to use, of several that programs search.", "the first")
     ] = "",
@@ -90,7 +94,7 @@ def command(
     if form in OF_EXTERNAL:
         out(_external(form, chosen, there))
         return 0
-    plans = _planned(there, chosen, here, slot, force=force)
+    plans = _planned(there, chosen, here, slot, read_part(replace), force=force)
     if form == "commands":
         out("\n".join(map(_commands, plans)))
     elif dry_run:
@@ -130,18 +134,25 @@ def _mpi(spec: str, here: MachineFacts) -> MpiInstall:
     return chosen
 
 
+def read_part(text: str) -> str:
+    """Read --replace of an override: libfabric, ucx, or empty for the MPI. Raises UsageError."""
+    if text not in PARTS:
+        raise UsageError.of("part-unknown", replace=text, parts=", ".join(PARTS))
+    return "" if text == PARTS[0] else text
+
+
 def _planned(
-    stack: Stack, mpi: MpiInstall, here: MachineFacts, named: str, *, force: bool
+    stack: Stack, mpi: MpiInstall, here: MachineFacts, named: str, part: str, *, force: bool
 ) -> list[OverridePlan]:
     """Plan each override that is filled, after a check of all programs with it in place."""
     from mpigraft.cli.check_stack import files_of, lines, progress
     from mpigraft.graft.abi import read_abi
     from mpigraft.graft.stack import check_stack
-    from mpigraft.graft.stack.override import plan_override
+    from mpigraft.graft.stack.override import network_part, plan_override
     from mpigraft.native import settings_library
 
     with console(stderr=True).status("reading the MPI"):
-        abi = read_abi(mpi)
+        abi = network_part(read_abi(mpi), part) if part else read_abi(mpi)
     slots = (choose_slot(stack, named, ()),) if named else None
     with progress(f"checking {mpi.id}") as checked:
         verdict = check_stack(stack, abi, files_of(abi), slots=slots, machine=here, checked=checked)
@@ -258,6 +269,7 @@ def _document(
 def _verify(stack: Stack, named: str, what: tuple[str, str], form: str) -> int:
     from mpigraft.graft.stack import override_with_mpi
     from mpigraft.graft.stack.generations import find_drift, read_override
+    from mpigraft.knowledge import binding_of
     from mpigraft.run.injection import choose_program, prove_injection
 
     overrides = [read_override(slot) for slot in stack.slots]
@@ -270,7 +282,9 @@ def _verify(stack: Stack, named: str, what: tuple[str, str], form: str) -> int:
     if not program:
         able = [p for p in stack.searching(override.slot) if p.executable]
         place = override.slot.path
-        names = [p.path for p in able if override_with_mpi(p, stack.slots) == place]
+        if any(map(binding_of, override.active.bindings)):
+            able = [p for p in able if override_with_mpi(p, stack.slots) == place]
+        names = [p.path for p in able]
         program, why = choose_program(names)
     here = examine_machine()
     findings = find_drift(override, override.active)
@@ -278,7 +292,8 @@ def _verify(stack: Stack, named: str, what: tuple[str, str], form: str) -> int:
     proof = None
     try:
         with console(stderr=True).status(f"starting {Path(program).name} on two ranks"):
-            proof = prove_injection(override, [program], transport, here, os.environ)
+            given = ([program], transport, here, os.environ, stack.root)
+            proof = prove_injection(override, *given)
     except CheckFailed as error:
         if error.code == "program-not-mpi":  # its fix names flags of `run`
             raise UsageError.of("verify-not-mpi", program=program) from error
@@ -306,13 +321,16 @@ def _newer(
     this was made of is as it was: it has another plugin, or needs another library."""
     from mpigraft.graft.abi import read_abi
     from mpigraft.graft.stack.generations import newer_content
-    from mpigraft.graft.stack.override import plan_override
+    from mpigraft.graft.stack.override import network_part, plan_override
+    from mpigraft.knowledge.stacks import network_library_of
     from mpigraft.native import settings_library
 
     mpi = active.made_of(here.mpis)
     if mpi is None or not mpi.usable:
         return ()
     abi = read_abi(mpi)
+    if part := "".join({network_library_of(name) for name in active.bindings}):
+        abi = network_part(abi, part)
     needed = {name for p in stack.searching(override.slot) for name in p.mpi}
     settings = settings_library(mpi, abi.objects[0].machine)
     return newer_content(active, plan_override(abi, override.slot, needed, settings))

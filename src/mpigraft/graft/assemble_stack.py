@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace as with_fields
+from pathlib import Path
 
 from mpigraft.core.errors import CheckFailed
 from mpigraft.core.lease import LEASES
@@ -25,15 +26,21 @@ ENGINE = "none"  # a stack's programs are programs of this machine
 IN_STACK = "stack"  # source of an MpiInstall that belongs to one
 
 
-def stack_install(guest: StackGuest) -> MpiInstall:
-    """Describe the stack's own MPI as an install of this machine. Raises MissingError where no
-    known MPI with a launcher exists."""
+def stack_install(guest: StackGuest, replaced: Replace = Replace.NOTHING) -> MpiInstall:
+    """Describe the stack's own MPI as an install of this machine, on its own libfabric and UCX or
+    on those that were injected alone. Raises MissingError where no known MPI with a launcher
+    exists."""
+    injected = guest.network if replaced is Replace.LIBFABRIC else {}
+
+    def library(soname: str) -> Path | None:
+        return Path(injected[soname]) if soname in injected else guest.own_library(soname)
+
     mpi = own_install(guest.as_guest(own=True))
     return with_fields(
         mpi,
         source=IN_STACK,
-        libfabric=network_library("libfabric", guest.own_library("libfabric.so.1")),
-        ucx=network_library("ucx", guest.own_library("libucp.so.0")),
+        libfabric=network_library("libfabric", library("libfabric.so.1")),
+        ucx=network_library("ucx", library("libucp.so.0")),
     )
 
 
@@ -46,10 +53,17 @@ def plan_stack(guest: StackGuest, mpi: MpiInstall, options: GraftOptions) -> Gra
     own = mpi.source == IN_STACK
     there = _own(guest) if own else _injected(guest, mpi)
     libmpi = os.path.realpath(there.libmpi)
-    preloads = guest.preloads() if own else ()
+    below = own and options.replace is Replace.LIBFABRIC
+    if below and not guest.network:
+        raise CheckFailed.of(
+            "stack-no-network", name=guest.name, path=guest.slots[0].path, stack=guest.stack.root
+        )
+    preloads = guest.preloads(network=not below) if own else ()
     _refuse_other_libmpi(guest, libmpi, mpi, preloads)
     programs = (guest.started,) if guest.started else guest.label.programs
-    label = with_fields(guest.label, digest=guest.content(there, own=own), programs=programs)
+    content = guest.content(there, own=own)
+    content = digest([content, guest.network_content()]) if below else content
+    label = with_fields(guest.label, digest=content, programs=programs)
     preload = EnvRow("LD_PRELOAD", ":".join(preloads), Scope.RANK, "plan")
     in_place = Injection(
         replace=Replace.NOTHING,  # whatever is injected lies there already
@@ -62,8 +76,9 @@ def plan_stack(guest: StackGuest, mpi: MpiInstall, options: GraftOptions) -> Gra
     plan = plan_folder(
         label, None, in_place, (), engine=ENGINE, natives=natives, soname=there.soname
     )
-    replaced = Replace.NOTHING if own else Replace.MPI
-    return with_fields(_like_programs(plan, guest, own=own), mpi=mpi.id, replace=replaced)
+    replaced = Replace.MPI if not own else Replace.LIBFABRIC if below else Replace.NOTHING
+    like = _like_programs(plan, guest, own=own and not below)
+    return with_fields(like, mpi=mpi.id, replace=replaced)
 
 
 def due_leases(paths: Iterable[str]) -> list[tuple[str, int]]:
@@ -133,4 +148,5 @@ def _inputs(guest: StackGuest, mpi: GuestMpi) -> Iterator[str]:
     yield guest.program.interpreter
     yield mpi.libmpi
     yield from filter(None, (guest.started,))
+    yield from guest.network.values()
     yield from (f"{folder}/{mpi.soname}" for folder in guest.folders)

@@ -186,7 +186,7 @@ def _in_stack(
 ) -> tuple[RunSpec, MpiSelection]:
     """Choose the MPI for a program of a stack: what is injected, or the stack's own."""
     wanted = spec.graft_options
-    spec = without_host_mpi(spec) if wanted.replace is Replace.NOTHING else spec
+    spec = without_host_mpi(spec) if wanted.replace is not Replace.MPI else spec
     guest = stack_of_program(spec.stack, program)
     choose = partial(mpi_for_guest, machine=machine, guest=guest, wanted=wanted)
     return spec, first_mpi(spec.mpi_names, choose).with_user(passed)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,10 +26,11 @@ from mpigraft.graft.guest import Guest, GuestMpi, loaded_objects, own_mpi_of
 from mpigraft.graft.stack.generations import GenerationRecord, read_override
 from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.reading import read_stack
+from mpigraft.graft.stack.simulation import OF_NETWORK
 from mpigraft.graft.stack.values import Slot, Stack, StackProgram
 from mpigraft.knowledge import binding_of
+from mpigraft.knowledge.stacks import network_library_of
 
-OF_NETWORK = re.compile(r"ofi|ucx|libfabric")  # plugins of an MPI that need libfabric or UCX
 VERSIONS = "versions"  # EESSI's folder of them: software.eessi.io/versions/2023.06/software/...
 
 
@@ -76,6 +76,24 @@ class StackGuest:
         """The MPI in the override; None where the program takes none from there."""
         mpi = own_mpi_of(self.as_guest(own=False))
         return mpi if mpi and self.in_override(mpi.libmpi) else None
+
+    @cached_property
+    def network(self) -> dict[str, str]:
+        """The libraries of libfabric or UCX alone that programs find in an override, as {soname:
+        path}; those of an injected MPI have names of their own."""
+        found: dict[str, str] = {}
+        for folder in self.folders:
+            for name in self.root.names(folder):
+                if network_library_of(name):
+                    found.setdefault(name, f"{folder}/{name}")
+        return found
+
+    def network_content(self) -> list[tuple[str, str]]:
+        """Give (name, digest) of what these were made of, or of themselves."""
+        overrides = (read_override(slot) for slot in self.slots if self.network)
+        sources = [s for o in overrides if o.active for s in o.active.sources]
+        pairs = [(PurePosixPath(one.path).name, one.digest) for one in sources]
+        return sorted(pairs or [(name, _digest(path)) for name, path in self.network.items()])
 
     def own_library(self, soname: str) -> Path | None:
         """Find a network library of the stack's own MPI: what libmpi needs, or a plugin of it."""
@@ -138,19 +156,22 @@ class StackGuest:
         rows = loaded_objects(self.root, self.started, environment) if self.started else ()
         return tuple(str(r.path) for r in rows if r.path and _is_libmpi(r.soname))
 
-    def preloads(self) -> tuple[str, ...]:
+    def preloads(self, *, network: bool = True) -> tuple[str, ...]:
         """The stack's own libraries that must be preloaded for a program to run on the stack's MPI
-        in spite of an injected one: the loader takes each name once."""
+        in spite of an injected one: the loader takes each name once. `network`: its own libfabric
+        and UCX too, where these alone were injected."""
         program = self.started or self.program.path
         if not self.loaded(program, own=False):  # a script: of what it starts, one program says it
             program = self.program.path
         own = {r.name: str(r.path) for r in self.loaded(program, own=True) if r.path}
         now = self.loaded(program, own=False)
-        return tuple(
+        mpi = [
             own[r.name]
             for r in now
             if r.path and binding_of(r.name) and self.in_override(str(r.path)) and r.name in own
-        )
+        ]
+        below = map(self.own_library, self.network if network else ())
+        return (*mpi, *(str(path) for path in below if path))
 
     def search_path(self, *, own: bool) -> str:
         """The DT_RPATH of the program, for a program elsewhere; without the overrides for the

@@ -17,7 +17,7 @@ from mpigraft.core.model import Family, MpiAbi
 from mpigraft.graft.stack.places import OF_SYSTEM, below, is_installation, slot_path
 from mpigraft.graft.stack.values import Slot, Stack, StackProgram
 from mpigraft.knowledge import binding_of
-from mpigraft.knowledge.stacks import library_of_override
+from mpigraft.knowledge.stacks import LIBRARIES, library_of_override, network_library_of
 
 FAMILIES = {"ompi": Family.OPENMPI, "mpich": Family.MPICH}  # by ABI; any of MPICH's will do
 FEWEST = 2  # programs that share an override: a folder of one alone is somebody's slip
@@ -98,8 +98,18 @@ def _has_mpi(folder: str) -> bool:
 
 
 def offered_abis(abi: MpiAbi) -> frozenset[str]:
-    """Give the ABIs that a host MPI offers."""
-    return frozenset(b.abi for o in abi.objects if (b := binding_of(o.soname)))
+    """Give the ABIs that a host MPI offers; of libfabric or UCX alone, that name."""
+    abis = frozenset(b.abi for o in abi.objects if (b := binding_of(o.soname)))
+    return abis or frozenset([network_library_of(abi.objects[0].soname)])
+
+
+def fits_abi(program: StackProgram, abi: MpiAbi) -> bool:
+    """Whether a program has the architecture and an ABI of what is injected."""
+    needed = {binding.abi for name in program.mpi if (binding := binding_of(name))}
+    offered = offered_abis(abi)
+    return program.machine == abi.objects[0].machine and (
+        bool(needed & offered) or not offered.isdisjoint(LIBRARIES)
+    )
 
 
 def chosen_slots(stack: Stack, abi: MpiAbi) -> tuple[Slot, ...]:
@@ -110,12 +120,7 @@ def chosen_slots(stack: Stack, abi: MpiAbi) -> tuple[Slot, ...]:
     nothing precedes it.
     """
     abis = offered_abis(abi)
-    rest = [
-        _named(p.slots, stack.slots, abis)
-        for p in stack.programs
-        if p.machine == abi.objects[0].machine
-        and abis & {b.abi for b in map(binding_of, p.mpi) if b}
-    ]
+    rest = [_named(p.slots, stack.slots, abis) for p in stack.programs if fits_abi(p, abi)]
     chosen: list[Slot] = []
     while rest := [slots for slots in rest if slots]:
         reach = Counter(path for slots in rest for path in slots)
@@ -127,7 +132,9 @@ def chosen_slots(stack: Stack, abi: MpiAbi) -> tuple[Slot, ...]:
 
 def _named(paths: Sequence[str], slots: Sequence[Slot], abis: frozenset[str]) -> tuple[str, ...]:
     """Give those of a program's overrides that are named for an MPI of these ABIs; if none is,
-    those whose names say nothing."""
+    those whose names say nothing. A network library may go into one for an MPI, too."""
     own = [slot for slot in slots if slot.path in paths]
     named = [slot.path for slot in own if slot.holds in abis]
-    return tuple(named or [slot.path for slot in own if not slot.holds])
+    unnamed = [slot.path for slot in own if not slot.holds]
+    others = [s.path for s in own if not abis.isdisjoint(LIBRARIES) and s.holds not in LIBRARIES]
+    return tuple(named or unnamed or others)

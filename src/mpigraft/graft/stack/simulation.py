@@ -6,6 +6,7 @@ resolved once, and each file is read once for all programs.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,15 +16,18 @@ from pathlib import Path, PurePath
 from mpigraft.binary.elf import Elf
 from mpigraft.binary.image import FolderRoot, MaskedRoot, OverlayRoot, Root
 from mpigraft.binary.loader import Resolved, closure
-from mpigraft.core.model import MpiAbi, Role
+from mpigraft.core.model import GuestKind, GuestLabel, MpiAbi, Role
+from mpigraft.graft.guest import Guest, own_mpi_of
 from mpigraft.graft.loading import Loaded, SimulatedProgram, compare_loading
 from mpigraft.graft.naming import names_of
 from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.values import Change, Slot, StackProgram
 from mpigraft.knowledge import binding_of, role_of
+from mpigraft.knowledge.stacks import network_library_of
 
 ORIGIN = re.compile(r"\$(\{ORIGIN\}|ORIGIN(?![A-Za-z0-9_]))")
 
+OF_NETWORK = re.compile(r"ofi|ucx|libfabric")  # plugins of an MPI that need libfabric or UCX
 KEPT = 512  # ELF files: programs of a module share their libraries, those of others follow
 CLOSURES = 512
 
@@ -48,6 +52,8 @@ class Override:
     def __init__(self, slot: Slot, abi: MpiAbi, files: Mapping[str, Elf]) -> None:
         self.slot, self.abi, self.files = slot, abi, files
         self._offered = {o.soname: o for o in abi.objects}
+        self.part = network_library_of(abi.objects[0].soname)  # libfabric or ucx; empty: an MPI
+        self.public = [path for path in files if os.path.dirname(path) in slot.folders]  # noqa: PTH120
         self.plugin_names: Mapping[str, str] = {}
 
     @cached_property
@@ -90,17 +96,37 @@ class Simulator:
             program=program,
             loading=replace(loading, after=kept),
             libmpi=str(libmpi.path) if libmpi else "",
-            injected=libmpi is not None and self.override.grafted(str(libmpi.path)),
+            injected=self._injected(after, libmpi),
             changes=tuple(self._changes(before, after)),
             broken=broken,
         )
+
+    def _injected(self, after: Loaded, libmpi: Resolved | None) -> bool:
+        """Whether a program would load what is injected: the MPI, or a library below its own."""
+        rows = after.objects if self.override.part else ((libmpi,) if libmpi else ())
+        return any(r.path is not None and self.override.grafted(r.path) for r in rows)
+
+    def _opened(self, path: str) -> Mapping[str, Sequence[str]]:
+        """Give what a program's own MPI opens by name, of which some need libfabric or UCX."""
+        if not self.override.part:
+            return {}
+        label = GuestLabel("", GuestKind.PROGRAM, path, "", "", "", "", (path,))
+        own = own_mpi_of(Guest(label, self.bare))
+        opened = {
+            opener: [one for one in paths if OF_NETWORK.search(PurePath(one).name)]
+            for opener, paths in (own.plugins if own else ())
+            if not network_library_of(opener)
+        }
+        return {opener: paths for opener, paths in opened.items() if paths}
 
     def _closure(self, root: Root, path: str, main: Elf) -> tuple[Resolved, ...]:
         key = root is self.bare, _key(path, main)
         if key not in self._closures:
             if len(self._closures) >= CLOSURES:
                 self._closures.pop(next(iter(self._closures)))
-            self._closures[key] = closure(path, environment={}, root=root)
+            self._closures[key] = closure(
+                path, environment={}, root=root, opened=self._opened(path)
+            )
         known = self._closures[key]
         if all(r.path for r in known):  # as they are: others count lists that are the same
             return known
@@ -116,7 +142,8 @@ class Simulator:
         now = {r.name: r for r in after.objects}
         changes = []
         for r in before.objects:
-            if r.path is None or role_of(r.name) is Role.MPI or r.name not in now:
+            own = Role.NET if self.override.part else Role.MPI
+            if r.path is None or role_of(r.name) in (Role.MPI, own) or r.name not in now:
                 continue
             other = now[r.name].path
             if other != r.path and not self._same(str(r.path), str(other or "")):

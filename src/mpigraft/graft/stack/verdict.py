@@ -12,13 +12,22 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from mpigraft.binary.elf import Elf, ElfError
-from mpigraft.core.model import Finding, GuestKind, GuestLabel, Level, Machine, MpiAbi, Replace
+from mpigraft.core.model import (
+    Bind,
+    Finding,
+    GuestKind,
+    GuestLabel,
+    Level,
+    Machine,
+    MpiAbi,
+    Replace,
+)
 from mpigraft.graft.check import judge_fit
 from mpigraft.graft.guest import Guest, GuestMpi, own_mpi_of
 from mpigraft.graft.program import absent_bindings
 from mpigraft.graft.resolve import Injection
 from mpigraft.graft.stack import differences
-from mpigraft.graft.stack.overrides import chosen_slots, offered_abis
+from mpigraft.graft.stack.overrides import chosen_slots, fits_abi
 from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.simulation import Override, Simulator, StackSimulation
 from mpigraft.graft.stack.values import (
@@ -36,6 +45,7 @@ from mpigraft.knowledge import binding_of
 if TYPE_CHECKING:
     from mpigraft.binary.image import Root
 
+OF_LAUNCHER = frozenset(["launcher-none", "pmi-unknown", "world-of-one"])
 BATCH = 48  # programs that are judged together, and in memory at once
 
 Files = Callable[[Slot, frozenset[str]], Mapping[str, Elf]]  # of an override for these sonames
@@ -63,7 +73,7 @@ def check_stack(
     rest = list(stack.programs)
     glibc = ""
     for slot in slots:
-        programs = [p for p in rest if slot.path in p.slots and _fits_abi(p, abi)]
+        programs = [p for p in rest if slot.path in p.slots and fits_abi(p, abi)]
         paths = {p.path for p in programs}
         rest = [p for p in rest if p.path not in paths]
         needed = frozenset(name for p in programs for name in p.mpi)
@@ -98,17 +108,12 @@ def _module(program: StackProgram) -> str:
     return program.module
 
 
-def _fits_abi(program: StackProgram, abi: MpiAbi) -> bool:
-    abis = {binding.abi for name in program.mpi if (binding := binding_of(name))}
-    return program.machine == abi.objects[0].machine and bool(abis & offered_abis(abi))
-
-
 def _kept(stack: Stack, abi: MpiAbi, program: StackProgram) -> ModuleVerdict:
     """Give the verdict of a program that the override does not reach: it stays as it is."""
     del stack
     why = (
         "other-abi"
-        if not _fits_abi(program, abi)
+        if not fits_abi(program, abi)
         else "runpath"
         if program.runpath
         else "no-override"
@@ -167,6 +172,9 @@ class _Judge:
             slot = next(s.path for s in self.stack.slots if below(one.libmpi, [s.path]))
             kept = ProgramVerdict(one.program.path, name, Fate.KEPT, slot, (), OTHER)
             verdicts.append(kept)
+        for one in [one for one in simulated if self.override.part and not one.injected]:
+            simulated.remove(one)
+            verdicts.append(ProgramVerdict(one.program.path, name, Fate.KEPT, "", (), "not-used"))
         findings += differences.of_others(verdicts, self.override)
         whole = self.judge(simulated)
         findings += whole.findings
@@ -181,7 +189,8 @@ class _Judge:
         """Whether a program takes its MPI from another override, and nothing from this one."""
         other = [slot.path for slot in self.stack.slots if slot != self.override.slot]
         mixed = (self.override.grafted(str(r.path)) for r in one.loading.after if r.path)
-        return below(one.libmpi, other) and not any(mixed)
+        whole = not self.override.part  # whose MPI a network library serves does not matter
+        return whole and below(one.libmpi, other) and not any(mixed)
 
     def judge(self, simulated: Sequence[StackSimulation]) -> _Judged:
         """Judge some programs together. One MPI of the stack's own stands for all of them, so
@@ -199,7 +208,9 @@ class _Judge:
                 own=self._own_mpi(group[0], guest),
                 machine=self.machine,
             )
-            findings |= dict.fromkeys(map(differences.in_words_of_stacks, fit.findings))
+            # The stack's own launcher starts its MPI, whatever lies below that.
+            found = [f for f in fit.findings if not (self.override.part and f.code in OF_LAUNCHER)]
+            findings |= dict.fromkeys(map(differences.in_words_of_stacks, found))
             findings |= dict.fromkeys(
                 differences.of_programs(group, self.override, self._duplicates)
             )
@@ -243,10 +254,14 @@ def _root(simulator: Simulator) -> Root:
 
 def _injection(group: Sequence[StackSimulation], override: Override) -> Injection:
     """Describe an override as an injection, for the parts of the check."""
+    network = [Bind(path, path, why="") for path in override.public if override.part]
     return Injection(
-        replace=Replace.MPI,
+        replace=Replace.LIBFABRIC if override.part else Replace.MPI,
         place=override.slot.path,
+        binds=tuple(network),
         programs=tuple(one.loading for one in group),
-        absent=absent_bindings(override.abi, (one.loading.before for one in group)),
+        absent=()
+        if override.part
+        else absent_bindings(override.abi, (one.loading.before for one in group)),
         libmpi=next((one.libmpi for one in group if one.injected), ""),
     )

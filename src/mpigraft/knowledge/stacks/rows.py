@@ -27,6 +27,17 @@ class StackTable:
     override: tuple[OverrideName, ...] = ()
 
 
+def is_network_library(soname: str, holds: str) -> bool:
+    """Whether a library of this name is the libfabric or UCX that `holds` names."""
+    rows = load_table(StackTable, "stacks.toml").override
+    return any(row.holds == holds and row.sonames.fullmatch(soname) for row in rows)
+
+
+def network_library_of(soname: str) -> str:
+    """Give what a library of this name belongs to: libfabric or ucx; empty for any other."""
+    return next((name for name in LIBRARIES if is_network_library(soname, name)), "")
+
+
 def library_of_override(path: str) -> str:
     """Give what the end of an override's path says of its library: an ABI, libfabric or ucx; empty
     where it says nothing. EESSI's is OpenMPI/system."""

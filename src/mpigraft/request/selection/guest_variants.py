@@ -94,7 +94,7 @@ class GuestVariants:
     def _own(self, families: Collection[Family]) -> tuple[MpiInstall, GraftPlan]:
         if self.stack is None:
             return plan_own_mpi(self.guest, self.wanted, families)
-        mpi = stack_install(self.stack)
+        mpi = stack_install(self.stack, self.wanted.replace)
         return mpi, plan_stack(self.stack, mpi, self.wanted)
 
     @property

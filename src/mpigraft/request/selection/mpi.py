@@ -150,8 +150,8 @@ def _mpi_for_stack(
     mpi_name: str, machine: Machine, guest: StackGuest, wanted: GraftOptions
 ) -> MpiSelection:
     """Choose what is injected into a stack, or the stack's own MPI where nothing is replaced."""
-    if wanted.replace is Replace.NOTHING:
-        return MpiSelection.of_stack(stack_install(guest), guest, wanted)
+    if wanted.replace is not Replace.MPI:
+        return MpiSelection.of_stack(stack_install(guest, wanted.replace), guest, wanted)
     usable = usable_mpis(mpi_name, machine)
     known = guest.injected or guest.own
     first = next((m for m in usable if known and m.family is known.family), usable[0])

@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpigraft.core.errors import LaunchFailed, MissingError, TransportMismatch, UsageError
-from mpigraft.core.model import EnvRow, Finding, Level, Machine, MpiInstall, NetLibrary, Scope
+from mpigraft.core.model import (
+    EnvRow,
+    Evidence,
+    Finding,
+    Level,
+    Machine,
+    MpiInstall,
+    NetLibrary,
+    Replace,
+    Scope,
+)
 from mpigraft.evidence import error_from_findings, make_starter
 from mpigraft.evidence.world import LIBMPI, check_launched
 from mpigraft.graft.loading import PRIVATE
@@ -85,15 +95,19 @@ def prove_injection(
     transport: str,
     machine: Machine,
     environ: Mapping[str, str],
+    stack: str = "",
 ) -> InjectionProof:
     """Start a program on two ranks with the generation that is on, and judge what they mapped.
 
-    Raises UsageError where none is on, MissingError where the MPI that it was made of is not here,
+    libfabric or UCX alone is proven with the own MPI of `stack`. Raises UsageError where none is
+    on, MissingError where the MPI that it was made of is not here,
     LaunchFailed or TransportMismatch where another MPI, world or transport ran.
     """
     active = override.active
     if active is None:
         raise UsageError.of("override-not-injected", path=override.link)
+    if not any(map(LIBMPI.fullmatch, active.bindings)):
+        return _prove_below(override, program, transport, machine, environ, stack)
     mpi = active.made_of(machine.mpis)
     if mpi is None:
         raise MissingError.of("verify-mpi-gone", mpi=active.mpi, number=active.number)
@@ -104,12 +118,34 @@ def prove_injection(
         program=tuple(program), mpi=own.id, transport=transport, where=JobPlacement(ranks=RANKS)
     )
     job = plan_job(spec, replace(machine, mpis=(own,)), environ)
-    evidence = prove_job(_for_bench(job)) if transport else None
+    return _proof(job, override, prove_job(_for_bench(job)) if transport else None)
+
+
+def _prove_below(
+    override: Override,
+    program: Sequence[str],
+    transport: str,
+    machine: Machine,
+    environ: Mapping[str, str],
+    stack: str,
+) -> InjectionProof:
+    """Prove a libfabric or UCX that the stack's own MPI, started by its own launcher, maps."""
+    spec = RunSpec(
+        tuple(program), stack=stack, replace=Replace.LIBFABRIC, transport=transport,
+        where=JobPlacement(ranks=RANKS),
+    )  # fmt: skip
+    job = plan_job(spec, machine, environ)
+    return _proof(job, override, prove_job(job) if transport else None)
+
+
+def _proof(job: Job, override: Override, evidence: Evidence | None) -> InjectionProof:
+    ran = evidence.ran if evidence else ""
+    active, program = override.active, job.spec.program
+    assert active is not None  # of an override that was asked for it before
     findings, libmpi, version = _started(job, override)
     if wrong := [f for f in findings if f.level is Level.ERROR]:
         kind = TransportMismatch if libmpi else LaunchFailed
         raise error_from_findings(kind, program[0], tuple(wrong))
-    ran = evidence.ran if evidence else ""
     return InjectionProof(
         program[0], active.mpi, active.number, libmpi, version, ran, tuple(findings)
     )
@@ -135,7 +171,9 @@ def _started(job: Job, override: Override) -> tuple[list[Finding], str, str]:
     if rank is None:
         return findings, "", ""
     numbers = {n for own in mapped_generations(rank.libraries).values() for n in own}
-    libmpi = next((m.path for m in rank.libraries if LIBMPI.fullmatch(Path(m.path).name)), "")
+    names = override.active.bindings if override.active else ()
+    own = [m.path for m in rank.libraries if Path(m.path).name in names]
+    libmpi = next((path for path in own if LIBMPI.fullmatch(Path(path).name)), "".join(own[:1]))
     if numbers != {override.current}:
         findings.append(
             Finding.of("verify-other", program=job.spec.program[0], path=libmpi or "no libmpi")

@@ -20,5 +20,6 @@ if TYPE_CHECKING:
     from mpigraft.graft.stack.override.external import render_external as render_external
     from mpigraft.graft.stack.override.marks import generation_mark as generation_mark
     from mpigraft.graft.stack.override.marks import mapped_marks as mapped_marks
+    from mpigraft.graft.stack.override.network import network_part as network_part
 else:
     __getattr__ = exports(__name__)

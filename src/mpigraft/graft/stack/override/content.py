@@ -26,6 +26,7 @@ from mpigraft.graft.abi import as_elf
 from mpigraft.graft.naming import Naming
 from mpigraft.graft.stack import Slot
 from mpigraft.knowledge import binding_of
+from mpigraft.knowledge.stacks import is_network_library, network_library_of
 
 FORM = 3  # of a generation: what this module makes of one MPI and one override
 GENERATION = "{generation}"  # stands for the folder of a generation, as programs spell it
@@ -98,7 +99,7 @@ class OverridePlan:
             sorted(
                 posixpath.basename(name)
                 for name in own
-                if posixpath.dirname(name) == folder and binding_of(posixpath.basename(name))
+                if posixpath.dirname(name) == folder and ".so" in posixpath.basename(name)
             )
         )
 
@@ -112,6 +113,8 @@ def settings_name(key: str) -> str:
 def plan_override(abi: MpiAbi, slot: Slot, needed: Collection[str], settings: Path) -> OverridePlan:
     """Plan `abi` for the programs that search `slot`, which need these sonames of MPI. `settings`
     is our library that answers for the environment. Raises CheckFailed where the MPI has none."""
+    if holds := network_library_of(abi.objects[0].soname):
+        needed = [o.soname for o in abi.objects if is_network_library(o.soname, holds)]
     chosen = _Chosen(abi, needed)
     if not chosen.public:
         raise CheckFailed.of(
