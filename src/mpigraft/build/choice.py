@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mpigraft.build.values import BuildHost, PlannedPatch
+from mpigraft.build.values import ASSUMED, BuildHost, PlannedPatch
 from mpigraft.core.errors import CheckFailed, MissingError
 from mpigraft.core.model import Finding, Level
 from mpigraft.knowledge.builds import Archive, Clash, Package, Patch, PlanTable, VersionSet
@@ -182,7 +182,8 @@ def _named(choice: Choice, name: str, versions: Mapping[str, str]) -> str:
     if name in versions:
         return label
     if name in choice.host.provided:
-        return f"{label} of {choice.host.provided[name].by}"
+        by = choice.host.provided[name].by
+        return label if by == ASSUMED else f"{label} of {by}"
     by = next(
         f"{other} {version}"
         for other, version in versions.items()

@@ -81,6 +81,11 @@ def test_versions_that_ran_together_are_taken_and_named() -> None:
     assert planned().versions == {"libfabric": "2.1.0", "openmpi": "5.0.8"}
 
 
+def test_an_older_open_mpi_gets_a_libfabric_that_it_compiles_with() -> None:
+    assert planned(versions={"openmpi": "4.1.6"}).versions["libfabric"] == "1.22.0"
+    assert planned(versions={"openmpi": "4.1.8"}).versions["libfabric"].startswith("2.")
+
+
 def test_a_request_overrules_and_a_set_that_contradicts_it_is_left() -> None:
     plan = planned(versions={"openmpi": "5.0.10"}, host=SLINGSHOT)
     assert plan.versions["openmpi"] == "5.0.10"
@@ -115,6 +120,8 @@ OFFLINE = replace(
         ({"prrte": "3.0.8", "pmix": "4.2.2"}, PLAIN, "PMIx 4.2.4"),
         ({"libfabric": "2.5.0"}, OFFLINE, "libcxi before 14"),
         ({"libfabric": "2.0.0"}, SLINGSHOT, "does not build with an open libcxi"),
+        ({"openmpi": "4.1.4", "libfabric": "2.1.0"}, PLAIN, "do not compile with libfabric 2"),
+        ({"openmpi": "4.1.4", "pmix": "4.2.4"}, PLAIN, "do not handle PMIx 4.2.3"),
     ],
 )
 def test_versions_that_cannot_work_together_are_refused(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mpigraft.build.easyconfigs import easyconfigs_of, root_variable
 from mpigraft.build.plan import plan_build
-from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, Offer
+from mpigraft.build.values import ASSUMED, BuildHost, BuildPlan, BuildRequest, Offer
 from mpigraft.knowledge.builds.rows import packages, plan_table
 
 SLINGSHOT = BuildHost("x86_64", frozenset({"cxi"}), {})
@@ -63,3 +63,9 @@ def test_variables_of_easybuild_are_those_that_its_modules_set() -> None:
     for row in plan_table().provided:
         names = [prefix for prefix in row.prefixes if prefix.startswith("$EBROOT")]
         assert set(names) <= {f"${root_variable(row.id)}"}
+
+
+def test_what_is_assumed_of_a_machine_is_no_origin() -> None:
+    host = replace(SLINGSHOT, provided={"rocm": Offer("/opt/rocm", by=ASSUMED)})
+    findings = planned(host, {"openmpi": "4.1.8"}).findings
+    assert any(f.message.startswith("openmpi 4.1.8 with rocm: Open MPI 4.1") for f in findings)
