@@ -125,7 +125,9 @@ class EasyBuilder:
         """What a shell of the user's prints after `module load` of a module below `prefix`, with
         Lmod or with environment modules (`tcl`)."""
         lines = [
-            f". {LMOD.parent.parent}/init/sh" if tool == "lmod" else self._environment_modules(),
+            f". {LMOD.parent.parent}/init/sh"
+            if tool == "lmod"
+            else environment_modules(self.cache),
             f"module use {prefix}/modules/{tree}",
             f"module load {name} || exit",
             script,
@@ -133,16 +135,6 @@ class EasyBuilder:
         done = self.run("sh", "-c", "\n".join(lines))
         assert done.ok, done.text()
         return done.stdout.decode().strip()
-
-    def _environment_modules(self) -> str:
-        """A shell's function for them. Debian's package and lmod exclude each other, so it is
-        unpacked beside."""
-        folder = self.cache / "environment-modules"
-        with only_one(self.cache / "environment-modules.lock"):
-            if not (program := next(folder.rglob("modulecmd.tcl"), None)):
-                program = _unpack_modules(folder)
-        command = f"tclsh {program} sh"
-        return f'export MODULEPATH= LOADEDMODULES=; module() {{ eval "$({command} "$@")"; }}'
 
     def chain_words(self) -> list[str | Path]:
         """The words after `mpigraft build` that plan CHAIN from Debian's sources."""
@@ -179,6 +171,17 @@ class EasyBuilder:
 
     def close(self) -> None:
         shutil.rmtree(self.home, ignore_errors=True)
+
+
+def environment_modules(cache: Path) -> str:
+    """A shell's function for them. Debian's package and lmod exclude each other, so it is unpacked
+    beside."""
+    folder = cache / "environment-modules"
+    with only_one(cache / "environment-modules.lock"):
+        if not (program := next(folder.rglob("modulecmd.tcl"), None)):
+            program = _unpack_modules(folder)
+    command = f"tclsh {program} sh"
+    return f'export MODULEPATH= LOADEDMODULES=; module() {{ eval "$({command} "$@")"; }}'
 
 
 def debian_archive(name: str) -> Archive:

@@ -159,7 +159,7 @@ def test_the_commands_make_what_inject_makes(stack: Stack, host: Path, tmp_path:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     for _ in range(2):
         done = subprocess.run(["sh", script], env={"PATH": path}, capture_output=True, text=True)
-        assert done.returncode == (1 if _ else 0), done.stderr
+        assert done.returncode == 0, done.stderr
     store = slot(stack).parent / ".mpigraft-system/generations"
     made = {row[0].removeprefix(f"{store}/1"): row[3] for row in files_of(store / "1")}
     assert "hello" not in heat(stack, host)

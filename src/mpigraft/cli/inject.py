@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mpigraft.core.model import Finding, MpiInstall
     from mpigraft.core.model import Machine as MachineFacts
     from mpigraft.graft.stack import Slot, Stack
+    from mpigraft.graft.stack.external import ModuleFile
     from mpigraft.graft.stack.generations import GenerationRecord, Override
     from mpigraft.graft.stack.override import OverridePlan
     from mpigraft.run.injection import InjectionProof
@@ -92,7 +93,9 @@ def command(
     here = examine_machine(mpis=[mpi])
     chosen = _mpi(mpi, here)
     if form in OF_EXTERNAL:
-        out(_external(form, chosen, there))
+        if read_part(replace):
+            raise UsageError.of("form-of-mpi", form=form, replace=replace)
+        out(_external(form, there, chosen, here, slot, force=force))
         return 0
     plans = _planned(there, chosen, here, slot, read_part(replace), force=force)
     if form == "commands":
@@ -169,13 +172,47 @@ def _planned(
     ]
 
 
-def _external(form: str, mpi: MpiInstall, stack: Stack) -> str:
-    from mpigraft.graft.stack.override import render_external
+def _external(
+    form: str, stack: Stack, chosen: MpiInstall, here: MachineFacts, named: str, *, force: bool
+) -> str:
+    """Write a module with the launcher of what is injected; where nothing can be, one that puts the
+    MPI first, or Spack's external. Raises CheckFailed where the MPI does not fit."""
+    from mpigraft.cli.check_stack import lines, progress
+    from mpigraft.graft.abi import read_abi
+    from mpigraft.graft.stack.external import (
+        check_module,
+        check_splice,
+        module_of_mpi,
+        render_module,
+        render_spack,
+        search_folders,
+    )
 
-    fixed = sum(not program.runpath for program in stack.programs)
-    note = f"{fixed} of {len(stack.programs)} programs of {stack.root} have no DT_RUNPATH: where"
-    notes = (note, "their DT_RPATH leads to their own MPI, LD_LIBRARY_PATH does not change it.")
-    return render_external(form, mpi, notes if fixed and form != "spack" else ())
+    if form != "spack" and stack.slots:
+        plans = _planned(stack, chosen, here, named, "", force=force)
+        return render_module(form, _launcher(max(plans, key=lambda plan: plan.slot.programs)))
+    check = check_splice if form == "spack" else check_module
+    with progress(f"checking {chosen.id}") as checked:
+        verdict = check(stack, read_abi(chosen), here, checked)
+    if not verdict.ok:
+        tell("\n".join(lines(verdict)))
+        if not force:
+            raise CheckFailed.of("stack-does-not-fit", mpi=chosen.id, stack=stack.root)
+    if form == "spack":
+        return render_spack(chosen)
+    return render_module(form, module_of_mpi(chosen, search_folders(chosen)))
+
+
+def _launcher(plan: OverridePlan) -> ModuleFile:
+    """Make the module of a launcher: it leads to that of the generation that is on, whichever."""
+    from mpigraft.graft.stack.external import module_of_launcher
+    from mpigraft.graft.stack.generations import read_override
+
+    active = read_override(plan.slot).active
+    if active is None or active.key != plan.key:
+        now = active.mpi if active else "the stack's own MPI"
+        tell(f"{now} is on, not {plan.mpi}: inject {plan.mpi} for the module to start it")
+    return module_of_launcher(plan.slot)
 
 
 def _commands(plan: OverridePlan) -> str:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
+import yaml  # type: ignore[import-untyped]
 
 from mpigraft.cli.main import run_command
 from mpigraft.core.model import Family
 from mpigraft.discovery import inventory
 from tests.builders.configuration import a_machine, an_mpi
-from tests.builders.stacks import StackFiles, libmpi
+from tests.builders.elf import program
+from tests.builders.stacks import CALLS, StackFiles, libmpi, runpath
+
+SPACK = Path(__file__).parents[2] / "data/spack"
+SPACK_PACKAGES, SPACK_CONCRETIZER = SPACK / "packages.json", SPACK / "concretizer.json"
 
 
 @pytest.fixture
@@ -75,3 +82,88 @@ def test_verify_with_a_program_without_mpi_names_its_own_flags(
     assert code == 2
     assert "/bin/true needs no MPI [verify-not-mpi]" in notes
     assert "--no-proof" not in notes
+
+
+# ------------------------------------------------------------------ modules and Spack
+
+
+@pytest.fixture
+def by_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[StackFiles, dict[str, Path]]:
+    """A stack without overrides whose program searches LD_LIBRARY_PATH first, and MPIs: one in a
+    folder of its own, one beside a C library, as in /usr, and one of another family."""
+    places = {name: tmp_path / name / "lib" for name in ("own", "system", "other")}
+    mpis = []
+    for version, (name, place) in enumerate(places.items()):
+        soname = "libmpi.so.12" if name == "other" else "libmpi.so.40"
+        family = "mpich" if name == "other" else "openmpi"
+        mpi = an_mpi(f"{family}@5.0.{version}")
+        library = libmpi(place, soname)
+        mpis.append(replace(mpi, version=f"5.0.{version}", libmpi=library, family=Family(family)))
+    (places["system"] / "libc.so.6").symlink_to("/lib/x86_64-linux-gnu/libc.so.6")
+    monkeypatch.setattr(inventory, "discover_machine", lambda: a_machine(*mpis))
+    files = StackFiles(tmp_path / "stack")
+    place = files.root / "software/One/1/bin/one"
+    program(place, CALLS, flags=runpath(files.mpi.parent), needs=[files.mpi])
+    return files, places
+
+
+@pytest.mark.parametrize("form", ["module", "tcl"])
+def test_a_module_puts_an_mpi_first_that_fits_and_nothing_of_the_host(
+    by_environment: tuple[StackFiles, dict[str, Path]],
+    capsys: pytest.CaptureFixture[str],
+    form: str,
+) -> None:
+    files, places = by_environment
+    words = ("inject", files.root, "--as", form, "--mpi")
+    code, page, notes = run(capsys, *words, "openmpi@5.0.0")
+    assert code == 0, notes
+    assert f'"{places["own"]}"' in page
+    code, page, notes = run(capsys, *words, "openmpi@5.0.1")
+    assert (code, page) == (1, "")
+    assert f"lies in {places['system']}, beside the C library" in notes
+    code, page, notes = run(capsys, *words, "mpich@5.0.2")
+    assert (code, page) == (1, "")
+    assert "stack-other-abi" in notes
+
+
+def test_a_module_for_programs_that_it_does_not_reach_is_refused(
+    by_environment: tuple[StackFiles, dict[str, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files, _ = by_environment
+    files.program("Fixed/1")  # DT_RPATH: LD_LIBRARY_PATH comes after it
+    code, page, notes = run(
+        capsys, "inject", files.root, "--as", "module", "--mpi", "openmpi@5.0.0"
+    )
+    assert (code, page) == (1, "")
+    assert "stack-other-libmpi" in notes
+
+
+def test_the_module_of_an_override_has_the_launcher_alone(
+    stack: StackFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("inject", stack.root, "--mpi", "openmpi@5.0.11", "--as", "module")
+    code, page, notes = run(capsys, *words)
+    assert code == 0, notes
+    assert "the stack's own MPI is on, not openmpi@5.0.11" in notes
+    calls = [line for line in page.splitlines() if not line.startswith(("--", "whatis("))]
+    assert calls == [f'prepend_path("PATH", "{tmp_path}/b site/bin")']
+
+
+def test_what_spack_gets_is_a_packages_yaml(
+    by_environment: tuple[StackFiles, dict[str, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files, _ = by_environment
+    files.program("Fixed/1")  # Spack writes search paths anew
+    words = ("inject", files.root, "--as", "spack", "--mpi")
+    code, page, notes = run(capsys, *words, "openmpi@5.0.0")
+    assert code == 0, notes
+    value = yaml.safe_load(page)
+    jsonschema.validate(value, json.loads(SPACK_PACKAGES.read_text()))
+    (external,) = value["packages"]["openmpi"]["externals"]
+    assert external["spec"] == "openmpi@5.0.0"
+    comments = "\n".join(line[6:] for line in page.splitlines() if line.startswith("#     "))
+    splice = yaml.safe_load(comments[comments.index("concretizer:") :])
+    jsonschema.validate(splice, json.loads(SPACK_CONCRETIZER.read_text()))
+    assert run(capsys, *words, "mpich@5.0.2")[:2] == (1, "")

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
+from types import MappingProxyType
 
 from mpigraft.binary.elf import Elf
 from mpigraft.binary.image import FolderRoot, MaskedRoot, OverlayRoot, Root
@@ -47,10 +48,17 @@ class StackSimulation:
 
 
 class Override:
-    """An override as it would be: its files, by the paths at which programs find them."""
+    """An override as it would be: its files, by the paths at which programs find them. With an
+    `environment` it is no override: programs find the MPI where it lies, by these variables."""
 
-    def __init__(self, slot: Slot, abi: MpiAbi, files: Mapping[str, Elf]) -> None:
-        self.slot, self.abi, self.files = slot, abi, files
+    def __init__(
+        self,
+        slot: Slot,
+        abi: MpiAbi,
+        files: Mapping[str, Elf],
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.slot, self.abi, self.files, self.environment = slot, abi, files, environment
         self._offered = {o.soname: o for o in abi.objects}
         self.part = network_library_of(abi.objects[0].soname)  # libfabric or ucx; empty: an MPI
         self.public = [path for path in files if os.path.dirname(path) in slot.folders]  # noqa: PTH120
@@ -60,7 +68,15 @@ class Override:
     def homes(self) -> dict[str, set[str]]:
         return names_of(self.abi.objects)
 
+    @cached_property
+    def in_place(self) -> frozenset[str]:
+        """The files of an MPI that lies where it is."""
+        paths = (one.path for one in self.abi.objects) if self.environment else ()
+        return frozenset(map(os.path.realpath, paths))
+
     def grafted(self, path: PurePath | str) -> bool:
+        if self.environment:
+            return os.path.realpath(path) in self.in_place
         return below(str(path), (self.slot.path,))
 
     def is_mpi(self, name: str) -> bool:
@@ -77,8 +93,10 @@ class Simulator:
         if base is None:
             base = FolderRoot(Path("/"))
             base.elves = KEPT
-        self.bare = MaskedRoot(base, [slot.path for slot in slots])
-        self.injected = OverlayRoot(MaskedRoot(base, [override.slot.path]), override.files)
+        hidden = [] if override.environment else [slot.path for slot in slots]
+        own = [] if override.environment else [override.slot.path]
+        self.bare = MaskedRoot(base, hidden)
+        self.injected = OverlayRoot(MaskedRoot(base, own), override.files)
         self._closures: dict[tuple[bool, Key], tuple[Resolved, ...]] = {}
 
     def simulate(self, program: StackProgram) -> StackSimulation:
@@ -124,8 +142,9 @@ class Simulator:
         if key not in self._closures:
             if len(self._closures) >= CLOSURES:
                 self._closures.pop(next(iter(self._closures)))
+            environment = {} if root is self.bare else self.override.environment
             self._closures[key] = closure(
-                path, environment={}, root=root, opened=self._opened(path)
+                path, environment=environment, root=root, opened=self._opened(path)
             )
         known = self._closures[key]
         if all(r.path for r in known):  # as they are: others count lists that are the same

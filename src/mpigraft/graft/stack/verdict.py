@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mpigraft.binary.elf import Elf, ElfError
@@ -60,12 +61,14 @@ def check_stack(
     slots: Sequence[Slot] | None = None,
     machine: Machine | None = None,
     checked: Checked = lambda _, __: None,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> StackVerdict:
     """Check `abi` for all programs of a stack, each with the override that it searches in place.
 
     `files` gives what an override would have. `slots`: the overrides that are filled; without them
-    as few as reach all programs. `machine`: where ranks will run. Raises as `files` does; a program
-    that cannot be read is a finding.
+    as few as reach all programs. `machine`: where ranks will run. `environment`: of the loader, for
+    an MPI that programs find where it lies. Raises as `files` does; a program that cannot be read
+    is a finding.
     """
     slots = _free(chosen_slots(stack, abi)) if slots is None else tuple(slots)
     done = 0
@@ -77,7 +80,7 @@ def check_stack(
         paths = {p.path for p in programs}
         rest = [p for p in rest if p.path not in paths]
         needed = frozenset(name for p in programs for name in p.mpi)
-        judge = _Judge(stack, Override(slot, abi, files(slot, needed)), machine)
+        judge = _Judge(stack, Override(slot, abi, files(slot, needed), environment), machine)
         for module, group in groupby(sorted(programs, key=lambda p: (p.module, p.path)), _module):
             members = list(group)
             for at in range(0, len(members), BATCH):
@@ -93,7 +96,7 @@ def check_stack(
         slots=slots,
         glibc=glibc,
         modules=tuple(_joined(modules)),
-        findings=tuple(differences.of_stack(stack, abi, slots)),
+        findings=tuple(differences.of_stack(stack, abi, () if environment else slots)),
     )
 
 
@@ -255,10 +258,13 @@ def _root(simulator: Simulator) -> Root:
 def _injection(group: Sequence[StackSimulation], override: Override) -> Injection:
     """Describe an override as an injection, for the parts of the check."""
     network = [Bind(path, path, why="") for path in override.public if override.part]
+    rows = [r for one in group for r in one.loading.after if r.path]
+    mapped = {name for r in rows for name in (str(r.path), r.elf.name if r.elf else "")}
     return Injection(
         replace=Replace.LIBFABRIC if override.part else Replace.MPI,
         place=override.slot.path,
         binds=tuple(network),
+        files=frozenset(filter(override.grafted, mapped if override.environment else ())),
         programs=tuple(one.loading for one in group),
         absent=()
         if override.part

@@ -65,7 +65,7 @@ def newer_content(record: GenerationRecord, plan: OverridePlan) -> tuple[Finding
     if record.key == plan.key:
         return ()
     before = {source.path: source.digest for source in record.sources}
-    now = {copy.source: copy.digest for copy in plan.copies}
+    now = {source.path: source.digest for source in plan.sources}
     changed = sorted(p for p in before.keys() | now.keys() if before.get(p) != now.get(p))
     return (Finding.of("drift-plan", number=record.number, mpi=plan.mpi, evidence=tuple(changed)),)
 

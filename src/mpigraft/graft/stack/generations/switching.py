@@ -254,6 +254,10 @@ def _make(new: Path, override: Override, plan: OverridePlan, number: int) -> Gen
         for name, value in plan.environment
     ]
     _write(new / ENVIRONMENT_FILE, "".join(f"{line}\n" for line in lines))
+    for name, text in plan.scripts:
+        _make_folders((new / name).parent, [])
+        _write(new / name, text)
+        (new / name).chmod(0o755)
     record = GenerationRecord(
         number=number,
         previous=override.current,

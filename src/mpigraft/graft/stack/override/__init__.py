@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.stack.override.content import Source as Source
     from mpigraft.graft.stack.override.content import override_files as override_files
     from mpigraft.graft.stack.override.content import plan_override as plan_override
-    from mpigraft.graft.stack.override.external import render_external as render_external
+    from mpigraft.graft.stack.override.launcher import LAUNCHERS as LAUNCHERS
     from mpigraft.graft.stack.override.marks import generation_mark as generation_mark
     from mpigraft.graft.stack.override.marks import mapped_marks as mapped_marks
     from mpigraft.graft.stack.override.network import network_part as network_part

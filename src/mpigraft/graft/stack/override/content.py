@@ -20,15 +20,16 @@ from pathlib import Path, PurePosixPath
 from mpigraft.binary.elf import Elf, read_elf
 from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import CheckFailed
-from mpigraft.core.model import AbiObject, Copy, MpiAbi, Role
+from mpigraft.core.model import AbiObject, Copy, MpiAbi, MpiInstall, Role
 from mpigraft.core.serialize import digest, plain
 from mpigraft.graft.abi import as_elf
 from mpigraft.graft.naming import Naming
 from mpigraft.graft.stack import Slot
+from mpigraft.graft.stack.override.launcher import launcher_scripts
 from mpigraft.knowledge import binding_of
 from mpigraft.knowledge.stacks import is_network_library, network_library_of
 
-FORM = 3  # of a generation: what this module makes of one MPI and one override
+FORM = 4  # of a generation: what this module makes of one MPI and one override
 GENERATION = "{generation}"  # stands for the folder of a generation, as programs spell it
 PRIVATE_FOLDER = "mpi"  # the copies' prefix: lib, share, etc
 LIB = f"{PRIVATE_FOLDER}/lib"
@@ -71,6 +72,8 @@ class OverridePlan:
     links: tuple[tuple[str, str], ...]  # (name, what it points to)
     environment: tuple[tuple[str, str | None], ...]  # as copies see it; None: unset
     libraries: tuple[tuple[str, AbiObject], ...] = field(repr=False, default=())
+    scripts: tuple[tuple[str, str], ...] = ()  # (name, text) of the launcher
+    launcher: Source | None = None  # that they start
 
     @property
     def twins(self) -> dict[str, str]:
@@ -88,7 +91,8 @@ class OverridePlan:
     @property
     def sources(self) -> tuple[Source, ...]:
         """The files of the host."""
-        return tuple(dict.fromkeys(Source(copy.source, copy.digest) for copy in self.copies))
+        copied = (Source(copy.source, copy.digest) for copy in self.copies)
+        return tuple(dict.fromkeys((*copied, *([self.launcher] if self.launcher else []))))
 
     @property
     def bindings(self) -> tuple[str, ...]:
@@ -134,8 +138,10 @@ def plan_override(abi: MpiAbi, slot: Slot, needed: Collection[str], settings: Pa
     )
     copies.sort(key=lambda copy: copy.name)
     own = file_digest(settings)
+    launcher = None if holds else _launcher(abi.mpi)
+    scripts = () if holds else launcher_scripts(abi.mpi)
     content = [
-        FORM, slot.path, slot.names, links, environment, own,
+        FORM, slot.path, slot.names, links, environment, own, scripts, launcher,
         [[c.name, c.digest, c.edit, c.rpath, c.soname, c.renamed, c.symbols] for c in copies],
     ]  # fmt: skip
     key = digest(plain(content))
@@ -151,7 +157,16 @@ def plan_override(abi: MpiAbi, slot: Slot, needed: Collection[str], settings: Pa
         links=tuple(links),
         environment=environment,
         libraries=tuple(libraries.items()),
+        scripts=scripts,
+        launcher=launcher,
     )
+
+
+def _launcher(mpi: MpiInstall) -> Source | None:
+    try:
+        return Source(str(mpi.launcher), file_digest(mpi.launcher)) if mpi.launcher else None
+    except OSError:  # of another machine
+        return None
 
 
 class _Chosen:

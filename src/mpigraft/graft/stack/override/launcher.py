@@ -1,0 +1,49 @@
+"""Write the launcher of an injected MPI: scripts in a folder of the generation, and nothing else.
+
+They are scripts, not links: a launcher finds its daemons and data from its own path. A folder of
+the MPI itself in PATH was rejected: with the launcher come compilers and tools, and in /usr/bin all
+of the host's. LD_LIBRARY_PATH is not set: every program that is started would search it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from mpigraft.core.model import MpiInstall, Scope
+
+LAUNCHERS = "bin"  # folder of a generation
+NAMES = ("mpirun", "mpiexec")
+SEARCH = "LD_LIBRARY_PATH"
+# Of another Open MPI whose module is loaded, they send the launcher to that one's files.
+LEADS_AWAY = ("OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX", "I_MPI_ROOT")
+
+
+def launcher_scripts(mpi: MpiInstall) -> tuple[tuple[str, str], ...]:
+    """Give (name below the generation, text) of the scripts; none for an MPI without a launcher."""
+    if mpi.launcher is None:
+        return ()
+    text = "\n".join(_script(mpi, str(mpi.launcher))) + "\n"
+    names = dict.fromkeys((*NAMES, mpi.launcher.name))
+    return tuple((f"{LAUNCHERS}/{name}", text) for name in names)
+
+
+def _script(mpi: MpiInstall, launcher: str) -> Iterator[str]:
+    rows = {row.name: row.value for row in mpi.environment if row.scope is Scope.LAUNCHER}
+    rows = {**dict.fromkeys(LEADS_AWAY), **rows}
+    place = shlex.quote(launcher)
+    gone = shlex.quote(f"mpigraft: {launcher}, the launcher of {mpi.id}, is not on this host")
+    yield "#!/bin/sh"
+    yield f"# Starts programs of the stack by the launcher of {mpi.id}. Written by mpigraft."
+    yield f"if [ ! -x {place} ]; then"
+    yield f"    echo {gone} >&2"
+    yield "    echo 'what to do: mpigraft inject STACK --mpi SPEC, with an MPI that is here' >&2"
+    yield "    exit 127"
+    yield "fi"
+    for name, value in sorted(rows.items()):
+        if name != SEARCH:
+            yield f"unset {name}" if value is None else f"export {name}={shlex.quote(value)}"
+    # After `env -i`: mpirun searches ssh, and Open MPI ends without a home.
+    yield 'export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}"'
+    yield 'export HOME="${HOME:-$(eval echo "~$(id -un)")}"'
+    yield f'exec {place} "$@"'
