@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpigraft.cli.check import WORDS, chosen_mpis, finding_lines, row
-from mpigraft.cli.common import console, examine_machine, out
+from mpigraft.cli.common import console, examine_machine, out, tell
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.numbers import counted, duration
 from mpigraft.core.text import fold, join_some, printable
@@ -61,6 +62,11 @@ def read_named_stack(path: str) -> Stack:
     shown = console(stderr=True)
     with shown.status("reading the stack") as status:
         stack = read_stack(path, lambda n: status.update(f"reading the stack: {n} ELF files"))
+    given = os.path.abspath(path)  # noqa: PTH100  links stay as they are given
+    if not stack.only and stack.root != given:
+        tell(
+            f"{given}: of its CPU targets this node takes {stack.root}; name another by its folder"
+        )
     if not shown.is_terminal:
         shown.print(_size_of(stack), soft_wrap=True)
     return stack

@@ -56,7 +56,8 @@ def is_stack(path: Path) -> bool:
     own = (SOFTWARE, ".spack-db", "opt/spack/.spack-db")
     real = path.resolve()
     return (
-        real.name == SOFTWARE
+        real.name in (SOFTWARE, "versions")
+        or any(real.glob("versions/*/software"))
         or any((real / name).is_dir() for name in own)
         or any(_is_easybuild(folder) for folder in (real, *real.parents))
     )

@@ -19,6 +19,7 @@ from mpigraft.core.model import Role
 from mpigraft.graft.needs import MPI_TOOLS, LinkedFile, mpi_carriers
 from mpigraft.graft.stack.overrides import find_slots, leading_folders, slots_of
 from mpigraft.graft.stack.places import below, layer_root, module_of, tree_of, trees_of
+from mpigraft.graft.stack.targets import cpu_target
 from mpigraft.graft.stack.values import Stack, StackLoader, StackProgram
 from mpigraft.knowledge import binding_of, role_of
 
@@ -63,7 +64,10 @@ def read_stack(path: Path | str, counted: Counted = lambda _: None) -> Stack:
     given = Path(os.path.abspath(path))  # noqa: PTH100  links stay as they are given
     real = _real(given)
     only = ""
-    if not real.is_dir():
+    if real.is_dir():
+        given = cpu_target(given)
+        real = _real(given)
+    else:
         only, given = str(real), tree_of(real)
         real = given
     unread: list[str] = []

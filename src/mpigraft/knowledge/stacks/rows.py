@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from mpigraft.core.model import Abi
 from mpigraft.knowledge.reader import NEVER, load_table, toml
 
+ARM = "0x41"  # the implementer that stands for those that no row names
 LIBRARIES = ("libfabric", "ucx")
 
 
@@ -23,8 +24,39 @@ class OverrideName:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuTarget:
+    """A tree of a stack's version, and the CPUs that take it."""
+
+    path: str
+    vendor: str
+    flags: tuple[str, ...]
+    models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class StackTable:
     override: tuple[OverrideName, ...] = ()
+    target: tuple[CpuTarget, ...] = ()
+
+
+def cpu_targets(machine: str, cpuinfo: str) -> tuple[str, ...]:
+    """Give the targets that a CPU can take, the best first, by the text of /proc/cpuinfo."""
+    lines = (line.partition(":") for line in cpuinfo.splitlines())
+    facts = {name.strip(): value.strip() for name, _, value in lines}
+    rows = load_table(StackTable, "stacks.toml").target
+    rows = tuple(row for row in rows if row.path.startswith(f"{machine}/"))
+    vendor = facts.get("vendor_id") or facts.get("CPU implementer", "")
+    if machine == "aarch64" and vendor not in {row.vendor for row in rows}:
+        vendor = ARM
+    flags = {*facts.get("flags", "").split(), *facts.get("Features", "").split()}
+    fits = [
+        row.path
+        for row in rows
+        if row.vendor == vendor
+        and flags.issuperset(row.flags)
+        and (not row.models or facts.get("model") in row.models)
+    ]
+    return (*reversed(fits), f"{machine}/generic")
 
 
 def is_network_library(soname: str, holds: str) -> bool:
