@@ -26,6 +26,7 @@ MODULES = 40  # that are listed where nothing is wrong with them
 SAME = 3  # findings of one kind that are shown
 EVERY_S = 5.0  # between lines of progress in a pipe
 LEVELS = ("error", "warning")
+PARTS = ("mpi", "libfabric", "ucx")  # what an override may hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,13 @@ def check_stack_of(path: str, spec: str, machine: Path | None, *, as_json: bool)
         for line in answer.unread:
             out("\n".join(row("left out", line)))
     return 0 if answer.ok else CheckFailed.exit_code
+
+
+def read_part(text: str) -> str:
+    """Read --replace of an override: libfabric, ucx, or empty for the MPI. Raises UsageError."""
+    if text not in PARTS:
+        raise UsageError.of("part-unknown", replace=text, parts=", ".join(PARTS))
+    return "" if text == PARTS[0] else text
 
 
 def read_named_stack(path: str) -> Stack:

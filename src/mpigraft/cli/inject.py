@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from mpigraft.graft.stack.override import OverridePlan
     from mpigraft.run.injection import InjectionProof
 
-PARTS = ("mpi", "libfabric", "ucx")
 FORMS = ("text", "json", "commands", "module", "tcl", "spack")
 OF_EXTERNAL = ("module", "tcl", "spack")
 
@@ -60,6 +59,10 @@ def command(
     force: Annotated[
         bool, flag("Inject where the check has doubts or refuses some programs.", "--force")
     ] = False,
+    exceptions: Annotated[
+        list[str] | None,
+        option("NAME", "Inject though this module or program does not fit; * is any.", "--except"),
+    ] = None,
     form: Annotated[
         str,
         option("FORM", "Form: text, json, commands, module, tcl or spack.", True, "--as"),
@@ -83,7 +86,7 @@ def command(
     form = "json" if as_json else form
     if form not in FORMS:
         raise UsageError.of("form-unknown", form=form, forms=", ".join(FORMS))
-    from mpigraft.cli.check_stack import read_named_stack
+    from mpigraft.cli.check_stack import read_named_stack, read_part
 
     if not mpi and not verify:
         raise UsageError.of("inject-incomplete")
@@ -92,12 +95,13 @@ def command(
         return _verify(there, slot, (program, transport), form)
     here = examine_machine(mpis=[mpi])
     chosen = _mpi(mpi, here)
+    accepted = ("*",) if force else (*(exceptions or ()),)
     if form in OF_EXTERNAL:
         if read_part(replace):
             raise UsageError.of("form-of-mpi", form=form, replace=replace)
-        out(_external(form, there, chosen, here, slot, force=force))
+        out(_external(form, there, chosen, here, slot, accepted))
         return 0
-    plans = _planned(there, chosen, here, slot, read_part(replace), force=force)
+    plans = _planned(there, chosen, here, slot, read_part(replace), accepted)
     if form == "commands":
         out("\n".join(map(_commands, plans)))
     elif dry_run:
@@ -137,15 +141,13 @@ def _mpi(spec: str, here: MachineFacts) -> MpiInstall:
     return chosen
 
 
-def read_part(text: str) -> str:
-    """Read --replace of an override: libfabric, ucx, or empty for the MPI. Raises UsageError."""
-    if text not in PARTS:
-        raise UsageError.of("part-unknown", replace=text, parts=", ".join(PARTS))
-    return "" if text == PARTS[0] else text
-
-
 def _planned(
-    stack: Stack, mpi: MpiInstall, here: MachineFacts, named: str, part: str, *, force: bool
+    stack: Stack,
+    mpi: MpiInstall,
+    here: MachineFacts,
+    named: str,
+    part: str,
+    accepted: Sequence[str],
 ) -> list[OverridePlan]:
     """Plan each override that is filled, after a check of all programs with it in place."""
     from mpigraft.cli.check_stack import files_of, lines, progress
@@ -163,7 +165,7 @@ def _planned(
         choose_slot(stack, "", ())
     if not verdict.ok:
         tell("\n".join(lines(verdict)))
-        if not force or not verdict.slots:
+        if not verdict.slots or not verdict.ok_without(accepted):
             raise CheckFailed.of("stack-does-not-fit", mpi=mpi.id, stack=stack.root)
     settings = settings_library(mpi, abi.objects[0].machine)
     return [
@@ -173,7 +175,12 @@ def _planned(
 
 
 def _external(
-    form: str, stack: Stack, chosen: MpiInstall, here: MachineFacts, named: str, *, force: bool
+    form: str,
+    stack: Stack,
+    chosen: MpiInstall,
+    here: MachineFacts,
+    named: str,
+    accepted: Sequence[str],
 ) -> str:
     """Write a module with the launcher of what is injected; where nothing can be, one that puts the
     MPI first, or Spack's external. Raises CheckFailed where the MPI does not fit."""
@@ -189,14 +196,14 @@ def _external(
     )
 
     if form != "spack" and stack.slots:
-        plans = _planned(stack, chosen, here, named, "", force=force)
+        plans = _planned(stack, chosen, here, named, "", accepted)
         return render_module(form, _launcher(max(plans, key=lambda plan: plan.slot.programs)))
     check = check_splice if form == "spack" else check_module
     with progress(f"checking {chosen.id}") as checked:
         verdict = check(stack, read_abi(chosen), here, checked)
     if not verdict.ok:
         tell("\n".join(lines(verdict)))
-        if not force:
+        if not verdict.ok_without(accepted):
             raise CheckFailed.of("stack-does-not-fit", mpi=chosen.id, stack=stack.root)
     if form == "spack":
         return render_spack(chosen)

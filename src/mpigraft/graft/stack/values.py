@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fnmatch import fnmatchcase as fnmatch
 from os.path import normpath
 
 from mpigraft.core.model import Family, Finding, Level
@@ -143,3 +145,12 @@ class StackVerdict:
     def ok(self) -> bool:
         bad = any(finding.level is Level.ERROR for finding in self.findings)
         return not bad and self.count(Fate.FITS) > 0 and self.count(Fate.REFUSED) == 0
+
+    def ok_without(self, names: Sequence[str]) -> bool:
+        """Whether all programs fit but those that are named, by module, path or file name, as
+        patterns of a shell. "*" names all, and takes what is wrong with the stack too."""
+        programs = [p for m in self.modules for p in m.programs if p.fate is Fate.REFUSED]
+        known = ((p.module, p.path, p.path.rpartition("/")[2]) for p in programs)
+        accepted = all(any(fnmatch(n, name) for n in own for name in names) for own in known)
+        bad = any(finding.level is Level.ERROR for finding in self.findings)
+        return "*" in names or (accepted and not bad and self.count(Fate.FITS) > 0)

@@ -291,6 +291,27 @@ def test_programs_of_one_module_are_judged_each_for_itself(
     assert {Path(p.path).name: p.fate for p in one.programs} == {"one": "fits", "other": "refused"}
 
 
+@pytest.mark.parametrize(
+    ("names", "ok"),
+    [
+        ((), False), (("New/1",), True), (("N*/1",), True), (("solve",), True),
+        (("One/1",), False), (("*",), True),
+    ],
+)  # fmt: skip
+def test_programs_that_do_not_fit_are_accepted_by_name(
+    stack: StackFiles, openmpi: MpiAbi, names: Sequence[str], ok: bool
+) -> None:
+    """One misfit refuses all others, unless it is named."""
+    text = "int MPI_Init(void) { return 0; }\nint MPI_New(void) { return 0; }\n"
+    mpi = compiled(stack.mpi, text, soname=stack.mpi.name)
+    calls = CALLS + "extern int MPI_New(void);\nint (*more)(void) = MPI_New;\n"
+    place = stack.root / "software/New/1/bin/solve"
+    program(place, calls, flags=stack.path(*stack.overrides), needs=[mpi])
+    verdict = checked(stack, openmpi)
+    assert not verdict.ok
+    assert verdict.ok_without(names) is ok
+
+
 def test_progress_counts_programs(stack: StackFiles, openmpi: MpiAbi) -> None:
     steps: list[tuple[int, int]] = []
     check_stack(
