@@ -15,7 +15,8 @@ from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.graft.guest.command import CommandKind, GuestCommand
 from mpigraft.graft.guest.commands import command_of
-from mpigraft.graft.guest.scripts.shell_syntax import parse_shell
+from mpigraft.graft.guest.scripts.shell import ShellScript
+from mpigraft.graft.guest.scripts.shell_values import Variables
 from mpigraft.request.fit.subject import examine_subject
 from mpigraft.request.job.layout import JobPlacement, MpmdProgram
 from mpigraft.request.job.spec import RunSpec, job_subject
@@ -45,6 +46,21 @@ CERTAIN = {
     "array": ('args=(-np 2 ./app "x y")\nmpirun "${args[@]}"\n', ""),
     "redirected": ("mpirun -np 2 ./app >log 2>&1 &\nwait\n", ""),
     "sourced": ('. ./env.sh\n$LAUNCH ./app\n', ""),
+    "substitution": ("x=`mpirun -np 2 ./app`\necho $(mpirun -np 3 ./app)\n", ""),
+    "shell-document": ("n=2\nbash -s x <<END\nmpirun -np $n ./app \\$1\nEND\n", ""),
+    "piped-script": ("cat <<'END' | sh\nmpirun -np 2 ./app\nEND\n", ""),
+    "written-script": ("cat >new.sh <<END\nmpirun -np ${1:-2} ./app\nEND\nsh new.sh\n", ""),
+    "written-program": ("{ echo '#!/bin/sh'; echo mpirun ./app; } >new\nchmod +x new; ./new\n", ""),
+    "decided": ('if [ "$1" = par ]; then mpirun ./app; else exec ./app; fi\n', "par"),
+    "options": ("while [ $# -gt 0 ]; do\n case $1 in -h) exit 0;; -n) n=$2; shift;; esac\n shift\n"
+                "done\nmpirun -np ${n:-2} ./app\n", "-n 5"),
+    "counted": ("for ((i = 1; i <= 4; i *= 2)); do mpirun -np $i ./app; done\n", ""),
+    "counted-words": ("i=1\nwhile [ $i -lt 3 ]; do mpirun -np $i ./app; i=$((i + 1)); done\n", ""),
+    "braces": ("for n in {1..3}; do mpirun -np $n ./app; done\n", ""),
+    "array-grows": ('m=(mpirun -np)\nm+=(2)\na=./a\na+=pp\n"${m[@]}" "$a"\n', ""),
+    "folder-of": ('cd "${0%/*}" || exit\nmpirun ./app\n', ""),
+    "error-before": ("die() { echo $1; exit 1; }\n[ -x ./app ] || die none\nmpirun ./app\n", ""),
+    "brackets": ("[ \\( -d / -o ! -f / \\) -a 1 ] || exit 1\nfor i do :; done\nmpirun ./app\n", ""),
     "set": ('set -- -np 2 ./app\nmpirun "$@"\n', "lost"),
 }  # fmt: skip
 
@@ -103,14 +119,25 @@ def test_words_are_those_that_a_shell_starts(name: str, tmp_path: Path) -> None:
         ("if test -n $SLURM_JOB_ID; then srun ./app; fi\n", True),
         ("[ -z $RANK ] && mpirun ./app\n", True),
         ("test -f x || mpirun ./app\n", True),
-        ("case $1 in run) mpirun ./app;; test) ./app;; esac\n", True),
+        ("case $MODE in run) mpirun ./app;; test) ./app;; esac\n", True),
+        ("case $1 in run) mpirun ./app;; test) ./app;; esac\n", False),  # $1 is known
         ('if [ $N -gt 1 ]; then E="mpirun ./app"; else E=./app; fi\n$E\n', True),
         ('if [ -n "$PMI_RANK" ]; then exec ./app; fi\nexec mpirun -np 2 "$0"\n', True),
         ('[ -n "$OMPI_COMM_WORLD_RANK" ] && exec ./app\nmpirun -np 2 "$0"\n', True),
         ('mpirun -np 2 "./app\n', True),  # no shell takes it
-        ('if [ "$1" = par ]; then mpirun ./app; else exec ./app; fi\n', True),
-        ('if [ "$1" = par ]; then mpirun ./app; else ./app; exit; fi\n', True),
+        ('if [ "$MODE" = par ]; then mpirun ./app; else exec ./app; fi\n', True),
+        ('if [ "$MODE" = par ]; then mpirun ./app; else ./app; exit; fi\n', True),
+        ('if [ "$1" = par ]; then mpirun ./app; else exec ./app; fi\n', False),
         ("exit 0\nmpirun ./app\n", False),
+        ("if [ -f done ]; then exit; fi\nmpirun ./app\n", True),
+        ("[ -f done ] && exit 0\nmpirun ./app\n", True),
+        ("if [ $# -lt 1 ]; then exit; fi\nmpirun ./app\n", False),
+        ("go() { [ -d $1 ] && return; mpirun ./app; }\ngo a\n", True),
+        ("for i in 1 2; do [ -f out.$i ] && continue; mpirun -np $i ./app; done\n", True),
+        ("while read x; do mpirun ./app $x; done <list\n", True),
+        ("for x in $(ls); do mpirun ./app $x; done\n", True),
+        ("ls | xargs -I{} mpirun ./app {}\n", True),
+        ("( exit 0 )\nif false; then mpirun ./app; fi\n", False),
         ('exec "$@"\n', False),
     ],
 )
@@ -179,10 +206,20 @@ def fix(command: GuestCommand, *options: str) -> str:
         ("mpirun --unheard-of 7 ./app", "mpigraft run -- ./app"),
         ("cd sub\nmpirun -np 2 ../app", "cd {folder}/sub && mpigraft run -n 2 -- ../app"),
         ("mpigraft run -n 2 -- ./app", "start it without mpigraft"),
+        ("mpirun -n 2 ./app <in >'the out' 2>&1",
+         "`mpigraft run -n 2 -- ./app < in > 'the out' 2>&1`"),
+        ("for n in 1 2; do mpirun -n $n ./app; done <in", "`mpigraft run -n 2 -- ./app < in`"),
+        ("mpirun ./app <<<'3 4'", "`mpigraft run -- ./app <<< '3 4'`"),
+        ("mpirun ./app <<END\n1 2\nEND", "`mpigraft run -- ./app < ...`"),
+        ("cat in | mpirun ./app | tee out", "`... | mpigraft run -- ./app`"),
+        ("echo x | xargs mpirun -n 2 ./app", "`mpigraft run -n 2 -- ./app ...`"),
+        ("sh <<END\nmpirun ./app\nEND", "`mpigraft run -- ./app`"),
+        ("mpirun ./app *.dat", "`mpigraft run -- ./app ...`"),
+        ("salloc -N 2 mpirun ./app", "`mpigraft run -- ./app`"),
     ],
 )  # fmt: skip
 def test_the_command_to_type(line: str, command: str, tmp_path: Path) -> None:
-    folder = tree(tmp_path / "job", f"{SH}{line}\n")
+    folder = tree(tmp_path / "job", f"#!/bin/bash\n{line}\n")
     (folder / "sub").mkdir()
     assert command.format(folder=folder) in fix(read(folder, "./job.sh"))
 
@@ -271,4 +308,73 @@ def test_an_interpreter_alone_is_no_answer(here: Path) -> None:
 
 @given(st.text(alphabet="ab$(){}[]`'\"\\|&;<># \n=-", max_size=40))
 def test_any_text_is_read_to_its_end(text: str) -> None:
-    parse_shell(text)
+    follow(text)
+
+
+def follow(text: str) -> ShellScript:
+    """A script of that text, which starts no other."""
+    script = ShellScript("job.sh", Variables({}, ()), lambda *_: None, lambda _: "")
+    script.read(text)
+    return script
+
+
+@given(st.data())
+def test_mutated_scripts_are_read_to_their_end(data: st.DataObject) -> None:
+    script = data.draw(st.sampled_from([text for text, _ in CERTAIN.values()]))
+    other = data.draw(st.sampled_from([text for text, _ in CERTAIN.values()]))
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(script)))
+        length = data.draw(st.integers(0, 6))
+        inserted = data.draw(st.one_of(st.text(max_size=4), st.just(other), st.just("\0")))
+        script = script[:place] + inserted + script[place + length :]
+    follow(script)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_read_to_their_end(data: bytes) -> None:
+    text = data.decode("utf-8", "surrogateescape")
+    assert all(not one.certain or "run" in text for one in follow(text).launches)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{ " * 3000 + "mpirun ./app",
+        "if " * 3000 + "mpirun ./app",
+        "$(" * 3000 + "mpirun ./app",
+        "${a:-" * 3000,
+        "x|" * 30_000,
+        "a=(" * 20_000,
+        "<<A\n" * 20_000,
+        "for i in 1 2 3 4 5 6 7 8; do\n" * 20 + "x=$x$x$x\n" + "done\n" * 20,
+        "x=ab; while :; do x=$x$x$x$x; y=${x%%*a*b*a*c*}; done\n" * 20,
+        "f() { f; eval f; f | f; }\nf\n" * 20,
+        "a" * (10 << 20),
+    ],
+    ids=lambda text: f"{text[:12].strip()}",
+)
+def test_hostile_scripts_make_no_claim(text: str) -> None:
+    script = follow(text)
+    assert not [one for one in script.launches if one.certain]
+    assert script.budget.steps > -100  # the bound on what is followed ended it
+
+
+def test_scripts_that_start_each_other_end(tmp_path: Path) -> None:
+    loop = "for i in 1 2 3 4 5 6 7 8 9; do ./job.sh $i; ./other.sh; done\n"
+    folder = tree(tmp_path / "job", SH + loop)
+    (folder / "other.sh").write_text(SH + loop)
+    assert read(folder, "./job.sh").kind is CommandKind.UNKNOWN
+
+
+def test_a_script_that_is_not_there_yet_is_a_source(tmp_path: Path) -> None:
+    folder = tree(tmp_path / "job", f"{SH}sh later.sh\n./then.sh\n. ./env2.sh\n")
+    command = read(folder, "./job.sh")
+    assert {f"{folder}/{name}" for name in ("later.sh", "then.sh", "env2.sh")} < {*command.sources}
+
+
+def test_the_grammar_is_loaded_for_scripts_alone() -> None:
+    code = (
+        "import sys; import mpigraft.graft.guest.commands; "
+        "sys.exit(any(name.startswith('tree_sitter') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -23,9 +23,9 @@ from mpigraft.graft.guest.scripts.cshell import is_cshell
 from mpigraft.graft.guest.scripts.launches import InnerLaunch, inner_programs, launch_of
 from mpigraft.graft.guest.scripts.r_source import is_r, r_script
 from mpigraft.graft.guest.scripts.reading import ScriptReader, ScriptReading, interpreter_of
-from mpigraft.graft.guest.scripts.shell import SHELLS, behind_starters, shell_code, shell_script
-from mpigraft.graft.guest.scripts.shell import STARTERS as SHELL_STARTERS
-from mpigraft.graft.guest.scripts.shell_values import UNKNOWN
+from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
+from mpigraft.graft.guest.scripts.starters import SHELLS, behind_starters, shell_code, shell_script
+from mpigraft.graft.guest.scripts.starters import STARTERS as SHELL_STARTERS
 from mpigraft.graft.guest.starting import (
     ELF,
     MAX_HEAD,

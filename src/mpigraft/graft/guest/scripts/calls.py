@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from mpigraft.graft.guest.scripts.python import Call
-from mpigraft.graft.guest.scripts.shell_values import UNKNOWN
+from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
 
 LANGUAGES = frozenset(
     {"perl", "Rscript", "R", "littler", "r", "julia", "ruby", "tclsh", "awk", "lua"}

@@ -8,12 +8,12 @@ CSHELLS = frozenset({"csh", "tcsh"})
 RULES = tuple(
     (re.compile(pattern), text)
     for pattern, text in (
-        (r"^else\s+if\s*\(.*\)\s*then$", "elif true; then"),
-        (r"^if\s*\((?P<test>.*)\)\s*then$", r"if test '\g<test>'; then"),
-        (r"^if\s*\((?P<test>.*?)\)\s*(?P<rest>[^)]+)$", r"test '\g<test>' && { \g<rest> ; }"),
+        (r"^else\s+if\s*\(.*\)\s*then$", "elif expr x; then"),
+        (r"^if\s*\((?P<test>.*)\)\s*then$", r"if expr '\g<test>'; then"),
+        (r"^if\s*\((?P<test>.*?)\)\s*(?P<rest>[^)]+)$", r"expr '\g<test>' && { \g<rest> ; }"),
         (r"^endif$", "fi"),
         (r"^foreach\s+(?P<name>\w+)\s*\((?P<words>.*)\)$", r"for \g<name> in \g<words>; do"),
-        (r"^while\s*\(.*\)$", "while true; do"),
+        (r"^while\s*\(.*\)$", "while expr x; do"),
         (r"^end$", "done"),
         (r"^switch\s*\((?P<word>.*)\)$", r"case \g<word> in"),
         (r"^case\s+(?P<word>.*):$", r"\g<word>)"),

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mpigraft.graft.guest.scripts.shell_values import UNKNOWN
+from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
 from mpigraft.knowledge.fit import LauncherWords, find_launcher
 
 MORE = "..."  # stands for arguments that reading does not show
@@ -45,6 +45,7 @@ class InnerLaunch:
     certain: bool = True  # whenever the script runs
     own: bool = False  # it is mpigraft
     programs: tuple[InnerProgram, ...] = ()
+    redirects: tuple[tuple[str, str], ...] = ()  # (operator, word); "|": it reads a pipe
 
     @property
     def place(self) -> str:
@@ -193,8 +194,19 @@ def render_command(launch: InnerLaunch, verb: Sequence[str], options: Sequence[s
     if tuple(verb) in PLACING:
         groups += [_joined([*_ranks(other), *other.words]) for other in others]
     command = " : ".join(groups)
+    for operator, word in launch.redirects if tuple(verb) in PLACING else ():
+        command = _redirected(command, operator, word)
     entered = launch.cwd and UNKNOWN not in launch.cwd
     return f"cd {shlex.quote(launch.cwd)} && {command}" if entered else command
+
+
+def _redirected(command: str, operator: str, word: str) -> str:
+    if operator == "|":
+        return f"{MORE} | {command}"
+    if operator == "<<":  # a here-document, of which one line shows nothing
+        operator = "<"
+    space = "" if operator.endswith("&") else " "
+    return f"{command} {operator}{space}{_joined([word])}"
 
 
 def _ranks(program: InnerProgram) -> list[str]:

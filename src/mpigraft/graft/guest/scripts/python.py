@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from mpigraft.graft.guest.scripts.shell_values import UNKNOWN
+from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
 
 MAX_NODES = 200_000
 MAX_DEPTH = 20  # of expressions in expressions

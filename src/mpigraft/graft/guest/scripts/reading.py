@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mpigraft.binary.image import Root, RootError
 from mpigraft.graft.guest.scripts.calls import foreign_calls, is_language
@@ -12,8 +12,11 @@ from mpigraft.graft.guest.scripts.cshell import as_shell, is_cshell
 from mpigraft.graft.guest.scripts.launches import InnerLaunch
 from mpigraft.graft.guest.scripts.python import Call, python_calls
 from mpigraft.graft.guest.scripts.r_source import is_r, named_packages
-from mpigraft.graft.guest.scripts.shell import SHELLS, ShellScript, Started
-from mpigraft.graft.guest.scripts.shell_values import UNKNOWN, Fields, Variables
+from mpigraft.graft.guest.scripts.shell import ShellScript
+from mpigraft.graft.guest.scripts.shell_flow import Budget, Started
+from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
+from mpigraft.graft.guest.scripts.shell_values import Fields, Values, Variables
+from mpigraft.graft.guest.scripts.starters import SHELLS
 
 MAX_SCRIPT = 1 << 20  # bytes
 MAX_SCRIPTS = 8  # that start each other
@@ -42,11 +45,12 @@ class Source:
     arguments: Fields
     environment: Mapping[str, str]
     cwd: str
+    files: Mapping[str, str] = field(default_factory=dict)  # written by what started it
 
     def variables(self) -> Variables:
         """Give the variables that the script begins with."""
-        values: dict[str, tuple[str, ...]] = {k: (v,) for k, v in self.environment.items()}
-        return Variables(values, self.arguments, self.path, self.cwd)
+        values: dict[str, Values] = {name: ((text,),) for name, text in self.environment.items()}
+        return Variables(values, self.arguments, self.path, self.cwd, dict(self.files))
 
 
 class ScriptReader:
@@ -58,15 +62,18 @@ class ScriptReader:
         self.started: list[Started] = []
         self.packages: dict[str, bool] = {}
         self.r = ""
-        self.depth = 0
+        self.open: list[str] = []  # scripts that start each other
+        self.budget = Budget()
 
     def read(
         self, interpreter: str, path: str, arguments: Sequence[str], environment: Mapping[str, str]
     ) -> ScriptReading:
         """Read a script file that this interpreter runs, as it was started by `path`."""
         path = posixpath.normpath(path)
-        launches = self._file(interpreter, path, tuple(arguments), environment, self.cwd)
-        return self._reading(launches)
+        source = Source(
+            interpreter, path, self._data(path), tuple(arguments), environment, self.cwd
+        )
+        return self._reading(self._source(source))
 
     def read_code(
         self,
@@ -86,24 +93,12 @@ class ScriptReader:
         packages = tuple(self.packages.items())
         return ScriptReading(known, tuple(self.started), sources, packages, self.r)
 
-    def _file(
-        self,
-        interpreter: str,
-        path: str,
-        arguments: Fields,
-        environment: Mapping[str, str],
-        cwd: str,
-    ) -> tuple[InnerLaunch, ...]:
-        if not (data := self._data(path)):
-            return ()
-        return self._source(Source(interpreter, path, data, arguments, environment, cwd))
-
     def _data(self, path: str) -> bytes:
         """Read a script; empty: it is none, or cannot be read."""
         entry = self.root.find(path)
+        self.sources.append(entry.path if entry is not None else path)  # it may come to be
         if entry is None or entry.kind != "file" or entry.size > MAX_SCRIPT:
             return b""
-        self.sources.append(entry.path)
         try:
             return self.root.read(entry.path, MAX_SCRIPT)
         except RootError:
@@ -114,10 +109,12 @@ class ScriptReader:
 
     def _source(self, source: Source) -> tuple[InnerLaunch, ...]:
         name = source.interpreter.rpartition("/")[2]
+        if not source.data:
+            return ()
         text = source.data.decode("utf-8", "surrogateescape")
         calls: Sequence[Call] = ()
         if name in SHELLS or is_cshell(name):
-            reading = ShellScript(source.path, source.variables(), self._follow, self._text)
+            reading = self._script(source)
             reading.read(text if name in SHELLS else as_shell(text))
             self.started += reading.started
             return tuple(reading.launches)
@@ -125,13 +122,17 @@ class ScriptReader:
             calls = python_calls(source.data, source.arguments)
         elif is_language(name):
             calls = foreign_calls(text, name)
-            if is_r(name) and not self.depth:
+            if is_r(name) and not self.open:
                 self.packages, self.r = named_packages(text), source.interpreter
         return tuple(launch for call in calls for launch in self._called(call, source))
 
+    def _script(self, source: Source) -> ShellScript:
+        variables = source.variables()
+        return ShellScript(source.path, variables, self._follow, self._text, self.budget)
+
     def _called(self, call: Call, source: Source) -> tuple[InnerLaunch, ...]:
         """Give what a call of a script in another language starts."""
-        reading = ShellScript(source.path, source.variables(), self._follow, self._text)
+        reading = self._script(source)
         if call.text:
             reading.text(call.text, None)
         elif call.words:
@@ -144,29 +145,40 @@ class ScriptReader:
         )
 
     def _follow(
-        self, words: Fields, settings: Mapping[str, str], cwd: str
-    ) -> tuple[InnerLaunch, ...]:
-        """Read a script that a script starts."""
-        if self.depth >= MAX_SCRIPTS or UNKNOWN in words[0] + cwd:
-            return ()
+        self, words: Fields, settings: Mapping[str, str], cwd: str, files: Mapping[str, str]
+    ) -> tuple[InnerLaunch, ...] | None:
+        """Read a script that a script starts, or that it has written (`files`). None: it is none
+        of a shell."""
+        if UNKNOWN in words[0] + cwd:
+            return None
         name = words[0].rpartition("/")[2]
         interpreter, rest = "", words
         if name in SHELLS or is_language(name) or name.startswith("python"):
             place = next((n for n, w in enumerate(words[1:], 1) if not w.startswith("-")), 0)
             interpreter, rest = (words[0] if place else ""), words[place:]
         if not rest or UNKNOWN in rest[0]:
-            return ()
-        path = self.find(rest[0], settings, cwd) if not interpreter else _joined(cwd, rest[0])
-        interpreter = interpreter or self._interpreter(path)
+            return None
+        path = posixpath.normpath(posixpath.join(cwd, rest[0]))
+        if not (interpreter or "/" in rest[0]):
+            path = self.find(rest[0], settings, cwd)
+        written = files[path].encode("utf-8", "surrogateescape") if path in files else b""
+        interpreter = interpreter or (
+            interpreter_of(written) or "sh" if written else self._interpreter(path)
+        )
         if not interpreter:
-            return ()
-        self.depth += 1
-        launches = self._file(interpreter, path, rest[1:], settings, cwd)
-        self.depth -= 1
-        return launches
+            return None
+        if len(self.open) >= MAX_SCRIPTS or self.open.count(path) > 1:
+            return ()  # it is read already
+        data = written or self._data(path)
+        self.open.append(path)
+        launches = self._source(Source(interpreter, path, data, rest[1:], settings, cwd, files))
+        self.open.pop()
+        return launches if launches or interpreter.rpartition("/")[2] in SHELLS else None
 
     def _interpreter(self, path: str) -> str:
         entry = self.root.find(path) if path else None
+        if entry is None and path:
+            self.sources.append(path)  # it may come to be
         if entry is None or entry.kind != "file":
             return ""
         try:
@@ -183,7 +195,3 @@ def interpreter_of(head: bytes) -> str:
     if words and words[0].rpartition("/")[2] == "env":
         words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
     return words[0] if words else ""
-
-
-def _joined(cwd: str, word: str) -> str:
-    return word if word.startswith("/") else f"{cwd.rstrip('/')}/{word}"

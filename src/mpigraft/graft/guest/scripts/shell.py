@@ -5,155 +5,158 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from mpigraft.graft.guest.scripts.launches import InnerLaunch, launch_of
-from mpigraft.graft.guest.scripts.shell_syntax import (
-    Branches,
-    Chain,
-    Command,
-    Function,
-    Loop,
-    Node,
-    parse_shell,
+from mpigraft.graft.guest.scripts.shell_builtins import holds, printed
+from mpigraft.graft.guest.scripts.shell_flow import (
+    CONDITIONS,
+    MAX_CALLS,
+    Outcome,
+    ShellFlow,
+    Started,
+    outcome_of,
 )
+from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN, text_of
 from mpigraft.graft.guest.scripts.shell_values import (
     MOST,
-    UNKNOWN,
+    NOT_KNOWN,
     Fields,
-    Variables,
+    Values,
     expand,
     expand_text,
 )
+from mpigraft.graft.guest.scripts.starters import SHELLS, behind_starters, shell_code, shell_script
 
-MAX_STEPS = 5000  # commands that are followed; functions and loops repeat some
-MAX_CALLS = 20  # functions in functions
-SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "mksh", "zsh", "rbash"})
-# They start the program that follows their options.
-STARTERS = frozenset({
-    "exec", "command", "builtin", "time", "nohup", "env", "nice", "ionice", "timeout", "setsid",
-    "stdbuf", "numactl", "taskset", "strace", "ltrace", "perf", "catchsegv", "unbuffer", "sudo",
-    "chrt", "prlimit", "unshare", "setarch", "eatmydata", "xvfb-run", "script", "flock", "coproc",
-})  # fmt: skip
-TESTS = frozenset({"[", "[[", "((", "test", "command", "which", "type", "hash", "grep", "false"})
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
 DECLARATIONS = frozenset({"export", "declare", "typeset", "local", "readonly"})
-# A variable of a rank: a script that looks at one may be meant to be started by a launcher.
-RANK = re.compile(r"\b(OMPI_COMM_WORLD|PMI_|PMIX_|PALS_|MV2_COMM_WORLD|SLURM_(PROC|LOCAL)ID|ALPS_)")
-SETTING = re.compile(r"[A-Za-z_]\w*=")
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A command that a script starts and that is no launcher. `certain`: whenever it runs."""
-
-    words: Fields
-    cwd: str
-    certain: bool = True
+MAYBE_NONE = re.compile(r"-[Ir]|--no-run-if-empty|--replace")  # of xargs
 
 
 @dataclass(slots=True)
-class ShellScript:
-    """A script that is followed. `follow` answers for a script that this one starts, with its
-    launches; `started` are its other commands."""
+class ShellScript(ShellFlow):
+    """A script of which the commands are followed, too."""
 
-    script: str
-    variables: Variables
-    follow: Callable[[Fields, Mapping[str, str], str], tuple[InnerLaunch, ...]]
-    text_of: Callable[[str], str]  # of a file; empty: it cannot be read
-    launches: list[InnerLaunch] = field(default_factory=list)
-    started: list[Started] = field(default_factory=list)
-    functions: dict[str, tuple[Node, ...]] = field(default_factory=dict)
-    steps: int = 0
-    calls: int = 0
-    ended: bool = False  # what follows does not run
-    replaced: bool = False  # it ended by the start of another program
-    may_end: bool = False  # a rank may have ended before
+    def assign(self, node: Node) -> Outcome:
+        for one in [node, *node.named_children]:
+            name, value = (one.child_by_field_name(field) for field in ("name", "value"))
+            if one.type != "variable_assignment" or name is None:
+                continue
+            values: Values = (("",),)
+            if value is not None and value.type == "array":
+                values = expand(value.named_children, self)
+            elif value is not None:
+                values = tuple((text,) for text in expand_text([value], self))
+            before = self.variables.of(text_of(name))
+            if any(child.type == "+=" for child in one.children):
+                values = _added(before, values, listed=value is not None and value.type == "array")
+            if name.type == "subscript":
+                name, values = name.named_children[0], NOT_KNOWN
+            self.variables.assign(text_of(name), values)
+        return Outcome.LIKELY
 
-    def read(self, text: str) -> None:
-        """Follow the text of the script."""
-        nodes, whole = parse_shell(text)
-        self.walk(nodes)
-        if not whole:
-            self.launches = [replace(one, certain=False) for one in self.launches]
+    # ------------------------------------------------------------ redirections
 
-    def walk(self, nodes: Sequence[Node]) -> None:
-        for node in nodes:
-            self.steps += 1
-            if self.ended or self.steps > MAX_STEPS:
-                return
-            match node:
-                case Command():
-                    self.command(node)
-                case Function(name=name, body=body):
-                    self.functions[name] = body
-                case Branches(tests=tests, lists=lists, whole=whole):
-                    self.walk(tests)
-                    self.branches(tests, lists, whole)
-                case Chain(first=first, operator=operator, second=second):
-                    self.walk(first)
-                    if operator == "&&" and not _is_test(first):
-                        self.walk(second)
-                    else:
-                        self.branches(first, (second,), whole=False)
-                case Loop():
-                    self.loop(node)
+    def redirected(self, node: Node, body: Node | None) -> Outcome:
+        outer, own = self.input, self.redirects
+        self.redirects = dict(own)
+        documents, target = [], ("", "")
+        for one in node.children_by_field_name("redirect"):
+            nested = one.children_by_field_name("redirect")
+            for redirect in (one, *nested):
+                target = self.redirect(redirect) or target
+            documents += [one] if one.type == "heredoc_redirect" else []
+        start = len(self.output_texts)
+        outcome = self.walk([body] if body is not None else [])
+        if target[0]:
+            text = self.cut(start)
+            path, before = target[1], self.variables.files.get(target[1], "")
+            self.variables.files[path] = before + text if target[0] == ">>" else text
+        for one in documents:
+            behind = [child for child in one.named_children if child.type == "pipeline"]
+            for pipeline in behind:
+                self.input, self.redirects["0"] = (self.cut(start), ""), ("|", "")
+                outcome = self.pipe(pipeline.named_children)
+            self.input, self.redirects = outer, own
+            right, operator = (one.child_by_field_name(x) for x in ("right", "operator"))
+            if right is not None and operator is not None:
+                outcome = self.joined(outcome, operator.type, right)
+        self.input, self.redirects = outer, own
+        return outcome
 
-    def branches(self, tests: Sequence[Node], lists: Sequence[Sequence[Node]], whole: bool) -> None:
-        """Follow lists of which one runs, each from the same variables."""
-        before, kept, found, ended = self.variables, self.launches, [], []
-        after = []
-        of_rank = RANK.search(repr(tests)) is not None
-        for nodes in lists:
-            self.variables, self.launches, self.ended = before.copy(), [], False
-            self.replaced, others = False, len(self.started)
-            self.walk(nodes)
-            starts_other = any(_is_own(one.words[0]) for one in self.started[others:])
-            beside = self.replaced or starts_other  # it runs a program without a launcher
-            if self.ended and not self.launches:
-                self.may_end = self.may_end or of_rank or beside
-            self.started[others:] = [replace(x, certain=False) for x in self.started[others:]]
-            found.append((self.launches, self.ended and not beside))
-            ended.append(self.ended)
-            if not self.ended:
-                after.append(self.variables)
-        self.variables, self.launches, self.ended = before, kept, False
-        passing = [launches for launches, stopped in found if launches or not stopped]
-        every = whole and all(any(one.certain for one in few) for few in passing)
-        for launches, _ in found:
-            self.launches += [replace(x, certain=x.certain and every) for x in launches]
-        self.ended = whole and all(ended)
-        self.variables.merge([*after, *([] if whole and after else [before.copy()])])
+    def redirect(self, node: Node) -> tuple[str, str] | None:
+        """Follow a redirection; gives the operator and the file where that is written."""
+        operators = [text_of(child) for child in node.children if not child.is_named]
+        operator = operators[0] if operators else ""
+        if node.type == "heredoc_redirect":
+            self.redirects["0"], self.input = ("<<", UNKNOWN), (self.document(node), "")
+            return None
+        if node.type == "herestring_redirect":
+            texts = expand_text(node.named_children[-1:], self)
+            text = texts[0] if len(texts) == 1 else UNKNOWN
+            self.redirects["0"], self.input = ("<<<", text), (f"{text}\n", "")
+            return None
+        descriptor = node.child_by_field_name("descriptor")
+        number = text_of(descriptor) if descriptor is not None else ""
+        words = expand_text(node.children_by_field_name("destination"), self)
+        word = words[0] if len(words) == 1 else UNKNOWN
+        path = UNKNOWN if UNKNOWN in word else self.path_of(word)
+        number = number or ("0" if operator.startswith("<") else "1")
+        shown = number if (number, operator[:1]) not in (("0", "<"), ("1", ">")) else ""
+        self.redirects[number] = (f"{shown}{operator}", word)
+        if number == "0":
+            self.input = (UNKNOWN, path)
+        written = number == "1" and operator in (">", ">>", ">|") and UNKNOWN not in path
+        return (operator, path) if written else None
 
-    def loop(self, loop: Loop) -> None:
-        self.walk(loop.tests)
-        names: Sequence[str] = ()
-        if loop.name and loop.words is None:
-            names = self.variables.arguments or (UNKNOWN,)
-        elif loop.name:
-            names = next(iter(expand(loop.words or (), self.variables)), ())
-        if not loop.name:
-            self.walk(loop.body)
-        for name in names[:MOST]:
-            self.variables.values[loop.name] = (name,)
-            self.walk(loop.body)
+    def document(self, node: Node) -> str:
+        """Give the text of a here-document."""
+        children = {child.type: child for child in node.children}
+        start, body = children.get("heredoc_start"), children.get("heredoc_body")
+        if start is None or body is None:
+            return "" if start is not None else UNKNOWN
+        raw = re.search(r"[\\'\"]", text_of(start))
+        texts = (text_of(body),) if raw else expand_text([body], self)
+        text = texts[0] if len(texts) == 1 else UNKNOWN
+        return re.sub(r"(?m)^\t+", "", text) if "<<-" in children else text
 
-    # -------------------------------------------------------------- commands
+    def path_of(self, word: str) -> str:
+        return posixpath.normpath(posixpath.join(self.variables.cwd, word))
 
-    def command(self, command: Command) -> None:
-        variables = self.variables
-        for name, word in command.settings:
-            variables.values[name] = (
-                (word,) if name.endswith("[@]") else expand_text(word, variables)
-            )
-        if not command.words:
-            return
-        several = expand(command.words, variables)
+    # ---------------------------------------------------------------- commands
+
+    def command(self, node: Node) -> Outcome:
+        outer, own, before = self.input, self.redirects, self.variables.values
+        self.redirects = dict(own)
+        self.variables.values = dict(before)
+        for child in node.children:
+            if child.type == "variable_assignment":
+                self.assign(child)
+            elif child.type.endswith("_redirect"):
+                self.redirect(child)
+        name = node.child_by_field_name("name")
+        words = [name] if name is not None else []
+        several = expand([*words, *node.children_by_field_name("argument")], self)
+        settings = {k: v for k, v in self.variables.values.items() if before.get(k) != v}
+        outcome = self.several(several, node.start_point.row + 1)
+        for key, value in settings.items():  # of this command alone
+            if name is not None and self.variables.values.get(key) == value:
+                self.variables.values[key] = before.get(key, NOT_KNOWN)
+        self.input, self.redirects = outer, own
+        return outcome
+
+    def several(self, several: tuple[Fields, ...], line: int) -> Outcome:
+        """Follow a command with the words that it may have."""
         found: list[list[InnerLaunch]] = []
         kept, others = self.launches, len(self.started)
+        outcome = Outcome.LIKELY
         for fields in several:
             self.launches = []
-            self.fields(fields, command.line)
+            outcome = self.fields(fields, self.line or line)
             found.append(self.launches)
         if len(several) > 1:
             self.started[others:] = [replace(x, certain=False) for x in self.started[others:]]
@@ -161,152 +164,164 @@ class ShellScript:
         self.launches = kept
         for launches in found:
             self.launches += [replace(x, certain=x.certain and every) for x in launches]
+        return outcome if len(several) == 1 else Outcome.OPEN
 
-    def fields(self, fields: Fields, line: int) -> None:
+    def fields(self, fields: Fields, line: int) -> Outcome:
         """Follow a command whose words are expanded."""
         if not fields:
-            return
+            return Outcome.LIKELY
         head, rest = fields[0], fields[1:]
         if head in self.functions and self.calls < MAX_CALLS:
-            self.call(head, rest)
-        elif head in DECLARATIONS:
-            for word in rest:
-                name, equals, value = word.partition("=")
-                if equals:
-                    self.variables.values[name] = (value,)
-        elif head in ("exit", "return"):
-            self.ended = head == "exit" or not self.calls
-        elif head in ("cd", "pushd"):
-            self.enter(rest)
-        elif head == "shift":
-            self.shift(rest)
-        elif head == "set" and "--" in rest:
+            return self.call(head, rest)
+        builtin = BUILTINS.get(head)
+        return builtin(self, head, rest, line) if builtin else self.start(fields, line)
+
+    def decide(self, head: str, rest: Fields, _line: int) -> Outcome:
+        if head in ("true", ":", "false"):
+            return outcome_of(head != "false")
+        return outcome_of(holds(rest[:-1] if head == "[" else rest))
+
+    def end(self, head: str, rest: Fields, _line: int) -> Outcome:
+        self.flow = head if head != "return" or self.calls else "exit"
+        self.failed = self.failed if not rest else rest[0].isdigit() and rest[0] != "0"
+        return Outcome.LIKELY
+
+    def set(self, head: str, rest: Fields, line: int) -> Outcome:
+        if head == "set" and "--" in rest:
             self.variables.arguments = rest[rest.index("--") + 1 :]
-        elif head in (".", "source") and rest:
-            self.source(rest[0])
         elif head == "eval":
-            self.text(" ".join(rest), self.variables.arguments)
-        else:
-            self.start(fields, line)
+            self.text(" ".join(rest), self.variables.arguments, line)
+        elif head in (".", "source") and rest:
+            path = self.path_of(rest[0])  # those of the system set up no launcher
+            if UNKNOWN not in path and not path.startswith(("/etc/", "/usr/")):
+                text = self.variables.files.get(path) or self.text_of(path)
+                self.text(text, self.variables.arguments, line)
+        for name, equals, value in (word.partition("=") for word in rest):
+            if equals and head in DECLARATIONS:
+                self.variables.assign(name, ((value,),))
+        return Outcome.LIKELY
 
-    def call(self, name: str, arguments: Fields) -> None:
-        outer = self.variables.arguments
-        self.variables.arguments = arguments
+    def copy(self, head: str, rest: Fields, line: int) -> Outcome:
+        """Follow cat and tee, which print what they read."""
+        if rest and head == "cat":
+            return self.start((head, *rest), line)
+        self.output_texts.append(self.input[0])
+        for word in rest:
+            self.variables.files[self.path_of(word)] = self.input[0]
+        return Outcome.LIKELY
+
+    def readers(self, head: str, rest: Fields, _line: int) -> Outcome:
+        """Follow what sets variables to what it reads."""
+        for word in rest:
+            self.variables.values[word] = NOT_KNOWN
+        arguments = self.variables.arguments
+        none = head == "getopts" and arguments is not None and not "".join(arguments)[:1]
+        return outcome_of(False if none else None)
+
+    def call(self, name: str, arguments: Fields) -> Outcome:
+        outer, line = self.variables.arguments, self.line
+        self.variables.arguments, self.line = arguments, 0
         self.calls += 1
-        self.walk(self.functions[name])
+        outcome = self.walk([self.functions[name]])
+        self.leave(outer)
+        self.line = line
+        return Outcome.OPEN if outcome is not Outcome.LIKELY else outcome
+
+    def leave(self, arguments: Fields | None) -> None:
+        """End a function or a text that is run."""
         self.calls -= 1
-        self.variables.arguments = outer
+        self.variables.arguments = arguments
+        self.flow = "" if self.flow == "return" else self.flow
+        self.may.discard("return")
 
-    def enter(self, rest: Fields) -> None:
+    def enter(self, head: str, rest: Fields, _line: int) -> Outcome:
         folder = rest[0] if rest else UNKNOWN
-        known = UNKNOWN not in folder + self.variables.cwd and folder != "-"
-        joined = posixpath.normpath(posixpath.join(self.variables.cwd, folder))
-        self.variables.cwd = joined if known else UNKNOWN
+        known = UNKNOWN not in folder + self.variables.cwd and folder != "-" and head != "popd"
+        self.variables.cwd = self.path_of(folder) if known else UNKNOWN
+        return Outcome.LIKELY
 
-    def shift(self, rest: Fields) -> None:
+    def shift(self, _head: str, rest: Fields, _line: int) -> Outcome:
         count = rest[0] if rest else "1"
         arguments = self.variables.arguments
-        known = arguments is not None and count.isdigit()
-        self.variables.arguments = arguments[int(count) :] if known and arguments else arguments
-        if not known:
-            self.variables.arguments = None
+        known = arguments is not None and count.isdigit() and len(count) < 9
+        self.variables.arguments = (arguments or ())[int(count) :] if known else None
+        return Outcome.LIKELY
 
-    def source(self, word: str) -> None:
-        """Follow a script that runs in this one; those of the system set up no launcher."""
-        path = posixpath.normpath(posixpath.join(self.variables.cwd, word))
-        if UNKNOWN not in path and not path.startswith(("/etc/", "/usr/")):
-            self.text(self.text_of(path), self.variables.arguments)
-
-    def text(self, text: str, arguments: Fields | None) -> None:
-        """Follow text that is run as a script: of eval, or behind -c."""
-        if UNKNOWN in text:
-            text = text.replace(UNKNOWN, "'\0'")
-        outer = self.variables.arguments
-        self.variables.arguments = arguments
+    def text(self, text: str, arguments: Fields | None, line: int = 0) -> None:
+        """Follow text that is run as a script: of eval, a here-document, or behind -c."""
+        outer, before = self.variables.arguments, self.line
+        self.variables.arguments, self.line = arguments, line
         self.calls += 1
         if self.calls < MAX_CALLS:
-            self.walk(parse_shell(text)[0])
-        self.calls -= 1
-        self.variables.arguments = outer
+            self.parsed(text)
+        self.leave(outer)
+        self.line = before
 
-    def start(self, fields: Fields, line: int) -> None:
+    def shell(self, text: str, arguments: Fields | None, line: int) -> None:
+        """Follow text that a shell of its own runs."""
+        outer, flow, may = self.variables, self.flow, set(self.may)
+        self.variables = outer.copy()
+        self.text(text, arguments, line)
+        self.variables, self.flow, self.may = outer, flow, may
+
+    def start(self, fields: Fields, line: int) -> Outcome:
         """Note what a command starts."""
         words, replaces = behind_starters(fields)
+        name = fields[0].rpartition("/")[2]
+        self.output_texts += [text for text in (printed(fields, self.variables.cwd),) if text]
         if not words:
-            return
+            return Outcome.OPEN if name in CONDITIONS else Outcome.LIKELY
+        own = name in ("xargs", "parallel")
+        unsure = own and (any(map(MAYBE_NONE.match, fields)) or name == "parallel")
+        if own:
+            self.redirects = {key: one for key, one in self.redirects.items() if key != "0"}
+        self.begin(words, line, certain=not self.may and not unsure)
+        if replaces:
+            self.flow, self.replaced, self.failed = "exit", True, False
+        return Outcome.OPEN if name in CONDITIONS else Outcome.LIKELY
+
+    def begin(self, words: Fields, line: int, *, certain: bool) -> None:
+        cwd = self.variables.cwd
         if (found := launch_of(words)) is not None:
-            cwd = self.variables.cwd
-            self.launches.append(
-                InnerLaunch(found[0], words, self.script, line, cwd, not self.may_end, found[1].own)
+            redirects = tuple(self.redirects.values())
+            launch = InnerLaunch(
+                found[0], words, self.script, line, cwd, certain, found[1].own, (), redirects
             )
-        elif code := shell_code(words):
-            text, arguments = code
-            self.text(text, arguments)
-        else:
-            settings = {n: v[0] for n, v in self.variables.values.items() if len(v) == 1}
-            inner = self.follow(words, settings, self.variables.cwd)
-            self.launches += [replace(x, certain=x.certain and not self.may_end) for x in inner]
-            if not inner:
-                self.started.append(Started(words, self.variables.cwd, not self.may_end))
-        self.ended, self.replaced = self.ended or replaces, self.replaced or replaces
+            self.launches.append(launch)
+            return
+        if code := shell_code(words):
+            self.shell(*code, line)
+            return
+        reads = words[0].rpartition("/")[2] in SHELLS and ("-s" in words or not shell_script(words))
+        if reads:
+            text = self.input[0] if self.input[0] != UNKNOWN else ""
+            text = text or (self.text_of(self.input[1]) if self.input[1].strip(UNKNOWN) else "")
+            self.redirects = {key: one for key, one in self.redirects.items() if key != "0"}
+            self.shell(text, words[words.index("-s") + 1 :] if "-s" in words else (), line)
+            return
+        files = self.variables.files
+        inner = self.follow(words, self.variables.exported(), cwd, files)
+        self.launches += [replace(x, certain=x.certain and certain) for x in inner or ()]
+        if inner is None:
+            self.started.append(Started(words, cwd, certain))
 
 
-def behind_starters(fields: Fields) -> tuple[Fields, bool]:
-    """Strip programs that start the one behind them: (its words, whether it replaces the shell).
-    The launcher counts that is the first word behind their options."""
-    words, replaces = fields, False
-    while words and words[0].rpartition("/")[2] in STARTERS:
-        if words[0] == "command" and words[1:2] in (("-v",), ("-V",)):
-            return (), False
-        replaces = replaces or words[0] == "exec"
-        rest = words[1:]
-        if words[0] == "exec" and not rest:
-            return (), False  # redirections alone
-        options = [n for n, w in enumerate(rest) if w.startswith("-") or SETTING.match(w)]
-        start = 0
-        while start in options:
-            start += 1
-        known = [n for n in range(start, len(rest)) if launch_of(rest[n:])]
-        # An option of numactl or timeout may have a value, and `timeout 60` has one of its own.
-        plain = words[0] in ("exec", "command", "builtin", "nohup", "setsid", "time")
-        if known and not plain:
-            start = known[0]
-        words = rest[start:]
-    return words, replaces
+Builtin = Callable[[ShellScript, str, Fields, int], Outcome]
+BUILTINS: Mapping[str, Builtin] = {
+    **dict.fromkeys(("true", ":", "false", "test", "["), ShellScript.decide),
+    **dict.fromkeys(("exit", "return", "break", "continue"), ShellScript.end),
+    **dict.fromkeys(("cd", "pushd", "popd"), ShellScript.enter),
+    **dict.fromkeys(("set", "eval", ".", "source", *DECLARATIONS), ShellScript.set),
+    **dict.fromkeys(("cat", "tee"), ShellScript.copy),
+    **dict.fromkeys(("read", "getopts", "mapfile", "readarray"), ShellScript.readers),
+    "shift": ShellScript.shift,
+}
 
 
-def shell_code(words: Fields) -> tuple[str, Fields] | None:
-    """Split `sh -c CODE NAME ARGUMENT...`: (the code, its arguments)."""
-    if words[0].rpartition("/")[2] not in SHELLS:
-        return None
-    for place, word in enumerate(words[1:], 1):
-        if not word.startswith("-") or word.startswith("--"):
-            return None
-        if word.endswith("c") and place + 1 < len(words):
-            return words[place + 1], words[place + 3 :]
-    return None
-
-
-def shell_script(words: Fields) -> int:
-    """Find the script in `bash [-x] SCRIPT`: its place among the words; 0: none."""
-    if words[0].rpartition("/")[2] not in SHELLS or shell_code(words):
-        return 0
-    for place, word in enumerate(words[1:], 1):
-        if not word.startswith("-"):
-            return place
-    return 0
-
-
-def _is_test(nodes: Sequence[Node]) -> bool:
-    last = nodes[-1] if nodes else None
-    match last:
-        case Command(words=words):
-            return not words or words[0].rpartition("/")[2] in TESTS
-        case Chain(first=first, second=second):
-            return _is_test(first) or _is_test(second)
-    return False
-
-
-def _is_own(word: str) -> bool:
-    """Whether a program is one of the user's: named by a path, and not of the system."""
-    return "/" in word and not word.startswith(("/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/"))
+def _added(before: Values, values: Values, *, listed: bool) -> Values:
+    """Give the values behind `+=`."""
+    pairs = ((old, new) for old in before for new in values)
+    found = (
+        (*old, *new) if listed else ("".join((*old[:1], *new)), *old[1:]) for old, new in pairs
+    )
+    return tuple(dict.fromkeys(found))[:MOST]

@@ -6,280 +6,332 @@ variable was set in branches.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import islice, product
+from typing import TYPE_CHECKING, Protocol
 
-from mpigraft.graft.guest.scripts.shell_syntax import Chain, Command, parse_shell
-from mpigraft.graft.guest.scripts.shell_tokens import ShellSyntaxError, part_end, word_end
+from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN, pieces, text_of
 
-UNKNOWN = "\0"
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
 MOST = 16  # values of one variable, or of the words of one command
-PARAMETER = re.compile(r"(\w+|[@*#?$!-])(?:(:?[-=+?])(.*))?", re.DOTALL)
-VARIABLE = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
-ARRAY = re.compile(r"(\w+)\[[@*]\]")
-LOOKUPS = frozenset({"which", "command", "type", "readlink", "realpath"})  # answer with a path
+MAX_LENGTH = 1 << 16  # characters of a value
+MAX_DEPTH = 30  # of expansions in expansions
+LIST = re.compile(r'"\$(@|\{@\}|\{\w+\[@\]\})"')  # fields of their own, or none
+GLOB = re.compile(r"\\.|[*?]+|\[[^]]+\]", re.DOTALL)
 Fields = tuple[str, ...]
+Values = tuple[Fields, ...]  # alternatives; of a scalar, each has one field
+NOT_KNOWN: Values = ((UNKNOWN,),)
 
 
 @dataclass(slots=True)
 class Variables:
     """What a script knows. `values` of a variable are all that branches may have set."""
 
-    values: dict[str, tuple[str, ...]]
+    values: dict[str, Values]
     arguments: Fields | None  # None: not known
     name: str = ""  # $0
     cwd: str = "/"
+    files: dict[str, str] = field(default_factory=dict)  # that it has written: their texts
 
     def copy(self) -> Variables:
-        return Variables(dict(self.values), self.arguments, self.name, self.cwd)
+        return Variables(dict(self.values), self.arguments, self.name, self.cwd, dict(self.files))
 
     def merge(self, others: Sequence[Variables]) -> None:
         """Take what any of these may have set."""
         for name in dict.fromkeys(name for one in others for name in one.values):
-            several = [v for one in others for v in one.values.get(name, (UNKNOWN,))]
+            several = [v for one in others for v in one.values.get(name, NOT_KNOWN)]
             self.values[name] = tuple(dict.fromkeys(several))[:MOST]
+        for path in dict.fromkeys(path for one in others for path in one.files):
+            texts = {one.files.get(path, UNKNOWN) for one in others}
+            self.files[path] = texts.pop() if len(texts) == 1 else UNKNOWN
         if any(one.arguments != self.arguments for one in others):
             self.arguments = None
         if any(one.cwd != self.cwd for one in others):
             self.cwd = UNKNOWN
 
-    def of(self, name: str) -> tuple[str, ...]:
+    def of(self, name: str) -> Values:
         """Give the values of a parameter; those of a name that nothing set are unknown."""
+        known = self.arguments
         if name == "0":
-            return (self.name or UNKNOWN,)
-        if name.isdigit():
-            if self.arguments is None:
-                return (UNKNOWN,)
-            return (self.arguments[int(name) - 1],) if int(name) <= len(self.arguments) else ("",)
-        if name == "#":
-            return (UNKNOWN if self.arguments is None else str(len(self.arguments)),)
-        return self.values.get(name, (UNKNOWN,))
+            return ((self.name or UNKNOWN,),)
+        if name in ("@", "*", "#") or name.isdigit():
+            if known is None:
+                return NOT_KNOWN
+            if name == "#":
+                return ((str(len(known)),),)
+            return (known,) if name in "@*" else (known[int(name) - 1 : int(name)] or ("",),)
+        return self.values.get(name, NOT_KNOWN)
+
+    def exported(self) -> dict[str, str]:
+        """Give the variables whose values are known, for a script that this one starts."""
+        known = ((name, v[0]) for name, v in self.values.items() if len(v) == 1)
+        return {name: fields[0] for name, fields in known if fields}
+
+    def assign(self, name: str, values: Values) -> None:
+        short = all(sum(map(len, fields)) < MAX_LENGTH for fields in values)
+        self.values[name] = values[:MOST] if short else NOT_KNOWN
+
+
+class Scope(Protocol):
+    """What words are expanded in."""
+
+    variables: Variables
+
+    def output(self, node: Node) -> str:
+        """Follow a command substitution, and give what it prints."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a word: its alternatives, and how it is taken."""
+    """A part of a word: its alternatives, and whether they are split no further."""
 
-    alternatives: tuple[str, ...]
-    quoted: bool
-    several: Fields | None = None  # fields of their own: "$@"
+    alternatives: Values
+    quoted: bool = True
 
 
-def expand(words: Sequence[str], variables: Variables) -> tuple[Fields, ...]:
+def literal(text: str, *, quoted: bool = True) -> Part:
+    return Part(((text,),), quoted)
+
+
+def expand(nodes: Sequence[Node], scope: Scope) -> tuple[Fields, ...]:
     """Give the fields of these words, one tuple for each of the values that they may have."""
-    parts = [tuple(_parts(word, variables)) for word in words]
-    several = [_fields_of(word_parts) for word_parts in parts]
-    found: dict[Fields, None] = {}
-    for chosen in product(*several):
-        found[tuple(field for fields in chosen for field in fields)] = None
-        if len(found) >= MOST:
-            break
-    return tuple(found)
+    several = [_fields_of(tuple(_parts(node, scope, 0))) for node in nodes]
+    found = (tuple(f for fields in chosen for f in fields) for chosen in product(*several))
+    return tuple(dict.fromkeys(islice(found, MOST)))
 
 
-def expand_text(word: str, variables: Variables) -> tuple[str, ...]:
-    """Give the values of a word that stays one field: what is behind `=`."""
-    parts = tuple(_parts(word, variables))
-    texts = (
-        "".join(" ".join(p.several) if p.several is not None else text for p, text in chosen)
-        for chosen in _choices(parts)
-    )
-    return tuple(dict.fromkeys(texts))
+def expand_text(nodes: Sequence[Node], scope: Scope, depth: int = 0) -> tuple[str, ...]:
+    """Give the values of words that stay one field: what is behind `=`."""
+    parts = [part for node in nodes for part in _parts(node, scope, depth, names=False)]
+    return joined(parts)
 
 
-def _choices(parts: Sequence[Part]) -> Iterator[tuple[tuple[Part, str], ...]]:
-    """Yield the combinations of the parts' values; MOST of them."""
-    for number, chosen in enumerate(product(*(part.alternatives for part in parts))):
-        if number >= MOST:
-            return
-        yield tuple(zip(parts, chosen, strict=True))
+def joined(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Give the texts of parts that stay one field."""
+    texts = ("".join(map(" ".join, chosen)) for chosen in product(*(p.alternatives for p in parts)))
+    return tuple(dict.fromkeys(islice(texts, MOST)))
 
 
 def _fields_of(parts: Sequence[Part]) -> tuple[Fields, ...]:
-    return tuple(dict.fromkeys(tuple(_split(chosen)) for chosen in _choices(parts)))
+    chosen = product(*(part.alternatives for part in parts))
+    found = (tuple(_split(parts, one)) for one in islice(chosen, MOST))
+    return tuple(dict.fromkeys(found))
 
 
-def _split(chosen: Sequence[tuple[Part, str]]) -> Iterator[str]:
+def _split(parts: Sequence[Part], chosen: Sequence[Fields]) -> Iterator[str]:
     """Split a word into fields, as a shell does behind unquoted parameters."""
     current: str | None = None
-    for part, text in chosen:
-        if part.several is not None:
-            for place, one in enumerate(part.several):
-                if place:
-                    yield current or ""
-                    current = ""
-                current = (current or "") + one
-        elif part.quoted:
-            current = (current or "") + text
-        else:
-            pieces = re.split(r"[ \t\n]+", text)
-            for place, piece in enumerate(pieces):
+    for part, fields in zip(parts, chosen, strict=True):
+        for number, text in enumerate(fields):
+            if number and current is not None:
+                yield current
+                current = None
+            if part.quoted:
+                current = (current or "") + text
+                continue
+            for place, piece in enumerate(re.split(r"[ \t\n]+", text)):
                 if place and current is not None:
                     yield current
                     current = None
-                if piece:
-                    current = (current or "") + piece
+                current = (current or "") + piece if piece else current
     if current is not None:
         yield current
 
 
-def _parts(word: str, variables: Variables, depth: int = 0) -> Iterator[Part]:
-    place = 0
-    while place < len(word):
-        end = part_end(word, place, depth)
-        text = word[place:end]
-        place = end
-        if text.startswith("\\"):
-            yield Part((text[1:].removeprefix("\n"),), quoted=True)
-        elif text.startswith("'"):
-            yield Part((text[1:-1],), quoted=True)
-        elif text.startswith("$'"):
-            yield Part((text[2:-1],), quoted=True)
-        elif text.startswith('"'):
-            yield from _quoted(text[1:-1], variables, depth + 1)
-        elif text == "$":
-            part, place = _named(word, place, variables)
-            yield part
-        elif text.startswith(("$", "`")):
-            yield _substitution(text, variables)
-        elif text == "~" and word.startswith("~/") and place == 1:
-            yield Part(variables.of("HOME"), quoted=True)
-        else:
-            yield Part((text,), quoted=True)
+def unescape(text: str, escaped: str = r"[\s\S]") -> str:
+    return re.sub(rf"\\(\n|{escaped})", lambda m: m[1].strip("\n"), text)
 
 
-def _quoted(text: str, variables: Variables, depth: int) -> Iterator[Part]:
+def _parts(node: Node, scope: Scope, depth: int, *, names: bool = True) -> Iterator[Part]:
+    """Expand a word. `names`: patterns in it stand for names of files."""
+    text = text_of(node)
+    if depth > MAX_DEPTH or node.is_error or node.is_missing:
+        yield literal(UNKNOWN)
+        return
+    match node.type:
+        case "string" | "translated_string" | "heredoc_body":
+            if not LIST.fullmatch(text):
+                yield literal("")
+            yield from _quoted(node, scope, depth)
+        case "concatenation" | "command_name":
+            if re.search(r"(?<![$\\]){[^}]*(,|\.\.)", text):
+                yield literal(UNKNOWN)
+                return
+            for child in node.children:
+                yield from _parts(child, scope, depth + 1, names=names)
+        case "simple_expansion":
+            yield Part(_named(text[1:], scope), quoted=False)
+        case "expansion":
+            yield _braces(node, scope, depth)
+        case "command_substitution":
+            yield literal(scope.output(node), quoted=False)
+        case _:
+            yield from _plain(node, scope, depth, names)
+
+
+def _plain(node: Node, scope: Scope, depth: int, names: bool) -> Iterator[Part]:
+    """Expand a word without parts."""
+    text = text_of(node)
+    match node.type:
+        case "raw_string":
+            yield literal(text[1:-1])
+        case "ansi_c_string":
+            yield literal(UNKNOWN if "\\" in text else text[2:-1])
+        case "process_substitution":
+            scope.output(node)
+            yield literal(UNKNOWN)
+        case "arithmetic_expansion":
+            inner = node.named_children[:1]
+            value = arithmetic(inner[0], scope, depth + 1) if inner else None
+            yield literal(UNKNOWN if value is None else str(value))
+        case "brace_expression":
+            yield _numbers(text)
+        case _:
+            if text == "~" or text.startswith("~/"):
+                yield Part(scope.variables.of("HOME"))
+                text = text[1:]
+            glob = GLOB.sub(lambda m: m[0] if m[0][0] == "\\" else UNKNOWN, text)
+            yield literal(unescape(glob if names else text))
+
+
+def _quoted(node: Node, scope: Scope, depth: int) -> Iterator[Part]:
     """Expand what is between double quotes: it stays one field, but for "$@"."""
-    place = 0
-    if text != "$@":
-        yield Part(("",), quoted=True)
-    while place < len(text):
-        character = text[place]
-        if character == "\\":
-            escaped = text[place + 1 : place + 2]
-            yield Part((escaped if escaped in '$`"\\' else f"\\{escaped}",), quoted=True)
-            place += 2
-        elif character in "$`" and not text.startswith("$'", place):
-            end = part_end(text, place, depth)
-            if text[place:end] == "$":
-                part, place = _named(text, end, variables)
-            else:
-                part, place = _substitution(text[place:end], variables), end
-            yield Part(part.alternatives, True, part.several)
-        else:
-            yield Part((character,), quoted=True)
-            place += 1
+    for child, text in pieces(node):
+        if child is None or child.type in ("string_content", "heredoc_content"):
+            yield literal(unescape(text, '[$`"\\\\]'))
+        elif child.type == "$":
+            yield literal("$")
+        elif child.is_named:
+            several = text in ("$@", "${@}") or text.endswith("[@]}")
+            for part in _parts(child, scope, depth + 1):
+                whole = part.alternatives if several else ((t,) for t in joined([part]))
+                yield Part(tuple(whole))
 
 
-def _named(text: str, place: int, variables: Variables) -> tuple[Part, int]:
-    """Expand the parameter whose name begins at `place`, behind its `$`: (part, its end)."""
-    name = VARIABLE.match(text, place)
-    if name is None:
-        return Part(("$",), quoted=True), place
-    return _parameter(name[0], variables), name.end()
+def _named(name: str, scope: Scope) -> Values:
+    values = scope.variables.of(name)
+    return values if name in ("@", "*") else tuple(fields[:1] or ("",) for fields in values)
 
 
-def _parameter(name: str, variables: Variables) -> Part:
-    if name in "@*":
-        known = variables.arguments
-        return Part(("",), False, known) if known is not None else Part((UNKNOWN,), False)
-    return Part(variables.of(name), quoted=False)
-
-
-def _substitution(text: str, variables: Variables) -> Part:
-    """Expand `${...}`, `$(...)`, `$((...))` or backquotes."""
-    if text.startswith("${"):
-        return _braces(text[2:-1], variables)
-    if text.startswith("$(("):
-        return Part((UNKNOWN,), quoted=False)
-    inner = text[2:-1] if text.startswith("$(") else re.sub(r"\\([`$\\])", r"\1", text[1:-1])
-    return Part((_output(inner, variables),), quoted=False)
-
-
-def _braces(inner: str, variables: Variables) -> Part:
-    if array := ARRAY.fullmatch(inner):
-        values = variables.of(f"{array[1]}[@]")
-        if len(values) == 1 and UNKNOWN not in values[0]:
-            return Part(("",), False, tuple(_of_list(values[0], variables)))
-        return Part((UNKNOWN,), quoted=False)
-    match = PARAMETER.fullmatch(inner)
-    if match is None:
-        return Part((UNKNOWN,), quoted=False)
-    name, operator, word = match[1], match[2] or "", match[3] or ""
-    plain = _parameter(name, variables)
-    unset = plain.alternatives == (UNKNOWN,) and plain.several is None
-    empty = plain.alternatives == ("",) and not plain.several
+def _braces(node: Node, scope: Scope, depth: int) -> Part:
+    """Expand `${...}`."""
+    name, *rest = node.named_children or [node]
+    tokens = [text_of(child) for child in node.children[1:-1]]
+    operator = tokens[1] if len(tokens) > 1 else ""
+    if node.named_child_count == 0 or tokens[0] != text_of(name):
+        return literal(UNKNOWN, quoted=False)
+    if name.type == "subscript":
+        variable, _, index = tokens[0][:-1].partition("[")
+        plain = scope.variables.of(variable)
+        if index.isdigit():
+            plain = tuple(f[int(index) : int(index) + 1] or ("",) for f in plain)
+        elif index not in ("@", "*"):
+            plain = NOT_KNOWN
+    else:
+        plain = _named(tokens[0], scope)
+    missing = plain == NOT_KNOWN or not any(map(any, plain))
     if not operator or operator.endswith("?"):
-        return plain
-    if operator.endswith("+"):
-        return Part(("", *expand_text(word, variables)), quoted=False)
-    if unset or empty:
-        return Part(expand_text(word, variables), quoted=False)
-    return plain
+        return Part(plain, quoted=False)
+    word = tuple((t,) for t in expand_text(rest, scope, depth + 1)) if rest else (("",),)
+    if operator in (":-", "-", ":=", "="):
+        return Part(word if missing else plain, quoted=False)
+    if operator in (":+", "+"):
+        sure = not missing and all(UNKNOWN not in f[0] for f in plain if f)
+        return Part(word if sure else (("",), *word), quoted=False)
+    if operator in ("%", "%%", "#", "##") and len(word) == len(plain) == 1 and plain[0]:
+        return literal(_trimmed(plain[0][0], operator, word[0][0]), quoted=False)
+    return literal(UNKNOWN, quoted=False)
 
 
-def _of_list(text: str, variables: Variables) -> Iterator[str]:
-    for fields in expand(tuple(split_words(text)), variables)[:1]:
-        yield from fields
-
-
-def split_words(text: str) -> Iterator[str]:
-    """Split words as they are written, with their quotations."""
-    place = 0
-    while place < len(text):
-        if text[place].isspace():
-            place += 1
-            continue
-        try:
-            end = word_end(text, place)
-        except ShellSyntaxError:
-            return
-        if end == place:
-            return
-        yield text[place:end]
-        place = end
-
-
-# ------------------------------------------------------------------ outputs
-
-
-def _output(script: str, variables: Variables) -> str:
-    """Give what a command substitution prints, where it prints what it was given, or a path."""
-    nodes, whole = parse_shell(script)
-    commands = [node for node in _flat(nodes) if isinstance(node, Command)]
-    if not whole or not commands:
+def _trimmed(text: str, operator: str, pattern: str) -> str:
+    if UNKNOWN in text + pattern or len(text) > 1000:
         return UNKNOWN
-    found = [expand(command.words, variables)[:1] for command in commands]
-    if not all(found):
-        return UNKNOWN
-    return _printed([fields[0] for fields in found], variables)
+    cuts = range(len(text) + 1)
+    for cut in cuts if operator in ("#", "%%") else reversed(cuts):
+        part, rest = (text[:cut], text[cut:]) if operator[0] == "#" else (text[cut:], text[:cut])
+        if fnmatchcase(part, pattern):
+            return rest
+    return text
 
 
-def _flat(nodes: Sequence[object]) -> Iterator[object]:
-    for node in nodes:
-        if isinstance(node, Chain):
-            yield from _flat(node.first)
-            yield from _flat(node.second)
-        else:
-            yield node
+def _numbers(text: str) -> Part:
+    ends = re.fullmatch(r"\{(\d{1,9})\.\.(\d{1,9})\}", text)
+    if ends is None or not 0 <= int(ends[2]) - int(ends[1]) < MOST:
+        return literal(UNKNOWN)
+    return Part((tuple(map(str, range(int(ends[1]), int(ends[2]) + 1))),))
 
 
-def _printed(commands: Sequence[Fields], variables: Variables) -> str:
-    match commands:
-        case [("echo", *words)]:
-            return " ".join(words)
-        case [("basename", path, *suffix)] if UNKNOWN not in path:
-            return posixpath.basename(path.rstrip("/")).removesuffix("".join(suffix[:1]))
-        case [("dirname", path)] if UNKNOWN not in path:
-            return posixpath.dirname(path) or "."
-        case [("pwd", *_)]:
-            return variables.cwd
-        case [("cd", folder), ("pwd", *_)] if UNKNOWN not in folder + variables.cwd:
-            return posixpath.normpath(posixpath.join(variables.cwd, folder))
-        case [(name, *options, path), *rest] if name in LOOKUPS:
-            if len(rest) < 2 and all(option.startswith("-") for option in options):
-                return path
-    return UNKNOWN
+# ------------------------------------------------------------------ arithmetic
+
+
+def arithmetic(node: Node, scope: Scope, depth: int = 0) -> int | None:
+    """Give the value of an arithmetic expression; None: reading does not show it."""
+    text = text_of(node)
+    if depth > MAX_DEPTH or node.is_error:
+        return None
+    match node.type, [child.type for child in node.children]:
+        case "parenthesized_expression", ["(", _, ")"]:
+            return arithmetic(node.children[1], scope, depth + 1)
+        case "binary_expression", [_, operator, _]:
+            left, right = (arithmetic(node.children[n], scope, depth + 1) for n in (0, 2))
+            sets = operator.endswith("=") and operator not in ("==", "!=", "<=", ">=")
+            value = _computed(left, operator.rstrip("=") if sets else operator, right)
+            return _store(node, value, scope) if sets else value
+        case "postfix_expression", [_, ("++" | "--") as operator]:
+            value = arithmetic(node.children[0], scope, depth + 1)
+            _store(node, None if value is None else value + (1 if operator == "++" else -1), scope)
+            return value
+        case "variable_assignment", [_, "=", _]:
+            return _store(node, arithmetic(node.children[2], scope, depth + 1), scope)
+    texts: tuple[str, ...] = (text,)
+    if node.type in ("simple_expansion", "expansion", "command_substitution"):
+        texts = joined(tuple(_parts(node, scope, depth)))
+    elif text.isidentifier():
+        texts = joined([Part(_named(text, scope))])
+    number = texts[0] if len(texts) == 1 else ""
+    return int(number) if re.fullmatch(r"-?(0|[1-9]\d{0,17})", number) else None
+
+
+def _store(node: Node, value: int | None, scope: Scope) -> int | None:
+    text = UNKNOWN if value is None else str(value)
+    scope.variables.assign(text_of(node.children[0]), ((text,),))
+    return value
+
+
+def _computed(left: int | None, operator: str, right: int | None) -> int | None:
+    if left is None or right is None:
+        return None
+    match operator:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case "/" | "%" if left >= 0 and right > 0:
+            return left // right if operator == "/" else left % right
+        case "<" | "<=" | ">" | ">=" | "==" | "!=":
+            return int(compared(left, operator, right))
+    return None
+
+
+def compared(left: int, operator: str, right: int) -> bool:
+    """Compare numbers as `((` or `test` does."""
+    match operator.lstrip("-"):
+        case "<" | "lt":
+            return left < right
+        case "<=" | "le":
+            return left <= right
+        case ">" | "gt":
+            return left > right
+        case ">=" | "ge":
+            return left >= right
+        case "==" | "eq":
+            return left == right
+    return left != right
