@@ -13,10 +13,10 @@ from mpigraft.graft.guest.scripts.launches import InnerLaunch
 from mpigraft.graft.guest.scripts.python import Call, python_calls
 from mpigraft.graft.guest.scripts.r_source import is_r, named_packages
 from mpigraft.graft.guest.scripts.shell import ShellScript
-from mpigraft.graft.guest.scripts.shell_flow import Budget, Started
+from mpigraft.graft.guest.scripts.shell_flow import Budget
 from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
 from mpigraft.graft.guest.scripts.shell_values import Fields, Values, Variables
-from mpigraft.graft.guest.scripts.starters import SHELLS
+from mpigraft.graft.guest.scripts.starters import SHELLS, Started
 
 MAX_SCRIPT = 1 << 20  # bytes
 MAX_SCRIPTS = 8  # that start each other

@@ -10,14 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mpigraft.graft.guest.scripts.launches import InnerLaunch, launch_of
-from mpigraft.graft.guest.scripts.shell_builtins import holds, printed
+from mpigraft.graft.guest.scripts.shell_builtins import Outcome, holds, outcome_of, printed
 from mpigraft.graft.guest.scripts.shell_flow import (
     CONDITIONS,
     MAX_CALLS,
-    Outcome,
     ShellFlow,
-    Started,
-    outcome_of,
 )
 from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN, text_of
 from mpigraft.graft.guest.scripts.shell_values import (
@@ -28,7 +25,13 @@ from mpigraft.graft.guest.scripts.shell_values import (
     expand,
     expand_text,
 )
-from mpigraft.graft.guest.scripts.starters import SHELLS, behind_starters, shell_code, shell_script
+from mpigraft.graft.guest.scripts.starters import (
+    SHELLS,
+    Started,
+    behind_starters,
+    shell_code,
+    shell_script,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -40,6 +43,25 @@ MAYBE_NONE = re.compile(r"-[Ir]|--no-run-if-empty|--replace")  # of xargs
 @dataclass(slots=True)
 class ShellScript(ShellFlow):
     """A script of which the commands are followed, too."""
+
+    def visit(self, node: Node) -> Outcome:
+        self.budget.steps -= 1
+        if node.id in self.attached:
+            return self.redirected(self.attached.pop(node.id), node)
+        if node.has_error and _is_broken(node):
+            self.may.add("error")
+        follow = FOLLOWED.get(node.type)
+        return follow(self, node) if follow is not None else Outcome.LIKELY
+
+    def broken(self, node: Node) -> Outcome:
+        """Follow what the grammar made of a text that it does not know; what is behind the place
+        is not certain."""
+        for child in node.children:
+            if child.type not in FOLLOWED and child.type not in (";", "&", "\n", ";;", "comment"):
+                self.may.add("error")
+            self.walk([child])
+        self.may.add("error")
+        return Outcome.OPEN
 
     def assign(self, node: Node) -> Outcome:
         for one in [node, *node.named_children]:
@@ -60,6 +82,15 @@ class ShellScript(ShellFlow):
         return Outcome.LIKELY
 
     # ------------------------------------------------------------ redirections
+
+    def redirection(self, node: Node) -> Outcome:
+        body = last = node.child_by_field_name("body")
+        while last is not None and last.type in ("list", "pipeline"):
+            last = last.named_children[-1]
+        if body is None or last is None or last == body:
+            return self.redirected(node, last)
+        self.attached[last.id] = node  # the grammar redirects the whole list
+        return self.walk(node.children_by_field_name("body"))
 
     def redirected(self, node: Node, body: Node | None) -> Outcome:
         outer, own = self.input, self.redirects
@@ -306,6 +337,38 @@ class ShellScript(ShellFlow):
             self.started.append(Started(words, cwd, certain))
 
 
+def _is_broken(node: Node) -> bool:
+    """Whether the grammar does not know the node itself, and not only a part of it."""
+    own = node.type in ("case_statement", "pipeline", "list", "test_command")
+    return node.type in ("command", "variable_assignment") or any(
+        child.is_missing or (own and child.is_error) for child in node.children
+    )
+
+
+FOLLOWED: Mapping[str, Callable[[ShellScript, Node], Outcome]] = {
+    "program": lambda script, node: script.walk(node.children),
+    "do_group": lambda script, node: script.walk(node.children),
+    "else_clause": lambda script, node: script.walk(node.children),
+    "compound_statement": ShellScript.compound,
+    "command": ShellScript.command,
+    "variable_assignment": ShellScript.assign,
+    "variable_assignments": ShellScript.assign,
+    "declaration_command": ShellScript.assign,
+    "test_command": ShellScript.test,
+    "list": lambda script, node: script.chain(*node.children),
+    "negated_command": ShellScript.negated,
+    "pipeline": lambda script, node: script.pipe(node.named_children),
+    "subshell": lambda script, node: script.subshell(node.named_children),
+    "redirected_statement": ShellScript.redirection,
+    "if_statement": lambda script, node: script.choose(script.clauses(node), node),
+    "case_statement": lambda script, node: script.choose(script.cases(node), node),
+    "while_statement": ShellScript.repeat,
+    "c_style_for_statement": ShellScript.repeat,
+    "for_statement": ShellScript.loop,
+    "function_definition": ShellScript.function,
+    "unset_command": ShellScript.unset,
+    "ERROR": ShellScript.broken,
+}
 Builtin = Callable[[ShellScript, str, Fields, int], Outcome]
 BUILTINS: Mapping[str, Builtin] = {
     **dict.fromkeys(("true", ":", "false", "test", "["), ShellScript.decide),

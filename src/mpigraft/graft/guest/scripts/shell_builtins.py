@@ -5,12 +5,26 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
+from enum import Enum
 from fnmatch import fnmatchcase
 
 from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
 from mpigraft.graft.guest.scripts.shell_values import MOST, Fields, compared
 
 LOOKUPS = frozenset({"which", "command", "type", "readlink", "realpath"})  # answer with a path
+
+
+class Outcome(Enum):
+    """How a command ends."""
+
+    YES = 1
+    NO = 2
+    OPEN = 3  # a condition that reading does not decide
+    LIKELY = 4  # it succeeds, unless there is an error
+
+
+def outcome_of(decided: bool | None) -> Outcome:
+    return Outcome.OPEN if decided is None else Outcome.YES if decided else Outcome.NO
 
 
 def printed(words: Fields, cwd: str) -> str | None:

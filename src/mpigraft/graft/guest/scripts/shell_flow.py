@@ -6,13 +6,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from fnmatch import fnmatchcase
 from itertools import islice, product
 from typing import TYPE_CHECKING
 
 from mpigraft.graft.guest.scripts.launches import InnerLaunch
-from mpigraft.graft.guest.scripts.shell_builtins import LOOKUPS, holds
+from mpigraft.graft.guest.scripts.shell_builtins import LOOKUPS, Outcome, holds, outcome_of
 from mpigraft.graft.guest.scripts.shell_syntax import (
     UNKNOWN,
     leaves,
@@ -29,7 +28,7 @@ from mpigraft.graft.guest.scripts.shell_values import (
     expand,
     expand_text,
 )
-from mpigraft.graft.guest.scripts.starters import is_own
+from mpigraft.graft.guest.scripts.starters import Started, is_own
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -43,28 +42,6 @@ CONDITIONS = frozenset({"command", "which", "type", "hash", "grep", "egrep", "ex
 # A variable of a rank: a script that looks at one may be meant to be started by a launcher.
 RANK = re.compile(r"\b(OMPI_COMM_WORLD|PMI_|PMIX_|PALS_|MV2_COMM_WORLD|SLURM_(PROC|LOCAL)ID|ALPS_)")
 EXPRESSIONS = frozenset({"binary_expression", "unary_expression", "parenthesized_expression"})
-
-
-class Outcome(Enum):
-    """How a command ends."""
-
-    YES = 1
-    NO = 2
-    OPEN = 3  # a condition that reading does not decide
-    LIKELY = 4  # it succeeds, unless there is an error
-
-
-def outcome_of(decided: bool | None) -> Outcome:
-    return Outcome.OPEN if decided is None else Outcome.YES if decided else Outcome.NO
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A command that a script starts and that is no launcher. `certain`: whenever it runs."""
-
-    words: Fields
-    cwd: str
-    certain: bool = True
 
 
 @dataclass(slots=True)
@@ -121,16 +98,8 @@ class ShellFlow(ABC):
         return self.walk([root])
 
     @abstractmethod
-    def command(self, node: Node) -> Outcome:
-        """Follow a command without parts."""
-
-    @abstractmethod
-    def assign(self, node: Node) -> Outcome:
-        """Follow the setting of variables."""
-
-    @abstractmethod
-    def redirected(self, node: Node, body: Node | None) -> Outcome:
-        """Follow a command with its redirections."""
+    def visit(self, node: Node) -> Outcome:
+        """Follow a statement."""
 
     # ------------------------------------------------------------- statements
 
@@ -147,15 +116,6 @@ class ShellFlow(ABC):
                 self.depth -= 1
         return outcome
 
-    def visit(self, node: Node) -> Outcome:
-        self.budget.steps -= 1
-        if node.id in self.attached:
-            return self.redirected(self.attached.pop(node.id), node)
-        if node.has_error and _is_broken(node):
-            self.may.add("error")
-        follow = FOLLOWED.get(node.type)
-        return follow(self, node) if follow is not None else Outcome.LIKELY
-
     def compound(self, node: Node) -> Outcome:
         if node.children[0].type == "((":
             return self.number(node.named_children[:1])
@@ -164,15 +124,6 @@ class ShellFlow(ABC):
     def negated(self, node: Node) -> Outcome:
         swapped = {Outcome.YES: Outcome.NO, Outcome.NO: Outcome.YES}
         return swapped.get(self.walk(node.named_children), Outcome.OPEN)
-
-    def redirection(self, node: Node) -> Outcome:
-        body = last = node.child_by_field_name("body")
-        while last is not None and last.type in ("list", "pipeline"):
-            last = last.named_children[-1]
-        if body is None or last is None or last == body:
-            return self.redirected(node, last)
-        self.attached[last.id] = node  # the grammar redirects the whole list
-        return self.walk(node.children_by_field_name("body"))
 
     def function(self, node: Node) -> Outcome:
         name, body = (node.child_by_field_name(field) for field in ("name", "body"))
@@ -184,18 +135,6 @@ class ShellFlow(ABC):
         for child in node.named_children:
             self.variables.values[text_of(child)] = (("",),)
         return Outcome.LIKELY
-
-    def broken(self, node: Node) -> Outcome:
-        """Follow what the grammar made of a text that it does not know; what is behind the place
-        is not certain."""
-        for child in node.children:
-            if not child.is_named and child.type not in (";", "&", "\n", ";;"):
-                self.may.add("error")
-            if child.is_named and child.type in ("word", "ERROR", "string", "variable_name"):
-                self.may.add("error")
-            self.walk([child])
-        self.may.add("error")
-        return Outcome.OPEN
 
     def chain(self, left: Node, operator: Node, right: Node, *_: Node) -> Outcome:
         return self.joined(self.walk([left]), operator.type, right)
@@ -395,40 +334,6 @@ class ShellFlow(ABC):
         if names and text_of(names[0]) in LOOKUPS:  # what comes behind || is for want of it
             del self.output_texts[start + 1 :]
         return self.cut(start).rstrip("\n")
-
-
-FOLLOWED: Mapping[str, Callable[[ShellFlow, Node], Outcome]] = {
-    "program": lambda script, node: script.walk(node.children),
-    "do_group": lambda script, node: script.walk(node.children),
-    "else_clause": lambda script, node: script.walk(node.children),
-    "compound_statement": ShellFlow.compound,
-    "command": lambda script, node: script.command(node),
-    "variable_assignment": lambda script, node: script.assign(node),
-    "variable_assignments": lambda script, node: script.assign(node),
-    "declaration_command": lambda script, node: script.assign(node),
-    "test_command": ShellFlow.test,
-    "list": lambda script, node: script.chain(*node.children),
-    "negated_command": ShellFlow.negated,
-    "pipeline": lambda script, node: script.pipe(node.named_children),
-    "subshell": lambda script, node: script.subshell(node.named_children),
-    "redirected_statement": ShellFlow.redirection,
-    "if_statement": lambda script, node: script.choose(script.clauses(node), node),
-    "case_statement": lambda script, node: script.choose(script.cases(node), node),
-    "while_statement": ShellFlow.repeat,
-    "c_style_for_statement": ShellFlow.repeat,
-    "for_statement": ShellFlow.loop,
-    "function_definition": ShellFlow.function,
-    "unset_command": ShellFlow.unset,
-    "ERROR": ShellFlow.broken,
-}
-
-
-def _is_broken(node: Node) -> bool:
-    """Whether the grammar does not know the node itself, and not only a part of it."""
-    own = node.type in ("case_statement", "pipeline", "list", "test_command")
-    return node.type in ("command", "variable_assignment") or any(
-        child.is_missing or (own and child.is_error) for child in node.children
-    )
 
 
 def _is_exit(nodes: Sequence[Node]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from mpigraft.graft.guest.scripts.launches import launch_of
 from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
@@ -18,6 +19,15 @@ STARTERS = frozenset({
 })  # fmt: skip
 ADDING = frozenset({"xargs", "parallel"})  # words that they read
 SETTING = re.compile(r"[A-Za-z_]\w*=")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A command that a script starts and that is no launcher. `certain`: whenever it runs."""
+
+    words: Fields
+    cwd: str
+    certain: bool = True
 
 
 def behind_starters(fields: Fields) -> tuple[Fields, bool]:
