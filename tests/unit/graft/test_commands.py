@@ -50,7 +50,7 @@ def image(tmp_path: Path, built: Mapping[str, Path]) -> Path:
         "opt/bin/pick": "#!/bin/sh\nif bash -n; then app-avx; exit; fi\napp\n",
         "opt/bin/open": "#!/bin/sh\nif bash -n; then app-avx; exit; fi\napp\n$OTHER\n",
         "opt/bin/more": "#!/bin/sh\nif bash -n; then python3 /job/dynamic.py; else app; fi\n",
-        "opt/bin/either": "#!/bin/sh\nif test $1; then app; else python3 /job/a.py; fi\n",
+        "opt/bin/either": "#!/bin/sh\nif test $MODE; then app; else python3 /job/a.py; fi\n",
     }  # fmt: skip
     names = {"app": "app", "app-avx": "app", "app-sse": "app", "hostname": "hostname",
              "numactl": "starter", "static": "static", "sh": "static",
