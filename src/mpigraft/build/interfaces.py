@@ -59,4 +59,4 @@ def _fix(interface: str, plan: BuildPlan, present: set[str]) -> str:
         return "leave --without away"
     if able:
         return f"build {package.id}@{able[0]}, which has them"
-    return "no recipe here gives them: such programs have to stay on the stack's own MPI"
+    return "no recipe here gives it: programs that need it stay on an MPI that has it"

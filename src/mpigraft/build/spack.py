@@ -36,7 +36,7 @@ def render_spack(plan: BuildPlan) -> str:
 
 def _spec(step: BuildStep, plan: BuildPlan) -> str:
     package = step.package
-    present = plan.versions.keys() | plan.host.provided.keys()
+    present = {*plan.versions, *plan.host.provided, *plan.host.interfaces}
     words = list(package.variants)
     for option in package.options_of(step.version):
         if option.applies(present):

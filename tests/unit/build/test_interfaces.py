@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from mpigraft.build.plan import plan_build
+from mpigraft.build.spack import render_spack
 from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, BuildStack, Offer
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Finding
@@ -75,7 +76,7 @@ def test_configure_stops_where_fortran_that_programs_need_cannot_be_built() -> N
 
 def test_an_interface_without_a_recipe_and_another_family_are_told() -> None:
     (java,) = lacking(planned("libmpi_java.so.40"))
-    assert "no recipe here gives them" in java.fix
+    assert "no recipe here gives it" in java.fix
     (family,) = lacking(planned(recipe="mpich"))
     assert family.code == "stack-other-family"
     assert "cannot stand in for libmpi.so.40, needed by 9 programs of 2023.06" in family.message
@@ -83,8 +84,9 @@ def test_an_interface_without_a_recipe_and_another_family_are_told() -> None:
 
 def test_an_interface_may_be_requested_by_name() -> None:
     versions = {"openmpi": "4.1.8", "mpi-cxx": "", "openshmem": ""}
-    options = planned(versions=versions).steps[-1].configure
-    assert {"--enable-mpi-cxx", "--enable-oshmem"} <= set(options)
+    plan = planned(versions=versions)
+    assert {"--enable-mpi-cxx", "--enable-oshmem"} <= set(plan.steps[-1].configure)
+    assert {"+cxx", "+openshmem"} <= set(render_spack(plan).split())
     with pytest.raises(UsageError) as error:
         planned(versions={"mpi-cxx": ""})
     assert error.value.code == "interface-absent"
