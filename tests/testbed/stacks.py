@@ -129,6 +129,12 @@ class Stack:
             folder.parent.mkdir(parents=True, exist_ok=True)
             folder.symlink_to(prefix / "lib")
 
+    def compile(self, program: Path, source: str) -> Path:
+        """Compile one of our C programs on the stack's MPI."""
+        flags = ("-std=c11", "-D_GNU_SOURCE", NATIVE / source)
+        _compile(self, self.mpi, program, *flags)
+        return program
+
     def empty_site(self) -> None:
         """Undo whatever was injected, as a site does that starts anew."""
         for folder in self.host_injections.resolve().iterdir():

@@ -75,6 +75,16 @@ def slot(stack: Stack) -> Path:
     return stack.overrides()[0].parent
 
 
+def test_an_mpi_that_a_path_names_is_proven_where_it_was(
+    stack: Stack, host: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`discover` does not know it, and the proof said that it is not on this machine any more."""
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path))
+    do("inject", stack.software, "--mpi", host)
+    proof = json.loads(do("inject", stack.software, "--verify", "--json"))
+    assert proof["proof"]["mpi"].startswith("openmpi@5.0.11+")
+
+
 def test_programs_run_on_the_injected_mpi_and_on_their_own_again(stack: Stack, host: Path) -> None:
     before = list(files_of(stack.root))
     mpi = f"openmpi@{host.name.rpartition('-')[2]}"

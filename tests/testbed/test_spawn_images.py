@@ -63,17 +63,19 @@ def children(done: Done) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("engine", "mpi", "abi", "libmpi"),
+    ("engine", "mpi", "abi", "libmpi", "option"),
     [
-        ("podman", "openmpi@5", "ompi", "libmpi.so.40"),
-        ("bwrap", "mpich@5", "mpich", "libmpi.so.12"),
+        ("podman", "openmpi@5", "ompi", "libmpi.so.40", "--env"),
+        ("bwrap", "mpich@5", "mpich", "libmpi.so.12", "--engine-option"),
     ],
 )
 def test_children_are_in_the_image_with_the_variables_of_ranks(
-    spawn: Spawn, need: Need, engine: str, mpi: str, abi: str, libmpi: str
+    spawn: Spawn, need: Need, engine: str, mpi: str, abi: str, libmpi: str, option: str
 ) -> None:
+    """Their engine has the options of the ranks' engine, --nv for instance."""
     need(engine)
-    mark = ("--env", "MPIGRAFT_MARK=1")
+    words = ("MPIGRAFT_MARK=1",) if option == "--env" else ("--setenv", "MPIGRAFT_MARK", "1")
+    mark = tuple(f"{option}={word}" for word in words)
     found = children(spawn(engine, mpi, abi, options=mark))
     assert (found["parents"], found["children"], found["marked"]) == (RANKS, 2, 2)
     assert str(found["libmpi"]).endswith(f"/lib/{libmpi}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -79,6 +81,29 @@ def test_the_same_program_before_and_after_an_injection_over_the_transport_that_
     assert mpigraft("undo", stack.software).returncode == 0
     code, _, errors = heat(stack)
     assert (code, "nothing is injected" in errors) == (1, True), errors
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--mpi", "openmpi@5"), pytest.param(("--replace", "nothing"), marks=pytest.mark.long)],
+)
+def test_what_ranks_spawn_is_on_their_mpi(
+    stack: Stack, fresh_home: Path, words: tuple[str, ...]
+) -> None:
+    """Whatever else is injected: with the stack's own MPI, its children are on that too."""
+    prefix, ranks = stack.prefix("Spawn/1.0-gompi-2022b"), 1 if (os.cpu_count() or 1) > 2 else 3
+    spawn = stack.compile(prefix / "bin/mpigraft-spawn", "spawn.c")
+    inject(stack)
+    start = ("run", "--stack", stack.software, *words, "--env", "MPIGRAFT_MARK=1", "-n", ranks)
+    try:
+        ended = mpigraft(*start, "--", spawn, "multiple")
+        assert ended.returncode == 0, ended.stderr
+    finally:
+        shutil.rmtree(prefix.parent)
+    found = json.loads(ended.stdout.splitlines()[-1])
+    injected, own = f"{stack.site}/", f"{stack.mpi}/"
+    assert found["libmpi"].startswith(own if "nothing" in words else injected)
+    assert (found["children"], found["marked"]) == (2, 2)
 
 
 def test_a_job_of_an_ordinary_user(

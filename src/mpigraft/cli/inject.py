@@ -314,7 +314,7 @@ def _verify(stack: Stack, named: str, what: tuple[str, str], form: str) -> int:
     from mpigraft.graft.stack import override_with_mpi
     from mpigraft.graft.stack.generations import find_drift, read_override
     from mpigraft.knowledge import binding_of
-    from mpigraft.run.injection import choose_program, prove_injection
+    from mpigraft.run.injection import choose_program, prove_injection, source_places
 
     overrides = [read_override(slot) for slot in stack.slots]
     on = [override.slot for override in overrides if override.current]
@@ -330,7 +330,7 @@ def _verify(stack: Stack, named: str, what: tuple[str, str], form: str) -> int:
             able = [p for p in able if override_with_mpi(p, stack.slots) == place]
         names = [p.path for p in able]
         program, why = choose_program(names)
-    here = examine_machine()
+    here = examine_machine(mpis=source_places(override.active))
     findings = find_drift(override, override.active)
     findings = findings or _newer(stack, override, override.active, here)
     proof = None

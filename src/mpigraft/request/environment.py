@@ -36,6 +36,7 @@ LANE = re.compile(  # beside the names that rows of knowledge set
     r"|MPICH_OFI_(USE_PROVIDER|NIC_POLICY)"
 )
 INSIDE = re.compile(r"^(APPTAINER|SINGULARITY)ENV_")  # sets the variable in a container
+OF_ENGINE = re.compile(r"(APPTAINER|SINGULARITY)_")  # APPTAINER_BINDPATH is no search path
 STEERING = re.compile(r"OMPI_MCA_|OPAL_MCA_|PMIX_MCA_|MPIR_|MPICH_|I_MPI_|FI_|UCX_")
 # Variables that say where things lie on this machine, or that belong to a shell or a login here:
 # (whose, its names). Names are exact and prefixes end at "_" or are a tool's whole word, so that a
@@ -195,7 +196,8 @@ def _why_not_inside(name: str, value: str, image: frozenset[str], same: Same | N
     for owner, names in HOSTS_OWN:
         if names.fullmatch(name):
             return f"{owner}; {_brings(name)}"
-    strange = _strange(value, same) if name.endswith("PATH") else []
+    searched = name.endswith("PATH") and not OF_ENGINE.match(name)
+    strange = _strange(value, same) if searched else []
     return f"{_not_there(strange)}; {_bound_or_set(name, strange)}" if strange else ""
 
 

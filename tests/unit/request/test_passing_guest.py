@@ -17,7 +17,8 @@ USERS = {  # that look like a tool's, and are not
     "EBEAM": "5", "EBUS": "1", "CONDAX": "1", "MODULES_N": "4", "BASHFOO": "1", "SPACK_X": "1",
     "EB": "1", "EBROOT": "1", "MODULE": "m", "SHELLY": "1", "PS9": "1", "HOMEBREW": "x",
     "DISPLAYED": "1", "LMOD": "1", "XDGX": "1", "PYENV": "1", "MY_PATHS": "/nowhere", "N": "",
-    "SPACK_ROOTS": "1", "_X": "1", "PWDX": "1",
+    "SPACK_ROOTS": "1", "_X": "1", "PWDX": "1", "APPTAINER_BINDPATH": "/a:/mnt",
+    "SINGULARITY_BINDPATH": "/a",  # a site's modules set it: the engine reads it, and no search
 }  # fmt: skip
 TOOLS = (
     "EBROOTGCC", "EBVERSIONGCC", "EBDEVELGCC", "EBEXTSLISTPYTHON", "EASYBUILD_PREFIX",
@@ -294,6 +295,11 @@ def test_apptainers_configuration_and_its_variable_bind(tmp_path: Path) -> None:
     conf.write_text("mount tmp = no\n")
     found = apptainer.own_binds(seat(program=str(program)))
     assert [bind.target for bind in found] == ["/proc", "/sys", "/dev"]
+    users = tmp_path / "user.conf"
+    users.write_text("bind path = /mine\nmount dev = no\n")
+    of_user = (("APPTAINER_CONFIG_FILE", str(users)),)
+    found = apptainer.own_binds(seat(program=str(program), environment=of_user))
+    assert [bind.target for bind in found] == ["/proc", "/sys", "/tmp", "/var/tmp", "/mine"]
 
 
 def test_what_the_engine_makes_is_no_file_of_this_machine(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mpigraft.core import reads
@@ -51,7 +51,7 @@ def own_binds(context: EngineContext) -> tuple[Bind, ...]:
     """List what its configuration file and the user's APPTAINER_BIND bind, which is often a site's
     /scratch. Sources: apptainer.conf, `bind path`; apptainer-exec(1), --bind."""
     own = dict(context.environment)
-    settings = _settings(context.program)
+    settings = _settings(context.program, own)
     specs = [own.get(f"{p}_{s}", "") for p in ("APPTAINER", "SINGULARITY") for s in BIND_VARIABLES]
     words = [word for spec in specs for word in spec.split(",")]
     words = [*(value for name, value in settings if name == "bind path"), *words]
@@ -60,16 +60,20 @@ def own_binds(context: EngineContext) -> tuple[Bind, ...]:
     return (*default_folders("apptainer", own, dict(settings)), *asked)
 
 
-def configurations(program: str) -> tuple[Path, ...]:
-    """List where this program may have its configuration file: below its prefix, or in /etc."""
+def configurations(program: str, environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """List where this program may have its configuration file: where a user's variable says
+    (apptainer(1), --config), else below its prefix, or in /etc."""
+    named = [environment.get(f"{p}_CONFIG_FILE", "") for p in ("APPTAINER", "SINGULARITY")]
+    if any(named):
+        return (Path(next(filter(None, named))),)
     prefix = Path(program).resolve().parent.parent
     names = ("apptainer/apptainer.conf", "singularity/singularity.conf")
     return tuple(etc / name for etc in (prefix / "etc", Path("/etc")) for name in names)
 
 
-def _settings(program: str) -> list[tuple[str, str]]:
+def _settings(program: str, environment: Mapping[str, str]) -> list[tuple[str, str]]:
     """Read (name, value) from the configuration file; several may have one name."""
-    for path in configurations(program):
+    for path in configurations(program, environment):
         reads.file(path)
         with contextlib.suppress(OSError):
             return SETTING.findall(path.read_text(encoding="utf-8", errors="replace"))

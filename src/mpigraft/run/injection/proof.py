@@ -22,7 +22,7 @@ from mpigraft.core.model import (
 from mpigraft.evidence import error_from_findings, make_starter
 from mpigraft.evidence.world import LIBMPI, check_launched
 from mpigraft.graft.loading import PRIVATE
-from mpigraft.graft.stack.generations import Override, mapped_generations
+from mpigraft.graft.stack.generations import GenerationRecord, Override, mapped_generations
 from mpigraft.graft.stack.override import LIB
 from mpigraft.request.job import JobPlacement, RunSpec
 from mpigraft.run import Job, plan_job, prove_job, surroundings
@@ -75,6 +75,13 @@ def injected_mpi(mpi: MpiInstall, override: Override) -> MpiInstall:
         ucx=copied(mpi.ucx),
         found=(f"generation {override.current} of {override.link}",),
     )
+
+
+def source_places(record: GenerationRecord) -> list[str]:
+    """List the libmpis that a generation was made of and that are there: of an MPI that `--mpi`
+    named by its path, `discover` knows nothing."""
+    paths = [Path(source.path) for source in record.sources]
+    return [str(path) for path in paths if LIBMPI.fullmatch(path.name) and path.is_file()]
 
 
 def choose_program(programs: Sequence[str]) -> tuple[str, str]:
