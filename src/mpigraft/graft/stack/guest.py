@@ -161,8 +161,8 @@ class StackGuest:
         in spite of an injected one: the loader takes each name once. `network`: its own libfabric
         and UCX too, where these alone were injected."""
         program = self.started or self.program.path
-        if not self.loaded(program, own=False):  # a script: of what it starts, one program says it
-            program = self.program.path
+        if not any(binding_of(r.name) for r in self.loaded(program, own=False)):
+            program = self.program.path  # of a script, or what opens its MPI, another one says it
         own = {r.name: str(r.path) for r in self.loaded(program, own=True) if r.path}
         now = self.loaded(program, own=False)
         mpi = [
@@ -206,6 +206,7 @@ def examine_stack(path: Path | str) -> StackGuest:
     """
     stack = read_stack(path)
     able = [p for p in stack.programs if p.executable and p.interpreter and p.slots]
+    able = [p for p in able if not p.opens] or able
     if not able:
         raise UsageError.of("stack-without-override", name=stack.only or stack.root)
     most = Counter(p.slots for p in able).most_common(1)[0][0]
@@ -226,7 +227,8 @@ def stack_of_program(path: Path | str, program: Path) -> StackGuest:
     with contextlib.suppress(UsageError):
         guest = examine_stack(program)
         stack = replace(guest.stack, root=os.path.abspath(path), only="")  # noqa: PTH100
-        guest = replace(guest, stack=stack)
+        # What is opened later is in no closure: another program stands for it.
+        guest = None if guest.program.opens else replace(guest, stack=stack)
     return replace(guest or examine_stack(path), started=str(program))
 
 

@@ -7,7 +7,9 @@ below the root: what a tree of links shows is read where it lies.
 from __future__ import annotations
 
 import errno
+import mmap
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,6 +25,7 @@ from mpigraft.graft.stack.targets import cpu_target
 from mpigraft.graft.stack.values import Stack, StackLoader, StackProgram
 from mpigraft.knowledge import binding_of, role_of
 
+LIBMPI = re.compile(rb"(?<![\w/.+-])(libmpi[\w+-]{0,40}\.so\.\d{1,3})\0")
 LOADED, NOT_ELF = ("exec", "dyn"), "not an ELF file"
 SMALLEST = 64  # bytes: no ELF header fits in less
 MAX_UNREAD = 1000
@@ -48,6 +51,7 @@ class ElfFacts(NamedTuple):
     interpreter: str
     rpath: str  # DT_RPATH, where it counts: empty beside a DT_RUNPATH
     runpath: bool
+    opens: tuple[str, ...]  # names of libmpi that a program has in its text, to open one
 
     @property
     def linked(self) -> LinkedFile:
@@ -174,7 +178,24 @@ def _facts(elf: Elf, path: str, *, executable: bool) -> ElfFacts:
         interpreter=elf.interpreter or "",
         rpath="" if elf.runpath is not None else elf.rpath or "",
         runpath=elf.runpath is not None,
+        opens=_opened(elf, path) if elf.interpreter and executable and not library else (),
     )
+
+
+def _opened(elf: Elf, path: str) -> tuple[str, ...]:
+    """Give the names of libmpi that a program opens: it calls dlopen and has them in its text."""
+    if any(map(binding_of, elf.needed)) or MPI_TOOLS.fullmatch(path.rpartition("/")[2]):
+        return ()
+    try:
+        if not any(symbol.name in ("dlopen", "dlmopen") for symbol in elf.imported):
+            return ()
+        with open(path, "rb") as file:  # noqa: PTH123  mmap needs it
+            text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError, ElfError):
+        return ()
+    with text:
+        names = dict.fromkeys(hit[1].decode() for hit in LIBMPI.finditer(text))
+    return tuple(name for name in names if (b := binding_of(name)) and b.language == "c")
 
 
 def _note(unread: list[str], path: str) -> None:
@@ -206,6 +227,7 @@ def _stack(
             machine=one.machine,
             interpreter=one.interpreter if one.program else "",
             runpath=one.runpath,
+            opens=bool(one.opens) and mpi[0] in one.opens,
         )
         for one, mpi in sorted(chosen)
         if not below(one.path, known)  # what somebody put into an override is no program of it
@@ -230,6 +252,7 @@ def _needing(facts: Sequence[ElfFacts]) -> Iterator[tuple[ElfFacts, tuple[str, .
     carriers = mpi_carriers(files)
     sonames = _mpi_of_carriers(files, carriers)
     named = {needed for file in files for needed in file.needed}
+    every = {name for file in files for name in file.names}
     same_name = Counter(file.names[1] for file in files if not file.program)
     for one, file in zip(facts, files, strict=True):
         direct = tuple(name for name in file.needed if binding_of(name))
@@ -237,6 +260,8 @@ def _needing(facts: Sequence[ElfFacts]) -> Iterator[tuple[ElfFacts, tuple[str, .
             if carriers & set(file.needed) and not MPI_TOOLS.fullmatch(file.names[0]):
                 through = (m for n in file.needed for m in sorted(sonames.get(n, ())))
                 yield one, tuple(dict.fromkeys((*direct, *through)))
+            elif there := [name for name in one.opens if name in every or len(files) == 1]:
+                yield one, (there[0],)  # it takes the first that it can open
         elif direct and all(role_of(name) is Role.OTHER for name in file.names):
             alone = not named & set(file.names)
             if alone or same_name[file.names[1]] > 1:

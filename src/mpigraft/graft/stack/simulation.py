@@ -102,8 +102,13 @@ class Simulator:
     def simulate(self, program: StackProgram) -> StackSimulation:
         """Simulate one program. Raises ElfError for one that cannot be read."""
         main = self.bare.elf(program.path)
-        before = Loaded(program.path, main, self._closure(self.bare, program.path, main))
-        after = Loaded(program.path, main, self._closure(self.injected, program.path, main))
+        if program.opens:  # dlopen searches where the loader does for what a program needs
+            main = replace(main, needed=(*main.needed, *program.mpi))
+        opener = main if program.opens else None
+        before, after = (
+            Loaded(program.path, main, self._closure(root, program.path, main, opener))
+            for root in (self.bare, self.injected)
+        )
         loading = compare_loading(before, after, self.override)
         broken = tuple(
             r.name for r in before.objects if r.path is None and not self.override.is_mpi(r.name)
@@ -137,14 +142,17 @@ class Simulator:
         }
         return {opener: paths for opener, paths in opened.items() if paths}
 
-    def _closure(self, root: Root, path: str, main: Elf) -> tuple[Resolved, ...]:
+    def _closure(
+        self, root: Root, path: str, main: Elf, opener: Elf | None
+    ) -> tuple[Resolved, ...]:
         key = root is self.bare, _key(path, main)
         if key not in self._closures:
             if len(self._closures) >= CLOSURES:
                 self._closures.pop(next(iter(self._closures)))
             environment = {} if root is self.bare else self.override.environment
+            place = OverlayRoot(root, {path: opener}) if opener else root
             self._closures[key] = closure(
-                path, environment=environment, root=root, opened=self._opened(path)
+                path, environment=environment, root=place, opened=self._opened(path)
             )
         known = self._closures[key]
         if all(r.path for r in known):  # as they are: others count lists that are the same

@@ -44,6 +44,7 @@ class StackProgram:
     machine: str  # x86_64, aarch64
     interpreter: str = ""  # PT_INTERP; empty for a library
     runpath: bool = False  # DT_RUNPATH: LD_LIBRARY_PATH is searched before its folders
+    opens: bool = False  # it needs no MPI, and opens one by its name
 
 
 @dataclass(frozen=True, slots=True)

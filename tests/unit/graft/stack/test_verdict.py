@@ -312,6 +312,19 @@ def test_programs_that_do_not_fit_are_accepted_by_name(
     assert verdict.ok_without(names) is ok
 
 
+def test_a_program_that_only_opens_libmpi_is_judged_too(stack: StackFiles, openmpi: MpiAbi) -> None:
+    """By its name: of one that is opened by a path, or that the stack does not have, nothing is."""
+    texts = {"Opens/1": "libmpi.so.40", "Path/1": "/opt/libmpi.so.40", "Other/1": "libmpi.so.12"}
+    for module, text in texts.items():
+        calls = "extern void *dlopen(const char *, int);\n"
+        calls += f'void *use(void) {{ return dlopen("{text}", 1); }}\n'
+        place = stack.root / f"software/{module}/bin/solve"
+        program(place, calls, flags=[*stack.path(*stack.overrides), "-Wl,--no-as-needed", "-lc"])
+    verdict = checked(stack, openmpi)
+    assert fates(verdict) == {"One/1": "fits", "Two/1": "fits", "Opens/1": "fits"}
+    assert verdict.ok
+
+
 def test_progress_counts_programs(stack: StackFiles, openmpi: MpiAbi) -> None:
     steps: list[tuple[int, int]] = []
     check_stack(
