@@ -209,6 +209,11 @@ def fix(command: GuestCommand, *options: str) -> str:
         ("mpirun -n 2 ./app <in >'the out' 2>&1",
          "`mpigraft run -n 2 -- ./app < in > 'the out' 2>&1`"),
         ("for n in 1 2; do mpirun -n $n ./app; done <in", "`mpigraft run -n 2 -- ./app < in`"),
+        ("export A=1 PATH=$PATH:/x\nC='2 3' mpirun ./app\nD=4 ./app",
+         "`mpigraft run --env A=1 --env 'C=2 3' -- ./app`"),
+        ("#SBATCH -n 4\nmodule load m\nset -eu\nexport OMP_NUM_THREADS=$SLURM_CPUS\n"
+         "cd $SLURM_SUBMIT_DIR\nfor n in 1 2; do srun -n $n ./app $SLURM_ARRAY_TASK_ID; done",
+         "`mpigraft run -n 1 -- ./app ...`"),
         ("mpirun ./app <<<'3 4'", "`mpigraft run -- ./app <<< '3 4'`"),
         ("mpirun ./app <<END\n1 2\nEND", "`mpigraft run -- ./app < ...`"),
         ("cat in | mpirun ./app | tee out", "`... | mpigraft run -- ./app`"),

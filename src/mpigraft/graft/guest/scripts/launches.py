@@ -46,6 +46,7 @@ class InnerLaunch:
     own: bool = False  # it is mpigraft
     programs: tuple[InnerProgram, ...] = ()
     redirects: tuple[tuple[str, str], ...] = ()  # (operator, word); "|": it reads a pipe
+    environment: tuple[str, ...] = ()  # NAME=VALUE that the script has set for it
 
     @property
     def place(self) -> str:
@@ -190,6 +191,7 @@ def render_command(launch: InnerLaunch, verb: Sequence[str], options: Sequence[s
     if tuple(verb) in PLACING:
         given += _without(("--image", first.image), options) if first.image else []
         given += _without(first.options, options)
+        given += [word for one in launch.environment for word in ("--env", one)]
     groups = [f"{_joined([*verb, *given])} -- {_joined(first.words)}"]
     if tuple(verb) in PLACING:
         groups += [_joined([*_ranks(other), *other.words]) for other in others]

@@ -79,6 +79,8 @@ class ShellScript(ShellFlow):
             if name.type == "subscript":
                 name, values = name.named_children[0], NOT_KNOWN
             self.variables.assign(text_of(name), values)
+            if text_of(node).startswith("export"):
+                self.exports.add(text_of(name))
         return Outcome.LIKELY
 
     # ------------------------------------------------------------ redirections
@@ -173,7 +175,10 @@ class ShellScript(ShellFlow):
         words = [name] if name is not None else []
         several = expand([*words, *node.children_by_field_name("argument")], self)
         settings = {k: v for k, v in self.variables.values.items() if before.get(k) != v}
+        exports = set(self.exports)
+        self.exports |= settings.keys() if name is not None else set()
         outcome = self.several(several, node.start_point.row + 1)
+        self.exports = (self.exports - settings.keys()) | exports
         for key, value in settings.items():  # of this command alone
             if name is not None and self.variables.values.get(key) == value:
                 self.variables.values[key] = before.get(key, NOT_KNOWN)
@@ -315,8 +320,9 @@ class ShellScript(ShellFlow):
         cwd = self.variables.cwd
         if (found := launch_of(words)) is not None:
             redirects = tuple(self.redirects.values())
+            given = self.variables.settings(self.exports)
             launch = InnerLaunch(
-                found[0], words, self.script, line, cwd, certain, found[1].own, (), redirects
+                found[0], words, self.script, line, cwd, certain, found[1].own, (), redirects, given
             )
             self.launches.append(launch)
             return

@@ -79,6 +79,7 @@ class ShellFlow(ABC):
     may: set[str] = field(default_factory=set)  # of exit and so on: one may have come before
     output_texts: list[str] = field(default_factory=list)
     redirects: dict[str, tuple[str, str]] = field(default_factory=dict)  # by descriptor
+    exports: set[str] = field(default_factory=set)  # variables that a launcher passes on
     attached: dict[int, Node] = field(default_factory=dict)  # redirections, by the node they are of
     input: tuple[str, str] = (UNKNOWN, "")  # (what a command reads, the file that it reads)
 

@@ -7,7 +7,7 @@ variable was set in branches.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice, product
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MOST = 16  # values of one variable, or of the words of one command
 MAX_LENGTH = 1 << 16  # characters of a value
 MAX_DEPTH = 30  # of expansions in expansions
+# They belong to a set-up, and are long.
+SEARCHED = frozenset({"PATH", "LD_LIBRARY_PATH", "MANPATH", "PYTHONPATH"})
 LIST = re.compile(r'"\$(@|\{@\}|\{\w+\[@\]\})"')  # fields of their own, or none
 GLOB = re.compile(r"\\.|[*?]+|\[[^]]+\]", re.DOTALL)
 Fields = tuple[str, ...]
@@ -71,6 +73,11 @@ class Variables:
         """Give the variables whose values are known, for a script that this one starts."""
         known = ((name, v[0]) for name, v in self.values.items() if len(v) == 1)
         return {name: fields[0] for name, fields in known if fields}
+
+    def settings(self, names: Collection[str]) -> tuple[str, ...]:
+        """Give NAME=VALUE of these variables, as far as they are known."""
+        known = ((n, v) for n, v in self.exported().items() if n in names and n not in SEARCHED)
+        return tuple(f"{name}={value}" for name, value in known if UNKNOWN not in value)
 
     def assign(self, name: str, values: Values) -> None:
         short = all(sum(map(len, fields)) < MAX_LENGTH for fields in values)
