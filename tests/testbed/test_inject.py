@@ -315,5 +315,5 @@ def test_what_anothers_job_runs_on_is_not_pruned(
     kept = by_owner("--prune")
     assert "generation 1 is kept: it was switched off 0 days ago" in kept
     left = by_owner("--prune", "--keep", "0")
-    assert "may not be read: generations 1 are removed all the same" in left
+    assert "may not be read; generations 1 are removed all the same" in left
     assert "removed generations: 1" in left

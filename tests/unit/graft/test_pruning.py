@@ -21,8 +21,9 @@ import pytest
 from mpigraft.core import lease
 from mpigraft.core.messages import message_of
 from mpigraft.core.model import Finding
+from mpigraft.graft.stack.generations import pruning
 from mpigraft.graft.stack.generations import switching as generations
-from mpigraft.graft.stack.generations.pruning import prune
+from mpigraft.graft.stack.generations.pruning import prune, shared_type
 from tests.builders.overrides import (  # noqa: F401
     a_plan,
     a_slot,
@@ -131,7 +132,7 @@ def test_what_another_user_may_have_mapped_stays_for_its_days(
         assert as_user(owner, lambda: by_owner(13.5)) == ((), {1: "prune-recent"}, [])
         removed, _, notices = as_user(owner, lambda: by_owner(0))
         assert removed == (1,)
-        assert "may not be read: generations 1 are removed" in notices[0]
+        assert "may not be read; generations 1 are removed" in notices[0]
 
 
 @pytest.mark.root
@@ -150,6 +151,45 @@ def test_without_a_note_the_last_switch_counts(two: Path, monkeypatch: pytest.Mo
     removed, kept = prune(a_slot(two))
     assert (removed, codes(kept)) == ((), {1: "prune-recent"})
     assert "hidden" in kept[0][1].message
+
+
+MOUNTS = """\
+22 1 253:0 / / rw - ext4 /dev/vda rw
+30 22 0:40 / /home rw,relatime shared:5 - nfs4 server:/home rw,vers=4.2
+31 22 0:41 / /site\\040tree rw - lustre 10.0.0.1@o2ib:/fs rw
+32 31 0:42 / /site\\040tree/local rw - xfs /dev/sdb rw
+33 22 0:43 / /net rw - autofs systemd-1 rw
+34 22 0:44 / /net rw - fuse.glusterfs volume rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [
+        ("/opt/x", ""),
+        ("/home/x", "nfs4"),
+        ("/homes/x", ""),
+        ("/site tree/x", "lustre"),
+        ("/site tree/local/x", ""),
+        ("/net/x", "fuse.glusterfs"),
+    ],
+)
+def test_a_file_system_that_other_hosts_share(tmp_path: Path, folder: str, kind: str) -> None:
+    (tmp_path / "mountinfo").write_text(MOUNTS)
+    assert shared_type(Path(folder), tmp_path / "mountinfo") == kind
+
+
+def test_on_a_shared_file_system_what_was_switched_off_stays_for_its_days(
+    two: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All processes of this host can be read, and none of another's."""
+    monkeypatch.setattr(pruning, "shared_type", lambda *_: "nfs4")
+    monkeypatch.setattr(pruning, "is_no_job", lambda _: True)
+    removed, kept = prune(a_slot(two))
+    assert (removed, codes(kept)) == ((), {1: "prune-recent"})
+    assert "other hosts may share this nfs4 file system" in kept[0][1].message
+    os.utime(store(two) / "off-1", (time.time() - 15 * DAY_S,) * 2)
+    assert prune(a_slot(two))[0] == (1,)
 
 
 # ------------------------------------------------------------------ leases

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import re
 import shutil
 import time
 from collections import defaultdict
@@ -25,11 +26,17 @@ from mpigraft.graft.stack import Slot
 from mpigraft.graft.stack.generations.reading import GENERATIONS, Override, read_override
 from mpigraft.graft.stack.generations.switching import FOLDERS, LOCK, NEW, OFF, writing
 from mpigraft.graft.stack.override import LIB, SETTINGS
+from mpigraft.graft.stack.places import below
 
 KEEP_DAYS = 14
 DAY_S = 86400
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD of Linux's include/linux/sched.h: it maps nothing
 MOST_NAMED = 5  # processes of a generation
+# Types of file systems whose files several hosts have, as mountinfo names them.
+OF_NETWORK = re.compile(
+    r"nfs4?|lustre|gpfs|beegfs|ceph|glusterfs|cifs|smb3?|afs|panfs|wekafs|pvfs2|gfs2|ocfs2|daos"
+    r"|9p|fuse\..*(ceph|gluster|lustre|nfs|beegfs|weka|daos|juicefs|sshfs|cvmfs).*"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +45,17 @@ class Processes:
 
     mapped: Mapping[int, tuple[int, ...]]  # generation -> process ids
     unread: int  # processes whose maps may not be read; -1: others are not even listed
+    shared: str = ""  # type of a file system that other hosts share: they have processes too
 
     @property
     def blind(self) -> str:
         """What could not be seen, in words; empty: nothing."""
         if self.unread < 0:
             return "the processes of other users are hidden from this one"
-        what = counted(self.unread, "process")
-        return f"what {what} of this host has mapped may not be read" if self.unread else ""
+        if self.unread:
+            what = counted(self.unread, "process")
+            return f"what {what} of this host has mapped may not be read"
+        return f"other hosts may share this {self.shared} file system" if self.shared else ""
 
 
 def prune(
@@ -158,16 +168,29 @@ def read_processes(store: Path, numbers: list[int]) -> Processes:
         try:
             text = maps.read_text(errors="surrogateescape")
         except PermissionError:
-            unread += unread >= 0 and not _is_no_job(maps.parent)
+            unread += unread >= 0 and not is_no_job(maps.parent)
             continue
         except OSError:  # it has just ended
             continue
         for number in {n for mark, n in marks.items() if mark in text}:
             mapped[number].append(int(maps.parent.name))
-    return Processes({n: tuple(sorted(pids)) for n, pids in mapped.items()}, unread)
+    shared = shared_type(store, Path("/proc/self/mountinfo"))
+    return Processes({n: tuple(sorted(pids)) for n, pids in mapped.items()}, unread, shared)
 
 
-def _is_no_job(process: Path) -> bool:
+def shared_type(folder: Path, mounts: Path) -> str:
+    """Give the type of the file system of a folder if other hosts may have it too, by the kernel's
+    list of mounts (proc(5), mountinfo); empty for one of this host's alone."""
+    kind, longest = "", 0
+    for line in mounts.read_text(errors="surrogateescape").splitlines():
+        mount, _, source = line.partition(" - ")
+        place = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), mount.split(" ")[4])
+        if below(str(folder), (place,)) and len(place) >= longest:  # the last of equals is on top
+            kind, longest = source.partition(" ")[0], len(place)
+    return kind if OF_NETWORK.fullmatch(kind) else ""
+
+
+def is_no_job(process: Path) -> bool:
     """Whether a process is the init, which not even root may read on some machines, or a thread of
     the kernel."""
     if process.name == "1":
