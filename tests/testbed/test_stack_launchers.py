@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
+from mpigraft.discovery.inventory import discover_machine
+from mpigraft.graft.stack.override.launcher import launcher_scripts
 from tests.testbed.easybuild import LMOD, environment_modules
 from tests.testbed.stacks import Stack
 from tests.testbed.test_inject import do, slot
@@ -93,6 +95,28 @@ def test_the_launcher_needs_no_module_and_follows_what_is_on(
         assert "library Open MPI v5.0.11" in out
     do("undo", injected.software)
     assert not Path(mpirun).exists()
+
+
+@pytest.mark.parametrize("own", ["", "/own/lib:/more"])
+def test_no_launcher_gives_programs_a_search_path(tmp_path: Path, own: str) -> None:
+    """Open MPI's own mpirun does, of its folders: with a loader of its own, a program of a stack
+    would take the host's C library there, and scripts the host's programs."""
+    tool = tmp_path / "own/uname"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\nexec env\n")
+    tool.chmod(0o755)
+    for mpi in (m for m in discover_machine().mpis if m.usable):
+        for name, text in launcher_scripts(mpi):
+            script = tmp_path / mpi.id / name
+            script.parent.mkdir(parents=True, exist_ok=True)
+            script.write_text(text)
+            script.chmod(0o755)
+        given = {"LD_LIBRARY_PATH": own} if own else {}
+        words = f"{tmp_path / mpi.id}/bin/mpirun -n 1 uname"
+        out = run(words, tmp_path, PATH=f"{tool.parent}:{os.defpath}", HOME="/root", **given)
+        assert len(out) > 1, mpi.id
+        paths = [line for line in out if line.startswith("LD_LIBRARY_PATH=")]
+        assert paths == ([f"LD_LIBRARY_PATH={own}"] if own else []), mpi.id
 
 
 def test_the_hook_of_the_page_brings_the_launcher_with_each_open_mpi(tmp_path: Path) -> None:

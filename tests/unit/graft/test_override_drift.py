@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from mpigraft.core.cache import file_digest
 from mpigraft.core.model import MappedLibrary
 from mpigraft.graft.stack.generations import drift, reading
 from mpigraft.graft.stack.generations import switching as generations
+from mpigraft.graft.stack.override import Source
 from tests.builders.configuration import an_mpi
 from tests.builders.overrides import (  # noqa: F401
     LIBMPI,
@@ -41,6 +44,21 @@ def test_drift_names_what_changed(site: Path, libraries: tuple[Path, Path], tmp_
     (found,) = drift.newer_content(record, a_plan(site, libraries, key="other"))
     assert found.code == "drift-plan"
     assert set(found.evidence) == {str(path) for path in (*own, *libraries)}
+
+
+def test_a_launcher_that_was_updated_is_drift(
+    site: Path, libraries: tuple[Path, Path], tmp_path: Path
+) -> None:
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text("old")
+    launcher = Source(str(mpirun), file_digest(mpirun))
+    plan = replace(a_plan(site, libraries), launcher=launcher, scripts=(("bin/mpirun", "#!\n"),))
+    record = generations.switch_on(plan)
+    assert os.access(Path(a_slot(site).path) / "bin/mpirun", os.X_OK)
+    override = reading.read_override(a_slot(site))
+    assert not drift.find_drift(override, record)
+    mpirun.write_text("new")
+    assert [f.evidence for f in drift.find_drift(override, record)] == [(str(mpirun),)]
 
 
 def test_the_mpi_of_a_generation_is_known_by_its_content(

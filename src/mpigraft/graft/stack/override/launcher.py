@@ -2,7 +2,8 @@
 
 They are scripts, not links: a launcher finds its daemons and data from its own path. A folder of
 the MPI itself in PATH was rejected: with the launcher come compilers and tools, and in /usr/bin all
-of the host's. LD_LIBRARY_PATH is not set: every program that is started would search it.
+of the host's. LD_LIBRARY_PATH is not set, nor is where libfabric finds providers: every program
+that is started would search there, and the copies find their own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from mpigraft.core.model import MpiInstall, Scope
 
 LAUNCHERS = "bin"  # folder of a generation
 NAMES = ("mpirun", "mpiexec")
-SEARCH = "LD_LIBRARY_PATH"
+OF_PROGRAMS = ("LD_LIBRARY_PATH", "FI_PROVIDER_PATH")  # a launcher does not need them
+# Open MPI's launcher puts its own folders into LD_LIBRARY_PATH of ranks, version 4 into PATH too:
+# with Debian's these are /usr/lib and /usr/bin. What these variables name starts each rank, and
+# gives it back what the user had. Seen with 4.1.4, 4.1.8 and 5.0.11.
+AGENTS = {
+    "orte": ("OMPI_MCA_orte_fork_agent", ' "PATH=$PATH"'),
+    "prrte": ("PRTE_MCA_odls_base_exec_agent", ""),
+}
 # Of another Open MPI whose module is loaded, they send the launcher to that one's files.
 LEADS_AWAY = ("OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX", "I_MPI_ROOT")
 
@@ -41,9 +49,18 @@ def _script(mpi: MpiInstall, launcher: str) -> Iterator[str]:
     yield "    exit 127"
     yield "fi"
     for name, value in sorted(rows.items()):
-        if name != SEARCH:
+        if name not in OF_PROGRAMS:
             yield f"unset {name}" if value is None else f"export {name}={shlex.quote(value)}"
     # After `env -i`: mpirun searches ssh, and Open MPI ends without a home.
     yield 'export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}"'
     yield 'export HOME="${HOME:-$(eval echo "~$(id -un)")}"'
+    if mpi.launcher_kind in AGENTS:
+        agent, path = AGENTS[mpi.launcher_kind]
+        yield f'agent() {{ export {agent}="$*"; }}'
+        yield 'case "${LD_LIBRARY_PATH:-}$PATH" in'
+        yield "    *[[:space:]]*) ;;  # the launcher would take its words apart"
+        yield "    *)"
+        yield "        own=${LD_LIBRARY_PATH:+LD_LIBRARY_PATH=$LD_LIBRARY_PATH}"
+        yield f"        agent /usr/bin/env ${{own:--u LD_LIBRARY_PATH}}{path} ;;"
+        yield "esac"
     yield f'exec {place} "$@"'
