@@ -26,7 +26,6 @@ from mpigraft.graft.stack import Slot
 from mpigraft.graft.stack.generations.reading import GENERATIONS, Override, read_override
 from mpigraft.graft.stack.generations.switching import FOLDERS, LOCK, NEW, OFF, writing
 from mpigraft.graft.stack.override import LIB, SETTINGS
-from mpigraft.graft.stack.places import below
 
 KEEP_DAYS = 14
 DAY_S = 86400
@@ -185,7 +184,7 @@ def shared_type(folder: Path, mounts: Path) -> str:
     for line in mounts.read_text(errors="surrogateescape").splitlines():
         mount, _, source = line.partition(" - ")
         place = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), mount.split(" ")[4])
-        if below(str(folder), (place,)) and len(place) >= longest:  # the last of equals is on top
+        if folder.is_relative_to(place) and len(place) >= longest:  # the last of equals is on top
             kind, longest = source.partition(" ")[0], len(place)
     return kind if OF_NETWORK.fullmatch(kind) else ""
 
