@@ -18,6 +18,7 @@ import pytest
 
 from mpigraft.core.model import Family
 from mpigraft.native.programs import PREBUILT, SPAWN
+from tests.builders.elf import program
 from tests.native.native_world import compile_c
 from tests.unit.run.test_run_command import LIGHT
 
@@ -352,3 +353,16 @@ def test_ranks_of_mpich_can_spawn_others(fresh_home: Path, bind: str) -> None:
     done = run(*MPICH, "--bind-to", bind, "--", program)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["children"] == 2
+
+
+def test_a_child_without_its_loader_ends_the_job(fresh_home: Path, tmp_path: Path) -> None:
+    """Its launcher would wait for it forever."""
+    spawn = PREBUILT / platform.machine() / "mpich" / SPAWN
+    lost = program(tmp_path / "lost", flags=["-Wl,--dynamic-linker=/opt/gone/ld.so"])
+    script = tmp_path / "script"
+    script.write_text("#!/opt/gone/sh -e\n")
+    script.chmod(0o755)
+    for child, missing in ((lost, "/opt/gone/ld.so"), (script, "/opt/gone/sh")):
+        done = run("--mpi", "mpich@5", "-n", 1, "--", spawn, child)
+        assert done.returncode == 4, done.stdout + done.stderr
+        assert f"{child}: its loader or interpreter is {missing}, which the ranks" in done.stderr

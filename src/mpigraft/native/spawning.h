@@ -13,6 +13,8 @@
 #define MPIGRAFT_SPAWNING_H
 
 #include <errno.h>
+#include <fcntl.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,6 +92,48 @@ static bool program_among(const char *folders, const char *name, char *path)
     return false;
 }
 
+/* The loader of an ELF program of this process's kind of machine; empty: it names none. */
+static void loader_in(int file, char *name)
+{
+    ElfW(Ehdr) head;
+    ElfW(Phdr) part;
+    if (pread(file, &head, sizeof head, 0) != (ssize_t)sizeof head ||
+        memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_phentsize != sizeof part)
+        return;
+    for (int i = 0; i < head.e_phnum; i++) {
+        off_t at = (off_t)head.e_phoff + i * (off_t)sizeof part;
+        if (pread(file, &part, sizeof part, at) == (ssize_t)sizeof part &&
+            part.p_type == PT_INTERP && part.p_filesz < SPAWN_PATH)
+            (void)!pread(file, name, part.p_filesz, (off_t)part.p_offset);
+    }
+}
+
+/* The interpreter that the first line of a script names; empty: it is no script. */
+static void interpreter_in(int file, char *name)
+{
+    char line[INFO_VALUE + 1] = "";
+    if (pread(file, line, INFO_VALUE, 0) < 2 || strncmp(line, "#!", 2))
+        return;
+    const char *first = line + 2 + strspn(line + 2, " \t");
+    snprintf(name, SPAWN_PATH, "%.*s", (int)strcspn(first, " \t\n"), first);
+}
+
+/* The kernel starts no program whose loader or interpreter is not there. */
+static void refuse_without_loader(const char *path, const char *command)
+{
+    char name[SPAWN_PATH] = "", text[2 * SPAWN_PATH];
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return;
+    loader_in(file, name);
+    interpreter_in(file, name);
+    close(file);
+    if (*name != '/' || !access(name, X_OK))
+        return;
+    snprintf(text, sizeof text, "%s: its loader or interpreter is %s", command, name);
+    refuse("spawn-no-program", NO_PROGRAM, text);
+}
+
 /* Open MPI starts children where the caller is, and MPICH where mpiexec was started, which both
  * mean by a "wdir" that is relative. */
 static void find_folder(struct child *child)
@@ -123,7 +167,9 @@ static void find_command(struct child *child)
         if (!program_in("", 0, command + 1, child->path))
             refuse("spawn-no-program", NO_PROGRAM, command);
     } else if (strchr(command, '/')) {
-        if (*child->folder == '/' && !program_in(folder, strlen(folder), command, child->path))
+        if (*child->folder != '/') /* where the launcher starts it is not known */
+            return;
+        if (!program_in(folder, strlen(folder), command, child->path))
             refuse("spawn-no-program", NO_PROGRAM, command);
     } else {
         (void)ask_info(child->mpi, child->info, "path", listed, INFO_VALUE);
@@ -133,6 +179,7 @@ static void find_command(struct child *child)
             refuse("spawn-no-program", NO_PROGRAM, command);
         child->command = child->path;
     }
+    refuse_without_loader(child->path, command);
 }
 
 /* SCRIPT, this process, the folder, COMMAND and the arguments of one program, as a list of its own. */
