@@ -70,6 +70,18 @@ def test_singletons_that_ranks_start_are_no_ranks(
     assert ranks_of(ended) == sorted([*RANKS, *[SINGLE] * count])
 
 
+def test_a_second_program_that_cannot_join_is_named(
+    programs: Mapping[Family, Path], fresh_home: Path
+) -> None:
+    """It ended with 141 without a word, and with 0 where the script went on."""
+    program = programs[Family.MPICH]
+    for words, code in ((f"{program} && {program}", 141), (f"{program}; {program}; true", 5)):
+        ended = run(*MPICH, "--", "sh", "-c", words)
+        assert (ended.returncode, ranks_of(ended)) == (code, RANKS)
+        assert "after another program of the same rank had, and did not return" in ended.stderr
+    assert run(*MPICH, "--", "sh", "-c", f"{program}; exit 3").stderr == ""
+
+
 @pytest.mark.parametrize("family", [pytest.param(Family.OPENMPI, marks=LONG), Family.MPICH])
 def test_an_mpiexec_that_a_rank_starts_makes_a_world_of_its_own(
     programs: Mapping[Family, Path], mpis: Mapping[Family, Path], fresh_home: Path, family: Family

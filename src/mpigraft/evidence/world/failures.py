@@ -49,6 +49,10 @@ def explain_failure(configuration: Configuration, folder: Path, ranks: int) -> t
             return tuple(elsewhere)
     if wrong:
         return (_other_libmpi(configuration, due, wrong[0], len(wrong)),)
+    again = [process for process in entered if process.again and _libmpis(process)]
+    if ranks and again:
+        path = _libmpis(again[0])[0].path
+        return (Finding.of("init-again", processes=_processes(len(again)), path=path),)
     if ranks or not any(map(_libmpis, entered)):
         return ()
     path = _libmpis(entered[0])[0].path
@@ -119,6 +123,8 @@ def _why(process: Entered, row: Resolved | None) -> str:
 
 def _fix(configuration: Configuration, process: Entered, row: Resolved | None) -> str:
     plan = configuration.graft
+    if row is not None and row.rule is Rule.PRELOAD:
+        return "take that library out of LD_PRELOAD"
     if row is not None and row.rule is Rule.LD_LIBRARY_PATH:
         return (
             f"take its folder out of LD_LIBRARY_PATH={process.search} where the program is started"
@@ -144,6 +150,7 @@ def _loader_row(configuration: Configuration, process: Entered, path: str) -> Re
     """The row of the loader's search that leads to a library; None where the program does not
     name it, or nothing can be known of its image any more."""
     environment = {"LD_LIBRARY_PATH": process.search} if process.search else {}
+    environment |= {n: v for n, v in configuration.settings if n == "LD_PRELOAD"}
     try:
         root = _root(configuration)
         rows = closure(process.program, environment=environment, root=root)

@@ -82,6 +82,7 @@ class Entered:
     program: str  # file of the process, as it sees it
     search: str  # its LD_LIBRARY_PATH
     libraries: tuple[MappedLibrary, ...]  # those of MPI
+    again: bool = False  # another process of its task had returned from it
 
 
 def read_entered(folder: Path) -> tuple[Entered, ...]:
@@ -91,10 +92,12 @@ def read_entered(folder: Path) -> tuple[Entered, ...]:
     ranks = [(p.stem, line) for p in names if p.suffix == SUFFIX for line in _whole_lines(p)]
     notes = [(p.stem, line) for p in names if p.suffix == ENTERED for line in _whole_lines(p)]
     returned = {line.get("id") for _, line in ranks}
+    tasks = [line.get("task") for _, line in ranks]
     entered = []
     for line in _of_launch([*ranks, *notes]):
         process = None if line.get("id") in returned else _entered(line)
-        entered += [process] if process else []
+        again = "task" in line and line["task"] in tasks
+        entered += [replace(process, again=again)] if process else []
     return tuple(entered[:MOST_ENTERED])
 
 

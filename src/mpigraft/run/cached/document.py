@@ -96,10 +96,19 @@ def start_document(
         "proof": job.spec.proof,
         "placed": job.placement != NOWHERE or is_confined(),
         "stdin": _stdin(job),
+        "executed": _executed_folders(job),
         "files": [[str(path), text] for path, text in (*made.files, *made.children)],
         "leases": due_leases([*map(str, mapped), libmpi]),
         **(watched_files(job) if inputs is None else inputs),
     }
+
+
+def _executed_folders(job: Job) -> list[str]:
+    """List the folders of this machine of which files of ours are executed or mapped."""
+    graft = job.configuration.graft
+    natives = (job.natives.guard, job.natives.witness, job.natives.stdin)
+    folders = {path.parent for path in natives} | ({graft_folder(graft)} if graft else set())
+    return sorted(str(folder) for folder in folders if folder.is_dir())
 
 
 def _stdin(job: Job) -> list[str]:

@@ -108,9 +108,11 @@ def kept(name: str, environ: Mapping[str, str]) -> Document | None:
         same = all(file_fingerprint(path) == [*rest] for path, *rest in document["stamps"])
         same = same and all(copy_stamp(path) == [*rest] for path, *rest in document["copies"])
         same = same and all(listed(*row) == names for *row, names in document["listed"])
-    except (KeyError, TypeError, ValueError):
+        flags = [os.statvfs(place).f_flag for place in document["executed"]]
+    except (KeyError, TypeError, ValueError, OSError):
         return None
-    return document if same else None
+    # Mounted noexec since then: the slow way says so, where ranks would end with 126.
+    return document if same and not any(flag & os.ST_NOEXEC for flag in flags) else None
 
 
 def keep_start(document: Document, environ: Mapping[str, str], suffix: str = START) -> None:
@@ -194,9 +196,11 @@ def start_job(
         code = run_attached(argv, given | document["set"], watch.look)
         if collect:
             collect(watch.folder, code)
-        # CPUs and GPUs take the full judgement, and so does a job that may have died of /dev/shm.
-        doubt = document["placed"] or (code and scarce_memory())
-        known = watch.whole() and not doubt
+        # CPUs and GPUs take the full judgement, and so does a job that may have died of /dev/shm or
+        # of a second program that a rank ran.
+        whole = watch.whole()
+        doubt = document["placed"] or watch.unfinished() or (code and scarce_memory())
+        known = whole and not doubt
         if listed(watch.folder, "", REFUSED):
             judge(document["key"], watch.folder, False)
             return 4

@@ -77,6 +77,15 @@ class World:
         """Whether any rank came as far as MPI_Init."""
         return bool(self.records or listed(self.folder, "", ".entered"))
 
+    def unfinished(self) -> bool:
+        """Whether more processes entered MPI_Init than came back from it."""
+        notes = (f"{self.folder}/{name}" for name in listed(self.folder, "", ".entered"))
+        entered = 0
+        for handle in map(open_regular, notes):
+            with contextlib.suppress(OSError), os.fdopen(handle, "rb") as file:
+                entered += sum(bool(line.strip()) for line in file)
+        return entered > len(self.records)
+
     def _astray(self) -> bool:
         """Whether one of the first that entered MPI_Init did so in another library than the one
         that was due: it may never come back to say so. Of other nodes paths say it alone: their
