@@ -198,3 +198,48 @@ def test_a_refusal_of_a_program_that_changed_is_decided_anew(
     refuse_until_kept(fresh_home, program)
     shutil.copy(compiled(mpis[Family.MPICH], tmp_path), program)
     assert run(*MPICH, "--", program).returncode == 0
+
+
+def test_programs_of_two_abis_in_one_job_are_refused(
+    ompi: Path, mpis: Mapping[Family, Path], fresh_home: Path, tmp_path: Path
+) -> None:
+    """A script that surely starts both, or a colon: it ended with 5, and another reason."""
+    other = compiled(mpis[Family.MPICH], tmp_path)
+    for words in (["sh", "-c", f"{ompi}; {other}"], [ompi, ":", "-n", 1, other]):
+        ended = run("-n", 1, "--", *words)
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert f"no one fits both: {ompi} for Open MPI 3 to 5 and {other} for" in ended.stderr
+
+
+def test_a_preloaded_libmpi_of_another_mpi_is_refused(
+    ompi: Path, mpis: Mapping[Family, Path], fresh_home: Path
+) -> None:
+    other = mpis[Family.MPICH] / "lib/libmpi.so.12"
+    ended = run(*OPENMPI, "--env", f"LD_PRELOAD={other}", "--", ompi)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert f"it would take {other} (LD_PRELOAD {other})" in ended.stderr
+    assert "take that library out of LD_PRELOAD" in ended.stderr
+
+
+def test_a_program_that_opens_libmpi_gets_an_mpi_of_that_abi(
+    mpis: Mapping[Family, Path], fresh_home: Path, tmp_path: Path
+) -> None:
+    """`check` says what `run` does: it is not known, and the name in the program says more."""
+    source = tmp_path / "opens.c"
+    source.write_text(
+        '#include <dlfcn.h>\nint main(void) { void *mpi = dlopen("libmpi.so.12", RTLD_NOW);\n'
+        "  int (*init)(void *, void *), (*end)(void); if (!mpi) return 3;\n"
+        '  *(void **)&init = dlsym(mpi, "MPI_Init"); *(void **)&end = dlsym(mpi, "MPI_Finalize");\n'
+        "  init(0, 0); return end(); }\n"
+    )
+    program = compile_c(source, tmp_path / "opens")
+    ended = run("-n", 2, "--explain", "--", program)
+    assert ended.returncode == 0, ended.stderr
+    assert "mpi: openmpi" not in ended.stderr
+    assert "each of the 2 ranks does the whole work" in ended.stderr
+    argv = (sys.executable, "-m", "mpigraft.cli.entry", "check", program, "--mpi")
+    for mpi, named in (("mpich@5", False), ("openmpi@5", True)):
+        checked = subprocess.run([*argv, mpi], capture_output=True, text=True, check=False)
+        assert checked.returncode == 0, checked.stdout
+        assert "needs no MPI library itself" in checked.stdout
+        assert ("opens names libmpi.so.12" in checked.stdout) is named

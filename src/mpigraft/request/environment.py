@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -92,6 +92,15 @@ class UserEnvironment:
     settings: tuple[str, ...]  # NAME=VALUE: what tunes an MPI and decides no lane
     rows: tuple[EnvRow, ...]  # for ranks alone
     dropped: tuple[tuple[str, str], ...]  # (name, why)
+
+    def with_preload(self, settings: Sequence[str]) -> UserEnvironment:
+        """The same with what `--env` preloads: it decides which libmpi ranks of this machine
+        load."""
+        values = [word.partition("=")[2] for word in settings if word.startswith("LD_PRELOAD=")]
+        if not values:
+            return self
+        others = (row for row in self.rows if row.name != "LD_PRELOAD")
+        return replace(self, rows=(*others, EnvRow("LD_PRELOAD", values[-1], Scope.RANK, "--env")))
 
     def for_guest(self) -> UserEnvironment:
         """The same for ranks in a guest, where paths of this machine lead nowhere."""

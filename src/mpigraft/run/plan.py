@@ -77,7 +77,7 @@ from mpigraft.request.selection import (
 
 NO_LIMIT_S = 1e9  # what the guard takes at most: 31 years
 GRACE_S = 30.0  # for a job that is asked to end: as long as Slurm gives one by default
-NOT_KNOWN = ("programs-not-known", "imports-not-known")  # codes of graft.check
+NOT_KNOWN = ("programs-not-known", "imports-not-known", "mpi-named")  # codes of graft.check
 NOTHING_FORCED = "the MPI's own choice; nothing is forced, and nothing of it proven"
 
 
@@ -161,7 +161,9 @@ def plan_job(
         subject.sources,
     )  # fmt: skip
     return replace(
-        job, lines=tuple(_lines(job, choice)), unknown=tuple(_unknown(spec, command, choice))
+        job,
+        lines=tuple(_lines(job, choice)),
+        unknown=tuple(_unknown(spec, command, choice, layout.ranks)),
     )
 
 
@@ -199,26 +201,25 @@ def _on_host(
     passed: UserEnvironment,
 ) -> MpiSelection:
     """Choose the MPI for the programs of a job of this machine."""
+    passed = passed.with_preload(spec.settings)
     choose = partial(mpi_for_programs, machine=machine, programs=programs, passed=passed)
     try:
         return first_mpi(spec.mpi_names, choose)
     except CheckFailed as no:
-        if no.code == "program-other-libmpi" and len(programs) == 1:
+        if no.code == "program-other-libmpi" and len(programs) == 1 and not no.fix:
             no.fix = _under_it(spec, machine, programs[0][0]) or no.fix
         _name_fitting(no, spec, machine, passed, choose)
         raise
 
 
-def _unknown(spec: RunSpec, command: GuestCommand, choice: MpiSelection) -> Iterator[str]:
+def _unknown(
+    spec: RunSpec, command: GuestCommand, choice: MpiSelection, ranks: int
+) -> Iterator[str]:
     """List what the choice of the MPI could not take into account."""
-    if spec.proof:
-        yield from command.launches_on_condition()
-    if not spec.image:
-        return
-    if command.notes and spec.proof:
-        way = "" if command.interpreted else "; --program PATH names what needs MPI"
-        yield f"not known: {'; '.join(command.notes)}{way}"
-    for part in choice.plan.parts if choice.plan else ():
+    yield from command.unknown_facts(ranks, image=bool(spec.image)) if spec.proof else ()
+    if choice.doubt:
+        yield choice.doubt
+    for part in choice.plan.parts if choice.plan and spec.image else ():
         for finding in part.findings:
             fix = f"; {finding.fix}" if finding.fix else ""
             if finding.code in NOT_KNOWN:

@@ -59,6 +59,16 @@ def test_a_program_without_mpi_does_not_pass_by_the_modules_of_others(
     assert any(f.code == "mpi-not-linked" for f in fit.findings) is warned
 
 
+def test_words_of_which_nothing_is_known_are_warned_of() -> None:
+    """`run` starts them, and `check` says what it knows: the libraries that they name."""
+    guest = a_guest(a_program(), OPENMPI)
+    bare = replace(guest, label=replace(guest.label, programs=()), unknown=("a.py: CDLL",))
+    for named, codes_of in (("libmpi.so.40", set()), ("libmpi.so.12", {"mpi-named"})):
+        fit = spared(replace(bare, named=(named,)), an_abi("openmpi@5.0.11"))
+        assert fit.ok
+        assert {f.code for f in part(fit, "abi").findings} == {"words-not-known", *codes_of}
+
+
 def test_a_module_that_may_be_imported_refuses_nothing() -> None:
     two, host = ("libmpi.so.40", "libmpi.so.12"), an_abi("openmpi@5.0.11")
     apart = modules("/opt/m/MPI.so", "/opt/n/Other.so", needed=two)

@@ -50,6 +50,7 @@ def image(tmp_path: Path, built: Mapping[str, Path]) -> Path:
         "opt/bin/pick": "#!/bin/sh\nif bash -n; then app-avx; exit; fi\napp\n",
         "opt/bin/open": "#!/bin/sh\nif bash -n; then app-avx; exit; fi\napp\n$OTHER\n",
         "opt/bin/more": "#!/bin/sh\nif bash -n; then python3 /job/dynamic.py; else app; fi\n",
+        "opt/bin/two": "#!/bin/sh\napp\napp-avx\n", "opt/bin/opens": "#!/bin/sh\n$X libmpi.so.12\n",
         "opt/bin/either": "#!/bin/sh\nif test $MODE; then app; else python3 /job/a.py; fi\n",
     }  # fmt: skip
     names = {"app": "app", "app-avx": "app", "app-sse": "app", "hostname": "hostname",
@@ -173,12 +174,28 @@ def test_of_a_script_the_programs_that_it_may_start_are_meant(
     assert guest.label.programs == tuple(f"/usr/bin/{name}" for name in programs)
 
 
+def test_all_programs_that_a_script_surely_starts_have_to_fit(image: Path, here: Path) -> None:
+    guest, command = examine_command(str(image), ["/opt/bin/two"], {}, nothing_shown)
+    assert not guest.loose
+    assert guest.label.programs == command.programs == ("/usr/bin/app", "/usr/bin/app-avx")
+    assert [one.program for one in command.each()] == list(command.programs)
+
+
+def test_libraries_that_unknown_files_name(image: Path) -> None:
+    assert of(image, "opens").opened == ("libmpi.so.12",)
+    assert of(image, "python3 dynamic.py").opened == ("libmpi.so.40",)
+    assert of(image, "app").opened == of(image, "job").opened == ()
+    (alone,) = of(image, "job").unknown_facts(2, image=False)
+    assert alone.endswith("if nothing of it needs MPI, each of the 2 ranks does the whole work")
+
+
 def test_a_script_of_what_is_not_known_has_no_programs(image: Path, here: Path) -> None:
     words = ["python3", "/job/dynamic.py"]
     guest, command = examine_command(str(image), words, {}, nothing_shown)
     assert (guest.label.programs, guest.libraries, guest.loose) == ((), (), False)
     assert guest.label.architecture == os.uname().machine
-    assert command.notes
+    assert guest.unknown == command.notes == ("dynamic.py, line 2: CDLL",)
+    assert guest.named == ("libmpi.so.40",)
 
 
 def test_a_program_that_is_not_there(image: Path, here: Path) -> None:

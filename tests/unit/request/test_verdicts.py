@@ -25,6 +25,7 @@ from mpigraft.request.fit.verdicts import FitRequest, FitVerdicts
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.elf import compiled, program
 from tests.builders.guests import an_abi
+from tests.builders.python_installs import LOADER, put
 
 MPIS = ("openmpi@5.0.11", "mpich@5.0.2")
 SOLVER, OPT = "opt/app/solver", "opt/first"
@@ -53,6 +54,7 @@ def _image(top: Path) -> Path:
     program(top / "usr/bin/env")
     for name in ("lib", "lib64"):
         (top / name).symlink_to("usr/lib")
+    put(top, {LOADER: ""})
     (top / "etc").mkdir()
     (top / "etc/os-release").write_text('PRETTY_NAME="Debian 12"\n')
     return top

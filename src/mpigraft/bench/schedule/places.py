@@ -224,7 +224,7 @@ def _files(tool: Tool, command: GuestCommand, configuration: Configuration) -> I
     """The program, what the loader maps for it, what a script is made of, and named inputs."""
     program = Path(tool.words[0])
     own = [Path(word) for word in tool.words[1:] if "/" in word and Path(word).is_file()]
-    programs = [program, *map(Path, (command.program, *command.certain)), *own]
+    programs = [program, *map(Path, (*command.programs, *command.certain)), *own]
     environment = env.base()
     if configuration.mpi:
         environment = env.apply(environment, configuration.mpi.environment, Scope.RANK)
@@ -244,7 +244,7 @@ def _guest_files(
     """Of this machine: what the plan was made from, with the image; programs and scripts of a
     folder; named inputs. What lies in an image file is part of its digest."""
     yield from (path for stamp in plan.inputs if (path := Path(stamp.path)).is_file())
-    inside = (*tool.words, command.program, *command.certain, *command.sources)
+    inside = (*tool.words, *command.programs, *command.certain, *command.sources)
     for word in dict.fromkeys(word for word in inside if word.startswith("/")):
         entry = guest.root.find(word)
         if entry is not None and entry.source is not None and entry.kind == "file":

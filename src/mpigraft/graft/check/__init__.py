@@ -10,6 +10,7 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.graft.check.case import NOT_CHECKED as NOT_CHECKED
+    from mpigraft.graft.check.interface import ABI_NAMES as ABI_NAMES
     from mpigraft.graft.check.languages import FORTRAN_SYMBOL as FORTRAN_SYMBOL
     from mpigraft.graft.check.languages import MPI_F08_SYMBOL as MPI_F08_SYMBOL
     from mpigraft.graft.check.verdict import fitting_programs as fitting_programs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mpigraft.core.model import Abi, CheckResult, Finding, Replace, Role
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mpigraft.binary.loader import Resolved
     from mpigraft.graft.loading import SimulatedProgram
 
-NAMES = {  # of an ABI, for a person
+ABI_NAMES = {  # of an ABI, for a person
     Abi.OMPI.value: "Open MPI 3 to 5",
     Abi.MPICH.value: "MPICH 3.1 and newer (also Intel MPI, Cray MPICH, MVAPICH)",
     Abi.MPI_ABI.value: "the standard ABI of MPI-5",
@@ -69,13 +69,16 @@ def abi(case: Case) -> CheckResult:
                 for b in case.bindings(simulated).values()
             }
         )
-        fine = f"{', '.join(abis)}: {some(NAMES.get(name, name) for name in abis)}"
+        fine = f"{', '.join(abis)}: {some(ABI_NAMES.get(name, name) for name in abis)}"
         return part("abi", fine, _abi(case))
     return part("abi", f"the guest keeps {case.own_name}", _kept(case))
 
 
 def _abi(case: Case) -> Iterator[Finding]:
-    if not case.injection.programs:
+    if case.guest.unknown:
+        yield Finding.of("words-not-known", notes="; ".join(case.guest.unknown))
+        yield from _named(case, case.guest.label.name, case.guest.named)
+    elif not case.injection.programs:
         yield _no_program(case)
     offered = _offered(case)
     differing: dict[str, list[str]] = {}
@@ -124,7 +127,7 @@ def _other_variants(case: Case, lines: tuple[str, ...]) -> Finding:
 def _differs(case: Case, name: str, offered: list[str], lines: tuple[str, ...]) -> Finding:
     return Finding.of(
         "abi-differs",
-        built_for=NAMES.get(name, name),
+        built_for=ABI_NAMES.get(name, name),
         mpi=case.mpi,
         offered=", ".join(offered),
         name=name,
@@ -152,8 +155,26 @@ def _no_mpi(case: Case, simulated: SimulatedProgram) -> Iterator[Finding]:
     linked = facts is not None and any(s.name == "MPI_Init" for s in facts.exported)
     if facts is not None and (linked or not facts.dynamic):
         yield Finding.of("mpi-static", program=simulated.program)
+    elif case.guest.leads_on(simulated.program):
+        yield Finding.of("mpi-not-linked", program=simulated.program)
+        named = case.guest.named_in(simulated.program)
+        yield from _named(case, simulated.program, named)
     else:
         yield Finding.of("no-mpi", program=simulated.program)
+
+
+def _named(case: Case, program: str, names: Sequence[str]) -> Iterator[Finding]:
+    """Report that all MPI libraries that a program may open are of other ABIs than the host's."""
+    abis = {b.abi for name in names if (b := binding_of(name))}
+    if abis and not abis & (offered := _offered(case)):
+        yield Finding.of(
+            "mpi-named",
+            program=base(program),
+            names=some(names),
+            mpi=case.mpi,
+            offered=", ".join(sorted(offered)),
+            abis=" or ".join(sorted(abis)),
+        )
 
 
 def _abi_promise(case: Case) -> Iterator[Finding]:

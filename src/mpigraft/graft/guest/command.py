@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mpigraft.core.errors import CheckFailed
@@ -36,6 +36,19 @@ class GuestCommand:
     launches: tuple[InnerLaunch, ...] = ()  # of LAUNCHER; else those on a condition
     candidates: tuple[str, ...] = ()  # of UNKNOWN: a script's MPI programs, where all are known
     alone: bool = False  # an interpreter that is given no script
+    opened: tuple[str, ...] = ()  # of UNKNOWN: MPI libraries that its files name
+    also: tuple[str, ...] = ()  # of MPI: other programs that a script starts as surely
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The programs that are judged, all of which have to fit."""
+        return (self.program, *self.also) if self.program else ()
+
+    def each(self) -> Iterator[GuestCommand]:
+        """Yield it as a command for each of its programs."""
+        yield replace(self, also=())
+        for program in self.also:
+            yield replace(self, program=program, also=(), certain=(), possible=())
 
     @property
     def needs_mpi(self) -> bool:
@@ -87,6 +100,16 @@ class GuestCommand:
                 f"{launch.place} may start {launch.launcher} itself: `{launch.text}`; each rank "
                 "would start a whole job"
             )
+
+    def unknown_facts(self, ranks: int, *, image: bool) -> Iterator[str]:
+        """Describe for a person what a job may start that its files do not show."""
+        yield from self.launches_on_condition()
+        if not self.notes or not (image or self.kind is CommandKind.UNKNOWN):
+            return
+        way = "; --program PATH names what needs MPI" if image and not self.interpreted else ""
+        alone = f"; if nothing of it needs MPI, each of the {ranks} ranks does the whole work"
+        more = alone if ranks > 1 and self.kind is CommandKind.UNKNOWN else ""
+        yield f"not known: {'; '.join(self.notes)}{more}{way}"
 
 
 def _advice(launches: Sequence[InnerLaunch], verb: Sequence[str], options: Sequence[str]) -> str:

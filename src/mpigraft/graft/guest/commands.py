@@ -16,6 +16,7 @@ from mpigraft.binary.image import Root, RootError
 from mpigraft.graft.guest import own_mpi, python_words, r_packages
 from mpigraft.graft.guest.command import MANY, CommandKind, GuestCommand
 from mpigraft.graft.guest.mpi_free import STATIC, without_mpi
+from mpigraft.graft.guest.opened import named_libraries
 from mpigraft.graft.guest.python_imports import follow
 from mpigraft.graft.guest.python_search import is_python, python_of
 from mpigraft.graft.guest.scripts.calls import is_language
@@ -55,6 +56,11 @@ def command_of(
     command = _command(root, list(words), dict(environment), cwd, 0)
     if not command.is_launcher:
         refuse_unstartable(root, words, environment, cwd)
+    if command.kind is CommandKind.UNKNOWN:
+        start = behind_env(list(words), dict(environment))[:1]
+        entries = (locate(root, word, environment, cwd)[1] for word in start)
+        files = (*(entry.path for entry in entries if entry), *command.sources)
+        return replace(command, opened=named_libraries(root, files))
     return command
 
 
@@ -178,14 +184,20 @@ def _read(
         behind = GuestCommand(
             CommandKind.MPI, packages.program, packages.certain, packages.possible
         )
-    elif len(mpi) == 1 and mpi[0][1] and not _starts_unknown(reading):
-        behind = mpi[0][0]
+    elif mpi and all(sure for _, sure in mpi) and _are_all(reading, mpi):
+        behind = replace(mpi[0][0], also=tuple(one.program for one, _ in mpi[1:]))
     else:
         behind = _opaque(root, words, environment, cwd, depth)
         if behind.kind is CommandKind.UNKNOWN:
             behind = replace(behind, candidates=_candidates(reading, started))
     launches = tuple(replace(launch, certain=False) for launch in reading.launches)
     return replace(behind, launches=launches, sources=(*behind.sources, *reading.sources))
+
+
+def _are_all(reading: ScriptReading, mpi: Sequence[Started]) -> bool:
+    """Whether nothing is started but these, each of which is known by its file."""
+    programs = len(mpi) == 1 or not any(one.interpreted for one, _ in mpi)
+    return programs and not _starts_unknown(reading)
 
 
 def _starts_unknown(reading: ScriptReading) -> bool:

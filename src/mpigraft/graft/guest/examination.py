@@ -6,6 +6,7 @@ A guest is read, never run, and not trusted. Its architecture may differ from th
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,11 +30,12 @@ from mpigraft.graft.guest import own_mpi, podman, registry
 from mpigraft.graft.guest.command import CommandKind, GuestCommand
 from mpigraft.graft.guest.commands import command_of, is_interpreter
 from mpigraft.graft.guest.mpi_free import without_mpi
+from mpigraft.graft.guest.opened import named_libraries
 from mpigraft.graft.guest.os_release import os_name
 from mpigraft.graft.guest.own_mpi import GuestMpi
 from mpigraft.graft.guest.python_search import is_python
 from mpigraft.graft.guest.search import Searched, search
-from mpigraft.graft.guest.starting import absent_loader, is_executable, locate, refuse_program
+from mpigraft.graft.guest.starting import absent_loader, is_executable, locate, refuse_foreign
 from mpigraft.graft.guest.visible import (
     NO_COVERS,
     Covers,
@@ -76,6 +78,8 @@ class Guest:
     possible: tuple[str, ...] = ()  # of these, what is opened on a condition only
     loose: bool = False  # which of the programs are started is not known
     covers: Covers = NO_COVERS
+    unknown: tuple[str, ...] = ()  # what is not known of the words that it was examined for
+    named: tuple[str, ...] = ()  # MPI libraries that the files of such words name
 
     @classmethod
     def opened(cls, spec: str) -> Guest:
@@ -93,16 +97,28 @@ class Guest:
     @classmethod
     def on_host(cls, path: Path, command: GuestCommand) -> Guest:
         """Make a guest of what a command of this machine starts, for which the whole machine is
-        the image; `path` is what a person named. Raises UsageError where that is not known."""
-        if not command.program:
-            raise UsageError.of("guest-is-script", path=path)
+        the image; `path` is what a person named."""
         libraries = (*command.certain, *command.possible)
-        root, programs = FolderRoot(Path("/")), (command.program,)
+        root, programs = FolderRoot(Path("/")), command.programs if command.needs_mpi else ()
         with reading_guest(str(path)):
-            searched = Searched((), libraries, ())
+            searched = Searched((), libraries, (os.uname().machine,))
             source = str(path.resolve())
             label = label_of(GuestKind.PROGRAM, path.name, source, root, programs, "", searched)
-        return cls(label, root, libraries, command.possible)
+        return cls(label, root, libraries, command.possible).with_unknown(command)
+
+    def with_unknown(self, command: GuestCommand) -> Guest:
+        """Give it what is not known of a command that may start or open any program."""
+        if command.kind is not CommandKind.UNKNOWN:
+            return self
+        return replace(self, unknown=command.notes, named=command.opened)
+
+    def leads_on(self, program: str) -> bool:
+        """Whether a program without MPI may start another or open a library."""
+        return not self.interprets(program) and not without_mpi(self.root, program)
+
+    def named_in(self, program: str) -> tuple[str, ...]:
+        """List the MPI libraries that a program names in its own bytes."""
+        return named_libraries(self.root, [program])
 
     def interprets(self, program: str) -> bool:
         """Whether a program runs scripts, whose modules may need MPI."""
@@ -244,11 +260,12 @@ def _examine_words(
         return replace(whole, loose=True), command
     libraries = (*command.certain, *command.possible)
     searched = Searched((), libraries, ())
-    label = label_of(kind, name, source, root, (command.program,), number, searched)
+    label = label_of(kind, name, source, root, command.programs, number, searched)
     if command.kind is not CommandKind.MPI:  # what is judged in its place is a program of ours
         label = replace(label, programs=())
-    covers = covers_of(root, label, (command.program, *libraries, *command.sources))
-    return Guest(label, root, libraries, command.possible, covers=covers), command
+    covers = covers_of(root, label, (*command.programs, *libraries, *command.sources))
+    guest = Guest(label, root, libraries, command.possible, covers=covers)
+    return guest.with_unknown(command), command
 
 
 def is_elf_file(path: Path) -> bool:
@@ -300,7 +317,7 @@ def _image(
     chosen = named or searched.programs
     if not (chosen or searched.libraries):  # then its own programs say what it is
         for program in SHELLS:
-            refuse_program(root, program)
+            refuse_foreign(root, program)
     if hidden and not chosen:
         refuse_hidden(root, name, hidden[0])
     if len(chosen) > MAX_PROGRAMS:

@@ -121,20 +121,29 @@ def refuse_unstartable(
 
 def refuse_program(root: Root, program: str) -> None:
     """Raise UsageError for an ELF file that is damaged, CheckFailed for one whose loader is not
-    there, or is not glibc's: neither a graft nor our preloaded libraries can be loaded by that."""
+    there, or else as `refuse_foreign`."""
+    refuse_foreign(root, program)
     try:
         if not root.read(program, len(ELF)).startswith(ELF):
             return
         main = root.elf(program)
-        closure(program, environment={}, root=root)
-    except ForeignLoader as error:
-        raise CheckFailed.of("guest-not-glibc", error=str(error), libc=error.libc) from error
     except ElfError as error:
         raise UsageError.of("guest-elf-invalid", spec=root.name, error=error) from error
     except RootError:  # it may be executed and not read
         return
     if loader := absent_loader(root, main):
         raise CheckFailed.of("interpreter-missing", program=program, kind="loader", path=loader)
+
+
+def refuse_foreign(root: Root, program: str) -> None:
+    """Raise CheckFailed for a program whose loader is not glibc's, such as one of Alpine: neither a
+    graft nor our preloaded libraries can be loaded by it."""
+    try:
+        closure(program, environment={}, root=root)
+    except ForeignLoader as error:
+        raise CheckFailed.of("guest-not-glibc", error=str(error), libc=error.libc) from error
+    except (ElfError, RootError):
+        return
 
 
 def absent_loader(root: Root, main: Elf) -> str:

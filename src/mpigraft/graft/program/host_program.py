@@ -67,6 +67,13 @@ class HostProgram:
         return any(binding_of(r.name) or binding_of(r.soname) for r in rows)
 
     @cached_property
+    def abi(self) -> str:
+        """The ABI of the MPI library that it needs by name; empty: none, or several."""
+        rows = (binding_of(r.name) for one in self.alone for r in one.objects)
+        abis = {binding.abi for binding in rows if binding}
+        return abis.pop() if len(abis) == 1 else ""
+
+    @cached_property
     def own(self) -> GuestMpi | None:
         """The MPI that it loads by itself."""
         rows = (r for one in self.alone for r in one.objects if r.path and _is_libmpi(r.soname))

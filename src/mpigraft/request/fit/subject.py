@@ -37,11 +37,7 @@ def examine_subject(
     if not named:
         return examine_guest(spec, programs, folders_of_job(job, os.environ))
     subject = _subject(verb, spec, named, job)
-    guest = subject.guest or Guest.on_host(Path(spec), subject.command)
-    if not guest.loose and not guest.label.programs:
-        notes = "; ".join(subject.command.notes)
-        raise UsageError.of("words-not-known", words=shlex.join(named), notes=notes)
-    return guest
+    return subject.guest or Guest.on_host(Path(spec), subject.command)
 
 
 def _job_of_site(image: str, engine: str) -> RunSpec:

@@ -36,6 +36,7 @@ class MpiSelection:
     rows: tuple[EnvRow, ...] = ()
     plan: GraftPlan | None = None
     passed_over: tuple[str, ...] = ()
+    doubt: str = ""  # of a program that may open an MPI library of another ABI
 
     @classmethod
     def inside(

@@ -6,19 +6,21 @@ runs on that: an MPI that fails one of the two is refused before anything starts
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft.binary.loader import Resolved
+from mpigraft.binary.loader import Resolved, Rule
 from mpigraft.core import env
 from mpigraft.core.errors import CheckFailed, MissingError
 from mpigraft.core.model import EnvRow, Finding, Level, Machine, MpiInstall, Scope
 from mpigraft.evidence.world import LIBMPI
 from mpigraft.graft.abi import read_abi
+from mpigraft.graft.check import ABI_NAMES
 from mpigraft.graft.guest import GuestCommand
 from mpigraft.graft.loading import Loaded
 from mpigraft.graft.program import HostProgram
+from mpigraft.knowledge import binding_of
 from mpigraft.request import UserEnvironment
 from mpigraft.request.selection.mpi import (
     MpiSelection,
@@ -59,8 +61,11 @@ def mpi_for_programs(
     usable = usable_mpis(mpi_name, machine)
     user = {row.name: row.value or "" for row in passed.rows}
     environment = dict(passed.environment) | user
-    processes = [HostProgram.of_command(*one, environment, machine) for one in programs]
+    processes = _processes(programs, environment, machine)
     own = next((one for loaded in processes[0].alone for one in _libmpis(loaded)), None)
+    named = [name for _, command in programs for name in command.opened]
+    abis = {binding.abi for name in named if (binding := binding_of(name))}
+    usable.sort(key=lambda mpi: bool(abis) and mpi.abi not in abis)
     by_itself = [m for m in usable if own and _same(own.path, m.libmpi)]
     refused: list[tuple[MpiInstall, _Answer]] = []
     for mpi in dict.fromkeys((*by_itself, *usable)):
@@ -69,9 +74,49 @@ def mpi_for_programs(
         if not answer.problem:
             others = (_passed_over(one, no, by_itself, own) for one, no in refused)
             notes = (*broken_mpis(mpi_name, machine), *others)
-            return MpiSelection(answer.mpi, finds or DEFAULT, answer.rows, passed_over=notes)
+            doubt = _doubt(programs[0][0], named, mpi) if abis and mpi.abi not in abis else ""
+            why = finds or DEFAULT
+            return MpiSelection(answer.mpi, why, answer.rows, passed_over=notes, doubt=doubt)
         refused.append((mpi, answer))
-    raise refuse_all([_refusal(mpi, no) for mpi, no in refused])
+    no = refuse_all([_refusal(mpi, no) for mpi, no in refused])
+    raise no.amended(why=_two_abis(processes) or no.why)
+
+
+def _doubt(program: Path, named: Sequence[str], mpi: MpiInstall) -> str:
+    """Say that a program may open an MPI library of another ABI than this MPI has."""
+    abis = sorted({binding.abi for name in named if (binding := binding_of(name))})
+    names = ", ".join(dict.fromkeys(named))
+    found = Finding.of(
+        "mpi-named",
+        program=program.name,
+        names=names,
+        mpi=mpi.id,
+        offered=mpi.abi,
+        abis=" or ".join(abis),
+    )
+    return f"{found.message}: {found.why}"
+
+
+def _processes(
+    programs: Sequence[tuple[Path, GuestCommand]], environment: Mapping[str, str], machine: Machine
+) -> list[HostProgram]:
+    """What ranks start: of a script that surely starts several programs, each of them."""
+    return [
+        HostProgram.of_command(path, command, environment, machine)
+        for path, several in programs
+        for command in several.each()
+    ]
+
+
+def _two_abis(processes: Sequence[HostProgram]) -> str:
+    """Say that no MPI fits all programs of a job, where they were built for several ABIs."""
+    needed = {process.abi: process.guest.label.programs[0] for process in processes if process.abi}
+    if len(needed) < 2:
+        return ""
+    built = " and ".join(
+        f"{program} for {ABI_NAMES.get(abi, abi)}" for abi, program in needed.items()
+    )
+    return f"the ranks of a job have one MPI, and no one fits both: {built}"
 
 
 def _passed_over(
@@ -82,13 +127,13 @@ def _passed_over(
 
 
 def _refusal(mpi: MpiInstall, no: _Answer) -> CheckFailed:
-    if not no.loaded:
-        return CheckFailed.of(
-            "program-other-libmpi", program=no.program, mpi=mpi.id, problem=no.problem
-        )
     error = CheckFailed.of(
         "program-does-not-fit", program=no.program, mpi=mpi.id, problem=no.problem
     )
+    if not no.loaded:
+        error = CheckFailed.of(
+            "program-other-libmpi", program=no.program, mpi=mpi.id, problem=no.problem
+        )
     return error.amended(fix=no.fix)
 
 
@@ -103,7 +148,7 @@ def mpi_under_program(
     nothing of the user's environment. Raises CheckFailed where its ranks would load another libmpi,
     or would not run on this one."""
     passed = UserEnvironment((), (), given, ())
-    answer = _answer([HostProgram.of_command(program, command, {}, machine)], mpi, passed)
+    answer = _answer(_processes([(program, command)], {}, machine), mpi, passed)
     problem = answer.problem
     if answer.mpi.libmpi != mpi.libmpi:  # the configuration is of the contents of one
         problem = problem or f"it would take {answer.mpi.libmpi} instead of {mpi.libmpi}"
@@ -140,7 +185,7 @@ def _with_rows(
         meant = _with_libmpi(mpi, loaded) if process is processes[0] else meant
         answer = _judged(process, meant, loaded, _other_libmpi(meant, loaded))
         if answer.problem:
-            return replace(answer, program=process.guest.label.source)
+            return replace(answer, program=process.guest.label.programs[0])
         modules += [one.program for one in loaded]
     return _Answer(meant, (*rows, *row_of_wheels(modules, meant.libmpi)))
 
@@ -173,7 +218,8 @@ def _judged(process: HostProgram, mpi: MpiInstall, loaded: Sequence[Loaded], oth
     if process.scripted:  # it may search elsewhere, which changes no ABI
         other, errors = "", [f for f in errors if f.code in OF_NAMES]
     if other and not (errors := [f for f in errors if f.code in OF_NAMES]):
-        return _Answer(mpi, problem=other, loaded=False)
+        fix = "take that library out of LD_PRELOAD" if f"({Rule.PRELOAD} " in other else ""
+        return _Answer(mpi, problem=other, loaded=False, fix=fix)
     return _Answer(mpi, problem=_message(errors), fix=errors[0].fix) if errors else _Answer(mpi)
 
 

@@ -1,0 +1,28 @@
+"""Find the MPI libraries that a program names in its own bytes, which it may open by dlopen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from mpigraft.binary.image import Root, RootError
+from mpigraft.knowledge import binding_of
+
+MOST = 1 << 26  # bytes of a file
+NAME = re.compile(rb"(?<![\w.+-])lib[\w+-]{1,40}\.so(?:\.\d{1,4}){0,3}(?![\w.])")
+
+
+def named_libraries(root: Root, paths: Iterable[str]) -> tuple[str, ...]:
+    """List the names of libraries with MPI's C functions in these files, programs or scripts."""
+    names: dict[str, None] = {}
+    for path in paths:
+        try:
+            data = root.read(path, MOST)
+        except RootError:
+            continue
+        for hit in NAME.finditer(data):
+            name = hit[0].decode("ascii", "replace")
+            binding = binding_of(name)
+            if binding is not None and binding.language == "c":
+                names[name] = None
+    return tuple(names)
