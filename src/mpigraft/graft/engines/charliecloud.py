@@ -144,6 +144,9 @@ def _bound(plan: GraftPlan, context: EngineContext, binds: Sequence[Bind]) -> It
         if exists or nested:
             paths = (plain("Charliecloud", path, ":") for path in (bind.source, target))
             yield OptionGroup((f"--bind={':'.join(paths)}",), "" if bind.required else bind.source)
+        elif bind.required and pure == PurePosixPath(dict(context.environment).get(WITHOUT, "")):
+            what = f"{bind.target}, which TMPDIR names"
+            raise _no_place(plan, what, "set TMPDIR=/tmp, make that folder in the image")
         elif bind.required:
             raise _no_place(plan, bind.target, "make it in the image, start from below /tmp")
 
