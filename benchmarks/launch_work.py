@@ -107,10 +107,10 @@ def of_run(subject: Subject, ranks: int) -> dict[str, int]:
     )  # it plans, and keeps that
     assert first.ok, first.text()
     found: dict[str, int] = {}
-    judged: list[tuple[str, str, bool]] = []
+    judged: list[tuple[str, str, int]] = []
 
-    def judge(key: str, folder: str, well: bool) -> bool:
-        judged.append((key, folder, well))
+    def judge(key: str, folder: str, failed: int) -> bool:
+        judged.append((key, folder, failed))
         return False
 
     out = os.dup(1)

@@ -19,11 +19,16 @@ HELLO = "/opt/app/hello"
 
 
 def started(
-    images: Images, env: Mapping[str, str], engine: str, cwd: Path, mount: str = ""
+    images: Images,
+    env: Mapping[str, str],
+    engine: str,
+    cwd: Path,
+    mount: str = "",
+    program: tuple[str, ...] = (HELLO,),
 ) -> tuple[int, str]:
     """Exit code and words of MPICH in an image, in a mount namespace of its own."""
     words = [*RUN, "--image", str(images.folder("bookworm-mpich")), "--engine", engine,
-             "--mpi", "mpich@5", "-n", "2", "--", HELLO]  # fmt: skip
+             "--mpi", "mpich@5", "-n", "2", "--", *program]  # fmt: skip
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", f"{mount or 'true'} && exec {shlex.join(words)}"],
         env=env, cwd=cwd, capture_output=True, text=True, timeout=120,
@@ -44,6 +49,18 @@ def test_a_full_dev_shm_is_named(
     assert code != 0
     assert re.search(r"mpigraft: /dev/shm of \S+ has \d of 1 MiB free", text), text
     assert "the reason is in the output" not in text
+
+
+def test_a_small_dev_shm_is_named_if_a_rank_ends_by_sigbus(
+    outside: Mapping[str, str], images: Images, need: Need, tmp_path: Path
+) -> None:
+    """Most of it is free again then: the file of a large window goes with its ranks."""
+    need("bwrap")
+    mount = "mount -t tmpfs -o size=100m tmpfs /dev/shm"
+    program = ("/bin/sh", "-c", f"{HELLO} && kill -BUS $$")
+    code, text = started(images, outside, "bwrap", tmp_path, mount, program)
+    assert code == 135, text
+    assert re.search(r"mpigraft: /dev/shm of \S+ has \d+ of 100 MiB free", text), text
 
 
 def test_a_graft_that_cannot_be_executed_is_refused(

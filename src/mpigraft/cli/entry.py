@@ -14,10 +14,10 @@ JOBS = (
 )  # commands that start a job on this process's own streams
 
 
-def _judge(key: str, folder: str, well: bool) -> bool:
+def _judge(key: str, folder: str, failed: int) -> bool:
     from mpigraft.cli.job import judge
 
-    return judge(key, folder, well)
+    return judge(key, folder, failed)
 
 
 def _refused_again() -> int | None:

@@ -260,13 +260,13 @@ def blame_site(error: MpigraftError, sources: Sequence[tuple[str, str]]) -> Mpig
     return error
 
 
-def judge(key: str, folder: str, well: bool) -> bool:
+def judge(key: str, folder: str, failed: int) -> bool:
     """Whether the world of the job kept under `key` was wrong, by the records in `folder`; says
-    on stderr what and why. `well`: it did not fail by itself."""
+    on stderr what and why. `failed`: its exit code, if it failed by itself."""
     from mpigraft.core.model import Level
     from mpigraft.run.cached import launch_findings
 
-    findings = launch_findings(key, Path(folder), well=well)
+    findings = launch_findings(key, Path(folder), failed=failed)
     for one in findings:
         parts = [f"mpigraft: {one.message}"]
         parts += [f"why it matters: {one.why}"] if one.why else []

@@ -10,7 +10,7 @@ import pytest
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, BindKind, GuestKind
 from mpigraft.graft.engines.mounts import mounts
-from mpigraft.graft.engines.registry import visible_folders
+from mpigraft.graft.engines.registry import engine_words, visible_folders
 from tests.builders.plans import Image, label, plan, seat
 
 
@@ -59,3 +59,12 @@ def test_a_program_of_this_machine_starts_from_its_own_folder(image: Image, tmp_
     assert "/away" in {b.target for b in mounts(plan(away, "bwrap"), seat(cwd="/away"))}
     with pytest.raises(UsageError, match="would hide"):
         mounts(plan(replace(away, of_host=()), "bwrap"), seat(cwd="/away"))
+
+
+def test_a_tmpdir_that_charliecloud_cannot_bind_is_named(image: Image) -> None:
+    """The refusal named a folder, and not the variable that asks for it."""
+    made = plan(image.label, "charliecloud", place="/mnt")
+    where = seat(cwd="/tmp", environment=(("TMPDIR", "/local/job/"),))
+    with pytest.raises(UsageError, match="no /local/job, which TMPDIR names") as refused:
+        engine_words(made, where)
+    assert refused.value.fix.startswith("set TMPDIR=/tmp, ")

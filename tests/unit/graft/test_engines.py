@@ -288,15 +288,6 @@ def test_charliecloud_makes_a_home_and_no_other_folder(image: Image) -> None:
     assert (row.name, bool(row.value)) == ("USER", True)
 
 
-def test_a_tmpdir_that_charliecloud_cannot_bind_is_named(image: Image) -> None:
-    """The refusal named a folder, and not the variable that asks for it."""
-    made = plan(image.label, "charliecloud", place="/mnt")
-    where = seat(cwd="/tmp", environment=(("TMPDIR", "/local/job/"),))
-    with pytest.raises(UsageError, match="no /local/job, which TMPDIR names") as refused:
-        engine_words(made, where)
-    assert refused.value.fix.startswith("set TMPDIR=/tmp, ")
-
-
 def test_charliecloud_needs_the_folders_that_it_binds(image: Image) -> None:
     made = plan(image.label, "charliecloud", place="/mnt")
     (image.folder / "tmp").rmdir()

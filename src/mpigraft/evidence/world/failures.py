@@ -60,9 +60,10 @@ def explain_failure(configuration: Configuration, folder: Path, ranks: int) -> t
     return (unfinished, *full_shared_memory({process.host for process in entered}))
 
 
-def full_shared_memory(hosts: Collection[str]) -> tuple[Finding, ...]:
-    """Report that this host, if it is one of `hosts`, has too little shared memory for MPI."""
-    own, scarce = os.uname().nodename, scarce_memory()
+def full_shared_memory(hosts: Collection[str], code: int = 0) -> tuple[Finding, ...]:
+    """Report that this host, if it is one of `hosts`, has too little shared memory for MPI, or may
+    have had for a job that failed with `code`."""
+    own, scarce = os.uname().nodename, scarce_memory(code)
     if scarce is None or own not in hosts:
         return ()
     free, size = scarce

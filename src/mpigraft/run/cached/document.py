@@ -185,10 +185,11 @@ def _mapped(job: Job, program: Path) -> list[Path]:
     return [one.path for one in libraries if one.path]
 
 
-def launch_findings(key: str, folder: Path, *, well: bool = True) -> tuple[Finding, ...]:
+def launch_findings(key: str, folder: Path, *, failed: int = 0) -> tuple[Finding, ...]:
     """What is wrong with the world of a job that was kept under `key`, by the records that its
-    ranks left in `folder`: errors, and where ranks are not on the CPUs that were asked for. `well`:
-    the job did not fail by itself."""
+    ranks left in `folder`: errors, and where ranks are not on the CPUs that were asked for.
+    `failed`: the exit code of a job that failed by itself."""
+    well = not failed
     what: Any = cache.get(KIND, key)
     try:
         configuration = revive(Configuration, what["configuration"])
@@ -208,7 +209,7 @@ def launch_findings(key: str, folder: Path, *, well: bool = True) -> tuple[Findi
         *check_witness(configuration, layout, ranks, placement, hosts, ended=well),
     )
     if not well:
-        findings += full_shared_memory({rank.host for rank in ranks})
+        findings += full_shared_memory({rank.host for rank in ranks}, failed)
     placed = placement != NOWHERE or is_confined()
     shown = {"worlds-alone", *(BINDING_CODES if placed else ())}
     if any(f.level is Level.ERROR for f in findings):

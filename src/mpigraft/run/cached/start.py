@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     Document = dict[str, Any]
-    # Key of the document, folder of records, did the job not fail by itself: is it wrong?
-    Judge = Callable[[str, str, bool], bool]
+    # Key of the document, folder of records, exit code if the job failed by itself: is it wrong?
+    Judge = Callable[[str, str, int], bool]
     # Folder of records, exit code: called when the job has ended, before they are removed
     Collect = Callable[[str, int], None]
 
@@ -199,16 +199,16 @@ def start_job(
         # CPUs and GPUs take the full judgement, and so does a job that may have died of /dev/shm or
         # of a second program that a rank ran.
         whole = watch.whole()
-        doubt = document["placed"] or watch.unfinished() or (code and scarce_memory())
+        doubt = document["placed"] or watch.unfinished() or (code and scarce_memory(code))
         known = whole and not doubt
         if listed(watch.folder, "", REFUSED):
-            judge(document["key"], watch.folder, False)
+            judge(document["key"], watch.folder, 4)
             return 4
         silent = code not in (0, NOT_STARTED) and not watch.entered()
         if not document["proof"] or known or silent:
             return code
         well = bool(watch.ended or not code)
-        wrong = judge(document["key"], watch.folder, well)
+        wrong = judge(document["key"], watch.folder, 0 if well else code)
         return (5 if well else code) if wrong else code
     finally:
         end_stdin(feeder)
