@@ -108,6 +108,7 @@ def a_document(tmp_path: Path, **changes: Any) -> start.Document:
         "stamps": [[str(library), *file_fingerprint(str(library))]],
         "stdin": ["/n/stdin", "none", "1", "near"],
         "leases": [],
+        "executed": [],
         "copies": [],
         "listed": [[str(home), "x", ".conf", []]],
         **changes,
