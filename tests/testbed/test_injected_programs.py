@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+import mpigraft as package
 from mpigraft.core.model import Family
 from tests.testbed import rootfs, science
 from tests.testbed.language_stacks import OMPI, LanguageStack, language_stack, mpigraft
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 
+SCHEMAS = Path(package.__file__).parent / "report/schemas"
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("MPIGRAFT")}
 
 
@@ -65,3 +69,47 @@ def test_programs_start_without_a_launcher(
     assert ran in start(*ompi.words("c"))
     assert ran in start(*ompi.words("python"))
     assert start(*ompi.words("c"), "spawn").count(ran) == 2
+    assert mpigraft("inject", ompi.root, "--verify")[0] == 0
+    (ompi.slot / "mpi/bin/orted").unlink()  # as generations were before
+    code, page, _ = mpigraft("check", ompi.root)
+    assert (code, "no orted" in page) == (1, True), page
+    code, page, errors = mpigraft("inject", ompi.root, "--verify")
+    assert (code, "without a launcher ended with" in errors) == (1, True), page
+
+
+GROWN = {  # what each needs that an injection for C programs does not have
+    "use-mpif": "libmpi_mpifh.so.40",
+    "use-mpi-f08": "libmpi_usempif08.so.40",
+    "cxx": "libmpi_cxx.so.40",
+    "shmem": "liboshmem.so.40",
+}
+
+
+def test_a_stack_that_grew_is_named_before_a_program_starts(mpis: Mapping[Family, Path]) -> None:
+    """Programs that came into a stack of C programs would run on parts of two MPIs, or crash."""
+    with language_stack(OMPI, mpis[Family.OPENMPI] / "include", ["c"]) as stack:
+        assert mpigraft("check", stack.root)[0] == 0
+        assert "nothing injected" in mpigraft("check", stack.root)[1]
+        assert mpigraft("inject", stack.root, "--mpi", "openmpi@4.1.4")[0] == 0
+        assert mpigraft("check", stack.root)[0] == 0
+        stack.add(*GROWN)
+        code, page, _ = mpigraft("check", stack.root, "--json")
+        (judged,) = json.loads(page)["injected"]
+        assert (code, judged["fits"], judged["refused"]) == (1, 1, len(GROWN))
+        code, page, errors = mpigraft("inject", stack.root, "--verify", "--json")
+        found = json.loads(page[page.index("{") :])
+        jsonschema.validate(found, json.loads((SCHEMAS / "inject.json").read_text()))
+        assert (code, found["injected"][0]["refused"]) == (1, len(GROWN)), errors
+        assert found["proof"]["program"] == str(stack.program("c"))
+        for language, lacks in GROWN.items():
+            job = ("run", "--stack", stack.root, "-n", "2", "--", stack.program(language))
+            code, output, errors = mpigraft(*job)
+            assert (code, output) == (1, ""), errors
+            assert f"{language}: generation 1 of openmpi@4.1.4 lacks" in errors
+            assert lacks in errors
+        assert mpigraft("run", "--stack", stack.root, "-n", "2", "--", stack.program("c"))[0] == 0
+        assert mpigraft("inject", stack.root, "--mpi", "openmpi@4.1.4")[0] == 0
+        job = ("run", "--stack", stack.root, "-n", "2", "--", stack.program("use-mpif"))
+        code, output, errors = mpigraft(*job)
+        assert (code, output.count("Open MPI v4.1.4")) == (0, 2), errors
+        assert mpigraft("check", stack.root)[0] == 0

@@ -223,11 +223,11 @@ def test_a_digest_is_of_the_mpi_that_ranks_run_on(
     stack: Stack, mpis: Mapping[Family, Path], machine: Machine
 ) -> None:
     options, before = GraftOptions(), examine_stack(stack.software)
-    own = plan_stack(before, stack_install(before), options)
+    own = plan_stack(before, stack_install(before), options, machine)
     stack.inject_by_hand(mpis[Family.OPENMPI])
     after = examine_stack(stack.software)
     injected = mpi_for_guest("openmpi@5", machine, after, options).plan
-    again = plan_stack(after, stack_install(after), options)
+    again = plan_stack(after, stack_install(after), options, machine)
     assert injected is not None
     assert injected.guest.digest != own.guest.digest
     assert again.guest.digest == own.guest.digest

@@ -61,7 +61,8 @@ def command(
 
     Nothing is run and nothing written. Without --mpi every MPI of the machine is checked. The exit
     code is 1 where none fits. All programs of a software stack are checked as if the MPI were
-    injected: each would load it, and nothing else would change.
+    injected: each would load it, and nothing else would change. Without --mpi, what is injected
+    there now is checked.
 
     \b
     Examples:

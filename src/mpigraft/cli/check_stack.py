@@ -40,9 +40,15 @@ class _Answer:
 
 
 def check_stack_of(path: str, spec: str, machine: Path | None, *, as_json: bool) -> int:
-    """Check the MPI that was named, or all of the machine, under the stack at a path."""
+    """Check the MPI that was named under the stack at a path; without one, what is injected there
+    now, or if nothing is, all of the machine."""
     stack = read_named_stack(path)
     here = examine_machine(machine, [spec])
+    if not spec and machine is None:
+        if injected := injected_verdicts(stack, here):
+            return _report_injected(stack, injected, as_json=as_json)
+        if not as_json:
+            out("nothing injected: programs run on the stack's own MPI\n")
     answer = _answer(stack, chosen_mpis(spec, here), here, machine)
     if as_json:
         from mpigraft.core.serialize import document
@@ -53,7 +59,25 @@ def check_stack_of(path: str, spec: str, machine: Path | None, *, as_json: bool)
         out("\n".join(lines(answer.verdicts[0]) if single else table(stack, answer.verdicts)))
         for line in answer.unread:
             out("\n".join(row("left out", line)))
-    return 0 if answer.ok else CheckFailed.exit_code
+    return 0 if answer.ok or not (spec or machine) else CheckFailed.exit_code
+
+
+def injected_verdicts(stack: Stack, here: MachineFacts) -> tuple[StackVerdict, ...]:
+    """Judge what is injected into a stack now, with progress on stderr."""
+    from mpigraft.graft.stack import check_injected
+
+    with progress("checking what is injected") as checked:
+        return check_injected(stack, here, checked)
+
+
+def _report_injected(stack: Stack, verdicts: Sequence[StackVerdict], *, as_json: bool) -> int:
+    if as_json:
+        from mpigraft.core.serialize import document
+
+        out(document(**as_document(stack, (), injected=verdicts)))
+    else:
+        out("\n\n".join("\n".join(lines(verdict)) for verdict in verdicts))
+    return 0 if all(verdict.ok for verdict in verdicts) else CheckFailed.exit_code
 
 
 def read_part(text: str) -> str:
@@ -149,11 +173,15 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def as_document(
-    stack: Stack, verdicts: Sequence[StackVerdict], unread: Sequence[str] = ()
+    stack: Stack,
+    verdicts: Sequence[StackVerdict],
+    unread: Sequence[str] = (),
+    injected: Sequence[StackVerdict] = (),
 ) -> dict[str, Any]:
     """What report/schemas/check-stack.json describes."""
+    fits = all(v.ok for v in injected) if injected else any(v.ok for v in verdicts)
     return {
-        "ok": any(verdict.ok for verdict in verdicts),
+        "ok": fits,
         "stack": {
             "root": stack.root,
             "real": stack.real,
@@ -165,12 +193,14 @@ def as_document(
             "overrides": stack.slots,
             "unread": stack.unread,
         },
-        "checks": [_check_document(verdict) for verdict in verdicts],
+        "injected": [check_document(verdict) for verdict in injected],
+        "checks": [check_document(verdict) for verdict in verdicts],
         "unread": list(unread),
     }
 
 
-def _check_document(verdict: StackVerdict) -> dict[str, Any]:
+def check_document(verdict: StackVerdict) -> dict[str, Any]:
+    """Give one verdict, as the schemas of `check` and `inject` describe it."""
     from mpigraft.graft.stack import Fate
 
     return {
@@ -208,24 +238,27 @@ def lines(verdict: StackVerdict) -> Iterator[str]:
     if stack.loader:
         glibc = f", glibc {verdict.glibc}" if verdict.glibc else ""
         yield from row("loader", f"{stack.loader.path}{glibc}")
-    yield from row("host MPI", verdict.mpi)
+    yield from row("injected" if verdict.injected else "host MPI", verdict.mpi)
     for slot in verdict.slots:
         programs = counted(slot.programs, "program")
         names = " and ".join(filter(None, slot.names))
         yield from row("override", f"{slot.path}{f' ({names})' if names else ''}: {programs}")
     yield ""
     count = {fate: verdict.count(fate) for fate in Fate}
+    would, not_, change = ("", "do", "differs") if verdict.injected else WOULD
     if count[Fate.FITS]:
         programs = counted(count[Fate.FITS], "program")
-        yield f"{programs} would load {verdict.mpi}, and nothing else would change"
+        yield f"{programs} {would}load {verdict.mpi}, and nothing else {change}"
     if count[Fate.REFUSED]:
-        yield f"{counted(count[Fate.REFUSED], 'program')} would not start, or change in other ways"
+        programs = counted(count[Fate.REFUSED], "program")
+        yield f"{programs} {not_} not start, or load other libraries"
     if count[Fate.KEPT]:
-        yield f"{counted(count[Fate.KEPT], 'program')} would stay as they are: {_kept(verdict)}"
+        yield f"{counted(count[Fate.KEPT], 'program')} {would}stay as they are: {_kept(verdict)}"
     yield from _modules(verdict.modules)
     yield from _findings(verdict)
 
 
+WOULD = ("would ", "would", "would change")
 REASONS = {
     "other-abi": "of another MPI family",
     "other-machine": "of another architecture",

@@ -26,13 +26,12 @@ from mpigraft.core.numbers import counted
 from mpigraft.core.text import join_some, labelled, printable
 
 if TYPE_CHECKING:
-    from mpigraft.core.model import Finding, MpiInstall
     from mpigraft.core.model import Machine as MachineFacts
+    from mpigraft.core.model import MpiInstall
     from mpigraft.graft.stack import Slot, Stack
     from mpigraft.graft.stack.external import ModuleFile
-    from mpigraft.graft.stack.generations import GenerationRecord, Override
+    from mpigraft.graft.stack.generations import GenerationRecord
     from mpigraft.graft.stack.override import OverridePlan
-    from mpigraft.run.injection import InjectionProof
 
 FORMS = ("text", "json", "commands", "module", "tcl", "spack")
 OF_EXTERNAL = ("module", "tcl", "spack")
@@ -87,12 +86,16 @@ def command(
     if form not in FORMS:
         raise UsageError.of("form-unknown", form=form, forms=", ".join(FORMS))
     from mpigraft.cli.check_stack import read_named_stack, read_part
+    from mpigraft.cli.verify_injection import verify_injections
 
     if not mpi and not verify:
         raise UsageError.of("inject-incomplete")
     there = read_named_stack(stack)
+    if there.only and mpi:  # others find the override too
+        there = read_named_stack(there.root)
     if verify and not mpi:
-        return _verify(there, slot, (program, transport), form)
+        slots = [choose_slot(there, slot, ())] if slot else [*there.slots]
+        return verify_injections(there, slots, (program, transport), as_json=form == "json")
     here = examine_machine(mpis=[mpi])
     chosen = _mpi(mpi, here)
     accepted = ("*",) if force else (*(exceptions or ()),)
@@ -110,7 +113,9 @@ def command(
     else:
         _inject(plans, there, form)
     if verify and not dry_run and form != "commands":
-        return _verify(there, plans[0].slot.path, (program, transport), "text")
+        return verify_injections(
+            there, [p.slot for p in plans], (program, transport), as_json=False
+        )
     return 0
 
 
@@ -305,94 +310,3 @@ def _document(
         for plan, record in zip_longest(plans, records)
     ]
     return document(mpi=plans[0].mpi, overrides=rows)
-
-
-# ------------------------------------------------------------------ proving
-
-
-def _verify(stack: Stack, named: str, what: tuple[str, str], form: str) -> int:
-    from mpigraft.graft.stack import override_with_mpi
-    from mpigraft.graft.stack.generations import find_drift, read_override
-    from mpigraft.knowledge import binding_of
-    from mpigraft.run.injection import choose_program, prove_injection, source_places
-
-    overrides = [read_override(slot) for slot in stack.slots]
-    on = [override.slot for override in overrides if override.current]
-    override = read_override(choose_slot(stack, named, on or stack.slots))
-    if override.active is None:
-        raise UsageError.of("override-not-injected", path=override.link)
-    program, transport = what
-    why = "named"
-    if not program:
-        able = [p for p in stack.searching(override.slot) if p.executable]
-        place = override.slot.path
-        if any(map(binding_of, override.active.bindings)):
-            able = [p for p in able if override_with_mpi(p, stack.slots) == place]
-        names = [p.path for p in able]
-        program, why = choose_program(names)
-    here = examine_machine(mpis=source_places(override.active))
-    findings = find_drift(override, override.active)
-    findings = findings or _newer(stack, override, override.active, here)
-    proof = None
-    try:
-        with console(stderr=True).status(f"starting {Path(program).name} on two ranks"):
-            given = ([program], transport, here, os.environ, stack.root)
-            proof = prove_injection(override, *given)
-    except CheckFailed as error:
-        if error.code == "program-not-mpi":  # its fix names flags of `run`
-            raise UsageError.of("verify-not-mpi", program=program) from error
-        raise
-    except MissingError as error:
-        if not findings:
-            raise
-        tell(f"mpigraft: not proven: {error.message}; {error.why}")  # an update took its launcher
-    if form == "json":
-        from mpigraft.core.serialize import document
-
-        out(document(proof=proof, drift=findings))
-    else:
-        if proof:
-            out("\n".join(_proof_lines(proof, why)))
-        for finding in (*(proof.findings if proof else ()), *findings):
-            _tell(finding)
-    return CheckFailed.exit_code if findings else 0
-
-
-def _newer(
-    stack: Stack, override: Override, active: GenerationRecord, here: MachineFacts
-) -> tuple[Finding, ...]:
-    """Report that the MPI of a generation would be injected otherwise today, though each file that
-    this was made of is as it was: it has another plugin, or needs another library."""
-    from mpigraft.graft.abi import read_abi
-    from mpigraft.graft.stack.generations import newer_content
-    from mpigraft.graft.stack.override import network_part, plan_override
-    from mpigraft.knowledge.stacks import network_library_of
-    from mpigraft.native import settings_library
-
-    mpi = active.made_of(here.mpis)
-    if mpi is None or not mpi.usable:
-        return ()
-    abi = read_abi(mpi)
-    if part := "".join({network_library_of(name) for name in active.bindings}):
-        abi = network_part(abi, part)
-    needed = {name for p in stack.searching(override.slot) for name in p.mpi}
-    settings = settings_library(mpi, abi.objects[0].machine)
-    return newer_content(active, plan_override(abi, override.slot, needed, settings))
-
-
-def _proof_lines(proof: InjectionProof, why: str) -> Iterator[str]:
-    yield from labelled("program", printable(f"{proof.program} ({why})"), column=12)
-    yield from labelled("MPI", printable(f"{proof.mpi}, generation {proof.generation}"), column=12)
-    yield from labelled("mapped", printable(proof.libmpi), column=12)
-    yield from labelled(
-        "version", " ".join(proof.library_version.partition("\n")[0].split()), column=12
-    )
-    ran = proof.transport or "the MPI's own choice; --transport NAME proves one"
-    yield from labelled("transport", printable(ran), column=12)
-
-
-def _tell(finding: Finding) -> None:
-    lines = [f"mpigraft: {finding.message}", *(f"  {line}" for line in finding.evidence[:8])]
-    lines += [f"why it matters: {finding.why}"] if finding.why else []
-    lines += [f"what to do: {finding.fix}"] if finding.fix else []
-    tell("\n".join(lines))

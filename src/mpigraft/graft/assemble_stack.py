@@ -5,21 +5,32 @@ As `assemble` does for what engines start; here nothing is decided but what lies
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace as with_fields
 from pathlib import Path
 
-from mpigraft.core.errors import CheckFailed
+from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.lease import LEASES
-from mpigraft.core.model import EnvRow, GraftPlan, MappedLibrary, MpiInstall, Replace, Scope
+from mpigraft.core.model import (
+    EnvRow,
+    GraftPlan,
+    Level,
+    Machine,
+    MappedLibrary,
+    MpiInstall,
+    Replace,
+    Scope,
+)
 from mpigraft.core.serialize import digest
 from mpigraft.discovery import network_library
 from mpigraft.graft.assemble import GraftOptions, own_install
 from mpigraft.graft.guest import GuestMpi
 from mpigraft.graft.resolve import BENCH, PLACE_ON_HOST, Injection, plan_folder
-from mpigraft.graft.stack import StackGuest
+from mpigraft.graft.stack import StackGuest, check_injected, read_stack
 from mpigraft.graft.stack.generations import mapped_generations
+from mpigraft.knowledge import binding_of
 from mpigraft.native import choose_natives
 
 ENGINE = "none"  # a stack's programs are programs of this machine
@@ -44,11 +55,13 @@ def stack_install(guest: StackGuest, replaced: Replace = Replace.NOTHING) -> Mpi
     )
 
 
-def plan_stack(guest: StackGuest, mpi: MpiInstall, options: GraftOptions) -> GraftPlan:
+def plan_stack(
+    guest: StackGuest, mpi: MpiInstall, options: GraftOptions, machine: Machine
+) -> GraftPlan:
     """Plan `mpi`: what `stack_install` gives, or an MPI of this machine that was injected.
 
-    Raises CheckFailed where another MPI is injected, or none, and for a program that would load
-    another libmpi.
+    Raises CheckFailed where another MPI is injected, or none, for a program that would load
+    another libmpi, and for one that does not run on what is injected.
     """
     own = mpi.source == IN_STACK
     there = _own(guest) if own else _injected(guest, mpi)
@@ -60,6 +73,8 @@ def plan_stack(guest: StackGuest, mpi: MpiInstall, options: GraftOptions) -> Gra
         )
     preloads = guest.preloads(network=not below) if own else ()
     _refuse_other_libmpi(guest, libmpi, mpi, preloads)
+    if not own and not options.force:
+        _refuse_unfit(guest, machine)
     programs = (guest.started,) if guest.started else guest.label.programs
     content = guest.content(there, own=own)
     content = digest([content, guest.network_content()]) if below else content
@@ -142,11 +157,36 @@ def _refuse_other_libmpi(
             )
 
 
+def _refuse_unfit(guest: StackGuest, machine: Machine) -> None:
+    """Raise CheckFailed for a program that does not run on what is injected, by the parts of the
+    check. What is no ELF file, such as a script, is passed over: what it starts is judged."""
+    for path in (guest.started or guest.program.path, *guest.opened):
+        with contextlib.suppress(UsageError):
+            for verdict in check_injected(read_stack(path), machine):
+                findings = [*verdict.findings, *(f for m in verdict.modules for f in m.findings)]
+                wrong = [f for f in findings if f.level is Level.ERROR]
+                if wrong and not verdict.ok:
+                    raise CheckFailed.of(
+                        "stack-program-unfit",
+                        program=path,
+                        mpi=verdict.mpi,
+                        problem=wrong[0].message,
+                        reason=wrong[0].why,
+                        advice=wrong[0].fix or "use another host MPI",
+                        stack=guest.stack.root,
+                    )
+
+
 def _inputs(guest: StackGuest, mpi: GuestMpi) -> Iterator[str]:
     """Files whose change shows another generation, or an injection where there was none."""
     yield guest.program.path
     yield guest.program.interpreter
     yield mpi.libmpi
-    yield from filter(None, (guest.started,))
     yield from guest.network.values()
+    for path in filter(None, (guest.started, *guest.opened)):
+        yield path
+        for row in guest.loaded(path, own=False):
+            yield from filter(None, (row.path and str(row.path),))
+            if binding_of(row.name):  # one may come into an override
+                yield from (f"{folder}/{row.name}" for folder in guest.folders)
     yield from (f"{folder}/{mpi.soname}" for folder in guest.folders)

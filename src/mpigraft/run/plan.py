@@ -130,7 +130,7 @@ def plan_job(
     guest, command = subject.guest, subject.command
     if spec.stack:
         program = program_of(spec.program[0], environ)
-        spec, choice = _in_stack(spec, machine, program, passed)
+        spec, choice = _in_stack(spec, machine, (program, command), passed)
     elif guest is not None:
         passed = passed.for_guest()
         spec, choice = _in_guest(spec, machine, guest, passed)
@@ -184,12 +184,14 @@ def _in_guest(
 
 
 def _in_stack(
-    spec: RunSpec, machine: Machine, program: Path, passed: UserEnvironment
+    spec: RunSpec, machine: Machine, started: tuple[Path, GuestCommand], passed: UserEnvironment
 ) -> tuple[RunSpec, MpiSelection]:
     """Choose the MPI for a program of a stack: what is injected, or the stack's own."""
     wanted = spec.graft_options
     spec = without_host_mpi(spec) if wanted.replace is not Replace.MPI else spec
-    guest = stack_of_program(spec.stack, program)
+    program, command = started
+    opened = tuple(filter(None, (command.program, *command.certain)))
+    guest = stack_of_program(spec.stack, program, opened)
     choose = partial(mpi_for_guest, machine=machine, guest=guest, wanted=wanted)
     return spec, first_mpi(spec.mpi_names, choose).with_user(passed)
 

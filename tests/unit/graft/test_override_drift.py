@@ -31,7 +31,7 @@ def test_drift_names_what_changed(site: Path, libraries: tuple[Path, Path], tmp_
     record = generations.switch_on(a_plan(site, own))
     override = reading.read_override(a_slot(site))
     assert not drift.find_drift(override, record)
-    assert not drift.newer_content(record, a_plan(site, own))
+    assert not drift.newer_content(record, a_plan(site, own), site)
     own[0].write_bytes(b"updated")
     own[1].unlink()
     injected(site).write_bytes(b"damaged")
@@ -41,7 +41,7 @@ def test_drift_names_what_changed(site: Path, libraries: tuple[Path, Path], tmp_
         "drift-gone": (str(own[1]),),
         "drift-copies": (LIBMPI,),
     }
-    (found,) = drift.newer_content(record, a_plan(site, libraries, key="other"))
+    (found,) = drift.newer_content(record, a_plan(site, libraries, key="other"), site)
     assert found.code == "drift-plan"
     assert set(found.evidence) == {str(path) for path in (*own, *libraries)}
 

@@ -173,7 +173,7 @@ class InStack:
         program = command.program if not command.interpreted else tool.words[0]
         wanted = GraftOptions(engine=bare.engine, native_build=self.spec.native_build)
         guest = replace(self.guest, started=program or tool.words[0])
-        plan = _shared_folder(plan_stack(guest, mpi, wanted), bare)
+        plan = _shared_folder(plan_stack(guest, mpi, wanted, self.machine), bare)
         configured = replace(_with_rows(configuration, given), graft=plan)
         files = (*_files(tool, command, configured), *(Path(s.path) for s in plan.inputs))
         return Fit(configured, tuple(path for path in files if path.is_file()))

@@ -20,6 +20,7 @@ from mpigraft.core.errors import MissingError
 from mpigraft.core.model import AbiObject, DataFile, EnvRow, MpiAbi, MpiInstall, Role, Scope
 from mpigraft.discovery import binding_files, read_for_machine, regular_files
 from mpigraft.graft.abi.kept import keep_abi, kept_abi
+from mpigraft.graft.loading import PRIVATE
 from mpigraft.knowledge import role_of
 from mpigraft.knowledge.files import Files, Opened, Started, expand_folder, opened_by, started_by
 
@@ -84,9 +85,10 @@ class _AbiReader:
             self._closure(path)
         self._libc()
         for opener in self._openers:  # grows while it is walked: plugins open others in their turn
-            for row in opened_by(opener.soname, self.mpi.family):
+            name = opener.soname.removeprefix(PRIVATE)  # copies open what the originals do
+            for row in opened_by(name, self.mpi.family):
                 self._row(row, opener)
-            for started in started_by(opener.soname, self.mpi.family):
+            for started in started_by(name, self.mpi.family):
                 self._started(started, opener)
 
     def glibc(self) -> str:

@@ -10,6 +10,7 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.graft.program.host_program import HostProgram as HostProgram
+    from mpigraft.graft.program.in_place import InstalledFiles as InstalledFiles
     from mpigraft.graft.program.in_place import absent_bindings as absent_bindings
 else:
     __getattr__ = exports(__name__)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.stack.guest import StackGuest as StackGuest
     from mpigraft.graft.stack.guest import examine_stack as examine_stack
     from mpigraft.graft.stack.guest import stack_of_program as stack_of_program
-    from mpigraft.graft.stack.overrides import override_with_mpi as override_with_mpi
+    from mpigraft.graft.stack.injected import check_injected as check_injected
     from mpigraft.graft.stack.places import is_stack as is_stack
     from mpigraft.graft.stack.reading import read_stack as read_stack
     from mpigraft.graft.stack.values import Fate as Fate

@@ -15,6 +15,7 @@ from mpigraft.binary.image import Root, RootError
 from mpigraft.core.model import Finding, MpiAbi, Role
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import join_some
+from mpigraft.graft.loading import PRIVATE
 from mpigraft.graft.stack.simulation import Override, StackSimulation
 from mpigraft.graft.stack.values import OTHER, ProgramVerdict, Slot, Stack
 from mpigraft.knowledge import role_of
@@ -48,8 +49,10 @@ def in_words_of_stacks(finding: Finding) -> Finding:
     return replace(other, level=finding.level, evidence=finding.evidence)
 
 
-def of_stack(stack: Stack, abi: MpiAbi, slots: Sequence[Slot]) -> Iterator[Finding]:
-    """Report what concerns a stack as a whole."""
+def of_stack(
+    stack: Stack, abi: MpiAbi, slots: Sequence[Slot], *, filled: bool = False
+) -> Iterator[Finding]:
+    """Report what concerns a stack as a whole. `filled`: of overrides as they are."""
     if not stack.programs:
         yield Finding.of(
             "stack-no-program", root=stack.root, files=counted(stack.elf_files, "file")
@@ -60,7 +63,7 @@ def of_stack(stack: Stack, abi: MpiAbi, slots: Sequence[Slot]) -> Iterator[Findi
     elif not slots:
         needed = sorted({name for p in stack.programs for name in p.mpi})
         yield Finding.of("stack-other-abi", mpi=abi.mpi.id, needed=join_some(needed, NAMED, ", "))
-    for slot in slots:
+    for slot in () if filled else slots:
         yield from occupied(slot)
     for name, lacks in absent_programs(abi) if slots else ():
         yield Finding.of("stack-alone", mpi=abi.mpi.id, name=name, lacks=lacks)
@@ -76,7 +79,7 @@ def absent_programs(abi: MpiAbi) -> Iterator[tuple[str, str]]:
     """Yield (program that an MPI starts by itself and that is not here, what fails without it)."""
     present = {PurePosixPath(program.path).name for program in abi.programs}
     for library in abi.objects:
-        for row in started_by(library.soname, abi.mpi.family):
+        for row in started_by(library.soname.removeprefix(PRIVATE), abi.mpi.family):
             if row.name not in present:
                 yield row.name, row.lacks
 

@@ -41,6 +41,7 @@ class StackGuest:
     stack: Stack
     program: StackProgram
     started: str = ""  # what ranks start, if it is none of our programs
+    opened: tuple[str, ...] = ()  # what a script starts or opens: programs, modules of Python
     root: Root = field(default_factory=lambda: FolderRoot(Path("/")), repr=False)
 
     @property
@@ -215,9 +216,10 @@ def examine_stack(path: Path | str) -> StackGuest:
     return StackGuest(stack, (direct or alike)[0])
 
 
-def stack_of_program(path: Path | str, program: Path) -> StackGuest:
-    """Examine the stack at `path` for a program that is started: quick where this searches an
-    override itself, whatever the size of the stack. Raises as `examine_stack` does."""
+def stack_of_program(path: Path | str, program: Path, opened: Sequence[str] = ()) -> StackGuest:
+    """Examine the stack at `path` for a program that is started, and what it `opened`: quick where
+    it searches an override itself, whatever the size of the stack. Raises as `examine_stack`
+    does."""
     try:
         os.stat(path)  # noqa: PTH116  of a program that is quick to read nothing else of it is
     except (OSError, ValueError) as error:
@@ -229,7 +231,8 @@ def stack_of_program(path: Path | str, program: Path) -> StackGuest:
         stack = replace(guest.stack, root=os.path.abspath(path), only="")  # noqa: PTH100
         # What is opened later is in no closure: another program stands for it.
         guest = None if guest.program.opens else replace(guest, stack=stack)
-    return replace(guest or examine_stack(path), started=str(program))
+    guest = guest or examine_stack(path)
+    return replace(guest, started=str(program), opened=tuple(opened))
 
 
 def _is_libmpi(name: str) -> bool:

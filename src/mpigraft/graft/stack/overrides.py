@@ -77,6 +77,12 @@ def _family(users: Sequence[Searcher]) -> Family | None:
     return FAMILIES.get(next(iter(abis.most_common(1)), ("", 0))[0])
 
 
+def family_of_abi(soname: str) -> Family:
+    """Name a family of the ABI of a libmpi whose bytes do not say more."""
+    binding = binding_of(soname)
+    return FAMILIES.get(binding.abi if binding else "", Family.MPICH)
+
+
 def slots_of(leading: Sequence[str], slots: Sequence[Slot]) -> tuple[str, ...]:
     """Give the paths of the overrides among a program's leading folders, in its own order."""
     known = {slot.path for slot in slots}

@@ -14,12 +14,13 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from types import MappingProxyType
 
+from mpigraft.binary.architecture import HERE
 from mpigraft.binary.elf import Elf
 from mpigraft.binary.image import FolderRoot, MaskedRoot, OverlayRoot, Root
-from mpigraft.binary.loader import Resolved, closure
+from mpigraft.binary.loader import Resolved, closures
 from mpigraft.core.model import GuestKind, GuestLabel, MpiAbi, Role
 from mpigraft.graft.guest import Guest, own_mpi_of
-from mpigraft.graft.loading import Loaded, SimulatedProgram, compare_loading
+from mpigraft.graft.loading import Loaded, LoadedByLevel, SimulatedProgram, compare_levels
 from mpigraft.graft.naming import names_of
 from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.values import Change, Slot, StackProgram
@@ -40,7 +41,8 @@ class StackSimulation:
     """One program under its loader, without and with an override in place."""
 
     program: StackProgram
-    loading: SimulatedProgram
+    loading: SimulatedProgram  # on the CPU that is meant
+    elsewhere: tuple[SimulatedProgram, ...]  # on CPUs whose loader takes other files
     libmpi: str  # that it would load; empty: none
     injected: bool  # it is the override's
     changes: tuple[Change, ...]  # of libraries that are no part of an MPI
@@ -74,6 +76,11 @@ class Override:
         paths = (one.path for one in self.abi.objects) if self.environment else ()
         return frozenset(map(os.path.realpath, paths))
 
+    def over(self, base: Root) -> Root:
+        """Give this machine with the override in place."""
+        own = [] if self.environment else [self.slot.path]
+        return OverlayRoot(MaskedRoot(base, own), self.files)
+
     def grafted(self, path: PurePath | str) -> bool:
         if self.environment:
             return os.path.realpath(path) in self.in_place
@@ -86,47 +93,55 @@ class Override:
 
 class Simulator:
     """The loader over one stack's programs. `slots`: all overrides of the stack, which count as
-    empty where the stack is meant as it was built."""
+    empty where the stack is meant as it was built. `flags` are those of the CPU that is meant."""
 
-    def __init__(self, slots: Sequence[Slot], override: Override, base: Root | None = None) -> None:
+    def __init__(
+        self,
+        slots: Sequence[Slot],
+        override: Override,
+        base: Root | None = None,
+        flags: frozenset[str] | None = None,
+    ) -> None:
+        self.flags = flags
         self.override = override
         if base is None:
             base = FolderRoot(Path("/"))
             base.elves = KEPT
         hidden = [] if override.environment else [slot.path for slot in slots]
-        own = [] if override.environment else [override.slot.path]
         self.bare = MaskedRoot(base, hidden)
-        self.injected = OverlayRoot(MaskedRoot(base, own), override.files)
-        self._closures: dict[tuple[bool, Key], tuple[Resolved, ...]] = {}
+        self.injected = override.over(base)
+        self._closures: dict[tuple[bool, Key], dict[str, tuple[Resolved, ...]]] = {}
 
     def simulate(self, program: StackProgram) -> StackSimulation:
         """Simulate one program. Raises ElfError for one that cannot be read."""
         main = self.bare.elf(program.path)
         if program.opens:  # dlopen searches where the loader does for what a program needs
             main = replace(main, needed=(*main.needed, *program.mpi))
-        opener = main if program.opens else None
         before, after = (
-            Loaded(program.path, main, self._closure(root, program.path, main, opener))
+            self._load(root, program.path, main, opens=program.opens)
             for root in (self.bare, self.injected)
         )
-        loading = compare_loading(before, after, self.override)
+        levels = list(compare_levels(before, after, self.override))
+        loading = next((one for one in levels if HERE in one.levels), levels[0])
+        levels.remove(loading)
         broken = tuple(
-            r.name for r in before.objects if r.path is None and not self.override.is_mpi(r.name)
+            r.name for r in loading.before if r.path is None and not self.override.is_mpi(r.name)
         )
-        kept = tuple(r for r in after.objects if r.path is not None or r.name not in broken)
-        libmpi = next((r for r in after.objects if r.path and _is_libmpi(r)), None)
+        kept = tuple(r for r in loading.after if r.path is not None or r.name not in broken)
+        libmpi = next((r for r in loading.after if r.path and _is_libmpi(r)), None)
         return StackSimulation(
             program=program,
             loading=replace(loading, after=kept),
+            elsewhere=tuple(levels),
             libmpi=str(libmpi.path) if libmpi else "",
-            injected=self._injected(after, libmpi),
-            changes=tuple(self._changes(before, after)),
+            injected=self._injected(loading, libmpi),
+            changes=tuple(self._changes(loading)),
             broken=broken,
         )
 
-    def _injected(self, after: Loaded, libmpi: Resolved | None) -> bool:
+    def _injected(self, loading: SimulatedProgram, libmpi: Resolved | None) -> bool:
         """Whether a program would load what is injected: the MPI, or a library below its own."""
-        rows = after.objects if self.override.part else ((libmpi,) if libmpi else ())
+        rows = loading.after if self.override.part else ((libmpi,) if libmpi else ())
         return any(r.path is not None and self.override.grafted(r.path) for r in rows)
 
     def _opened(self, path: str) -> Mapping[str, Sequence[str]]:
@@ -142,35 +157,34 @@ class Simulator:
         }
         return {opener: paths for opener, paths in opened.items() if paths}
 
-    def _closure(
-        self, root: Root, path: str, main: Elf, opener: Elf | None
-    ) -> tuple[Resolved, ...]:
+    def _load(self, root: Root, path: str, main: Elf, *, opens: bool) -> LoadedByLevel:
         key = root is self.bare, _key(path, main)
         if key not in self._closures:
             if len(self._closures) >= CLOSURES:
                 self._closures.pop(next(iter(self._closures)))
-            environment = {} if root is self.bare else self.override.environment
-            place = OverlayRoot(root, {path: opener}) if opener else root
-            self._closures[key] = closure(
-                path, environment=environment, root=place, opened=self._opened(path)
+            self._closures[key] = closures(
+                path,
+                environment={} if root is self.bare else self.override.environment,
+                root=OverlayRoot(root, {path: main}) if opens else root,
+                opened=self._opened(path),
+                flags=self.flags,
             )
         known = self._closures[key]
-        if all(r.path for r in known):  # as they are: others count lists that are the same
-            return known
-        own = Path(path)
-        first = next((r.needed_by for r in known if r.name in main.needed), own)
-        if first == own:
-            return known
-        return tuple(replace(r, needed_by=own) if r.needed_by == first else r for r in known)
+        loaded = {id(r): Loaded(path, main, _needed_by(path, main, r)) for r in known.values()}
+        return {level: loaded[id(rows)] for level, rows in known.items()}
 
-    def _changes(self, before: Loaded, after: Loaded) -> list[Change]:
+    def _changes(self, loading: SimulatedProgram) -> list[Change]:
         """List the libraries that are other files. What only the stack's own MPI needed goes with
         it, and what the host's needs comes with that: these are no changes."""
-        now = {r.name: r for r in after.objects}
+        now = {r.name: r for r in loading.after}
+        of_mpi = (Role.MPI, Role.NET)
+        users = [r.elf for r in loading.before if r.elf and role_of(r.name) not in of_mpi]
+        needed = {name for elf in (loading.main, *users) for name in elf.needed}
         changes = []
-        for r in before.objects:
+        for r in loading.before:
             own = Role.NET if self.override.part else Role.MPI
-            if r.path is None or role_of(r.name) in (Role.MPI, own) or r.name not in now:
+            gone = r.path is None or role_of(r.name) in (Role.MPI, own) or r.name not in now
+            if gone or (role_of(r.name) is Role.NET and r.name not in needed):
                 continue
             other = now[r.name].path
             if other != r.path and not self._same(str(r.path), str(other or "")):
@@ -180,6 +194,17 @@ class Simulator:
     def _same(self, path: str, other: str) -> bool:
         one, two = self.bare.find(path), self.injected.find(other) if other else None
         return one is not None and two is not None and one.identity == two.identity
+
+
+def _needed_by(path: str, main: Elf, known: tuple[Resolved, ...]) -> tuple[Resolved, ...]:
+    """Give what was resolved for a program that needs the same as needed by this one."""
+    if all(r.path for r in known):  # as they are: others count lists that are the same
+        return known
+    own = Path(path)
+    first = next((r.needed_by for r in known if r.name in main.needed), own)
+    if first == own:
+        return known
+    return tuple(replace(r, needed_by=own) if r.needed_by == first else r for r in known)
 
 
 def _key(path: str, main: Elf) -> Key:

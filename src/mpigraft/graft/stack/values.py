@@ -138,6 +138,7 @@ class StackVerdict:
     glibc: str  # of the stack: 2.37
     modules: tuple[ModuleVerdict, ...]
     findings: tuple[Finding, ...]  # of the stack as a whole
+    injected: bool = False  # it is there now
 
     def count(self, fate: Fate) -> int:
         return sum(module.count(fate) for module in self.modules)

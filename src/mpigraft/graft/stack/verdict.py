@@ -6,7 +6,7 @@ for the programs of a module, and for each program where something is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
@@ -50,6 +50,7 @@ OF_LAUNCHER = frozenset(["launcher-none", "pmi-unknown", "world-of-one"])
 BATCH = 48  # programs that are judged together, and in memory at once
 
 Files = Callable[[Slot, frozenset[str]], Mapping[str, Elf]]  # of an override for these sonames
+Filled = Sequence[tuple[Override, Sequence[StackProgram]]]  # what is searched, and by whom
 Checked = Callable[[int, int], None]  # programs so far, of how many
 
 
@@ -71,16 +72,35 @@ def check_stack(
     is a finding.
     """
     slots = _free(chosen_slots(stack, abi)) if slots is None else tuple(slots)
-    done = 0
-    modules: list[ModuleVerdict] = []
+    filled: list[tuple[Override, list[StackProgram]]] = []
     rest = list(stack.programs)
-    glibc = ""
     for slot in slots:
         programs = [p for p in rest if slot.path in p.slots and fits_abi(p, abi)]
         paths = {p.path for p in programs}
         rest = [p for p in rest if p.path not in paths]
         needed = frozenset(name for p in programs for name in p.mpi)
-        judge = _Judge(stack, Override(slot, abi, files(slot, needed), environment), machine)
+        filled.append((Override(slot, abi, files(slot, needed), environment), programs))
+    findings = differences.of_stack(stack, abi, () if environment else slots)
+    return judge_overrides(stack, abi, filled, findings, machine, checked)
+
+
+def judge_overrides(
+    stack: Stack,
+    abi: MpiAbi,
+    filled: Filled,
+    findings: Iterable[Finding],
+    machine: Machine | None,
+    checked: Checked = lambda _, __: None,
+) -> StackVerdict:
+    """Judge overrides that have `abi`, each under its programs; all others stay as they are.
+    `findings` are those of the stack as a whole."""
+    done = 0
+    modules: list[ModuleVerdict] = []
+    glibc = ""
+    reached: set[str] = set()
+    for override, programs in filled:
+        judge = _Judge(stack, override, machine)
+        reached |= {p.path for p in programs}
         for module, group in groupby(sorted(programs, key=lambda p: (p.module, p.path)), _module):
             members = list(group)
             for at in range(0, len(members), BATCH):
@@ -88,15 +108,15 @@ def check_stack(
                 done += len(members[at : at + BATCH])
                 checked(done, len(stack.programs))
         glibc = glibc or judge.glibc
-    modules += [_kept(stack, abi, program) for program in rest]
+    modules += [_kept(abi, program) for program in stack.programs if program.path not in reached]
     checked(len(stack.programs), len(stack.programs))
     return StackVerdict(
         stack=stack,
         mpi=abi.mpi.id,
-        slots=slots,
+        slots=tuple(override.slot for override, _ in filled),
         glibc=glibc,
         modules=tuple(_joined(modules)),
-        findings=tuple(differences.of_stack(stack, abi, () if environment else slots)),
+        findings=tuple(findings),
     )
 
 
@@ -111,9 +131,8 @@ def _module(program: StackProgram) -> str:
     return program.module
 
 
-def _kept(stack: Stack, abi: MpiAbi, program: StackProgram) -> ModuleVerdict:
+def _kept(abi: MpiAbi, program: StackProgram) -> ModuleVerdict:
     """Give the verdict of a program that the override does not reach: it stays as it is."""
-    del stack
     why = (
         "other-abi"
         if not fits_abi(program, abi)
@@ -153,7 +172,9 @@ class _Judge:
 
     def __init__(self, stack: Stack, override: Override, machine: Machine | None) -> None:
         self.stack, self.override, self.machine = stack, override, machine
-        self.simulator = Simulator(stack.slots, override)
+        flags = machine.cpu.flags if machine else None
+        meant = None if flags is None else frozenset(flags)
+        self.simulator = Simulator(stack.slots, override, flags=meant)
         self.glibc = ""
         self._own: dict[str, GuestMpi | None] = {}
         self._libc: dict[str, str] = {}
@@ -258,14 +279,16 @@ def _root(simulator: Simulator) -> Root:
 def _injection(group: Sequence[StackSimulation], override: Override) -> Injection:
     """Describe an override as an injection, for the parts of the check."""
     network = [Bind(path, path, why="") for path in override.public if override.part]
-    rows = [r for one in group for r in one.loading.after if r.path]
-    mapped = {name for r in rows for name in (str(r.path), r.elf.name if r.elf else "")}
+    programs = tuple(each for one in group for each in (one.loading, *one.elsewhere))
+    rows = {id(each.after): each.after for each in programs}  # many programs share theirs
+    mapped = {name for after in rows.values() for r in after if r.path
+              for name in (str(r.path), r.elf.name if r.elf else "")}  # fmt: skip
     return Injection(
         replace=Replace.LIBFABRIC if override.part else Replace.MPI,
         place=override.slot.path,
         binds=tuple(network),
-        files=frozenset(filter(override.grafted, mapped if override.environment else ())),
-        programs=tuple(one.loading for one in group),
+        files=frozenset(filter(override.grafted, mapped)),
+        programs=programs,
         absent=()
         if override.part
         else absent_bindings(override.abi, (one.loading.before for one in group)),

@@ -64,7 +64,7 @@ class GuestVariants:
         if "grafted" in self.where:
             try:
                 if self.stack:
-                    yield plan_stack(self.stack, mpi, self.wanted)
+                    yield plan_stack(self.stack, mpi, self.wanted, self.machine)
                 else:
                     yield plan_graft(self.bare, mpi, self.machine, self.wanted)
             except (CheckFailed, MissingError) as error:
@@ -95,7 +95,7 @@ class GuestVariants:
         if self.stack is None:
             return plan_own_mpi(self.guest, self.wanted, families)
         mpi = stack_install(self.stack, self.wanted.replace)
-        return mpi, plan_stack(self.stack, mpi, self.wanted)
+        return mpi, plan_stack(self.stack, mpi, self.wanted, self.machine)
 
     @property
     def own_named(self) -> bool:

@@ -53,10 +53,12 @@ class MpiSelection:
         return cls(mpi, "requested", _by_path(guest, plan), plan)
 
     @classmethod
-    def of_stack(cls, mpi: MpiInstall, guest: StackGuest, wanted: GraftOptions) -> MpiSelection:
+    def of_stack(
+        cls, mpi: MpiInstall, guest: StackGuest, wanted: GraftOptions, machine: Machine
+    ) -> MpiSelection:
         """Select this MPI and no other for a stack's programs. Raises as `plan_stack` does."""
         why = "the stack's own" if mpi.source == "stack" else "it is injected into the stack"
-        return cls(mpi, why, plan=plan_stack(guest, mpi, wanted))
+        return cls(mpi, why, plan=plan_stack(guest, mpi, wanted, machine))
 
     def with_user(self, passed: UserEnvironment) -> MpiSelection:
         """The same with the user's own search paths; what the plan preloads comes first."""
@@ -152,12 +154,13 @@ def _mpi_for_stack(
 ) -> MpiSelection:
     """Choose what is injected into a stack, or the stack's own MPI where nothing is replaced."""
     if wanted.replace is not Replace.MPI:
-        return MpiSelection.of_stack(stack_install(guest, wanted.replace), guest, wanted)
+        own = stack_install(guest, wanted.replace)
+        return MpiSelection.of_stack(own, guest, wanted, machine)
     usable = usable_mpis(mpi_name, machine)
     known = guest.injected or guest.own
     first = next((m for m in usable if known and m.family is known.family), usable[0])
     fits = next((m for m in usable if guest.has_injected(m)), first)
-    chosen = MpiSelection.of_stack(fits, guest, wanted)
+    chosen = MpiSelection.of_stack(fits, guest, wanted, machine)
     return replace(chosen, passed_over=broken_mpis(mpi_name, machine))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mpigraft.core import env
 from mpigraft.core.errors import LaunchFailed, MissingError, TransportMismatch, UsageError
 from mpigraft.core.model import (
     EnvRow,
@@ -19,17 +21,20 @@ from mpigraft.core.model import (
     Replace,
     Scope,
 )
+from mpigraft.core.process import run_command
 from mpigraft.evidence import error_from_findings, make_starter
-from mpigraft.evidence.world import LIBMPI, check_launched
+from mpigraft.evidence.world import LIBMPI, check_launched, read_witness
 from mpigraft.graft.loading import PRIVATE
 from mpigraft.graft.stack.generations import GenerationRecord, Override, mapped_generations
 from mpigraft.graft.stack.override import LIB
+from mpigraft.knowledge import binding_of
 from mpigraft.request.job import JobPlacement, RunSpec
 from mpigraft.run import Job, plan_job, prove_job, surroundings
 
 LIMIT_S = 60.0
 RANKS = 2
 SEARCH = "LD_LIBRARY_PATH"
+FIRST = "the first program; name another with --program"
 # Programs that end by themselves, without input: benchmarks first, then what is named like a test.
 SMALL = (
     re.compile(r"osu_(init|hello|latency|bw)"),
@@ -93,7 +98,7 @@ def choose_program(programs: Sequence[str]) -> tuple[str, str]:
                 return program, "a small program that needs no input"
     if not programs:
         raise UsageError.of("verify-no-program")
-    return programs[0], "the first program; name another with --program"
+    return programs[0], "the only one" if len(programs) == 1 else FIRST
 
 
 def prove_injection(
@@ -104,7 +109,8 @@ def prove_injection(
     environ: Mapping[str, str],
     stack: str = "",
 ) -> InjectionProof:
-    """Start a program on two ranks with the generation that is on, and judge what they mapped.
+    """Start a program on two ranks with the generation that is on, then without a launcher, and
+    judge what it mapped.
 
     libfabric or UCX alone is proven with the own MPI of `stack`. Raises UsageError where none is
     on, MissingError where the MPI that it was made of is not here,
@@ -153,6 +159,9 @@ def _proof(job: Job, override: Override, evidence: Evidence | None) -> Injection
     if wrong := [f for f in findings if f.level is Level.ERROR]:
         kind = TransportMismatch if libmpi else LaunchFailed
         raise error_from_findings(kind, program[0], tuple(wrong))
+    whole = any(map(binding_of, active.bindings))  # else a process alone opens no network
+    if whole and (lone := _started_alone(job, override)):
+        raise error_from_findings(LaunchFailed, program[0], (lone,))
     return InjectionProof(
         program[0], active.mpi, active.number, libmpi, version, ran, tuple(findings)
     )
@@ -189,3 +198,19 @@ def _started(job: Job, override: Override) -> tuple[list[Finding], str, str]:
         code = launched.completed.code
         findings.append(Finding.of("verify-exit", program=job.spec.program[0], code=code))
     return findings, libmpi, rank.library_version
+
+
+def _started_alone(job: Job, override: Override) -> Finding | None:
+    """Start a program without a launcher, as scripts and `python -c` do. Report one that does not
+    come through MPI_Init on the generation that is on; how it ends is its own matter."""
+    program, witness = job.spec.program, job.natives.witness
+    with tempfile.TemporaryDirectory(prefix="mpigraft-alone-") as folder:
+        given = env.base() | {"LD_PRELOAD": str(witness), "MPIGRAFT_WITNESS": folder}
+        done = run_command(program, env=given, limit_s=LIMIT_S, stdin=b"")
+        ranks = [rank for rank in read_witness(Path(folder), 1) if rank.rank >= 0]
+    libraries = [library for rank in ranks[:1] for library in rank.libraries]
+    numbers = {n for own in mapped_generations(libraries).values() for n in own}
+    if numbers == {override.current}:
+        return None
+    last = next((line for line in reversed(done.text().splitlines()) if line.strip()), "")
+    return Finding.of("verify-alone", program=program[0], code=done.code, last=last.strip())

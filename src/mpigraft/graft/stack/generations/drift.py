@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
-from mpigraft.core.model import Finding, MappedLibrary
+from mpigraft.binary.elf import Elf, ElfError, read_elf
+from mpigraft.core.model import Copy, Finding, MappedLibrary
 from mpigraft.graft.stack.generations.reading import (
     GENERATIONS,
     STORE,
@@ -18,7 +20,7 @@ from mpigraft.graft.stack.generations.reading import (
     damaged,
     digest_of,
 )
-from mpigraft.graft.stack.override import OverridePlan
+from mpigraft.graft.stack.override import OverridePlan, override_files
 
 GENERATION = re.compile(rf"(?P<store>.*/{re.escape(STORE)}[^/]+)/{GENERATIONS}/(?P<number>\d+)/.*")
 
@@ -59,15 +61,41 @@ def _files(override: Override, record: GenerationRecord) -> Iterator[Finding]:
         yield Finding.of("drift-copies", count=len(names), folder=folder, evidence=names)
 
 
-def newer_content(record: GenerationRecord, plan: OverridePlan) -> tuple[Finding, ...]:
+def newer_content(
+    record: GenerationRecord, plan: OverridePlan, folder: Path
+) -> tuple[Finding, ...]:
     """Report that the MPI would be injected in other words today: another version, another closure,
-    or programs that need more of it."""
+    or programs that need more of it; or that the generation in `folder` is not as planned."""
     if record.key == plan.key:
-        return ()
+        return () if record.files else _unlike_plan(folder, plan)
     before = {source.path: source.digest for source in record.sources}
     now = {source.path: source.digest for source in plan.sources}
     changed = sorted(p for p in before.keys() | now.keys() if before.get(p) != now.get(p))
     return (Finding.of("drift-plan", number=record.number, mpi=plan.mpi, evidence=tuple(changed)),)
+
+
+def _unlike_plan(folder: Path, plan: OverridePlan) -> tuple[Finding, ...]:
+    """Report files of a generation that commands made, whose record lists none, which are not what
+    the plan says."""
+    planned = override_files(plan, str(folder))
+    names = tuple(
+        copy.name
+        for copy in plan.copies
+        if not _as_planned(folder / copy.name, copy, planned.get(f"{folder}/{copy.name}"))
+    )
+    one = Finding.of("drift-copies", count=len(names), folder=folder, evidence=names)
+    return (one,) if names else ()
+
+
+def _as_planned(path: Path, copy: Copy, planned: Elf | None) -> bool:
+    if not copy.edit or planned is None:
+        return digest_of(path) == copy.digest
+    try:
+        own = read_elf(path)
+    except ElfError:
+        return False
+    names = {own.soname or planned.soname} == {planned.soname}
+    return names and {*own.needed} == {*planned.needed} and own.rpath == planned.rpath
 
 
 def mapped_generations(libraries: Iterable[MappedLibrary]) -> Mapping[str, tuple[int, ...]]:

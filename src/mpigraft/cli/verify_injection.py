@@ -1,0 +1,197 @@
+"""`mpigraft inject --verify`: what is injected, judged for every program and proven by one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpigraft.cli.check_stack import check_document, injected_verdicts, lines
+from mpigraft.cli.common import console, examine_machine, out, tell
+from mpigraft.core.errors import (
+    CheckFailed,
+    LaunchFailed,
+    MissingError,
+    TransportMismatch,
+    UsageError,
+)
+from mpigraft.core.text import labelled, printable
+
+if TYPE_CHECKING:
+    from mpigraft.core.model import Finding
+    from mpigraft.core.model import Machine as MachineFacts
+    from mpigraft.graft.stack import Slot, Stack, StackVerdict
+    from mpigraft.graft.stack.generations import GenerationRecord, Override
+    from mpigraft.run.injection import InjectionProof
+
+
+@dataclass(frozen=True, slots=True)
+class _Verified:
+    """One override: what started a program of it, and what is not what it was."""
+
+    proof: InjectionProof | None
+    why: str  # that program
+    drift: tuple[Finding, ...]
+
+
+def verify_injections(
+    stack: Stack, slots: Sequence[Slot], what: tuple[str, str], *, as_json: bool
+) -> int:
+    """Verify the generations that are on in these overrides. `what`: a program that was named, and
+    a transport. The exit code is 1 where a program does not fit, or something drifted."""
+    from mpigraft.graft.stack.generations import read_override
+    from mpigraft.run.injection import source_places
+
+    on = [one for one in map(read_override, slots) if one.active]
+    sources = [place for one in on if one.active for place in source_places(one.active)]
+    here = examine_machine(mpis=sources)
+    paths = {slot.path for slot in slots}
+    verdicts = [v for v in injected_verdicts(stack, here) if paths & {s.path for s in v.slots}]
+    if not on and not verdicts:
+        raise UsageError.of("override-not-injected", path=slots[0].path)
+    unfit = not all(verdict.ok for verdict in verdicts)
+    verified = [
+        _verify(stack, one, _programs(stack, one, verdicts, what[0]), what[1], here, unfit=unfit)
+        for one in on
+    ]
+    if as_json:
+        from mpigraft.core.serialize import document
+
+        out(document(**_document(verified, verdicts)))
+    else:
+        _show(verified, verdicts)
+    wrong = unfit or any(one.drift for one in verified)
+    return CheckFailed.exit_code if wrong else 0
+
+
+def _programs(
+    stack: Stack, override: Override, verdicts: Sequence[StackVerdict], named: str
+) -> list[str]:
+    """List what may be started to prove an override: the program that was named, unless that finds
+    another one, else those that fit. What has no MPI, all programs find that search it."""
+    from mpigraft.knowledge import binding_of
+
+    if not named and not any(map(binding_of, override.active.bindings if override.active else ())):
+        return [p.path for p in stack.searching(override.slot) if p.executable]
+    own = [
+        p.path
+        for verdict in verdicts
+        for module in verdict.modules
+        for p in module.programs
+        if p.slot == override.slot.path
+    ]
+    fits = {p.path for v in verdicts for m in v.modules for p in m.programs if p.fate == "fits"}
+    if named:
+        elsewhere = {p.path for p in stack.programs} - {*own}
+        return [] if os.path.realpath(named) in elsewhere else [named]
+    return [p.path for p in stack.programs if p.executable and p.path in fits & {*own}]
+
+
+def _verify(
+    stack: Stack,
+    override: Override,
+    programs: Sequence[str],
+    transport: str,
+    here: MachineFacts,
+    *,
+    unfit: bool,
+) -> _Verified:
+    """Verify one generation by one of `programs`. `unfit`: it is known that some do not fit."""
+    from mpigraft.graft.stack.generations import find_drift
+    from mpigraft.run.injection import choose_program, prove_injection
+
+    assert override.active is not None
+    findings = find_drift(override, override.active)
+    findings = findings or _newer(stack, override, override.active, here)
+    if not programs and unfit:
+        return _Verified(None, "", findings)
+    program, why = choose_program(programs)
+    proof = None
+    try:
+        with console(stderr=True).status(f"starting {Path(program).name} on two ranks, and alone"):
+            given = ([program], transport, here, os.environ, stack.root)
+            proof = prove_injection(override, *given)
+    except CheckFailed as error:
+        if error.code == "program-not-mpi":  # its fix names flags of `run`
+            raise UsageError.of("verify-not-mpi", program=program) from error
+        raise
+    except (MissingError, LaunchFailed, TransportMismatch) as error:
+        known = findings if isinstance(error, MissingError) else unfit
+        if not known:  # else an update took its launcher, or a program was not to run
+            raise
+        tell(f"mpigraft: not proven: {error.message}; {error.why}")
+    return _Verified(proof, why, findings)
+
+
+def _newer(
+    stack: Stack, override: Override, active: GenerationRecord, here: MachineFacts
+) -> tuple[Finding, ...]:
+    """Report that the MPI of a generation would be injected otherwise today, though each file that
+    this was made of is as it was: it has another plugin, or needs another library."""
+    from mpigraft.graft.abi import read_abi
+    from mpigraft.graft.stack.generations import newer_content
+    from mpigraft.graft.stack.override import network_part, plan_override
+    from mpigraft.knowledge.stacks import network_library_of
+    from mpigraft.native import settings_library
+
+    mpi = active.made_of(here.mpis)
+    if mpi is None or not mpi.usable:
+        return ()
+    abi = read_abi(mpi)
+    if part := "".join({network_library_of(name) for name in active.bindings}):
+        abi = network_part(abi, part)
+    needed = {name for p in stack.searching(override.slot) for name in p.mpi}
+    settings = settings_library(mpi, abi.objects[0].machine)
+    plan = plan_override(abi, override.slot, needed, settings)
+    return newer_content(active, plan, override.folder(active.number))
+
+
+# ------------------------------------------------------------------ what is printed
+
+
+def _document(verified: Sequence[_Verified], verdicts: Sequence[StackVerdict]) -> dict[str, Any]:
+    """What report/schemas/inject.json describes. `proof` is the first of `proofs`."""
+    proofs = [one.proof for one in verified]
+    return {
+        "proof": next(iter(proofs), None),
+        "proofs": proofs,
+        "drift": [finding for one in verified for finding in one.drift],
+        "injected": [check_document(verdict) for verdict in verdicts],
+    }
+
+
+def _show(verified: Sequence[_Verified], verdicts: Sequence[StackVerdict]) -> None:
+    from mpigraft.graft.stack import Fate
+
+    for one in verified:
+        if one.proof:
+            out("\n".join(_proof_lines(one.proof, one.why)))
+        for finding in (*(one.proof.findings if one.proof else ()), *one.drift):
+            _tell(finding)
+    for verdict in verdicts:
+        if verdict.ok:
+            fits = f"{verdict.count(Fate.FITS)} load it, and nothing else differs"
+            out("\n".join(labelled("programs", fits, column=12)))
+        else:
+            out("\n".join(["", *lines(verdict)]))
+
+
+def _proof_lines(proof: InjectionProof, why: str) -> Iterator[str]:
+    yield from labelled("program", printable(f"{proof.program} ({why})"), column=12)
+    yield from labelled("MPI", printable(f"{proof.mpi}, generation {proof.generation}"), column=12)
+    yield from labelled("mapped", printable(proof.libmpi), column=12)
+    yield from labelled(
+        "version", " ".join(proof.library_version.partition("\n")[0].split()), column=12
+    )
+    yield from labelled("started", "on two ranks, and without a launcher", column=12)
+    ran = proof.transport or "the MPI's own choice; --transport NAME proves one"
+    yield from labelled("transport", printable(ran), column=12)
+
+
+def _tell(finding: Finding) -> None:
+    lines = [f"mpigraft: {finding.message}", *(f"  {line}" for line in finding.evidence[:8])]
+    lines += [f"why it matters: {finding.why}"] if finding.why else []
+    lines += [f"what to do: {finding.fix}"] if finding.fix else []
+    tell("\n".join(lines))

@@ -1,0 +1,140 @@
+"""Judge what is injected into a stack now, whoever put it there, by the files that programs find.
+
+`check`, `inject --verify` and `run --stack` share this. The copies in an override are read as an
+MPI of this machine is, so a generation that lacks a library, or that programs have outgrown, fails
+the same parts of the check as a host MPI would.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePath, PurePosixPath
+
+from mpigraft.binary.elf import read_elf
+from mpigraft.binary.image import Root
+from mpigraft.core.model import Finding, Machine, MpiAbi, MpiInstall, Role
+from mpigraft.core.text import join_some
+from mpigraft.graft.abi import read_abi
+from mpigraft.graft.guest import GuestMpi
+from mpigraft.graft.program import InstalledFiles
+from mpigraft.graft.stack import differences
+from mpigraft.graft.stack.generations import GenerationRecord
+from mpigraft.graft.stack.guest import StackGuest
+from mpigraft.graft.stack.overrides import family_of_abi, fits_abi, override_with_mpi
+from mpigraft.graft.stack.places import below
+from mpigraft.graft.stack.simulation import Override
+from mpigraft.graft.stack.values import Fate, Slot, Stack, StackProgram, StackVerdict
+from mpigraft.graft.stack.verdict import Checked, judge_overrides
+
+NAMED = 3
+
+
+class FilledOverride(Override):
+    """An override as it is. What is the MPI's of the files that programs map, its own facts say."""
+
+    def __init__(self, slot: Slot, abi: MpiAbi) -> None:
+        self._installed = InstalledFiles(abi)
+        own = (os.path.realpath(o.path) for o in abi.objects if o.role is not Role.LIBC)
+        super().__init__(slot, abi, {path: read_elf(path) for path in dict.fromkeys(own)})
+
+    def over(self, base: Root) -> Root:
+        return base
+
+    def grafted(self, path: PurePath | str) -> bool:
+        return below(str(path), (self.slot.path,)) or self._installed.grafted(path)
+
+
+def check_injected(
+    stack: Stack, machine: Machine, checked: Checked = lambda _, __: None
+) -> tuple[StackVerdict, ...]:
+    """Judge each MPI that is injected, for the programs that find it first; nothing where none is.
+
+    Raises MissingError for an MPI in an override that cannot be read.
+    """
+    verdicts = []
+    for slot, programs in _by_slot(stack):
+        guest = next(filter(_injected, (StackGuest(stack, p) for p in programs)), None)
+        if guest is None or guest.injected is None:  # of another family: they pass over it
+            continue
+        record = guest.generation[0] if guest.generation else None
+        abi = read_abi(_install(guest.injected, guest.generation, machine))
+        own = [p for p in programs if fits_abi(p, abi)]
+        findings = [*differences.of_stack(stack, abi, (slot,), filled=True)]
+        filled = [(FilledOverride(slot, abi), own)]
+        verdict = judge_overrides(stack, abi, filled, findings, machine, checked)
+        lacking = _lacking(verdict, own, record) if record else ()
+        verdicts.append(replace(verdict, findings=(*lacking, *verdict.findings), injected=True))
+    return tuple(verdicts)
+
+
+def _by_slot(stack: Stack) -> Iterator[tuple[Slot, list[StackProgram]]]:
+    """Yield each override that programs find an MPI in, with those that do."""
+    first: dict[tuple[str, ...], str] = {}
+    for program in stack.programs:
+        if program.slots not in first:
+            first[program.slots] = override_with_mpi(program, stack.slots)
+    for slot in stack.slots:
+        own = [p for p in stack.programs if first[p.slots] == slot.path]
+        if own:
+            yield slot, own
+
+
+def _injected(guest: StackGuest) -> bool:
+    return guest.injected is not None
+
+
+def _install(
+    there: GuestMpi, generation: tuple[GenerationRecord, str] | None, machine: Machine
+) -> MpiInstall:
+    """Describe the MPI in an override as an install of this machine. That of a generation keeps
+    nothing of what it was made of: the host may have another by now."""
+    real = os.path.realpath(there.libmpi)
+    known = next((m for m in machine.mpis if m.libmpi and os.path.realpath(m.libmpi) == real), None)
+    family = there.family or family_of_abi(there.soname)
+    name = f"{family}@{there.version or 'unknown'}"
+    prefix, launcher = Path(real).parent.parent, known.launcher if known else None
+    if generation:
+        record, store = generation
+        name = f"{record.mpi} (generation {record.number})"
+        prefix, launcher = Path(store, "generations", str(record.number), "mpi"), None
+    return MpiInstall(
+        id=name,
+        family=family,
+        version=there.version,
+        abi=family.abi(there.soname),
+        soname=there.soname,
+        prefix=prefix,
+        libmpi=Path(there.libmpi),
+        launcher=launcher,
+        launcher_kind=family.launcher_kind(there.version),
+        launcher_version=there.version,
+        device=there.device,
+        components=there.components,
+    )
+
+
+def _lacking(
+    verdict: StackVerdict, programs: Sequence[StackProgram], record: GenerationRecord
+) -> Iterator[Finding]:
+    """Report programs that are refused, of which a generation lacks libraries: they came into the
+    stack, or were built with more, after it was made."""
+    refused = {p.path for m in verdict.modules for p in m.programs if p.fate is Fate.REFUSED}
+    absent = {
+        p.path: names
+        for p in programs
+        if p.path in refused and (names := sorted({*p.mpi} - {*record.bindings}))
+    }
+    if absent:
+        programs_of = dict.fromkeys(PurePosixPath(path).name for path in absent)
+        lacks = sorted({name for own in absent.values() for name in own})
+        yield Finding.of(
+            "generation-lacks",
+            programs=join_some([*programs_of], NAMED, ", "),
+            number=record.number,
+            mpi=record.mpi,
+            lacks=join_some(lacks, NAMED, ", "),
+            stack=verdict.stack.root,
+            evidence=tuple(f"{path} needs {', '.join(own)}" for path, own in absent.items()),
+        )
