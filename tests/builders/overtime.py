@@ -25,7 +25,7 @@ from mpigraft.core.model import (
     ValueRow,
 )
 from mpigraft.store import Store
-from tests.builders.records import provenance
+from tests.builders.records import CONDITIONS, provenance
 
 SIZES = (1, 64, 4096)
 OPENMPI, MPICH = "openmpi@5.0.11/ob1-sm", "mpich@5.0.2/ucx"
@@ -63,10 +63,12 @@ def campaign(
     machine: Mapping[str, object] | None = None,
     hosts: tuple[str, ...] = ("n1",),
     libraries: Sequence[str] = (),
+    others: float = 0.0,
     **changes: object,
 ) -> Measured:
     """Campaign `number`, of that day of 2026: `names` are {key: id}, the first the baseline;
-    `libraries` are the files that ranks mapped."""
+    `libraries` are the files that ranks mapped; `others` is the share of the CPUs that other
+    processes took."""
     names = names or {"k0": MPICH, "k1": OPENMPI}
     rng = random.Random(number)
     made = f"2026-01-{number:02}T03:04:05+00:00"
@@ -79,6 +81,8 @@ def campaign(
     allocation = AllocationRecord(
         place, record.id, made, hosts[0], json.dumps(MACHINE if machine is None else machine), hosts
     )
+    use = replace(CONDITIONS.nodes[0], wall_s=100.0, others=others)
+    used = replace(CONDITIONS, nodes=(use,)) if others else None
     rows, launches = [], []
     for turn in range(rounds):
         slots = [(first, 1), *((key, 0) for key in names)]
@@ -86,7 +90,7 @@ def campaign(
             noise = math.exp(rng.gauss(0, spread))
             launches.append(LaunchRecord(
                 f"{number}-{turn}-{slot}", record.id, place, key, "1x2", turn, slot, replica,
-                made, 1.5, 0, LaunchState.OK, (),
+                made, 1.5, 0, LaunchState.OK, (), conditions=used,
             ))  # fmt: skip
             rows += [
                 ValueRow(key, "1x2", place, turn, replica, "native:latency", "latency", size,

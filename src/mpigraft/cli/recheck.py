@@ -17,8 +17,8 @@ from mpigraft.core.errors import (
     LaunchFailed,
     MissingError,
     MpigraftError,
+    NotJudged,
     TransportMismatch,
-    UsageError,
 )
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Form:
 
 
 def _first(store: Store, task: Task, form: Form) -> None:
-    """Measure the first good state. Raises UsageError where the time was too short for one."""
+    """Measure the first good state. Raises NotJudged where the time was too short for one."""
     from mpigraft.cli.bench import measure
 
     if identity := measure(store, task):
@@ -115,7 +115,7 @@ def _first(store: Store, task: Task, form: Form) -> None:
 
 def _compare(store: Store, task: Task, reference: CampaignRecord, form: Form) -> None:
     """Measure, and compare what there is. Raises what `measure` does, after the comparison where
-    anything was measured, and CheckFailed where something is worse."""
+    anything was measured, CheckFailed where something is worse, NotJudged without a verdict."""
     from mpigraft.analysis.overtime import RECHECK
     from mpigraft.core.write import write_whole
     from mpigraft.report import Across
@@ -136,7 +136,7 @@ def _compare(store: Store, task: Task, reference: CampaignRecord, form: Form) ->
     if failure:
         try:
             data.refuse_worse()
-        except CheckFailed as worse:
+        except (CheckFailed, NotJudged) as worse:
             tell(f"mpigraft: {worse}")
         raise failure
     if form.accept:
@@ -144,8 +144,11 @@ def _compare(store: Store, task: Task, reference: CampaignRecord, form: Form) ->
         store.accept(identity)
         tell(f"campaign {identity[:8]} is the good state from now on")
         return
-    data.refuse_worse()
-    _refuse_unfinished(store, identity, form)
+    try:
+        data.refuse_worse()
+    except NotJudged:
+        _refuse_unfinished(store, identity, form)
+        raise
 
 
 def _measured(store: Store, task: Task) -> tuple[str, MpigraftError | None]:
@@ -164,12 +167,12 @@ def _measured(store: Store, task: Task) -> tuple[str, MpigraftError | None]:
 
 
 def _refuse_unfinished(store: Store, identity: str, form: Form) -> None:
-    """Raise UsageError where the time ended before there were enough rounds for a verdict."""
+    """Raise NotJudged where the time ended before there were enough rounds for a verdict."""
     from mpigraft.analysis import MIN_ROUNDS
 
     rounds = len({launch.round for launch in store.launches(identity)})
     if rounds < MIN_ROUNDS:
-        raise UsageError.of(
+        raise NotJudged.of(
             "recheck-unfinished",
             rounds=rounds,
             least=MIN_ROUNDS,

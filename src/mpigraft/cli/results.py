@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from mpigraft.cli import common
+from mpigraft.core.errors import NotJudged
 
 app = typer.Typer(
     help="Show stored results.",
@@ -32,10 +33,17 @@ def show(
 ) -> None:
     """Show for each configuration what was requested, what ran, and how that is known.
 
+    The exit code is 6 where no configuration of a campaign that was run has evidence.
+
     Example: mpigraft results show nightly --json
     """
+    from mpigraft.core.model import Origin
     from mpigraft.report import render_stored
     from mpigraft.store import Store
 
     store = Store(common.settings(ctx).store)
-    common.out(render_stored(store, store.campaign(campaign), as_json=as_json))
+    record = store.campaign(campaign)
+    common.out(render_stored(store, record, as_json=as_json))
+    evidence = store.evidence(record.id)
+    if record.origin is Origin.RUN and not any(e.evidence.ran for e in evidence):
+        raise NotJudged.of("nothing-proven", name=record.name, campaign=record.id[:8])

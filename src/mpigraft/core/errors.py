@@ -72,3 +72,9 @@ class TransportMismatch(MpigraftError):
     """The transport or the world that ran is not the one that was asked for."""
 
     exit_code = 5
+
+
+class NotJudged(MpigraftError):
+    """Nothing could be judged: no curve has a verdict, or there is no evidence of what ran."""
+
+    exit_code = 6

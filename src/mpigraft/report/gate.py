@@ -1,18 +1,23 @@
-"""Whether anything is slower than the baseline: `--fail-on` of a pipeline."""
+"""Whether anything is slower than the baseline, or could be judged at all: `--fail-on` of a
+pipeline, and `recheck`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mpigraft.analysis import mixed_directions
 from mpigraft.core import numbers
-from mpigraft.core.errors import CheckFailed
+from mpigraft.core.errors import CheckFailed, NotJudged
 from mpigraft.core.model import CellGroup, Comparison, Verdict
 from mpigraft.report.wording.counts import distinct_curves, tally
+from mpigraft.report.wording.words import no_verdict_reason
 
 NAMED = 12  # lines that a message lists; the rest are counted
 
 
 def refuse_slower(comparison: Comparison, *, cells: bool = False) -> list[str]:
     """Raise CheckFailed when a curve is slower; with `cells` when a single size is as well.
+    Raises NotJudged when nothing has a verdict.
 
     Returns what is not known where nothing is slower: inconclusive is not fine.
     """
@@ -22,16 +27,32 @@ def refuse_slower(comparison: Comparison, *, cells: bool = False) -> list[str]:
         slower = [g for g in curves if any(c.verdict is Verdict.SLOWER for c in g.cells)]
         lines += [_cells(g) for g in slower]
     if not lines:
+        refuse_unjudged(curves, cells=cells)
         return _undecided(curves, cells=cells)
-    more = len(lines) - NAMED
-    listed = lines[:NAMED] + ([f"and {more} more"] if more > 0 else [])
-    slower_lines = "".join(f"\n  {line}" for line in listed)
+    slower_lines = "".join(f"\n  {line}" for line in _first(lines))
     baseline = comparison.baseline
     if cells:
         raise CheckFailed.of(
             "cells-slower", baseline=baseline, lines=slower_lines, tally=tally(comparison)
         )
     raise CheckFailed.of("curves-slower", baseline=baseline, lines=slower_lines)
+
+
+def refuse_unjudged(curves: Sequence[CellGroup], *, cells: bool = False) -> None:
+    """Raise NotJudged when no curve has a verdict; with `cells` no single size either."""
+    verdicts = {g.curve for g in curves} | {c.verdict for g in curves for c in g.cells if cells}
+    if verdicts <= {Verdict.INCONCLUSIVE}:
+        reasons = [f"{_where(g)}: {reason}" for g in curves if (reason := no_verdict_reason(g))]
+        raise NotJudged.of(
+            "nothing-judged",
+            curves=numbers.counted(len(curves), "curve"),
+            reasons="".join(f"\n  {line}" for line in _first(reasons)),
+        )
+
+
+def _first(lines: list[str]) -> list[str]:
+    more = len(lines) - NAMED
+    return lines[:NAMED] + ([f"and {more} more"] if more > 0 else [])
 
 
 def _undecided(curves: list[CellGroup], *, cells: bool) -> list[str]:

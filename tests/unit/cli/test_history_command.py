@@ -50,6 +50,14 @@ def test_a_slower_line_fails_a_pipeline_until_it_is_accepted(run: Run, store: St
     assert run("history", "--fail-on", "slower").code == 0
 
 
+def test_a_history_too_short_to_judge_is_no_pass(run: Run, tmp_path: Path) -> None:
+    keep(Store(tmp_path / "store"), *(campaign(n, rounds=6) for n in range(1, 4)))
+    ended = run("history", "--fail-on", "slower")
+    assert (ended.code, "[history-unjudged]" in ended.err) == (6, True)
+    keep(Store(tmp_path / "store"), campaign(4, rounds=6))
+    assert run("history", "--fail-on", "slower").code == 0
+
+
 @pytest.mark.usefixtures("store")
 def test_document_has_its_schema(run: Run) -> None:
     document = json.loads(run("history", "--json", "--last", "6").out)

@@ -46,6 +46,7 @@ class Site:
     changes: dict[str, object] | None = None
     tasks: list[Task] | None = None
     rounds: int = 8
+    busy: bool = False  # whether others take the CPU all the time
     failure: MpigraftError | None = None  # that a campaign ends with
     machine: Machine = field(default_factory=a_machine)
 
@@ -69,7 +70,7 @@ def site(
         site.tasks.append(task)
         number = 10 + len(site.tasks)
         keep(store, campaign(number, level=site.level, name=task.spec.name, plan=WISH,
-                             rounds=site.rounds,
+                             rounds=site.rounds, others=0.5 * site.busy,
                              **(site.changes or {})))  # type: ignore[arg-type]  # fmt: skip
         if site.failure:
             raise site.failure
@@ -161,20 +162,29 @@ def test_what_a_named_mpi_that_fails_leaves_is_compared_first(site: Site) -> Non
     assert (ended.code, ended.out) == (4, "")
 
 
+def test_a_night_without_any_verdict_is_no_pass(site: Site) -> None:
+    site.run("recheck", "--accept")
+    site.busy = True  # a daemon that never ends: every launch is disturbed
+    ended = site.run("recheck", "--brief")
+    assert ended.code == 6
+    assert "[nothing-judged]" in ended.err
+    assert f"{OPENMPI} on native:latency (1x2): no verdict: others took the CPU" in ended.err
+
+
 def test_too_few_rounds_are_no_pass_and_no_good_state(site: Site) -> None:
     site.rounds = 5
     ended = site.run("recheck", "--accept")
-    assert ended.code == 2
+    assert ended.code == 6
     assert "recheck-unfinished" in ended.err
     assert site.store.accepted() == ()
     site.rounds = 6
     assert site.run("recheck", "--accept").code == 0
     site.rounds = 3
     ended = site.run("recheck", "--brief")
-    assert ended.code == 2
+    assert ended.code == 6
     assert "after 3 rounds, and 6 are needed" in ended.err
     assert "mpigraft compare 00000013" in ended.err
-    assert site.run("recheck", "--accept").code == 2
+    assert site.run("recheck", "--accept").code == 6
     assert [name for _, name in site.store.accepted()] == [identity(12)]
 
 

@@ -6,6 +6,7 @@ import configparser
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -64,4 +65,16 @@ def test_cron_reads_its_line() -> None:
     assert all(FIELD.fullmatch(field) for field in fields)
     assert "%" not in command  # cron ends the command there
     assert subprocess.run(["sh", "-n", "-c", command]).returncode == 0
-    assert shlex.split(command.partition("||")[0])[0] == "mpigraft"
+    assert shlex.split(command)[0] == "mpigraft"
+
+
+@pytest.mark.parametrize(
+    ("code", "mailed"),
+    [(0, ""), (1, "slower"), (2, "not measured"), (5, "not measured"), (6, "nothing judged")],
+)
+def test_cron_mails_what_the_exit_code_means(tmp_path: Path, code: int, mailed: str) -> None:
+    command = block("With cron").split(None, 5)[5].replace("/srv/mpigraft", str(tmp_path))
+    ends = f"mpigraft() {{ echo measured; return {code}; }}; mail() {{ echo $*; cat; }}; {command}"
+    ended = subprocess.run(["sh", "-c", ends], capture_output=True, text=True)
+    expected = f"-s mpigraft: {mailed} on {socket.gethostname()} root\nmeasured\n"
+    assert (ended.stdout, ended.stderr) == (expected if mailed else "", "")

@@ -164,8 +164,8 @@ def test_single_sizes_of_an_open_curve_fail_no_pipeline_that_asks_for_curves(
     """Two of ten sizes are slower; the others are as they were, or faster."""
     add_campaign(tmp_path, lambda size: 1.12 if size < 4 else direction)
     ended = run("compare", "--fail-on", "slower")
-    assert ended.code == 0
-    assert "no curve is slower, but 1 of 1 curves is inconclusive" in ended.err
+    assert ended.code == 6
+    assert "nothing could be judged: 1 curve and no verdict" in ended.err
     assert ("slower up to 2 B, faster from 4 B" in ended.err) is (direction < 1)
     assert ("no curve is called faster or slower" in ended.out) is (direction == 1)
     cells = run("compare", "--fail-on", "slower-cell")
@@ -179,13 +179,16 @@ def test_fail_on_is_content_when_nothing_is_slower(run: Run, measured: Store) ->
     assert ended.code == 0
 
 
-def test_fail_on_tells_that_what_is_inconclusive_is_not_fine(run: Run) -> None:
+def test_a_comparison_without_any_verdict_is_no_pass(run: Run, tmp_path: Path) -> None:
     olivia(run)
-    ended = run("compare", "--fail-on", "slower")
-    assert ended.code == 0
-    assert "no curve is slower, but 2 of 2 curves are inconclusive" in ended.err
-    ended = run("compare", "--fail-on", "slower-cell")
-    assert (ended.code, "no cell is slower, but 46 of 46 cells are" in ended.err) == (0, True)
+    for gate in ("slower", "slower-cell"):
+        ended = run("compare", "--fail-on", gate)
+        assert (ended.code, "2 curves and no verdict" in ended.err) == (6, True)
+        assert "[nothing-judged]" in ended.err
+    add_campaign(tmp_path, lambda size: 0.89 if size < 4 else 1.0)
+    assert run("compare", CAMPAIGN.id, "--fail-on", "slower").code == 6
+    cells = run("compare", CAMPAIGN.id, "--fail-on", "slower-cell")  # which asks for sizes
+    assert (cells.code, "no cell is slower, but 8 of 10 cells are" in cells.err) == (0, True)
 
 
 @pytest.mark.parametrize(

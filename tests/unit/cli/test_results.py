@@ -227,6 +227,12 @@ def test_an_import_has_no_evidence_and_does_not_pass(run: Run) -> None:
     assert "  proof     no evidence\n" in run("results", "show")
 
 
+def test_a_run_without_evidence_is_no_pass(run: Run, tmp_path: Path) -> None:
+    with Store(tmp_path / "store").writer() as writer:
+        add_campaign(writer, NIGHTLY, {"k1": "openmpi@5.0.11/ob1-sm"}, "{}")
+    assert "has no evidence of what ran" in run("results", "show", code=6)
+
+
 def test_a_campaign_that_is_not_there_is_named(run: Run, store: Store) -> None:
     assert "'weekly' names no campaign" in run("results", "show", "weekly", code=2)
 

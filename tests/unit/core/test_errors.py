@@ -16,6 +16,7 @@ CODES = {
     "MissingError": 3,
     "LaunchFailed": 4,
     "TransportMismatch": 5,
+    "NotJudged": 6,
 }
 
 

@@ -19,7 +19,7 @@ from mpigraft.analysis import curve_levels
 from mpigraft.analysis.overtime.chains import name_chains
 from mpigraft.analysis.overtime.changes import MACHINE, Change, list_changes, what_changed
 from mpigraft.analysis.overtime.matching import labels_with_values
-from mpigraft.analysis.overtime.segments import steps
+from mpigraft.analysis.overtime.segments import MIN_CAMPAIGNS, steps
 from mpigraft.core.model import METRICS, Better, CurveLevel, Measured, Origin, layout_order
 
 DIGITS = re.compile(r"\d+")
@@ -68,6 +68,11 @@ class Line:
     sizes: tuple[int, ...]  # that all points have
     points: tuple[Point, ...]
     shifts: tuple[Shift, ...]
+
+    @property
+    def judged(self) -> bool:
+        """Whether it has as many campaigns as a change of level needs."""
+        return len(self.points) >= MIN_CAMPAIGNS
 
 
 def machine_name(side: Measured) -> str:

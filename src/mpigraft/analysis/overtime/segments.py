@@ -21,7 +21,7 @@ from typing import NamedTuple
 from mpigraft.core.arrays import Floats, np
 
 LEVEL = 0.01  # chance of any false change among the lines of a machine
-LEAST = 4  # campaigns of a segment: with fewer, nothing is known of their spread
+MIN_CAMPAIGNS = 4  # campaigns of a segment: with fewer, nothing is known of their spread
 MARGIN = 0.03
 TRIED = 200  # stretches of a segment
 ENOUGH = 20  # campaigns from which on their skewness is estimated
@@ -57,7 +57,7 @@ def _search(
     values: Floats, variances: Floats, begin: int, end: int, lines: int
 ) -> dict[int, float]:
     """Find the edges of all stretches that differ, with their p."""
-    if end - begin < LEAST:
+    if end - begin < MIN_CAMPAIGNS:
         return {}
     stretch = _greatest(values[begin:end], variances[begin:end], lines)
     if stretch is None:

@@ -31,7 +31,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.serialize import document, plain
 from mpigraft.core.text import fold, join_some, labelled, printable
-from mpigraft.report.gate import curve_line
+from mpigraft.report.gate import curve_line, refuse_unjudged
 from mpigraft.report.json import finite
 from mpigraft.report.markdown import escape, markdown_table
 from mpigraft.report.overtime.junit import Case, junit
@@ -116,9 +116,12 @@ class Across:
         return match_configurations(old, new, self.rule.chosen).only_old
 
     def refuse_worse(self) -> None:
-        """Raise CheckFailed where a curve is slower, or a configuration is gone."""
-        slower = [g for g in distinct_curves(self.comparison) if g.curve is Verdict.SLOWER]
+        """Raise CheckFailed where a curve is slower, or a configuration is gone; NotJudged where
+        no curve has a verdict."""
+        curves = distinct_curves(self.comparison)
+        slower = [g for g in curves if g.curve is Verdict.SLOWER]
         if not slower and not self.gone:
+            refuse_unjudged(curves)
             return
         lines = [curve_line(group) for group in slower[:SHOWN]]
         more = len(slower) - SHOWN

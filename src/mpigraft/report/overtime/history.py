@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from mpigraft.analysis.overtime import Line, Shift, sort_history
 from mpigraft.core import numbers
-from mpigraft.core.errors import CheckFailed, MissingError
+from mpigraft.core.errors import CheckFailed, MissingError, NotJudged
 from mpigraft.core.model import Better, CampaignRecord, Finding, metric_name
 from mpigraft.core.serialize import document, plain
 from mpigraft.core.text import fold, join_some, printable
@@ -96,11 +96,14 @@ class History:
         return [f"{c.name} at {c.suite}: {c.text}" for c in cases if c.kind == "failure"]
 
     def refuse_worse(self) -> None:
-        """Raise CheckFailed where a line is."""
+        """Raise CheckFailed where a line is, NotJudged where each has too few campaigns."""
         if lines := self.worse():
             listed = "".join(f"\n  {line}" for line in lines[:SHOWN])
             more = f"\n  and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
             raise CheckFailed.of("history-slower", lines=listed + more)
+        if not any(line.judged for line in self.lines):
+            most = max(len(line.points) for line in self.lines)
+            raise NotJudged.of("history-unjudged", campaigns=numbers.counted(most, "campaign"))
 
     def _case(self, line: Line) -> Case:
         key = line.key
@@ -113,7 +116,7 @@ class History:
             text = f"slower since {point.created[:10]} ({point.campaign[:8]}), ratio "
             text += f"{numbers.ratio(ratio)}; changed then: {changed}"
             return Case(suite, key.configuration, "failure", text)
-        if len(line.points) < 4:
+        if not line.judged:
             text = f"{numbers.counted(len(line.points), 'campaign')}: four are needed"
             return Case(suite, key.configuration, "skipped", text)
         return Case(suite, key.configuration)
