@@ -108,14 +108,13 @@ def _groups(
     curve: Curve, launches: Launches, others: Mapping[str, Rounds], tests: int
 ) -> Groups | None:
     """Part the launches of a curve into groups, as they are or else less their rounds' levels."""
-    levels: Rounds = defaultdict(list)
+    beside: Rounds = defaultdict(list)
     for rounds in others.values():
         for number, logs in rounds.items():
-            levels[number] += logs
+            beside[number] += logs
+    levels = {number: median(logs) for number, logs in beside.items()}
     leveled = {
-        launch: x - median(levels[launch[0]])
-        for launch, x in launches.items()
-        if launch[0] in levels
+        launch: x - levels[launch[0]] for launch, x in launches.items() if launch[0] in levels
     }
     for series in (launches, leveled):
         if len({number for number, _ in series}) < LEAST_ROUNDS:
@@ -150,7 +149,10 @@ def widest_gap(values: Sequence[float]) -> tuple[float, float]:
     gaps = [b - a for a, b in pairwise(ordered)]
     floor = STEPS * min((x for x in gaps if x > 0), default=math.inf)
     chances = {
-        n: max(_gap_chance(gaps[n], gaps[:n]), _gap_chance(gaps[n], gaps[n + 1 :]))
+        n: max(
+            _gap_chance(gaps[n], n, ordered[n] - ordered[0]),
+            _gap_chance(gaps[n], count - n - 2, ordered[-1] - ordered[n + 1]),
+        )
         for n in range(least - 1, count - least)
         if gaps[n] >= floor
     }
@@ -161,9 +163,9 @@ def widest_gap(values: Sequence[float]) -> tuple[float, float]:
     return min(chance, 1.0), (ordered[best] + ordered[best + 1]) / 2
 
 
-def _gap_chance(gap: float, inner: Sequence[float]) -> float:
-    """Return the chance that the first of len(inner) + 1 gaps takes so much of their sum."""
-    return float((1 - gap / (gap + sum(inner))) ** len(inner))
+def _gap_chance(gap: float, others: int, width: float) -> float:
+    """Return the chance that a gap takes so much of what it and `others`, `width` in all, take."""
+    return float((1 - gap / (gap + width)) ** others)
 
 
 def _describe(curve: Curve, launches: Launches, groups: Groups) -> str:

@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 from statistics import median
 from typing import NamedTuple
 
 from mpigraft.analysis.multiplicity import repeated_metric
+from mpigraft.core.arrays import np
 from mpigraft.core.model import METRICS, Better, Finding, ValueRow
 from mpigraft.core.text import join_some
 
@@ -54,8 +54,10 @@ def drift_findings(values: Iterable[ValueRow], labels: Mapping[str, str]) -> tup
         if len(rounds) < LEAST_ROUNDS:
             continue
         order = [median(rounds[number]) for number in sorted(rounds)]
+        if kendall(order) * len(every) >= CHANCE:
+            continue
         change = slope(order) * (len(order) - 1)
-        if kendall(order) * len(every) < CHANCE and abs(change) > math.log(1 + LEAST):
+        if abs(change) > math.log(1 + LEAST):
             worse = (change > 0) == (METRICS[curve.metric].better is Better.LOWER)
             word = "worse" if worse else "better"
             text = f"{curve.benchmark} on {curve.layout} by {abs(math.expm1(change)):.0%} ({word})"
@@ -98,8 +100,10 @@ def _over_sizes(sizes: Iterable[Mapping[Launch, float]]) -> dict[Launch, float]:
 
 def slope(values: Sequence[float]) -> float:
     """Compute Theil and Sen's slope per step; 0 for fewer than two values."""
-    steps = [(b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(values), 2)]
-    return median(steps) if steps else 0.0
+    first, last = np.triu_indices(len(values), 1)
+    levels = np.array(values, dtype=float)
+    steps = (levels[last] - levels[first]) / (last - first)
+    return float(np.median(steps)) if len(steps) else 0.0
 
 
 def kendall(values: Sequence[float]) -> float:
@@ -108,7 +112,8 @@ def kendall(values: Sequence[float]) -> float:
     approximation gives nine in ten thousand for one in twenty thousand (eight values in order);
     else the approximation, with its correction for continuity."""
     n = len(values)
-    score = sum((b > a) - (b < a) for a, b in combinations(values, 2))
+    levels = np.array(values)
+    score = sum(int(np.sign(levels[k + 1 :] - levels[k]).sum()) for k in range(n))
     if n <= EXACT and len(set(values)) == n:
         pairs = n * (n - 1) // 2
         steady = sum(_orders(n)[: (pairs - abs(score)) // 2 + 1])

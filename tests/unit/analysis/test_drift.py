@@ -118,6 +118,7 @@ def test_a_curve_has_its_launches_relative_to_itself() -> None:
 def test_the_slope_is_the_middle_of_all_slopes() -> None:
     assert slope([0, 2, 4, 6]) == slope([1, 3, 5, 7]) == 2
     assert slope([0, 1, 4]) == 2
+    assert slope([0, 0, 0, 5]) == pytest.approx(5 / 6)  # the median of six
     assert slope([]) == slope([5]) == 0
 
 

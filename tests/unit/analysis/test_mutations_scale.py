@@ -60,7 +60,7 @@ SAME_LAWS = {
     "_Data.fit: 2 -> 3 in Law(name": "steps of the grid have two decimals",
 }  # fmt: skip
 SAME_DRIFT = {
-    "drift_findings: kendall(order) * len(every) < CHANCE -> kendall(order) * len(every) <= ":
+    "drift_findings: kendall(order) * len(every) >= CHANCE -> kendall(order) * len(every) > ":
         "no chance is exactly that",
     "drift_findings: abs(change) > math.log(1 + LEAST) -> abs(change) >=":
         "no change is exactly that",

@@ -60,6 +60,7 @@ def order_statistics(logs: Floats) -> tuple[Floats, Floats]:
     return ordered[rank - 1], ordered[rounds - rank]
 
 
+@functools.lru_cache(maxsize=64)
 def median_rank(rounds: int) -> int:
     """Find that k: P(Binomial(rounds, 1/2) < k) <= 2.5 %. 6 rounds are the fewest that have one."""
     below, rank = 0, 0
