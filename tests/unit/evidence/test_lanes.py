@@ -181,6 +181,29 @@ def test_the_wire_against_the_signs(claim: str, wire: Wire | None, due: ProofSta
         assert heard.wire is (wire or Wire.UNREAD)
 
 
+@pytest.mark.parametrize(
+    ("claim", "wire", "lane", "unrequested"),
+    [
+        ("bytes", Wire.CARRIED, "rdma", False),
+        ("bytes", Wire.SPLIT, "rdma over a network", True),
+        ("bytes", Wire.QUIET, "rdma", True),
+        ("none", Wire.CARRIED, "rdma over a network", True),
+        ("none", Wire.QUIET, "rdma", True),
+        ("none", Wire.UNREAD, "rdma", True),
+        ("none", Wire.UNCLEAR, "rdma", True),
+    ],
+)
+def test_the_wire_names_an_unrequested_lane_and_does_not_refuse_it(
+    claim: str, wire: Wire, lane: str, *, unrequested: bool
+) -> None:
+    put, near = Kind.ONE_SIDED, Peer.ON_NODE
+    sign = Sign(put, near, "osc/(?P<lane>rdma)", "rdma", True, wire=claim, unrequested=True)
+    output, phase = lines("osc/rdma", ""), a_phase(50_000, put)
+    finding = assess(put, near, [sign], output, phase, ranks=2, wire=wire)
+    assert (finding.proof.standing, finding.proof.lane) == (ProofStatus.PROVEN, lane)
+    assert finding.unrequested is unrequested
+
+
 def test_of_several_signs_the_one_that_names_the_lane_is_quoted() -> None:
     def sign(pattern: str, lane: str, *, unrequested: bool = False) -> Sign:
         return Sign(Kind.P2P, Peer.ON_NODE, pattern, lane, proves=True, unrequested=unrequested)

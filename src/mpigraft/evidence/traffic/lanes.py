@@ -20,6 +20,8 @@ from mpigraft.evidence.traffic.attribution import disagreement, why_undecided
 from mpigraft.evidence.traffic.probe import CARRIED, LONG, Phase, Transfer
 from mpigraft.evidence.traffic.sockets import QUIET, SLACK
 
+OWN_WAYS = "the ranks' own TCP connections"
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -212,7 +214,7 @@ class TrafficFinding:
     """A proof with what a finding needs beside it."""
 
     proof: Proof
-    unrequested: bool = False
+    unrequested: bool = False  # not the transport's own: the wire cannot refuse it
     reason: str = ""  # why it is not proven
     refused: bool = False  # MPI itself said that it cannot
     untold: bool = False  # this MPI never says
@@ -295,6 +297,8 @@ def _with_wire(
     """Compare a lane that signs prove with the kernel's counters."""
     if wire is None or not claims:
         return finding
+    if finding.unrequested:
+        return _unrequested(finding, claims, wire, phase)
     proof = finding.proof
     silent = replace(proof, standing=ProofStatus.NO_EVIDENCE, lane="", sign="", says="")
     if wire is Wire.UNREAD:
@@ -309,7 +313,7 @@ def _with_wire(
         return replace(finding, proof=silent, reason=reason)
     over = ", ".join(name for name, sent in phase.aside if sent >= CARRIED * phase.bytes)
     own = any(part.own for part in _parts(phase))
-    ways = "the ranks' own TCP connections" if own else "network interfaces"
+    ways = OWN_WAYS if own else "network interfaces"
     if "bytes" in claims and wire is not Wire.CARRIED and over:
         lane = f"{proof.lane} over {over}"
         reason = f"the payload was to cross {', '.join(dict(phase.wire))}, and crossed {over}"
@@ -328,3 +332,18 @@ def _with_wire(
         lane, reason = f"{proof.lane} in part", f"{reason} ({parts} crossed)"
     other = replace(proof, standing=ProofStatus.CONTRADICTED, lane=lane)
     return replace(finding, proof=other, reason=reason, by_wire=True, by_sockets=own)
+
+
+def _unrequested(
+    finding: TrafficFinding, claims: set[str], wire: Wire, phase: Phase
+) -> TrafficFinding:
+    """Name a lane that is not the transport's own by where its bytes went. A window's component
+    does not say: osc/rdma uses any BTL that reaches the peers. Where the transport allows its bytes
+    on the wire ("bytes") and they crossed, the lane is the transport's after all."""
+    if wire not in (Wire.CARRIED, Wire.SPLIT):
+        return finding
+    if "bytes" in claims and wire is Wire.CARRIED:
+        return replace(finding, unrequested=False)
+    ways = OWN_WAYS if any(part.own for part in _parts(phase)) else "a network"
+    lane = f"{finding.proof.lane} over {ways}"
+    return replace(finding, proof=replace(finding.proof, lane=lane))
