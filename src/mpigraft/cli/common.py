@@ -130,7 +130,16 @@ def examine_machine(path: Path | None = None, mpis: Sequence[str] = ()) -> Machi
     if path:
         return read_machine(path)
     with console(stderr=True).status("looking at this machine"):
-        return with_places(discover_machine(), mpis)
+        here = with_places(discover_machine(), mpis)
+    tell_step(here)
+    return here
+
+
+def tell_step(machine: MachineFacts) -> None:
+    """Say that the job has more CPUs than this step: layouts are planned on the step's."""
+    for finding in machine.findings:
+        if finding.code == "step-cpus":
+            tell(f"{finding.level}: {finding.message}: {finding.why}; {finding.fix}")
 
 
 def layout_option(name: str, default: str = "", *, repeatable: bool = False) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpigraft.cli.common import console, option, tell
+from mpigraft.cli.common import console, option, tell, tell_step
 from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, UsageError
 
 if TYPE_CHECKING:
@@ -200,7 +200,9 @@ def decide_job(
             reads.file(spec.site)
         try:
             subject = job_subject(spec, environ)  # first: it may end the matter at once
-            here = with_places(machine or discover_machine(), spec.mpi_places)
+            if machine is None:
+                tell_step(machine := discover_machine())
+            here = with_places(machine, spec.mpi_places)
             planned = plan_job(spec, here, environ, subject)
         except MpigraftError as error:
             drop_forbidden_fixes(error, dict(spec.fixed))

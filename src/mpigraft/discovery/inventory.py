@@ -39,11 +39,12 @@ def discover_machine(host: Host | None = None, places: Sequence[str] = ()) -> Ma
         copies = pool.submit(fabrics.single_copy, host)
         up = tuple(d.name for d in devices if d.state == "up")
         installed, findings = discover_mpis(host, up, places)
+        own = cpu.cpu(host)
         machine = Machine(
             hostname=platform.node(),
             os=cpu.os_name(host),
             kernel=platform.release(),
-            cpu=cpu.cpu(host),
+            cpu=own,
             memory_mib=cpu.memory_mib(host),
             fabrics=devices,
             single_copy=copies.result(),
@@ -51,7 +52,7 @@ def discover_machine(host: Host | None = None, places: Sequence[str] = ()) -> Ma
             launchers=launcher_rows.result(),
             scheduler=active_scheduler.result(),
             mpis=installed,
-            findings=findings,
+            findings=(*schedulers.step_findings(host, own), *findings),
             memory_read_mib_s=cpu.memory_read_mib_s(host),
         )
     facts = Facts.of(machine)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -320,3 +322,28 @@ def test_what_srun_offers_is_only_offered(tmp_path: Path) -> None:
     (found,) = schedulers.launchers(Host({"PATH": str(tool.parent)}, tmp_path))
     assert (found.name, found.version) == ("srun", "23.02.7")
     assert "pmix_v5" in found.pmi_offered
+
+
+# ------------------------------------------------------------------ a step of a job
+
+STEP = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "named"),
+    [
+        (STEP | {"SLURM_JOB_CPUS_PER_NODE": "2"}, True),
+        (STEP | {"SLURM_JOB_CPUS_PER_NODE": "72(x2),2"}, True),
+        (STEP | {"SLURM_JOB_CPUS_PER_NODE": "72(x2),1"}, False),
+        (STEP | {"SLURM_JOB_CPUS_PER_NODE": "?"}, False),
+        ({"SLURM_JOB_ID": "7", "SLURM_JOB_CPUS_PER_NODE": "2"}, False),  # the job's script
+        ({}, False),
+    ],
+)
+def test_a_step_with_fewer_cpus_than_its_job_is_named(
+    environ: dict[str, str], *, named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 128)
+    host, narrow = Host(environ=environ), replace(cpu.cpu(Host()), threads=1)
+    assert [f.code for f in schedulers.step_findings(host, narrow)] == ["step-cpus"] * named
+    assert not schedulers.step_findings(host, replace(narrow, threads=2))

@@ -65,7 +65,7 @@ def test_nodes_that_are_alike_but_for_names_and_addresses_are_alike() -> None:
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
-    for name in ("sbatch", "srun"):
+    for name in ("sbatch", "salloc"):
         (tmp_path / name).write_text(f"#!/bin/sh\necho \"$@\" > {tmp_path}/asked\n"
                                      f"cat {tmp_path}/said\n")  # fmt: skip
         (tmp_path / name).chmod(0o755)

@@ -281,11 +281,11 @@ def test_no_scheduler_is_reported_with_the_tools_that_were_looked_for(
 
 
 def test_a_command_through_nodes_prints_what_it_printed(tools: Path) -> None:
-    tool(tools, "srun", 'shift 9; for n in 0 1; do echo "$n: $*"; done')
+    tool(tools, "salloc", 'for n in 0 1; do echo "$n: $*"; done')
     request = replace(REQUEST, command=("look",), extra=(), limit_s=60)
     assert registry.run_on_nodes("slurm", request).stdout.decode().split("\n")[0].startswith("0: ")
     assert shlex.join(slurm.node_command(request)).endswith("--mpi=none look")
-    tool(tools, "srun", "echo 'srun: error: invalid partition' >&2; exit 1")
+    tool(tools, "salloc", "echo 'salloc: error: invalid partition' >&2; exit 1")
     with pytest.raises(LaunchFailed, match="invalid partition"):
         registry.run_on_nodes("slurm", request)
     with pytest.raises(UsageError, match="qsub -I"):

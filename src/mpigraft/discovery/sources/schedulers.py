@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mpigraft.core.model import LauncherInfo, Scheduler
+from mpigraft.core.model import Cpu, Finding, LauncherInfo, Scheduler
 from mpigraft.core.process import run_command
 from mpigraft.discovery.sources import files, pmi, probe
 from mpigraft.discovery.sources.candidate import Host
@@ -17,6 +17,7 @@ from mpigraft.discovery.sources.candidate import Host
 CONTROLLER_LIMIT_S = 10.0  # a busy one is slow; without its answer a login node would be measured
 LAUNCHER_LIMIT_S = 5.0  # it prints its version and contacts no daemon
 NAMES = ("mpirun", "mpiexec", "prterun", "srun", "flux", "palsrun", "aprun", "jsrun")
+COUNTS = re.compile(r"(?:^|,)(\d{1,9})")  # 72(x2),36
 VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+[\w.-]*)")
 
 
@@ -54,7 +55,7 @@ def _slurm(host: Host) -> Scheduler | None:
     )
     if tool and not job and not configured:
         configured = run_command(
-            [tool, "--noheader"], limit_s=CONTROLLER_LIMIT_S
+            [tool, "--noheader"], env=host.environ, limit_s=CONTROLLER_LIMIT_S
         ).ok  # configless: found by DNS
     if not job and not configured:
         return None
@@ -79,6 +80,20 @@ def _flux(host: Host) -> Scheduler | None:
     return Scheduler("flux", _version(tool, host, "version")[0] if tool else "", bool(job), job)
 
 
+def step_findings(host: Host, cpu: Cpu) -> tuple[Finding, ...]:
+    """Say where a step of Slurm may use fewer CPUs than its job has on a node: where Slurm binds,
+    a task gets one core unless more are requested (srun(1), --cpu-bind)."""
+    job = host.environ.get("SLURM_JOB_ID", "")
+    granted = COUNTS.findall(host.environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
+    if not (job and granted and "SLURM_STEP_ID" in host.environ):
+        return ()
+    # Nodes may differ, and this one's place among them is not known.
+    least = min(os.cpu_count() or 1, *map(int, granted))
+    if cpu.threads >= least:
+        return ()
+    return (Finding.of("step-cpus", own=cpu.threads, granted=least, job=job),)
+
+
 # ------------------------------------------------------------------ launchers
 
 
@@ -93,7 +108,7 @@ def _launcher(host: Host, name: str, path: Path) -> LauncherInfo:
     version, reason = _version(path, host, "version" if name == "flux" else "--version")
     offered: tuple[str, ...] = ()
     if name == "srun":
-        listed = run_command([path, "--mpi=list"], limit_s=LAUNCHER_LIMIT_S)
+        listed = run_command([path, "--mpi=list"], env=host.environ, limit_s=LAUNCHER_LIMIT_S)
         offered = tuple(pmi_plugins(listed.text()))
         if listed.timed_out:
             reason = f"srun --mpi=list: no answer in {LAUNCHER_LIMIT_S:.0f} s"

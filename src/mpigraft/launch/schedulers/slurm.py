@@ -1,4 +1,4 @@
-"""Slurm: sbatch(1), squeue(1), sacct(1), srun(1)."""
+"""Slurm: sbatch(1), squeue(1), sacct(1), salloc(1), srun(1)."""
 
 from __future__ import annotations
 
@@ -79,17 +79,25 @@ def is_unknown(output: str) -> bool:
 
 
 def node_command(request: JobRequest) -> tuple[str, ...]:
+    """A job, and a step in it. One srun for both is not enough: its --exclusive makes the step
+    exact, so that it has the one core of its task, whatever --cpu-bind (seen with 22.05 and
+    task/affinity), and a node would look smaller than it is."""
     return (
-        "srun",
+        "salloc",
+        "--quiet",
         f"--job-name={request.name}",
+        f"--nodes={request.nodes}",
+        "--ntasks-per-node=1",
+        "--exclusive",
+        f"--time={parts.clock(request.limit_s)}",
+        *([f"--partition={request.partition}"] if request.partition else []),
+        *request.extra,
+        "srun",
         f"--nodes={request.nodes}",
         f"--ntasks={request.nodes}",
         "--ntasks-per-node=1",
-        "--exclusive",  # all cores of the node, or it would look smaller than it is
-        f"--time={parts.clock(request.limit_s)}",
+        "--cpu-bind=none",
         "--label",
         "--mpi=none",
-        *([f"--partition={request.partition}"] if request.partition else []),
-        *request.extra,
         *request.command,
     )
