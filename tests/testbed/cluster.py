@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.readable import readable
-from tests.testbed import door
+from tests.testbed import door, sshd
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
@@ -60,7 +60,9 @@ class Cluster:
     place where `root` is an image's folder, that nodes see. `pin` gives node k the processor
     (k-1) modulo their number. With `loopback_hostname` a node's own name is 127.0.1.1 to it.
     `clocks` are nodes whose clock is off, {"n2": "+1h"} in the words of faketime. `small` is the
-    size of a file system at `self.small`, which nodes and HOST see, as "4m".
+    size of a file system at `self.small`, which nodes and HOST see, as "4m". `hard` nodes are as
+    those of a site: each has a boot id of its own, a second network, and a real sshd instead of
+    the stand-in.
 
     Any user may use the door, and gets commands as that user.
     """
@@ -77,6 +79,7 @@ class Cluster:
         pin: bool = True,
         clocks: Mapping[str, str] | None = None,
         small: str = "",
+        hard: bool | None = None,
     ) -> None:
         self.nodes = tuple(f"n{index + 1}" for index in range(nodes))
         self.folder = folder or Path(tempfile.mkdtemp(prefix="mgc-"))
@@ -88,19 +91,25 @@ class Cluster:
             (self.folder / open_to_all).chmod(0o1777)
         self.door = self.folder / "door"
         self.python = self._python(root)
-        self.remote = self._write_remote()
+        self.hard = "MPIGRAFT_TEST_HARD" in os.environ if hard is None else hard
+        self.hard &= root is None
+        if self.hard:
+            sshd.write_settings(self.folder / "ssh")
+        self.remote = sshd.SSH if self.hard else self._write_remote()
         home = os.environ.get("HOME", "/root")
         login = {
             "HOME": home, "USER": "root", "LOGNAME": "root", "SHELL": "/bin/sh",
-            "LANG": "C.UTF-8", "PATH": f"{self.remote.parent}:{SYSTEM_PATH}",
+            "LANG": "C.UTF-8", "PATH": f"{self.folder / 'bin'}:{SYSTEM_PATH}",
         }  # fmt: skip
         shape = {
-            "folder": str(self.folder), "nodes": nodes, "root": str(root or ""), "pin": pin,
+            "folder": str(self.folder), "nodes": nodes, "root": str(root or ""),
+            "pin": pin and not self.hard,
             "binds": self._binds(binds, Path(home), root), "shared_tmp": shared_tmp,
             "loopback_hostname": loopback_hostname, "login": login, "small": small,
-            "clocks": dict(clocks or {}),
+            "clocks": dict(clocks or {}), "hard": self.hard,
         }  # fmt: skip
         self.login: Mapping[str, str] = login
+        self.services: list[Service] = []  # a daemon ends with the connection to its warden
         self.keeper = subprocess.Popen(
             [sys.executable, "-m", "tests.testbed.keeper", json.dumps(shape)],
             cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
@@ -115,6 +124,8 @@ class Cluster:
         self.subnet = f"10.77.{self.number}.0/24"
         self.host_address = f"10.77.{self.number}.254"
         self.host_device, self.device = f"mgc{self.number}", "e0"
+        if self.hard:
+            sshd.start(self)
 
     def _binds(self, binds: Sequence[Path], home: Path, root: Path | None) -> list[str]:
         """What a private /tmp, or a root of its own, would hide from the nodes."""
@@ -158,7 +169,7 @@ class Cluster:
     def environ(self) -> dict[str, str]:
         """This environment with the stand-in for ssh in front of PATH."""
         path = os.environ.get("PATH", SYSTEM_PATH)
-        return {**os.environ, "PATH": f"{self.remote.parent}:{path}"}
+        return {**os.environ, "PATH": f"{self.folder / 'bin'}:{path}"}
 
     def popen(
         self,

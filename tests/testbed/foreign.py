@@ -42,6 +42,12 @@ TCP = {
     Family.MPICH: ("ofi-tcp",),
     Family.INTEL: ("ofi-tcp",),
 }
+# All that reach another node.
+BETWEEN = {
+    Family.OPENMPI: (*TCP[Family.OPENMPI], "ofi-lnx", "ucx", "shm-ucx-tcp"),
+    Family.MPICH: ("ofi-tcp", "shm-ofi-tcp", "ucx", "shm-ucx"),
+    Family.INTEL: ("ofi-tcp", "shm-ofi-tcp"),
+}
 # Those in which ranks of a node share memory.
 SHARED = {
     Family.OPENMPI: ("ob1-sm", "ofi-lnx"),
@@ -86,13 +92,16 @@ class Probes:
 
     machine: Machine
     cluster: Cluster | None = None
+    ranks_per_node: int = 1  # on each of the cluster's first two nodes
 
     @property
     def layout(self) -> Layout:
-        return Layout(2, 1, bind="none") if self.cluster else Layout(bind="none")
+        if self.cluster:
+            return Layout(2, self.ranks_per_node, bind="none")
+        return Layout(bind="none")
 
     def transport(self, family: Family, name: str) -> Transport:
-        facts = Facts.of(self.machine, nodes=len(self.cluster.nodes) if self.cluster else 1)
+        facts = Facts.of(self.machine, nodes=self.layout.nodes)
         if self.cluster:
             facts = replace(facts, interface=self.cluster.device)
         elif not name.startswith("ucx"):  # Open MPI's UCX takes no loopback; the kernel does
@@ -108,7 +117,7 @@ class Probes:
         programs = choose_natives(mpi, self.machine.cpu.architecture)
         nodes, environ = THIS_HOST, None
         if self.cluster:
-            nodes = Allocation(self.cluster.nodes, "--hosts", agent=str(self.cluster.remote))
+            nodes = Allocation(self.cluster.nodes[:2], "--hosts", agent=str(self.cluster.remote))
             environ = {**os.environ, **self.cluster.environ}
         request = LaunchRequest(
             asked, self.layout, judge.probe_program(programs), natives=programs, witness=folder,

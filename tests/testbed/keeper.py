@@ -22,6 +22,7 @@ import signal
 import socket
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,7 @@ class Shape:
     pin: bool
     clocks: dict[str, str]
     small: str
+    hard: bool
     login: dict[str, str]
 
 
@@ -92,8 +94,9 @@ class Switch:
         if libc.setns(own, CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), "no way back to the host's network")
         os.close(own)
-        self.ip("link", "add", "bridge", "type", "bridge")
-        self.ip("link", "set", "bridge", "up")
+        for name in ("bridge", "second"):
+            self.ip("link", "add", name, "type", "bridge")
+            self.ip("link", "set", name, "up")
         self.plug("host", os.getpid(), self.link)
         _said("ip", "address", "add", f"10.77.{number}.{HOST}/24", "dev", self.link)
         _said("ip", "link", "set", self.link, "up")
@@ -101,10 +104,10 @@ class Switch:
     def ip(self, *words: str) -> None:
         _said("nsenter", f"--net=/proc/{os.getpid()}/fd/{self.space}", "ip", *words)
 
-    def plug(self, port: str, pid: int, link: str) -> None:
+    def plug(self, port: str, pid: int, link: str, bridge: str = "bridge") -> None:
         """A cable between a port and the namespace of a process."""
         self.ip("link", "add", port, "type", "veth", "peer", "name", link, "netns", str(pid))
-        self.ip("link", "set", port, "master", "bridge", "up")
+        self.ip("link", "set", port, "master", bridge, "up")
 
     def unplug(self, port: str) -> None:
         self.ip("link", "set", port, "down")
@@ -139,7 +142,7 @@ class Node:
             # What is below ends with what is above: the keeper, unshare, the node.
             ["setpriv", "--pdeathsig", "KILL", "unshare", *SPACES, "--fork", "--kill-child",
              NODE, name, address, folder / "nodes" / name, folder / "slurm",
-             folder / "bin/ssh", shape.root or "/", *shape.binds],
+             "/usr/bin/ssh" if shape.hard else folder / "bin/ssh", shape.root or "/", *shape.binds],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
             start_new_session=True,
         )  # fmt: skip
@@ -190,6 +193,8 @@ class Keeper:
                 self.cpusets.append(cpuset)
             node = self.nodes[name] = Node(name, address, self.shape, cpuset)
             self.switch.plug(name, node.pid, "e0")
+            if self.shape.hard:
+                self.switch.plug(f"{name}-e1", node.pid, "e1", "second")
         for node in self.nodes.values():
             node.boot()
         with in_folder(self.folder):  # a socket's whole path may be too long
@@ -220,6 +225,9 @@ class Keeper:
             own = f"n{index}" == name and self.shape.loopback_hostname
             rows.append(f"{'127.0.1.1' if own else f'{subnet}.{index}'} n{index}")
         (folder / "hosts").write_text("\n".join([*rows, ""]))
+        if self.shape.hard:
+            (folder / "ssh").symlink_to(self.folder / "ssh")
+            (folder / "boot_id").write_text(f"{uuid.uuid4()}\n")
         if clock := self.shape.clocks.get(name):
             (folder / "etc").mkdir()
             (folder / "etc/ld.so.preload").write_text(f"{FAKETIME[0]}\n")

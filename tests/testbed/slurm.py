@@ -33,7 +33,7 @@ SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=task/{task}
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
@@ -68,7 +68,8 @@ class Slurm:
     `cpus` is what Slurm believes each node to have, whatever it has. `partitions` are name and
     nodes ("ALL", "n[1-2]"), the first being the default; `max_time` is theirs, in Slurm's
     notation. A node counts as down after `node_timeout_s` of silence. `names` are the nodes' own
-    names, where these are not the cluster's.
+    names, where these are not the cluster's. `task` is the plugin that binds: affinity on hard
+    nodes, else none.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Slurm:
         max_time: str = "INFINITE",
         node_timeout_s: int = 15,
         names: Sequence[str] = (),
+        task: str = "",
     ) -> None:
         self.cluster, self.folder = cluster, cluster.folder / "slurm"
         self.names = tuple(names) or cluster.nodes
@@ -93,6 +95,7 @@ class Slurm:
             port=CONTROLLER_PORTS + cluster.number, nodes=len(cluster.nodes), cpus=cpus,
             subnet=cluster.subnet.rpartition(".")[0], node_timeout_s=node_timeout_s,
             names=",".join(self.names),
+            task=task or ("affinity" if cluster.hard else "none"),
         )  # fmt: skip
         rows = [
             PARTITION.format(name=name, nodes=nodes, max_time=max_time,

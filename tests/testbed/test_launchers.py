@@ -11,10 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.core.model import Allocation, Family, Group, Layout, MpiInstall, Order, Scope
+from mpigraft.core.model import (
+    Allocation,
+    Family,
+    Group,
+    Layout,
+    MpiInstall,
+    Order,
+    Scheduler,
+    Scope,
+)
+from mpigraft.discovery.sources import schedulers
+from mpigraft.discovery.sources.candidate import Host
 from mpigraft.launch.launchers.registry import LAUNCHERS
 from tests.builders.configuration import an_mpi
-from tests.testbed.cluster import Cluster
+from tests.testbed.cluster import HOST, Cluster
+from tests.testbed.nodes import User
 from tests.testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
@@ -33,12 +45,7 @@ def job(clusters: Callable[..., Cluster], slurms_here: None) -> Iterator[Slurm]:
     """Nodes with two CPUs each, and a Slurm that binds."""
     if (os.cpu_count() or 1) < 2:
         pytest.skip("two CPUs are needed to tell one from the other")
-    with Slurm(clusters(2, pin=False)) as slurm:
-        settings = slurm.folder / "slurm.conf"
-        text = settings.read_text()
-        assert "TaskPlugin=task/none" in text
-        settings.write_text(text.replace("TaskPlugin=task/none", "TaskPlugin=task/affinity"))
-        assert slurm.ask("scontrol", "reconfigure").ok
+    with Slurm(clusters(2, pin=False), task="affinity") as slurm:
         (slurm.cluster.shared / "show").write_text(SHOW)
         yield slurm
 
@@ -89,6 +96,34 @@ def ran(slurm: Slurm, order: Order, kind: str, *, hosts: bool, job: tuple[str, .
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("seen ")]
     return {(host, local, told, cpus) for _, host, local, told, cpus in lines}
+
+
+def test_slurm_is_asked_for_its_version_with_its_own_configuration(job: Slurm) -> None:
+    """Here no file below /etc configures it: SLURM_CONF does, as for every user of such a site."""
+    host = Host(environ=job.environ)
+    (srun,) = (one for one in schedulers.launchers(host) if one.name == "srun")
+    assert (srun.version[:1].isdecimal(), srun.reason) == (True, "")
+    assert schedulers.scheduler(host) == Scheduler("slurm", srun.version, False, "")
+
+
+def test_a_partition_has_every_core_where_slurm_binds(
+    job: Slurm, mpis: Mapping[Family, Path]
+) -> None:
+    user = User(job.cluster, mpis, job)
+    done = user.on(HOST, "discover", "--partition", "all", "--json")
+    assert json.loads(done.stdout)["cpu"]["threads"] == os.cpu_count()
+
+
+def test_a_step_that_slurm_binds_is_named_with_the_option_that_widens_it(
+    job: Slurm, mpis: Mapping[Family, Path]
+) -> None:
+    """Slurm believes in four CPUs; a node has all of this machine's."""
+    user, most = User(job.cluster, mpis, job), min(4, os.cpu_count() or 1)
+    for options, named in (((), True), ((f"--cpus-per-task={most}",), False)):
+        words = ["srun", "-n1", "--exclusive", *options, *user.words("layout", "--json")]
+        done = job.cluster.run("n1", words, env=user.environ, cwd=user.folder)
+        assert (f"srun --cpus-per-task={most}" in done.stderr) is named, done.stderr
+        assert json.loads(done.stdout)["cpu"]["threads"] == (1 if named else most)
 
 
 @pytest.mark.parametrize("hosts", [False, True], ids=["job", "hosts"])

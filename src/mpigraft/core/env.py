@@ -25,6 +25,9 @@ BASE = (
 # No PMI: a launcher makes its own. podman finds its settings by CONTAINERS_*.
 BASE_PREFIXES = ("SLURM_", "PBS_", "FLUX_", "PALS_", "CONTAINERS_")
 
+# What selects a scheduler's configuration. Without it, its commands cannot print their version.
+SCHEDULER_CONFIGURATION = ("SLURM_CONF", "PBS_CONF_FILE", "PBS_EXEC", "PBS_SERVER")
+
 SHOWN_PREFIXES = (
     "OMPI_", "OPAL_", "PRTE_", "PMIX_MCA_", "MPIR_", "MPICH_", "MPIEXEC_", "I_MPI_", "FI_",
     "UCX_", "HYDRA_", "CRAY_", "MPIGRAFT_",

@@ -130,7 +130,7 @@ def test_srun_names_the_pmi_the_nodes_and_the_binding() -> None:
     assert "--cpus-per-task" not in words("srun", WIDE, crowded=True)
     assert "--cpus-per-task" not in words("srun", PAIR, masks=MASKS)
     assert words("srun", FREE).startswith("--mpi=none --nodes=1 ")
-    assert words("srun", FREE).endswith(f"{step} --cpu-bind=none")
+    assert words("srun", FREE).endswith(f"{step} --overlap --cpu-bind=none")  # unknown: a new one
     assert "--overcommit" in words("srun", PAIR, crowded=True)
     assert "--overlap" not in words("srun", PAIR, version="20.02.3")
 

@@ -27,8 +27,9 @@ class Host:
     def query_environment(self, *, loader: bool = True) -> dict[str, str]:
         """Make the environment of a program that is asked for its version. A job's variables are
         left out: with them some launchers look for their daemon, and answers differ by job."""
+        of_job, kept_too = env.BASE_PREFIXES, env.SCHEDULER_CONFIGURATION
         kept = {k: v for k, v in env.base(self.environ).items()
-                if not k.startswith(env.BASE_PREFIXES)}  # fmt: skip
+                if k in kept_too or not k.startswith(of_job)}  # fmt: skip
         kept.setdefault("HOME", "/")  # without one ompi_info of Open MPI 5 lists nothing
         if loader and (path := self.environ.get("LD_LIBRARY_PATH")):
             kept["LD_LIBRARY_PATH"] = path

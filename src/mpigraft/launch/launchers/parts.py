@@ -192,9 +192,9 @@ def slurm_rows(order: Order) -> tuple[EnvRow, ...]:
     return tuple(EnvRow(name, value, Scope.LAUNCHER, "launcher") for name, value in rows.items())
 
 
-def at_least(order: Order, release: str) -> bool:
-    """Whether the launcher is known to be of that version or newer."""
-    return bool(order.version) and version_numbers(order.version) >= version_numbers(release)
+def older_than(order: Order, release: str) -> bool:
+    """Whether the launcher is known to be older than that version."""
+    return bool(order.version) and version_numbers(order.version) < version_numbers(release)
 
 
 def path_in(order: Order, name: str) -> str:

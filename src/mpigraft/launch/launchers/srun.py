@@ -8,11 +8,11 @@ from mpigraft.core.model import Command, EnvRow, Family, Order, Scope
 from mpigraft.launch.hosts import slurm_hosts
 from mpigraft.launch.launchers.parts import (
     PROGRAMS,
-    at_least,
     bound,
     hexadecimal,
     masked,
     nodes,
+    older_than,
     path_in,
     program_scripts,
     refuse_lost_files,
@@ -46,7 +46,7 @@ def command(order: Order) -> Command:
     ]
     if order.allocation.scheduler == "slurm" and not order.allocation.here:
         words.append(f"--nodelist={slurm_hosts(named)}")
-    if at_least(order, "20.11"):  # before it steps share their job's CPUs anyhow
+    if not older_than(order, "20.11"):  # before it steps share their job's CPUs anyhow
         words.append("--overlap")
     if order.crowded:
         words.append("--overcommit")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
+from mpigraft.core.env import SCHEDULER_CONFIGURATION
 from mpigraft.core.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.core.model import JobRequest, JobState, JobStatus
 from mpigraft.core.process import Completed, run_command
@@ -101,7 +102,7 @@ def run_on_nodes(name: str, request: JobRequest) -> Completed:
 
 def _outside() -> dict[str, str]:
     steps = ("SLURM_", "SBATCH_", "SRUN_", "PBS_", "FLUX_JOB_", "PMI_", "PMIX_")
-    kept = ("SLURM_CONF", "PBS_CONF_FILE", "PBS_EXEC", "PBS_SERVER")
+    kept = SCHEDULER_CONFIGURATION
     return {k: v for k, v in os.environ.items() if k in kept or not k.startswith(steps)}
 
 
