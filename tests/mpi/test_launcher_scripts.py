@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
-from tests.mpi.test_run import compiled, ranks_of, run
+from tests.mpi.test_run import ENTRY, MPICH, compiled, ranks_of, run
 
 pytestmark = pytest.mark.mpi
 
@@ -34,3 +34,15 @@ def test_the_command_of_a_refusal_runs_what_the_script_would(
     argv = [sys.executable, "-m", "mpigraft.cli.entry", *shlex.split(command[1])]
     ended = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, ranks_of(ended)) == (0, ["rank 0 of 2", "rank 1 of 2"])
+
+
+def test_a_start_in_each_task_of_a_launcher_is_named_once(
+    mpis: Mapping[Family, Path], fresh_home: Path, tmp_path: Path
+) -> None:
+    """As `srun -n 2 mpigraft run ...`: two whole jobs, of one rank each."""
+    program = compiled(mpis[Family.MPICH], tmp_path)
+    mpiexec = str(mpis[Family.MPICH] / "bin/mpiexec")
+    argv = [mpiexec, "-n", "2", *ENTRY, *MPICH, "-n", "1", "--", str(program)]
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ranks_of(ended)) == (0, ["rank 0 of 1", "rank 0 of 1"])
+    assert ended.stderr.count("started this command in one of 2 tasks") == 1

@@ -243,3 +243,14 @@ def test_a_program_that_opens_libmpi_gets_an_mpi_of_that_abi(
         assert checked.returncode == 0, checked.stdout
         assert "needs no MPI library itself" in checked.stdout
         assert ("opens names libmpi.so.12" in checked.stdout) is named
+
+
+def test_of_a_script_only_the_programs_named_are_judged(
+    ompi: Path, mpis: Mapping[Family, Path], fresh_home: Path, tmp_path: Path
+) -> None:
+    """What the script surely starts beside them is not."""
+    other = compiled(mpis[Family.MPICH], tmp_path)
+    words = ("-n", 2, "--dry-run", "--program", ompi, "--", "sh", "-c", f"{ompi}; {other}")
+    assert run(*OPENMPI, *words).returncode == 0
+    refused = run(*MPICH, *words)
+    assert (refused.returncode, f"{ompi} does not run on mpich" in refused.stderr) == (1, True)

@@ -97,6 +97,8 @@ def test_only_the_first_rank_complains(world: World) -> None:
         assert ask(world, "--min", "x", **{name: "0"}).stderr
         done = ask(world, "--min", "x", **{name: "1"})
         assert (done.code, done.stderr) == (2, b"")
+    done = ask(world, "--min", "x", FLUX_TASK_RANK="1", SLURM_PROCID="0")  # of the batch step
+    assert (done.code, done.stderr) == (2, b"")
 
 
 def test_no_gpu_runtime_is_said(world: World) -> None:

@@ -32,6 +32,19 @@ def _refused_again() -> int | None:
     return tell_error(*refusal)
 
 
+def warn_of_copies() -> None:
+    """Say it where a launcher started this command in several tasks: each starts a whole job."""
+    if not any(name.endswith(("_SIZE", "_NUM_TASKS")) for name in os.environ):
+        return  # the table costs some milliseconds
+    from mpigraft.knowledge.fit import task_in
+
+    if (task := task_in(os.environ)) and task[1] == "0":
+        from mpigraft.cli.job import tell_finding
+        from mpigraft.core.model import Finding
+
+        tell_finding(Finding.of("job-in-task", launcher=task[0], size=task[2]))
+
+
 def collect_seldom() -> None:
     """What a command makes lives until its end: to look for garbage among the symbols of a whole
     image took a third of the time of a check."""
@@ -46,6 +59,8 @@ def main() -> None:
         from mpigraft.core.process import ensure_stdin
 
         ensure_stdin()
+    if sys.argv[1:2] and sys.argv[1] in (*JOBS, "bench"):
+        warn_of_copies()
     if sys.argv[1:2] == ["run"]:
         from mpigraft.run.cached import start_kept
 

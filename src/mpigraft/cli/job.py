@@ -15,7 +15,7 @@ from mpigraft.cli.common import console, option, tell, tell_step
 from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.core.model import Machine
+    from mpigraft.core.model import Finding, Machine
     from mpigraft.launch import Tracing
     from mpigraft.request.job import RunSpec
     from mpigraft.run import Job
@@ -270,9 +270,13 @@ def judge(key: str, folder: str, failed: int) -> bool:
 
     findings = launch_findings(key, Path(folder), failed=failed)
     for one in findings:
-        parts = [f"mpigraft: {one.message}"]
-        parts += [f"why it matters: {one.why}"] if one.why else []
-        more = f"; {NOT_CHECKED}" if one.code == "no-witness" else ""
-        parts += [f"what to do: {one.fix}{more}"] if one.fix else []
-        tell("\n".join(parts))
+        tell_finding(one, f"; {NOT_CHECKED}" if one.code == "no-witness" else "")
     return any(one.level is Level.ERROR for one in findings)
+
+
+def tell_finding(finding: Finding, more: str = "") -> None:
+    """Print a finding to stderr; `more` goes on with what to do."""
+    parts = [f"mpigraft: {finding.message}"]
+    parts += [f"why it matters: {finding.why}"] if finding.why else []
+    parts += [f"what to do: {finding.fix}{more}"] if finding.fix else []
+    tell("\n".join(parts))

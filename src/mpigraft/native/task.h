@@ -21,22 +21,17 @@
 #include <unistd.h>
 
 #include "process.h"
+#include "rank_variables.h"
 
 #define TASK "MPIGRAFT_TASK"
 
-enum { CONNECTIONS = 7, NAMES_OF_CONNECTION = 4, DIGEST_ROOM = 9, MOST_ABOVE = 32 };
+enum { NAMES_OF_CONNECTION = 4, DIGEST_ROOM = 9, MOST_ABOVE = 32 };
 
 /* How launchers tell a process its job and its number in it, the most certain first. PMI_FD is a
  * number that may name another file: what it is connected to counts. */
-static const char *const connection_names[CONNECTIONS][NAMES_OF_CONNECTION] = {
-    {"PMIX_NAMESPACE", "PMIX_RANK"},
-    {"PMI_FD", "PMI_PORT", "PMI_ID", "PMI_RANK"},
-    {"OMPI_MCA_ess_base_jobid", "OMPI_MCA_ess_base_vpid"},
-    {"PALS_APID", "PALS_RANKID"},
-    {"FLUX_JOB_ID", "FLUX_TASK_RANK"},
-    {"ALPS_APP_PE"},
-    {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID"},
-};
+static const char *const connection_names[][NAMES_OF_CONNECTION] = {CONNECTION_VARIABLES};
+
+enum { CONNECTIONS = sizeof connection_names / sizeof *connection_names };
 
 /* A digest for each way to connect, "-" without one. */
 struct connections {

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+import pytest
+
 from mpigraft.core.model import Allocation, Layout
 from mpigraft.graft.resolve.plan import PASSED
-from mpigraft.knowledge.fit.ranks import rank_table, rank_variables
+from mpigraft.knowledge.fit.ranks import rank_table, rank_variables, task_in
 from mpigraft.launch.launchers.registry import LAUNCHERS
 from mpigraft.native.programs import SOURCES
 from tests.unit.launch.test_launchers import NAMED, NODES, SLURM, settings, words
@@ -73,6 +75,22 @@ def test_each_launcher_has_its_rank_variables() -> None:
         **dict.fromkeys(LAUNCHERS, True), "aprun": False,
     }  # fmt: skip
     assert rank_variables("hydra").world == ("PMI_RANK", "PMI_ID")
+
+
+@pytest.mark.parametrize(
+    ("environ", "task"),
+    [
+        ({"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}, ("srun", "1", "2")),
+        ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}, None),  # a step that widens nothing
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, None),  # the batch step
+        ({"PMI_RANK": "0", "PMI_SIZE": "4", "SLURM_PROCID": "0"}, ("hydra", "0", "4")),
+        ({"PMI_SIZE": "many", "PMI_RANK": "0"}, None),
+    ],
+)
+def test_a_task_of_several_is_known(
+    environ: dict[str, str], task: tuple[str, str, str] | None
+) -> None:
+    assert task_in(environ) == task
 
 
 def test_ranks_in_a_guest_know_their_numbers() -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.fit.launcher_words import LauncherWords as LauncherWords
     from mpigraft.knowledge.fit.launcher_words import find_launcher as find_launcher
     from mpigraft.knowledge.fit.ranks import rank_variables as rank_variables
+    from mpigraft.knowledge.fit.ranks import task_in as task_in
     from mpigraft.knowledge.fit.rows import PMI as PMI
     from mpigraft.knowledge.fit.rows import GpuLibraries as GpuLibraries
     from mpigraft.knowledge.fit.rows import compilers_of_libraries as compilers_of_libraries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mpigraft.knowledge.reader import load_table, toml
@@ -16,6 +16,8 @@ class RankVariables:
     world: tuple[str, ...] = field(metadata=toml(nonempty=True))  # a rank's number in the world
     sources: tuple[str, ...] = field(metadata=toml(nonempty=True))
     node: tuple[str, ...] = ()  # its number on its node
+    connection: tuple[str, ...] = ()  # its job, then its number in it
+    size: str = ""  # how many tasks the step or job has
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +26,11 @@ class RankTable:
 
     def header(self) -> str:
         """Write the lists that the C programs include."""
+        connections = (row.connection for row in self.launcher if row.connection)
         lists = {
-            "WORLD_RANK_VARIABLES": (name for row in self.launcher for name in row.world),
-            "NODE_RANK_VARIABLES": (name for row in self.launcher for name in row.node),
+            "WORLD_RANK_VARIABLES": (_quoted(name) for row in self.launcher for name in row.world),
+            "NODE_RANK_VARIABLES": (_quoted(name) for row in self.launcher for name in row.node),
+            "CONNECTION_VARIABLES": (f"{{{', '.join(map(_quoted, row))}}}" for row in connections),
         }
         return "\n".join((HEAD, *(_list(name, names) for name, names in lists.items()), "#endif\n"))
 
@@ -48,6 +52,21 @@ def rank_variables(kind: str) -> RankVariables:
     return {row.kind: row for row in rank_table().launcher}[kind]
 
 
-def _list(macro: str, names: Iterable[str]) -> str:
-    rows = "".join(f' \\\n    "{name}",' for name in dict.fromkeys(names))
+def task_in(environ: Mapping[str, str]) -> tuple[str, str, str] | None:
+    """Which task of several a launcher made of the process with these variables: launcher, number
+    and how many; None for a process that no launcher or one alone started."""
+    for row in rank_table().launcher:
+        size = environ.get(row.size, "")
+        numbers = [environ[name] for name in row.world if name in environ]
+        if numbers and size.isdecimal() and int(size) > 1:
+            return row.kind, numbers[0], size
+    return None
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _list(macro: str, words: Iterable[str]) -> str:
+    rows = "".join(f" \\\n    {word}," for word in dict.fromkeys(words))
     return f"#define {macro}{rows.removesuffix(',')}\n"

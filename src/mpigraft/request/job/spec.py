@@ -151,8 +151,24 @@ def job_subject(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
         return command_of(root, words, environment, str(Path.cwd()))
 
     command = examine(spec.program)
-    _refuse(spec, command)
+    if spec.programs:
+        _refuse_launcher(spec, command)
+        command = _named_command(spec, examine, command.sources)
+    else:
+        _refuse(spec, command)
     return JobSubject(None, command, _other_commands(spec, examine))
+
+
+def _named_command(
+    spec: RunSpec, examine: Callable[[Sequence[str]], GuestCommand], sources: tuple[str, ...]
+) -> GuestCommand:
+    """The programs that a person named, alone. Raises CheckFailed for one without MPI."""
+    named = [examine((word,)) for word in spec.programs]
+    for word, one in zip(spec.programs, named, strict=True):
+        _refuse(replace(spec, program=(word,)), one)
+    also = (program for one in named[1:] for program in one.programs)
+    files = (*sources, *(file for one in named for file in one.sources))
+    return replace(named[0], also=(*named[0].also, *also), sources=files)
 
 
 def _in_guest(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
