@@ -38,13 +38,17 @@ class Naming:
         """Give (old, new) names of what it needs that has a private copy."""
         return tuple((n, self.file_name(n)) for n in library.needed if self.private(n))
 
-    def symbols(self, library: AbiObject) -> tuple[tuple[str, str], ...]:
+    def symbols(
+        self, library: AbiObject, shared: Collection[str] = ()
+    ) -> tuple[tuple[str, str], ...]:
         """Give (old, new) names of symbols that only a private copy defines. The loader searches a
         symbol by name in all loaded files, so under another file name alone the copy would still
-        bind to the guest's files, or they to it."""
+        bind to the guest's files, or they to it. Of `shared` this library takes the guest's."""
         renames: set[str] = set()
         imported = {symbol.partition("@")[0] for symbol in library.imported}
         for name in self.privates():
+            if name in shared:
+                continue
             own = self.alone(name)
             if name == library.soname or name in library.needed:
                 renames |= own

@@ -74,6 +74,7 @@ class OverridePlan:
     libraries: tuple[tuple[str, AbiObject], ...] = field(repr=False, default=())
     scripts: tuple[tuple[str, str], ...] = ()  # (name, text) of the launcher
     launcher: Source | None = None  # that they start
+    accepted: tuple[str, ...] = ()  # paths of programs that need not fit; no part of the key
 
     @property
     def twins(self) -> dict[str, str]:
@@ -226,10 +227,7 @@ class _Chosen:
 
     def needs(self, library: AbiObject) -> tuple[str, ...]:
         """What a library needs of the host, where the stack does not have it for its callers."""
-        binding = binding_of(library.soname)
-        if binding and binding.language != "c":
-            return tuple(n for n in library.needed if not OF_COMPILER.fullmatch(n))
-        return library.needed
+        return tuple(n for n in library.needed if not _shared(library, n))
 
     def libraries(self, public: str) -> Iterator[tuple[str, AbiObject]]:
         """Give (name below the generation, library) of every copy."""
@@ -252,6 +250,7 @@ class _Chosen:
 
     def copy(self, name: str, library: AbiObject, rpath: str) -> Copy:
         naming, own = self.naming, set(self.needs(library))
+        shared = [name for name in self.private if _shared(library, name)]
         imported = {symbol.partition("@")[0] for symbol in library.imported}
         answered = ((old, new) for old, new in ANSWERED.items() if old in imported)
         return Copy(
@@ -262,8 +261,15 @@ class _Chosen:
             rpath=rpath,
             soname=naming.soname(library) if naming.private(library.soname) else "",
             renamed=tuple(pair for pair in naming.renamed(library) if pair[0] in own),
-            symbols=(*naming.symbols(replace(library, needed=self.needs(library))), *answered),
+            symbols=(*naming.symbols(library, shared), *answered),
         )
+
+
+def _shared(library: AbiObject, name: str) -> bool:
+    """Whether a binding takes a library of the compiler from its callers, whose objects it handles.
+    A plugin of the same MPI may need a private copy of it."""
+    binding = binding_of(library.soname)
+    return bool(binding and binding.language != "c" and OF_COMPILER.fullmatch(name))
 
 
 def override_files(plan: OverridePlan, generation: str) -> dict[str, Elf]:
