@@ -252,6 +252,8 @@ def lines(verdict: StackVerdict) -> Iterator[str]:
     if count[Fate.REFUSED]:
         programs = counted(count[Fate.REFUSED], "program")
         yield f"{programs} {not_} not start, or load other libraries"
+    if count[Fate.ACCEPTED]:
+        yield f"accepted by --except: {counted(count[Fate.ACCEPTED], 'program')}"
     if count[Fate.KEPT]:
         yield f"{counted(count[Fate.KEPT], 'program')} {would}stay as they are: {_kept(verdict)}"
     yield from _modules(verdict.modules)
@@ -283,11 +285,13 @@ def _modules(modules: Sequence[ModuleVerdict]) -> Iterator[str]:
         return
     width = max(6, *(len(printable(module.name)) for module in shown)) + 2
     yield ""
-    yield f"{'module':{width}}{'fits':>6}{'refused':>9}{'stays':>7}"
+    fates = [Fate.FITS, Fate.REFUSED, Fate.KEPT]
+    fates += [Fate.ACCEPTED] if any(m.count(Fate.ACCEPTED) for m in modules) else []
+    words = {fate: "stays" if fate is Fate.KEPT else fate.value for fate in fates}
+    yield f"{'module':{width}}" + "".join(f"{w:>{len(w) + 2}}" for w in words.values())
     for module in shown[: 10 * MODULES]:
-        counts = (module.count(fate) or "" for fate in (Fate.FITS, Fate.REFUSED, Fate.KEPT))
-        fits, refused, kept = counts
-        yield f"{printable(module.name):{width}}{fits:>6}{refused:>9}{kept:>7}".rstrip()
+        counts = (f"{module.count(fate) or '':>{len(w) + 2}}" for fate, w in words.items())
+        yield f"{printable(module.name):{width}}{''.join(counts)}".rstrip()
     if more := len(modules) - len(shown[: 10 * MODULES]):
         yield f"and {counted(more, 'module')} more: --json"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace as with_fields
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -60,7 +61,7 @@ def command(
     ] = False,
     exceptions: Annotated[
         list[str] | None,
-        option("NAME", "Inject though this module or program does not fit; * is any.", "--except"),
+        option("NAME", "Accept that this module or program does not fit.", "none", "--except"),
     ] = None,
     form: Annotated[
         str,
@@ -98,7 +99,7 @@ def command(
         return verify_injections(there, slots, (program, transport), as_json=form == "json")
     here = examine_machine(mpis=[mpi])
     chosen = _mpi(mpi, here)
-    accepted = ("*",) if force else (*(exceptions or ()),)
+    accepted = None if force else (*(exceptions or ()),)
     if form in OF_EXTERNAL:
         if read_part(replace):
             raise UsageError.of("form-of-mpi", form=form, replace=replace)
@@ -152,7 +153,7 @@ def _planned(
     here: MachineFacts,
     named: str,
     part: str,
-    accepted: Sequence[str],
+    accepted: Sequence[str] | None,
 ) -> list[OverridePlan]:
     """Plan each override that is filled, after a check of all programs with it in place."""
     from mpigraft.cli.check_stack import files_of, lines, progress
@@ -170,12 +171,17 @@ def _planned(
         choose_slot(stack, "", ())
     if not verdict.ok:
         tell("\n".join(lines(verdict)))
-        if not verdict.slots or not verdict.ok_without(accepted):
+        if not verdict.slots or not (accepted is None or verdict.ok_without(accepted)):
             raise CheckFailed.of("stack-does-not-fit", mpi=mpi.id, stack=stack.root)
     settings = settings_library(mpi, abi.objects[0].machine)
-    return [
+    plans = [
         plan_override(abi, one, {n for p in stack.searching(one) for n in p.mpi}, settings)
         for one in verdict.slots
+    ]
+    paths = [(p.path, p.slot) for p in verdict.excepted(accepted or ())]
+    return [
+        with_fields(plan, accepted=tuple(path for path, slot in paths if slot == plan.slot.path))
+        for plan in plans
     ]
 
 
@@ -185,7 +191,7 @@ def _external(
     chosen: MpiInstall,
     here: MachineFacts,
     named: str,
-    accepted: Sequence[str],
+    accepted: Sequence[str] | None,
 ) -> str:
     """Write a module with the launcher of what is injected; where nothing can be, one that puts the
     MPI first, or Spack's external. Raises CheckFailed where the MPI does not fit."""
@@ -208,7 +214,7 @@ def _external(
         verdict = check(stack, read_abi(chosen), here, checked)
     if not verdict.ok:
         tell("\n".join(lines(verdict)))
-        if not verdict.ok_without(accepted):
+        if accepted is not None and not verdict.ok_without(accepted):
             raise CheckFailed.of("stack-does-not-fit", mpi=chosen.id, stack=stack.root)
     if form == "spack":
         return render_spack(chosen)

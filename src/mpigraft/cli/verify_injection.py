@@ -173,6 +173,8 @@ def _show(verified: Sequence[_Verified], verdicts: Sequence[StackVerdict]) -> No
     for verdict in verdicts:
         if verdict.ok:
             fits = f"{verdict.count(Fate.FITS)} load it, and nothing else differs"
+            if accepted := verdict.count(Fate.ACCEPTED):
+                fits += f"; {accepted} accepted by --except"
             out("\n".join(labelled("programs", fits, column=12)))
         else:
             out("\n".join(["", *lines(verdict)]))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.assemble import plan_graft as plan_graft
     from mpigraft.graft.assemble import plan_own_mpi as plan_own_mpi
     from mpigraft.graft.assemble import reading_errors as reading_errors
+    from mpigraft.graft.assemble_stack import ACCEPTED as ACCEPTED
     from mpigraft.graft.assemble_stack import due_leases as due_leases
     from mpigraft.graft.assemble_stack import plan_stack as plan_stack
     from mpigraft.graft.assemble_stack import stack_install as stack_install

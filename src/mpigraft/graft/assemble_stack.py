@@ -14,6 +14,7 @@ from pathlib import Path
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.lease import LEASES
 from mpigraft.core.model import (
+    CheckResult,
     EnvRow,
     GraftPlan,
     Level,
@@ -28,13 +29,14 @@ from mpigraft.discovery import network_library
 from mpigraft.graft.assemble import GraftOptions, own_install
 from mpigraft.graft.guest import GuestMpi
 from mpigraft.graft.resolve import BENCH, PLACE_ON_HOST, Injection, plan_folder
-from mpigraft.graft.stack import StackGuest, check_injected, read_stack
+from mpigraft.graft.stack import Fate, StackGuest, check_injected, read_stack
 from mpigraft.graft.stack.generations import mapped_generations
 from mpigraft.knowledge import binding_of
 from mpigraft.native import choose_natives
 
 ENGINE = "none"  # a stack's programs are programs of this machine
 IN_STACK = "stack"  # source of an MpiInstall that belongs to one
+ACCEPTED = "accepted"  # names the part of a plan with what --except accepted
 
 
 def stack_install(guest: StackGuest, replaced: Replace = Replace.NOTHING) -> MpiInstall:
@@ -73,8 +75,7 @@ def plan_stack(
         )
     preloads = guest.preloads(network=not below) if own else ()
     _refuse_other_libmpi(guest, libmpi, mpi, preloads)
-    if not own and not options.force:
-        _refuse_unfit(guest, machine)
+    accepted = () if own or options.force else tuple(_refuse_unfit(guest, machine))
     programs = (guest.started,) if guest.started else guest.label.programs
     content = guest.content(there, own=own)
     content = digest([content, guest.network_content()]) if below else content
@@ -89,7 +90,7 @@ def plan_stack(
     )
     natives = choose_natives(mpi, guest.program.machine, options.native_build)
     plan = plan_folder(
-        label, None, in_place, (), engine=ENGINE, natives=natives, soname=there.soname
+        label, None, in_place, accepted, engine=ENGINE, natives=natives, soname=there.soname
     )
     replaced = Replace.MPI if not own else Replace.LIBFABRIC if below else Replace.NOTHING
     like = _like_programs(plan, guest, own=own and not below)
@@ -157,13 +158,16 @@ def _refuse_other_libmpi(
             )
 
 
-def _refuse_unfit(guest: StackGuest, machine: Machine) -> None:
+def _refuse_unfit(guest: StackGuest, machine: Machine) -> Iterator[CheckResult]:
     """Raise CheckFailed for a program that does not run on what is injected, by the parts of the
-    check. What is no ELF file, such as a script, is passed over: what it starts is judged."""
+    check; yield what was accepted of it. What is no ELF file, such as a script, is passed over:
+    what it starts is judged."""
     for path in (guest.started or guest.program.path, *guest.opened):
         with contextlib.suppress(UsageError):
             for verdict in check_injected(read_stack(path), machine):
                 findings = [*verdict.findings, *(f for m in verdict.modules for f in m.findings)]
+                if verdict.count(Fate.ACCEPTED):
+                    yield CheckResult(ACCEPTED, Level.WARNING, "", tuple(findings))
                 wrong = [f for f in findings if f.level is Level.ERROR]
                 if wrong and not verdict.ok:
                     raise CheckFailed.of(

@@ -39,6 +39,7 @@ from mpigraft.evidence import (
     preloadable_natives,
     records_folder,
 )
+from mpigraft.graft import ACCEPTED
 from mpigraft.graft.folder import RANKS_FOLDER, graft_folder, materialize, paths_in_guest
 from mpigraft.graft.guest import (
     Guest,
@@ -163,7 +164,7 @@ def plan_job(
     return replace(
         job,
         lines=tuple(_lines(job, choice)),
-        unknown=tuple(_unknown(spec, command, choice, layout.ranks)),
+        unknown=tuple(dict.fromkeys(_unknown(spec, command, choice, layout.ranks))),
     )
 
 
@@ -221,9 +222,11 @@ def _unknown(
     yield from command.unknown_facts(ranks, image=bool(spec.image)) if spec.proof else ()
     if choice.doubt:
         yield choice.doubt
-    for part in choice.plan.parts if choice.plan and spec.image else ():
+    for part in choice.plan.parts if choice.plan and (spec.image or spec.stack) else ():
         for finding in part.findings:
             fix = f"; {finding.fix}" if finding.fix else ""
+            if part.name == ACCEPTED:
+                yield f"accepted by `inject --except`: {finding.message}: {finding.why}"
             if finding.code in NOT_KNOWN:
                 yield f"not known: {finding.message}: {finding.why}{fix}"
             elif part.name == "folders":

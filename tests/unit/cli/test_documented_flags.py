@@ -47,3 +47,10 @@ def test_unknown_flag_is_noticed() -> None:
     assert KNOWN.keys() == COMMANDS.keys()
     line = "mpigraft run --image a.sif --sett A=1 \\\n    --explain -- app --sett\nmpigraft get --x"
     assert list(unknown_flags(line)) == ["run --sett", "get --x"]
+
+
+@pytest.mark.parametrize("name", APP.commands)  # type: ignore[attr-defined]
+def test_a_flag_is_not_taken_for_the_default_of_another(name: str) -> None:
+    """`--except` stood where help shows a default, and the option was called `--exceptions`."""
+    for parameter in APP.commands[name].params:  # type: ignore[attr-defined]
+        assert not str(getattr(parameter, "show_default", "")).startswith("-"), parameter.opts

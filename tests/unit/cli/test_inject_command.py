@@ -10,13 +10,15 @@ import jsonschema
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+import mpigraft as package
 from mpigraft.cli.main import run_command
 from mpigraft.core.model import Family
 from mpigraft.discovery import inventory
 from tests.builders.configuration import a_machine, an_mpi
-from tests.builders.elf import program
+from tests.builders.elf import compiled, program
 from tests.builders.stacks import CALLS, StackFiles, libmpi, runpath
 
+SCHEMAS = Path(package.__file__).parent / "report/schemas"
 SPACK = Path(__file__).parents[2] / "data/spack"
 SPACK_PACKAGES, SPACK_CONCRETIZER = SPACK / "packages.json", SPACK / "concretizer.json"
 
@@ -167,3 +169,32 @@ def test_what_spack_gets_is_a_packages_yaml(
     splice = yaml.safe_load(comments[comments.index("concretizer:") :])
     jsonschema.validate(splice, json.loads(SPACK_CONCRETIZER.read_text()))
     assert run(capsys, *words, "mpich@5.0.2")[:2] == (1, "")
+
+
+def test_programs_that_were_excepted_are_accepted_and_later_ones_are_not(
+    stack: StackFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`check` without --mpi was red for ever after `inject --except`."""
+    more = "int MPI_Init(void) { return 0; }\nint MPI_New(void) { return 0; }\n"
+    own = compiled(stack.mpi, more, soname=stack.mpi.name)
+    calls = f"{CALLS}extern int MPI_New(void);\nint (*more)(void) = MPI_New;\n"
+
+    def add(name: str) -> None:
+        place = stack.root / "software" / name / "bin/solve"
+        program(place, calls, flags=stack.path(*stack.overrides), needs=[own])
+
+    add("New/1")
+    words = ("inject", stack.root, "--mpi", "openmpi@5.0.11")
+    assert run(capsys, *words)[0] == 1
+    code, page, notes = run(capsys, *words, "--except", "New/*")
+    assert code == 0, page + notes
+    code, page, _ = run(capsys, "check", stack.root)
+    assert (code, "accepted by --except: 1 program" in page) == (0, True), page
+    judged = json.loads(run(capsys, "check", stack.root, "--json")[1])
+    jsonschema.validate(judged, json.loads((SCHEMAS / "check-stack.json").read_text()))
+    assert [(one["refused"], one["accepted"]) for one in judged["injected"]] == [(0, 0), (0, 1)]
+    add("Newer/1")
+    code, page, _ = run(capsys, "check", stack.root)
+    assert (code, "Newer/1" in page) == (1, True), page
+    assert run(capsys, *words, "--except", "New*")[0] == 0
+    assert run(capsys, "check", stack.root)[0] == 0

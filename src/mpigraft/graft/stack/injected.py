@@ -14,7 +14,7 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from mpigraft.binary.elf import read_elf
 from mpigraft.binary.image import Root
-from mpigraft.core.model import Finding, Machine, MpiAbi, MpiInstall, Role
+from mpigraft.core.model import Finding, Level, Machine, MpiAbi, MpiInstall, Role
 from mpigraft.core.text import join_some
 from mpigraft.graft.abi import read_abi
 from mpigraft.graft.guest import GuestMpi
@@ -64,6 +64,8 @@ def check_injected(
         findings = [*differences.of_stack(stack, abi, (slot,), filled=True)]
         filled = [(FilledOverride(slot, abi), own)]
         verdict = judge_overrides(stack, abi, filled, findings, machine, checked)
+        if record:
+            verdict = _with_accepted(verdict, record.accepted)
         lacking = _lacking(verdict, own, record) if record else ()
         verdicts.append(replace(verdict, findings=(*lacking, *verdict.findings), injected=True))
     return tuple(verdicts)
@@ -113,6 +115,26 @@ def _install(
         device=there.device,
         components=there.components,
     )
+
+
+def _with_accepted(verdict: StackVerdict, paths: Sequence[str]) -> StackVerdict:
+    """Give the verdict in which programs that need not fit are no fault of the injection. Others,
+    which came into the stack later, are."""
+    excepted = {p.path for p in verdict.excepted(paths)}
+    modules = []
+    for module in verdict.modules if excepted else ():
+        programs = tuple(
+            replace(p, fate=Fate.ACCEPTED) if p.path in excepted else p for p in module.programs
+        )
+        one = replace(module, programs=programs)
+        if programs != module.programs and not one.count(Fate.REFUSED):
+            one = replace(one, findings=tuple(map(_as_warning, module.findings)))
+        modules.append(one)
+    return replace(verdict, modules=tuple(modules)) if excepted else verdict
+
+
+def _as_warning(finding: Finding) -> Finding:
+    return replace(finding, level=Level.WARNING) if finding.level is Level.ERROR else finding
 
 
 def _lacking(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase as fnmatch
 from os.path import normpath
+from pathlib import PurePosixPath
 
 from mpigraft.core.model import Family, Finding, Level
 
@@ -94,6 +95,7 @@ class Fate(StrEnum):
 
     FITS = "fits"  # it would load the host's MPI, and nothing else would change
     REFUSED = "refused"  # it would not, or would not start
+    ACCEPTED = "accepted"  # the same, and who injected the MPI named it as an exception
     KEPT = "kept"  # the override does not reach it: it stays on the stack's own MPI
 
 
@@ -146,13 +148,27 @@ class StackVerdict:
     @property
     def ok(self) -> bool:
         bad = any(finding.level is Level.ERROR for finding in self.findings)
-        return not bad and self.count(Fate.FITS) > 0 and self.count(Fate.REFUSED) == 0
+        right = self.count(Fate.FITS) + self.count(Fate.ACCEPTED)
+        return not bad and right > 0 and self.count(Fate.REFUSED) == 0
+
+    def excepted(self, names: Sequence[str]) -> tuple[ProgramVerdict, ...]:
+        """Give the refused programs that are named, by module, path or file name, as patterns of a
+        shell."""
+        return tuple(
+            p
+            for m in self.modules
+            for p in m.programs
+            if p.fate is Fate.REFUSED
+            and any(
+                fnmatch(own, n)
+                for own in (p.module, p.path, PurePosixPath(p.path).name)
+                for n in names
+            )
+        )
 
     def ok_without(self, names: Sequence[str]) -> bool:
-        """Whether all programs fit but those that are named, by module, path or file name, as
-        patterns of a shell. "*" names all, and takes what is wrong with the stack too."""
-        programs = [p for m in self.modules for p in m.programs if p.fate is Fate.REFUSED]
-        known = ((p.module, p.path, p.path.rpartition("/")[2]) for p in programs)
-        accepted = all(any(fnmatch(n, name) for n in own for name in names) for own in known)
+        """Whether all programs fit but those that are named. "*" names all, and takes what is wrong
+        with the stack too."""
+        accepted = len(self.excepted(names)) == self.count(Fate.REFUSED)
         bad = any(finding.level is Level.ERROR for finding in self.findings)
         return "*" in names or (accepted and not bad and self.count(Fate.FITS) > 0)

@@ -73,6 +73,7 @@ def render_commands(plan: OverridePlan, override: Override) -> str:
         bindings=plan.bindings,
         sources=plan.sources,
         files=(),
+        accepted=plan.accepted,
     )
     targets = f"{override.store.name}/{GENERATIONS}/"
     words = {

@@ -34,6 +34,7 @@ class GenerationRecord:
     bindings: tuple[str, ...]
     sources: tuple[Source, ...]
     files: tuple[Source, ...]  # of the generation, by their names in it
+    accepted: tuple[str, ...] = ()  # paths of programs that need not fit
 
     def made_of(self, mpis: Sequence[MpiInstall]) -> MpiInstall | None:
         """Find the MPI that it was made of: by the content of libmpi, else by its id. An id changes

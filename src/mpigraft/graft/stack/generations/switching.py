@@ -208,7 +208,7 @@ def switch_on(plan: OverridePlan) -> GenerationRecord:
         refuse_unfit(override)
         active = override.active
         if active and active.key == plan.key and not damaged(override, active):
-            return active
+            return _accept(active, plan, store)
         numbers = [int(f.name) for f in (store / GENERATIONS).iterdir() if f.name.isdecimal()]
         number = max(numbers, default=0) + 1
         new = store / f"{NEW}{number}"
@@ -224,6 +224,15 @@ def switch_on(plan: OverridePlan) -> GenerationRecord:
                 shutil.rmtree(store / GENERATIONS / str(number), ignore_errors=True)
             raise
     return record
+
+
+def _accept(active: GenerationRecord, plan: OverridePlan, store: Path) -> GenerationRecord:
+    """Record which programs need not fit, where that is all that a plan changes."""
+    if active.accepted != plan.accepted:
+        active = replace(active, accepted=plan.accepted)
+        _write(store / f"{NEW}{PLAN}", document(generation=active))
+        (store / f"{NEW}{PLAN}").rename(store / GENERATIONS / str(active.number) / PLAN)
+    return active
 
 
 def _open_leases(store: Path) -> None:
@@ -267,6 +276,7 @@ def _make(new: Path, override: Override, plan: OverridePlan, number: int) -> Gen
         bindings=plan.bindings,
         sources=plan.sources,
         files=tuple(Source(name, file_digest(new / name)) for name in _names(new)),
+        accepted=plan.accepted,
     )
     _write(new / PLAN, document(generation=record))
     return record
