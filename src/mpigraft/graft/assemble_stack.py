@@ -37,6 +37,7 @@ from mpigraft.native import choose_natives
 ENGINE = "none"  # a stack's programs are programs of this machine
 IN_STACK = "stack"  # source of an MpiInstall that belongs to one
 ACCEPTED = "accepted"  # names the part of a plan with what --except accepted
+BY_EXCEPT = "accepted by `inject --except`"
 
 
 def stack_install(guest: StackGuest, replaced: Replace = Replace.NOTHING) -> MpiInstall:
@@ -167,7 +168,8 @@ def _refuse_unfit(guest: StackGuest, machine: Machine) -> Iterator[CheckResult]:
             for verdict in check_injected(read_stack(path), machine):
                 findings = [*verdict.findings, *(f for m in verdict.modules for f in m.findings)]
                 if verdict.count(Fate.ACCEPTED):
-                    yield CheckResult(ACCEPTED, Level.WARNING, "", tuple(findings))
+                    named = (with_fields(f, message=f"{BY_EXCEPT}: {f.message}") for f in findings)
+                    yield CheckResult(ACCEPTED, Level.WARNING, "", tuple(named))
                 wrong = [f for f in findings if f.level is Level.ERROR]
                 if wrong and not verdict.ok:
                     raise CheckFailed.of(

@@ -225,11 +225,9 @@ def _unknown(
     for part in choice.plan.parts if choice.plan and (spec.image or spec.stack) else ():
         for finding in part.findings:
             fix = f"; {finding.fix}" if finding.fix else ""
-            if part.name == ACCEPTED:
-                yield f"accepted by `inject --except`: {finding.message}: {finding.why}"
             if finding.code in NOT_KNOWN:
                 yield f"not known: {finding.message}: {finding.why}{fix}"
-            elif part.name == "folders":
+            elif part.name in ("folders", ACCEPTED):
                 yield f"{finding.message}: {finding.why}{fix}"
 
 
