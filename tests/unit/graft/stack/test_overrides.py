@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from os.path import normpath
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.core.model import Family
+from mpigraft.graft.stack.override.content import plan_override
 from mpigraft.graft.stack.overrides import find_slots, leading_folders, slots_of
 from mpigraft.graft.stack.places import OF_SYSTEM, below, slot_path
+from mpigraft.graft.stack.values import Slot
+from tests.builders.elf import compiled
+from tests.builders.guests import an_abi, library
 
 INSIDE = ("/stack/software", "/stack/compat")
 NAMES = st.sampled_from(["a", "b", "lib", "lib64", "system", "accel", "site", "b c", "é", "."])
@@ -69,3 +74,22 @@ def test_any_text_is_a_search_path(text: str) -> None:
     for folder in leading_folders(text, INSIDE):
         assert folder.startswith("/")
         assert ":" not in folder
+
+
+def test_a_binding_takes_the_compiler_s_library_of_its_callers(tmp_path: Path) -> None:
+    """Intel's libmpicxx needs libstdc++, of which its UCX has a private copy: its symbols had the
+    names of that copy, and C++ programs ended with 127."""
+    cxx = library("libmpicxx.so.12", needed=("libmpi.so.12", "libstdc++.so.6"),
+                  imported=("_ZTVN10__cxxabiv1E@CXXABI_1.3", "pool"))  # fmt: skip
+    net = library("libnet.so.1", needed=("libstdc++.so.6",), exported=("pool",))
+    runtime = library("libstdc++.so.6", exported=("_ZTVN10__cxxabiv1E@@CXXABI_1.3",))
+    needed = ("libnet.so.1", "libc.so.6")
+    abi = an_abi("intel@2021.18.1", cxx, net, runtime, needed=needed)
+    settings = compiled(tmp_path / "libsettings.so")
+    slot = Slot("/site", ("/site/lib",), Family.MPICH)
+    plan = plan_override(abi, slot, ["libmpi.so.12", "libmpicxx.so.12"], settings)
+    copies = {Path(copy.name).name: copy for copy in plan.copies}
+    assert dict(copies["libmpicxx.so.12"].symbols) == {"pool": "mpigraft-pool"}
+    assert "libstdc++.so.6" not in dict(copies["libmpicxx.so.12"].renamed)
+    private = copies["mpigraft-libnet.so.1"]
+    assert dict(private.renamed) == {"libstdc++.so.6": "mpigraft-libstdc++.so.6"}

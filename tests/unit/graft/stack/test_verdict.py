@@ -11,13 +11,11 @@ import pytest
 from mpigraft.binary.elf import Elf, read_elf
 from mpigraft.core.model import Abi, Family, Level, MpiAbi, MpiInstall
 from mpigraft.graft.abi import read_abi
-from mpigraft.graft.stack.override.content import plan_override
 from mpigraft.graft.stack.overrides import chosen_slots
 from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.values import Fate, Slot, StackVerdict
 from mpigraft.graft.stack.verdict import check_stack
 from tests.builders.elf import compiled, program
-from tests.builders.guests import an_abi, library
 from tests.builders.stacks import CALLS, MPI, StackFiles, libmpi, rpath
 
 HWLOC = "".join(f"int hwloc_{n}(void) {{ return 0; }}\n" for n in "abcdefgh")
@@ -325,25 +323,6 @@ def test_a_program_that_only_opens_libmpi_is_judged_too(stack: StackFiles, openm
     verdict = checked(stack, openmpi)
     assert fates(verdict) == {"One/1": "fits", "Two/1": "fits", "Opens/1": "fits"}
     assert verdict.ok
-
-
-def test_a_binding_takes_the_compiler_s_library_of_its_callers(tmp_path: Path) -> None:
-    """Intel's libmpicxx needs libstdc++, of which its UCX has a private copy: its symbols had the
-    names of that copy, and C++ programs ended with 127."""
-    cxx = library("libmpicxx.so.12", needed=("libmpi.so.12", "libstdc++.so.6"),
-                  imported=("_ZTVN10__cxxabiv1E@CXXABI_1.3", "pool"))  # fmt: skip
-    net = library("libnet.so.1", needed=("libstdc++.so.6",), exported=("pool",))
-    runtime = library("libstdc++.so.6", exported=("_ZTVN10__cxxabiv1E@@CXXABI_1.3",))
-    needed = ("libnet.so.1", "libc.so.6")
-    abi = an_abi("intel@2021.18.1", cxx, net, runtime, needed=needed)
-    settings = compiled(tmp_path / "libsettings.so")
-    slot = Slot("/site", ("/site/lib",), Family.MPICH)
-    plan = plan_override(abi, slot, ["libmpi.so.12", "libmpicxx.so.12"], settings)
-    copies = {Path(copy.name).name: copy for copy in plan.copies}
-    assert dict(copies["libmpicxx.so.12"].symbols) == {"pool": "mpigraft-pool"}
-    assert "libstdc++.so.6" not in dict(copies["libmpicxx.so.12"].renamed)
-    private = copies["mpigraft-libnet.so.1"]
-    assert dict(private.renamed) == {"libstdc++.so.6": "mpigraft-libstdc++.so.6"}
 
 
 def test_progress_counts_programs(stack: StackFiles, openmpi: MpiAbi) -> None:
