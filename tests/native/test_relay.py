@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -205,6 +206,35 @@ def test_streams_end_with_the_program(started: list[subprocess.Popen[str]], rela
     assert rank.poll() is None
     rank.communicate("\n", timeout=WAIT_S)
     assert rank.returncode == 4
+
+
+def test_the_launchers_connection_lasts_as_long_as_its_child(
+    started: list[subprocess.Popen[str]], relay: str
+) -> None:
+    """hydra kills a child that is there after its connection ended without a word of PMI."""
+    launcher, rank_end = socket.socketpair()
+    with launcher, rank_end:
+        fd = str(rank_end.fileno())
+        # The engine stays for a while after the program has ended.
+        after = f"code=$?; exec {fd}>&-; echo ended; read x; exit $code"
+        engine = ("bash", "-c", f'"$@"; {after}', "sh")
+        rank = subprocess.Popen(
+            words(relay, engine, "sh", "-c", "exit 3"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            process_group=0,
+            pass_fds=(rank_end.fileno(),),
+            env=os.environ | {"PMI_FD": fd},
+        )
+        started.append(rank)
+        rank_end.close()
+        assert line(rank) == "ended"
+        with pytest.raises(BlockingIOError):
+            launcher.recv(1, socket.MSG_DONTWAIT)
+        rank.communicate("\n", timeout=WAIT_S)
+        assert rank.returncode == 3
+        assert launcher.recv(1) == b""
 
 
 def test_programs_that_cannot_start(relay: str, tmp_path: Path) -> None:

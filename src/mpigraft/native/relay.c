@@ -232,6 +232,18 @@ static pid_t start_witness(struct relay *r)
     return pid;
 }
 
+/* Close what the engine and the program have too: a reader would wait for the relay's end. What
+ * leads to the launcher stays, until the launcher's child ends: hydra of MPICH 5.0.2 kills a child
+ * whose connection ends before it, as that of a program without MPI_Finalize would. */
+static void close_files(int socket)
+{
+    const char *text = getenv("PMI_FD");
+    int launcher = text ? atoi(text) : -1;
+    for (int file = 0; file < MOST_FILES; file++)
+        if (file != STDERR_FILENO && file != socket && (file != launcher || file <= STDERR_FILENO))
+            close(file);
+}
+
 static int outside(char **argv)
 {
     struct relay r = {0};
@@ -245,9 +257,7 @@ static int outside(char **argv)
     sigaddset(&child, SIGCHLD);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
-    for (int file = 0; file < MOST_FILES; file++) /* or a reader would wait for our end too */
-        if (file != STDERR_FILENO && file != r.socket)
-            close(file);
+    close_files(r.socket);
     int status = watch(&r, &set);
     kill(r.witness, SIGKILL);
     if (!WIFSIGNALED(status))
