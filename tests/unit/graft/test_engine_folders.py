@@ -19,7 +19,10 @@ def image(tmp_path: Path) -> Image:
     return Image.at(tmp_path / "image")
 
 
-def test_a_working_folder_is_bound_where_a_link_leads_to_it_too(tmp_path: Path) -> None:
+def test_a_working_folder_is_bound_where_a_link_leads_to_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mpigraft.graft.engines.mounts.GUEST_TMP", "/no/tmp")
     made = plan(label("/image"), "bwrap", binds=())
     (tmp_path / "real").mkdir()
     link = tmp_path / "link"
@@ -28,6 +31,22 @@ def test_a_working_folder_is_bound_where_a_link_leads_to_it_too(tmp_path: Path) 
         where = seat(cwd=str(tmp_path / "real"), environment=(("PWD", came),))
         bound = {bind.target: bind.source for bind in mounts(made, where)}
         assert (bound.get(came) == where.cwd) is due, came
+
+
+def test_a_link_in_a_folder_that_is_bound_leads_to_the_working_folder_by_itself(
+    tmp_path: Path,
+) -> None:
+    """bwrap refuses to mount on a link: a scratch folder may be one below /tmp or a bind."""
+    (real := tmp_path / "real").mkdir()
+    (links := tmp_path / "links").mkdir()
+    (link := links / "scratch").symlink_to(real)
+    made = plan(label("/image"), "bwrap", binds=())
+    for target, due in ((str(links), False), ("/elsewhere", True)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("mpigraft.graft.engines.mounts.GUEST_TMP", "/no/tmp")
+            bind = Bind(str(links), target, BindKind.FOLDER)
+            where = seat(cwd=str(real), environment=(("PWD", str(link)),), extra=(bind,))
+            assert (str(link) in {b.target for b in mounts(made, where)}) is due
 
 
 def test_folders_that_ranks_see_are_known_before_a_plan(tmp_path: Path) -> None:

@@ -176,13 +176,16 @@ def _cwd(context: EngineContext) -> Iterable[Bind]:
     cwd = PurePosixPath(context.cwd)
     if cwd == PurePosixPath("/"):
         return
+    own = Bind(context.cwd, context.cwd, BindKind.FOLDER, writable=True)
     if not any(cwd.is_relative_to(b.target) for b in _sessions(context)):
-        yield Bind(context.cwd, context.cwd, BindKind.FOLDER, writable=True)
+        yield own
     came = dict(context.environment).get("PWD", "")
     if came.startswith("/") and ".." not in came.split("/") and PurePosixPath(came) != cwd:
+        # A link in a folder that is bound leads there by itself, and bwrap mounts on no link.
+        there = same_inside(came, (*_sessions(context), own, *context.extra), context.cwd)
         with contextlib.suppress(OSError):
-            if Path(came).samefile(cwd):
-                yield Bind(context.cwd, came, BindKind.FOLDER, writable=True, required=False)
+            if not there and Path(came).samefile(cwd):
+                yield replace(own, target=came, required=False)
 
 
 def _refuse_hiding(plan: GraftPlan, context: EngineContext) -> None:
