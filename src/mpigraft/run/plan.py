@@ -308,7 +308,7 @@ def _lines(job: Job, choice: MpiSelection) -> Iterator[Line]:
         yield Line("bind", word + note, spec.source("bind"))
     if spec.stdin != "0":
         yield Line("stdin", STDIN[spec.stdin], "command line")
-    yield from (Line("set", word, spec.source("set")) for word in spec.settings)
+    yield from (Line("set", word, spec.source("env")) for word in spec.settings)
     yield from (Line("dropped", " ".join(names), why) for why, names in job.passed.why())
     yield from (Line("passed on", word, "environment") for word in job.passed.settings)
 

@@ -211,6 +211,32 @@ def test_missing_version_nodes_are_counted(name: str) -> None:
     found = grafted(a_world(needing("libmpi.so.40"), LIBMPI, PAL, old), abi, glibc=False)
     assert found.glibc_lacking == ("GLIBC_2.9", "GLIBC_2.10")
     assert name in list(lacks(found))
+    assert not only(found).broken
+
+
+NEW_NODE = (("libc.so.6", "GLIBC_2.99", False),)
+OLD_LIBC = libc(("GLIBC_2.2.5",))
+
+
+@pytest.mark.parametrize("who", ["the program", "a preloaded library", "an opened plugin", "none"])
+def test_what_the_guests_own_loader_refuses_starts_with_no_mpi_either(who: str) -> None:
+    """A plugin is refused alone: the program goes on without it."""
+    needs = {who: NEW_NODE}
+    preloaded, plugin = (
+        at(f"/opt/{name}", name, needed=("libc.so.6",), needs=needs.get(one, ()))
+        for name, one in (("hook.so", "a preloaded library"), ("mca_x.so", "an opened plugin"))
+    )
+    main = needing("libmpi.so.40", "libc.so.6", needs=needs.get("the program", ()))
+    world = (LIBMPI, PAL, OLD_LIBC, preloaded, plugin)
+    found = grafted(
+        a_world(main, *world, environment={"LD_PRELOAD": "/opt/hook.so"}),
+        an_abi("openmpi@5.0.11"),
+        replace=Replace.LIBFABRIC,
+        opened={"libmpi.so.40": (plugin.path,)},
+    )
+    refused = {"the program": APP, "a preloaded library": preloaded.path}
+    assert [u.by for u in only(found).broken] == [p for w, p in refused.items() if w == who]
+    assert not only(found).unmet
 
 
 def test_a_library_of_both_sides_is_one_collision() -> None:

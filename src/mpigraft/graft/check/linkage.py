@@ -151,7 +151,7 @@ def _versions(case: Case) -> Iterator[Finding]:
         )
     sets: dict[tuple[str, str], set[UnmetVersion]] = {}
     for simulated in case.injection.programs:
-        for need in simulated.unmet:
+        for need in (*simulated.unmet, *simulated.broken):  # neither starts
             sets.setdefault((need.library, _kind(need.node)), set()).add(need)
     libc = {need for (_, kind), unmet in sets.items() if kind == "GLIBC" for need in unmet}
     if libc:

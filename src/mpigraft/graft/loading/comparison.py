@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from mpigraft.binary.loader import Rule, UnboundSymbol
 from mpigraft.graft.loading.values import PRIVATE, Loaded, LoadedByLevel, Sides, SimulatedProgram
@@ -31,6 +32,9 @@ def compare_loading(
     brought = brought_by(sides, after)
     known = {(u.by, u.library, u.node) for u in before.unmet} if after.unmet else set()
     unmet = [u for u in after.unmet if (u.by, u.library, u.node) not in known]
+    refused = [u for u in after.unmet if u not in unmet]
+    started = takewhile(lambda r: r.rule is not Rule.OPENED, after.objects)
+    of_start = {after.main.name, *(r.elf.name for r in started if r.elf)}
     absent = {r.name for r in before.objects if r.path is None}
     return SimulatedProgram(
         program=before.program,
@@ -38,6 +42,7 @@ def compare_loading(
         before=before.objects,
         after=after.objects,
         unmet=tuple(u for u in unmet if u.by not in brought),
+        broken=tuple(u for u in refused if u.by in of_start),
         unbound=tuple(u for u in _unbound(sides, before, after) if u.by not in brought),
         missing=tuple(
             r

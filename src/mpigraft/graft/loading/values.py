@@ -82,4 +82,5 @@ class SimulatedProgram:
     unmet: tuple[UnmetVersion, ...]  # version nodes missing after and not before
     unbound: tuple[UnboundSymbol, ...]  # symbols; those of MPI also when they were missing before
     missing: tuple[Resolved, ...]  # libraries not found after and not before
+    broken: tuple[UnmetVersion, ...] = ()  # version nodes that were missing before too
     levels: tuple[str, ...] = ()  # of CPUs on which it is so; empty: all
