@@ -102,6 +102,19 @@ def test_a_script_that_needs_no_mpigraft(  # type: ignore[no-untyped-def]
     assert lines == two_ranks("Open MPI v5.0.11")
 
 
+def test_a_lone_process_in_an_image_starts_what_its_mpi_starts(  # type: ignore[no-untyped-def]
+    mpigraft, images: Images, tmp_path: Path
+) -> None:
+    """Open MPI 4 starts its daemon then; the image has none, and no ssh, which that looks for."""
+    script = tmp_path / "app.sh"
+    done = mpigraft("plan", images.folder("bookworm-bare"), "--mpi", "openmpi@4.1.8", "--engine",
+                    "bwrap", "--program", HELLO, "--as", "shell", "-o", script)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    alone = subprocess.run([script, HELLO], capture_output=True, text=True, timeout=60, cwd="/tmp")
+    assert alone.returncode == 0, alone.stdout + alone.stderr
+    assert "RANK 0 of SIZE 1 LIBRARY Open MPI v4.1.8" in alone.stdout
+
+
 def test_bench_takes_a_container_as_configurations(  # type: ignore[no-untyped-def]
     mpigraft, images: Images, tmp_path: Path
 ) -> None:

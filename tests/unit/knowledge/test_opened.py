@@ -33,7 +33,11 @@ def test_the_tables_own_rows_have_a_place_that_their_environment_names() -> None
 
 def test_only_open_mpi_before_5_starts_a_program_for_a_process_that_starts_alone() -> None:
     (row,) = opened.started_by("libopen-rte.so.40", Family.OPENMPI)
-    assert (row.name, row.place, row.env) == ("orted", "bin", (("OPAL_BINDIR", "{graft}/bin"),))
+    assert (row.name, row.place, row.env) == (
+        "orted",
+        "bin",
+        (("OPAL_BINDIR", "{graft}/bin"), ("OMPI_MCA_plm_rsh_agent", "ssh : rsh : false")),
+    )
     assert not [*opened.started_by("libopen-pal.so.80", Family.OPENMPI)]
     assert not [*opened.started_by("libopen-rte.so.40", Family.MPICH)]
 

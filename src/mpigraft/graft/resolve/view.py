@@ -50,7 +50,9 @@ class View(Naming):
         offered = {o.soname: o for o in abi.objects if not (o.opened and o.place)}
         super().__init__(abi.objects, offered)
         roles = {Replace.MPI: tuple(Role), Replace.LIBFABRIC: (Role.NET,), Replace.NOTHING: ()}
-        self.plugins = tuple(o for o in abi.objects if o.opened and o.role in roles[replace])
+        plugins = (o for o in abi.objects if o.opened and o.role in roles[replace])
+        self.programs = abi.programs if replace is Replace.MPI else ()  # the MPI starts them
+        self.plugins = (*plugins, *self.programs)
         self.opened = {} if replace is Replace.MPI else dict(opened or {})
         self.inside: dict[str, AbiObject] = {}
         self.over: dict[str, AbiObject] = {}
@@ -142,7 +144,8 @@ class View(Naming):
     def name_of(self, library: AbiObject) -> str:
         """Give the name below the graft folder: lib/libmpi.so.40, lib/openmpi/mca_pml_ob1.so."""
         if library.opened:
-            return str(PurePosixPath("lib", library.place, PurePosixPath(library.path).name))
+            top = "" if library in self.programs else "lib"
+            return str(PurePosixPath(top, library.place, PurePosixPath(library.path).name))
         folder = "glibc" if library.role is Role.LIBC else "lib"
         return f"{folder}/{self.soname(library)}"
 
