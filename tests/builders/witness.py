@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mpigraft.core.fingerprint import file_fingerprint
+from mpigraft.core.fingerprint import boot_id, file_fingerprint
 from mpigraft.evidence.world.mapped import LIBMPI
 from mpigraft.evidence.world.networks import NETWORK_LIBRARY
 from mpigraft.run.cached import start
@@ -17,11 +17,13 @@ NODE = "n0-00000000000000a1"
 LIBRARY = ("/opt/mpi/lib/libmpi.so.40", 1, 2)  # path, device, inode
 
 
-def a_rank(**changes: object) -> dict[str, Any]:
-    """What a rank is, in the words of RankRecord."""
+def a_rank(content: str = "", **changes: Any) -> dict[str, Any]:
+    """What a rank is, in the words of RankRecord; `content` is that of all its libraries."""
+    if content:
+        changes["contents"] = {path: content for path, _, _ in changes["libraries"]}
     return {
         "rank": 0, "size": 2, "host": "n0", "pid": 7, "library_version": "Open MPI v5.0.11",
-        "cores": "0", "libraries": [LIBRARY], "numa": {"0": "0-3"}, "boot": "b0",
+        "cores": "0", "libraries": [LIBRARY], "numa": {"0": "0-3"}, "boot": boot_id(),
         **changes,
     }  # fmt: skip
 
@@ -42,7 +44,7 @@ def lines(ranks: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "size": rank["size"],
             "library_version": rank["library_version"],
             "libraries": [[p, disks.index(d), inode] for p, d, inode in rank["libraries"]],
-            **({"program": rank["program"]} if "program" in rank else {}),
+            **{name: rank[name] for name in ("program", "contents") if name in rank},
         }
         digest = sha256(json.dumps([shared, rank["host"]]).encode()).hexdigest()[:16]
         names = ("rank", "pid", "start", "task", "cores", "gpus", "devices")
@@ -98,6 +100,8 @@ def a_document(tmp_path: Path, **changes: Any) -> start.Document:
         "ranks": 1,
         "nodes": 1,
         "libmpi": [str(library), seen.st_dev, seen.st_ino],
+        "contents": [],
+        "far": changes.get("nodes", 1) > 1,
         "libmpi_name": LIBMPI.pattern,
         "mark": "",
         "networks": {},

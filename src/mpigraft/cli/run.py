@@ -138,7 +138,8 @@ def _unwitnessed(words: Sequence[str], witness: str) -> list[str]:
     stays."""
     from mpigraft.launch import encode_word
 
-    preload, others = f"LD_PRELOAD={witness}", ("MPIGRAFT_WITNESS=", "MPIGRAFT_SPAWN=")
+    preload = f"LD_PRELOAD={witness}"
+    others = ("MPIGRAFT_WITNESS=", "MPIGRAFT_CONTENTS=", "MPIGRAFT_SPAWN=")
     ours = {*encode_word(preload), preload}
     before = (f"{preload}:", *(f"{word}:" for word in encode_word(preload)))
     own = [w for w in words if w not in ours and not w.startswith(others)]

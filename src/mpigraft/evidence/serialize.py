@@ -2,7 +2,7 @@
 
 Ranks of a job are alike in nearly all that the witness tells of them: an object for each would say
 ten kilobytes of mapped files thousands of times. So their records are written by columns, one for
-each field: the values that differ, and for each rank which of them is its own. Libraries are four
+each field: the values that differ, and for each rank which of them is its own. Libraries are five
 columns, since a file server's disk has another number on each node while all else stays the same:
 which disk of the rank's each lies on, and the numbers of those disks.
 Compressing a list of objects was rejected: it is as long again once it is read.
@@ -30,6 +30,7 @@ PARTS = {
     "libraries.disk": tuple[int, ...],  # index of its device
     "libraries.inode": tuple[int, ...],
     "libraries.device": tuple[int, ...],
+    "libraries.content": tuple[str, ...],
 }
 FIELDS = {f.name: f for f in fields(RankRecord) if f.name != "libraries"}
 TYPES = {
@@ -71,6 +72,7 @@ def _parts(libraries: Sequence[MappedLibrary]) -> dict[str, tuple[Any, ...]]:
         "libraries.disk": tuple(disks[one.device] for one in libraries),
         "libraries.inode": tuple(one.inode for one in libraries),
         "libraries.device": devices,
+        "libraries.content": tuple(one.content for one in libraries),
     }
 
 
@@ -113,13 +115,19 @@ def _libraries(parts: Sequence[Sequence[tuple[Any, ...]]]) -> list[tuple[MappedL
 
 
 def _joined(
-    paths: Sequence[str], disks: Sequence[int], inodes: Sequence[int], devices: Sequence[int]
+    paths: Sequence[str],
+    disks: Sequence[int],
+    inodes: Sequence[int],
+    devices: Sequence[int],
+    contents: Sequence[str],
 ) -> tuple[MappedLibrary, ...]:
     if not all(0 <= disk < len(devices) for disk in disks):
         raise ValueError(f"a library lies on none of {len(devices)} disks")
     return tuple(
-        MappedLibrary(path, devices[disk], inode)
-        for path, disk, inode in zip(paths, disks, inodes, strict=True)
+        MappedLibrary(path, devices[disk], inode, content)
+        for path, disk, inode, content in zip(
+            paths, disks, inodes, contents or [""] * len(paths), strict=True
+        )
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft.core import env
+from mpigraft.core import cache, env
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import (
     Allocation,
@@ -208,6 +208,9 @@ def _rows(request: LaunchRequest, order: Order, context: EngineContext | None) -
     folder = str(request.witness_in_guest)
     rows.append(EnvRow("LD_PRELOAD", preload, Scope.RANK, "witness"))
     rows.append(EnvRow("MPIGRAFT_WITNESS", folder, Scope.RANK, "witness"))
+    if not request.allocation.here:  # other kernels are compared by the contents of their MPI
+        sums = str(cache.folders().cache / "contents")
+        rows.append(EnvRow("MPIGRAFT_CONTENTS", sums, Scope.RANK, "witness"))
     if request.tracing:
         options = ",".join(request.tracing.options)
         rows.append(EnvRow("MPIGRAFT_TRACE", folder, Scope.RANK, "trace"))

@@ -14,8 +14,7 @@ static bool is_mpi(const char *path)
 static void write_entered(FILE *out, const char *host)
 {
     const char *search = getenv("LD_LIBRARY_PATH");
-    struct mapped *list = NULL;
-    size_t count = list_mapped(&list, is_mpi);
+    struct mapped_list list = list_mapped(is_mpi);
     fprintf(out, "\n{\"id\":\"%016llx\",\"pid\":%ld,\"host\":", process_id(), (long)getpid());
     json_string(out, host);
     write_task(out, false);
@@ -24,17 +23,15 @@ static void write_entered(FILE *out, const char *host)
     fputs(",\"search\":", out);
     json_string(out, search ? search : "");
     fputs(",\"libraries\":[", out);
-    for (size_t i = 0, written = 0; i < count; i++) {
-        if (!i || by_path(&list[i - 1], &list[i])) {
+    for (size_t i = 0, written = 0; i < list.count; i++) {
+        if (!i || by_path(&list.rows[i - 1], &list.rows[i])) {
             fputs(written++ ? ",[" : "[", out);
-            json_string(out, list[i].path);
-            fprintf(out, ",%llu,%llu]", list[i].device, list[i].inode);
+            json_string(out, list.rows[i].path);
+            fprintf(out, ",%llu,%llu]", list.rows[i].device, list.rows[i].inode);
         }
     }
     fputs("]}\n", out);
-    for (size_t i = 0; i < count; i++)
-        free(list[i].path);
-    free(list);
+    free_mapped(list);
 }
 
 /* What cannot be written here is no loss unless MPI_Init fails, so nothing is said of it. */

@@ -20,6 +20,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "contents.h"
 #include "json.h"
 #include "node.h"
 #include "process.h"
@@ -61,11 +63,6 @@ static bool end_text(struct text *text)
 
 /* ---- files that are mapped ---- */
 
-struct mapped {
-    char *path;
-    unsigned long long device, inode;
-};
-
 static int by_path(const void *a, const void *b)
 {
     const struct mapped *one = a, *two = b;
@@ -81,75 +78,78 @@ static int by_path(const void *a, const void *b)
  * loader: it has the identity of what was mapped, even if the file was replaced. Device numbers
  * are those of stat, which is what others compare with; some file systems (btrfs, overlays) show
  * a different one in the map. Sorted, since addresses differ from rank to rank. */
-static size_t list_mapped(struct mapped **list, bool (*wanted)(const char *path))
+static struct mapped_list list_mapped(bool (*wanted)(const char *path))
 {
     FILE *maps = fopen("/proc/self/maps", "re");
+    struct mapped_list list = {NULL, 0};
     char *line = NULL;
-    size_t room = 0, count = 0, most = 0;
+    size_t room = 0, most = 0;
     while (maps && getline(&line, &room, maps) > 0) {
+        struct mapped row = {.status.st_ino = 0};
         char mode[5];
         unsigned major_, minor_;
-        unsigned long long inode;
         int at = 0;
-        if (sscanf(line, "%*x-%*x %4s %*x %x:%x %llu %n", mode, &major_, &minor_, &inode, &at) < 4)
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*x %x:%x %llu %n", &row.from, &row.to,
+                   mode, &major_, &minor_, &row.inode, &at) < 6)
             continue;
         char *path = line + at;
         path[strcspn(path, "\n")] = 0;
         if (mode[2] != 'x' || path[0] != '/' || (wanted && !wanted(path)) ||
-            (count && !strcmp(path, (*list)[count - 1].path)))
+            (list.count && !strcmp(path, list.rows[list.count - 1].path)))
             continue;
-        if (count == most) {
-            struct mapped *more = realloc(*list, (most = 2 * most + 64) * sizeof **list);
+        if (list.count == most) {
+            struct mapped *more = realloc(list.rows, (most = 2 * most + 64) * sizeof *list.rows);
             if (!more)
                 break;
-            *list = more;
+            list.rows = more;
         }
-        struct stat seen;
-        unsigned long long device = makedev(major_, minor_);
-        if (!stat(path, &seen) && seen.st_ino == inode)
-            device = seen.st_dev;
-        char *kept = strdup(path);
-        if (!kept)
+        if (stat(path, &row.status) || row.status.st_ino != row.inode)
+            memset(&row.status, 0, sizeof row.status);
+        row.device = row.status.st_ino ? row.status.st_dev : makedev(major_, minor_);
+        if (!(row.path = strdup(path)))
             break;
-        (*list)[count++] = (struct mapped){kept, device, inode};
+        list.rows[list.count++] = row;
     }
     free(line);
     if (maps)
         fclose(maps);
-    if (count)
-        qsort(*list, count, sizeof **list, by_path);
-    return count;
+    if (list.count)
+        qsort(list.rows, list.count, sizeof *list.rows, by_path);
+    return list;
+}
+
+static void free_mapped(struct mapped_list list)
+{
+    while (list.count)
+        free(list.rows[--list.count].path);
+    free(list.rows);
 }
 
 /* `libraries` into `common` as [path, disk, inode], and the device numbers of the disks, in the
  * order of their first use, into `own`: containers of one node mount one image under numbers
  * that differ from rank to rank. */
-static void write_libraries(FILE *common, FILE *own)
+static void write_libraries(FILE *common, FILE *own, struct mapped_list list)
 {
-    struct mapped *list = NULL;
-    size_t count = list_mapped(&list, NULL), disks = 0;
-    unsigned long long *devices = calloc(count ? count : 1, sizeof *devices);
+    size_t disks = 0;
+    unsigned long long *devices = calloc(list.count ? list.count : 1, sizeof *devices);
     fputs(",\"libraries\":[", common);
-    for (size_t i = 0; devices && i < count; i++) {
-        if (i && !by_path(&list[i - 1], &list[i]))
+    for (size_t i = 0; devices && i < list.count; i++) {
+        if (i && !by_path(&list.rows[i - 1], &list.rows[i]))
             continue;
         size_t disk = 0;
-        while (disk < disks && devices[disk] != list[i].device)
+        while (disk < disks && devices[disk] != list.rows[i].device)
             disk++;
         if (disk == disks)
-            devices[disks++] = list[i].device;
+            devices[disks++] = list.rows[i].device;
         fputs(i ? ",[" : "[", common);
-        json_string(common, list[i].path);
-        fprintf(common, ",%zu,%llu]", disk, list[i].inode);
+        json_string(common, list.rows[i].path);
+        fprintf(common, ",%zu,%llu]", disk, list.rows[i].inode);
     }
     putc(']', common);
     fputs(",\"disks\":[", own);
     for (size_t disk = 0; disk < disks; disk++)
         fprintf(own, "%s%llu", disk ? "," : "", devices[disk]);
     putc(']', own);
-    for (size_t i = 0; i < count; i++)
-        free(list[i].path);
-    free(list);
     free(devices);
 }
 
@@ -312,7 +312,8 @@ static bool append(const char *path, const struct text *line)
 
 /* `common` and `line` are open; both are closed here, whatever happens. */
 static bool write_line(const char *folder, const char *host, struct place place,
-                       const char *version, struct text *common, struct text *line)
+                       const char *version, struct mapped_list list, struct text *common,
+                       struct text *line)
 {
     char boot[64], node[128], path[4600], marker[4600], identity[24];
     read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
@@ -323,7 +324,8 @@ static bool write_line(const char *folder, const char *host, struct place place,
     fprintf(line->out, "\n{\"rank\":%d,\"pid\":%ld,\"id\":\"%016llx\"", place.rank,
             (long)getpid(), process_id());
     write_task(line->out, place.spawned);
-    write_libraries(common->out, line->out);
+    write_libraries(common->out, line->out, list);
+    write_contents(common->out, &list);
     write_cores(line->out);
     write_gpus(line->out);
     write_devices(line->out);
@@ -342,6 +344,7 @@ static bool write_line(const char *folder, const char *host, struct place place,
         fputs(",\"boot\":", line->out);
         json_string(line->out, boot);
         write_numa(line->out);
+        write_sums(line->out, host, &list);
     }
     fputs("}\n", line->out);
     if (!end_text(line))
@@ -359,15 +362,17 @@ static void testify(const char *folder, struct place place, const char *version)
     char host[256] = "";
     gethostname(host, sizeof host - 1);
     struct text common, line;
+    struct mapped_list list = list_mapped(NULL);
     bool written = false;
     if (open_text(&common)) {
         if (open_text(&line)) {
-            written = write_line(folder, host, place, version, &common, &line);
+            written = write_line(folder, host, place, version, list, &common, &line);
             free(line.bytes);
         } else
             fclose(common.out);
         free(common.bytes);
     }
+    free_mapped(list);
     if (!written)
         fprintf(stderr, "mpigraft-witness: %s: no record of rank %d in %s: %s\n", host, place.rank,
                 folder, strerror(errno));

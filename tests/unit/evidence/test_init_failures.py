@@ -31,7 +31,8 @@ def made(top: Path) -> tuple[Path, Path, Path]:
     """A folder for records, the libmpi that is due, and another one."""
     (top / "records").mkdir()
     due = compiled(top / "due/libmpi.so.40", soname="libmpi.so.40")
-    return top / "records", due, compiled(top / "own/lib/libmpi.so.40", soname="libmpi.so.40")
+    other = compiled(top / "own/lib/libmpi.so.40", "int other;", soname="libmpi.so.40")
+    return top / "records", due, other
 
 
 def asked(due: Path) -> Configuration:

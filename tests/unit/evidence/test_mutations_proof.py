@@ -13,7 +13,7 @@ from mpigraft.core import worlds
 from mpigraft.evidence import judge, keys
 from mpigraft.evidence.files import config, used
 from mpigraft.evidence.traffic import attribution, lanes, probe, sockets
-from mpigraft.evidence.world import networks, records, witness
+from mpigraft.evidence.world import builds, mapped, networks, records, witness
 from tests.mutation import mutator
 from tests.mutation.checks import checks
 from tests.mutation.mutator import mutants, survivors
@@ -22,6 +22,7 @@ from tests.unit.evidence import (
     test_attribution,
     test_attribution_nodes,
     test_bindings,
+    test_builds,
     test_config_files,
     test_config_files_exact,
     test_kept_evidence,
@@ -59,8 +60,7 @@ PHASES = (
     "Transfer._shared", "Transfer.by_own",
 )  # fmt: skip
 WITNESS = (
-    "check_witness", "_unshared", "_world", "_hosts", "libmpis", "_library", "_of_one_kernel",
-    "_of_nodes_of", "_may_be_due",
+    "check_witness", "_unshared", "_world", "_hosts", "libmpis", "_library",
 )  # fmt: skip
 WORLDS = (
     "Lineage.of_launcher", "make_lineage", "sort_worlds", "topmost", "_cut_off", "_by_turn",
@@ -80,7 +80,8 @@ USED = (
     "changed_files",
 )  # fmt: skip
 CAMPAIGN = ("refuse_changed_files", "refuse_other_files")
-NETWORKS = ("network_name", "due_networks", "_others", "_is_due")
+NETWORKS = ("network_name", "due_networks", "_others")
+MAPPED = ("DueLibrary.is_mapped", "with_content", "identity_of", "_contents")
 MEASURE = ("TIMED_OUT", "launch_outcome", "_errors", "_ending", "_missing", "_last_words")
 
 ATTRIBUTION = (
@@ -134,6 +135,8 @@ PROOFS = (
         (used, (test_used_files,), USED),
         (files, (test_used_files,), CAMPAIGN),
         (networks, (test_network_libraries,), NETWORKS),
+        (builds, (test_builds,), ("check_builds", "_add_host", "_described")),
+        (mapped, (test_builds, test_witness, test_network_libraries), MAPPED),
     ],
     ids=[
         "prove",
@@ -150,6 +153,8 @@ PROOFS = (
         "used",
         "campaign",
         "networks",
+        "builds",
+        "mapped",
     ],
 )
 def test_every_change_is_noticed(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mpigraft.core.fingerprint import boot_id
 from mpigraft.core.model import Configuration, Copy, Level, MappedLibrary, RankRecord
 from mpigraft.evidence.world import networks
 from mpigraft.evidence.world.networks import check_networks, due_networks, network_name
@@ -52,7 +53,8 @@ def a_graft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
 
 
 def due(asked: Configuration, name: str = "libfabric") -> MappedLibrary:
-    return due_networks(asked)[name][0]
+    one = due_networks(asked)[name][0]
+    return MappedLibrary(one.path, one.device, one.inode, one.contents[0])
 
 
 def ranks_with(*libraries: MappedLibrary, host: str = HERE) -> tuple[RankRecord, ...]:
@@ -97,19 +99,20 @@ def test_the_right_one_and_none_are_fine(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("changes", "host", "native", "fine"),
+    ("changes", "boot", "fine"),
     [
-        ({"device": 1}, HERE, False, False),
-        ({"device": 1}, "n2", False, True),  # a file server's disk
-        ({"inode": 1}, "n2", False, False),
-        ({"inode": 1, "device": 1}, "n2", True, True),  # installed on each node's own disk
-        ({"inode": 1, "device": 1, "path": "/x/libfabric.so.1"}, "n2", True, False),
-        ({"inode": 1, "device": 1}, HERE, True, False),
+        ({"device": 1}, boot_id(), True),
+        ({"inode": 1, "path": "/x/libfabric.so.1"}, "y", True),
+        ({"content": "ab/1"}, "y", False),
+        ({"content": ""}, "y", False),
+        ({"content": ""}, boot_id(), True),
+        ({"content": "ab/1", "inode": 1}, boot_id(), False),
     ],
 )
-def test_libraries_of_other_nodes(
+@pytest.mark.parametrize("native", [False, True])
+def test_libraries_of_other_nodes_are_known_by_their_content(
     changes: dict[str, Any],
-    host: str,
+    boot: str,
     native: bool,
     fine: bool,
     tmp_path: Path,
@@ -121,7 +124,8 @@ def test_libraries_of_other_nodes(
         monkeypatch.setattr(networks, "mpi_libraries", lambda _: (path,))
         asked = replace(asked, graft=None)
     mapped = replace(due(asked), **changes)
-    assert (check_networks(asked, ranks_with(mapped, host=host)) == []) is fine
+    ranks = tuple(replace(rank, boot=boot) for rank in ranks_with(mapped))
+    assert (check_networks(asked, ranks) == []) is fine
 
 
 def test_of_a_guests_own_mpi_nothing_is_due(
@@ -145,17 +149,20 @@ def test_the_witness_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("nodes", "device", "inode", "beside", "passes"),
+    ("nodes", "device", "inode", "content", "beside", "passes"),
     [
-        (1, 5, 6, False, True), (1, 5, 7, False, False), (1, 4, 6, False, False),
-        (1, 5, 7, True, True), (2, 4, 6, False, True), (2, 5, 7, False, False),
+        (1, 5, 6, "", False, True), (1, 5, 7, "", False, False), (1, 4, 6, "", False, False),
+        (1, 5, 7, "", True, True), (2, 4, 7, "ab/1", False, True), (2, 5, 6, "", False, False),
+        (2, 5, 6, "ab/2", False, False),
     ],
 )  # fmt: skip
 def test_the_quick_look_leaves_another_one_to_the_full_judgement(
-    nodes: int, device: int, inode: int, beside: bool, passes: bool, tmp_path: Path
+    nodes: int, device: int, inode: int, content: str, beside: bool, passes: bool, tmp_path: Path
 ) -> None:
-    document = witness.a_document(tmp_path, networks={"libfabric": [[5, 6]]}, nodes=nodes)
+    networks = {"libfabric": [[5, 6, *["ab/1"] * (nodes - 1)]]}
+    document = witness.a_document(tmp_path, networks=networks, nodes=nodes)
     libraries = [["/x/libfabric.so.1", 0, inode], ["/x/libucp.so.0", 0, 1]]
     libraries += [["/y/libfabric.so.1", 0, 6]] if beside else []
     world = World(document, str(tmp_path))
-    assert world._networks_right([device], libraries) is passes
+    contents = {"/x/libfabric.so.1": content}
+    assert world._networks_right([device], libraries, contents) is passes

@@ -137,13 +137,26 @@ def test_a_rank_with_an_incomplete_node_file_is_waited_for(tmp_path: Path) -> No
 def test_a_world_of_two_nodes_fills_both(
     tmp_path: Path, hosts: str, nodes: int, whole: bool
 ) -> None:
-    document = witness.a_document(tmp_path, ranks=4, nodes=nodes)
+    document = witness.a_document(tmp_path, ranks=4, nodes=nodes, contents=["ab/1"])
     right = witness.mapped("right", Path(document["libmpi"][0]))
     for host in set(hosts):
-        own = [witness.a_rank(rank=n, size=4, host=host, libraries=right)
+        own = [witness.a_rank(rank=n, size=4, host=host, libraries=right, content="ab/1")
                for n, name in enumerate(hosts) if name == host]  # fmt: skip
         witness.written(Path(document["home"]), *own, node=f"{host}-1")
     assert World(document, document["home"]).whole() is whole
+
+
+def test_nodes_with_two_builds_of_a_part_take_the_full_judgement(tmp_path: Path) -> None:
+    """Of a part of the MPI that nobody asked for, too."""
+    part, document = ("/opt/mpi/lib/mca_x.so", 1, 2), witness.a_document(tmp_path, ranks=2, nodes=2)
+    right = witness.mapped("right", Path(document["libmpi"][0]))
+    document |= {"contents": ["ab/1"]}
+    for there, whole in (("cd/2", True), ("cd/3", False)):
+        for n, content in enumerate(("cd/2", there)):
+            contents = {right[0][0]: "ab/1", part[0]: content}
+            rank = witness.a_rank(rank=n, host=f"n{n}", libraries=[*right, part], contents=contents)
+            witness.written(Path(document["home"]), rank, node=f"n{n}-1")
+        assert World(document, document["home"]).whole() is whole
 
 
 def test_a_file_of_another_or_a_pipe_is_not_waited_at(tmp_path: Path) -> None:
@@ -158,19 +171,22 @@ def test_a_file_of_another_or_a_pipe_is_not_waited_at(tmp_path: Path) -> None:
     ("nodes", "changes", "answer"),
     [
         (1, {"device": 99}, foreground.END),
-        (2, {"device": 99}, foreground.DONE),  # a file server's disk
-        (2, {"device": 99, "inode": 99}, foreground.GO_ON),  # the full judgement knows more
+        (2, {"device": 99, "inode": 99}, foreground.DONE),  # a disk of its own
+        (2, {"content": "ab/2"}, foreground.GO_ON),  # the full judgement says which
+        (2, {"content": ""}, foreground.GO_ON),
         (2, {"path": "/lib/libother.so"}, foreground.GO_ON),
     ],
 )
 def test_a_library_on_another_node_ends_no_job(
     tmp_path: Path, nodes: int, changes: dict[str, Any], answer: int
 ) -> None:
-    document = witness.a_document(tmp_path, ranks=2, nodes=nodes)
+    document = witness.a_document(tmp_path, ranks=2, nodes=nodes, contents=["ab/1"])
     ((path, device, inode),) = witness.mapped("right", Path(document["libmpi"][0]))
-    there = {"path": path, "device": device, "inode": inode} | changes
-    home = Path(document["home"])
-    witness.written(home, witness.a_rank(libraries=[(path, device, inode)]), node="a-1")
-    other = witness.a_rank(rank=1, host="n1", libraries=[tuple(there.values())])
+    there = {"path": path, "device": device, "inode": inode, "content": "ab/1"} | changes
+    home, content = Path(document["home"]), there.pop("content")
+    own = witness.a_rank(libraries=[(path, device, inode)], content="ab/1")
+    witness.written(home, own, node="a-1")
+    libraries = [tuple(there.values())]
+    other = witness.a_rank(rank=1, host="n1", libraries=libraries, content=content)
     witness.written(home, other, node="b-2")
     assert World(document, document["home"]).look() == answer

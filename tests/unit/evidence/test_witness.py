@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mpigraft.core.model import Layout, Level, MappedLibrary, RankRecord
 from mpigraft.evidence.judge import judge_evidence
 from mpigraft.evidence.world import witness
-from mpigraft.evidence.world.mapped import LIBMPI
+from mpigraft.evidence.world.mapped import LIBMPI, DueLibrary
 from mpigraft.evidence.world.records import UNREAD
 from mpigraft.evidence.world.witness import check_witness, libmpis
 from mpigraft.launch import Launched
@@ -176,87 +174,6 @@ def test_files_of_two_generations_of_an_override_are_named() -> None:
     assert "generations-mixed" in codes((*mapping(old), *mapping(new)))
 
 
-def on_nodes(*libraries: MappedLibrary, boots: str) -> tuple[RankRecord, ...]:
-    """A rank on each node, whose kernels have these boot ids."""
-    ranks = records(len(boots), hosts=len(boots))
-    return tuple(
-        replace(rank, libraries=(library,), boot=boot)
-        for rank, library, boot in zip(ranks, libraries, boots, strict=True)
-    )
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"device": 99}, []),  # one file server
-        ({"device": 99, "inode": 99}, []),  # installed on both
-        ({"device": 99, "path": "/net/libmpi.so.40"}, []),  # mounted elsewhere
-        ({"inode": 99, "path": "/net/libmpi.so.40"}, ["libmpi-several"]),
-    ],
-)
-def test_on_another_node_the_same_library_has_other_numbers(
-    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], expected: list[str]
-) -> None:
-    monkeypatch.setattr(witness, "boot_id", lambda: "h")
-    there, three = replace(RIGHT, **changes), Layout(3, 1)
-    assert codes(on_nodes(RIGHT, there, there, boots="hxy"), three) == expected
-    assert codes(on_nodes(there, there, RIGHT, boots="xyh"), three) == expected
-    assert codes(on_nodes(RIGHT, RIGHT, there, boots="hxy"), three) == expected
-    image = [*changes] == ["device"]  # nodes of one kernel that mounted it each
-    for boots in ("hhx", "xxx", "hxx"):  # else two files on one node
-        found = codes(on_nodes(RIGHT, there, RIGHT, boots=boots), three)
-        assert found == ([] if image else ["libmpi-several"])
-
-
-def test_of_nodes_of_one_kernel_this_one_names_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(witness, "boot_id", lambda: "h")
-    other = replace(RIGHT, device=99)
-    first, second = on_nodes(other, RIGHT, boots="hh")
-    own = replace(second, host=os.uname().nodename)
-    assert codes((replace(first, host=" before"), own), Layout(2, 1)) == []
-    for hosts in ("aab", "abb"):  # on one node they are two files
-        made = on_nodes(other, RIGHT, other, boots="hhh")
-        ranks = tuple(replace(r, host=h) for r, h in zip(made, hosts, strict=True))
-        assert "libmpi-several" in codes(ranks, Layout(2, 2))
-
-
-def test_in_a_guest_one_path_of_two_nodes_may_be_two_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(witness, "boot_id", lambda: "h")
-    monkeypatch.setattr(witness, "due_library", lambda _: RIGHT)
-    asked = replace(ASKED, graft=plan(label("/x"), "bwrap"))
-    there = replace(RIGHT, device=99, inode=99)
-    for library, expected in ((there, "libmpi-several"), (replace(RIGHT, device=99), "")):
-        found = check_witness(asked, Layout(2, 1), on_nodes(RIGHT, library, boots="hx"))
-        assert [f.code for f in found] == [expected] * bool(expected)
-
-
-def test_ranks_on_other_nodes_alone_are_compared_with_this_ones_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(witness, "boot_id", lambda: "h")
-    library = tmp_path / "libmpi.so.40"
-    library.touch()
-    (tmp_path / "link.so").symlink_to(library)
-    asked = replace(ASKED, mpi=install("openmpi@5.0.11", libmpi=tmp_path / "link.so"))
-    due = identity(library, str(library))
-
-    def found(one: MappedLibrary, boots: str) -> list[str]:
-        ranks = on_nodes(one, one, boots="xy")
-        ranks = tuple(replace(r, boot=b) for r, b in zip(ranks, boots.split(","), strict=True))
-        return [f.code for f in check_witness(asked, Layout(2, 1), ranks)]
-
-    installed = replace(due, device=99, inode=99)
-    served = replace(due, device=99, path="/net/libmpi.so.40")
-    assert found(installed, "x,y") == found(served, "x,y") == []
-    assert found(replace(installed, path="/opt/libmpi.so.40"), "x,y") == ["libmpi-other"]
-    for boots in ("h,h", "h,x", "x,"):  # where it can be known, it is
-        assert found(installed, boots) == ["libmpi-other"]
-    asked = replace(asked, graft=plan(label("/x"), "bwrap"))
-    monkeypatch.setattr(witness, "due_library", lambda _: due)
-    assert found(installed, "x,y") == ["libmpi-other"]
-    assert found(served, "x,y") == []
-
-
 def test_the_guests_own_libmpi_may_be_another_file_on_another_cpu() -> None:
     paths = [f"/lib/glibc-hwcaps/x86-64-v{n}/libmpi.so.40" for n in (3, 2, 4)]
     own = replace(plan(label("/x"), "bwrap"), libmpi=paths[0], libmpi_copy="")
@@ -294,7 +211,7 @@ def test_a_library_of_an_image_is_one_although_each_rank_mounts_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path = "/usr/lib/libmpi.so.40"
-    monkeypatch.setattr(witness, "due_library", lambda _: MappedLibrary(path, 0, 0))
+    monkeypatch.setattr(witness, "due_library", lambda _: DueLibrary(path, 0, 0))
     first, second = mapping(MappedLibrary(path, 40, 7))
     second = replace(second, libraries=(MappedLibrary(path, 41, 7),))
     assert codes((first, second)) == []

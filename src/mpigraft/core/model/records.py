@@ -15,6 +15,7 @@ class MappedLibrary:
     path: str
     device: int
     inode: int
+    content: str = ""  # of an MPI's parts: "BUILD ID/SIZE" or "sha256:SUM"; empty: not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ from mpigraft.binary.loader import Resolved, Rule, closure
 from mpigraft.core.errors import MpigraftError
 from mpigraft.core.model import Configuration, Finding, GuestKind, MappedLibrary
 from mpigraft.core.shared_memory import scarce_memory
-from mpigraft.evidence.world.mapped import LIBMPI
+from mpigraft.evidence.world.mapped import LIBMPI, DueLibrary
 from mpigraft.evidence.world.overrides import differing_nodes
 from mpigraft.evidence.world.records import Entered, read_entered
 from mpigraft.evidence.world.refusals import refused_spawns
-from mpigraft.evidence.world.witness import due_library, is_library
+from mpigraft.evidence.world.witness import due_library
 
 
 def explain_failure(configuration: Configuration, folder: Path, ranks: int) -> tuple[Finding, ...]:
@@ -40,7 +40,7 @@ def explain_failure(configuration: Configuration, folder: Path, ranks: int) -> t
     wrong = [
         process
         for process in entered
-        if (loaded := _libmpis(process)) and not _is_due(configuration, due, loaded)
+        if (loaded := _libmpis(process)) and not _is_due(due, process, loaded)
     ]
     plan = configuration.graft
     if plan is not None and plan.guest.kind is GuestKind.STACK:
@@ -82,22 +82,21 @@ def _libmpis(process: Entered) -> list[MappedLibrary]:
     ]
 
 
-def _is_due(
-    configuration: Configuration, due: MappedLibrary, loaded: Sequence[MappedLibrary]
-) -> bool:
-    """By inode alone: a file server's disk has another device number on each node."""
+def _is_due(due: DueLibrary, process: Entered, loaded: Sequence[MappedLibrary]) -> bool:
+    """On other nodes, by inode or path: a file server's disk has another device number on each, and
+    a process that is in MPI_Init has not read its files."""
+    far = bool(due.inode) and process.host != os.uname().nodename
     return all(
-        is_library(configuration, due, library) or (due.inode and library.inode == due.inode)
+        due.is_mapped(library, "")
+        or (far and (library.inode == due.inode or library.path == due.path))
         for library in loaded
     )
 
 
 def _other_libmpi(
-    configuration: Configuration, due: MappedLibrary, process: Entered, count: int
+    configuration: Configuration, due: DueLibrary, process: Entered, count: int
 ) -> Finding:
-    loaded = next(
-        library for library in _libmpis(process) if not _is_due(configuration, due, [library])
-    )
+    loaded = next(library for library in _libmpis(process) if not _is_due(due, process, [library]))
     mpi = configuration.mpi.id if configuration.mpi else "the selected MPI"
     row = _loader_row(configuration, process, loaded.path)
     return Finding.of(

@@ -1,4 +1,5 @@
-"""Which libfabric and UCX the ranks mapped, held against the plan or the MPI's own.
+"""Which libfabric and UCX the ranks mapped, and which library holds them, held against the plan or
+the MPI's own.
 
 Another libmpi is refused by the witness; under `--replace libfabric` it stays the guest's, and
 what goes in is libfabric or UCX alone. One that LD_LIBRARY_PATH or a provider's folder brings is
@@ -14,14 +15,15 @@ from pathlib import Path
 
 from mpigraft.core.model import Configuration, Finding, MappedLibrary, RankRecord
 from mpigraft.evidence.files import mpi_libraries
+from mpigraft.evidence.world.mapped import DueLibrary
 from mpigraft.graft.folder import graft_folder
 from mpigraft.launch import IN_GUEST
 
 NETWORK_LIBRARY = re.compile(
-    r"(?:mpigraft-)?(libfabric|libucp|libucs|libuct|libucm)\.so(?:\.[\d.]+)?"
+    r"(?:mpigraft-)?(libfabric|libucp|libucs|libuct|libucm|libopen-pal)\.so(?:\.[\d.]+)?"
 )
 
-Due = Mapping[str, tuple[MappedLibrary, ...]]  # by name without version
+Due = Mapping[str, tuple[DueLibrary, ...]]  # by name without version
 
 
 def network_name(path: str) -> str:
@@ -40,14 +42,14 @@ def due_networks(configuration: Configuration) -> Due:
         paths = [folder / copy.name for copy in plan.copies]
     elif mpi is not None and mpi.source != IN_GUEST:
         paths = mpi_libraries(mpi)
-    libraries: dict[str, list[MappedLibrary]] = {}
+    libraries: dict[str, list[DueLibrary]] = {}
     for path in paths:
         if name := network_name(str(path)):
             try:
                 status = path.stat()  # follows links
             except OSError:
                 continue
-            real = MappedLibrary(os.path.realpath(path), status.st_dev, status.st_ino)
+            real = DueLibrary(os.path.realpath(path), status.st_dev, status.st_ino)
             libraries.setdefault(name, []).append(real)
     return {name: tuple(own) for name, own in libraries.items()}
 
@@ -57,10 +59,10 @@ def check_networks(configuration: Configuration, ranks: Sequence[RankRecord]) ->
     was due. One that no rank mapped was not exercised."""
     due = due_networks(configuration)
     other: dict[tuple[str, str], list[int]] = {}
-    kinds = {(id(rank.libraries), rank.host): rank for rank in ranks}  # thousands share a list
-    wrong = {key: list(_others(configuration, due, rank)) for key, rank in kinds.items()}
+    kinds = {(id(rank.libraries), rank.boot): rank for rank in ranks}  # thousands share a list
+    wrong = {key: list(_others(due, rank)) for key, rank in kinds.items()}
     for rank in ranks:
-        for one in wrong[id(rank.libraries), rank.host]:
+        for one in wrong[id(rank.libraries), rank.boot]:
             other.setdefault(one, []).append(rank.rank)
     return [
         Finding.of(
@@ -74,25 +76,13 @@ def check_networks(configuration: Configuration, ranks: Sequence[RankRecord]) ->
     ]
 
 
-def _others(configuration: Configuration, due: Due, rank: RankRecord) -> Iterable[tuple[str, str]]:
+def _others(due: Due, rank: RankRecord) -> Iterable[tuple[str, str]]:
     """(name, path) of libraries of one rank, where none of its name is the one that was due. A
     program may bring one for itself beside the MPI's."""
     mapped: dict[str, list[MappedLibrary]] = {}
     for library in rank.libraries:
         if (name := network_name(library.path)) in due:
             mapped.setdefault(name, []).append(library)
-    host = configuration.graft is None
     for name, own in mapped.items():
-        if not any(_is_due(one, wanted, rank, host=host) for one in own for wanted in due[name]):
+        if not any(wanted.is_mapped(one, rank.boot) for one in own for wanted in due[name]):
             yield name, own[0].path
-
-
-def _is_due(library: MappedLibrary, due: MappedLibrary, rank: RankRecord, *, host: bool) -> bool:
-    """By device and inode. On another node a file server's disk has another device number, and
-    what each node has installed another inode: there the inode or, of this machine's own files,
-    the path says it."""
-    if (library.device, library.inode) == (due.device, due.inode):
-        return True
-    if rank.host == os.uname().nodename:
-        return False
-    return library.inode == due.inode or (host and library.path == due.path)

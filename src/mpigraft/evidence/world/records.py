@@ -41,7 +41,9 @@ class Common:
     host: str
     boot: str
     library_version: str
-    libraries: tuple[tuple[str, int, int], ...]  # path, which of the rank's disks, inode
+    libraries: tuple[
+        tuple[str, int, int, str], ...
+    ]  # path, one of the rank's disks, inode, content
     numa: tuple[tuple[int, frozenset[int]], ...]  # CPUs of each NUMA node
     program: str
 
@@ -220,13 +222,20 @@ def _noting(broken: list[str], number: int) -> Iterator[None]:
 
 
 def _common(value: Mapping[str, Any]) -> Common:
+    contents = {**value.get("contents", {}), **value.get("sums", {})}
     common = Common(
         size=_whole(value["size"]),
         host=_text(value["host"]),
         boot=_text(value["boot"]),
         library_version=_text(value["library_version"]),
         libraries=tuple(
-            (intern(_text(path)), _whole(disk), _whole(inode))  # the same on all nodes
+            # the same on all nodes
+            (
+                intern(_text(path)),
+                _whole(disk),
+                _whole(inode),
+                intern(_text(contents.get(path, ""))),
+            )
             for path, disk, inode in value["libraries"]
         ),
         numa=tuple((int(node), frozenset(cpus(own))) for node, own in value["numa"].items()),
@@ -264,7 +273,9 @@ def _libraries(common: Common, disks: tuple[int, ...], shared: Shared) -> tuple[
     and whoever asks something of each looks at one."""
     key = (id(common), disks)
     if key not in shared:
-        shared[key] = tuple(MappedLibrary(p, disks[disk], i) for p, disk, i in common.libraries)
+        shared[key] = tuple(
+            MappedLibrary(p, disks[disk], i, c) for p, disk, i, c in common.libraries
+        )
     return shared[key]
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from mpigraft.core.fingerprint import boot_id
 from mpigraft.core.hostnames import match_hosts
 from mpigraft.core.model import (
     NOWHERE,
@@ -20,7 +18,8 @@ from mpigraft.core.model import (
 from mpigraft.core.text import join_some
 from mpigraft.core.worlds import ALONE, STARTED, list_worlds
 from mpigraft.evidence.world import bindings
-from mpigraft.evidence.world.mapped import LIBMPI
+from mpigraft.evidence.world.builds import check_builds
+from mpigraft.evidence.world.mapped import LIBMPI, DueLibrary, identity_of
 from mpigraft.evidence.world.networks import check_networks
 from mpigraft.evidence.world.overrides import check_overrides
 from mpigraft.evidence.world.records import UNREAD
@@ -72,8 +71,11 @@ def check_witness(
     started = [rank for rank in everyone if rank.world_kind in STARTED]
     lists = {id(rank.libraries): rank.libraries for rank in started}  # thousands share one
     findings += mixed_generations(library for own in lists.values() for library in own)
-    findings += check_overrides(configuration, started) or _library(configuration, started)
-    findings += check_networks(configuration, started)
+    findings += (
+        check_overrides(configuration, started)
+        or check_builds(configuration, due_library(configuration), started)
+        or [*_library(configuration, started), *check_networks(configuration, started)]
+    )
     scheduled = configuration.launcher is not None
     findings += bindings.check(layout, placement, records, scheduled=scheduled)
     return (*findings, *_other_worlds(everyone))
@@ -202,89 +204,35 @@ def _file_name(path: str) -> str:
 
 def _library(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[Finding]:
     """Exactly one libmpi in every rank, and the one of the configuration."""
-    kinds = {id(rank.libraries): rank for rank in ranks}
-    lacking = {kind for kind, rank in kinds.items() if not libmpis([rank])}
-    without = [rank.rank for rank in ranks if id(rank.libraries) in lacking]
+    kinds = {(id(rank.libraries), rank.boot): rank for rank in ranks}
+    mapped = {key: libmpis([rank]) for key, rank in kinds.items()}
+    without = [r.rank for r in ranks if not mapped[id(r.libraries), r.boot]]
     if without:
         return [Finding.of("libmpi-none", rank=without[0])]
-    due, mapped = due_library(configuration), libmpis(ranks)
-    if isinstance(due, MappedLibrary) and not due.inode:  # each rank has a mount of its own
-        own = [lib for lib in mapped if is_library(configuration, due, lib)]
-        others = {lib.path: lib for lib in mapped if lib not in own}
-        mapped = (*own[:1], *others.values())
+    due = due_library(configuration)
+    every = [(library, boot) for (_, boot), own in mapped.items() for library in own]
+    right = not isinstance(due, str) and all(due.is_mapped(*one) for one in every)
+    if isinstance(due, DueLibrary) and not due.inode:  # each rank has a mount of its own
+        several = len({library.path for library, _ in every}) > 1 and not right
     else:
-        mapped = _of_one_kernel(configuration, ranks) or mapped
+        several = len({identity_of(*one) for one in every}) > 1 and not right
+        several |= any(len(own) > 1 for own in mapped.values())
     versions = {rank.library_version for rank in ranks}
-    if len(mapped) > 1 or len(versions) > 1:
-        paths = ", ".join(sorted({lib.path for lib in mapped}))
+    if several or len(versions) > 1:
+        paths = ", ".join(sorted({library.path for library, _ in every}))
         paths += f" in {len(versions)} versions" if len(versions) > 1 else ""
         return [Finding.of("libmpi-several", paths=paths)]
+    path = every[0][0].path
     if isinstance(due, str):
-        return [Finding.of("libmpi-unknown", path=mapped[0].path, reason=due)]
-    if not is_library(configuration, due, mapped[0]) and not _may_be_due(
-        configuration, due, mapped[0], ranks
-    ):
-        return [Finding.of("libmpi-other", due=due.path, path=mapped[0].path)]
-    return []
+        return [Finding.of("libmpi-unknown", path=path, reason=due)]
+    return [] if right else [Finding.of("libmpi-other", due=due.path, path=path)]
 
 
-def _of_one_kernel(
-    configuration: Configuration, ranks: Sequence[RankRecord]
-) -> tuple[MappedLibrary, ...]:
-    """The MPI libraries of the ranks under one kernel, this one if any, if those of the others are
-    files that can be the same: a file server's disk has another device number on each node, and
-    what is installed on each node's own disk another inode. Empty: they cannot."""
-    this_kernel, ranks_by_kernel = boot_id(), defaultdict[str, list[RankRecord]](list)
-    for rank in ranks:
-        ranks_by_kernel[rank.boot].append(rank)
-    groups = [
-        _of_nodes_of(ranks_by_kernel[boot])
-        for boot in sorted(ranks_by_kernel, key=lambda boot: (boot != this_kernel, boot))
-    ]
-    alone = [group[0] for group in groups if len(group) == 1]
-    if len(alone) != len(groups):
-        return ()
-    first, *others = alone
-    host = configuration.graft is None  # in a guest, one path may be two files
-    same = all(o.inode == first.inode or (host and o.path == first.path) for o in others)
-    return (first,) if same else ()
-
-
-def _of_nodes_of(ranks: Sequence[RankRecord]) -> tuple[MappedLibrary, ...]:
-    """The MPI libraries of ranks under one kernel, as this node names them. Nodes that are
-    namespaces of it may each have mounted one image: inode and path are the same, the device
-    is not."""
-    this_node, ranks_by_host = os.uname().nodename, defaultdict[str, list[RankRecord]](list)
-    for rank in ranks:
-        ranks_by_host[rank.host].append(rank)
-    groups = [
-        libmpis(ranks_by_host[host])
-        for host in sorted(ranks_by_host, key=lambda host: (host != this_node, host))
-    ]
-    alike = {(library.inode, library.path) for group in groups for library in group}
-    one_each = all(len(group) == 1 for group in groups)
-    return groups[0] if one_each and len(alike) == 1 else libmpis(ranks)
-
-
-def _may_be_due(
-    configuration: Configuration,
-    due: MappedLibrary,
-    mapped: MappedLibrary,
-    ranks: Sequence[RankRecord],
-) -> bool:
-    """Whether a library of other nodes, with not one rank on this, can be the one that was due."""
-    if any(rank.boot in ("", boot_id()) for rank in ranks):
-        return False
-    path = os.path.realpath(due.path)
-    return due.inode == mapped.inode or (configuration.graft is None and path == mapped.path)
-
-
-def due_library(configuration: Configuration) -> MappedLibrary | str:
-    """The libmpi that ranks must map, or why it is not known. Inode 0: only its path is, since a
-    file of an image has the numbers of whatever file system the engine makes of it."""
+def due_library(configuration: Configuration) -> DueLibrary | str:
+    """The libmpi that ranks must map, or why it is not known."""
     plan, mpi = configuration.graft, configuration.mpi
     if plan and not plan.libmpi_copy:
-        return MappedLibrary(plan.libmpi, 0, 0)
+        return DueLibrary(plan.libmpi, 0, 0, plan.libmpi_elsewhere)
     path = graft_folder(plan) / plan.libmpi_copy if plan else mpi and mpi.libmpi
     if not path:
         return "the intended library is not known"
@@ -292,13 +240,4 @@ def due_library(configuration: Configuration) -> MappedLibrary | str:
         status = path.stat()  # follows links
     except OSError as error:
         return f"{path}, the intended library, cannot be read: {error.strerror}"
-    return MappedLibrary(str(path), status.st_dev, status.st_ino)
-
-
-def is_library(configuration: Configuration, due: MappedLibrary, mapped: MappedLibrary) -> bool:
-    """By device and inode: a path can be a link, a bind mount or replaced. The guest's own has
-    another path where the loader takes another file for the node's CPU."""
-    if not due.inode:
-        plan = configuration.graft
-        return mapped.path in (due.path, *(plan.libmpi_elsewhere if plan else ()))
-    return (due.device, due.inode) == (mapped.device, mapped.inode)
+    return DueLibrary(str(path), status.st_dev, status.st_ino)

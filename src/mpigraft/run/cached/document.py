@@ -26,7 +26,6 @@ from mpigraft.core.model import (
     GuestKind,
     Layout,
     Level,
-    MappedLibrary,
     Placement,
 )
 from mpigraft.core.serialize import plain, revive
@@ -63,8 +62,9 @@ def start_document(
     home = job_records(job, environ)
     made = prepare_job(job, Path(home) / start.RECORDS, job.spec.stdin)
     given, decided = dict(made.env), dict(made.decided)
-    due, graft = due_library(job.configuration), job.configuration.graft
-    libmpi = due.path if isinstance(due, MappedLibrary) else ""
+    due = due_library(job.configuration)
+    libmpi = "" if isinstance(due, str) else due.path
+    far = not job.allocation.here
     mapped = _mapped(job, job.program) if job.program else []
     what = {
         "configuration": job.configuration,
@@ -83,13 +83,15 @@ def start_document(
         "set": {n: v for n, v in given.items() if n in decided or environ.get(n) != v},
         "ranks": job.layout.ranks,
         "nodes": job.layout.nodes,
-        "libmpi": [due.path, due.device, due.inode, *(graft.libmpi_elsewhere if graft else ())]
-        if isinstance(due, MappedLibrary)
-        else ["", 0, 0],
+        "libmpi": ["", 0, 0]
+        if isinstance(due, str)
+        else [due.path, due.device, due.inode, *due.elsewhere],
+        "contents": list(due.contents) if far and not isinstance(due, str) else [],
+        "far": far,
         "libmpi_name": LIBMPI.pattern,
         "mark": due_mark(job.configuration),
         "networks": {
-            name: [[one.device, one.inode] for one in own]
+            name: [[one.device, one.inode, *(one.contents if far else ())] for one in own]
             for name, own in due_networks(job.configuration).items()
         },
         "network_name": NETWORK_LIBRARY.pattern,

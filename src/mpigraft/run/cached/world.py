@@ -37,9 +37,12 @@ class World:
         self.ranks: int = document["ranks"]
         self.nodes: int = document["nodes"]
         self.libmpi: list[Any] = document["libmpi"]  # path, device, inode, paths on other CPUs
+        self.contents: list[str] = document["contents"]  # its names (native/contents.h)
+        self.far: bool = document["far"]  # ranks run under other kernels
+        self.builds: dict[str, str] = {}  # content of each part of the MPI, by path
         self.name = re.compile(document["libmpi_name"])
         self.mark: str = document["mark"]  # a file of the generation of a stack
-        self.networks: dict[str, list[list[int]]] = document["networks"]
+        self.networks: dict[str, list[list[Any]]] = document["networks"]
         self.network = re.compile(document["network_name"])
         self.judged: bool = document["proof"]
         self.files: dict[str, tuple[int, bytearray]] = {}  # handle, the line that is not whole
@@ -90,11 +93,12 @@ class World:
         """Whether one of the first that entered MPI_Init did so in another library than the one
         that was due: it may never come back to say so. Of other nodes paths say it alone: their
         files have other numbers."""
-        if (self.nodes > 1 and self.libmpi[2]) or self.records or self.on_course:
+        if (self.far and self.libmpi[2]) or self.records or self.on_course:
             return False
         entered = [own for name in listed(self.folder, "", ".entered") if (own := self._due(name))]
-        self.on_course = len(entered) >= self.nodes and all(map(self._right, entered))
-        return not all(map(self._right, entered))
+        right = all(self._right(own, {}) for own in entered)
+        self.on_course = len(entered) >= self.nodes and right
+        return not right
 
     def _due(self, name: str) -> dict[tuple[int, int], str]:
         """The MPI libraries of the first process of a node that entered MPI_Init: of a task's own
@@ -192,40 +196,50 @@ class World:
                 for path, disk, inode in shared["libraries"]
                 if self._is_mpi(path)
             }
-            right = self._right(libraries)
+            contents = {**shared.get("contents", {}), **shared.get("sums", {})}
+            right = self._right(libraries, contents)
             whole = type(line["rank"]) is int and isinstance(shared["host"], str)
             if not (whole and shared["size"] == self.ranks and self._marked(shared["libraries"])):
                 return False
-            if right and not self._networks_right(line["disks"], shared["libraries"]):
+            networks = self._networks_right(line["disks"], shared["libraries"], contents)
+            if right and not (networks and self._alike(contents)):
                 return None  # the full judgement tells which
-            return right or (None if self.nodes > 1 and self.libmpi[2] else False)
+            return right or (None if self.far and self.libmpi[2] else False)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             return None
 
-    def _right(self, libraries: dict[tuple[int, int], str]) -> bool:
-        """Whether the MPI libraries of a rank are the one that was asked for. A file server's disk
-        has another number on each node; what other nodes have on disks of their own, the full
-        judgement decides."""
+    def _right(self, libraries: dict[tuple[int, int], str], contents: dict[str, str]) -> bool:
+        """Whether the MPI libraries of a rank are the one that was asked for: of several nodes by
+        its content, since each may have another build at the same path."""
         path, device, inode, *elsewhere = self.libmpi
         if not inode:
             return len(libraries) == 1 and {path, *elsewhere}.issuperset(libraries.values())
-        if self.nodes > 1:
-            return [number for _, number in libraries] == [inode]
+        if self.far:
+            return len(libraries) == 1 and contents.get(*libraries.values()) in self.contents
         return [*libraries] == [(device, inode)]
 
     def _marked(self, libraries: list[Any]) -> bool:
         """Whether a rank has the generation of this node, and not another of the same number."""
         return not self.mark or any(path.endswith(f"/{self.mark}") for path, _, _ in libraries)
 
-    def _networks_right(self, disks: list[int], libraries: list[Any]) -> bool:
+    def _alike(self, contents: dict[str, str]) -> bool:
+        """Whether the ranks that were read before have the same builds of the MPI's parts."""
+        known = ((self.builds.setdefault(path, one), one) for path, one in contents.items())
+        return not self.far or all(before == one for before, one in known)
+
+    def _networks_right(
+        self, disks: list[int], libraries: list[Any], contents: dict[str, str]
+    ) -> bool:
         """Whether of each network library that was due a rank mapped that one, if any."""
         matching: dict[str, bool] = {}
         for path, disk, inode in libraries:
             file = path.removesuffix(" (deleted)").rpartition("/")[2]
             hit = self.network.fullmatch(file) if "lib" in file else None
             if hit and (due := self.networks.get(hit[1])):
-                many = self.nodes > 1  # a file server's disk has another number on each
-                same = inode in [row[1] for row in due] if many else [disks[disk], inode] in due
+                if self.far:
+                    same = any(contents.get(path) in row[2:] for row in due)
+                else:
+                    same = [disks[disk], inode] in due
                 matching[hit[1]] = matching.get(hit[1], False) or same
         return all(matching.values())
 

@@ -1,0 +1,106 @@
+"""Another build of the MPI on a node: known by contents, named with the node."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpigraft.core.model import Layout, MappedLibrary, RankRecord
+from mpigraft.evidence.world import mapped
+from mpigraft.evidence.world.witness import check_witness
+from tests.builders.probes import LAYOUT, LOGS, install, records
+from tests.unit.evidence.test_witness import ASKED, RIGHT, codes, identity, mapping
+
+
+def on_nodes(*libraries: MappedLibrary, boots: str) -> tuple[RankRecord, ...]:
+    """A rank on each node, whose kernels have these boot ids."""
+    ranks = records(len(boots), hosts=len(boots))
+    return tuple(
+        replace(rank, libraries=(library,), boot=boot)
+        for rank, library, boot in zip(ranks, libraries, boots, strict=True)
+    )
+
+
+OWN, OTHER = mapped.file_contents(str(LOGS / "README.md"))[0], "ab12/99"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"device": 99}, []),  # one file server
+        ({"device": 99, "inode": 99}, []),  # installed on both
+        ({"inode": 99, "path": "/net/libmpi.so.40"}, []),  # a copy elsewhere
+        ({"content": OTHER}, ["node-build"]),  # changed in place: the disks were alike
+        ({"content": OTHER, "device": 99, "inode": 99}, ["node-build"]),
+        ({"content": ""}, ["node-build"]),  # what is not known is no pass
+        ({"content": OTHER, "path": "/net/libmpi.so.40"}, ["libmpi-several"]),
+    ],
+)
+def test_libmpi_is_known_by_its_content_on_other_nodes(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], expected: list[str]
+) -> None:
+    monkeypatch.setattr(mapped, "boot_id", lambda: "h")
+    right, three = replace(RIGHT, content=OWN), Layout(3, 1)
+    there = replace(right, **changes)
+    assert codes(on_nodes(right, there, there, boots="hxy"), three) == expected
+    assert codes(on_nodes(there, there, right, boots="xyh"), three) == expected
+    assert codes(on_nodes(right, right, there, boots="hxy"), three) == expected
+    if not expected:
+        assert codes(on_nodes(right, right, there, boots="hhh"), three) == expected
+
+
+def test_the_nodes_with_another_build_are_named() -> None:
+    one = replace(RIGHT, content="ab12/3,716,386".replace(",", ""))
+    two = replace(one, content="sha256:" + "cd" * 32)
+    (found,) = check_witness(ASKED, Layout(3, 1), on_nodes(one, two, one, boots="xyz"))
+    assert found.message == (
+        f"the MPI on n1 is another build than on n0,n2: {one.path} "
+        "(SHA-256 cdcdcdcdcdcd, not build id ab12, 3,716,386 bytes)"
+    )
+    fabric = replace(one, path="/opt/mpi/lib/libfabric.so.1")
+    ranks = on_nodes(one, one, boots="xy")
+    several = [(one, fabric), (one, replace(fabric, content="ab12/1"))]
+    ranks = tuple(replace(r, libraries=own) for r, own in zip(ranks, several, strict=True))
+    assert "the MPI on n1 is" in check_witness(ASKED, Layout(2, 1), ranks)[0].message
+
+
+def test_ranks_on_other_nodes_alone_are_compared_with_this_ones_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapped, "boot_id", lambda: "h")
+    library = tmp_path / "libmpi.so.40"
+    library.write_text("a build")
+    (tmp_path / "link.so").symlink_to(library)
+    asked = replace(ASKED, mpi=install("openmpi@5.0.11", libmpi=tmp_path / "link.so"))
+    due = identity(library, str(library))
+
+    def found(one: MappedLibrary) -> list[str]:
+        return [
+            f"{f.code} {f.message}"
+            for f in check_witness(asked, Layout(2, 1), on_nodes(one, one, boots="xy"))
+        ]
+
+    assert found(replace(due, content=mapped.file_contents(str(library))[0])) == []
+    (named,) = found(replace(due, content=OTHER))
+    assert named.startswith(
+        "node-build the MPI on n0,n1 is another build than on " + os.uname().nodename
+    )
+    (other,) = found(replace(due, content=OTHER, path="/opt/libmpi.so.40"))
+    assert other.startswith("libmpi-other")
+
+
+def test_a_copy_of_the_library_is_no_other_one(tmp_path: Path) -> None:
+    """Of a rank under this kernel that knows no content, the file is read here."""
+    library, copy = tmp_path / "libmpi.so.40", tmp_path / "copy/libmpi.so.40"
+    copy.parent.mkdir()
+    for path in (library, copy):
+        path.write_text("a build")
+    asked = replace(ASKED, mpi=install("openmpi@5.0.11", libmpi=library))
+    assert check_witness(asked, LAYOUT, mapping(identity(copy, str(copy)))) == ()
+    copy.write_text("a build.")
+    changed = mapping(identity(copy, str(copy)))
+    assert [f.code for f in check_witness(asked, LAYOUT, changed)] == ["libmpi-other"]
