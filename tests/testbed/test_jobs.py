@@ -198,6 +198,41 @@ def test_a_cancelled_job_is_told_and_goes_on_elsewhere_with_whole_rounds(site: S
     assert "nothing of night remains" in site.mpigraft("submit", "--resume", identity, code=2)
 
 
+@pytest.mark.long
+def test_a_login_node_plans_follows_and_cancels(site: Site) -> None:
+    site.submit("--chain", 2, "--time", "10m", "--", "--begin=now+1hour")
+    file = site.folder.parent / "campaign.toml"
+    refused = site.mpigraft("submit", file, "--partition", "gone", code=4)
+    assert "invalid partition" in refused
+    text = site.mpigraft("status")
+    assert "pending, BeginTime: its earliest start time is not reached" in text
+    assert "cancelled pending 2 jobs: " in site.mpigraft("status", "--cancel")
+    assert not site.queued()
+    assert "no job of night waits or runs" in site.mpigraft("status", "--cancel")
+    assert "[login-node]" in site.mpigraft("bench", file, code=2)
+    shown = site.mpigraft("bench", file, "--dry-run")
+    assert "jobs plan on their own nodes" in shown
+    assert "8 launches: 4 rounds" in shown
+    _name_components(site)
+
+
+def _name_components(site: Site) -> None:
+    """Of a heterogeneous job, in its script and in a step of each component."""
+    text = site.slurm.cluster.shared / "components"
+    command = f"{sys.executable} -m mpigraft.cli.main layout 1x1 --launcher srun"
+    steps = [f"srun --overlap {group} {command}" for group in ("", "--het-group=1")]
+    head = f"#!/bin/sh\n#SBATCH -N1 -o {text}\n#SBATCH hetjob\n#SBATCH -N1\n"
+    subprocess.run(
+        ["sbatch", "--wait"], input=head + "\n".join([command, *steps]) + "\n",
+        env=site.environ, text=True, check=True, capture_output=True,
+    )  # fmt: skip
+    told = [line for line in text.read_text().splitlines() if "heterogeneous" in line]
+    assert [line.partition("heterogeneous: ")[2] for line in told] == [
+        "component 0 of 2 is used, n1", "component 0 of 2 is used, n1",
+        "component 1 of 2 is used, n2",
+    ]  # fmt: skip
+
+
 def test_sbatch_reads_a_word_as_it_was_written(site: Site) -> None:
     word = r"""a'b"c\d #e \' $HOME"""
     file = word.replace("\\", "")

@@ -3,7 +3,6 @@ which of the differences moves the ratio of two transports."""
 
 from __future__ import annotations
 
-import os
 import shlex
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +18,7 @@ from mpigraft.cli.common import (
     Hostfile,
     Hosts,
     Json,
+    find_nodes,
     flag,
     option,
     out,
@@ -126,12 +126,11 @@ def _measured(
 ) -> dict[str, Any]:
     """Measure the steps by a campaign; the ratios as a document. Empty for a dry run."""
     from mpigraft.core.model import Shard
-    from mpigraft.launch.hosts import find_allocation
     from mpigraft.store import Store
 
     hosts, hostfile, agent = where
     here, dry_run = flags
-    allocation = find_allocation(os.environ, hosts=hosts, hostfile=hostfile, agent=agent)
+    allocation = find_nodes(hosts, hostfile, agent)
     paths = ladder.write_steps(exchange, (output or ladder.usual_folder(exchange)).absolute())
     spec = ladder.spec_of(paths, ladder.layout_of(exchange, allocation), options)
     here = here or bool(hosts or hostfile)

@@ -23,6 +23,7 @@ from mpigraft.cli.common import (
     Hostfile,
     Hosts,
     examine_machine,
+    find_nodes,
     flag,
     image_of,
     layout_option,
@@ -242,9 +243,7 @@ def command(
     part = read_share(share)
     if share and _share_is_done(ctx, campaign, part):
         return
-    from mpigraft.launch.hosts import find_allocation
-
-    allocation = find_allocation(os.environ, hosts=hosts, hostfile=hostfile, agent=agent)
+    allocation = find_nodes(hosts, hostfile, agent)
     if pairs:
         from mpigraft.analysis.pairs import pairing_spec
 
@@ -297,7 +296,12 @@ def measure(store: Store, task: Task) -> str:
     from mpigraft.request.selection import library_digests
 
     machine = examine_machine()
-    _refuse_login_node(machine, task.allocation, task.here)
+    try:
+        _refuse_login_node(machine, task.allocation, task.here)
+    except UsageError as login:
+        if not task.dry_run:
+            raise
+        tell(f"{login.message}: the plan is for this node, and jobs plan on their own nodes")
     record = None
     if task.resume is not None:
         record = agreed_campaign(store, task.resume, machine, task.allocation)

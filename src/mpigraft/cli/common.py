@@ -16,8 +16,8 @@ from mpigraft.core.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mpigraft.core.model import Allocation, Replace
     from mpigraft.core.model import Machine as MachineFacts
-    from mpigraft.core.model import Replace
 
 
 def option(metavar: str, text: str, usual: str | bool = True, *names: str, **bounds: float) -> Any:
@@ -191,6 +191,24 @@ def console(*, stderr: bool = False) -> Console:
 def out(text: str) -> None:
     """Print a document or a line to stdout as it is."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def find_nodes(hosts: str = "", hostfile: str = "", agent: str = "") -> Allocation:
+    """Find the nodes to use as `find_allocation` does, and tell if they are a part of the job."""
+    from mpigraft.launch.hosts import find_allocation
+
+    allocation = find_allocation(os.environ, hosts=hosts, hostfile=hostfile, agent=agent)
+    tell_component(allocation)
+    return allocation
+
+
+def tell_component(allocation: Allocation) -> None:
+    """Tell which component of a heterogeneous job is used: a launcher sees one alone."""
+    from mpigraft.launch.hosts import fold_hosts
+
+    if allocation.component:
+        where = fold_hosts(allocation.hosts, 5)
+        tell(f"{allocation.source} is heterogeneous: {allocation.component} is used, {where}")
 
 
 def tell_error(text: str, code: str, exit_code: int) -> int:

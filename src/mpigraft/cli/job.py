@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpigraft.cli.common import console, option, tell, tell_step
+from mpigraft.cli.common import console, option, tell, tell_component, tell_step
 from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, UsageError
 
 if TYPE_CHECKING:
@@ -210,6 +210,7 @@ def decide_job(
             if sys.argv[1:2] == ["run"]:
                 keep_refusal(start_key(sys.argv[2:], environ), spec, blamed, noted, environ)
             raise blamed from error
+    tell_component(planned.allocation)
     for line in planned.unknown:
         tell(f"mpigraft: {line}")
     return replace(planned, tracing=tracing)

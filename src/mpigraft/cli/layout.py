@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from mpigraft.cli.common import (
     Json,
     console,
     examine_machine,
+    find_nodes,
     layout_option,
     option,
     out,
@@ -103,9 +103,8 @@ def command(
 def _nodes(layout: Layout, hosts: str) -> Allocation:
     """Those that were named, those of the job, or names that stand for any."""
     from mpigraft.core.model import Allocation
-    from mpigraft.launch.hosts import find_allocation
 
-    allocation = find_allocation(os.environ, hosts=hosts)
+    allocation = find_nodes(hosts)
     if hosts or layout.nodes <= len(allocation.hosts):
         return allocation
     return Allocation(tuple(f"node{n}" for n in range(1, layout.nodes + 1)), "made up")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,7 +70,6 @@ def command(
     from mpigraft.cli.bench import Task
     from mpigraft.cli.report import check
     from mpigraft.core.model import Shard
-    from mpigraft.launch.hosts import find_allocation
     from mpigraft.store import Store
 
     deadline = time.monotonic() + 60 * minutes
@@ -81,7 +79,7 @@ def command(
     machine = common.examine_machine()
     reference = _reference(store, good, machine, accept)
     spec = _spec(store, reference, machine, minutes)
-    nodes = find_allocation(os.environ, hosts=hosts, hostfile=hostfile, agent="")
+    nodes = common.find_nodes(hosts, hostfile)
     place = here or bool(hosts or hostfile)
     repeats = reference.id if reference else ""
     task = Task(spec, nodes, None, Shard(), place, dry_run, repeats, deadline, bool(reference))

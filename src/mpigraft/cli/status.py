@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import Json, out, settings, tell
+from mpigraft.cli.common import Json, flag, out, settings, tell
 from mpigraft.core.errors import MissingError
 from mpigraft.core.numbers import counted, duration
 
 if TYPE_CHECKING:
     from mpigraft.bench.submission import ShareStatus, Status
+    from mpigraft.core.model import SubmissionRecord
 
 SHOWN = 5  # findings, and words of a list of hosts
 
@@ -23,11 +24,17 @@ def command(
         str,
         typer.Argument(help="Id, its beginning, or name.", show_default="the last submitted"),
     ] = "",
+    cancel: Annotated[bool, flag("Cancel its jobs first, the waiting ones before the others.")] = (
+        False
+    ),
     as_json: Json = False,
 ) -> None:
     """Show the progress of a submitted campaign's jobs, and what went wrong.
 
-    Example: mpigraft status night
+    \b
+    Examples:
+      mpigraft status night
+      mpigraft status night --cancel
     """
     from mpigraft.bench.submission import submission_status
     from mpigraft.cli.submit import find
@@ -39,6 +46,8 @@ def command(
     record = find(store, campaign)
     jobs = [job.job for job in store.jobs(record.campaign)]
     silent = ""
+    if cancel:
+        _cancel(record, jobs)
     try:
         states = job_states(record.scheduler, jobs)
     except MissingError as error:  # the store has its part to show all the same
@@ -50,6 +59,21 @@ def command(
     if silent:
         tell(silent)
     out("\n".join(lines(status, silent=bool(silent))))
+
+
+def _cancel(record: SubmissionRecord, jobs: Sequence[str]) -> None:
+    """Cancel those that wait, the last first, then those that run: if a job of a chain ended while
+    the next one waits, that one would start. Raises what the scheduler's commands raise."""
+    from mpigraft.core.model import JobState
+    from mpigraft.launch.schedulers import cancel_jobs, job_states
+
+    states = job_states(record.scheduler, jobs)
+    for state in (JobState.PENDING, JobState.RUNNING):
+        if own := [job for job in reversed(jobs) if states[job].state is state]:
+            cancel_jobs(record.scheduler, own)
+            tell(f"cancelled {state} {counted(len(own), 'job')}: {', '.join(own)}")
+    if not any(status.state in (JobState.PENDING, JobState.RUNNING) for status in states.values()):
+        tell(f"no job of {record.name} waits or runs")
 
 
 def lines(status: Status, *, silent: bool = False) -> Iterator[str]:
@@ -73,6 +97,7 @@ def lines(status: Status, *, silent: bool = False) -> Iterator[str]:
 
 def _share(share: ShareStatus, silent: bool) -> str:
     from mpigraft.launch.hosts import fold_hosts
+    from mpigraft.launch.schedulers import waiting_reason
 
     made = counted(share.launches, "launch")
     where = f" on {fold_hosts(share.nodes.split(','), SHOWN)}" if share.nodes else ""
@@ -86,6 +111,8 @@ def _share(share: ShareStatus, silent: bool) -> str:
     state = "state not known" if silent else str(share.status.state)
     word = f" ({share.status.word})" if share.status.word.lower() != state else ""
     reason = f", {share.status.reason}" if share.status.reason else ""
+    if share.status.state == "pending" and (words := waiting_reason(share.status.reason)):
+        reason += f": {words}"
     left = f", {share.left} left" if share.left else ""
     eta = "" if share.left_s is None else f", about {duration(share.left_s)}"
     then = f"; then {', '.join(share.behind)}" if share.behind else ""

@@ -130,16 +130,18 @@ def command(
 
 
 def find(store: Store, name: str) -> SubmissionRecord:
-    """The submission of that id, its beginning, or name; the latest without one."""
+    """The submission of that id, its beginning, or name; the latest without one. Of several of a
+    name, and without one, it is the latest of which the scheduler took a job."""
     known = store.submissions()
     same = [s for s in known if not name or s.campaign.startswith(name) or s.name == name]
     exact = [s for s in same if s.campaign == name]
-    if not known and not name:
+    taken = [s for s in same if store.jobs(s.campaign)]
+    if not taken and not name:
         raise UsageError.of("no-submission", folder=store.folder)
     if not same:
         names = ", ".join(f"{s.campaign[:8]} ({s.name})" for s in known[-8:]) or "there is none"
         raise UsageError.of("submission-unknown", name=name, folder=store.folder, names=names)
-    return (exact or same)[-1]
+    return (exact or taken or same)[-1]
 
 
 def _extended(store: Store, record: SubmissionRecord, rounds: int | None) -> CampaignRecord | None:

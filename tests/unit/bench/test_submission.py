@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -220,22 +219,6 @@ def test_the_shell_of_salloc_is_no_node_of_its_job(monkeypatch: pytest.MonkeyPat
 # ------------------------------------------------------------------ the commands
 
 
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is first in PATH, with a Slurm of a few lines in it."""
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    for name, script in (
-        ("sbatch", f"cat >> {tmp_path}/scripts; echo x >> {tmp_path}/n; wc -l < {tmp_path}/n"),
-        ("squeue", "echo '1|TIMEOUT|None'; echo '2|PENDING|Priority'; echo '3|RUNNING|None'"),
-        ("sacct", "exit 1"),
-        ("scontrol", "echo 'SwitchType              = switch/hpe_slingshot'"),
-    ):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / name).chmod(0o755)
-    (tmp_path / "night.toml").write_text('name = "night"\nrounds = 6\n')
-    return tmp_path
-
-
 def said(capsys: pytest.CaptureFixture[str], site: Path, *words: object, code: int = 0) -> str:
     got = run_command(["--store", str(site / "store"), *map(str, words)])
     out, err = capsys.readouterr()
@@ -260,7 +243,7 @@ def test_a_campaign_is_handed_in_followed_and_handed_in_again(
     told = said(capsys, site, "status")
     assert "night" in told
     assert "job 1 ended (TIMEOUT): 0 launches" in told
-    assert "job 2 pending, Priority" in told
+    assert "job 2 pending, Priority: jobs of higher priority are before it" in told
     assert "not planned yet" in told
     wrong = (("--nodes", 2, 1), ("--allocations", 3, 2), ("--scheduler", "pbs", "slurm"))
     for flag, other, own in wrong:

@@ -156,8 +156,12 @@ def test_an_agent_is_a_program_and_is_reported_even_for_one_host(tmp_path: Path)
 
 
 def test_a_heterogeneous_job_is_reported() -> None:
-    assert "2 components" in find_allocation({**SLURM, "SLURM_HET_SIZE": "2"}).source
-    assert "components" not in find_allocation({**SLURM, "SLURM_HET_SIZE": "1"}).source
+    lists = {f"SLURM_JOB_NODELIST_HET_GROUP_{n}": name for n, name in enumerate(("n1", "n2"))}
+    job = {"SLURM_JOB_ID": "3", "SLURM_HET_SIZE": "2", **lists}  # as Slurm 22.05 sets them
+    for nodes, part in (("n1", "component 0 of 2"), ("n2", "component 1 of 2"), ("n[1-2]", "")):
+        assert find_allocation({**job, "SLURM_JOB_NODELIST": nodes}).component == part
+    assert find_allocation({**SLURM, "SLURM_HET_SIZE": "2"}).component == "one of 2 components"
+    assert find_allocation({**SLURM, "SLURM_HET_SIZE": "1"}).component == ""
 
 
 def test_cpus_that_do_not_match_the_hosts_are_not_known() -> None:

@@ -22,6 +22,7 @@ class Allocation:
     agent: str = ""  # a program used like ssh; empty: the launcher's own way
     here: bool = False  # the only host is this one, and nothing has to be told
     granted: tuple[str, ...] = ()  # hosts of the job, where a user named others of them as `hosts`
+    component: str = ""  # of a heterogeneous job, where these are not the nodes of all
 
 
 COUNTS = re.compile(

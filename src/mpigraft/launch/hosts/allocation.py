@@ -25,6 +25,7 @@ from mpigraft.core.process import run_command
 from mpigraft.launch.schedulers import decimal_id
 
 MAX_HOSTS = 1 << 17  # hosts; a longer list is a mistake
+MAX_COMPONENTS = 128  # of a heterogeneous job that are looked through; Slurm's default limit
 FLUX_LIMIT_S = 10.0
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # no leading "-": launchers take it for a flag
 ADDRESS_6 = re.compile(r"[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9_.-]+)?")
@@ -88,11 +89,25 @@ def _slurm(environ: Mapping[str, str]) -> Allocation | None:
         raise _nameless(f"Slurm job {job}", "SLURM_JOB_NODELIST is not set")
     hosts = expand(nodelist, "SLURM_JOB_NODELIST")
     cpus = cpu_counts(environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
+    given = cpus if len(cpus) == len(hosts) else ()
+    component = _component(environ, hosts)
+    return Allocation(hosts, f"Slurm job {job}", "slurm", job, given, component=component)
+
+
+def _component(environ: Mapping[str, str], hosts: tuple[str, ...]) -> str:
+    """Name the component of a heterogeneous job that has these hosts; empty for a step over all of
+    them, as for any other job. The names are those of Slurm 20.02 to 22.05, and the older ones."""
     parts = environ.get("SLURM_HET_SIZE", "") or environ.get("SLURM_PACK_SIZE", "")
-    source = f"Slurm job {job}"
-    if parts.isdecimal() and int(parts) > 1:  # mpirun and srun see one component at a time
-        source += f" (heterogeneous: one of its {parts} components is used)"
-    return Allocation(hosts, source, "slurm", job, cpus if len(cpus) == len(hosts) else ())
+    if not parts.isdecimal() or int(parts) < 2:
+        return ""
+    heads = ("SLURM_JOB_NODELIST_HET_GROUP_", "SLURM_JOB_NODELIST_PACK_GROUP_")
+    for number in range(min(int(parts), MAX_COMPONENTS)):
+        listed = next((text for head in heads if (text := environ.get(f"{head}{number}"))), "")
+        if listed and expand(listed) == hosts:
+            return f"component {number} of {parts}"
+        if listed and set(expand(listed)) < set(hosts):  # of a step over several
+            return ""
+    return f"one of {parts} components"
 
 
 def _pbs(environ: Mapping[str, str]) -> Allocation | None:

@@ -11,7 +11,9 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.launch.schedulers.flux import decimal_id as decimal_id
+    from mpigraft.launch.schedulers.reasons import waiting_reason as waiting_reason
     from mpigraft.launch.schedulers.registry import SCHEDULERS as SCHEDULERS
+    from mpigraft.launch.schedulers.registry import cancel_jobs as cancel_jobs
     from mpigraft.launch.schedulers.registry import find_scheduler as find_scheduler
     from mpigraft.launch.schedulers.registry import job_states as job_states
     from mpigraft.launch.schedulers.registry import run_on_nodes as run_on_nodes

@@ -9,6 +9,7 @@ from mpigraft.core.model import JobRequest, JobState, JobStatus
 from mpigraft.launch.schedulers import parts
 
 SUBMIT: tuple[str, ...] = ("flux", "batch")
+CANCEL: tuple[str, ...] = ("flux", "cancel")
 ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 WAITS = {"DEPEND", "PRIORITY", "SCHED", "PENDING", "NEW"}
 RUNS = {"RUN", "CLEANUP", "RUNNING"}

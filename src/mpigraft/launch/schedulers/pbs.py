@@ -12,6 +12,7 @@ from mpigraft.core.model import JobRequest, JobState, JobStatus
 from mpigraft.launch.schedulers import parts
 
 SUBMIT: tuple[str, ...] = ("qsub",)
+CANCEL: tuple[str, ...] = ("qdel",)
 WAITS = set("QHWTU")  # queued, held, waiting, in transit, suspended for its owner
 RUNS = set("RESB")  # running, ending, suspended, begun
 NAME_LENGTH = 15  # what every version takes

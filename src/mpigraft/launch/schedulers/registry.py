@@ -22,6 +22,7 @@ class Batch(Protocol):
     """What a scheduler's module has: it writes commands and reads output, and starts nothing."""
 
     SUBMIT: tuple[str, ...]  # reads the script on its standard input
+    CANCEL: tuple[str, ...]  # takes the ids of jobs
 
     def script(self, request: JobRequest) -> str:
         """The whole job script. Raises UsageError for words that cannot stand in it."""
@@ -85,6 +86,15 @@ def job_states(name: str, jobs: Sequence[str]) -> dict[str, JobStatus]:
         states = kind.parse_states(answer.stdout.decode(errors="replace"))
         known |= {job: status for job, status in states.items() if job not in known}
     return {job: known.get(job, JobStatus(JobState.GONE)) for job in jobs}
+
+
+def cancel_jobs(name: str, jobs: Sequence[str]) -> None:
+    """Cancel jobs. Raises LaunchFailed with the scheduler's output, MissingError where it is not
+    here."""
+    words = (*SCHEDULERS[find_scheduler(name)].CANCEL, *jobs)
+    answer = run_command(words, limit_s=ASK_LIMIT_S)
+    if not answer.ok:
+        raise LaunchFailed.of("job-not-cancelled", command=words[0], output=_summary(answer))
 
 
 def run_on_nodes(name: str, request: JobRequest) -> Completed:

@@ -11,6 +11,7 @@ from mpigraft.core.model import JobRequest, JobState, JobStatus
 from mpigraft.launch.schedulers import parts
 
 SUBMIT: tuple[str, ...] = ("sbatch", "--parsable")
+CANCEL: tuple[str, ...] = ("scancel",)
 WAITS = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT",
          "RESV_DEL_HOLD"}  # fmt: skip
 RUNS = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "STAGE_OUT", "SIGNALING", "RESIZING"}

@@ -1,0 +1,34 @@
+"""Why a job waits, in words: reasons.toml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+
+from mpigraft.knowledge.reader import load_table, toml
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What a scheduler's code means for the job that has it."""
+
+    code: str  # `*` stands for any letters
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonTable:
+    sources: tuple[str, ...] = field(metadata=toml(nonempty=True))
+    reason: tuple[Reason, ...] = ()
+
+
+@cache
+def _rows() -> tuple[Reason, ...]:
+    return load_table(ReasonTable, "reasons.toml").reason
+
+
+def waiting_reason(code: str) -> str:
+    """Say in words why a job waits; empty for a code without a row, and for words."""
+    code = code.strip("() ")
+    return next((row.text for row in _rows() if fnmatchcase(code, row.code)), "")

@@ -1,0 +1,50 @@
+"""Which submission `status` shows, and how its jobs are cancelled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mpigraft.cli import bench
+from mpigraft.core.model import Scheduler
+from mpigraft.store import Store
+from tests.builders.configuration import a_machine
+from tests.unit.bench.test_submission import said
+
+
+def test_a_refused_submission_is_not_the_last_one(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, site, "submit", site / "night.toml")
+    first = Store(site / "store").submissions()[0].campaign
+    (site / "sbatch").write_text("#!/bin/sh\nexit 1\n")
+    said(capsys, site, "submit", site / "night.toml", code=4)
+    second = Store(site / "store").submissions()[-1].campaign
+    for words in ((), ("night",)):
+        assert first[:8] in said(capsys, site, "status", *words)
+    assert "not submitted" in said(capsys, site, "status", second[:8])
+
+
+def test_waiting_jobs_are_cancelled_before_those_that_run(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (site / "scancel").write_text(f"#!/bin/sh\necho $* >> {site}/cancelled\n")
+    (site / "scancel").chmod(0o755)
+    said(capsys, site, "submit", site / "night.toml", "--chain", 3)
+    assert "cancelled pending 1 job: 2" in said(capsys, site, "status", "--cancel")
+    assert (site / "cancelled").read_text() == "2\n3\n"
+    (site / "scancel").write_text("#!/bin/sh\necho Access denied >&2; exit 1\n")
+    assert "Access denied" in said(capsys, site, "status", "--cancel", code=4)
+
+
+def test_a_login_node_shows_a_plan_and_measures_nothing(
+    site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login = replace(a_machine(), scheduler=Scheduler("slurm", "22.05", in_allocation=False))
+    monkeypatch.setattr(bench, "examine_machine", lambda: login)
+    assert "[login-node]" in said(capsys, site, "bench", site / "night.toml", code=2)
+    shown = said(capsys, site, "bench", site / "night.toml", "--dry-run", code=3)  # without MPIs
+    assert "to none of its allocations: the plan is for this node" in shown
+    assert "[login-node]" not in shown
