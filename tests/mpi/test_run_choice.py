@@ -211,6 +211,22 @@ def test_programs_of_two_abis_in_one_job_are_refused(
         assert f"no one fits both: {ompi} for Open MPI 3 to 5 and {other} for" in ended.stderr
 
 
+def test_one_of_the_programs_that_a_script_may_start_has_to_fit(
+    ompi: Path, mpis: Mapping[Family, Path], fresh_home: Path, tmp_path: Path
+) -> None:
+    """As in an image; it ended with 5 where none did, and took an MPI of another ABI."""
+    other = compiled(mpis[Family.MPICH], tmp_path)
+    either = f"if test -e {tmp_path}/none; then {ompi}; else {other}; fi"
+    ended = run(*MPICH, "--", "sh", "-c", either)
+    assert (ended.returncode, ranks_of(ended)) == (0, ["rank 0 of 2", "rank 1 of 2"])
+    assert f"of 2 programs that it may start, 1 would not run: {ompi}" in ended.stderr
+    ended = run(*MPICH, "--", "sh", "-c", f"if test -e {tmp_path}/none; then {ompi}; fi")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "built for Open MPI 3 to 5; mpich@5.0.2 offers" in ended.stderr
+    sure = run("-n", 2, "--", "sh", "-c", f"test -e {tmp_path}/none && {ompi}; {other}")
+    assert (sure.returncode, ranks_of(sure)) == (0, ["rank 0 of 2", "rank 1 of 2"])
+
+
 def test_a_preloaded_libmpi_of_another_mpi_is_refused(
     ompi: Path, mpis: Mapping[Family, Path], fresh_home: Path
 ) -> None:

@@ -18,6 +18,7 @@ class Spawn:
     families: tuple[Family, ...] = field(metadata=toml("family"))
     sources: tuple[str, ...] = field(metadata=toml(nonempty=True))
     when: Range | None = None
+    once: bool = False
     pmi: str = ""  # empty: whatever the launcher offers
     message: str = ""
     fix: str = ""

@@ -14,16 +14,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from mpigraft.core.errors import (
-    CheckFailed,
-    MissingError,
-    MpigraftError,
-)
+from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError
 from mpigraft.core.model import (
     NOWHERE,
     Allocation,
     Bind,
     Configuration,
+    Finding,
     GraftPlan,
     Group,
     GuestKind,
@@ -35,20 +32,12 @@ from mpigraft.core.model import (
     Placement,
     Replace,
 )
-from mpigraft.evidence import (
-    preloadable_natives,
-    records_folder,
-)
+from mpigraft.evidence import preloadable_natives, records_folder
 from mpigraft.graft import ACCEPTED
 from mpigraft.graft.folder import RANKS_FOLDER, graft_folder, materialize, paths_in_guest
-from mpigraft.graft.guest import (
-    Guest,
-    GuestCommand,
-    examine_guest,
-    own_mpi_of,
-)
+from mpigraft.graft.guest import Guest, GuestCommand, examine_guest, own_mpi_of
 from mpigraft.graft.stack import stack_of_program
-from mpigraft.knowledge import spawn_facts
+from mpigraft.knowledge import Spawn, spawn_facts
 from mpigraft.launch import IN_GUEST, LaunchRequest, Tracing, engine_context, prepare_launch
 from mpigraft.launch.hosts import THIS_HOST, find_allocation
 from mpigraft.launch.launchers import launchers_for, split_reason
@@ -164,7 +153,7 @@ def plan_job(
     return replace(
         job,
         lines=tuple(_lines(job, choice)),
-        unknown=tuple(dict.fromkeys(_unknown(spec, command, choice, layout.ranks))),
+        unknown=tuple(dict.fromkeys(_unknown(job, command, choice))),
     )
 
 
@@ -215,11 +204,14 @@ def _on_host(
         raise
 
 
-def _unknown(
-    spec: RunSpec, command: GuestCommand, choice: MpiSelection, ranks: int
-) -> Iterator[str]:
+def _unknown(job: Job, command: GuestCommand, choice: MpiSelection) -> Iterator[str]:
     """List what the choice of the MPI could not take into account."""
-    yield from command.unknown_facts(ranks, image=bool(spec.image)) if spec.proof else ()
+    spec, facts = job.spec, _spawn_facts(job, choice)
+    ranks, image = job.layout.ranks, bool(spec.image)
+    yield from command.unknown_facts(ranks, image=image) if spec.proof else ()
+    if facts and facts.once and command.starts > 1:
+        again = Finding.of("starts-again", count=command.starts, mpi=choice.mpi.id)
+        yield f"{again.message}: {again.why}; {again.fix}"
     if choice.doubt:
         yield choice.doubt
     for part in choice.plan.parts if choice.plan and (spec.image or spec.stack) else ():
@@ -281,8 +273,7 @@ def _lines(job: Job, choice: MpiSelection) -> Iterator[Line]:
     if by:
         text = f"{by.kind} {by.version}" + (f", PMI by {by.pmi}" if by.pmi else "")
         yield Line("launcher", text, spec.source("launcher", default="the MPI has none of its own"))
-    kind, pmi = (by.kind, by.pmi) if by else (choice.mpi.launcher_kind, "")
-    if known := spawn_facts(kind, choice.mpi.family, choice.mpi.version, pmi):
+    if known := _spawn_facts(job, choice):
         places = [_place_of_children(graft, choice.mpi, by)] if known.works else []
         yield Line("spawn", "; ".join([known.summary, *places]), "knowledge")
     where = spec.where
@@ -311,6 +302,12 @@ def _lines(job: Job, choice: MpiSelection) -> Iterator[Line]:
     yield from (Line("set", word, spec.source("env")) for word in spec.settings)
     yield from (Line("dropped", " ".join(names), why) for why, names in job.passed.why())
     yield from (Line("passed on", word, "environment") for word in job.passed.settings)
+
+
+def _spawn_facts(job: Job, choice: MpiSelection) -> Spawn | None:
+    mpi, by = choice.mpi, job.configuration.launcher
+    kind, pmi = (by.kind, by.pmi) if by else (mpi.launcher_kind, "")
+    return spawn_facts(kind, mpi.family, mpi.version, pmi)
 
 
 def _place_of_children(graft: GraftPlan | None, mpi: MpiInstall, by: LaunchedBy | None) -> str:

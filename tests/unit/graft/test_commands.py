@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.graft.guest.command import CommandKind, GuestCommand
 from mpigraft.graft.guest.commands import command_of
-from mpigraft.graft.guest.examination import examine_command, examine_guest
+from mpigraft.graft.guest.examination import Guest, examine_command, examine_guest
 from mpigraft.graft.guest.visible import nothing_shown
 from mpigraft.request.job.spec import RunSpec, job_subject
 from tests.builders.elf import compiled, program
@@ -48,6 +49,7 @@ def image(tmp_path: Path, built: Mapping[str, Path]) -> Path:
         "opt/bin/sure": "#!/bin/sh\ncd /tmp\nnumactl -l app in >out\n",
         "opt/bin/py": "#!/bin/bash\nexec python3 /job/a.py\n",
         "opt/bin/pick": "#!/bin/sh\nif bash -n; then app-avx; exit; fi\napp\n",
+        "opt/bin/second": "#!/bin/sh\ntest $X && app-avx\napp\n",
         "opt/bin/open": "#!/bin/sh\nif bash -n; then app-avx; exit; fi\napp\n$OTHER\n",
         "opt/bin/more": "#!/bin/sh\nif bash -n; then python3 /job/dynamic.py; else app; fi\n",
         "opt/bin/two": "#!/bin/sh\napp\napp-avx\n", "opt/bin/opens": "#!/bin/sh\n$X libmpi.so.12\n",
@@ -178,7 +180,47 @@ def test_all_programs_that_a_script_surely_starts_have_to_fit(image: Path, here:
     guest, command = examine_command(str(image), ["/opt/bin/two"], {}, nothing_shown)
     assert not guest.loose
     assert guest.label.programs == command.programs == ("/usr/bin/app", "/usr/bin/app-avx")
-    assert [one.program for one in command.each()] == list(command.programs)
+    assert [one.program for (one,) in command.groups()] == list(command.programs)
+    assert command.starts == 2
+
+
+def test_on_this_machine_a_script_means_the_same_programs(image: Path) -> None:
+    command = of(image, "pick")
+    (group,) = command.groups()
+    assert [one.program for one in group] == ["/usr/bin/app-avx", "/usr/bin/app"]
+    here = Guest.on_host(image, replace(command, candidates=("/bin/true", "/bin/sh")))
+    assert here.loose
+    assert here.label.programs == ("/bin/true", "/bin/sh")
+    assert of(image, "second").candidates == ("/usr/bin/app", "/usr/bin/app-avx")  # the sure one
+
+
+@pytest.mark.parametrize(
+    ("script", "starts"),
+    [
+        ("app; app", 2),
+        ("app && app-avx & wait", 2),
+        ("for i in 1 2 3; do app $i; done", 3),
+        ("test -f x && app; app", 1),
+        ("app || app", 1),
+        ("if test $A; then app; else app-avx; fi", 0),
+        ("bash -c 'app; app'; hostname", 2),
+    ],
+)
+def test_how_often_each_rank_surely_starts_mpi_programs(
+    script: str, starts: int, image: Path
+) -> None:
+    put(image, {"opt/bin/again": f"#!/bin/sh\n{script}\n"})
+    (image / "opt/bin/again").chmod(0o755)
+    assert of(image, "again").starts == starts
+
+
+def test_a_script_that_is_not_there_yet_is_a_source_in_an_image_too(
+    image: Path, here: Path
+) -> None:
+    (here / "run.sh").write_text("#!/bin/sh\napp\nsh ./later.sh\nsh ./new/later.sh\n")
+    (here / "run.sh").chmod(0o755)
+    subject = job_subject(RunSpec(("./run.sh",), image=str(image)), {})
+    assert {str(here / "later.sh"), str(here / "new/later.sh")} < {*subject.sources}
 
 
 def test_libraries_that_unknown_files_name(image: Path) -> None:

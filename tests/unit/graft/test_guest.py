@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.binary.image.folder import FolderRoot
-from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import Family, GuestKind
 from mpigraft.graft.guest import examination, own_mpi, search
 from mpigraft.graft.needs import MPI_TOOLS
@@ -147,7 +147,7 @@ def test_a_program_of_this_host(image: Path) -> None:
     assert found.root.find("/etc") is not None
     with pytest.raises(UsageError, match="is itself a program"):
         examination.examine_guest(str(path), ["/bin/true"])
-    with pytest.raises(UsageError, match="no dynamic loader"):
+    with pytest.raises(CheckFailed, match="no dynamic loader"):  # exit 1, as `run`
         examination.examine_guest(str(image / "usr/lib/libmpi.so.40"))
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mpigraft.binary.image.root import Link as Link
     from mpigraft.binary.image.root import Root as Root
     from mpigraft.binary.image.root import RootError as RootError
+    from mpigraft.binary.image.root import host_path as host_path
     from mpigraft.binary.image.squashfs import SquashRoot as SquashRoot
 else:
     __getattr__ = exports(__name__)

@@ -55,7 +55,8 @@ class BoundRoot(LayeredRoot):
     def entry_in(self, folder: str, name: str) -> Entry | Link | None:
         path = join(folder, name)
         if path in self._roots:
-            return Entry(path, "folder", 0, 0o755, (-5, hash(path)))
+            host = str(self._roots[path].folder)
+            return Entry(path, "folder", 0, 0o755, (-5, hash(path)), host)
         entry: Entry | Link | None
         if owner := self._owner(folder):
             entry = owner[0].entry_in(owner[1], name)

@@ -280,3 +280,13 @@ def _keep(
 def join(folder: str, name: str) -> str:
     """Give the path of a name in a canonical folder."""
     return f"{folder}/{name}" if folder != "/" else f"/{name}"
+
+
+def host_path(root: Root, path: str) -> Path | None:
+    """Give the path on this machine of a file of the root, there or not; None: in an archive."""
+    entry = root.find(path)
+    if entry is not None or path in ("", "/"):
+        return entry.source if entry else None
+    folder, _, name = path.rpartition("/")
+    above = host_path(root, folder or "/")
+    return above / name if above else None

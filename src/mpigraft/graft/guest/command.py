@@ -38,17 +38,21 @@ class GuestCommand:
     alone: bool = False  # an interpreter that is given no script
     opened: tuple[str, ...] = ()  # of UNKNOWN: MPI libraries that its files name
     also: tuple[str, ...] = ()  # of MPI: other programs that a script starts as surely
+    starts: int = 1  # of MPI programs, one after the other in each rank
 
     @property
     def programs(self) -> tuple[str, ...]:
         """The programs that are judged, all of which have to fit."""
         return (self.program, *self.also) if self.program else ()
 
-    def each(self) -> Iterator[GuestCommand]:
-        """Yield it as a command for each of its programs."""
-        yield replace(self, also=())
+    def groups(self) -> Iterator[tuple[GuestCommand, ...]]:
+        """Yield commands of one program each, in groups: of each, one program has to fit."""
+        if self.candidates:
+            yield tuple(replace(self, program=one, candidates=()) for one in self.candidates)
+            return
+        yield (replace(self, also=()),)
         for program in self.also:
-            yield replace(self, program=program, also=(), certain=(), possible=())
+            yield (replace(self, program=program, also=(), certain=(), possible=()),)
 
     @property
     def needs_mpi(self) -> bool:

@@ -191,7 +191,9 @@ def _read(
         if behind.kind is CommandKind.UNKNOWN:
             behind = replace(behind, candidates=_candidates(reading, started))
     launches = tuple(replace(launch, certain=False) for launch in reading.launches)
-    return replace(behind, launches=launches, sources=(*behind.sources, *reading.sources))
+    sources = (*behind.sources, *reading.sources)
+    starts = sum(sure * one.starts for one, sure in started if one.kind is CommandKind.MPI)
+    return replace(behind, launches=launches, sources=sources, starts=starts)
 
 
 def _are_all(reading: ScriptReading, mpi: Sequence[Started]) -> bool:
@@ -256,14 +258,16 @@ def _mpi_commands(started: Sequence[Started]) -> list[Started]:
 
 
 def _candidates(reading: ScriptReading, started: Sequence[Started]) -> tuple[str, ...]:
-    """List the MPI programs that a script may start; empty where it may start others."""
+    """List the MPI programs that a script may start, first those that it surely starts; empty
+    where it may start others."""
     others = _starts_unknown(reading)
     scripts = any(
         c.interpreted or (c.kind is CommandKind.UNKNOWN and c.sources) for c, _ in started
     )
     if others or scripts or len(reading.started) > MAX_STARTED:
         return ()
-    return tuple(dict.fromkeys(c.program for c, _ in _mpi_commands(started)))
+    mpi = sorted(_mpi_commands(started), key=lambda one: not one[1])
+    return tuple(dict.fromkeys(c.program for c, _ in mpi))
 
 
 def _opaque(

@@ -23,7 +23,7 @@ from mpigraft.binary.image import (
 )
 from mpigraft.binary.loader import glibc_version
 from mpigraft.core import cache, reads
-from mpigraft.core.errors import UsageError
+from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.model import GuestKind, GuestLabel
 from mpigraft.core.serialize import digest
 from mpigraft.graft.guest import own_mpi, podman, registry
@@ -85,11 +85,8 @@ class Guest:
     def opened(cls, spec: str) -> Guest:
         """Open an image by its name without a search for its programs. Raises as `examine_guest`,
         and UsageError for a program of this host."""
-        if (
-            not spec.startswith(PODMAN_PREFIX)
-            and not Path(spec).is_dir()
-            and is_elf_file(Path(spec))
-        ):
+        path = Path(spec)
+        if not (spec.startswith(PODMAN_PREFIX) or path.is_dir()) and is_elf_file(path):
             raise UsageError.of("guest-is-program", path=spec)
         with reading_guest(spec):
             return _open(spec)
@@ -99,12 +96,14 @@ class Guest:
         """Make a guest of what a command of this machine starts, for which the whole machine is
         the image; `path` is what a person named."""
         libraries = (*command.certain, *command.possible)
-        root, programs = FolderRoot(Path("/")), command.programs if command.needs_mpi else ()
+        root = FolderRoot(Path("/"))
+        programs = command.programs if command.needs_mpi else command.candidates
         with reading_guest(str(path)):
             searched = Searched((), libraries, (os.uname().machine,))
             source = str(path.resolve())
             label = label_of(GuestKind.PROGRAM, path.name, source, root, programs, "", searched)
-        return cls(label, root, libraries, command.possible).with_unknown(command)
+        guest = cls(label, root, libraries, command.possible, loose=bool(command.candidates))
+        return guest.with_unknown(command)
 
     def with_unknown(self, command: GuestCommand) -> Guest:
         """Give it what is not known of a command that may start or open any program."""
@@ -291,7 +290,7 @@ def _program(path: Path, programs: Sequence[str]) -> Guest:
     real = path.resolve()
     facts = read_elf(real)
     if facts.interpreter is None:
-        raise UsageError.of("program-no-loader", path=path)
+        raise CheckFailed.of("program-no-loader", path=path)
     below = facts.interpreter.lstrip("/")
     for folder in real.parents:
         reads.file(folder / below)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from mpigraft.binary.image import FolderRoot
+from mpigraft.binary.image import FolderRoot, host_path
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.model import Bind, BindKind, GuestKind, Replace
 from mpigraft.graft import GraftOptions
@@ -132,11 +132,12 @@ class JobSubject:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Files of this machine that the command was read from."""
+        """Files of this machine that the command was read from, or that it would be read from if
+        they were there."""
         if self.guest is None:
             return self.command.sources
-        entries = (self.guest.root.find(path) for path in self.command.sources)
-        return tuple(str(entry.source) for entry in entries if entry and entry.source)
+        files = (host_path(self.guest.root, path) for path in self.command.sources)
+        return tuple(str(file) for file in files if file)
 
 
 def job_subject(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:

@@ -34,6 +34,7 @@ from mpigraft.request.selection.mpi import (
 SEARCH = "LD_LIBRARY_PATH"
 DEFAULT = "default: Cray MPICH, the first in PATH, the first by id"
 NOTHING_PASSED = UserEnvironment((), (), (), ())
+Processes = tuple[HostProgram, ...]  # of which one has to fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class _Answer:
     fix: str = ""
     loaded: bool = True  # False: the ranks would load another libmpi
     program: str = ""  # of the problem
+    doubt: str = ""  # which programs do not fit, of those that may start
+    unfit: tuple[bool, int] = (False, 0)  # whether the first of them is one, and how many are
 
 
 def mpi_for_programs(
@@ -62,22 +65,28 @@ def mpi_for_programs(
     user = {row.name: row.value or "" for row in passed.rows}
     environment = dict(passed.environment) | user
     processes = _processes(programs, environment, machine)
-    own = next((one for loaded in processes[0].alone for one in _libmpis(loaded)), None)
+    own = next((one for loaded in processes[0][0].alone for one in _libmpis(loaded)), None)
     named = [name for _, command in programs for name in command.opened]
     abis = {binding.abi for name in named if (binding := binding_of(name))}
     usable.sort(key=lambda mpi: bool(abis) and mpi.abi not in abis)
     by_itself = [m for m in usable if own and _same(own.path, m.libmpi)]
     refused: list[tuple[MpiInstall, _Answer]] = []
+    fitting: list[tuple[_Answer, str]] = []
     for mpi in dict.fromkeys((*by_itself, *usable)):
         finds = f"the program finds it by itself: {own.how}" if own and mpi in by_itself else ""
         answer = _answer(processes, mpi, passed)
         if not answer.problem:
-            others = (_passed_over(one, no, by_itself, own) for one, no in refused)
-            notes = (*broken_mpis(mpi_name, machine), *others)
             doubt = _doubt(programs[0][0], named, mpi) if abis and mpi.abi not in abis else ""
-            why = finds or DEFAULT
-            return MpiSelection(answer.mpi, why, answer.rows, passed_over=notes, doubt=doubt)
-        refused.append((mpi, answer))
+            fitting.append((replace(answer, doubt=doubt or answer.doubt), finds or DEFAULT))
+            if not answer.doubt:
+                break
+        else:
+            refused.append((mpi, answer))
+    if fitting:
+        best, why = min(fitting, key=lambda one: one[0].unfit)
+        others = (_passed_over(one, no, by_itself, own) for one, no in refused)
+        notes = (*broken_mpis(mpi_name, machine), *others)
+        return MpiSelection(best.mpi, why, best.rows, passed_over=notes, doubt=best.doubt)
     no = refuse_all([_refusal(mpi, no) for mpi, no in refused])
     raise no.amended(why=_two_abis(processes) or no.why)
 
@@ -99,18 +108,19 @@ def _doubt(program: Path, named: Sequence[str], mpi: MpiInstall) -> str:
 
 def _processes(
     programs: Sequence[tuple[Path, GuestCommand]], environment: Mapping[str, str], machine: Machine
-) -> list[HostProgram]:
-    """What ranks start: of a script that surely starts several programs, each of them."""
+) -> list[Processes]:
+    """What ranks start, in groups: of a script that surely starts several programs, each of
+    them; of one that starts one of several, these."""
     return [
-        HostProgram.of_command(path, command, environment, machine)
+        tuple(HostProgram.of_command(path, one, environment, machine) for one in group)
         for path, several in programs
-        for command in several.each()
+        for group in several.groups()
     ]
 
 
-def _two_abis(processes: Sequence[HostProgram]) -> str:
+def _two_abis(processes: Sequence[Processes]) -> str:
     """Say that no MPI fits all programs of a job, where they were built for several ABIs."""
-    needed = {process.abi: process.guest.label.programs[0] for process in processes if process.abi}
+    needed = {one.abi: one.guest.label.programs[0] for one, *_ in processes if one.abi}
     if len(needed) < 2:
         return ""
     built = " and ".join(
@@ -160,7 +170,7 @@ def mpi_under_program(
 # ------------------------------------------------------------------ one pair
 
 
-def _answer(processes: Sequence[HostProgram], mpi: MpiInstall, passed: UserEnvironment) -> _Answer:
+def _answer(processes: Sequence[Processes], mpi: MpiInstall, passed: UserEnvironment) -> _Answer:
     """Find rows with which the files of all programs load this libmpi and run on it; else give the
     problem of the last way."""
     answer = _Answer(mpi)
@@ -172,22 +182,36 @@ def _answer(processes: Sequence[HostProgram], mpi: MpiInstall, passed: UserEnvir
 
 
 def _with_rows(
-    processes: Sequence[HostProgram],
+    processes: Sequence[Processes],
     mpi: MpiInstall,
     passed: UserEnvironment,
     rows: tuple[EnvRow, ...],
 ) -> _Answer:
     start = env.apply(dict(passed.environment), mpi.environment, Scope.LAUNCHER, Scope.RANK)
     environment = env.apply(start, rows, Scope.RANK)
-    meant, modules = mpi, []
-    for process in processes:
-        loaded = process.load(environment)
-        meant = _with_libmpi(mpi, loaded) if process is processes[0] else meant
-        answer = _judged(process, meant, loaded, _other_libmpi(meant, loaded))
-        if answer.problem:
-            return replace(answer, program=process.guest.label.programs[0])
-        modules += [one.program for one in loaded]
-    return _Answer(meant, (*rows, *row_of_wheels(modules, meant.libmpi)))
+    meant, modules, doubt, unfit = mpi, [], "", (False, 0)
+    for group in processes:
+        answers = []
+        for process in group:
+            loaded = process.load(environment)
+            meant = _with_libmpi(mpi, loaded) if process is processes[0][0] else meant
+            answer = _judged(process, meant, loaded, _other_libmpi(meant, loaded))
+            answers.append(replace(answer, program=process.guest.label.programs[0]))
+            modules += [one.program for one in loaded]
+        bad = [answer for answer in answers if answer.problem]
+        if len(bad) == len(group):
+            return bad[0]
+        if bad:
+            doubt, unfit = _doubt_of(bad, len(group)), (answers[0] in bad, len(bad))
+    given = (*rows, *row_of_wheels(modules, meant.libmpi))
+    return _Answer(meant, given, doubt=doubt, unfit=unfit)
+
+
+def _doubt_of(bad: Sequence[_Answer], count: int) -> str:
+    """Say that a job may start programs which do not run on its MPI."""
+    names = ", ".join(answer.program for answer in bad)
+    start = f"of {count} programs that it may start, {len(bad)} would not run"
+    return f"{start}: {names}: {bad[0].problem}"
 
 
 def _with_libmpi(mpi: MpiInstall, loaded: Sequence[Loaded]) -> MpiInstall:
