@@ -159,14 +159,17 @@ def test_what_is_shown_makes_the_files_that_the_launcher_reads(
     assert not any(line.startswith("mkdir") for line in rendered(one))
 
 
-def test_explain_names_the_source_of_the_ranks() -> None:
-    asked = RunSpec(("/n/ocean",), where=JobPlacement(ranks_per_node=1))
+def test_explain_names_the_source_of_the_ranks_and_of_settings() -> None:
+    sources = (("env", "site.toml:7"),)
+    where = JobPlacement(ranks_per_node=1)
+    asked = RunSpec(("/n/ocean",), where=where, settings=("A=1",), sources=sources)
     typed = replace(a_job(None), spec=asked)
-    for made, due in ((typed, "command line"), (a_job(None), "default")):
+    due = {"ranks": "command line", "set": "site.toml:7"}
+    for made, expected in ((typed, due), (a_job(None), {"ranks": "default"})):
         mpi = made.configuration.mpi
         assert mpi is not None
         told = list(plan._lines(made, MpiSelection(mpi, "the first")))
-        assert [line.source for line in told if line.what == "ranks"] == [due]
+        assert {line.what: line.source for line in told if line.what in due} == expected
 
 
 @pytest.mark.parametrize(
