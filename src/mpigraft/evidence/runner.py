@@ -31,6 +31,7 @@ from mpigraft.core.model import (
 from mpigraft.core.noexec import refuse_noexec
 from mpigraft.core.process import Completed, run_command
 from mpigraft.evidence import judge, keys, serialize
+from mpigraft.evidence.causes import ends_launch, is_cause, named_causes
 from mpigraft.evidence.files import OWN_SURROUNDINGS, Surroundings, mpi_config_files
 from mpigraft.evidence.world import explain_failure
 from mpigraft.graft.folder import RANKS_FOLDER, materialize
@@ -109,7 +110,7 @@ def make_starter(
                 # PRRTE ends with code 0 when it loses a node whose ranks are still in MPI_Init.
                 wrong = (came := sum(r.of_launch for r in ranks)) < layout.ranks or not ended.ok
                 used = hosts[: layout.nodes] if wrong and layout.nodes > 1 else ()
-                why = explain_failure(configuration, witness, came) if wrong else ()
+                why = _causes(request, ended, came) if wrong else ()
                 return Launched(ended, ranks, placement, hosts, (*why, *nodes.unreachable(used)))
             finally:
                 shutil.rmtree(witness, ignore_errors=True)
@@ -117,10 +118,22 @@ def make_starter(
         yield start
 
 
+def _causes(request: LaunchRequest, ended: Completed, came: int) -> tuple[Finding, ...]:
+    """Why a launch went wrong, as far as it printed or recorded; `came`: ranks that were in MPI."""
+    allocation, layout = request.allocation, request.layout
+    hosts = () if allocation.here else allocation.hosts[: layout.nodes]
+    slurm = allocation.scheduler == "slurm"
+    printed = (
+        () if ended.ok else named_causes(ended, hosts, whole=came == layout.ranks, slurm=slurm)
+    )
+    return (*printed, *explain_failure(request.configuration, request.witness, came))
+
+
 def _wait(launch: Launch, limit_s: float) -> Completed:
     write_files(launch)
     env = dict(launch.env)
-    return run_command(stamped(launch.argv), env=env, cwd=launch.cwd, limit_s=limit_s)
+    argv = stamped(launch.argv)
+    return run_command(argv, env=env, cwd=launch.cwd, limit_s=limit_s, ends=ends_launch)
 
 
 def stamped(argv: Sequence[str]) -> list[str]:
@@ -285,6 +298,7 @@ def error_from_findings(
     worst = [f for f in findings if f.level is Level.ERROR] or [*findings]
     if not worst:
         return kind(what)
-    blamed = [f for f in findings if f.code in TO_BLAME and worst[0].code not in OTHER_MPI]
+    known = worst[0].code in OTHER_MPI or is_cause(worst[0].code)
+    blamed = [f for f in findings if f.code in TO_BLAME and not known]
     fix = "; ".join(f"{f.message}: {f.fix}" for f in blamed) or worst[0].fix
     return kind(f"{what}: {worst[0].message}", why=worst[0].why, fix=fix)

@@ -51,6 +51,8 @@ def verify_wireup(
     findings = tuple(f for f in all_findings if f.code in WORLD)
     if not ended.ok and not any(f.code in WORLD_CODES for f in findings):
         findings = (*launched.nodes, _start_failure(configuration, ended))
+    elif findings:
+        findings = (*launched.nodes, *findings)
     if keep and not findings:
         cache.put("starting", key, True)
     return findings

@@ -27,6 +27,7 @@ from mpigraft.core.text import printable
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 2.0  # between SIGTERM and SIGKILL
 HELPER_S = 5.0  # for the helper of an srun that was killed
+MAX_LINE = 4096  # bytes of a line that may end a child
 MAX_OUTPUT = 64 * 1024 * 1024  # bytes kept of each stream; the rest is counted and dropped
 
 # Takes each command line before it is started, for `-v`.
@@ -75,9 +76,11 @@ def run_command(
     limit_s: float = 60.0,
     stdin: bytes | None = None,
     listen: Callable[[bytes], None] | None = None,
+    ends: Callable[[bytes], bool] | None = None,
 ) -> Completed:
     """Run `argv` to its end, or to `limit_s` seconds, and return its output. `listen` hears its
-    standard output as it comes, in a thread of its own.
+    standard output as it comes, in a thread of its own; a line on standard error of which `ends`
+    says so ends it.
 
     A program that cannot be started is not an exception: `code` is 127 (not found) or 126 and
     `stderr` says why, as a shell would have it. KeyboardInterrupt ends the child, then goes on.
@@ -94,7 +97,7 @@ def run_command(
         return Completed(words, code, b"", str(error).encode(), 0.0, started=started)
     timed_out = True
     try:
-        pipes = ((child.stdout, listen), (child.stderr, None))
+        pipes = ((child.stdout, listen), (child.stderr, ends and _ender(child, ends)))
         streams = [_Drain(pipe, hears) for pipe, hears in pipes if pipe]
         if stdin is not None and child.stdin:
             threading.Thread(target=_feed, args=(child.stdin, stdin), daemon=True).start()
@@ -130,6 +133,22 @@ def _wait(child: subprocess.Popen[bytes], limit_s: float) -> bool:
     if ended:
         child.wait()
     return ended
+
+
+def _ender(
+    child: subprocess.Popen[bytes], ends: Callable[[bytes], bool]
+) -> Callable[[bytes], None]:
+    """Make what hears a child's errors and asks it to end after a line of which `ends` says so."""
+    rest = b""
+
+    def hear(block: bytes) -> None:
+        nonlocal rest
+        *lines, rest = (rest + block).split(b"\n")
+        rest = rest[-MAX_LINE:]
+        if any(ends(line[:MAX_LINE]) for line in lines):
+            child.terminate()
+
+    return hear
 
 
 def _feed(pipe: IO[bytes], data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Named ways to move bytes, and which row of a name is meant on a machine.
+"""Named ways to move bytes, which row of a name is meant here, and what failed launches print.
 
 Takes transports.toml and facts of a machine; makes `Transport` rows, or the reason why there is
 none. Reads package data alone.
@@ -10,6 +10,7 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.knowledge.transports.causes import cause_table as cause_table
     from mpigraft.knowledge.transports.fabrics import Reach as Reach
     from mpigraft.knowledge.transports.fabrics import fabric_reach as fabric_reach
     from mpigraft.knowledge.transports.match import Facts as Facts

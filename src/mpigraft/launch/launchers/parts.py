@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -189,7 +189,23 @@ def slurm_rows(order: Order) -> tuple[EnvRow, ...]:
     hosts_of_job = order.allocation.granted or order.allocation.hosts
     if any(map(SEVERAL_NUMBERS.search, hosts_of_job)):
         rows |= dict.fromkeys(NODE_LISTS, slurm_hosts(hosts_of_job))
-    return tuple(EnvRow(name, value, Scope.LAUNCHER, "launcher") for name, value in rows.items())
+    own = (EnvRow(name, value, Scope.LAUNCHER, "launcher") for name, value in rows.items())
+    return (*own, *without_step_options())
+
+
+# Settings of the job's script that srun reads as options of every step, and that its command line
+# here cannot override. Daemons of other launchers are not started at all: "More processors
+# requested than permitted", of which PRRTE shows nothing, and hydra waits for its time limit.
+STEP = (
+    "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_THREADS_PER_CORE",
+    "SLURM_HINT", "SLURM_EXACT", "SLURM_EXCLUSIVE", "SLURM_NTASKS_PER_CORE",
+    "SLURM_NTASKS_PER_SOCKET", "SLURM_MULTI_PROG", "SLURM_WAIT", "SLURM_LABELIO",
+)  # fmt: skip
+
+
+def without_step_options() -> Iterator[EnvRow]:
+    """Remove what would change a step besides its command line."""
+    return (EnvRow(name, None, Scope.LAUNCHER, "launcher") for name in STEP)
 
 
 def older_than(order: Order, release: str) -> bool:

@@ -16,6 +16,7 @@ from mpigraft.launch.launchers.parts import (
     path_in,
     program_scripts,
     refuse_lost_files,
+    without_step_options,
 )
 
 MCA = ""
@@ -95,16 +96,7 @@ def _files(order: Order) -> tuple[tuple[Path, str], ...]:
 def rows(order: Order) -> tuple[EnvRow, ...]:
     """Remove what would change the step besides its command line. Open MPI's PMIx may be built
     without munge, while Slurm's asks for it (LCH-03)."""
-    rows = [EnvRow(name, None, Scope.LAUNCHER, "launcher") for name in STEP]
+    rows = [*without_step_options()]
     if order.pmi.startswith("pmix") and order.mpi.family is Family.OPENMPI:
         rows.append(EnvRow("PMIX_MCA_psec", "native", Scope.RANK, "launcher"))
     return tuple(rows)
-
-
-# Settings of the job's script that srun reads as options of every step, and that this command
-# line cannot override.
-STEP = (
-    "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_THREADS_PER_CORE", "SLURM_HINT",
-    "SLURM_EXACT", "SLURM_EXCLUSIVE", "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_SOCKET",
-    "SLURM_MULTI_PROG", "SLURM_WAIT", "SLURM_LABELIO",
-)  # fmt: skip
