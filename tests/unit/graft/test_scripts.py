@@ -139,6 +139,8 @@ def test_words_are_those_that_a_shell_starts(name: str, tmp_path: Path) -> None:
         ("ls | xargs -I{} mpirun ./app {}\n", True),
         ("( exit 0 )\nif false; then mpirun ./app; fi\n", False),
         ('exec "$@"\n', False),
+        ("sbatch <<EOF\n#!/bin/bash\nmpirun ./app\nEOF\n", False),  # another job starts them
+        ("apptainer exec x.sif mpirun -n 2 ./app\n", False),
     ],
 )
 def test_what_only_names_a_launcher_or_depends(
