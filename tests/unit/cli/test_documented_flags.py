@@ -1,19 +1,31 @@
-"""Every command line in the documentation uses commands and flags that exist."""
+"""Every command line in the documentation uses commands and flags that exist, and every code block
+is run by a test or says why it is not."""
 
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from typer.main import get_command
 
 from mpigraft.cli.main import COMMANDS, load
+from mpigraft.core.model import SubmissionRecord
+from mpigraft.store import Store
+from tests.builders.commands import Run
+from tests.builders.overtime import campaign, identity, keep
+from tools import document_transports
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 APP = get_command(load(COMMANDS))
+NAMES = ("before", "after", "night", "olivia")
 
 
 def flags_of(command: object) -> set[str]:
@@ -54,3 +66,80 @@ def test_a_flag_is_not_taken_for_the_default_of_another(name: str) -> None:
     """`--except` stood where help shows a default, and the option was called `--exceptions`."""
     for parameter in APP.commands[name].params:  # type: ignore[attr-defined]
         assert not str(getattr(parameter, "show_default", "")).startswith("-"), parameter.opts
+
+
+# ------------------------------------------------------------------ code blocks
+
+MARK = re.compile(r"<!-- (not run: (?P<why>\S.*)|run by (?P<test>tests/\S+\.py)) -->")
+WRITTEN = "transports.md"  # by tools/document_transports.py, each block from a row
+
+
+class Block(NamedTuple):
+    page: Path
+    line: int
+    text: str
+    mark: str  # the comment above it; empty: it is run here
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """Every fenced or indented block, with its mark: a comment above it."""
+    lines = ["", *page.read_text(encoding="utf-8").splitlines(), ""]
+    mark, number = "", 1
+    while number < len(lines):
+        begin, line, before = number, lines[number], lines[number - 1]
+        number += 1
+        if line.startswith("```"):
+            number = lines.index("```", number) + 1
+        elif line.startswith("    ") and (not before or before.startswith("#")):
+            while "".join(lines[number : number + 2]).startswith("    "):  # over an empty line too
+                number += 1
+        else:
+            mark = line if line.startswith("<!-- ") else mark if not line else ""
+            continue
+        yield Block(page, begin, "\n".join(lines[begin:number]), mark)
+        mark = ""
+
+
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+HERE = [block for block in BLOCKS if not block.mark and block.page.name != WRITTEN]
+
+
+def test_each_code_block_is_run_or_says_why_not(capsys: pytest.CaptureFixture[str]) -> None:
+    """A block without a mark is run by the next test; the test of a mark reads its page's block,
+    or runs its commands."""
+    marks = [mark for block in BLOCKS if (mark := MARK.fullmatch(block.mark))]
+    assert len(marks) == sum(bool(block.mark) for block in BLOCKS)
+    tests = {name for mark in marks for name in re.findall(r"tests/\S+\.py", mark[0])}
+    assert not [test for test in tests if not (ROOT / test).is_file()]
+    assert document_transports.page() == document_transports.PAGE.read_text(encoding="utf-8")
+    others = sum(bool(mark["test"]) for mark in marks)
+    rows, why = sum(block.page.name == WRITTEN for block in BLOCKS), len(marks) - others
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\n{len(BLOCKS)} code blocks: {len(HERE)} run here, {others} by other tests, {rows} "
+            f"written from rows, {why} with a reason why not\n"
+        )
+    assert len(HERE) >= 8
+
+
+@pytest.mark.parametrize("block", HERE, ids=lambda b: f"{b.page.name}:{b.line}")
+def test_a_block_without_a_mark_runs(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: Block
+) -> None:
+    """On a store of a few nights, of which one begins with the id that the pages have."""
+    monkeypatch.chdir(tmp_path)
+    nights = [campaign(n, rounds=6, name=name) for n, name in enumerate(NAMES, 1)]
+    keep(Store(tmp_path / "store"), *nights)
+    with Store(tmp_path / "store").writer() as writer:
+        writer.add_submission(SubmissionRecord("5" * 32, "night", "2026", "slurm", "{}", 1, 60, 1))
+    for line in block.text.splitlines():
+        command, _, filters = line.partition("#")[0].partition("|")
+        words, target = shlex.split(command.partition(" > ")[0]), command.partition(" > ")[2]
+        assert words[0] == "mpigraft", line
+        ended = run(*(identity(3) if word == "1f2e3d4c" else word for word in words[1:]))
+        assert ended.code == 0, ended.err
+        if target:
+            Path(target.strip()).write_text(ended.out)
+        elif filters and shutil.which("jq"):
+            done = subprocess.run(shlex.split(filters), input=ended.out, text=True, check=True)
+            assert done.returncode == 0
