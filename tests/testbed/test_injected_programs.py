@@ -77,6 +77,16 @@ def test_programs_start_without_a_launcher(
     assert (code, "without a launcher ended with" in errors) == (1, True), page
 
 
+def test_a_program_that_spawns_alone_needs_the_launcher_s_folder_alone(ompi: LanguageStack) -> None:
+    """Open MPI 5 starts prte from PATH then."""
+    assert mpigraft("inject", ompi.root, "--mpi", "openmpi@5.0.11")[0] == 0
+    code, page, _ = mpigraft("check", ompi.root)
+    assert (code, "MPI_Comm_spawn of c on openmpi@5.0.11" in " ".join(page.split())) == (0, True)
+    root = ("PRTE_ALLOW_RUN_AS_ROOT=1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+    path = f"PATH={ompi.slot}/bin:/usr/bin:/bin"
+    assert start("env", path, *root, *ompi.words("c"), "spawn").count("SIZE 1 LIBRARY") == 2
+
+
 GROWN = {  # what each needs that an injection for C programs does not have
     "use-mpif": "libmpi_mpifh.so.40",
     "use-mpi-f08": "libmpi_usempif08.so.40",

@@ -226,13 +226,12 @@ def _part(part: CheckResult) -> Iterator[str]:
     yield ""
     yield f"{WORDS[part.level]:10}{part.name}"
     for finding in part.findings:
-        yield from finding_lines(finding)
+        if finding.level != "info":  # true and harmless; --json has it
+            yield from finding_lines(finding)
 
 
 def finding_lines(finding: Finding) -> Iterator[str]:
-    if finding.level == "info":
-        return  # true and harmless; --json has it
-    yield from row("  problem", finding.message)
+    yield from row("  note" if finding.level == "info" else "  problem", finding.message)
     for line in finding.evidence[:SHOWN]:
         cut = line if len(line) <= LONG else f"{line[:LONG].rpartition(' ')[0]} ..."
         yield from fold(printable(cut), " " * 12, 14)

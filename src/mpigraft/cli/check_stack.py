@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MODULES = 40  # that are listed where nothing is wrong with them
 SAME = 3  # findings of one kind that are shown
 EVERY_S = 5.0  # between lines of progress in a pipe
-LEVELS = ("error", "warning")
+LEVELS = {**WORDS, "info": "note"}  # the worst first
 PARTS = ("mpi", "libfabric", "ucx")  # what an override may hold
 
 
@@ -307,12 +307,12 @@ def _findings(verdict: StackVerdict) -> Iterator[str]:
     kinds: dict[tuple[str, str], list[tuple[Finding, list[str]]]] = {}
     for finding, modules in _gathered(verdict):
         kinds.setdefault((str(finding.level), finding.code), []).append((finding, modules))
-    for level in LEVELS:
+    for level, word in LEVELS.items():
         for (own, code), members in kinds.items():
             if own != level:
                 continue
             yield ""
-            yield f"{WORDS[level]:10}{code}"
+            yield f"{word:10}{code}"
             for finding, modules in members[:SAME]:
                 last = finding is members[min(SAME, len(members)) - 1][0]
                 yield from finding_lines(finding if last else replace(finding, why="", fix=""))

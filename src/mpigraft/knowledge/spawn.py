@@ -8,6 +8,8 @@ from mpigraft.core.model import Family
 from mpigraft.knowledge.reader import RowError, load_table, toml
 from mpigraft.knowledge.versions import Range, version_numbers
 
+ALONE = "alone"  # stands for the launcher of a process that none started
+
 
 @dataclass(frozen=True, slots=True)
 class Spawn:
@@ -39,7 +41,8 @@ class Spawn:
     def summary(self) -> str:
         """For a person, in one line."""
         how = f"{self.launcher} --mpi={self.pmi}" if self.pmi else self.launcher
-        head = f"MPI_Comm_spawn {'works' if self.works else 'does not work'} under {how}"
+        way = "without a launcher" if self.launcher == ALONE else f"under {how}"
+        head = f"MPI_Comm_spawn {'works' if self.works else 'does not work'} {way}"
         return "; ".join(part for part in (head, self.message, self.fix) if part)
 
 

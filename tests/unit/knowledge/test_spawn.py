@@ -6,14 +6,14 @@ import pytest
 
 from mpigraft.core.errors import UsageError
 from mpigraft.knowledge.reader import read_table
-from mpigraft.knowledge.spawn import SpawnTable, rows, spawn_facts
+from mpigraft.knowledge.spawn import ALONE, SpawnTable, rows, spawn_facts
 from mpigraft.launch.launchers.registry import LAUNCHERS
 
 ROW = {"launcher": "srun", "family": ["openmpi"], "works": True, "sources": ["seen"]}
 
 
 def test_rows_are_of_launchers_that_there_are() -> None:
-    assert {row.launcher for row in rows()} <= set(LAUNCHERS)
+    assert {row.launcher for row in rows()} <= {*LAUNCHERS, ALONE}
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,9 @@ def test_rows_are_of_launchers_that_there_are() -> None:
         ("hydra", "mpich", "4.0.2", "", False),
         ("hydra", "intel", "2021.18.1", "", True),
         ("flux", "openmpi", "5.0.11", "", None),
+        ("alone", "openmpi", "5.0.11", "", True),
+        ("alone", "openmpi", "4.1.4", "", None),
+        ("alone", "intel", "2021.18.1", "", False),
     ],
 )
 def test_what_is_known(

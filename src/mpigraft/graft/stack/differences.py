@@ -16,9 +16,10 @@ from mpigraft.core.model import Finding, MpiAbi, Role
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import join_some
 from mpigraft.graft.loading import PRIVATE
+from mpigraft.graft.stack.override import LAUNCHERS
 from mpigraft.graft.stack.simulation import Override, StackSimulation
 from mpigraft.graft.stack.values import OTHER, ProgramVerdict, Slot, Stack
-from mpigraft.knowledge import role_of
+from mpigraft.knowledge import binding_of, role_of, spawns_of_mpi
 from mpigraft.knowledge.files import started_by
 
 STORE = ".mpigraft-"  # begins the name of the folder that an injection switches to
@@ -26,6 +27,7 @@ MOST_FILES = 100  # of an override that are named
 MAX_LIBC = 1 << 24  # bytes
 GLIBC = re.compile(rb"GNU C Library [ -~]{0,200}?version (\d+\.\d+)")
 MPI_SYMBOL = re.compile(r"P?MPIX?_|p?mpix?_|QMPI_|_init$|_fini$", re.IGNORECASE)
+SPAWN = re.compile(r"mpi_comm_spawn(_multiple)?(_f08)?_{0,2}", re.IGNORECASE)
 TWICE = 5  # symbols that two files share by more than chance
 NAMED = 3
 IN_WORDS: dict[str, Callable[[str], Finding]] = {
@@ -158,6 +160,37 @@ def of_programs(
             evidence=tuple(f"{path} lacks {', '.join(names)}" for path, names in broken.items()),
         )
     yield from _twice(group, override, duplicates)
+    yield from _spawning(group, override)
+
+
+def _spawning(group: Sequence[StackSimulation], override: Override) -> Iterator[Finding]:
+    """Report what becomes of programs that call MPI_Comm_spawn where no launcher starts them."""
+    mpi = override.abi.mpi
+    rows = () if override.part else spawns_of_mpi(mpi.family, mpi.version)
+    known = next((row for row in rows if row.launcher == "alone"), None)
+    users = [one.program.path for one in group if known and any(map(_spawns, _callers(one)))]
+    if known and users:
+        yield Finding.of(
+            "stack-spawn-alone",
+            programs=_names(users),
+            mpi=mpi.id,
+            what=known.message,
+            advice=known.fix,
+            folder=f"{override.slot.path}/{LAUNCHERS}",
+            evidence=tuple(users),
+        )
+
+
+def _callers(one: StackSimulation) -> Iterator[Elf]:
+    """Yield the files of a program that call MPI and are no part of one."""
+    yield one.loading.main
+    for r in one.loading.after:
+        if r.elf and not binding_of(r.soname) and any(map(binding_of, r.elf.needed)):
+            yield r.elf
+
+
+def _spawns(elf: Elf) -> bool:
+    return any(SPAWN.fullmatch(symbol.name) for symbol in elf.imported)
 
 
 def _names(paths: Sequence[str] | dict[str, tuple[str, ...]]) -> str:

@@ -233,12 +233,13 @@ class _Judge:
                 machine=self.machine,
             )
             # The stack's own launcher starts its MPI, whatever lies below that.
-            found = [f for f in fit.findings if not (self.override.part and f.code in OF_LAUNCHER)]
+            below = OF_LAUNCHER if self.override.part else ()
+            found = [f for f in fit.findings if f.level is not Level.INFO and f.code not in below]
             findings |= dict.fromkeys(map(differences.in_words_of_stacks, found))
             findings |= dict.fromkeys(
                 differences.of_programs(group, self.override, self._duplicates)
             )
-        return _Judged(tuple(f for f in findings if f.level is not Level.INFO))
+        return _Judged(tuple(findings))
 
     def _guest(self, group: Sequence[StackSimulation]) -> Guest:
         first = group[0].program

@@ -15,6 +15,7 @@ from mpigraft.core.model import MpiInstall, Scope
 
 LAUNCHERS = "bin"  # folder of a generation
 NAMES = ("mpirun", "mpiexec")
+STARTED = {"prrte": ("prte",)}  # from PATH, by a program without a launcher that spawns
 OF_PROGRAMS = ("LD_LIBRARY_PATH", "FI_PROVIDER_PATH")  # a launcher does not need them
 # Open MPI's launcher puts its own folders into LD_LIBRARY_PATH of ranks, version 4 into PATH too:
 # with Debian's these are /usr/lib and /usr/bin. What these variables name starts each rank, and
@@ -33,7 +34,10 @@ def launcher_scripts(mpi: MpiInstall) -> tuple[tuple[str, str], ...]:
         return ()
     text = "\n".join(_script(mpi, str(mpi.launcher))) + "\n"
     names = dict.fromkeys((*NAMES, mpi.launcher.name))
-    return tuple((f"{LAUNCHERS}/{name}", text) for name in names)
+    texts = dict.fromkeys(names, text)
+    for name in STARTED.get(mpi.launcher_kind, ()):
+        texts[name] = "\n".join(_script(mpi, str(mpi.launcher.with_name(name)))) + "\n"
+    return tuple((f"{LAUNCHERS}/{name}", text) for name, text in texts.items())
 
 
 def _script(mpi: MpiInstall, launcher: str) -> Iterator[str]:
