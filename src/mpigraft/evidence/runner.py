@@ -46,6 +46,7 @@ EVERYWHERE = Path("/")
 SCRATCH = "mpigraft-"  # then host, whose processes, process id: folders of witness records
 OLD_S = 7 * 86400  # longer than a job
 TO_BLAME = ("setting-overrides", "config-files")  # findings of what a user or a site set
+WIRE = "wire-contradiction"  # the counters looked where the settings said
 OTHER_MPI = ("override-differs", "generations-mixed")  # another MPI ran, whatever its transport
 
 Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], Launched]
@@ -298,7 +299,7 @@ def error_from_findings(
     worst = [f for f in findings if f.level is Level.ERROR] or [*findings]
     if not worst:
         return kind(what)
-    known = worst[0].code in OTHER_MPI or is_cause(worst[0].code)
+    known = worst[0].code in (WIRE, *OTHER_MPI) or is_cause(worst[0].code)
     blamed = [f for f in findings if f.code in TO_BLAME and not known]
     fix = "; ".join(f"{f.message}: {f.fix}" for f in blamed) or worst[0].fix
     return kind(f"{what}: {worst[0].message}", why=worst[0].why, fix=fix)

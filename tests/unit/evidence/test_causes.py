@@ -112,3 +112,13 @@ def test_parameter_files_are_not_blamed_for_what_a_node_lacks() -> None:
     files = Finding.of("config-files", files="/etc/openmpi-mca-params.conf")
     error = error_from_findings(LaunchFailed, "mpich@5", (cause, files))
     assert error.fix == cause.fix
+
+
+def test_a_setting_is_not_blamed_for_the_kernels_route() -> None:
+    """FI_TCP_IFACE=e1 was taken, and the kernel sent to that network through e0."""
+    wire = Finding.of(
+        "wire-contradiction", where="p2p off-node", requested="ofi-tcp", lane="tcp over e0",
+        reason="the payload was to cross e1, and crossed e0", advice="type `ip route get`",
+    )  # fmt: skip
+    user = Finding.of("setting-overrides", name="FI_TCP_IFACE", value="e1", was="e0")
+    assert error_from_findings(LaunchFailed, "mpich@5", (wire, user)).fix == wire.fix

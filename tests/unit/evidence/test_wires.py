@@ -227,6 +227,8 @@ def test_another_interface_than_the_one_that_is_named_is_another_transport() -> 
     assert found.ran == "tcp over admin0"
     seen = next(f.message for f in found.findings if f.code == "wire-contradiction")
     assert "the payload was to cross eth0, and crossed admin0" in seen
+    (fix,) = {f.fix for f in found.findings if f.code == "wire-contradiction"}
+    assert "ip route get" in fix
 
 
 def test_so_it_is_where_the_library_alone_names_one() -> None:

@@ -221,10 +221,16 @@ class TrafficFinding:
     wire: Wire = Wire.UNREAD
     by_wire: bool = False  # it is the kernel's counters that contradict
     by_sockets: bool = False  # those of the ranks' own connections
+    astray: bool = False  # the payload crossed another interface than was due
 
     @property
     def fix(self) -> str:
         """What to do about a contradiction by the kernel's counters; empty without one."""
+        if self.astray:
+            return (
+                "type `ip route get ADDRESS` on a node, with the other node's address on that "
+                "interface: the kernel chooses the way, so mend its route or use another interface"
+            )
         if self.by_sockets:
             return "check its settings: other programs' traffic was not counted"
         again = "run it again on an idle host, then check its settings"
@@ -331,7 +337,8 @@ def _with_wire(
     if parts := differing_parts(phase):
         lane, reason = f"{proof.lane} in part", f"{reason} ({parts} crossed)"
     other = replace(proof, standing=ProofStatus.CONTRADICTED, lane=lane)
-    return replace(finding, proof=other, reason=reason, by_wire=True, by_sockets=own)
+    astray = "bytes" in claims and wire is not Wire.CARRIED and bool(over)
+    return replace(finding, proof=other, reason=reason, by_wire=True, by_sockets=own, astray=astray)
 
 
 def _unrequested(
