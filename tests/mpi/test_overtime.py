@@ -105,7 +105,7 @@ def test_a_machine_over_time(
     text = start("history", "-o", tmp_path / "history.html", "--junit", tmp_path / "history.xml")
     assert "2 campaigns" in text
     good = mpigraft("--store", store_folder, "recheck", "--minutes", "1", "--here", **columns)
-    assert good.returncode in (0, 1), good.stdout + good.stderr  # nobody else may be still
+    assert good.returncode in (0, 1, 6), good.stdout + good.stderr  # nobody else may be still
     assert "against before" in good.stdout
     start("bundle", "after", "--with", "before", "-o", tmp_path / "b.tar.gz", "--no-hosts")
     _run_without_mpigraft(tmp_path / "b.tar.gz", tmp_path / "elsewhere", prefix)
