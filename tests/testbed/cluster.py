@@ -61,8 +61,8 @@ class Cluster:
     (k-1) modulo their number. With `loopback_hostname` a node's own name is 127.0.1.1 to it.
     `clocks` are nodes whose clock is off, {"n2": "+1h"} in the words of faketime. `small` is the
     size of a file system at `self.small`, which nodes and HOST see, as "4m". `hard` nodes are as
-    those of a site: each has a boot id of its own, a second network, and a real sshd instead of
-    the stand-in.
+    those of a site: each has a boot id of its own, a second network, limits of memory where
+    cgroups can be written, and a real sshd instead of the stand-in.
 
     Any user may use the door, and gets commands as that user.
     """

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 MOUNTED = Path("/sys/fs/cgroup/cpuset")  # version 1; version 2 gives no cpusets to a part
+MEMORY = Path("/sys/fs/cgroup/memory")
 PATIENCE_S = 5.0
 
 
@@ -73,3 +74,17 @@ class Cpuset:
             for folder in own.glob(f"{prefix}*"):
                 with contextlib.suppress(OSError):
                     folder.rmdir()
+
+
+class MemoryGroup:
+    """A node's own part of the memory controller, in which its Slurm limits jobs."""
+
+    def __init__(self, name: str) -> None:
+        self.folder = MEMORY / name
+        self.folder.mkdir()
+
+    def remove(self) -> None:
+        """Remove it with the groups that a daemon left in it; none has a process any more."""
+        for folder in sorted(self.folder.rglob("*/"), reverse=True):
+            folder.rmdir()
+        self.folder.rmdir()

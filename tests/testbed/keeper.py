@@ -30,7 +30,7 @@ from typing import IO
 
 from tests.readable import readable
 from tests.testbed import warden
-from tests.testbed.cpusets import Cpuset, cpus
+from tests.testbed.cpusets import MEMORY, Cpuset, MemoryGroup, cpus
 
 NODE = Path(__file__).with_name("node")
 SPACES = ("--net", "--uts", "--ipc", "--mount", "--pid")
@@ -172,7 +172,7 @@ class Keeper:
         self.shape, self.folder = shape, Path(shape.folder)
         self.number, self.held = take_number()
         self.nodes: dict[str, Node] = {}
-        self.cpusets: list[Cpuset] = []
+        self.groups: list[Cpuset | MemoryGroup] = []
         self.wardens: set[int] = set()
         self.switch: Switch | None = None
         self.door = socket.socket(socket.AF_UNIX)
@@ -190,7 +190,7 @@ class Keeper:
             if allowed:
                 own = f"mpigraft-{self.number}-{os.getpid()}-{name}"
                 cpuset = Cpuset(own, allowed[index % len(allowed)])
-                self.cpusets.append(cpuset)
+                self.groups.append(cpuset)
             node = self.nodes[name] = Node(name, address, self.shape, cpuset)
             self.switch.plug(name, node.pid, "e0")
             if self.shape.hard:
@@ -228,6 +228,10 @@ class Keeper:
         if self.shape.hard:
             (folder / "ssh").symlink_to(self.folder / "ssh")
             (folder / "boot_id").write_text(f"{uuid.uuid4()}\n")
+            if os.access(MEMORY, os.W_OK):
+                group = MemoryGroup(f"mpigraft-{self.number}-{os.getpid()}-{name}")
+                self.groups.append(group)
+                (folder / "memory").symlink_to(group.folder)
         if clock := self.shape.clocks.get(name):
             (folder / "etc").mkdir()
             (folder / "etc/ld.so.preload").write_text(f"{FAKETIME[0]}\n")
@@ -263,8 +267,8 @@ class Keeper:
             os.waitpid(pid, 0)
         if self.switch:
             self.switch.close()
-        for cpuset in self.cpusets:
-            cpuset.remove()
+        for group in self.groups:
+            group.remove()
         if os.path.ismount(self.folder / "small"):
             _said("umount", str(self.folder / "small"))
         shutil.rmtree(self.folder)

@@ -51,6 +51,13 @@ InactiveLimit=0
 BatchStartTimeout=30
 NodeName={names} NodeAddr={subnet}.[1-{nodes}] CPUs={cpus} RealMemory=4000 State=UNKNOWN
 """
+CGROUPS = """\
+CgroupPlugin=cgroup/v1
+CgroupAutomount=no
+CgroupMountpoint=/sys/fs/cgroup
+ConstrainCores=no
+ConstrainRAMSpace=yes
+"""
 PARTITION = "PartitionName={name} Nodes={nodes} Default={default} MaxTime={max_time} State=UP"
 
 
@@ -69,7 +76,7 @@ class Slurm:
     nodes ("ALL", "n[1-2]"), the first being the default; `max_time` is theirs, in Slurm's
     notation. A node counts as down after `node_timeout_s` of silence. `names` are the nodes' own
     names, where these are not the cluster's. `task` is the plugin that binds: affinity on hard
-    nodes, else none.
+    nodes, whose jobs have limits of memory too, else none.
     """
 
     def __init__(
@@ -102,6 +109,10 @@ class Slurm:
                              default="NO" if index else "YES") + " OverSubscribe=YES"
             for index, (name, nodes) in enumerate(partitions)
         ]  # fmt: skip
+        if (cluster.folder / "nodes/n1/memory").exists():
+            text = text.replace("task/affinity", "task/affinity,task/cgroup")
+            text = text.replace("CR_Core", "CR_Core_Memory") + "DefMemPerCPU=500\n"
+            (self.folder / "cgroup.conf").write_text(CGROUPS)
         (self.folder / "slurm.conf").write_text("\n".join([text, *rows, ""]))
         (self.folder / "state").mkdir()
         self.daemons: dict[str, Service] = {}

@@ -45,6 +45,7 @@ def hard_slurm(hard: Cluster, slurms_here: None) -> Iterator[Slurm]:
         yield slurm
 
 
+@pytest.mark.covering
 def test_each_node_is_a_machine_of_its_own(hard: Cluster) -> None:
     ids = {hard.said(node, "cat", BOOT_ID) for node in hard.nodes} | {Path(BOOT_ID).read_text()}
     assert len(ids) == len(hard.nodes) + 1
@@ -74,9 +75,19 @@ def errors(evidence: Evidence) -> list[str]:
 
 
 @pytest.mark.covering
+def test_its_slurm_binds_a_task_and_limits_its_memory(hard_slurm: Slurm) -> None:
+    show = ("sed", "-n", r"s/^Cpus_allowed_list:\s*//p", "/proc/self/status")
+    assert hard_slurm.ask("srun", "-n1", *show).text() == "0\n"
+    eat = f"{hard_slurm.cluster.python} -c 'bytearray(200 << 20)'"
+    assert hard_slurm.ask("srun", "-n1", "--mem=300", "sh", "-c", eat).ok
+    killed = hard_slurm.ask("srun", "-n1", "--mem=100", "sh", "-c", eat)
+    assert not killed.ok
+    assert "Out Of Memory" in killed.text()
+
+
 def test_a_job_on_all_of_them_is_proven(hard_slurm: Slurm, mpis: Mpis) -> None:
     user = User(hard_slurm.cluster, mpis, hard_slurm)
     words = ("bench", "--mpi", "openmpi", "--transport", "ob1-tcp", "--layout", "4x2-none")
     user.job(*words, *SHORT, nodes=4, ranks=2)
-    (shown,) = user.shown().values()
-    assert {p["standing"] for p in shown["proof"] if p["peer"] != "self"} == {"proven"}
+    for shown in user.shown().values():
+        assert {p["standing"] for p in shown["proof"] if p["peer"] != "self"} == {"proven"}
