@@ -244,6 +244,8 @@ class Cluster:
             with contextlib.suppress(BrokenPipeError):
                 self.keeper.stdin.close()
         self.keeper.wait(STOP_S)
+        for service in self.services:
+            service.connection.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

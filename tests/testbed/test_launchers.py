@@ -106,6 +106,8 @@ def test_slurm_is_asked_for_its_version_with_its_own_configuration(job: Slurm) -
     assert schedulers.scheduler(host) == Scheduler("slurm", srun.version, False, "")
 
 
+@pytest.mark.long
+@pytest.mark.covering
 def test_a_partition_has_every_core_where_slurm_binds(
     job: Slurm, mpis: Mapping[Family, Path]
 ) -> None:
