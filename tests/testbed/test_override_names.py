@@ -92,6 +92,9 @@ def test_a_network_library_alone_goes_below_the_stacks_own_mpi(
 ) -> None:
     """It is the one that ranks map, until the stack as it is was asked for."""
     mpigraft("inject", stack.software, "--mpi", "openmpi@5", "--replace", part)
+    page = " ".join(mpigraft("check", stack.software).split())
+    assert "nothing injected" not in page
+    assert library in page.partition(" of openmpi@5.0.11 injected in ")[0]
     page = mpigraft("inject", stack.software, "--verify")
     assert f"/.mpigraft-system/generations/1/lib/{library[:5]}" in "".join(page.split())
     assert "Open MPI v4.1.8" in page

@@ -48,7 +48,7 @@ def check_stack_of(path: str, spec: str, machine: Path | None, *, as_json: bool)
         if injected := injected_verdicts(stack, here):
             return _report_injected(stack, injected, as_json=as_json)
         if not as_json:
-            out("nothing injected: programs run on the stack's own MPI\n")
+            out(f"{_below_own_mpi(stack)}: programs run on the stack's own MPI\n")
     answer = _answer(stack, chosen_mpis(spec, here), here, machine)
     if as_json:
         from mpigraft.core.serialize import document
@@ -60,6 +60,16 @@ def check_stack_of(path: str, spec: str, machine: Path | None, *, as_json: bool)
         for line in answer.unread:
             out("\n".join(row("left out", line)))
     return 0 if answer.ok or not (spec or machine) else CheckFailed.exit_code
+
+
+def _below_own_mpi(stack: Stack) -> str:
+    """Say what overrides have where they have no MPI: libfabric or UCX alone."""
+    from mpigraft.graft.stack.generations import read_override
+
+    active = [(slot.path, record) for slot in stack.slots if (record := read_override(slot).active)]
+    rows = (f"{', '.join(r.bindings)} of {r.mpi} injected in {path}" for path, r in active)
+    prove = f"; `mpigraft inject {stack.root} --verify` proves it"
+    return "; ".join(rows) + prove if active else "nothing injected"
 
 
 def injected_verdicts(stack: Stack, here: MachineFacts) -> tuple[StackVerdict, ...]:

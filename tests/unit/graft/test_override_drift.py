@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 from mpigraft.core.cache import file_digest
-from mpigraft.core.model import MappedLibrary
+from mpigraft.core.model import Abi, Family, MappedLibrary, MpiInstall
+from mpigraft.graft.abi import read_abi
 from mpigraft.graft.stack.generations import drift, reading
 from mpigraft.graft.stack.generations import switching as generations
+from mpigraft.graft.stack.generations.commands import render_commands
 from mpigraft.graft.stack.override import Source
+from mpigraft.graft.stack.override.content import plan_override
 from tests.builders.configuration import an_mpi
+from tests.builders.elf import compiled
 from tests.builders.overrides import (  # noqa: F401
     LIBMPI,
     a_plan,
@@ -44,6 +50,29 @@ def test_drift_names_what_changed(site: Path, libraries: tuple[Path, Path], tmp_
     (found,) = drift.newer_content(record, a_plan(site, libraries, key="other"), site)
     assert found.code == "drift-plan"
     assert set(found.evidence) == {str(path) for path in (*own, *libraries)}
+
+
+def test_what_commands_made_is_compared_with_the_plan(
+    site: Path, libraries: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Its record lists no digests, for nobody could know them when the script was written."""
+    libmpi = libraries[0]
+    install = MpiInstall(
+        "openmpi@5", Family.OPENMPI, "5", Abi.OMPI, libmpi.name, libmpi.parent, libmpi
+    )
+    settings = compiled(tmp_path / "libsettings.so")
+    plan = plan_override(read_abi(install), a_slot(site), [libmpi.name], settings)
+    script = tmp_path / "inject.sh"
+    script.write_text(render_commands(plan, reading.read_override(a_slot(site))))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    subprocess.run(["sh", script], env={"PATH": path}, check=True, capture_output=True)
+    override = reading.read_override(a_slot(site))
+    assert override.active is not None
+    folder = override.folder(1)
+    assert drift.newer_content(override.active, plan, folder) == ()
+    shutil.copy(libraries[1], folder / LIBMPI)
+    (found,) = drift.newer_content(override.active, plan, folder)
+    assert (found.code, found.evidence) == ("drift-copies", (LIBMPI,))
 
 
 def test_a_launcher_that_was_updated_is_drift(
