@@ -77,6 +77,19 @@ class Table:
         launch = [str(self.launcher), *spread, "-n", "2"]
         return [*launch, *program] if way == "launcher" else program
 
+    def ran_before(self, language: str) -> bool:
+        """Whether a program runs alone on the stack's own MPI while nothing is injected."""
+        own = self.stack.abi.own.partition("/")[2].partition("-")[0]
+        ended = subprocess.run(
+            self.words(language, "alone"),
+            env={**CLEAN, **ROOT},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return any("LIBRARY" in line and own in line for line in ended.stdout.splitlines())
+
     def mixed(self, language: str) -> bool:
         """Ask the loader for parts of the stack's own MPI."""
         words = [LOADER, "--list", str(self.stack.program(language))]
@@ -156,6 +169,9 @@ def test_what_is_said_is_what_happens(
     monkeypatch.setenv("MPIGRAFT_HOME", str(home))
     stack = stacks[HOSTS[host][0].own]
     stack.empty_site()
+    table = Table(stack, host, home, cluster)
+    before = {language: table.ran_before(language) for language in stack.abi.languages}
+    assert all(before.values()), before
     planned = json.loads(mpigraft("check", stack.root, "--mpi", host, "--json")[1])
     assert mpigraft("inject", stack.root, "--mpi", host, "--force")[0] == 0
     code, page, _ = mpigraft("check", stack.root, "--json")
@@ -164,7 +180,6 @@ def test_what_is_said_is_what_happens(
     assert judged(planned["checks"][0], stack) == fits
     assert code == (0 if all(fits.values()) else 1)
     assert mpigraft("inject", stack.root, "--verify")[0] == code
-    table = Table(stack, host, home, cluster)
     version = host.partition("@")[2]
     rows = {}
     for language, good in fits.items():
