@@ -69,7 +69,34 @@ def test_another_build_on_a_node_is_named_with_it(
         if code:
             said = " ".join(done.stderr.split())
             assert "the MPI on n2 is another build than on n1" in said
-            assert str(prefix / part[family]) in said
+            assert f"{prefix.name}/{part[family]} (" in said
+    if not code:
+        (one,) = user.shown().values()
+        assert one["proven"]
+        assert not codes(one)
+
+
+PLANTED = {
+    "kernel": "printf '#!/bin/sh\\ncase $1 in -sr) echo Linux 5.14-planted;; *) hostname;; "
+    "esac\\n' >/tmp/uname; chmod +x /tmp/uname; mount --bind /tmp/uname /usr/bin/uname",
+    "shm": "mount -t tmpfs -o size=30m tmpfs /dev/shm",
+    "missing": "mount -t tmpfs tmpfs $0",
+}
+
+
+def test_unlike_nodes_are_named_before_the_first_probe(user: User, mpis: Mpis) -> None:
+    """As warnings what may do; what cannot run is not started, since hydra waits for a minute."""
+    words = ("bench", *user.nodes(), "--mpi", Family.MPICH, *OVER, *SHORT)
+    for name in ("kernel", "shm"):
+        user.cluster.run("n2", ["sh", "-c", PLANTED[name]], check=True)
+    user.on("n1", *words)
     (one,) = user.shown().values()
-    assert one["proven"] is not bool(code)
-    assert codes(one) == ({code} if code else set())
+    (found,) = (f for f in one["findings"] if f["code"] == "node-unlike")
+    assert found["message"].startswith("n2 is unlike n1: its kernel is Linux 5.14-planted, not Lin")
+    assert "/dev/shm has 30 MiB free, not room" in found["message"]
+    prefix = mpis[Family.MPICH]
+    user.cluster.run("n2", ["sh", "-c", PLANTED["missing"], prefix.resolve() / "lib"], check=True)
+    done = user.on("n1", *words, code=4)
+    said = " ".join(done.stderr.split())
+    assert "n2 lacks files of the MPI that n1 has" in said
+    assert f"{prefix.name}/{LIBMPI[Family.MPICH]}" in said

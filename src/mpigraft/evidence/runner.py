@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from mpigraft.core import cache
@@ -23,6 +24,7 @@ from mpigraft.core.model import (
     Configuration,
     Evidence,
     Finding,
+    GraftPlan,
     Launch,
     Layout,
     Level,
@@ -33,10 +35,10 @@ from mpigraft.core.process import Completed, run_command
 from mpigraft.evidence import judge, keys, serialize
 from mpigraft.evidence.causes import ends_launch, is_cause, named_causes
 from mpigraft.evidence.files import OWN_SURROUNDINGS, Surroundings, mpi_config_files
-from mpigraft.evidence.world import explain_failure
+from mpigraft.evidence.world import due_library, due_networks, explain_failure
 from mpigraft.graft.folder import RANKS_FOLDER, materialize
-from mpigraft.launch import Launched, LaunchRequest, prepare_launch
-from mpigraft.launch.hosts import THIS_HOST, Nodes
+from mpigraft.launch import IN_GUEST, Launched, LaunchRequest, prepare_launch
+from mpigraft.launch.hosts import THIS_HOST, Nodes, compare_nodes
 from mpigraft.native import NOW, Natives
 
 PROBE_LIMIT_S = 60.0
@@ -47,7 +49,8 @@ SCRATCH = "mpigraft-"  # then host, whose processes, process id: folders of witn
 OLD_S = 7 * 86400  # longer than a job
 TO_BLAME = ("setting-overrides", "config-files")  # findings of what a user or a site set
 WIRE = "wire-contradiction"  # the counters looked where the settings said
-OTHER_MPI = ("override-differs", "generations-mixed")  # another MPI ran, whatever its transport
+# Another MPI ran, whatever its transport.
+OTHER_MPI = ("override-differs", "generations-mixed", "node-build")
 
 Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], Launched]
 PlacementOf = Callable[[Layout], Placement]
@@ -70,7 +73,7 @@ def make_starter(
     and with what a user's job will run, as its probe has to.
     """
     hosts = () if allocation.here else allocation.hosts
-    nodes = Nodes(hosts if len(hosts) > 1 else ())
+    nodes, compare = Nodes(hosts if len(hosts) > 1 else ()), lru_cache(_compare)
     with tempfile.TemporaryDirectory(prefix=_prefix(), dir=_swept_folder(allocation)) as scratch:
         count = iter(range(1 << 30))
         programs = {key: _preloadable(here, Path(scratch)) for key, here in programs.items()}
@@ -83,9 +86,10 @@ def make_starter(
             probe: bool,
         ) -> Launched:
             plan, placement = configuration.graft, placement_of(layout)
-            records = materialize(plan) / RANKS_FOLDER if plan else Path(scratch)
-            witness = records / f"{_prefix()}{next(count)}"
-            witness.mkdir()
+            unlike = compare(allocation, layout.nodes if probe else 1, configuration)
+            if any(f.level is Level.ERROR for f in unlike):  # a launcher would wait for a minute
+                return Launched(Completed((), 1, b"", b"", 0.0), (), placement, hosts, unlike)
+            witness = _make_records(plan, Path(scratch), next(count))
             request = LaunchRequest(
                 configuration,
                 layout,
@@ -110,24 +114,50 @@ def make_starter(
                 ranks = judge.read_witness(witness, layout.ranks)
                 # PRRTE ends with code 0 when it loses a node whose ranks are still in MPI_Init.
                 wrong = (came := sum(r.of_launch for r in ranks)) < layout.ranks or not ended.ok
-                used = hosts[: layout.nodes] if wrong and layout.nodes > 1 else ()
-                why = _causes(request, ended, came) if wrong else ()
-                return Launched(ended, ranks, placement, hosts, (*why, *nodes.unreachable(used)))
+                why = _causes(request, ended, came, nodes) if wrong else ()
+                return Launched(ended, ranks, placement, hosts, (*unlike, *why))
             finally:
                 shutil.rmtree(witness, ignore_errors=True)
 
         yield start
 
 
-def _causes(request: LaunchRequest, ended: Completed, came: int) -> tuple[Finding, ...]:
-    """Why a launch went wrong, as far as it printed or recorded; `came`: ranks that were in MPI."""
+def _make_records(plan: GraftPlan | None, scratch: Path, number: int) -> Path:
+    """Make the folder for a launch's records, where its ranks can write."""
+    records = materialize(plan) / RANKS_FOLDER if plan else scratch
+    witness = records / f"{_prefix()}{number}"
+    witness.mkdir()
+    return witness
+
+
+def _causes(
+    request: LaunchRequest, ended: Completed, came: int, nodes: Nodes
+) -> tuple[Finding, ...]:
+    """Why a launch went wrong, as far as it printed or recorded, and its nodes answer; `came`:
+    ranks that were in MPI."""
     allocation, layout = request.allocation, request.layout
     hosts = () if allocation.here else allocation.hosts[: layout.nodes]
     slurm = allocation.scheduler == "slurm"
     printed = (
         () if ended.ok else named_causes(ended, hosts, whole=came == layout.ranks, slurm=slurm)
     )
-    return (*printed, *explain_failure(request.configuration, request.witness, came))
+    silent = nodes.unreachable(hosts if layout.nodes > 1 else ())
+    return (*printed, *explain_failure(request.configuration, request.witness, came), *silent)
+
+
+def _compare(
+    allocation: Allocation, nodes: int, configuration: Configuration
+) -> tuple[Finding, ...]:
+    """Compare the nodes of a job, if it has several: the launcher of the MPI, libmpi, libfabric
+    and UCX, and what else of a node ends launches."""
+    if nodes == 1:
+        return ()
+    due, mpi = due_library(configuration), configuration.mpi
+    files = [] if isinstance(due, str) or not due.inode else [due.path]
+    files += [one.path for own in due_networks(configuration).values() for one in own]
+    if configuration.launcher is None and mpi and mpi.source != IN_GUEST and mpi.launcher:
+        files.append(str(mpi.launcher))
+    return compare_nodes(allocation, nodes, tuple(dict.fromkeys(files)))
 
 
 def _wait(launch: Launch, limit_s: float) -> Completed:

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.launch.hosts.allocation import THIS_HOST as THIS_HOST
     from mpigraft.launch.hosts.allocation import find_allocation as find_allocation
+    from mpigraft.launch.hosts.comparison import compare_nodes as compare_nodes
     from mpigraft.launch.hosts.hostlist import fold_hosts as fold_hosts
     from mpigraft.launch.hosts.hostlist import slurm_hosts as slurm_hosts
     from mpigraft.launch.hosts.partitions import discover_partition as discover_partition

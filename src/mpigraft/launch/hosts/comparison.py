@@ -1,0 +1,103 @@
+"""Whether the nodes of a job are alike, before anything is started on all of them.
+
+Each node is asked once for the bytes of the MPI, its kernel, room in /dev/shm and limits: by a step
+of Slurm, else by the agent or ssh. A node that does not answer says nothing here: the launch will.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from mpigraft.core.model import Allocation, Finding
+from mpigraft.core.process import Completed, clean, run_command
+from mpigraft.core.shared_memory import ENOUGH_MIB, PLACE
+from mpigraft.launch.hosts.hostlist import fold_hosts, slurm_hosts
+
+LIMIT_S = 20.0
+FEW = 8  # nodes that are named
+MARK = "mpigraft-node"
+MISSING = "missing"
+# One line, without words that csh reads in another way: ssh gives it to the user's shell.
+SCRIPT = (
+    f"say() {{ echo {MARK} $(uname -n) $*; }}; "
+    "say kernel $(uname -sr); say memlock $(ulimit -l); say nofile $(ulimit -n); "
+    f"say shm $(df -Pk {PLACE} | tail -n 1); "
+    "for file; do if [ -e $file ]; then sum=$(sha256sum <$file); else sum=missing; fi; "
+    "say file ${sum%% *} $file; done"
+)
+EACH = (  # of the remaining words, the hosts; 64 connections at once
+    'own=$1 agent=$2 script=$3; shift 3; count=0; for host; do if [ "$host" = "$own" ]; '
+    'then sh -c "$script" & else (out=$($agent "$host" "$script" </dev/null); echo "$out") & fi; '
+    "count=$((count + 1)); [ $((count % 64)) -ne 0 ] || wait; done; wait"
+)
+NAMES = {"kernel": "its kernel is", "memlock": "its limit of locked memory (ulimit -l) is",
+         "nofile": "its limit of open files (ulimit -n) is", "shm": f"{PLACE} has"}  # fmt: skip
+Facts = Mapping[str, Mapping[str, str]]  # of each node, by what they are about
+
+
+def compare_nodes(allocation: Allocation, nodes: int, files: Sequence[str]) -> tuple[Finding, ...]:
+    """Report the nodes that are unlike this one, or unlike most. `files` are the MPI's."""
+    hosts = allocation.hosts[:nodes]
+    plain = [file for file in files if shlex.quote(file) == file]
+    script = shlex.join(["sh", "-c", SCRIPT, "sh", *plain])
+    if allocation.scheduler == "slurm" and not allocation.agent:
+        step = ("srun", "--mpi=none", "--overlap", f"--nodes={nodes}", f"--ntasks={nodes}",
+                "--ntasks-per-node=1", f"--nodelist={slurm_hosts(hosts)}", "--input=none",
+                "--cpu-bind=none")  # fmt: skip
+        answer = run_command((*step, *shlex.split(script)), limit_s=LIMIT_S)
+    else:
+        agent = allocation.agent or "ssh -o BatchMode=yes"
+        words = ("sh", "-c", EACH, "sh", os.uname().nodename, agent, script, *hosts)
+        answer = run_command(words, limit_s=LIMIT_S)
+    return tuple(_differences(read_facts(answer)))
+
+
+def read_facts(answer: Completed) -> Facts:
+    """Read the lines of all nodes; others are of a site's greetings."""
+    facts: dict[str, dict[str, str]] = defaultdict(dict)
+    for line in clean(answer.stdout).splitlines():
+        mark, host, kind, *values = [*line.split(), "", ""]
+        value = " ".join(filter(None, values))
+        if mark != MARK or not value:
+            continue
+        if kind == "file":
+            facts[host][values[1]] = values[0]
+        elif kind == "shm":
+            free_mib = int(values[3]) >> 10 if values[3:] and values[3].isdecimal() else ENOUGH_MIB
+            facts[host][kind] = f"{free_mib} MiB free" if free_mib < ENOUGH_MIB else "room"
+        else:
+            facts[host][kind] = value
+    return facts
+
+
+def _differences(facts: Facts) -> list[Finding]:
+    here = os.uname().nodename
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for name in dict.fromkeys(name for own in facts.values() for name in own):
+        values = {host: own[name] for host, own in facts.items() if name in own}
+        usual = values[here] if here in values else Counter(values.values()).most_common(1)[0][0]
+        others = fold_hosts((h for h, v in values.items() if v == usual), FEW)
+        for value in sorted({*values.values()} - {usual}):
+            nodes = fold_hosts((h for h, v in values.items() if v == value), FEW)
+            code, what = "node-unlike", f"{NAMES.get(name)} {value}, not {usual}"
+            if name not in NAMES:
+                code, what = "node-build", f"{name} (SHA-256 {value[:12]}, not {usual[:12]})"
+                if MISSING in (value, usual):
+                    code, what = "node-lacks", name
+            if usual == MISSING:
+                nodes, others = others, nodes
+            found.setdefault((code, nodes, others), []).append(what)
+    return [_finding(*key, ", ".join(what)) for key, what in found.items()]
+
+
+def _finding(code: str, nodes: str, others: str, what: str) -> Finding:
+    match code:
+        case "node-lacks":
+            return Finding.of("node-lacks", nodes=nodes, others=others, libraries=what)
+        case "node-build":
+            return Finding.of("node-build", nodes=nodes, others=others, libraries=what)
+        case _:
+            return Finding.of("node-unlike", nodes=nodes, others=others, libraries=what)

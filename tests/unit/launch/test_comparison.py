@@ -1,0 +1,54 @@
+"""What nodes say of themselves, compared."""
+
+from __future__ import annotations
+
+from mpigraft.core.model import Level
+from mpigraft.core.process import Completed
+from mpigraft.launch.hosts.comparison import _differences, read_facts
+
+SHM = "tmpfs 65536 1 {} 1% /dev/shm"
+
+
+def lines(host: str, kernel: str = "6.1", shm: int = 60000, libmpi: str = "ab" * 32) -> str:
+    facts = (f"kernel Linux {kernel}", f"shm {SHM.format(shm)}", f"file {libmpi} /opt/libmpi.so")
+    return "".join(f"mpigraft-node {host} {fact}\n" for fact in facts)
+
+
+def codes(*nodes: str) -> list[tuple[str, str]]:
+    text = "Welcome!\nmpigraft-node\n" + "".join(nodes)
+    found = _differences(read_facts(Completed((), 0, text.encode(), b"", 0.0)))
+    return [(f.code, f.message) for f in found]
+
+
+def test_nodes_that_are_alike_say_nothing() -> None:
+    assert codes(lines("a"), lines("b", shm=40000)) == codes() == codes(lines("a")) == []
+
+
+def test_each_difference_is_named_with_its_node() -> None:
+    ((code, message),) = codes(lines("a"), lines("b", "5.14", 2048), lines("c"))
+    assert (code, message) == (
+        "node-unlike",
+        "b is unlike a,c: its kernel is Linux 5.14, not Linux 6.1, /dev/shm has 2 MiB free, "
+        "not room",
+    )
+    ((code, message),) = codes(lines("a"), lines("b"), lines("c", libmpi="cd" * 32))
+    assert code == "node-build"
+    assert message.startswith("the MPI on c is another build than on a,b: /opt/libmpi.so (SHA-256")
+
+
+def test_a_node_that_lacks_a_file_is_named_whoever_is_first() -> None:
+    for nodes in (
+        (lines("a", libmpi="missing"), lines("b")),
+        (lines("b"), lines("a", libmpi="missing")),
+    ):
+        ((code, message),) = codes(*nodes)
+        assert (code, message.partition(":")[0]) == (
+            "node-lacks",
+            "a lacks files of the MPI that b has",
+        )
+
+
+def test_what_stops_a_launch_is_an_error() -> None:
+    text = (lines("a") + lines("b", "5", libmpi="missing")).encode()
+    levels = {f.code: f.level for f in _differences(read_facts(Completed((), 0, text, b"", 0.0)))}
+    assert levels == {"node-unlike": Level.WARNING, "node-lacks": Level.ERROR}
