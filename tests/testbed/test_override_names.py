@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
+from tests.builders.elf import compiled
+from tests.builders.stacks import CALLS
 from tests.testbed.stacks import Stack
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
@@ -88,13 +90,15 @@ def test_an_mpi_goes_into_the_override_that_is_named_for_it(
     [("libfabric", "libfabric.so.1"), pytest.param("ucx", "libucp.so.0", marks=pytest.mark.long)],
 )
 def test_a_network_library_alone_goes_below_the_stacks_own_mpi(
-    stack: Stack, fresh_home: Path, part: str, library: str
+    stack: Stack, fresh_home: Path, tmp_path: Path, part: str, library: str
 ) -> None:
-    """It is the one that ranks map, until the stack as it is was asked for."""
+    """It is the one that ranks map, until the stack as it is was asked for. A program that needs
+    more of it is refused."""
     mpigraft("inject", stack.software, "--mpi", "openmpi@5", "--replace", part)
     page = " ".join(mpigraft("check", stack.software).split())
     assert "nothing injected" not in page
-    assert library in page.partition(" of openmpi@5.0.11 injected in ")[0]
+    assert f"injected {library} of openmpi@5.0.11 (generation 1)" in page
+    assert page.startswith("fits: yes")
     page = mpigraft("inject", stack.software, "--verify")
     assert f"/.mpigraft-system/generations/1/lib/{library[:5]}" in "".join(page.split())
     assert "Open MPI v4.1.8" in page
@@ -105,3 +109,24 @@ def test_a_network_library_alone_goes_below_the_stacks_own_mpi(
         assert "library Open MPI v4.1.8" in output
         (path,) = {Path(word).resolve() for word in output.split() if word.endswith(f"/{library}")}
         assert where in str(path)
+    newer = needing_newer(stack, library, tmp_path)
+    argv = [sys.executable, "-m", "mpigraft.cli.main", "run", "--stack", str(stack.software),
+            "--replace", "libfabric", "-n", "2", "--", str(newer)]  # fmt: skip
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    refused = f"newer does not run on what is injected, {library} of openmpi@5.0.11"
+    assert (done.returncode, refused in " ".join(done.stderr.split())) == (1, True), done.stderr
+
+
+def needing_newer(stack: Stack, library: str, folder: Path) -> Path:
+    """A program as those of the stack, which needs a node that no release of a library has."""
+    nodes = folder / "nodes"
+    nodes.write_text("NEWER_99 { global: newer; };\n")
+    flags = [f"-Wl,--version-script={nodes}"]
+    own = compiled(folder / library, "void newer(void) {}\n", soname=library, flags=flags)
+    search = ":".join(map(str, (*stack.overrides(), folder, stack.mpi / "lib")))
+    words = ["-xc", "-", "-xnone", stack.mpi / "lib/libmpi.so.40", own, "-o", folder / "newer",
+             f"-Wl,--disable-new-dtags,-rpath,{search}",
+             f"-Wl,--dynamic-linker={stack.loader}", "-Wl,--allow-shlib-undefined"]  # fmt: skip
+    text = f"{CALLS}void newer(void);\nint main(void) {{ newer(); return use(); }}\n"
+    subprocess.run(["gcc", *map(str, words)], input=text, text=True, check=True)
+    return folder / "newer"

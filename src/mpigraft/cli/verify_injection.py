@@ -70,11 +70,7 @@ def _programs(
     stack: Stack, override: Override, verdicts: Sequence[StackVerdict], named: str
 ) -> list[str]:
     """List what may be started to prove an override: the program that was named, unless that finds
-    another one, else those that fit. What has no MPI, all programs find that search it."""
-    from mpigraft.knowledge import binding_of
-
-    if not named and not any(map(binding_of, override.active.bindings if override.active else ())):
-        return [p.path for p in stack.searching(override.slot) if p.executable]
+    another one, else those that fit."""
     own = [
         p.path
         for verdict in verdicts

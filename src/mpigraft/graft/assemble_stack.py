@@ -76,7 +76,8 @@ def plan_stack(
         )
     preloads = guest.preloads(network=not below) if own else ()
     _refuse_other_libmpi(guest, libmpi, mpi, preloads)
-    accepted = () if own or options.force else tuple(_refuse_unfit(guest, machine))
+    unjudged = options.force or (own and not below)
+    accepted = () if unjudged else tuple(_refuse_unfit(guest, machine, whole=not own))
     programs = (guest.started,) if guest.started else guest.label.programs
     content = guest.content(there, own=own)
     content = digest([content, guest.network_content()]) if below else content
@@ -159,13 +160,13 @@ def _refuse_other_libmpi(
             )
 
 
-def _refuse_unfit(guest: StackGuest, machine: Machine) -> Iterator[CheckResult]:
+def _refuse_unfit(guest: StackGuest, machine: Machine, *, whole: bool) -> Iterator[CheckResult]:
     """Raise CheckFailed for a program that does not run on what is injected, by the parts of the
-    check; yield what was accepted of it. What is no ELF file, such as a script, is passed over:
-    what it starts is judged."""
+    check; yield what was accepted of it. `whole`: it runs on an injected MPI. What is no ELF file,
+    such as a script, is passed over: what it starts is judged."""
     for path in (guest.started or guest.program.path, *guest.opened):
         with contextlib.suppress(UsageError):
-            for verdict in check_injected(read_stack(path), machine):
+            for verdict in check_injected(read_stack(path), machine, whole=whole):
                 findings = [*verdict.findings, *(f for m in verdict.modules for f in m.findings)]
                 if verdict.count(Fate.ACCEPTED):
                     named = (with_fields(f, message=f"{BY_EXCEPT}: {f.message}") for f in findings)

@@ -13,22 +13,25 @@ from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
 
 from mpigraft.binary.elf import read_elf
-from mpigraft.binary.image import Root
-from mpigraft.core.model import Finding, Level, Machine, MpiAbi, MpiInstall, Role
+from mpigraft.binary.image import FolderRoot, Root
+from mpigraft.core.model import Family, Finding, Level, Machine, MpiAbi, MpiInstall, Role
 from mpigraft.core.text import join_some
 from mpigraft.graft.abi import read_abi
 from mpigraft.graft.guest import GuestMpi
 from mpigraft.graft.program import InstalledFiles
 from mpigraft.graft.stack import differences
-from mpigraft.graft.stack.generations import GenerationRecord
+from mpigraft.graft.stack.generations import GenerationRecord, read_override
 from mpigraft.graft.stack.guest import StackGuest
 from mpigraft.graft.stack.overrides import family_of_abi, fits_abi, override_with_mpi
 from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.simulation import Override
 from mpigraft.graft.stack.values import Fate, Slot, Stack, StackProgram, StackVerdict
 from mpigraft.graft.stack.verdict import Checked, judge_overrides
+from mpigraft.knowledge import binding_of
+from mpigraft.knowledge.stacks import LIBRARIES, is_network_library
 
 NAMED = 3
+UCP = "libucp.so.0"
 
 
 class FilledOverride(Override):
@@ -38,6 +41,7 @@ class FilledOverride(Override):
         self._installed = InstalledFiles(abi)
         own = (os.path.realpath(o.path) for o in abi.objects if o.role is not Role.LIBC)
         super().__init__(slot, abi, {path: read_elf(path) for path in dict.fromkeys(own)})
+        self.public = [path for path in _files(slot) if os.path.realpath(path) in self.files]
 
     def over(self, base: Root) -> Root:
         return base
@@ -47,14 +51,15 @@ class FilledOverride(Override):
 
 
 def check_injected(
-    stack: Stack, machine: Machine, checked: Checked = lambda _, __: None
+    stack: Stack, machine: Machine, checked: Checked = lambda _, __: None, *, whole: bool = True
 ) -> tuple[StackVerdict, ...]:
-    """Judge each MPI that is injected, for the programs that find it first; nothing where none is.
+    """Judge each MPI that is injected, for the programs that find it first, and each libfabric or
+    UCX alone; nothing where none is. `whole` False: no MPI, for programs on the stack's own.
 
-    Raises MissingError for an MPI in an override that cannot be read.
+    Raises MissingError for what is in an override and cannot be read.
     """
     verdicts = []
-    for slot, programs in _by_slot(stack):
+    for slot, programs in _by_slot(stack) if whole else ():
         guest = next(filter(_injected, (StackGuest(stack, p) for p in programs)), None)
         if guest is None or guest.injected is None:  # of another family: they pass over it
             continue
@@ -68,7 +73,42 @@ def check_injected(
             verdict = _with_accepted(verdict, record.accepted)
         lacking = _lacking(verdict, own, record) if record else ()
         verdicts.append(replace(verdict, findings=(*lacking, *verdict.findings), injected=True))
-    return tuple(verdicts)
+    return (*verdicts, *_check_network(stack, machine, checked))
+
+
+def _check_network(stack: Stack, machine: Machine, checked: Checked) -> Iterator[StackVerdict]:
+    """Judge each libfabric or UCX that is injected alone, where a program takes it."""
+    for slot in stack.slots:
+        files = _files(slot)
+        whole = any(binding_of(PurePosixPath(path).name) for path in files)
+        for part in () if whole else LIBRARIES:
+            own = [path for path in files if is_network_library(PurePosixPath(path).name, part)]
+            if own:
+                abi = read_abi(_network(slot, own))
+                findings = differences.of_stack(stack, abi, (slot,), filled=True)
+                users = [p for p in stack.searching(slot) if fits_abi(p, abi)]
+                filled = [(FilledOverride(slot, abi), users)]
+                verdict = judge_overrides(stack, abi, filled, findings, machine, checked)
+                if record := read_override(slot).active:
+                    verdict = _with_accepted(verdict, record.accepted)
+                if verdict.count(Fate.KEPT) < len(stack.programs):
+                    yield replace(verdict, injected=True)
+
+
+def _files(slot: Slot) -> list[str]:
+    """List the files that programs find in an override by their names."""
+    return [f"{f}/{name}" for f in slot.folders for name in FolderRoot(Path("/")).names(f)]
+
+
+def _network(slot: Slot, files: Sequence[str]) -> MpiInstall:
+    """Describe libfabric or UCX in an override as `read_abi` reads an MPI. Of UCX's libraries
+    libucp needs all others."""
+    first = next((path for path in files if path.endswith(f"/{UCP}")), files[0])
+    soname, record = PurePosixPath(first).name, read_override(slot).active
+    name = f"{soname} of {f'{record.mpi} (generation {record.number})' if record else slot.path}"
+    family = slot.family or Family.OPENMPI
+    prefix = Path(os.path.realpath(first)).parent.parent
+    return MpiInstall(name, family, "", family.abi(""), soname, prefix, Path(first))
 
 
 def _by_slot(stack: Stack) -> Iterator[tuple[Slot, list[StackProgram]]]:
