@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 import mpigraft as package
 from mpigraft.core.model import Family
 from tests.testbed import rootfs, science
-from tests.testbed.language_stacks import OMPI, LanguageStack, language_stack, mpigraft
+from tests.testbed.language_stacks import OMPI, SOURCES, LanguageStack, language_stack, mpigraft
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 
@@ -75,6 +77,31 @@ def test_programs_start_without_a_launcher(
     assert (code, "no orted" in page) == (1, True), page
     code, page, errors = mpigraft("inject", ompi.root, "--verify")
     assert (code, "without a launcher ended with" in errors) == (1, True), page
+
+
+def test_an_import_of_mpi4py_is_a_part_of_the_proof(ompi: LanguageStack) -> None:
+    """By the stack's Python, without a launcher."""
+    name = f"python3.{sys.version_info.minor}"
+    python = ompi.root / "software/Python/3" / "bin" / name
+    package = ompi.root / f"software/mpi4py/4/lib/{name}/site-packages/mpi4py"
+    for folder in (python.parent, package):
+        folder.mkdir(parents=True)
+    python.symlink_to(Path(sys.executable).resolve())
+    (package / "__init__.py").touch()
+    search = f"-Wl,--disable-new-dtags,-rpath,{ompi.slot}/lib:{ompi.own}"
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-DPyInit_world=PyInit_MPI", f"-I{ompi.include}",
+         SOURCES / "module.c", ompi.own / ompi.abi.libmpi, search, "-o", package / "MPI.abi3.so"],
+        check=True,
+    )  # fmt: skip
+    assert mpigraft("inject", ompi.root, "--mpi", "openmpi@5.0.11")[0] == 0
+    code, page, errors = mpigraft("inject", ompi.root, "--verify")
+    assert (code, "`import mpi4py.MPI` too" in " ".join(page.split())) == (0, True), errors
+    (package / "__init__.py").write_text("raise ImportError('of no use')\n")
+    code, _, errors = mpigraft("inject", ompi.root, "--verify")
+    assert code == 4, errors
+    assert f"{name} without a launcher ended with 1" in " ".join(errors.split())
+    shutil.rmtree(package)
 
 
 def test_a_program_that_spawns_alone_needs_the_launcher_s_folder_alone(ompi: LanguageStack) -> None:

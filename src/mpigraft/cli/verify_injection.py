@@ -34,6 +34,7 @@ class _Verified:
     proof: InjectionProof | None
     why: str  # that program
     drift: tuple[Finding, ...]
+    imported: bool = False  # mpi4py.MPI too
 
 
 def verify_injections(
@@ -42,7 +43,7 @@ def verify_injections(
     """Verify the generations that are on in these overrides. `what`: a program that was named, and
     a transport. The exit code is 1 where a program does not fit, or something drifted."""
     from mpigraft.graft.stack.generations import read_override
-    from mpigraft.run.injection import source_places
+    from mpigraft.run.injection import import_command, source_places
 
     on = [one for one in map(read_override, slots) if one.active]
     sources = [place for one in on if one.active for place in source_places(one.active)]
@@ -52,10 +53,10 @@ def verify_injections(
     if not on and not verdicts:
         raise UsageError.of("override-not-injected", path=slots[0].path)
     unfit = not all(verdict.ok for verdict in verdicts)
-    verified = [
-        _verify(stack, one, _programs(stack, one, verdicts, what[0]), what[1], here, unfit=unfit)
-        for one in on
-    ]
+    verified = []
+    for one in on:
+        programs = _programs(stack, one, verdicts, what[0]), import_command(_fitting(one, verdicts))
+        verified.append(_verify(stack, one, programs, what[1], here, unfit=unfit))
     if as_json:
         from mpigraft.core.serialize import document
 
@@ -78,27 +79,35 @@ def _programs(
         for p in module.programs
         if p.slot == override.slot.path
     ]
-    fits = {p.path for v in verdicts for m in v.modules for p in m.programs if p.fate == "fits"}
     if named:
         elsewhere = {p.path for p in stack.programs} - {*own}
         return [] if os.path.realpath(named) in elsewhere else [named]
-    return [p.path for p in stack.programs if p.executable and p.path in fits & {*own}]
+    fits = {*_fitting(override, verdicts)}
+    return [p.path for p in stack.programs if p.executable and p.path in fits]
+
+
+def _fitting(override: Override, verdicts: Sequence[StackVerdict]) -> list[str]:
+    """List what fits on the content of an override, modules of Python too."""
+    programs = (p for v in verdicts for m in v.modules for p in m.programs)
+    return [p.path for p in programs if p.fate == "fits" and p.slot == override.slot.path]
 
 
 def _verify(
     stack: Stack,
     override: Override,
-    programs: Sequence[str],
+    started: tuple[Sequence[str], tuple[str, ...]],
     transport: str,
     here: MachineFacts,
     *,
     unfit: bool,
 ) -> _Verified:
-    """Verify one generation by one of `programs`. `unfit`: it is known that some do not fit."""
+    """Verify one generation by what is `started`: one of some programs, and the words that import
+    mpi4py.MPI, if the stack has it. `unfit`: it is known that some do not fit."""
     from mpigraft.graft.stack.generations import find_drift
     from mpigraft.run.injection import choose_program, prove_injection
 
     assert override.active is not None
+    programs, imports = started
     findings = find_drift(override, override.active)
     findings = findings or _newer(stack, override, override.active, here)
     if not programs and unfit:
@@ -107,7 +116,8 @@ def _verify(
     proof = None
     try:
         with console(stderr=True).status(f"starting {Path(program).name} on two ranks, and alone"):
-            given = ([program], transport, here, os.environ, stack.root)
+            words = [[program], imports] if imports else [[program]]
+            given = (words, transport, here, os.environ, stack.root)
             proof = prove_injection(override, *given)
     except CheckFailed as error:
         if error.code == "program-not-mpi":  # its fix names flags of `run`
@@ -118,7 +128,7 @@ def _verify(
         if not known:  # else an update took its launcher, or a program was not to run
             raise
         tell(f"mpigraft: not proven: {error.message}; {error.why}")
-    return _Verified(proof, why, findings)
+    return _Verified(proof, why, findings, bool(imports))
 
 
 def _newer(
@@ -163,7 +173,7 @@ def _show(verified: Sequence[_Verified], verdicts: Sequence[StackVerdict]) -> No
 
     for one in verified:
         if one.proof:
-            out("\n".join(_proof_lines(one.proof, one.why)))
+            out("\n".join(_proof_lines(one.proof, one.why, imported=one.imported)))
         for finding in (*(one.proof.findings if one.proof else ()), *one.drift):
             _tell(finding)
     for verdict in verdicts:
@@ -176,14 +186,15 @@ def _show(verified: Sequence[_Verified], verdicts: Sequence[StackVerdict]) -> No
             out("\n".join(["", *lines(verdict)]))
 
 
-def _proof_lines(proof: InjectionProof, why: str) -> Iterator[str]:
+def _proof_lines(proof: InjectionProof, why: str, *, imported: bool) -> Iterator[str]:
     yield from labelled("program", printable(f"{proof.program} ({why})"), column=12)
     yield from labelled("MPI", printable(f"{proof.mpi}, generation {proof.generation}"), column=12)
     yield from labelled("mapped", printable(proof.libmpi), column=12)
     yield from labelled(
         "version", " ".join(proof.library_version.partition("\n")[0].split()), column=12
     )
-    yield from labelled("started", "on two ranks, and without a launcher", column=12)
+    more = "; `import mpi4py.MPI` too" if imported else ""
+    yield from labelled("started", f"on two ranks, and without a launcher{more}", column=12)
     ran = proof.transport or "the MPI's own choice; --transport NAME proves one"
     yield from labelled("transport", printable(ran), column=12)
 

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.run.injection.proof import InjectionProof as InjectionProof
     from mpigraft.run.injection.proof import choose_program as choose_program
+    from mpigraft.run.injection.proof import import_command as import_command
     from mpigraft.run.injection.proof import prove_injection as prove_injection
     from mpigraft.run.injection.proof import source_places as source_places
 else:

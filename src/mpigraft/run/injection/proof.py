@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,6 @@ from mpigraft.evidence.world import LIBMPI, check_launched, read_witness
 from mpigraft.graft.loading import PRIVATE
 from mpigraft.graft.stack.generations import GenerationRecord, Override, mapped_generations
 from mpigraft.graft.stack.override import LIB
-from mpigraft.knowledge import binding_of
 from mpigraft.request.job import JobPlacement, RunSpec
 from mpigraft.run import Job, plan_job, prove_job, surroundings
 
@@ -41,6 +41,8 @@ SMALL = (
     re.compile(r"IMB-MPI1|mpigraft-bench"),
     re.compile(r".*(hello|ring|cpi|bench).*"),
 )
+
+MPI4PY = re.compile(r"((.+)/lib(?:64)?/(python3\.\d+)/site-packages)/mpi4py/MPI\.[^/]+\.so")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +103,28 @@ def choose_program(programs: Sequence[str]) -> tuple[str, str]:
     return programs[0], "the only one" if len(programs) == 1 else FIRST
 
 
+def import_command(modules: Sequence[str]) -> tuple[str, ...]:
+    """Give the words that import mpi4py.MPI of a stack by its own Python, which is in the same
+    installation or in one of EasyBuild's beside it; () where `modules` have none."""
+    for site, prefix, name in (hit.groups() for hit in map(MPI4PY.fullmatch, modules) if hit):
+        places = [Path(prefix), *sorted(Path(prefix).parent.parent.glob("Python/*"))]
+        for python in (place / "bin" / name for place in places):
+            if os.access(python, os.X_OK):
+                text = f"import sys; sys.path.insert(0, {site!r}); import mpi4py.MPI"
+                return (str(python), "-I", "-c", text)
+    return ()
+
+
 def prove_injection(
     override: Override,
-    program: Sequence[str],
+    programs: Sequence[Sequence[str]],
     transport: str,
     machine: Machine,
     environ: Mapping[str, str],
     stack: str = "",
 ) -> InjectionProof:
-    """Start a program on two ranks with the generation that is on, then without a launcher, and
-    judge what it mapped.
+    """Start the first program on two ranks with the generation that is on, then each without a
+    launcher, and judge what it mapped.
 
     libfabric or UCX alone is proven with the own MPI of `stack`. Raises UsageError where none is
     on, MissingError where the MPI that it was made of is not here,
@@ -120,7 +134,7 @@ def prove_injection(
     if active is None:
         raise UsageError.of("override-not-injected", path=override.link)
     if not any(map(LIBMPI.fullmatch, active.bindings)):
-        return _prove_below(override, program, transport, machine, environ, stack)
+        return _prove_below(override, programs[0], transport, machine, environ, stack)
     mpi = active.made_of(machine.mpis)
     if mpi is None:
         raise MissingError.of("verify-mpi-gone", mpi=active.mpi, number=active.number)
@@ -128,10 +142,14 @@ def prove_injection(
         raise MissingError.of("verify-mpi-broken", problem=mpi.problem, number=active.number)
     own = injected_mpi(mpi, override)
     spec = RunSpec(
-        program=tuple(program), mpi=own.id, transport=transport, where=JobPlacement(ranks=RANKS)
+        program=tuple(programs[0]), mpi=own.id, transport=transport, where=JobPlacement(ranks=RANKS)
     )
     job = plan_job(spec, replace(machine, mpis=(own,)), environ)
-    return _proof(job, override, prove_job(_for_bench(job)) if transport else None)
+    proof = _proof(job, override, prove_job(_for_bench(job)) if transport else None)
+    for program in programs:
+        if lone := _started_alone(program, job, override):
+            raise error_from_findings(LaunchFailed, program[0], (lone,))
+    return proof
 
 
 def _prove_below(
@@ -159,9 +177,6 @@ def _proof(job: Job, override: Override, evidence: Evidence | None) -> Injection
     if wrong := [f for f in findings if f.level is Level.ERROR]:
         kind = TransportMismatch if libmpi else LaunchFailed
         raise error_from_findings(kind, program[0], tuple(wrong))
-    whole = any(map(binding_of, active.bindings))  # else a process alone opens no network
-    if whole and (lone := _started_alone(job, override)):
-        raise error_from_findings(LaunchFailed, program[0], (lone,))
     return InjectionProof(
         program[0], active.mpi, active.number, libmpi, version, ran, tuple(findings)
     )
@@ -200,10 +215,10 @@ def _started(job: Job, override: Override) -> tuple[list[Finding], str, str]:
     return findings, libmpi, rank.library_version
 
 
-def _started_alone(job: Job, override: Override) -> Finding | None:
+def _started_alone(program: Sequence[str], job: Job, override: Override) -> Finding | None:
     """Start a program without a launcher, as scripts and `python -c` do. Report one that does not
     come through MPI_Init on the generation that is on; how it ends is its own matter."""
-    program, witness = job.spec.program, job.natives.witness
+    witness = job.natives.witness
     with tempfile.TemporaryDirectory(prefix="mpigraft-alone-") as folder:
         given = env.base() | {"LD_PRELOAD": str(witness), "MPIGRAFT_WITNESS": folder}
         done = run_command(program, env=given, limit_s=LIMIT_S, stdin=b"")
