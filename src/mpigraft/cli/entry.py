@@ -12,6 +12,13 @@ JOBS = (
     "record",
     "replay",
 )  # commands that start a job on this process's own streams
+SIZES = (  # of knowledge/ranks.toml
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+    "FLUX_JOB_SIZE",
+    "MV2_COMM_WORLD_SIZE",
+    "SLURM_STEP_NUM_TASKS",
+)
 
 
 def _judge(key: str, folder: str, failed: int) -> bool:
@@ -34,7 +41,7 @@ def _refused_again() -> int | None:
 
 def warn_of_copies() -> None:
     """Say it where a launcher started this command in several tasks: each starts a whole job."""
-    if not any(name.endswith(("_SIZE", "_NUM_TASKS")) for name in os.environ):
+    if all(os.environ.get(name, "1") == "1" for name in SIZES):
         return  # the table costs some milliseconds
     from mpigraft.knowledge.fit import task_in
 

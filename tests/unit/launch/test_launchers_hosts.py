@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 
+from mpigraft.cli.entry import SIZES
 from mpigraft.core.model import Allocation, Layout
 from mpigraft.graft.resolve.plan import PASSED
 from mpigraft.knowledge.fit.ranks import rank_table, rank_variables, task_in
@@ -91,6 +92,10 @@ def test_a_task_of_several_is_known(
     environ: dict[str, str], task: tuple[str, str, str] | None
 ) -> None:
     assert task_in(environ) == task
+
+
+def test_the_console_script_looks_at_each_launcher_s_number_of_tasks() -> None:
+    assert {*SIZES} == {row.size for row in rank_table().launcher if row.size}
 
 
 def test_ranks_in_a_guest_know_their_numbers() -> None:
