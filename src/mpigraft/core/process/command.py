@@ -97,7 +97,7 @@ def run_command(
         return Completed(words, code, b"", str(error).encode(), 0.0, started=started)
     timed_out = True
     try:
-        pipes = ((child.stdout, listen), (child.stderr, ends and _ender(child, ends)))
+        pipes = ((child.stdout, listen), (child.stderr, ends and _end_at_line(child, ends)))
         streams = [_Drain(pipe, hears) for pipe, hears in pipes if pipe]
         if stdin is not None and child.stdin:
             threading.Thread(target=_feed, args=(child.stdin, stdin), daemon=True).start()
@@ -135,20 +135,21 @@ def _wait(child: subprocess.Popen[bytes], limit_s: float) -> bool:
     return ended
 
 
-def _ender(
+def _end_at_line(
     child: subprocess.Popen[bytes], ends: Callable[[bytes], bool]
 ) -> Callable[[bytes], None]:
-    """Make what hears a child's errors and asks it to end after a line of which `ends` says so."""
+    """Make the function that takes blocks of a child's errors, and asks the child to end after a
+    line of which `ends` says so."""
     rest = b""
 
-    def hear(block: bytes) -> None:
+    def take_block(block: bytes) -> None:
         nonlocal rest
         *lines, rest = (rest + block).split(b"\n")
         rest = rest[-MAX_LINE:]
         if any(ends(line[:MAX_LINE]) for line in lines):
             child.terminate()
 
-    return hear
+    return take_block
 
 
 def _feed(pipe: IO[bytes], data: bytes) -> None:
