@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.overrides import libraries_fixture, site_fixture  # noqa: F401
 from tests.builders.plans import on_disk
 
 

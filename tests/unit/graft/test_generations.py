@@ -23,13 +23,10 @@ from mpigraft.graft.stack.generations import pruning, reading
 from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.override import content
 from mpigraft.graft.stack.override.content import GENERATION, OverridePlan
-from tests.builders.overrides import (  # noqa: F401
-    LIBMPI,
+from tests.builders.overrides import (
     a_plan,
     a_slot,
     injected,
-    libraries_fixture,
-    site_fixture,
     store,
 )
 from tests.testbed.stacks import files_of

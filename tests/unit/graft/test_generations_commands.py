@@ -13,12 +13,10 @@ import pytest
 from mpigraft.graft.stack.generations import reading
 from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.generations.commands import render_commands
-from tests.builders.overrides import (  # noqa: F401
+from tests.builders.overrides import (
     a_plan,
     a_slot,
     injected,
-    libraries_fixture,
-    site_fixture,
     store,
 )
 from tests.testbed.stacks import files_of

@@ -15,13 +15,10 @@ import pytest
 
 from mpigraft.graft.stack.generations import pruning, reading
 from mpigraft.graft.stack.generations import switching as generations
-from tests.builders.overrides import (  # noqa: F401
-    LIBMPI,
+from tests.builders.overrides import (
     a_plan,
     a_slot,
     injected,
-    libraries_fixture,
-    site_fixture,
     store,
 )
 

@@ -19,14 +19,11 @@ from mpigraft.graft.stack.override import Source
 from mpigraft.graft.stack.override.content import plan_override
 from tests.builders.configuration import an_mpi
 from tests.builders.elf import compiled
-from tests.builders.overrides import (  # noqa: F401
+from tests.builders.overrides import (
     LIBMPI,
     a_plan,
     a_slot,
     injected,
-    libraries_fixture,
-    site_fixture,
-    store,
 )
 
 

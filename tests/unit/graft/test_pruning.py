@@ -24,12 +24,10 @@ from mpigraft.core.model import Finding
 from mpigraft.graft.stack.generations import pruning
 from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.generations.pruning import prune, shared_type
-from tests.builders.overrides import (  # noqa: F401
+from tests.builders.overrides import (
     a_plan,
     a_slot,
     injected,
-    libraries_fixture,
-    site_fixture,
     store,
 )
 
