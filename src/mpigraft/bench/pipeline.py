@@ -87,11 +87,7 @@ def run_campaign(
     make = partial(
         make_starter, programs, nodes, partial(placement_for, machine=machine, nodes=nodes)
     )
-    with (
-        _locks_and_leases(asked, nodes),
-        store.writer() as writer,
-        make_launcher(asked, programs, make) as run,
-    ):
+    with _lock(asked, nodes), store.writer() as writer, make_launcher(asked, programs, make) as run:
         record = _announce(asked, programs, files, store, writer, resume)
         known = (store.evidence(record.id, every=True), store.allocations(record.id))
         allocation = allocation_record(record.id, machine, nodes)
@@ -134,7 +130,7 @@ def run_campaign(
 
 
 @contextmanager
-def _locks_and_leases(asked: Campaign, nodes: Allocation) -> Iterator[None]:
+def _lock(asked: Campaign, nodes: Allocation) -> Iterator[None]:
     """Hold the locks of nodes, and leases of what was injected into stacks."""
     leases = due_leases(c.graft.libmpi for c in asked.configurations if c.graft)
     with nodes_lock(nodes), holding_leases(leases, os.environ):
