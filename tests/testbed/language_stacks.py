@@ -31,6 +31,7 @@ class Abi:
     libraries: Mapping[str, str]  # {name: Debian's}
     languages: Mapping[str, tuple[str, ...]]  # {language: libraries of its program}
     world: int  # MPI_COMM_WORLD of Fortran
+    described: int  # MPI_INTEGER where mpi_f08 gets buffers as descriptors; 0: it does not
     cxx: str  # a symbol of the C++ bindings
 
 
@@ -49,6 +50,7 @@ OMPI = Abi(
         "python": (), "opens": (),
     },
     0,
+    0,
     "_ZN3MPI20InitializeInterceptsEv",
 )  # fmt: skip
 MPICH = Abi(
@@ -62,6 +64,7 @@ MPICH = Abi(
         "python": (), "opens": (),
     },
     0x44000000,
+    0x4C00041B,
     "_ZN3MPI10Close_portEPKc",
 )  # fmt: skip
 SOURCE = {"c": "c.c", "cxx": "cxx.cc", "shmem": "shmem.c", "python": "module.c", "opens": "opens.c"}
@@ -108,13 +111,14 @@ class LanguageStack:
         libraries = [self.own / name for name in names] if language != "opens" else ["-ldl"]
         source = SOURCES / SOURCE.get(language, "fortran.F90")
         fortran: list[str | Path] = ["gfortran", f"-DWORLD={self.abi.world}"]
+        described = [f"-DDESCRIPTORS={self.abi.described}"] if self.abi.described else []
         compilers: dict[str, list[str | Path]] = {
             "cxx": ["g++", f'-DBINDING="{self.abi.cxx}"'],
             "c": ["gcc"],
             "shmem": ["gcc"],
             "opens": ["gcc", f'-DLIBMPI="{self.abi.libmpi}"'],
             "python": ["gcc", "-shared", "-fPIC"],
-            "use-mpi-f08": [*fortran, "-DF08"],
+            "use-mpi-f08": [*fortran, "-DF08", *described],
         }
         words = compilers.get(language, fortran)
         search = f"-Wl,--disable-new-dtags,-rpath,{self.slot}/lib:{self.slot}/lib64:{self.own}"

@@ -32,8 +32,6 @@ CLEAN = {name: value for name, value in os.environ.items() if not name.startswit
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 WAYS = ("alone", "launcher", "script", "srun")
-# Refused because nobody promises that they work; docs/reference/check.md says so.
-NOT_TRUSTED = {("mpich@5.0.2", "cxx"), ("intel@2021.18.1", "use-mpi-f08")}
 HOSTS: Mapping[str, tuple[Abi, str, str]] = {  # launcher, PMI of srun
     "openmpi@4.1.8": (OMPI, "mpirun", "pmix"),
     "openmpi@4.1.4": (OMPI, "/usr/bin/mpirun.openmpi", "pmix"),
@@ -190,9 +188,8 @@ def test_what_is_said_is_what_happens(
         rows[language] = (good, started, ways)
     print_table(host, rows)
     for language, (good, started, ways) in rows.items():
-        trusted = (host, language) not in NOT_TRUSTED
         assert started is good, language
-        assert {*ways.values()} == {good} or not trusted, (language, ways)
+        assert {*ways.values()} == {good}, (language, ways)
 
 
 def print_table(host: str, rows: Mapping[str, tuple[bool, bool, Mapping[str, bool]]]) -> None:

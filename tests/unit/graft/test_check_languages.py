@@ -252,6 +252,32 @@ def test_cxx_bindings_against_open_mpi_5() -> None:
     assert any("would miss ompi_op_set_cxx_callback" in line for line in found.evidence)
 
 
+@pytest.mark.parametrize(
+    ("lacking", "called", "fits"),
+    [
+        ("MPII_Op_set_cxx", "_ZN3MPI4InitEv", True),
+        ("MPII_Op_set_cxx", "_ZN3MPI2Op4InitEPFvPKvPviRKNS_8DatatypeEEb", False),
+        ("MPII_Op_set_cxx", "_ZN3MPI4Comm17Create_errhandlerEPFvRS0_PizE", True),
+        ("MPII_Errhandler_set_cxx", "_ZN3MPI3Win17Create_errhandlerEPFvRS0_PizE", False),
+        ("MPI_Type_hvector", "_ZN3MPI4InitEv", False),  # who calls it in C++ is not known
+    ],
+)
+def test_own_cxx_bindings_of_mpich_may_lack_what_nothing_calls(
+    lacking: str, called: str, fits: bool
+) -> None:
+    """Seen: a C++ program of MPICH 4.0.2 with collectives, windows, files, attributes and
+    exceptions runs over 5.0.2; MPI::Op::Init and Create_errhandler end with an undefined symbol."""
+    program = a_program(["libmpicxx.so.12", "libmpi.so.12"], imported=(*C_SYMBOLS, called))
+    cxx = library(
+        "libmpicxx.so.12", needed=("libmpi.so.12",), exported=(called,), imported=(lacking,)
+    )
+    guest = a_guest(program, library("libmpi.so.12", exported=(*C_SYMBOLS, lacking)), cxx)
+    fit = verdict(guest, an_abi("mpich@5.0.2"), own=own(Family.MPICH, "4.0.2"))
+    assert fit.ok is fits
+    found = finding(fit, "cxx-own" if fits else "cxx-bindings")
+    assert f"{cxx.path} lacks {lacking}" in found.evidence
+
+
 def test_cxx_bindings_that_the_host_has() -> None:
     cxx = library("libmpi_cxx.so.40", needed=("libmpi.so.40",), exported=("_ZN3MPI4InitEv",))
     abi = an_abi("openmpi@4.1.8", cxx, exported=(*C_SYMBOLS, "ompi_op_set_cxx_callback"))

@@ -10,7 +10,7 @@ from mpigraft.core.model import AbiObject, CheckResult, Family, Finding
 from mpigraft.core.numbers import counted
 from mpigraft.graft.check.case import Case, base, binds_now, part, some, verb
 from mpigraft.knowledge import binding_of, version_numbers
-from mpigraft.knowledge.fit import compilers_of_libraries, compilers_of_symbols
+from mpigraft.knowledge.fit import compilers_of_libraries, compilers_of_symbols, fit_facts
 
 if TYPE_CHECKING:
     from mpigraft.binary.elf import Elf
@@ -28,6 +28,7 @@ MPI_F08_SYMBOL = re.compile(r"p?mpix?_\w+_f08(ts)?_|\w*mpi_f08", re.IGNORECASE)
 MPI_FUNCTION = re.compile(r"P?MPIX?_(T_)?[A-Z][a-z]\w*(@\w+)?")  # constants are in capitals
 # Fortran's constants are addresses: of common blocks that a program and its MPI share by name.
 SHARED = re.compile(r"mpifcmb\w_|mpipriv\w_|mpi_fortran_\w+_")
+UNCALLED = " but procedures that the program does not call"
 
 
 # ------------------------------------------------------------------ Fortran
@@ -87,7 +88,7 @@ def _absent(case: Case, absent: list[tuple[str, str]]) -> Finding:
             needed=needed,
             mpi=case.mpi,
             own_name=case.own_name,
-            uncalled=" but procedures that the program does not call" if lacking else "",
+            uncalled=UNCALLED if lacking else "",
             evidence=(*lines, *lacking),
         )
     missing = {r.name for simulated in case.injection.programs for r in simulated.missing}
@@ -120,20 +121,27 @@ def _own_bindings_fit(case: Case) -> bool:
         files = {r.elf.name for r in own_parts if r.elf}
         if not all(_is_fortran(r.soname) or _is_cxx(r.soname) for r in own_parts):
             return False
+        cxx_files = {r.elf.name for r in own_parts if r.elf and _is_cxx(r.soname)}
         missing = [u for u in simulated.unbound if u.by in files]
         at_start = case.binds_now or any(r.elf and binds_now(r.elf) for r in own_parts)
-        called = {_procedure(s.name) for user in case.users(simulated) for s in user.imported}
-        if (missing and at_start) or any(_is_needed(u.symbol, called) for u in missing):
+        imported = {s.name for user in case.users(simulated) for s in user.imported}
+        if missing and at_start:
+            return False
+        if any(_is_needed(u.symbol, imported, cxx=u.by in cxx_files) for u in missing):
             return False
     return True
 
 
-def _is_needed(symbol: str, called: set[str]) -> bool:
-    """Whether bindings need a symbol of libmpi for what their users call. A function is bound when
-    it is first called, by the procedure of its name; variables, in capitals by MPI's rule, are
-    bound at the start."""
-    name = _procedure(symbol)
-    return MPI_FUNCTION.fullmatch(symbol) is None or name in called
+def _is_needed(symbol: str, imported: set[str], *, cxx: bool) -> bool:
+    """Whether bindings need a symbol of libmpi for what their users import. A function is bound
+    when it is first called: in Fortran by the procedure of its name, in C++ by the functions that
+    rows name, or by others that are not known. Variables, in capitals by MPI's rule, are bound at
+    the start."""
+    if cxx:
+        rows = [row for row in fit_facts().cxx_calls if row.symbol.fullmatch(symbol)]
+        return not rows or any(row.callers.match(name) for row in rows for name in imported)
+    called = map(_procedure, imported)
+    return MPI_FUNCTION.fullmatch(symbol) is None or _procedure(symbol) in called
 
 
 def _procedure(symbol: str) -> str:
@@ -271,11 +279,13 @@ def _is_cxx(name: str) -> bool:
 
 
 def _own_cxx(case: Case, absent: list[tuple[str, str]]) -> Finding:
+    lacking = tuple(dict.fromkeys(_lacking(case)))
     return Finding.of(
         "cxx-own",
         library=absent[0][0],
         mpi=case.mpi,
-        evidence=tuple((f"{by} needs {name}" for name, by in absent)),
+        uncalled=UNCALLED if lacking else "",
+        evidence=(*(f"{by} needs {name}" for name, by in absent), *lacking),
     )
 
 
@@ -284,6 +294,7 @@ def _no_cxx(case: Case, absent: list[tuple[str, str]], missing: list[UnboundSymb
     lines = (
         *(f"{by} needs {name}" for name, by in absent),
         *(f"{u.by} would miss {u.symbol}" for u in missing),
+        *dict.fromkeys(_lacking(case)),
     )
     return Finding.of(
         "cxx-bindings",

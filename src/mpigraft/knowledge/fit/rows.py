@@ -65,10 +65,20 @@ class GpuLibraries:
 
 
 @dataclass(frozen=True, slots=True)
+class CxxCall:
+    """Functions of libmpi, and the few of MPI's C++ bindings that call them."""
+
+    symbol: re.Pattern[str]  # for the whole of a name in libmpi
+    callers: re.Pattern[str]  # for the beginning of a name, as compilers write it
+    sources: tuple[str, ...] = field(metadata=toml(nonempty=True))
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     compilers: tuple[Compiler, ...] = field(default=(), metadata=toml("compiler"))
     worlds: tuple[World, ...] = field(default=(), metadata=toml("world"))
     gpus: tuple[GpuLibraries, ...] = field(default=(), metadata=toml("gpu"))
+    cxx_calls: tuple[CxxCall, ...] = field(default=(), metadata=toml("cxx-call"))
 
 
 def fit_facts() -> Facts:
