@@ -12,7 +12,7 @@ import platform
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from mpigraft.build.folders import (
     prefix_lock,
     unwritable,
 )
-from mpigraft.build.host import check_commands, check_sources
+from mpigraft.build.host import check_commands, check_sources, source_folders
 from mpigraft.build.modules import LUA, TCL, module_files, write_both
 from mpigraft.build.progress import KEPT, Meter, Report
 from mpigraft.build.records import (
@@ -101,12 +101,15 @@ def build(
     plan and for packages that are there, built in another way."""
     tool = find_easybuild(environ)
     check_commands(plan, environ)
+    sources: list[Path] = []
     if folders.sources:
         check_sources(plan, folders.sources)
-    make_folders(folders)
+        sources = source_folders(plan, folders.sources)
+    make_folders(folders, sources)
+    command = _command(tool, folders, sources)
     with prefix_lock(folders):
         try:
-            _build(plan, folders, tool, environ, report)
+            _build(plan, folders, tool, command, environ, report)
         except OSError as error:
             raise unwritable(folders, error) from None
 
@@ -115,6 +118,7 @@ def _build(
     plan: BuildPlan,
     folders: BuildFolders,
     tool: EasyBuild,
+    command: Sequence[str | Path],
     environ: Mapping[str, str],
     report: Report,
 ) -> None:
@@ -130,7 +134,7 @@ def _build(
         else:
             meter.start(number)
             write_record(step, plan, folders, builder, BEGUN)
-            argv = [*_command(tool, folders), *_again(step, plan, folders), file]
+            argv = [*command, *_again(step, plan, folders), file]
             inside = environment(environ) | own_rows(folders)
             done = run_command([*_guard(), *argv], env=inside, limit_s=LIMIT_S, listen=meter.listen)
             if not done.ok or not module_files(folders.modules / module_name(step, plan)):
@@ -201,15 +205,14 @@ def _write_easyconfigs(plan: BuildPlan, folders: BuildFolders) -> list[Path]:
     return paths
 
 
-def _command(tool: EasyBuild, folders: BuildFolders) -> list[str | Path]:
-    own = folders.downloads  # EasyBuild writes into the first folder
-    sources = f"{own}:{folders.sources}" if folders.sources else str(own)
+def _command(tool: EasyBuild, folders: BuildFolders, sources: Iterable[Path]) -> list[str | Path]:
+    places = [folders.downloads, *sources]  # EasyBuild writes into the first folder
     return [
         tool.command,
         "--ignoreconfigfiles=*",
         "--ignore-locks",  # of one that was killed; two builds are kept apart by our own lock
         f"--prefix={folders.prefix}",
-        f"--sourcepath={sources}",
+        f"--sourcepath={':'.join(map(str, places))}",
         f"--robot={folders.easyconfigs}",
         f"--modules-tool={tool.modules_tool}",
         f"--module-syntax={'Lua' if tool.language == LUA else 'Tcl'}",

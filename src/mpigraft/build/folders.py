@@ -7,7 +7,7 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,13 +68,12 @@ def module_name(step: BuildStep, plan: BuildPlan) -> str:
     return f"{step.package.name}/{step.version}{suffix_of(plan)}"
 
 
-def make_folders(folders: BuildFolders) -> None:
-    """Make the folders of a build. Raises UsageError for a path that scripts of packages would
-    split or expand, MissingError for a prefix that cannot be written."""
-    if not SUITABLE.fullmatch(str(folders.prefix)):
-        raise UsageError.of("prefix-unsuitable", prefix=folders.prefix)
-    if folders.sources and not SUITABLE.fullmatch(str(folders.sources)):
-        raise UsageError.of("prefix-unsuitable", prefix=folders.sources)
+def make_folders(folders: BuildFolders, sources: Iterable[Path]) -> None:
+    """Make the folders of a build, which also reads `sources`. Raises UsageError for a path that
+    scripts of packages would split or expand, MissingError for a prefix that cannot be written."""
+    for folder in (folders.prefix, *sources):
+        if not SUITABLE.fullmatch(str(folder)):
+            raise UsageError.of("prefix-unsuitable", prefix=folder)
     try:
         for folder in (folders.easyconfigs, folders.records, folders.temporary):
             folder.mkdir(parents=True, exist_ok=True)

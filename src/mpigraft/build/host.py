@@ -49,14 +49,15 @@ def build_host(
             offers["fortran"] = Offer(row.fc, by=ASSUMED)
         elif shutil.which(row.fc, path=environ.get("PATH", "")):
             offers["fortran"] = Offer(row.fc)
-    files = _files(options.sources)
+    files = source_files(options.sources) if options.sources else {}
+    patches = {patch.file for package in packages().values() for patch in package.patches}
     host = BuildHost(
         machine.cpu.architecture,
         features & (frozenset(FABRICS) | {"xpmem", "gdrcopy"}),
         offers,
-        frozenset(path.name for path in files),
+        frozenset(files),
         options.sources is not None,
-        {path.name: _digest(path) for path in files if path.name.endswith(".patch")},
+        {name: _digest(files[name]) for name in sorted(patches & files.keys())},
         machine.hostname,
         _glibc() if options.here else "",
     )
@@ -117,11 +118,25 @@ def find_provided(row: Provided, environ: Mapping[str, str]) -> str:
     return ""
 
 
-def _files(folder: Path | None) -> list[Path]:
+def source_files(folder: Path) -> dict[str, Path]:
+    """Return the files of a folder of sources by their names. They lie in it, or in NAME/ or
+    LETTER/NAME/ below, where EasyBuild keeps what it fetched and Spack what it mirrors."""
     try:
-        return [path for path in folder.iterdir() if path.is_file()] if folder else []
+        next(folder.iterdir(), None)
     except OSError as error:
         raise UsageError.of("sources-unreadable", folder=folder, problem=error.strerror) from None
+    files: dict[str, Path] = {}
+    for pattern in ("*", "*/*", "*/*/*"):
+        for path in sorted(folder.glob(pattern)):
+            if path.is_file():
+                files.setdefault(path.name, path)
+    return files
+
+
+def source_folders(plan: BuildPlan, folder: Path) -> list[Path]:
+    """The folders of a folder of sources that have files of a plan."""
+    files = source_files(folder)
+    return list(dict.fromkeys(files[name].parent for name, _, _ in _pinned(plan) if name in files))
 
 
 def check_commands(plan: BuildPlan, environ: Mapping[str, str]) -> None:
@@ -140,9 +155,10 @@ def check_commands(plan: BuildPlan, environ: Mapping[str, str]) -> None:
 
 def check_sources(plan: BuildPlan, folder: Path) -> None:
     """Raise UsageError for a file of `folder` that is not the one of the plan."""
+    files = source_files(folder)
     for file, sha256, by in _pinned(plan):
-        path = folder / file
-        if sha256 and file in plan.host.sources and (actual := _digest(path)) != sha256:
+        path = files.get(file)
+        if path and sha256 and (actual := _digest(path)) != sha256:
             raise UsageError.of("source-changed", file=path, actual=actual, wanted=sha256, by=by)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.build.folders import BuildFolders
-from mpigraft.build.host import HostOptions, build_host, features_of
+from mpigraft.build.host import HostOptions, build_host, check_sources, features_of, source_folders
 from mpigraft.build.plan import plan_build
 from mpigraft.build.values import ASSUMED, BuildRequest
 from mpigraft.core.errors import UsageError
@@ -66,6 +66,24 @@ def test_patches_of_the_given_sources_are_known_by_their_content(tmp_path: Path)
     with pytest.raises(UsageError) as error:
         build_host(a_machine(), plan_table(), HostOptions(sources=tmp_path / "no"), {})
     assert error.value.code == "sources-unreadable"
+
+
+def test_sources_lie_where_easybuild_keeps_them(tmp_path: Path) -> None:
+    """A site without internet has a folder of EasyBuild's, or a mirror of Spack's."""
+    places = {"openmpi-5.0.8.tar.bz2": "o/OpenMPI", "libfabric-2.1.0.tar.bz2": "libfabric"}
+    for name, place in places.items():
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / name).write_text("cut short")
+    (tmp_path / "o/OpenMPI/other.patch").write_text("of no package")
+    host = build_host(a_machine(), plan_table(), HostOptions(sources=tmp_path), {})
+    assert (places.keys() <= host.sources, host.patches) == (True, {})
+    host = replace(host, provided={})
+    plan = plan_build(BuildRequest("openmpi"), host, packages(), plan_table())
+    folders = source_folders(plan, tmp_path)
+    assert folders == [tmp_path / "libfabric", tmp_path / "o/OpenMPI"]
+    with pytest.raises(UsageError) as error:
+        check_sources(plan, tmp_path)
+    assert str(tmp_path / "libfabric/libfabric-2.1.0.tar.bz2") in str(error.value)
 
 
 def test_a_compiler_may_be_named_by_its_command() -> None:
