@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
+from tests.builders.code_blocks import commands_for, typed
 from tests.testbed.conftest import two_ranks
 from tests.testbed.engines import Engines
 from tests.testbed.images import Images
@@ -51,6 +52,27 @@ def test_check_says_the_same_of_every_form(  # type: ignore[no-untyped-def]
         done = mpigraft("check", form, "--mpi", "openmpi@5", "--program", program)
         assert done.returncode == code, f"{form}: {done.stdout}{done.stderr}"
         assert done.stdout.startswith("fits: yes" if code == 0 else "fits: no")
+
+
+@pytest.mark.long
+def test_the_tutorial_of_a_first_container(
+    outside: Mapping[str, str], images: Images, tmp_path: Path
+) -> None:
+    """Typed as it stands, with the image and the engine that it was written with."""
+    (tmp_path / "hello").symlink_to(images.folder("bookworm"))
+    (tmp_path / "site.toml").write_text('[run]\nengine = "bwrap"\n')
+    env = {**outside, "MPIGRAFT_SITE": str(tmp_path / "site.toml")}
+    lines = commands_for(__file__)
+    check, one, refused, run, other = (
+        typed(line, env=env, cwd=tmp_path, timeout=300) for line in lines
+    )
+    assert "openmpi@5.0.11" in check.stdout, check.stderr
+    assert one.stdout.startswith("fits: yes"), one.stderr
+    assert refused.stdout.splitlines()[-1] == "1", refused.stderr
+    ranks = sorted(line.partition(",")[0] for line in run.stdout.splitlines())
+    assert ranks == two_ranks("Open MPI v5.0.11"), run.stderr
+    assert other.stdout.splitlines()[-1] == "5", other.stderr
+    assert "OMPI_MCA_btl" in other.stderr
 
 
 def test_check_of_another_architecture(mpigraft, images: Images) -> None:  # type: ignore[no-untyped-def]

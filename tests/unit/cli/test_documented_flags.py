@@ -8,24 +8,27 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from typer.main import get_command
 
 from mpigraft.cli.main import COMMANDS, load
 from mpigraft.core.model import SubmissionRecord
+from mpigraft.knowledge.reader import read_table
+from mpigraft.knowledge.transports.fabrics import FabricTable
+from mpigraft.request.site import read_site
+from mpigraft.request.spec import read_spec
 from mpigraft.store import Store
+from tests.builders.code_blocks import MARK, PAGES, ROOT, Block, blocks
 from tests.builders.commands import Run
 from tests.builders.overtime import campaign, identity, keep
 from tools import document_transports
 
-ROOT = Path(__file__).resolve().parents[3]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 APP = get_command(load(COMMANDS))
-NAMES = ("before", "after", "night", "olivia")
+NAMES = ("before", "after", "night", "later")
 
 
 def flags_of(command: object) -> set[str]:
@@ -70,34 +73,15 @@ def test_a_flag_is_not_taken_for_the_default_of_another(name: str) -> None:
 
 # ------------------------------------------------------------------ code blocks
 
-MARK = re.compile(r"<!-- (not run: (?P<why>\S.*)|run by (?P<test>tests/\S+\.py)) -->")
 WRITTEN = "transports.md"  # by tools/document_transports.py, each block from a row
 
-
-class Block(NamedTuple):
-    page: Path
-    line: int
-    text: str
-    mark: str  # the comment above it; empty: it is run here
-
-
-def blocks(page: Path) -> Iterator[Block]:
-    """Every fenced or indented block, with its mark: a comment above it."""
-    lines = ["", *page.read_text(encoding="utf-8").splitlines(), ""]
-    mark, number = "", 1
-    while number < len(lines):
-        begin, line, before = number, lines[number], lines[number - 1]
-        number += 1
-        if line.startswith("```"):
-            number = lines.index("```", number) + 1
-        elif line.startswith("    ") and (not before or before.startswith("#")):
-            while "".join(lines[number : number + 2]).startswith("    "):  # over an empty line too
-                number += 1
-        else:
-            mark = line if line.startswith("<!-- ") else mark if not line else ""
-            continue
-        yield Block(page, begin, "\n".join(lines[begin:number]), mark)
-        mark = ""
+FILES = {
+    "OFI": "archer2/OFI", "UCX": "archer2/UCX", "results": "archer2",
+    "cray/latency.txt": "olivia/2026-cray-mpich-9.1.0.latency.txt",
+    "eessi/latency.txt": "olivia/2026-eessi-2025.06-openmpi-5.0.3.latency.txt",
+    "perflogs/eessi.log": "reframe/eessi.log", "app.8.253.1.mpiP": "profiles/driver.mpiP",
+    "slurm-4711.out": "profiles/craypat_lite.txt",
+}  # fmt: skip
 
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
@@ -122,21 +106,49 @@ def test_each_code_block_is_run_or_says_why_not(capsys: pytest.CaptureFixture[st
     assert len(HERE) >= 8
 
 
+def read_file(text: str, folder: Path) -> object:
+    """Read a TOML file of a page as what it is: rows of fabrics, a site's profile, a campaign."""
+    path = folder / "file.toml"
+    path.write_text(text)
+    if text.startswith("[[fabric]]"):
+        return read_table(FabricTable, tomllib.loads(text), path.name)
+    return read_site({"MPIGRAFT_SITE": str(path)}) if "[run]" in text else read_spec(path)
+
+
+def expanded(word: str) -> list[str]:
+    """The files that a shell makes of a word."""
+    return sorted(map(str, Path().glob(word))) if "*" in word else [word]
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = Store(tmp_path_factory.mktemp("nights"))
+    keep(store, *(campaign(n, rounds=6, name=name) for n, name in enumerate(NAMES, 1)))
+    with store.writer() as writer:
+        writer.add_submission(SubmissionRecord("5" * 32, "night", "2026", "slurm", "{}", 1, 60, 1))
+    return store.folder
+
+
 @pytest.mark.parametrize("block", HERE, ids=lambda b: f"{b.page.name}:{b.line}")
 def test_a_block_without_a_mark_runs(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: Block
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nights: Path, block: Block
 ) -> None:
-    """On a store of a few nights, of which one begins with the id that the pages have."""
+    """On a store of a few nights, of which one begins with the id that the pages have, beside
+    files of the names that the pages have."""
     monkeypatch.chdir(tmp_path)
-    nights = [campaign(n, rounds=6, name=name) for n, name in enumerate(NAMES, 1)]
-    keep(Store(tmp_path / "store"), *nights)
-    with Store(tmp_path / "store").writer() as writer:
-        writer.add_submission(SubmissionRecord("5" * 32, "night", "2026", "slurm", "{}", 1, 60, 1))
-    for line in block.text.splitlines():
+    for name, data in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).symlink_to(ROOT / "tests/data" / data)
+    if block.text.startswith("```toml"):
+        assert read_file("\n".join(block.text.splitlines()[1:-1]), tmp_path)
+        return
+    shutil.copytree(nights, tmp_path / "store")
+    for line in filter(None, block.text.replace("\\\n", " ").splitlines()):
         command, _, filters = line.partition("#")[0].partition("|")
         words, target = shlex.split(command.partition(" > ")[0]), command.partition(" > ")[2]
         assert words[0] == "mpigraft", line
-        ended = run(*(identity(3) if word == "1f2e3d4c" else word for word in words[1:]))
+        files = [one for word in words[1:] for one in expanded(word)]
+        ended = run(*(identity(3) if word == "1f2e3d4c" else word for word in files))
         assert ended.code == 0, ended.err
         if target:
             Path(target.strip()).write_text(ended.out)
