@@ -113,8 +113,9 @@ def command(
     words = [f"{recipe}={version}"] if version else []
     versions = _versions([*words, *(with_ or ())])
     request = BuildRequest(recipe, versions, frozenset(without or ()), compiler)
+    stack = _stack_of_node(on) if on and not machine else on
     options = HostOptions(
-        compiler, sources, _folders(use or ()), not machine, on, toolchain, _needed
+        compiler, sources, _folders(use or ()), not machine, stack, toolchain, _needed
     )
     hosts = [
         build_host(examine_machine(document), plan_table(), options, os.environ)
@@ -148,6 +149,16 @@ def _build(plans: Sequence[BuildPlan], prefix: Path, sources: Path | None, *, ch
         folders = BuildFolders(prefix / own[0].host.partition, given, common=prefix)
     tell(render_plan(own, "text"))
     build_all(own[0], folders, check=check)
+
+
+def _stack_of_node(folder: Path) -> Path:
+    """The tree of a stack's version that this node takes, as `check` and `inject` choose it."""
+    from mpigraft.graft.stack import cpu_target
+
+    chosen = cpu_target(folder.absolute())
+    if chosen != folder.absolute():
+        tell(f"{folder}: of its CPU targets this node takes {chosen}; name another by its folder")
+    return chosen
 
 
 def _needed(software: Path, architecture: str) -> dict[str, int]:

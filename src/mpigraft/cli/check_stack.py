@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mpigraft.binary.elf import Elf
     from mpigraft.core.model import Finding, MpiAbi
     from mpigraft.core.model import Machine as MachineFacts
-    from mpigraft.graft.stack import ModuleVerdict, Slot, Stack, StackVerdict
+    from mpigraft.graft.stack import Slot, Stack, StackVerdict
 
 MODULES = 40  # that are listed where nothing is wrong with them
 SAME = 3  # findings of one kind that are shown
@@ -266,7 +266,7 @@ def lines(verdict: StackVerdict) -> Iterator[str]:
         yield f"accepted by --except: {counted(count[Fate.ACCEPTED], 'program')}"
     if count[Fate.KEPT]:
         yield f"{counted(count[Fate.KEPT], 'program')} {would}stay as they are: {_kept(verdict)}"
-    yield from _modules(verdict.modules)
+    yield from _modules(verdict)
     yield from _findings(verdict)
 
 
@@ -287,10 +287,11 @@ def _kept(verdict: StackVerdict) -> str:
     return ", ".join(parts)
 
 
-def _modules(modules: Sequence[ModuleVerdict]) -> Iterator[str]:
+def _modules(verdict: StackVerdict) -> Iterator[str]:
     from mpigraft.graft.stack import Fate
 
-    shown = modules if len(modules) <= MODULES else [m for m in modules if _is_notable(m)]
+    modules = verdict.modules
+    shown = modules if len(modules) <= MODULES else [m for m in modules if m.notable]
     if not shown:
         return
     width = max(6, *(len(printable(module.name)) for module in shown)) + 2
@@ -304,12 +305,6 @@ def _modules(modules: Sequence[ModuleVerdict]) -> Iterator[str]:
         yield f"{printable(module.name):{width}}{''.join(counts)}".rstrip()
     if more := len(modules) - len(shown[: 10 * MODULES]):
         yield f"and {counted(more, 'module')} more: --json"
-
-
-def _is_notable(module: ModuleVerdict) -> bool:
-    from mpigraft.graft.stack import Fate
-
-    return bool(module.count(Fate.REFUSED)) or any(f.level == "error" for f in module.findings)
 
 
 def _findings(verdict: StackVerdict) -> Iterator[str]:

@@ -16,6 +16,7 @@ from mpigraft.core.model import NetDevice
 from mpigraft.graft.abi import saved
 from tests.builders.commands import Run
 from tests.builders.configuration import a_machine
+from tests.builders.stacks import StackFiles
 
 SCHEMA = json.loads((Path(mpigraft.__file__).parent / "report/schemas/build.json").read_text())
 EB = """#!/bin/sh
@@ -116,6 +117,20 @@ def test_what_cannot_be_built_is_refused(
     assert (ended.code, ended.out) == (code, "")
     assert text in ended.err
     assert "what to do" in ended.err
+
+
+def test_of_a_stack_s_version_the_tree_of_this_node_counts(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """EESSI's version has a tree for each CPU: `check` takes the node's, and so does a build."""
+    top = tmp_path / "versions/2023.06/software/linux"
+    for name in ("x86_64/amd/zen2", "x86_64/amd/zen4"):
+        StackFiles(top / name, [tmp_path / f"host_injections/{name}/lib"]).program("One/1")
+    monkeypatch.setenv("EESSI_SOFTWARE_SUBDIR_OVERRIDE", "x86_64/amd/zen4")
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    ended = run("build", "openmpi", "--on", tmp_path / "versions/2023.06", "--json")
+    assert (ended.code, "2023.06-zen4" in ended.out) == (0, True), ended.err
+    assert f"takes {top}/x86_64/amd/zen4; name another" in " ".join(ended.err.split())
 
 
 def test_each_package_is_built_after_what_it_needs(run: Run, eb: Path, tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from mpigraft.graft.stack.injected import check_injected as check_injected
     from mpigraft.graft.stack.places import is_stack as is_stack
     from mpigraft.graft.stack.reading import read_stack as read_stack
+    from mpigraft.graft.stack.targets import cpu_target as cpu_target
     from mpigraft.graft.stack.values import Fate as Fate
-    from mpigraft.graft.stack.values import ModuleVerdict as ModuleVerdict
     from mpigraft.graft.stack.values import Slot as Slot
     from mpigraft.graft.stack.values import Stack as Stack
     from mpigraft.graft.stack.values import StackVerdict as StackVerdict

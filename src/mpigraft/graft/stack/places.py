@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+from mpigraft.graft.stack.targets import version_above
+
 SOFTWARE = "software"
 SPACK = re.compile(r"(?P<name>[\w+-]+?)-(?P<version>\d[\w.+-]*|develop|main|master)-[a-z2-7]{7,32}")
 PARTS = frozenset(["bin", "sbin", "lib", "lib64", "libexec", "share", "usr"])
@@ -58,6 +60,7 @@ def is_stack(path: Path) -> bool:
     return (
         real.name in (SOFTWARE, "versions")
         or any(real.glob("versions/*/software"))
+        or version_above(real) != real
         or any((real / name).is_dir() for name in own)
         or any(_is_easybuild(folder) for folder in (real, *real.parents))
     )

@@ -126,6 +126,11 @@ class ModuleVerdict:
     programs: tuple[ProgramVerdict, ...]
     findings: tuple[Finding, ...]
 
+    @property
+    def notable(self) -> bool:
+        """Whether something is wrong with it."""
+        return bool(self.count(Fate.REFUSED)) or any(f.level == "error" for f in self.findings)
+
     def count(self, fate: Fate) -> int:
         return sum(program.fate is fate for program in self.programs)
 

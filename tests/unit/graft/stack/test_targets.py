@@ -54,16 +54,19 @@ def test_of_a_version_only_the_tree_of_this_node_is_read(
         tree.program("Two/1")
     assert targets_of(tmp_path / "versions/2023.06") == ["x86_64/amd/zen4", "x86_64/generic"]
     monkeypatch.setenv(OVERRIDE, "x86_64/amd/zen4")
-    for folder in (tmp_path, tmp_path / "versions", tmp_path / "versions/2023.06"):
+    above = (tmp_path, tmp_path / "versions", tmp_path / "versions/2023.06")
+    for folder in (*above, top.parent, top, top / "x86_64", top / "x86_64/amd"):
         assert is_stack(folder)
         stack = read_stack(folder)
         assert stack.root == str(top / "x86_64/amd/zen4")
         assert len(stack.slots) == 1
     assert read_stack(top / "x86_64/generic").root == str(top / "x86_64/generic")
+    assert not is_stack(top / "x86_64/intel")
     monkeypatch.setenv(OVERRIDE, "x86_64/none")
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    with pytest.raises(UsageError, match="no software for this node"):
-        cpu_target(tmp_path)
+    for folder in (tmp_path, top / "x86_64/amd"):
+        with pytest.raises(UsageError, match="no software for this node"):
+            cpu_target(folder)
 
 
 def test_several_versions_are_named(tmp_path: Path) -> None:
