@@ -45,6 +45,7 @@ def command(
     accept: Annotated[bool, flag(ACCEPT, "--accept")] = False,
     hosts: Hosts = "",
     hostfile: Hostfile = "",
+    agent: common.Agent = "",
     here: Annotated[
         bool, flag("Measure on this node even if it is a login node.", "--here")
     ] = False,
@@ -79,7 +80,7 @@ def command(
     machine = common.examine_machine()
     reference = _reference(store, good, machine, accept)
     spec = _spec(store, reference, machine, minutes)
-    nodes = common.find_nodes(hosts, hostfile)
+    nodes = common.find_nodes(hosts, hostfile, agent)
     place = here or bool(hosts or hostfile)
     repeats = reference.id if reference else ""
     task = Task(spec, nodes, None, Shard(), place, dry_run, repeats, deadline, bool(reference))

@@ -101,6 +101,13 @@ def test_an_accepted_campaign_is_the_good_state_and_a_pass_is_not(site: Site) ->
     assert (site.tasks[1].spec.rounds, site.tasks[1].spec.looks) == (20, ())
 
 
+def test_nodes_may_be_reached_by_an_agent(site: Site) -> None:
+    site.run("recheck", "--accept", "--hosts", "n1,n2", "--agent", "/bin/true")
+    assert site.tasks
+    assert site.tasks[0].allocation.hosts == ("n1", "n2")
+    assert site.tasks[0].allocation.agent == "/bin/true"
+
+
 def test_a_slower_night_ends_with_1_and_says_what_changed(site: Site) -> None:
     site.run("recheck", "--accept")
     site.level = lambda name, _: 1.3 if name == OPENMPI else 1.0
