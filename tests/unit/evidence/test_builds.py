@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from mpigraft.core.model import Layout, MappedLibrary, RankRecord
 from mpigraft.evidence.world import mapped
 from mpigraft.evidence.world.witness import check_witness
+from tests.builders.elf import compiled
 from tests.builders.probes import LAYOUT, LOGS, install, records
 from tests.unit.evidence.test_witness import ASKED, RIGHT, codes, identity, mapping
 
@@ -104,3 +106,37 @@ def test_a_copy_of_the_library_is_no_other_one(tmp_path: Path) -> None:
     copy.write_text("a build.")
     changed = mapping(identity(copy, str(copy)))
     assert [f.code for f in check_witness(asked, LAYOUT, changed)] == ["libmpi-other"]
+
+
+def test_the_file_that_a_rank_mapped_may_be_gone_from_its_path(tmp_path: Path) -> None:
+    """It was replaced, or written anew, since the rank started."""
+    library, copy = tmp_path / "libmpi.so.40", tmp_path / "copy/libmpi.so.40"
+    copy.parent.mkdir()
+    for path in (library, copy):
+        path.write_text("a build")
+    asked = replace(ASKED, mpi=install("openmpi@5.0.11", libmpi=library))
+    here = identity(copy, str(copy))
+    for other in (replace(here, inode=here.inode + 9), replace(here, content=OTHER)):
+        codes_of = [f.code for f in check_witness(asked, LAYOUT, mapping(other))]
+        assert codes_of == ["libmpi-other"]
+
+
+def test_ranks_may_map_copies_of_one_build_but_each_only_one(tmp_path: Path) -> None:
+    library, copy = tmp_path / "libmpi.so.40", tmp_path / "copy/libmpi.so.40"
+    copy.parent.mkdir()
+    for path in (library, copy):
+        path.write_text("a build")
+    asked = replace(ASKED, mpi=install("openmpi@5.0.11", libmpi=library))
+    one, other = (identity(path, str(path)) for path in (library, copy))
+    first, second = mapping(one)
+    assert check_witness(asked, LAYOUT, (first, replace(second, libraries=(other,)))) == ()
+    both = (first, replace(second, libraries=(one, other)))
+    assert [f.code for f in check_witness(asked, LAYOUT, both)] == ["libmpi-several"]
+
+
+@pytest.mark.parametrize("build_id", ["none", "0xab12"])
+def test_a_build_without_an_id_is_known_by_its_digest_alone(tmp_path: Path, build_id: str) -> None:
+    path = compiled(tmp_path / "libmpi.so.40", flags=[f"-Wl,--build-id={build_id}"])
+    digest = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+    by_id = () if build_id == "none" else (f"ab12/{path.stat().st_size}",)
+    assert mapped.file_contents(str(path)) == (*by_id, digest)

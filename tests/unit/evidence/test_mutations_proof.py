@@ -81,7 +81,7 @@ USED = (
 )  # fmt: skip
 CAMPAIGN = ("refuse_changed_files", "refuse_other_files")
 NETWORKS = ("network_name", "due_networks", "_others")
-MAPPED = ("DueLibrary.is_mapped", "with_content", "identity_of", "_contents")
+MAPPED = ("DueLibrary.is_mapped", "content_here", "identity_of", "_contents")
 MEASURE = ("TIMED_OUT", "launch_outcome", "_errors", "_ending", "_missing", "_last_words")
 
 ATTRIBUTION = (
@@ -119,6 +119,7 @@ PROOFS = (
             witness,
             (
                 test_witness,
+                test_builds,
                 test_worlds,
                 test_bindings,
                 test_overrides,

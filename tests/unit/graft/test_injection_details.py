@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mpigraft.core.model import AbiObject, MpiAbi, Replace
+from mpigraft.graft.naming.private import Naming
 from mpigraft.graft.resolve.injection import inject
 from mpigraft.graft.resolve.values import CopyPolicy, Injection
 from mpigraft.graft.resolve.view import View
@@ -44,6 +46,17 @@ def test_a_private_copy_has_symbols_of_its_own() -> None:
 def test_one_that_uses_it_without_saying_so_is_led_there_too() -> None:
     found = split(host("libloose.so.1", imported=("same", "mine")))
     assert copies(found)["lib/libloose.so.1"].symbols == (("same", "mpigraft-same"),)
+
+
+def test_a_library_keeps_the_names_of_what_it_shares_with_the_guest() -> None:
+    own, other = (library(f"lib{n}.so.1", exported=(n,)) for n in ("own", "other"))
+    user = library("libuser.so.1", needed=("libown.so.1",), imported=("own", "other"))
+    naming = Naming(
+        (own, other, user), {o.soname: o for o in (own, other)}, (own.soname, other.soname)
+    )
+    assert naming.symbols(user, [own.soname]) == (("other", "mpigraft-other"),)
+    assert naming.symbols(own, [own.soname]) == ()
+    assert len(naming.symbols(user)) == 2
 
 
 def test_where_nothing_is_private_no_symbol_is_renamed() -> None:
@@ -131,6 +144,14 @@ def test_what_the_guests_own_mpi_opened_is_no_matter_under_the_hosts() -> None:
     )
     assert gone.path not in [str(r.path) for r in only(found).after]
     assert not [*found.closed, *lacks(found)]
+
+
+def test_a_program_that_the_mpi_starts_lies_beside_its_libraries() -> None:
+    daemon = host("orted", opened=True, place="bin", needed=("libc.so.6",))
+    abi = replace(an_openmpi(a_plugin("mca_x.so")), programs=(daemon,))
+    guest = a_world(needing("libmpi.so.40"), LIBMPI, PAL)
+    assert {"bin/orted", "lib/openmpi/mca_x.so"} <= copies(grafted(guest, abi)).keys()
+    assert "bin/orted" not in copies(grafted(guest, abi, replace=Replace.LIBFABRIC))
 
 
 def test_fortran_alone_opens_no_plugins() -> None:

@@ -320,7 +320,8 @@ def _with_wire(
     over = ", ".join(name for name, sent in phase.aside if sent >= CARRIED * phase.bytes)
     own = any(part.own for part in _parts(phase))
     ways = OWN_WAYS if own else "network interfaces"
-    if "bytes" in claims and wire is not Wire.CARRIED and over:
+    astray = "bytes" in claims and wire is not Wire.CARRIED and bool(over)
+    if astray:
         lane = f"{proof.lane} over {over}"
         reason = f"the payload was to cross {', '.join(dict(phase.wire))}, and crossed {over}"
     elif "bytes" in claims and left_out(phase):
@@ -337,7 +338,6 @@ def _with_wire(
     if parts := differing_parts(phase):
         lane, reason = f"{proof.lane} in part", f"{reason} ({parts} crossed)"
     other = replace(proof, standing=ProofStatus.CONTRADICTED, lane=lane)
-    astray = "bytes" in claims and wire is not Wire.CARRIED and bool(over)
     return replace(finding, proof=other, reason=reason, by_wire=True, by_sockets=own, astray=astray)
 
 

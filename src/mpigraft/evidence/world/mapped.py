@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from mpigraft.binary.elf import ElfError, read_elf
@@ -64,23 +64,21 @@ class DueLibrary:
         if boot in ("", boot_id()):
             if (library.device, library.inode) == (self.device, self.inode):
                 return True
-            library = with_content(library)
-        return bool(library.content) and library.content in self.contents
+            return content_here(library) in self.contents
+        return library.content in self.contents
 
 
-def with_content(library: MappedLibrary) -> MappedLibrary:
-    """A library of a rank under this kernel with its content, which is read where no rank did so
-    and the path leads here to the same file."""
+def content_here(library: MappedLibrary) -> str:
+    """The content of what a rank under this kernel mapped. It is read where no rank did so and the
+    path leads here to the same file; else empty."""
     if library.content:
-        return library
+        return library.content
     try:
         status = os.stat(library.path)  # noqa: PTH116
     except OSError:
-        return library
+        return ""
     same = (status.st_dev, status.st_ino) == (library.device, library.inode)
-    return (
-        replace(library, content=next(iter(file_contents(library.path)), "")) if same else library
-    )
+    return next(iter(file_contents(library.path)), "") if same else ""
 
 
 def identity_of(library: MappedLibrary, boot: str) -> str:
