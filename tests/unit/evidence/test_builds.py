@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,14 @@ import pytest
 from mpigraft.core.model import Layout, MappedLibrary, RankRecord
 from mpigraft.evidence.world import mapped
 from mpigraft.evidence.world.witness import check_witness
+from mpigraft.launch.hosts import fold_hosts
 from tests.builders.elf import compiled
+from tests.builders.plans import label, plan
 from tests.builders.probes import LAYOUT, LOGS, install, records
 from tests.unit.evidence.test_witness import ASKED, RIGHT, codes, identity, mapping
 
 
-def on_nodes(*libraries: MappedLibrary, boots: str) -> tuple[RankRecord, ...]:
+def on_nodes(*libraries: MappedLibrary, boots: Sequence[str]) -> tuple[RankRecord, ...]:
     """A rank on each node, whose kernels have these boot ids."""
     ranks = records(len(boots), hosts=len(boots))
     return tuple(
@@ -27,6 +30,7 @@ def on_nodes(*libraries: MappedLibrary, boots: str) -> tuple[RankRecord, ...]:
     )
 
 
+HERE = os.uname().nodename
 OWN, OTHER = mapped.file_contents(str(LOGS / "README.md"))[0], "ab12/99"
 
 
@@ -88,11 +92,37 @@ def test_ranks_on_other_nodes_alone_are_compared_with_this_ones_library(
 
     assert found(replace(due, content=mapped.file_contents(str(library))[0])) == []
     (named,) = found(replace(due, content=OTHER))
-    assert named.startswith(
-        "node-build the MPI on n0,n1 is another build than on " + os.uname().nodename
-    )
+    assert named.startswith(f"node-build the MPI on n0,n1 is another build than on {HERE}: ")
     (other,) = found(replace(due, content=OTHER, path="/opt/libmpi.so.40"))
     assert other.startswith("libmpi-other")
+    (unknown,) = found(replace(due, content=""))
+    assert "(a build that is not known, not SHA-256 " in unknown
+
+    own = replace(due, content=mapped.file_contents(str(library))[0])
+    two = on_nodes(own, replace(due, content=OTHER), boots="xy")
+    (one,) = check_witness(asked, Layout(2, 1), two)
+    assert f"the MPI on n1 is another build than on {fold_hosts(['n0', HERE])}: " in one.message
+    two = (replace(two[1], host=HERE, rank=0), replace(two[0], rank=1))  # replaced since
+    (one,) = check_witness(asked, Layout(2, 1), two)
+    assert f"the MPI on n0 is another build than on {HERE}: " in one.message
+
+
+def test_nodes_under_one_kernel_may_have_files_of_their_own() -> None:
+    """Of libmpi alone: nobody names a C library that each node has."""
+    libc = MappedLibrary("/usr/lib/libc.so.6", 1, 1)
+    ranks = on_nodes(RIGHT, RIGHT, boots=["", ""])
+    each = [replace(r, libraries=(RIGHT, replace(libc, inode=r.rank))) for r in ranks]
+    assert codes(tuple(each), Layout(2, 1)) == []
+    other = on_nodes(RIGHT, replace(RIGHT, inode=99), boots=["", ""])
+    assert codes(other, Layout(2, 1)) == ["node-build"]
+
+
+def test_this_node_is_not_among_those_that_have_an_image_s_own_libmpi() -> None:
+    own = replace(plan(label("/x"), "bwrap"), libmpi="/lib/libmpi.so.40", libmpi_copy="")
+    one = MappedLibrary(own.libmpi, 7, 7, OWN)
+    ranks = on_nodes(one, *[replace(one, content=OTHER)] * 2, boots="xyz")
+    (named,) = check_witness(replace(ASKED, graft=own), Layout(3, 1), ranks)
+    assert "the MPI on n0 is another build than on n1,n2: " in named.message
 
 
 def test_a_copy_of_the_library_is_no_other_one(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ PROOFS = (
         (used, (test_used_files,), USED),
         (files, (test_used_files,), CAMPAIGN),
         (networks, (test_network_libraries,), NETWORKS),
-        (builds, (test_builds,), ("check_builds", "_add_host", "_described")),
+        (builds, (test_builds, test_witness), ("check_builds", "_add_host", "_described")),
         (mapped, (test_builds, test_witness, test_network_libraries), MAPPED),
     ],
     ids=[

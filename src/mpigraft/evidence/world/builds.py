@@ -10,7 +10,7 @@ import os
 from collections import defaultdict
 from collections.abc import Sequence
 
-from mpigraft.core.model import Configuration, Finding, MappedLibrary, RankRecord
+from mpigraft.core.model import Finding, MappedLibrary, RankRecord
 from mpigraft.evidence.world.mapped import LIBMPI, DueLibrary, identity_of
 from mpigraft.launch.hosts import fold_hosts
 
@@ -19,9 +19,7 @@ Hosts = dict[str, tuple[MappedLibrary, str]]  # host -> what its ranks mapped, u
 Builds = dict[str, dict[str, Hosts]]  # path -> which build -> its hosts
 
 
-def check_builds(
-    configuration: Configuration, due: DueLibrary | str, ranks: Sequence[RankRecord]
-) -> list[Finding]:
+def check_builds(due: DueLibrary | str, ranks: Sequence[RankRecord]) -> list[Finding]:
     """Report the nodes that have another build of a part of the MPI than the others at its path,
     or than this node, where none of the ranks ran here."""
     builds: Builds = defaultdict(lambda: defaultdict(dict))
@@ -34,13 +32,17 @@ def check_builds(
                 build = identity_of(library, rank.boot) if len(kernels) == 1 else library.content
                 builds[path][build][rank.host] = library, rank.boot
     here = os.uname().nodename
-    if isinstance(due, DueLibrary) and due.inode and configuration.graft is None:
-        _add_host(builds.get(os.path.realpath(due.path), {}), here, due)
+    if (
+        isinstance(due, DueLibrary)
+        and due.inode
+        and (own := builds.get(os.path.realpath(due.path)))
+    ):
+        _add_host(own, here, due)
     found: dict[tuple[str, str], list[str]] = {}
     for path, own in builds.items():
         usual = next((b for b in own if here in own[b]), max(own, key=lambda b: len(own[b])))
         for build, hosts in own.items():
-            if build != usual and hosts.keys() != own[usual].keys():
+            if hosts.keys() != own[usual].keys():
                 nodes, others = (fold_hosts(some, FEW) for some in (hosts, own[usual]))
                 what = f"{path} ({_described(build)}, not {_described(usual)})"
                 found.setdefault((nodes, others), []).append(what)
@@ -52,14 +54,14 @@ def check_builds(
 
 def _add_host(own: dict[str, Hosts], here: str, due: DueLibrary) -> None:
     """Add this node, unless ranks of it tell what it has."""
-    if not own or any(here in hosts for hosts in own.values()):
+    if any(here in hosts for hosts in own.values()):
         return
     for hosts in own.values():
         if due.is_mapped(*next(iter(hosts.values()))):
             hosts[here] = next(iter(hosts.values()))
             return
-    for build in due.contents[:1]:
-        own[build] = {here: (MappedLibrary(due.path, due.device, due.inode, build), "")}
+    build = next(iter(due.contents), "")
+    own[build] = {here: (MappedLibrary(due.path, due.device, due.inode, build), "")}
 
 
 def _described(build: str) -> str:

@@ -73,7 +73,7 @@ def check_witness(
     findings += mixed_generations(library for own in lists.values() for library in own)
     findings += (
         check_overrides(configuration, started)
-        or check_builds(configuration, due_library(configuration), started)
+        or check_builds(due_library(configuration), started)
         or [*_library(configuration, started), *check_networks(configuration, started)]
     )
     scheduled = configuration.launcher is not None
