@@ -33,15 +33,14 @@ def curves(data: ReportData) -> str:
     index = {id(section): number for number, section in enumerate(parts)}
     known = peaks.known(data)
     names = sorted({g.configuration for g in data.comparison.groups} | {baseline})
+    styles = labels.styles(names)
     bands = launch_bands(data)
     document = {
         "baseline": baseline,
         "order": names,
         "names": {
-            name: {"label": label, "hue": hue, "variant": variant}
-            for (name, label), (hue, variant) in zip(
-                labels.short(names).items(), labels.styles(names).values(), strict=True
-            )
+            name: {"label": label, "hue": styles[name][0], "variant": styles[name][1]}
+            for name, label in labels.short(names).items()
         },
         "margin": data.margin,
         "sections": [_section(s, baseline, bands, peaks.of(s, known)) for s in parts],

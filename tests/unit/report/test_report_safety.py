@@ -200,8 +200,35 @@ def test_families_share_a_hue_and_members_differ() -> None:
     assert labels.short(["a@1/x", "a@2/x"]) == {"a@1/x": "a@1/x", "a@2/x": "a@2/x"}
 
 
-def test_the_baseline_is_one_of_the_names() -> None:
-    assert BASELINE in figures(small_data())["names"]
+def test_the_rows_of_a_stack_are_told_apart_in_figures() -> None:
+    """Outside, injected and the stack's own: a hue each, and names that a small panel has room
+    for."""
+    rows = {
+        "openmpi@5.0.11/ofi-lnx": "ofi-lnx",
+        "openmpi@5.0.11/ob1-sm": "ob1-sm",
+        "openmpi@5.0.11/ofi-lnx@2023.06-zen4": "ofi-lnx@2023.06-zen4",
+        "openmpi@5.0.11/ob1-sm@2023.06-zen4": "ob1-sm@2023.06-zen4",
+        "2023.06-zen4:openmpi@4.1.6/ofi-lnx": "2023.06-zen4:ofi-lnx",
+        "2023.06-zen4:openmpi@4.1.6/ob1-sm": "2023.06-zen4:ob1-sm",
+    }
+    assert labels.short([*rows]) == rows
+    styles = labels.styles([*rows])
+    hues, variants = zip(*(styles[name] for name in rows), strict=True)
+    assert hues[::2] == hues[1::2]
+    assert len({*hues}) == 3
+    assert hues[0] == labels.FAMILIES.index("openmpi")
+    assert variants == variants[:2] * 3
+    assert labels.short(["a.sif:mpich@4/ucx", "b@2/ucx"])["a.sif:mpich@4/ucx"] == "a.sif:mpich ucx"
+
+
+def test_the_baseline_is_one_of_the_names_whose_styles_are_those_of_the_key() -> None:
+    data = small_data()
+    group = replace(data.comparison.groups[0], configuration="a.sif:openmpi@4.1.6/ob1-sm")
+    groups = (group, *data.comparison.groups[1:])
+    names = figures(replace(data, comparison=replace(data.comparison, groups=groups)))["names"]
+    assert BASELINE in names
+    styles = labels.styles([*names])
+    assert {name: (row["hue"], row["variant"]) for name, row in names.items()} == styles
 
 
 # ------------------------------------------------------------------ a page for others

@@ -4,42 +4,56 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-VERSION = re.compile(r"@[^/]*")
+# openmpi@5.0.11/ofi-lnx, with @GUEST where it is injected; GUEST:openmpi@4.1.6/ob1-sm is its own.
+ID = re.compile(
+    r"(?:(?P<own>.+):)?(?P<family>[\w-]+)(?:@[^/]*)?/(?P<transport>[^@+\[]*)(?:@(?P<into>[^+\[]*))?"
+)
+VERSION = re.compile(r"@[^/@]*(?=/)")
 FAMILIES = ("openmpi", "mpich", "intel", "cray-mpich", "mvapich")
 
 
 def short(names: Sequence[str]) -> dict[str, str]:
     """Ids without their versions, where that leaves them different: openmpi ob1-sm; without the
-    family too where all share it: ucx."""
-    bare = {name: VERSION.sub("", name).replace("/", " ") for name in names}
-    families = {name.partition(" ")[0] for name in bare.values()}
-    if len(families) == 1 and all(" " in name for name in bare.values()):
-        bare = {name: label.partition(" ")[2] for name, label in bare.items()}  # as "ofi", "ucx"
+    family too where all share it: ucx, ucx@app.sif, app.sif:ucx."""
+    bare = {name: VERSION.sub("", name, count=1).replace("/", " ") for name in names}
+    families = {label.partition(" ")[0].rpartition(":")[2] for label in bare.values()}
+    if len(families) == 1 and all(" " in label for label in bare.values()):
+        family = f"{families.pop()} "
+        bare = {name: label.replace(family, "", 1) for name, label in bare.items()}
     times = Counter(bare.values())
     return {name: label if times[label] == 1 else name for name, label in bare.items()}
 
 
 def styles(names: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """(hue, variant) of each configuration: a hue per family, a variant per transport.
+    """(hue, variant) of each configuration: a hue per family outside of guests, injected into one,
+    and of a guest's own; a variant per transport.
 
     Names of no known family take a hue each, from the back, so that two imports differ. Two of one
-    family and transport, as two versions are, get a variant each.
+    hue and transport, as two versions are, get a variant each.
     """
-    transports = sorted({name.partition("/")[2] for name in names})
+    parts = {name: found.groupdict() if (found := ID.match(name)) else {} for name in names}
+    transports = sorted({part.get("transport", name) for name, part in parts.items()})
     used: Counter[int] = Counter()
+    hues: dict[tuple[str | None, ...], int] = {}
     styles_of: dict[str, tuple[int, int]] = {}
-    for name in sorted(names):
-        head, _, transport = name.partition("/")
-        family = head.partition("@")[0]
-        hue = FAMILIES.index(family) if family in FAMILIES else _free(used)
-        variant = transports.index(transport)
+    for name in sorted(names, key=lambda name: (bool(_guest(parts[name])), name)):
+        family, guest = parts[name].get("family", ""), _guest(parts[name])
+        own = (family, guest, parts[name].get("into")) if family else (name,)
+        if own not in hues:
+            known = family in FAMILIES and not guest
+            hues[own] = FAMILIES.index(family) if known else _free(used)
+        hue, variant = hues[own], transports.index(parts[name].get("transport", name))
         while (hue, variant) in styles_of.values():
             variant += 1
         styles_of[name] = (hue, variant)
         used[hue] += 1
     return styles_of
+
+
+def _guest(part: Mapping[str, str | None]) -> str | None:
+    return part.get("own") or part.get("into")
 
 
 def _free(used: Counter[int]) -> int:
