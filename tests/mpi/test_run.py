@@ -355,6 +355,18 @@ def test_ranks_of_mpich_can_spawn_others(fresh_home: Path, bind: str) -> None:
     assert json.loads(done.stdout)["children"] == 2
 
 
+def test_a_child_of_another_mpi_ends_the_job(fresh_home: Path) -> None:
+    """Its parents would wait for it forever."""
+    machine = PREBUILT / platform.machine()
+    for mpi, own, other, needed in (
+        ("mpich@5", "mpich", "ompi", "libmpi.so.40"),
+        ("openmpi@5", "ompi", "mpich", "libmpi.so.12"),
+    ):
+        done = run("--mpi", mpi, "-n", 1, "--", machine / own / SPAWN, machine / other / SPAWN)
+        assert done.returncode == 4, done.stdout + done.stderr
+        assert f"{machine / other / SPAWN} needs {needed}" in done.stderr
+
+
 def test_a_child_without_its_loader_ends_the_job(fresh_home: Path, tmp_path: Path) -> None:
     """Its launcher would wait for it forever."""
     spawn = PREBUILT / platform.machine() / "mpich" / SPAWN

@@ -92,20 +92,67 @@ static bool program_among(const char *folders, const char *name, char *path)
     return false;
 }
 
-/* The loader of an ELF program of this process's kind of machine; empty: it names none. */
-static void loader_in(int file, char *name)
+/* The first segment of a type, and with `address` in it unless that is 0, of an ELF program of this
+ * process's kind of machine. */
+static bool find_segment(int file, unsigned type, ElfW(Addr) address, ElfW(Phdr) * part)
 {
     ElfW(Ehdr) head;
-    ElfW(Phdr) part;
     if (pread(file, &head, sizeof head, 0) != (ssize_t)sizeof head ||
-        memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_phentsize != sizeof part)
-        return;
+        memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_phentsize != sizeof *part)
+        return false;
     for (int i = 0; i < head.e_phnum; i++) {
-        off_t at = (off_t)head.e_phoff + i * (off_t)sizeof part;
-        if (pread(file, &part, sizeof part, at) == (ssize_t)sizeof part &&
-            part.p_type == PT_INTERP && part.p_filesz < SPAWN_PATH)
-            (void)!pread(file, name, part.p_filesz, (off_t)part.p_offset);
+        off_t at = (off_t)head.e_phoff + i * (off_t)sizeof *part;
+        if (pread(file, part, sizeof *part, at) == (ssize_t)sizeof *part &&
+            part->p_type == type && (!address || address - part->p_vaddr < part->p_filesz))
+            return true;
     }
+    return false;
+}
+
+/* The loader of a program; empty: it names none. */
+static void loader_in(int file, char *name)
+{
+    ElfW(Phdr) part;
+    if (find_segment(file, PT_INTERP, 0, &part) && part.p_filesz < SPAWN_PATH)
+        (void)!pread(file, name, part.p_filesz, (off_t)part.p_offset);
+}
+
+/* Whether a library is of an MPI that ranks of this one cannot start. MPICH, and all that have its
+ * ABI, call theirs libmpi*.so.12; Open MPI's numbers are 20 and 40. */
+static bool of_other_mpi(const char *library)
+{
+    const char *number = strstr(library, ".so.");
+    if (strncmp(library, "libmpi", 6) || !number)
+        return false;
+    if (open_mpi_object("ompi_mpi_comm_world"))
+        return !strcmp(number, ".so.12");
+    return !strcmp(library, "libmpi.so.40") || !strcmp(library, "libmpi.so.20");
+}
+
+/* A child that enters another MPI than its launcher's never joins its parents, who wait. */
+static void refuse_other_mpi(int file, const char *command)
+{
+    char name[SPAWN_PATH], text[2 * SPAWN_PATH];
+    ElfW(Phdr) dynamic, part;
+    ElfW(Dyn) row;
+    off_t names = 0;
+    if (!find_segment(file, PT_DYNAMIC, 0, &dynamic))
+        return;
+    for (int pass = 0; pass < 2; pass++) /* DT_STRTAB follows the names that it has */
+        for (size_t at = 0; at < dynamic.p_filesz; at += sizeof row) {
+            if (pread(file, &row, sizeof row, (off_t)(dynamic.p_offset + at)) != sizeof row)
+                return;
+            if (row.d_tag == DT_STRTAB && find_segment(file, PT_LOAD, row.d_un.d_ptr, &part))
+                names = (off_t)(row.d_un.d_ptr - part.p_vaddr + part.p_offset);
+            if (!pass || row.d_tag != DT_NEEDED || !names)
+                continue;
+            memset(name, 0, sizeof name);
+            (void)!pread(file, name, sizeof name - 1, names + (off_t)row.d_un.d_val);
+            if (!of_other_mpi(name))
+                continue;
+            snprintf(text, sizeof text, "%s needs %s", command, name);
+            refuse("spawn-other-mpi", "ranks have another MPI:", text);
+        }
 }
 
 /* The interpreter that the first line of a script names; empty: it is no script. */
@@ -119,7 +166,7 @@ static void interpreter_in(int file, char *name)
 }
 
 /* The kernel starts no program whose loader or interpreter is not there. */
-static void refuse_without_loader(const char *path, const char *command)
+static void refuse_unable(const char *path, const char *command)
 {
     char name[SPAWN_PATH] = "", text[2 * SPAWN_PATH];
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -127,11 +174,12 @@ static void refuse_without_loader(const char *path, const char *command)
         return;
     loader_in(file, name);
     interpreter_in(file, name);
+    if (*name == '/' && access(name, X_OK)) {
+        snprintf(text, sizeof text, "%s: its loader or interpreter is %s", command, name);
+        refuse("spawn-no-program", NO_PROGRAM, text);
+    }
+    refuse_other_mpi(file, command);
     close(file);
-    if (*name != '/' || !access(name, X_OK))
-        return;
-    snprintf(text, sizeof text, "%s: its loader or interpreter is %s", command, name);
-    refuse("spawn-no-program", NO_PROGRAM, text);
 }
 
 /* Open MPI starts children where the caller is, and MPICH where mpiexec was started, which both
@@ -179,7 +227,7 @@ static void find_command(struct child *child)
             refuse("spawn-no-program", NO_PROGRAM, command);
         child->command = child->path;
     }
-    refuse_without_loader(child->path, command);
+    refuse_unable(child->path, command);
 }
 
 /* SCRIPT, this process, the folder, COMMAND and the arguments of one program, as a list of its own. */

@@ -28,4 +28,6 @@ def refused_spawns(folder: Path) -> tuple[Finding, ...]:
                     findings.append(Finding.of("spawn-no-folder", what=what))
                 case "spawn-no-program":
                     findings.append(Finding.of("spawn-no-program", what=what))
+                case "spawn-other-mpi":
+                    findings.append(Finding.of("spawn-other-mpi", what=what))
     return tuple(dict.fromkeys(findings))
