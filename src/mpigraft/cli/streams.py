@@ -41,7 +41,8 @@ class Results(io.TextIOWrapper):
 
 
 class Talk(io.TextIOWrapper):
-    """stderr: what nobody can read is dropped, and the work goes on."""
+    """stderr: what nobody can read is dropped, and the work goes on. Each line goes out at once,
+    into files and pipes too: a job that starts after it writes there itself."""
 
     def write(self, text: str) -> int:
         try:
@@ -76,7 +77,7 @@ def _over(kind: type[io.TextIOWrapper], stream: TextIO | None, number: int) -> i
         open(number, "wb", closefd=False),
         encoding=known.encoding if known else "utf-8",
         errors=known.errors if known else "backslashreplace",
-        line_buffering=known.line_buffering if known else False,
+        line_buffering=kind is Talk or bool(known and known.line_buffering),
     )
 
 

@@ -213,6 +213,20 @@ def test_progress_continues_without_a_reader() -> None:
     assert (done.returncode, done.stdout) == (0, "stored\n")
 
 
+def test_messages_go_out_before_what_a_job_writes_after_them() -> None:
+    done = program_code(
+        """
+        import os
+        from mpigraft.cli import streams
+        from mpigraft.cli.common import tell
+        streams.guard()
+        tell("a note")
+        os.write(2, b"of the job\\n")
+        """
+    )
+    assert done.stderr == "a note\nof the job\n"
+
+
 def test_streams_that_came_closed_are_no_files_of_ours() -> None:
     done = program_code(
         """
