@@ -16,6 +16,7 @@ import pytest
 import mpigraft as package
 from mpigraft.core.model import Family
 from tests.testbed import rootfs, science
+from tests.testbed.easybuild import LMOD
 from tests.testbed.language_stacks import OMPI, SOURCES, LanguageStack, language_stack, mpigraft
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
@@ -51,6 +52,9 @@ def older(cache_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+SPAWNED = "MPI_Comm_spawn without a launcher and by mpiexec"
+
+
 def start(*words: str) -> str:
     """Start a program as a user does, without mpigraft; what it printed."""
     done = subprocess.run(words, env=CLEAN, capture_output=True, text=True, timeout=60)
@@ -71,7 +75,8 @@ def test_programs_start_without_a_launcher(
     assert ran in start(*ompi.words("c"))
     assert ran in start(*ompi.words("python"))
     assert start(*ompi.words("c"), "spawn").count(ran) == 2
-    assert mpigraft("inject", ompi.root, "--verify")[0] == 0
+    code, page, errors = mpigraft("inject", ompi.root, "--verify")
+    assert (code, SPAWNED in page) == (0, True), errors
     (ompi.slot / "mpi/bin/orted").unlink()  # as generations were before
     code, page, _ = mpigraft("check", ompi.root)
     assert (code, "no orted" in page) == (1, True), page
@@ -79,15 +84,26 @@ def test_programs_start_without_a_launcher(
     assert (code, "without a launcher ended with" in errors) == (1, True), page
 
 
-def test_an_import_of_mpi4py_is_a_part_of_the_proof(ompi: LanguageStack) -> None:
-    """By the stack's Python, without a launcher."""
+MODULE = """prepend_path("PATH", "{python}")
+prepend_path("PYTHONPATH", "{site}")
+setenv("OF_MODULE", "yes")
+"""
+
+
+def test_an_import_of_mpi4py_is_a_part_of_the_proof(
+    ompi: LanguageStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the Python of its module, wherever that lies, without a launcher; where no module can be
+    loaded, by one that lies in the stack."""
     name = f"python3.{sys.version_info.minor}"
-    python = ompi.root / "software/Python/3" / "bin" / name
+    python = ompi.root / "elsewhere/bin" / name
     package = ompi.root / f"software/mpi4py/4/lib/{name}/site-packages/mpi4py"
-    for folder in (python.parent, package):
+    module = ompi.root / "modules/all/mpi4py/4.lua"
+    for folder in (python.parent, package, module.parent):
         folder.mkdir(parents=True)
+    module.write_text(MODULE.format(python=python.parent, site=package.parent))
     python.symlink_to(Path(sys.executable).resolve())
-    (package / "__init__.py").touch()
+    (package / "__init__.py").write_text("import os; os.environ['OF_MODULE']\n")
     search = f"-Wl,--disable-new-dtags,-rpath,{ompi.slot}/lib:{ompi.own}"
     subprocess.run(
         ["gcc", "-shared", "-fPIC", "-DPyInit_world=PyInit_MPI", f"-I{ompi.include}",
@@ -95,13 +111,17 @@ def test_an_import_of_mpi4py_is_a_part_of_the_proof(ompi: LanguageStack) -> None
         check=True,
     )  # fmt: skip
     assert mpigraft("inject", ompi.root, "--mpi", "openmpi@5.0.11")[0] == 0
+    monkeypatch.setenv("LMOD_CMD", str(LMOD))
     code, page, errors = mpigraft("inject", ompi.root, "--verify")
-    assert (code, "`import mpi4py.MPI` too" in " ".join(page.split())) == (0, True), errors
+    assert (code, "`import mpi4py.MPI` of mpi4py/4" in page) == (0, True), errors
+    monkeypatch.delenv("LMOD_CMD")
     (package / "__init__.py").write_text("raise ImportError('of no use')\n")
+    python.parent.rename(ompi.root / "bin")
     code, _, errors = mpigraft("inject", ompi.root, "--verify")
     assert code == 4, errors
     assert f"{name} without a launcher ended with 1" in " ".join(errors.split())
-    shutil.rmtree(package)
+    for folder in (package, ompi.root / "bin", ompi.root / "modules"):
+        shutil.rmtree(folder)
 
 
 def test_a_program_that_spawns_alone_needs_the_launcher_s_folder_alone(ompi: LanguageStack) -> None:
@@ -112,6 +132,14 @@ def test_a_program_that_spawns_alone_needs_the_launcher_s_folder_alone(ompi: Lan
     root = ("PRTE_ALLOW_RUN_AS_ROOT=1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1")
     path = f"PATH={ompi.slot}/bin:/usr/bin:/bin"
     assert start("env", path, *root, *ompi.words("c"), "spawn").count("SIZE 1 LIBRARY") == 2
+    code, page, errors = mpigraft("inject", ompi.root, "--verify")
+    assert (code, SPAWNED in page) == (0, True), errors
+    prte = ompi.slot / "bin/prte"
+    prte.write_text("#!/bin/sh\necho no daemon here >&2\nexit 9\n")
+    code, _, errors = mpigraft("inject", ompi.root, "--verify")
+    errors = " ".join(errors.split())
+    assert (code, "MPI_Comm_spawn without a launcher on openmpi@5.0.11" in errors) == (4, True)
+    assert "MPI_Comm_spawn by mpiexec" not in errors
 
 
 GROWN = {  # what each needs that an injection for C programs does not have

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -54,11 +55,16 @@ def mpich_stack(mpis: Mapping[Family, Path], tmp_path: Path) -> Path:
 USUAL = ("libfabric", "OpenMPI", "MPICH")
 
 
-def mpigraft(*words: str | Path, code: int = 0) -> str:
+def start(*words: str | Path, code: int = 0) -> tuple[str, str]:
+    """Run mpigraft: its output and errors."""
     argv = [sys.executable, "-m", "mpigraft.cli.main", *map(str, words)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
     assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
+    return done.stdout, done.stderr
+
+
+def mpigraft(*words: str | Path, code: int = 0) -> str:
+    return start(*words, code=code)[0]
 
 
 def test_an_mpi_goes_into_the_override_that_is_named_for_it(
@@ -75,7 +81,8 @@ def test_an_mpi_goes_into_the_override_that_is_named_for_it(
     fates = {m["name"]: m["programs"][0]["fate"] for m in check["modules"]}
     assert fates == {"One/1": "fits", "Two/1": "fits", "Cuda/1": "kept"}
     mpigraft("inject", mpich_stack, "--mpi", mpi)
-    page = mpigraft("inject", mpich_stack, "--verify")
+    page, errors = start("inject", mpich_stack, "--verify")
+    assert "MPI_Comm_spawn by mpiexec on mpich@4.0.2 ended with" in errors  # Debian's cannot
     assert f"{site}/MPICH/.mpigraft-system/generations/1/lib/libmpich.so.12" in page
     version = subprocess.run(["mpichversion"], capture_output=True, text=True, check=True)
     injected = version.stdout.split()[2]
@@ -109,6 +116,11 @@ def test_a_network_library_alone_goes_below_the_stacks_own_mpi(
         assert "library Open MPI v4.1.8" in output
         (path,) = {Path(word).resolve() for word in output.split() if word.endswith(f"/{library}")}
         assert where in str(path)
+    name, over = {"libfabric": "ofi-tcp", "ucx": "ucx"}[part], "2023.06-generic+libfabric"
+    words = ("--stack", stack.software, "--mpi", "openmpi@5", "--transport", name, "--dry-run")
+    arms = re.findall(r"^configuration: (.+)$", mpigraft("bench", *words), re.MULTILINE)
+    assert arms == [f"openmpi@5.0.11/{name}", f"2023.06-generic:openmpi@4.1.8/{name}",
+                    f"{over}:openmpi@4.1.8/{name}"]  # fmt: skip
     newer = needing_newer(stack, library, tmp_path)
     argv = [sys.executable, "-m", "mpigraft.cli.main", "run", "--stack", str(stack.software),
             "--replace", "libfabric", "-n", "2", "--", str(newer)]  # fmt: skip

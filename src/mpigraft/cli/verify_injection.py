@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from mpigraft.core.text import labelled, printable
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding
     from mpigraft.core.model import Machine as MachineFacts
-    from mpigraft.graft.stack import Slot, Stack, StackVerdict
+    from mpigraft.graft.stack import Slot, Stack, StackGuest, StackVerdict
     from mpigraft.graft.stack.generations import GenerationRecord, Override
     from mpigraft.run.injection import InjectionProof
 
@@ -34,7 +34,7 @@ class _Verified:
     proof: InjectionProof | None
     why: str  # that program
     drift: tuple[Finding, ...]
-    imported: bool = False  # mpi4py.MPI too
+    imported: tuple[str, ...] = ()  # modules or installations with mpi4py
 
 
 def verify_injections(
@@ -43,7 +43,7 @@ def verify_injections(
     """Verify the generations that are on in these overrides. `what`: a program that was named, and
     a transport. The exit code is 1 where a program does not fit, or something drifted."""
     from mpigraft.graft.stack.generations import read_override
-    from mpigraft.run.injection import import_command, source_places
+    from mpigraft.run.injection import source_places
 
     on = [one for one in map(read_override, slots) if one.active]
     sources = [place for one in on if one.active for place in source_places(one.active)]
@@ -55,8 +55,9 @@ def verify_injections(
     unfit = not all(verdict.ok for verdict in verdicts)
     verified = []
     for one in on:
-        programs = _programs(stack, one, verdicts, what[0]), import_command(_fitting(one, verdicts))
-        verified.append(_verify(stack, one, programs, what[1], here, unfit=unfit))
+        programs = _programs(stack, one, verdicts, what[0])
+        fits = _fitting(one, verdicts)
+        verified.append(_verify(stack, one, (programs, fits), what[1], here, unfit=unfit))
     if as_json:
         from mpigraft.core.serialize import document
 
@@ -95,40 +96,53 @@ def _fitting(override: Override, verdicts: Sequence[StackVerdict]) -> list[str]:
 def _verify(
     stack: Stack,
     override: Override,
-    started: tuple[Sequence[str], tuple[str, ...]],
+    given: tuple[Sequence[str], Sequence[str]],
     transport: str,
     here: MachineFacts,
     *,
     unfit: bool,
 ) -> _Verified:
-    """Verify one generation by what is `started`: one of some programs, and the words that import
-    mpi4py.MPI, if the stack has it. `unfit`: it is known that some do not fit."""
+    """Verify one generation. `given`: programs of which one is started, and all that fits, modules
+    of Python too, of which mpi4py is imported. `unfit`: it is known that some do not fit."""
     from mpigraft.graft.stack.generations import find_drift
-    from mpigraft.run.injection import choose_program, prove_injection
+    from mpigraft.run.injection import PythonImport, choose_program, plan_imports, prove_injection
 
     assert override.active is not None
-    programs, imports = started
+    programs, fits = given
     findings = find_drift(override, override.active)
     findings = findings or _newer(stack, override, override.active, here)
     if not programs and unfit:
         return _Verified(None, "", findings)
     program, why = choose_program(programs)
+    planned = [*plan_imports(stack, fits)]
+    imports = [one for one in planned if isinstance(one, PythonImport)]
+    unplanned = tuple(one for one in planned if not isinstance(one, PythonImport))
     proof = None
     try:
         with console(stderr=True).status(f"starting {Path(program).name} on two ranks, and alone"):
-            words = [[program], imports] if imports else [[program]]
-            given = (words, transport, here, os.environ, stack.root)
-            proof = prove_injection(override, *given)
+            request = transport, _guest(stack, fits)
+            proof = prove_injection(override, program, imports, request, here, os.environ)
+            proof = replace(proof, findings=(*proof.findings, *unplanned))
     except CheckFailed as error:
         if error.code == "program-not-mpi":  # its fix names flags of `run`
             raise UsageError.of("verify-not-mpi", program=program) from error
-        raise
+        if not unfit:
+            raise
+        tell(f"mpigraft: not proven: {error.message}")
     except (MissingError, LaunchFailed, TransportMismatch) as error:
         known = findings if isinstance(error, MissingError) else unfit
         if not known:  # else an update took its launcher, or a program was not to run
             raise
         tell(f"mpigraft: not proven: {error.message}; {error.why}")
-    return _Verified(proof, why, findings, bool(imports))
+    return _Verified(proof, why, findings, tuple(one.module for one in imports))
+
+
+def _guest(stack: Stack, fits: Sequence[str]) -> StackGuest:
+    """Choose the program that ours searches for libmpi like: one that needs it by name, first."""
+    from mpigraft.graft.stack import StackGuest
+
+    own = [p for p in stack.programs if p.executable and p.interpreter and p.path in {*fits}]
+    return StackGuest(stack, min(own or stack.programs, key=lambda p: (p.opens, p.runpath)))
 
 
 def _newer(
@@ -173,7 +187,7 @@ def _show(verified: Sequence[_Verified], verdicts: Sequence[StackVerdict]) -> No
 
     for one in verified:
         if one.proof:
-            out("\n".join(_proof_lines(one.proof, one.why, imported=one.imported)))
+            out("\n".join(_proof_lines(one.proof, one.why, one.imported)))
         for finding in (*(one.proof.findings if one.proof else ()), *one.drift):
             _tell(finding)
     for verdict in verdicts:
@@ -186,15 +200,20 @@ def _show(verified: Sequence[_Verified], verdicts: Sequence[StackVerdict]) -> No
             out("\n".join(["", *lines(verdict)]))
 
 
-def _proof_lines(proof: InjectionProof, why: str, *, imported: bool) -> Iterator[str]:
+def _proof_lines(proof: InjectionProof, why: str, imported: Sequence[str]) -> Iterator[str]:
     yield from labelled("program", printable(f"{proof.program} ({why})"), column=12)
     yield from labelled("MPI", printable(f"{proof.mpi}, generation {proof.generation}"), column=12)
     yield from labelled("mapped", printable(proof.libmpi), column=12)
     yield from labelled(
         "version", " ".join(proof.library_version.partition("\n")[0].split()), column=12
     )
-    more = "; `import mpi4py.MPI` too" if imported else ""
-    yield from labelled("started", f"on two ranks, and without a launcher{more}", column=12)
+    alone = ", and without a launcher" if not proof.below else ""
+    yield from labelled("started", f"on two ranks{alone}", column=12)
+    if imported:
+        text = f"`import mpi4py.MPI` of {', '.join(imported)}"
+        yield from labelled("imported", printable(text), column=12)
+    if proof.spawns:
+        yield from labelled("spawned", f"MPI_Comm_spawn {' and '.join(proof.spawns)}", column=12)
     ran = proof.transport or "the MPI's own choice; --transport NAME proves one"
     yield from labelled("transport", printable(ran), column=12)
 

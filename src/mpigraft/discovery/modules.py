@@ -8,7 +8,6 @@ in order, those with a minus are unloaded.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -67,11 +66,10 @@ def module_rows(names: Sequence[str], host: Host) -> tuple[EnvRow, ...]:
     return tuple(changes)
 
 
-def rows_of_modules(words: Sequence[str], mpi: MpiInstall) -> tuple[EnvRow, ...]:
-    """Give what loading modules sets for ranks whose environment has what an MPI needs. Raises
-    UsageError for an invalid name, MissingError as `module_rows` does."""
+def rows_of_modules(words: Sequence[str], environ: Mapping[str, str]) -> tuple[EnvRow, ...]:
+    """Give what loading modules into an environment sets for ranks. Raises UsageError for an
+    invalid name, MissingError as `module_rows` does."""
     names = [name for word in words for name in parse(word)]
-    environ = env.apply(dict(os.environ), mpi.environment, Scope.LAUNCHER)
     rows = module_rows(names, Host(environ=environ))
     return tuple(row for row in rows if row.scope is Scope.RANK)
 

@@ -179,7 +179,7 @@ def _refuse_unfit(guest: StackGuest, machine: Machine, *, whole: bool) -> Iterat
                         mpi=verdict.mpi,
                         problem=wrong[0].message,
                         reason=wrong[0].why,
-                        advice=wrong[0].fix or "use another host MPI",
+                        advice=wrong[0].fix or "inject another one",
                         stack=guest.stack.root,
                     )
 
@@ -190,6 +190,7 @@ def _inputs(guest: StackGuest, mpi: GuestMpi) -> Iterator[str]:
     yield guest.program.interpreter
     yield mpi.libmpi
     yield from guest.network.values()
+    yield from guest.generation_folders
     for path in filter(None, (guest.started, *guest.opened)):
         yield path
         for row in guest.loaded(path, own=False):

@@ -24,6 +24,7 @@ class Spawn:
     pmi: str = ""  # empty: whatever the launcher offers
     message: str = ""
     fix: str = ""
+    environment: tuple[str, ...] = ()  # NAME=VALUE
 
     def __post_init__(self) -> None:
         if not self.works and not self.fix:

@@ -30,8 +30,9 @@ def test_rows_are_of_launchers_that_there_are() -> None:
         ("hydra", "intel", "2021.18.1", "", True),
         ("flux", "openmpi", "5.0.11", "", None),
         ("alone", "openmpi", "5.0.11", "", True),
-        ("alone", "openmpi", "4.1.4", "", None),
-        ("alone", "intel", "2021.18.1", "", False),
+        ("alone", "openmpi", "4.1.4", "", True),
+        ("alone", "mpich", "4.0.2", "", False),
+        ("alone", "intel", "2021.18.1", "", True),
     ],
 )
 def test_what_is_known(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+from mpigraft.core import env
 from mpigraft.core.errors import CheckFailed
 from mpigraft.core.model import Configuration, EnvRow, Scope
 from mpigraft.discovery import rows_of_modules
@@ -38,9 +39,10 @@ class AppEnvironments:
             return ()
         key = (app.modules, configuration.mpi.id)
         if key not in self._loaded:
+            environ = env.apply(os.environ, configuration.mpi.environment, Scope.LAUNCHER)
             self._loaded[key] = tuple(
                 row
-                for row in rows_of_modules(app.modules, configuration.mpi)
+                for row in rows_of_modules(app.modules, environ)
                 if not STEERING.match(row.name) and not ANOTHER_PLACE.match(row.name)
             )
         return self._loaded[key]

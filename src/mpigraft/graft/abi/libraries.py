@@ -25,6 +25,7 @@ from mpigraft.knowledge import role_of
 from mpigraft.knowledge.files import Files, Opened, Started, expand_folder, opened_by, started_by
 
 MAX_LIBC = 1 << 24  # bytes read of libc for its version
+PLAN = "plan.json"  # beside the prefix of the copies in an override
 SYSTEM = ("/usr/", "/lib")  # below them what is installed has its configuration in /etc
 GLIBC = re.compile(rb"GNU C Library [^\n]*? version (\d+\.\d+)")
 
@@ -182,12 +183,14 @@ class _AbiReader:
     def _facts(self, opener: AbiObject) -> Mapping[str, tuple[str, ...]]:
         """Give the values of the names in folder templates."""
         path = Path(opener.path)
+        copies = self.mpi.prefix  # of a generation, whose public libraries lie apart
         libc = [x.path for x in self.libraries.values() if x.soname.startswith("libc.so.")]
         return {
             "dir": tuple(dict.fromkeys((str(path.parent), str(path.resolve().parent)))),
             "prefix": (str(self.mpi.prefix),),
             "bin": (str(self.mpi.launcher.parent),) if self.mpi.launcher else (),
             "system": tuple(str(Path(p).parent) for p in libc),
+            "copies": (f"{copies}/lib",) if copies.with_name(PLAN).is_file() else (),
             "etc": ("/etc",) if str(path.resolve()).startswith(SYSTEM) else (),
         }
 

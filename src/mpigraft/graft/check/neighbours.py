@@ -11,6 +11,7 @@ from mpigraft.binary.loader import Rule
 from mpigraft.core.model import AbiObject, CheckResult, Finding, Role
 from mpigraft.core.numbers import counted
 from mpigraft.graft.check.case import Case, base, part, some
+from mpigraft.graft.loading import PRIVATE
 
 UCS, MAX_UCS = "libucs.so.0", 1 << 26  # bytes; 1.20 has half a MiB
 OUTCOMES = {
@@ -118,7 +119,8 @@ def _is_same_ucs(case: Case, path: str) -> bool:
 def _lacking(case: Case, plugin: AbiObject) -> list[str]:
     """List what a plugin needs and the host lacks too."""
     offered = {o.soname for o in case.abi.objects}
-    return [name for name in plugin.needed if name not in offered]
+    absent = (name for name in plugin.needed if name not in offered)
+    return [name for name in absent if PRIVATE not in name]  # of a copy: it was there
 
 
 def _closed_at_home(case: Case, opened: dict[str, AbiObject], names: set[str]) -> Finding:

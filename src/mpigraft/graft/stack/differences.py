@@ -12,10 +12,11 @@ from pathlib import Path, PurePosixPath
 
 from mpigraft.binary.elf import Elf, ElfError
 from mpigraft.binary.image import Root, RootError
-from mpigraft.core.model import Finding, MpiAbi, Role
+from mpigraft.core.model import Finding, Level, MpiAbi, Role
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import join_some
 from mpigraft.graft.loading import PRIVATE
+from mpigraft.graft.stack.generations import read_override
 from mpigraft.graft.stack.override import LAUNCHERS
 from mpigraft.graft.stack.simulation import Override, StackSimulation
 from mpigraft.graft.stack.values import OTHER, ProgramVerdict, Slot, Stack
@@ -38,17 +39,23 @@ IN_WORDS: dict[str, Callable[[str], Finding]] = {
     "library-missing": lambda text: Finding.of("stack-library-missing", text=text),
     "library-refused": lambda text: Finding.of("stack-library-missing", text=text),
     "version-unmet": lambda text: Finding.of("stack-version-unmet", text=text),
+    "plugins-closed": lambda text: Finding.of(
+        "stack-plugins-closed", text=text.replace("this guest", "the stack")
+    ),
     "two-mpis": lambda text: Finding.of("stack-two-mpis", text=text),
 }
 
 
-def in_words_of_stacks(finding: Finding) -> Finding:
-    """Give a finding about an image with the advice that holds for a stack."""
-    make = IN_WORDS.get(finding.code)
-    if make is None:
+def in_words_of_stacks(finding: Finding, override: Override) -> Finding:
+    """Give a finding about an image with the advice that holds for a stack, and one about libfabric
+    or UCX alone without advice on the MPI."""
+    if make := IN_WORDS.get(finding.code):
+        other = make(finding.message)
+        finding = replace(other, level=finding.level, evidence=finding.evidence)
+    if not override.part or finding.level is not Level.ERROR:
         return finding
-    other = make(finding.message)
-    return replace(other, level=finding.level, evidence=finding.evidence)
+    advice = Finding.of("stack-network-unfit", library=override.part, text=finding.message)
+    return replace(finding, why=advice.why, fix=advice.fix)
 
 
 def of_stack(
@@ -75,6 +82,24 @@ def of_stack(
     if stack.unread:
         files = counted(len(stack.unread), "path")
         yield Finding.of("stack-unread", files=files, evidence=stack.unread)
+
+
+def incomplete(slot: Slot) -> Iterator[Finding]:
+    """Report files of the generation that is on which are gone. Its launcher is no part of what
+    programs map."""
+    override = read_override(slot)
+    record = override.active
+    folder = override.folder(override.current)
+    if override.current and record is None:
+        yield Finding.of("generation-incomplete", number=override.current, names=folder)
+    names = (
+        (f.path for f in record.files if not f.path.startswith(f"{LAUNCHERS}/")) if record else ()
+    )
+    gone = [name for name in names if not (folder / name).exists()]
+    if gone:
+        named = join_some([PurePosixPath(name).name for name in gone], NAMED, ", ")
+        yield Finding.of("generation-incomplete", number=override.current, names=named,
+                         evidence=tuple(str(folder / name) for name in gone))  # fmt: skip
 
 
 def absent_programs(abi: MpiAbi) -> Iterator[tuple[str, str]]:
@@ -167,7 +192,7 @@ def _spawning(group: Sequence[StackSimulation], override: Override) -> Iterator[
     """Report what becomes of programs that call MPI_Comm_spawn where no launcher starts them."""
     mpi = override.abi.mpi
     rows = () if override.part else spawns_of_mpi(mpi.family, mpi.version)
-    known = next((row for row in rows if row.launcher == "alone"), None)
+    known = next((row for row in rows if row.launcher == "alone" and row.message), None)
     users = [one.program.path for one in group if known and any(map(_spawns, _callers(one)))]
     if known and users:
         yield Finding.of(

@@ -89,6 +89,15 @@ class StackGuest:
                     found.setdefault(name, f"{folder}/{name}")
         return found
 
+    @property
+    def generation_folders(self) -> list[str]:
+        """The folders of the generations that are on: each changes with the names in it."""
+        overrides = map(read_override, self.slots)
+        files = (
+            o.folder(o.current) / f.path for o in overrides if o.active for f in o.active.files
+        )
+        return sorted({str(file.parent) for file in files})
+
     def network_content(self) -> list[tuple[str, str]]:
         """Give (name, digest) of what these were made of, or of themselves."""
         overrides = (read_override(slot) for slot in self.slots if self.network)

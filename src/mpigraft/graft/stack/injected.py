@@ -8,7 +8,7 @@ the same parts of the check as a host MPI would.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
 
@@ -31,6 +31,7 @@ from mpigraft.knowledge import binding_of
 from mpigraft.knowledge.stacks import LIBRARIES, is_network_library
 
 NAMED = 3
+COPIES = "mpi"  # their prefix in a generation
 UCP = "libucp.so.0"
 
 
@@ -42,6 +43,10 @@ class FilledOverride(Override):
         own = (os.path.realpath(o.path) for o in abi.objects if o.role is not Role.LIBC)
         super().__init__(slot, abi, {path: read_elf(path) for path in dict.fromkeys(own)})
         self.public = [path for path in _files(slot) if os.path.realpath(path) in self.files]
+
+    @property
+    def plugins(self) -> list[str]:
+        return [o.path for o in self.abi.objects if o.opened and o.place]
 
     def over(self, base: Root) -> Root:
         return base
@@ -71,9 +76,23 @@ def check_injected(
         verdict = judge_overrides(stack, abi, filled, findings, machine, checked)
         if record:
             verdict = _with_accepted(verdict, record.accepted)
-        lacking = _lacking(verdict, own, record) if record else ()
+        lacking = [*differences.incomplete(slot)]
+        lacking += _lacking(verdict, own, record) if record else ()
         verdicts.append(replace(verdict, findings=(*lacking, *verdict.findings), injected=True))
-    return (*verdicts, *_check_network(stack, machine, checked))
+    verdicts += _check_network(stack, machine, checked)
+    return (*verdicts, *_unread(stack, {slot for v in verdicts for slot in v.slots}))
+
+
+def _unread(stack: Stack, judged: Collection[Slot]) -> Iterator[StackVerdict]:
+    """Give a verdict on each override in which programs find no MPI any more, since files of the
+    generation that is on are gone."""
+    for slot in stack.slots:
+        findings = () if slot in judged else tuple(differences.incomplete(slot))
+        if findings:
+            override = read_override(slot)
+            mpi = override.active.mpi if override.active else "what is injected"
+            name = f"{mpi} (generation {override.current})"
+            yield StackVerdict(stack, name, (slot,), "", (), findings, injected=True)
 
 
 def _check_network(stack: Stack, machine: Machine, checked: Checked) -> Iterator[StackVerdict]:
@@ -92,7 +111,10 @@ def _check_network(stack: Stack, machine: Machine, checked: Checked) -> Iterator
                 if record := read_override(slot).active:
                     verdict = _with_accepted(verdict, record.accepted)
                 if verdict.count(Fate.KEPT) < len(stack.programs):
-                    yield replace(verdict, injected=True)
+                    verdict = replace(verdict, injected=True)
+                    yield replace(
+                        verdict, findings=(*differences.incomplete(slot), *verdict.findings)
+                    )
 
 
 def _files(slot: Slot) -> list[str]:
@@ -107,7 +129,8 @@ def _network(slot: Slot, files: Sequence[str]) -> MpiInstall:
     soname, record = PurePosixPath(first).name, read_override(slot).active
     name = f"{soname} of {f'{record.mpi} (generation {record.number})' if record else slot.path}"
     family = slot.family or Family.OPENMPI
-    prefix = Path(os.path.realpath(first)).parent.parent
+    folder = Path(os.path.realpath(first)).parent.parent
+    prefix = folder / COPIES if record else folder
     return MpiInstall(name, family, "", family.abi(""), soname, prefix, Path(first))
 
 
@@ -140,7 +163,7 @@ def _install(
     if generation:
         record, store = generation
         name = f"{record.mpi} (generation {record.number})"
-        prefix, launcher = Path(store, "generations", str(record.number), "mpi"), None
+        prefix, launcher = Path(store, "generations", str(record.number), COPIES), None
     return MpiInstall(
         id=name,
         family=family,

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from mpigraft.binary.architecture import HERE
 from mpigraft.binary.elf import Elf
 from mpigraft.binary.image import FolderRoot, MaskedRoot, OverlayRoot, Root
-from mpigraft.binary.loader import Resolved, closures
+from mpigraft.binary.loader import Resolved, Rule, closures
 from mpigraft.core.model import GuestKind, GuestLabel, MpiAbi, Role
 from mpigraft.graft.guest import Guest, own_mpi_of
 from mpigraft.graft.loading import Loaded, LoadedByLevel, SimulatedProgram, compare_levels
@@ -65,6 +65,13 @@ class Override:
         self.part = network_library_of(abi.objects[0].soname)  # libfabric or ucx; empty: an MPI
         self.public = [path for path in files if os.path.dirname(path) in slot.folders]  # noqa: PTH120
         self.plugin_names: Mapping[str, str] = {}
+
+    @property
+    def plugins(self) -> list[str]:
+        """The paths of what the MPI, libfabric or UCX opens by name."""
+        opened = [o for o in self.abi.objects if o.opened and o.place]
+        ends = tuple(f"/{o.place}/{os.path.basename(o.path)}" for o in opened)  # noqa: PTH119
+        return [path for path in self.files if path.endswith(ends)] if ends else []
 
     @cached_property
     def homes(self) -> dict[str, set[str]]:
@@ -138,6 +145,23 @@ class Simulator:
             changes=tuple(self._changes(loading)),
             broken=broken,
         )
+
+    def closed(self, program: StackProgram) -> tuple[tuple[str, str], ...]:
+        """Give (plugin, why) of what is injected and cannot be opened in a program, which the
+        loader finds under the stack's glibc and search paths."""
+        main, opener = self.bare.elf(program.path), self.override.abi.objects[0].soname
+        rows = closures(
+            program.path,
+            environment=self.override.environment,
+            root=OverlayRoot(
+                self.injected, {program.path: replace(main, needed=(*main.needed, opener))}
+            ),
+            opened={opener: self.override.plugins},
+            flags=self.flags,
+        )
+        by_level = {id(level): level for level in rows.values()}.values()
+        opened = (r for level in by_level for r in level if r.rule is Rule.OPENED and r.problem)
+        return tuple(sorted({str(r.path): r.problem for r in opened}.items()))
 
     def _injected(self, loading: SimulatedProgram, libmpi: Resolved | None) -> bool:
         """Whether a program would load what is injected: the MPI, or a library below its own."""

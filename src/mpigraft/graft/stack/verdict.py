@@ -179,6 +179,7 @@ class _Judge:
         self._own: dict[str, GuestMpi | None] = {}
         self._libc: dict[str, str] = {}
         self._duplicates = differences.Duplicates(override)
+        self._closed: tuple[tuple[str, str], ...] | None = None
 
     def module(self, name: str, programs: Sequence[StackProgram]) -> ModuleVerdict:
         """Judge the programs of a module: together, and each for itself where that says no."""
@@ -228,18 +229,23 @@ class _Judge:
             fit = judge_fit(
                 guest,
                 self.override.abi,
-                _injection(group, self.override),
+                self._injection(group),
                 own=self._own_mpi(group[0], guest),
                 machine=self.machine,
             )
             # The stack's own launcher starts its MPI, whatever lies below that.
             below = OF_LAUNCHER if self.override.part else ()
             found = [f for f in fit.findings if f.level is not Level.INFO and f.code not in below]
-            findings |= dict.fromkeys(map(differences.in_words_of_stacks, found))
-            findings |= dict.fromkeys(
-                differences.of_programs(group, self.override, self._duplicates)
-            )
+            found += differences.of_programs(group, self.override, self._duplicates)
+            worded = (differences.in_words_of_stacks(f, self.override) for f in found)
+            findings |= dict.fromkeys(worded)
         return _Judged(tuple(findings))
+
+    def _injection(self, group: Sequence[StackSimulation]) -> Injection:
+        """Describe the override as an injection. What it opens is the same for all programs."""
+        if self._closed is None and any(one.injected for one in group):
+            self._closed = self.simulator.closed(group[0].program)
+        return replace(_injection(group, self.override), closed=self._closed or ())
 
     def _guest(self, group: Sequence[StackSimulation]) -> Guest:
         first = group[0].program

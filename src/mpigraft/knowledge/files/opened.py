@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mpigraft.core.model import Family
 from mpigraft.knowledge.reader import RowError, load_table, toml
 
-FOLDERS = ("dir", "prefix", "system", "etc", "bin")  # what folders may name
+FOLDERS = ("dir", "prefix", "system", "etc", "bin", "copies")  # what folders may name
 SAMPLE = dict.fromkeys((*FOLDERS, "graft", "name", "stem"), "x")
 Pairs = tuple[tuple[str, str], ...]
 
@@ -117,6 +117,6 @@ def expand_folder(folder: str, facts: Mapping[str, tuple[str, ...]]) -> Iterator
     """A folder's template with each value of the one fact that it names."""
     for name in FOLDERS:
         if f"{{{name}}}" in folder:
-            yield from (folder.replace(f"{{{name}}}", value) for value in facts[name])
+            yield from (folder.replace(f"{{{name}}}", value) for value in facts.get(name, ()))
             return
     yield folder

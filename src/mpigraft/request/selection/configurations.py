@@ -17,6 +17,7 @@ from mpigraft.core.model import (
     EnvRow,
     Family,
     GraftPlan,
+    GuestKind,
     LaunchedBy,
     Layout,
     Machine,
@@ -81,11 +82,12 @@ def make_configurations(
                 for by in launchers
             )
             _add(configurations, skipped, made)
-    if own := places.own(_families(spec, machine), skipped):
+    for own in places.own(_families(spec, machine), skipped):
         choice, by_name = MpiSelection(own.mpi, plan=own.plan), places.own_named
         made = (
             _configuration(spec, choice, transport, (), named=by_name)
             for transport in _own_transports(spec, own, configurations, facts, on, skipped)
+            if own.runs_over(transport.name)
         )
         _add(configurations, skipped, made)
     _refuse_unmet(spec, configurations, skipped)
@@ -296,11 +298,15 @@ def _key(
 def _label(
     spec: CampaignSpec, choice: MpiSelection, transport: Transport, launcher: LaunchedBy | None
 ) -> str:
-    """`openmpi@5.0.11/ob1-sm@app.sif` in a guest; `app.sif:openmpi@4.1.4/ob1-sm` its own."""
+    """`openmpi@5.0.11/ob1-sm@app.sif` in a guest; `app.sif:openmpi@4.1.4/ob1-sm` its own;
+    `stack+libfabric:openmpi@4.1.4/ofi-tcp` over an injected libfabric or UCX."""
     label, plan = f"{choice.mpi.id}/{transport.name}", choice.plan
     if plan is not None:
         name = plan.guest.name
-        label = f"{name}:{label}" if plan.replace is Replace.NOTHING else f"{label}@{name}"
+        below = plan.replace is Replace.LIBFABRIC and plan.guest.kind is GuestKind.STACK
+        name += f"+{plan.replace}" if below else ""
+        own = below or plan.replace is Replace.NOTHING
+        label = f"{name}:{label}" if own else f"{label}@{name}"
     label += f"+{launcher.kind}" if launcher else ""
     label += "".join(f"+{name}={value}" for name, value in spec.settings)
     return label if spec.buffers == "host" else f"{label}[{spec.buffers}]"

@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mpigraft.core.errors import CheckFailed, MissingError
-from mpigraft.core.model import Family, GraftPlan, Machine, MpiInstall
+from mpigraft.core.model import Family, GraftPlan, Machine, MpiInstall, Replace
 from mpigraft.graft import GraftOptions, plan_graft, plan_own_mpi, plan_stack, stack_install
 from mpigraft.graft.guest import Guest, examine_guest
 from mpigraft.graft.stack import StackGuest, examine_stack
+from mpigraft.knowledge.stacks import network_library_of
 from mpigraft.request import CampaignSpec
+
+OF_NETWORK = {"libfabric": "ofi", "ucx": "ucx"}  # in names of transports
 
 Skipped = list[tuple[str, str]]
 
@@ -23,6 +26,11 @@ class Own:
     mpi: MpiInstall
     plan: GraftPlan
     name: str
+    over: tuple[str, ...] = ()  # libfabric, ucx: what was injected alone, below it
+
+    def runs_over(self, transport: str) -> bool:
+        """Whether a transport uses what was injected: without it the same would be measured."""
+        return not self.over or any(OF_NETWORK[library] in transport for library in self.over)
 
 
 class GuestVariants:
@@ -71,31 +79,44 @@ class GuestVariants:
                 way = f"; {error.fix}" if self.stack and error.fix else ""
                 skipped.append((f"{mpi.id} in {self.name}", f"{error.message}{way}"))
 
-    def own(self, families: Collection[Family], skipped: Skipped) -> Own | None:
+    def own(self, families: Collection[Family], skipped: Skipped) -> Iterator[Own]:
         """Find the guest's own MPI, one of `families` before others, where it was requested and
-        there is one. Under a transport that was named only an MPI of `families` is, unless `own`
-        was named too: nobody asked for another one."""
-        if "container" not in self.where:
-            return None
+        there is one; of a stack also over a libfabric or UCX that was injected alone. Under a
+        transport that was named only an MPI of `families` is, unless `own` was named too: nobody
+        asked for another one."""
+        below = self.stack is not None and bool(self.stack.network)
+        for replaced in (Replace.NOTHING, *([Replace.LIBFABRIC] if below else [])):
+            if "container" in self.where and (own := self._own(replaced, families, skipped)):
+                yield own
+
+    def _own(self, replaced: Replace, families: Collection[Family], skipped: Skipped) -> Own | None:
+        over = {network_library_of(name) for name in self.stack.network} if self.stack else set()
+        over = over if replaced is Replace.LIBFABRIC else set()
+        name = f"{self.name}+{replaced}" if over else self.name
         try:
-            mpi, plan = self._own(families)
-        except MissingError as error:
-            skipped.append((f"{self.name}'s own MPI", error.message))
+            mpi, plan = self._planned(replaced, families)
+        except (CheckFailed, MissingError) as error:
+            if not over and isinstance(error, CheckFailed):
+                raise
+            skipped.append((f"{name}'s own MPI", error.message))
             return None
-        name = f"{self.name}:{mpi.id}"
+        name = f"{name}:{mpi.id}"
         if self.spec.transport and not self.own_named and mpi.family not in families:
             why = (
                 "it is not of the MPI and transport that were named; --guest container asks for it"
             )
             skipped.append((name, why))
             return None
-        return Own(mpi, plan, name)
+        return Own(mpi, plan, name, tuple(sorted(over)))
 
-    def _own(self, families: Collection[Family]) -> tuple[MpiInstall, GraftPlan]:
+    def _planned(
+        self, replaced: Replace, families: Collection[Family]
+    ) -> tuple[MpiInstall, GraftPlan]:
         if self.stack is None:
             return plan_own_mpi(self.guest, self.wanted, families)
-        mpi = stack_install(self.stack, self.wanted.replace)
-        return mpi, plan_stack(self.stack, mpi, self.wanted, self.machine)
+        mpi = stack_install(self.stack, replaced)
+        wanted = replace(self.wanted, replace=replaced)
+        return mpi, plan_stack(self.stack, mpi, wanted, self.machine)
 
     @property
     def own_named(self) -> bool:

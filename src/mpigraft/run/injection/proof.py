@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,14 +20,16 @@ from mpigraft.core.model import (
     Replace,
     Scope,
 )
-from mpigraft.core.process import run_command
 from mpigraft.evidence import error_from_findings, make_starter
-from mpigraft.evidence.world import LIBMPI, check_launched, read_witness
+from mpigraft.evidence.world import LIBMPI, check_launched
 from mpigraft.graft.loading import PRIVATE
-from mpigraft.graft.stack.generations import GenerationRecord, Override, mapped_generations
+from mpigraft.graft.stack import StackGuest
+from mpigraft.graft.stack.generations import GenerationRecord, Override
 from mpigraft.graft.stack.override import LIB
 from mpigraft.request.job import JobPlacement, RunSpec
 from mpigraft.run import Job, plan_job, prove_job, surroundings
+from mpigraft.run.injection.alone import is_current, start_alone, start_spawning
+from mpigraft.run.injection.imports import PythonImport
 
 LIMIT_S = 60.0
 RANKS = 2
@@ -41,8 +41,6 @@ SMALL = (
     re.compile(r"IMB-MPI1|mpigraft-bench"),
     re.compile(r".*(hello|ring|cpi|bench).*"),
 )
-
-MPI4PY = re.compile(r"((.+)/lib(?:64)?/(python3\.\d+)/site-packages)/mpi4py/MPI\.[^/]+\.so")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +54,8 @@ class InjectionProof:
     library_version: str
     transport: str  # that was requested and proven; empty: the MPI's own choice
     findings: tuple[Finding, ...]
+    spawns: tuple[str, ...] = ()  # how MPI_Comm_spawn was started, where it worked
+    below: bool = False  # libfabric or UCX alone, under the stack's own MPI
 
 
 def injected_mpi(mpi: MpiInstall, override: Override) -> MpiInstall:
@@ -103,70 +103,56 @@ def choose_program(programs: Sequence[str]) -> tuple[str, str]:
     return programs[0], "the only one" if len(programs) == 1 else FIRST
 
 
-def import_command(modules: Sequence[str]) -> tuple[str, ...]:
-    """Give the words that import mpi4py.MPI of a stack by its own Python, which is in the same
-    installation or in one of EasyBuild's beside it; () where `modules` have none."""
-    for site, prefix, name in (hit.groups() for hit in map(MPI4PY.fullmatch, modules) if hit):
-        places = [Path(prefix), *sorted(Path(prefix).parent.parent.glob("Python/*"))]
-        for python in (place / "bin" / name for place in places):
-            if os.access(python, os.X_OK):
-                text = f"import sys; sys.path.insert(0, {site!r}); import mpi4py.MPI"
-                return (str(python), "-I", "-c", text)
-    return ()
-
-
 def prove_injection(
     override: Override,
-    programs: Sequence[Sequence[str]],
-    transport: str,
+    program: str,
+    imports: Sequence[PythonImport],
+    request: tuple[str, StackGuest],
     machine: Machine,
     environ: Mapping[str, str],
-    stack: str = "",
 ) -> InjectionProof:
-    """Start the first program on two ranks with the generation that is on, then each without a
-    launcher, and judge what it mapped.
+    """Start a program on two ranks with the generation that is on, and without a launcher; then
+    what imports mpi4py, and a program of ours that calls MPI_Comm_spawn. Judge what they mapped.
 
-    libfabric or UCX alone is proven with the own MPI of `stack`. Raises UsageError where none is
-    on, MissingError where the MPI that it was made of is not here,
-    LaunchFailed or TransportMismatch where another MPI, world or transport ran.
+    `request`: a transport, and the stack with a program that has its MPI from this override.
+    libfabric or UCX alone is proven with the stack's own MPI. Raises UsageError where none is
+    on, MissingError where the MPI that it was made of is not here, LaunchFailed or
+    TransportMismatch where another MPI, world or transport ran.
     """
-    active = override.active
+    active, (transport, guest) = override.active, request
     if active is None:
         raise UsageError.of("override-not-injected", path=override.link)
-    if not any(map(LIBMPI.fullmatch, active.bindings)):
-        return _prove_below(override, programs[0], transport, machine, environ, stack)
+    below = not any(map(LIBMPI.fullmatch, active.bindings))
+    spec = RunSpec((program,), transport=transport, where=JobPlacement(ranks=RANKS))
+    if below:
+        spec = replace(spec, stack=guest.stack.root, replace=Replace.LIBFABRIC)
+    else:
+        own = _own(active, override, machine)
+        spec, machine = replace(spec, mpi=own.id), replace(machine, mpis=(own,))
+    job = plan_job(spec, machine, environ)
+    evidence = prove_job(job if below else _for_bench(job)) if transport else None
+    proof = _proof(job, override, evidence)
+    if below:  # how programs start alone is the matter of the stack's own MPI
+        return replace(proof, below=True)
+    for words, given in (((program,), env.base()), *((i.words, i.environment) for i in imports)):
+        if lone := start_alone(words, given, job.natives.witness, override):
+            raise error_from_findings(LaunchFailed, words[0], (lone,))
+    spawns = start_spawning(own, guest, override)
+    wrong = tuple(filter(None, spawns.values()))
+    if any(f.level is Level.ERROR for f in wrong):
+        raise error_from_findings(LaunchFailed, program, wrong)
+    ran = tuple(way for way, finding in spawns.items() if finding is None)
+    return replace(proof, spawns=ran, findings=(*proof.findings, *wrong))
+
+
+def _own(active: GenerationRecord, override: Override, machine: Machine) -> MpiInstall:
+    """Find the MPI that a generation was made of, as the stack has it. Raises MissingError."""
     mpi = active.made_of(machine.mpis)
     if mpi is None:
         raise MissingError.of("verify-mpi-gone", mpi=active.mpi, number=active.number)
     if not mpi.usable:
         raise MissingError.of("verify-mpi-broken", problem=mpi.problem, number=active.number)
-    own = injected_mpi(mpi, override)
-    spec = RunSpec(
-        program=tuple(programs[0]), mpi=own.id, transport=transport, where=JobPlacement(ranks=RANKS)
-    )
-    job = plan_job(spec, replace(machine, mpis=(own,)), environ)
-    proof = _proof(job, override, prove_job(_for_bench(job)) if transport else None)
-    for program in programs:
-        if lone := _started_alone(program, job, override):
-            raise error_from_findings(LaunchFailed, program[0], (lone,))
-    return proof
-
-
-def _prove_below(
-    override: Override,
-    program: Sequence[str],
-    transport: str,
-    machine: Machine,
-    environ: Mapping[str, str],
-    stack: str,
-) -> InjectionProof:
-    """Prove a libfabric or UCX that the stack's own MPI, started by its own launcher, maps."""
-    spec = RunSpec(
-        tuple(program), stack=stack, replace=Replace.LIBFABRIC, transport=transport,
-        where=JobPlacement(ranks=RANKS),
-    )  # fmt: skip
-    job = plan_job(spec, machine, environ)
-    return _proof(job, override, prove_job(job) if transport else None)
+    return injected_mpi(mpi, override)
 
 
 def _proof(job: Job, override: Override, evidence: Evidence | None) -> InjectionProof:
@@ -201,11 +187,10 @@ def _started(job: Job, override: Override) -> tuple[list[Finding], str, str]:
     rank = next(iter(launched.ranks), None)
     if rank is None:
         return findings, "", ""
-    numbers = {n for own in mapped_generations(rank.libraries).values() for n in own}
     names = override.active.bindings if override.active else ()
     own = [m.path for m in rank.libraries if Path(m.path).name in names]
     libmpi = next((path for path in own if LIBMPI.fullmatch(Path(path).name)), "".join(own[:1]))
-    if numbers != {override.current}:
+    if not is_current(rank.libraries, override):
         findings.append(
             Finding.of("verify-other", program=job.spec.program[0], path=libmpi or "no libmpi")
         )
@@ -213,19 +198,3 @@ def _started(job: Job, override: Override) -> tuple[list[Finding], str, str]:
         code = launched.completed.code
         findings.append(Finding.of("verify-exit", program=job.spec.program[0], code=code))
     return findings, libmpi, rank.library_version
-
-
-def _started_alone(program: Sequence[str], job: Job, override: Override) -> Finding | None:
-    """Start a program without a launcher, as scripts and `python -c` do. Report one that does not
-    come through MPI_Init on the generation that is on; how it ends is its own matter."""
-    witness = job.natives.witness
-    with tempfile.TemporaryDirectory(prefix="mpigraft-alone-") as folder:
-        given = env.base() | {"LD_PRELOAD": str(witness), "MPIGRAFT_WITNESS": folder}
-        done = run_command(program, env=given, limit_s=LIMIT_S, stdin=b"")
-        ranks = [rank for rank in read_witness(Path(folder), 1) if rank.rank >= 0]
-    libraries = [library for rank in ranks[:1] for library in rank.libraries]
-    numbers = {n for own in mapped_generations(libraries).values() for n in own}
-    if numbers == {override.current}:
-        return None
-    last = next((line for line in reversed(done.text().splitlines()) if line.strip()), "")
-    return Finding.of("verify-alone", program=program[0], code=done.code, last=last.strip())

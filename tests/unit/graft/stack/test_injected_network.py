@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+import mpigraft
 from mpigraft.cli.check_stack import check_stack_of
 from mpigraft.cli.verify_injection import verify_injections
-from mpigraft.graft.stack import StackVerdict, check_injected
+from mpigraft.core.serialize import document
+from mpigraft.graft.stack import StackVerdict, check_injected, examine_stack
+from mpigraft.graft.stack.generations import GenerationRecord
+from mpigraft.graft.stack.override import Source
 from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.values import Fate
 from tests.builders.configuration import a_machine
@@ -80,3 +88,100 @@ def test_what_no_program_takes_is_no_injection(tmp_path: Path) -> None:
     files.program("Two/1")
     libfabric(tmp_path / "site/lib", "FABRIC_1.0")
     assert judged(files) == ()
+
+
+# ------------------------------------------------------------------ what it opens
+
+
+@pytest.fixture
+def generation(tmp_path: Path) -> Path:
+    """Generation 1 with a provider, which needs a private copy of a library of the host's."""
+    folder = tmp_path / "site/.mpigraft-system/generations/1"
+    libfabric(folder / "lib", "FABRIC_1.0")
+    copy = compiled(folder / "mpi/lib/mpigraft-libverbs.so.1", soname="mpigraft-libverbs.so.1")
+    providers = folder / "mpi/lib/libfabric"
+    rpath = [f"-Wl,--disable-new-dtags,-rpath,{copy.parent}"]
+    compiled(providers / "libverbs-fi.so", flags=rpath, needs=(copy,), soname="libverbs-fi.so")
+    compiled(providers / "libefa-fi.so", soname="libefa-fi.so")
+    names = [path.relative_to(folder) for path in folder.rglob("*.so*")]
+    record = GenerationRecord(
+        1, 0, "", "openmpi@5.0.11", "", (LIBFABRIC,), (), tuple(Source(str(n), "") for n in names)
+    )
+    (folder / "plan.json").write_text(document(generation=record))
+    (tmp_path / "site/system").symlink_to(".mpigraft-system/generations/1")
+    return folder
+
+
+@pytest.fixture
+def above(tmp_path: Path, generation: Path) -> StackFiles:
+    """Programs that search it."""
+    files = StackFiles(tmp_path / "stack", [tmp_path / "site/system/lib"])
+    libfabric(files.root / "software/libfabric/1/lib", "FABRIC_1.0", "FABRIC_1.9")
+    for name in ("One/1", "Two/1"):
+        calling(files, name, 0)
+    return files
+
+
+def codes(verdict: StackVerdict) -> list[str]:
+    return [f.code for f in (*verdict.findings, *(f for m in verdict.modules for f in m.findings))]
+
+
+def test_providers_are_judged_whenever_the_stack_is(above: StackFiles, generation: Path) -> None:
+    (verdict,) = judged(above)
+    assert (verdict.ok, codes(verdict)) == (True, [])
+    (generation / "mpi/lib/libfabric/libefa-fi.so").unlink()
+    (verdict,) = judged(above)
+    assert (verdict.ok, codes(verdict)) == (False, ["generation-incomplete"])
+    assert "libefa-fi.so" in verdict.findings[0].message
+
+
+def test_a_library_that_a_provider_needs_is_judged(above: StackFiles, generation: Path) -> None:
+    (generation / "mpi/lib/mpigraft-libverbs.so.1").unlink()
+    (verdict,) = judged(above)
+    assert not verdict.ok
+    closed = {f for m in verdict.modules for f in m.findings}
+    assert {f.code for f in closed} == {"stack-plugins-closed"}
+    assert {f.message for f in closed} == {
+        "1 of 2 plugins open on the host and not in the stack: libverbs-fi.so"
+    }
+
+
+def test_a_start_is_planned_anew_when_files_of_the_generation_are_gone(
+    above: StackFiles, generation: Path
+) -> None:
+    watched = {*map(os.path.realpath, examine_stack(above.root).generation_folders)}
+    assert watched == {f"{generation}/{name}" for name in ("lib", "mpi/lib", "mpi/lib/libfabric")}
+
+
+def test_a_deleted_generation_is_no_empty_override(above: StackFiles, generation: Path) -> None:
+    shutil.rmtree(generation)
+    (verdict,) = judged(above)
+    assert (verdict.ok, codes(verdict)) == (False, ["generation-incomplete"])
+    assert check_stack_of(str(above.root), "", None, as_json=False) == 1
+
+
+def test_advice_on_a_network_library_is_not_of_an_mpi(
+    stack: StackFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calling(stack, "New/1", 1)
+    (verdict,) = judged(stack)
+    texts = [f"{f.message} {f.why} {f.fix}" for m in verdict.modules for f in m.findings]
+    assert texts
+    assert not any("host MPI" in text for text in texts)
+    assert all("--replace libfabric" in text for text in texts)
+    assert check_stack_of(str(stack.root), "", None, as_json=True) == 1
+    schema = Path(mpigraft.__file__).parent / "report/schemas/check-stack.json"
+    jsonschema.validate(json.loads(capsys.readouterr().out), json.loads(schema.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("bindings", "request_"),
+    [
+        ((LIBFABRIC,), "--mpi openmpi@5 --replace libfabric"),
+        (("libucp.so.0", "libuct.so.0"), "--mpi openmpi@5 --replace ucx"),
+        (("libmpi.so.40", "libmpi_mpifh.so.40"), "--mpi openmpi@5"),
+    ],
+)
+def test_what_is_injected_anew_is_what_was(bindings: tuple[str, ...], request_: str) -> None:
+    record = GenerationRecord(1, 0, "", "openmpi@5", "", bindings, (Source("/gone", "0"),), ())
+    assert record.request == request_

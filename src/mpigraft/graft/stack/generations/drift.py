@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from mpigraft.binary.elf import Elf, ElfError, read_elf
@@ -39,7 +40,7 @@ def _sources(record: GenerationRecord) -> Iterator[Finding]:
         yield Finding.of(
             "drift-sources",
             count=len(other),
-            mpi=record.mpi,
+            request=record.request,
             number=number,
             made=made,
             evidence=tuple(other),
@@ -71,7 +72,16 @@ def newer_content(
     before = {source.path: source.digest for source in record.sources}
     now = {source.path: source.digest for source in plan.sources}
     changed = sorted(p for p in before.keys() | now.keys() if before.get(p) != now.get(p))
-    return (Finding.of("drift-plan", number=record.number, mpi=plan.mpi, evidence=tuple(changed)),)
+    request = replace(record, mpi=plan.mpi).request
+    return (
+        Finding.of(
+            "drift-plan",
+            number=record.number,
+            mpi=plan.mpi,
+            request=request,
+            evidence=tuple(changed),
+        ),
+    )
 
 
 def _unlike_plan(folder: Path, plan: OverridePlan) -> tuple[Finding, ...]:

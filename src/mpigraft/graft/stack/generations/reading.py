@@ -16,6 +16,7 @@ from mpigraft.core.model import MpiInstall
 from mpigraft.core.serialize import revive
 from mpigraft.graft.stack import Slot
 from mpigraft.graft.stack.override import Source
+from mpigraft.knowledge.stacks import network_library_of
 
 STORE = ".mpigraft-"  # begins the name of the folder beside an override
 GENERATIONS, PLAN = "generations", "plan.json"
@@ -35,6 +36,12 @@ class GenerationRecord:
     sources: tuple[Source, ...]
     files: tuple[Source, ...]  # of the generation, by their names in it
     accepted: tuple[str, ...] = ()  # paths of programs that need not fit
+
+    @property
+    def request(self) -> str:
+        """The options of `inject` that make the same of what the host has now."""
+        (part,) = {network_library_of(name) for name in self.bindings} or {""}
+        return f"--mpi {self.mpi}{f' --replace {part}' if part else ''}"
 
     def made_of(self, mpis: Sequence[MpiInstall]) -> MpiInstall | None:
         """Find the MPI that it was made of: by the content of libmpi, else by its id. An id changes
