@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import textwrap
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,6 +128,8 @@ def _point_to_point(row: Row, lower: str) -> str:
         return "SENT(count, datatype, dest, comm)"
     if row.has("count", "datatype", "source") and not lower.endswith("_init"):
         return "OFFERED(count, datatype, source)"
+    if row.has("count", "datatype", "message"):
+        return "TAKEN_MESSAGE(count, datatype)"
     if row.has("count", "datatype") and not lower.endswith("_init"):
         return "GIVEN(count, datatype)"
     return "NOT_SENT(request)" if lower.endswith("recv_init") else "NOTHING"
@@ -146,7 +149,7 @@ def _collective(row: Row, lower: str) -> str:
     if row.has("sendcount", "root") and "scatter" in lower:
         return "SCATTERED(sendcount, sendtype, recvcount, recvtype, root, comm)"
     if row.has("recvcounts", "root"):
-        return "GATHERED(sendbuf, sendcount, sendtype, 0, recvtype, root, comm)"
+        return "GATHERED_EACH(sendbuf, sendcount, sendtype, recvcounts, recvtype, root, comm)"
     if row.has("sendcount", "root"):
         return "GATHERED(sendbuf, sendcount, sendtype, recvcount, recvtype, root, comm)"
     if row.has("sendcount"):
@@ -171,8 +174,8 @@ def _same_for_all(row: Row, lower: str, place: str) -> str:
 def before(row: Row) -> str:
     """What is done first with `waits`, to tell waiting from moving."""
     lower = row.base.lower()
-    if lower == "abort":
-        return "BEFORE_ABORT"
+    if special := FACTS["before"].get(lower):
+        return str(special)
     blocking = not (lower.startswith(("i", "neighbor_")) or lower.endswith("_init"))
     if row.kind == "collective" and blocking and lower != "barrier":
         return "AWAIT_ALL(comm)"
@@ -190,14 +193,9 @@ def line(row: Row) -> str:
         f"{word}({row.base}, ({parameters or 'void'}), ({', '.join(row.names)}), "
         f"{before(row)}, {shape(row)}, {'KEPT' if fields(row)[0] else 'LOST'})"
     )
-    out, current = [], ""
-    for part in text.split(" "):
-        if current and len(current) + len(part) + 1 > 98:
-            out.append(current)
-            current = "     " + part
-        else:
-            current = f"{current} {part}" if current else part
-    return "\n".join([*out, current]) + "\n"
+    lines = textwrap.TextWrapper(98, subsequent_indent="     ", break_long_words=False)
+    lines.break_on_hyphens = False
+    return lines.fill(text) + "\n"
 
 
 # ------------------------------------------------------------------ what a record keeps
@@ -237,6 +235,8 @@ def length_of(row: Row, name: str) -> str:
         return "n" if name == "sources" else "sum_of(degrees, n)"
     if name.startswith(("send", "recv", "sdispls", "rdispls", "displs")):
         out = "true" if name in ("sendcounts", "sdispls", "sendtypes") else "false"
+        if "reduce_scatter" in lower:
+            return "parts_of(comm)"
         blocks = f"blocks_of(comm, {near}, {out})"
         if row.has("root"):
             return f"is_root(comm, root) ? {blocks} : 0"

@@ -11,6 +11,7 @@ from pathlib import Path
 from mpigraft.trace.profile.node_file import (
     HEADER,
     MAGIC,
+    MIXED,
     NAME_BYTES,
     NAMES,
     PEER,
@@ -25,7 +26,7 @@ from mpigraft.trace.profile.node_file import (
     VERSION,
 )
 
-ROUTINES = ("Init", "Send", "Recv", "Alltoallv", "Barrier", "Finalize")
+ROUTINES = ("Init", "Send", "Recv", "Alltoallv", "Barrier", "Startall", "Finalize")
 SPEED = 1e9  # ticks a second
 SLOT = 1 << 20
 
@@ -44,6 +45,7 @@ class ARank:
     speed: float = SPEED
     routines: Mapping[str, tuple[int, int, int, int]] = field(default_factory=dict)
     sizes: Mapping[str, Mapping[int, tuple[int, int, int]]] = field(default_factory=dict)
+    mixed: Mapping[str, tuple[int, int, int, int, int]] = field(default_factory=dict)
     peers: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     sites: Iterable[tuple[str, int, int, int, tuple[int, ...]]] = ()
     maps: str = ""
@@ -52,6 +54,7 @@ class ARank:
     entered: int = 0
     threads: int = 1
     paused: tuple[int, int] = (0, 0)  # ticks, and since when
+    paused_before: int = 0  # ticks, at `entered`
     task: Mapping[str, object] | None = None  # as native/task.h; None: it is the task's own process
 
     def slot(self, names: tuple[str, ...] = ROUTINES) -> bytes:
@@ -78,10 +81,12 @@ class ARank:
                     SIZE.pack_into(table, k * SIZE.size, *one)
                 calls, ticks, total, waited = self.routines.get(name, (0, 0, 0, 0))
                 place = take(bytes(table)) if classes else 0
-                rows.append(ROUTINE.pack(calls, ticks, total, waited, ticks, 0, place, 0))
+                mixed = take(MIXED.pack(*self.mixed[name])) if name in self.mixed else 0
+                rows.append(ROUTINE.pack(calls, ticks, total, waited, ticks, 0, place, mixed))
             block = take(bytes(peers)) if self.peers else 0
             current = names.index(self.current) + 1 if self.current else 0
-            head = THREAD.pack(chain, 100 + number, current, self.entered, block, 0, 0, 0)
+            paused = self.paused_before
+            head = THREAD.pack(chain, 100 + number, current, self.entered, block, paused, 0, 0)
             chain = take(head + b"".join(rows))
         sites = 0
         if self.sites:

@@ -71,12 +71,12 @@ LARGE(Gather, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, 
 CALL(Gatherv, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int
      recvcounts[], const int displs[], MPI_Datatype recvtype, int root, MPI_Comm comm), (sendbuf,
      sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm), AWAIT_ALL(comm),
-     GATHERED(sendbuf, sendcount, sendtype, 0, recvtype, root, comm), KEPT)
+     GATHERED_EACH(sendbuf, sendcount, sendtype, recvcounts, recvtype, root, comm), KEPT)
 LARGE(Gatherv, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
      const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, int root,
      MPI_Comm comm), (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root,
-     comm), AWAIT_ALL(comm), GATHERED(sendbuf, sendcount, sendtype, 0, recvtype, root, comm),
-     KEPT)
+     comm), AWAIT_ALL(comm), GATHERED_EACH(sendbuf, sendcount, sendtype, recvcounts, recvtype,
+     root, comm), KEPT)
 CALL(Neighbor_allgather, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void
      *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm), (sendbuf, sendcount,
      sendtype, recvbuf, recvcount, recvtype, comm), AT_ONCE, ALL(NEIGHBORS, sendbuf, sendcount,

@@ -156,13 +156,13 @@ LARGE(Igather, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
 CALL(Igatherv, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const
      int recvcounts[], const int displs[], MPI_Datatype recvtype, int root, MPI_Comm comm,
      MPI_Request *request), (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype,
-     root, comm, request), AT_ONCE, GATHERED(sendbuf, sendcount, sendtype, 0, recvtype, root,
-     comm), KEPT)
+     root, comm, request), AT_ONCE, GATHERED_EACH(sendbuf, sendcount, sendtype, recvcounts,
+     recvtype, root, comm), KEPT)
 LARGE(Igatherv, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf,
      const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, int root,
      MPI_Comm comm, MPI_Request *request), (sendbuf, sendcount, sendtype, recvbuf, recvcounts,
-     displs, recvtype, root, comm, request), AT_ONCE, GATHERED(sendbuf, sendcount, sendtype, 0,
-     recvtype, root, comm), KEPT)
+     displs, recvtype, root, comm, request), AT_ONCE, GATHERED_EACH(sendbuf, sendcount, sendtype,
+     recvcounts, recvtype, root, comm), KEPT)
 CALL(Ineighbor_allgather, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void
      *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request),
      (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request), AT_ONCE,

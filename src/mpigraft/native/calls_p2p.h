@@ -31,10 +31,11 @@ LARGE(Ibsend, (const void *buf, MPI_Count count, MPI_Datatype datatype, int dest
 CALL(Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status
      *status), (source, tag, comm, flag, message, status), AT_ONCE, NOTHING, KEPT)
 CALL(Imrecv, (void *buf, int count, MPI_Datatype datatype, MPI_Message *message, MPI_Request
-     *request), (buf, count, datatype, message, request), AT_ONCE, GIVEN(count, datatype), KEPT)
-LARGE(Imrecv, (void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message *message,
-     MPI_Request *request), (buf, count, datatype, message, request), AT_ONCE, GIVEN(count,
+     *request), (buf, count, datatype, message, request), MATCHED(message), TAKEN_MESSAGE(count,
      datatype), KEPT)
+LARGE(Imrecv, (void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message *message,
+     MPI_Request *request), (buf, count, datatype, message, request), MATCHED(message),
+     TAKEN_MESSAGE(count, datatype), KEPT)
 CALL(Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status), (source, tag,
      comm, flag, status), AT_ONCE, NOTHING, KEPT)
 CALL(Irecv, (void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
@@ -81,9 +82,11 @@ LARGE(Issend, (const void *buf, MPI_Count count, MPI_Datatype datatype, int dest
 CALL(Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status),
      (source, tag, comm, message, status), AT_ONCE, NOTHING, KEPT)
 CALL(Mrecv, (void *buf, int count, MPI_Datatype datatype, MPI_Message *message, MPI_Status
-     *status), (buf, count, datatype, message, status), AT_ONCE, GIVEN(count, datatype), KEPT)
+     *status), (buf, count, datatype, message, status), MATCHED(message), TAKEN_MESSAGE(count,
+     datatype), KEPT)
 LARGE(Mrecv, (void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message *message, MPI_Status
-     *status), (buf, count, datatype, message, status), AT_ONCE, GIVEN(count, datatype), KEPT)
+     *status), (buf, count, datatype, message, status), MATCHED(message), TAKEN_MESSAGE(count,
+     datatype), KEPT)
 CALL(Parrived, (MPI_Request request, int partition, int *flag), (request, partition, flag),
      AT_ONCE, NOTHING, LOST)
 CALL(Pready, (int partition, MPI_Request request), (partition, request), AT_ONCE, NOTHING, KEPT)
@@ -112,7 +115,7 @@ CALL(Recv_init, (void *buf, int count, MPI_Datatype datatype, int source, int ta
 LARGE(Recv_init, (void *buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm
      comm, MPI_Request *request), (buf, count, datatype, source, tag, comm, request), AT_ONCE,
      NOT_SENT(request), KEPT)
-CALL(Request_free, (MPI_Request *request), (request), AT_ONCE, NOTHING, KEPT)
+CALL(Request_free, (MPI_Request *request), (request), LATER_GONE(request), NOTHING, KEPT)
 CALL(Request_get_status, (MPI_Request request, int *flag, MPI_Status *status), (request, flag,
      status), AT_ONCE, NOTHING, LOST)
 CALL(Request_get_status_all, (int count, const MPI_Request array_of_requests[], int *flag,

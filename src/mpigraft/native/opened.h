@@ -6,7 +6,8 @@
  * not by a call: glibc's dlsym tells who calls it by its return address, and RTLD_NEXT means
  * what comes after that caller. Handles of other values than the program's own (RTLD_DEFAULT,
  * RTLD_NEXT) are left alone: the first finds the preloaded entries anyhow, the second belongs to
- * another library that is preloaded.
+ * another library that is preloaded. A name that is preloaded, and that the program's MPI lacks, is
+ * absent: a program that asks first, as mpi4py, does without it.
  *
  * Not seen: a library that was opened with RTLD_DEEPBIND and has its own libc before this one.
  */
@@ -32,6 +33,9 @@ typedef void *lookup(void *, const char *);
 
 __attribute__((visibility("hidden"))) lookup *mpigraft_dlsym; /* the next one; read below */
 __attribute__((visibility("hidden"), used)) void *mpigraft_taken(void *handle, const char *name);
+
+/* What mpigraft_taken gives where dlsym is to give NULL. */
+#define ABSENT ((void *)-1)
 
 static void *find_nothing(void *handle, const char *name)
 {
@@ -81,7 +85,10 @@ __asm__(".text\n"
         "testq %rax, %rax\n"
         "jnz 1f\n"
         "jmpq *mpigraft_dlsym(%rip)\n"
-        "1: ret\n"
+        "1: cmpq $-1, %rax\n" /* ABSENT */
+        "jne 2f\n"
+        "xorl %eax, %eax\n"
+        "2: ret\n"
         ".cfi_endproc\n"
         ".size dlsym, . - dlsym\n");
 #else
@@ -109,7 +116,8 @@ __asm__(".text\n"
         "adrp x16, mpigraft_dlsym\n"
         "ldr x16, [x16, #:lo12:mpigraft_dlsym]\n"
         "br x16\n"
-        "1: mov x0, x9\n"
+        "1: cmn x9, #1\n" /* ABSENT */
+        "csel x0, xzr, x9, eq\n"
         "ret\n"
         ".cfi_endproc\n"
         ".size dlsym, . - dlsym\n");

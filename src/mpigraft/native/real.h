@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "opened.h"
@@ -53,6 +54,18 @@ static function real(const char *name)
     function result;
     memcpy(&result, &address, sizeof result);
     return result;
+}
+
+/* Whether `found`, which dlsym has under this name, is of a library that is preloaded, and no MPI
+ * has it. The last look-up fails, so that dlerror says why. */
+PLAIN static inline bool is_absent(const char *name, const void *found)
+{
+    Dl_info where;
+    const char *base = found && dladdr(found, &where) && where.dli_fname
+                           ? strrchr(where.dli_fname, '/') : NULL;
+    if (!base || strncmp(base, "/libmpigraft", 12) || real_address(name))
+        return false;
+    return !next_dlsym()(RTLD_NEXT, name);
 }
 
 /* An object of Open MPI's, such as the world's communicator; NULL: it is another MPI. */

@@ -123,8 +123,7 @@
 #define OUT_Reduce count_collective(comm);
 #define FIELDS_Reduce_scatter "aaItoc"
 #define IN_Reduce_scatter \
-    put_address(sendbuf); put_address(recvbuf); \
-    PUT_INTEGERS(recvcounts, blocks_of(comm, false, false)); \
+    put_address(sendbuf); put_address(recvbuf); PUT_INTEGERS(recvcounts, parts_of(comm)); \
     put_known_handle(TYPE, KEY(datatype)); put_known_handle(OP, KEY(op)); \
     put_known_handle(COMM, KEY(comm));
 #define OUT_Reduce_scatter count_collective(comm);

@@ -200,8 +200,7 @@
 #define OUT_Ireduce put_new(REQUEST, KEY(*request)); count_collective(comm);
 #define FIELDS_Ireduce_scatter "aaItocH"
 #define IN_Ireduce_scatter \
-    put_address(sendbuf); put_address(recvbuf); \
-    PUT_INTEGERS(recvcounts, blocks_of(comm, false, false)); \
+    put_address(sendbuf); put_address(recvbuf); PUT_INTEGERS(recvcounts, parts_of(comm)); \
     put_known_handle(TYPE, KEY(datatype)); put_known_handle(OP, KEY(op)); \
     put_known_handle(COMM, KEY(comm));
 #define OUT_Ireduce_scatter put_new(REQUEST, KEY(*request)); count_collective(comm);
@@ -286,8 +285,7 @@
 #define OUT_Reduce_scatter_block_init put_new(REQUEST, KEY(*request)); count_collective(comm);
 #define FIELDS_Reduce_scatter_init "aaItocH"
 #define IN_Reduce_scatter_init \
-    put_address(sendbuf); put_address(recvbuf); \
-    PUT_INTEGERS(recvcounts, blocks_of(comm, false, false)); \
+    put_address(sendbuf); put_address(recvbuf); PUT_INTEGERS(recvcounts, parts_of(comm)); \
     put_known_handle(TYPE, KEY(datatype)); put_known_handle(OP, KEY(op)); \
     put_known_handle(COMM, KEY(comm));
 #define OUT_Reduce_scatter_init put_new(REQUEST, KEY(*request)); count_collective(comm);

@@ -238,6 +238,12 @@ OUTSIDE static int64_t blocks_of(MPI_Comm comm, bool near, bool out)
     return !members ? 0 : !near ? members->size : out ? members->neighbors : members->sources;
 }
 
+/* Parts of a reduction that is scattered. */
+OUTSIDE static int64_t parts_of(MPI_Comm comm)
+{
+    return own_count(members_of_comm(&self, comm));
+}
+
 OUTSIDE static int64_t dims_of(MPI_Comm comm)
 {
     int dims = 0;

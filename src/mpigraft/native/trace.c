@@ -20,7 +20,7 @@
 #include "real.h"
 #include "task.h"
 #include "trace_bindings.h"
-#include "trace_count.h"
+#include "trace_later.h"
 #include "recorder_write.h"
 #include "trace_sites.h"
 
@@ -77,14 +77,28 @@ static const struct record_routine *recorded_routines(void)
 #undef CALL
 #undef LARGE
 
+/* In place of what the MPI lacks: its own handler of errors decides what comes of it. */
+static int fail(void)
+{
+    typedef int call_handler(MPI_Comm, int);
+#ifdef OPEN_MPI
+    MPI_Comm world = open_mpi_object("ompi_mpi_comm_world");
+#else
+    MPI_Comm world = MPI_COMM_WORLD;
+#endif
+    function handle = real("PMPI_Comm_call_errhandler");
+    return handle ? ((call_handler *)handle)(world, MPI_ERR_OTHER), MPI_ERR_OTHER : MPI_ERR_OTHER;
+}
+
 static function find_function(int profiled, int number)
 {
     char name[64];
     snprintf(name, sizeof name, "%sMPI_%s", profiled ? "P" : "", names[number]);
     function result = real(name);
     if (!result) {
-        fprintf(stderr, "mpigraft-trace: the program calls %s, but no MPI library has it\n", name);
-        _exit(127);
+        if (!profiled)
+            fprintf(stderr, "mpigraft-trace: the program calls %s, but no MPI library has it\n", name);
+        result = (function)fail;
     }
     return functions[profiled][number] = result;
 }
@@ -97,12 +111,23 @@ static inline uint64_t enter(struct self *me, uint64_t routine)
     me->depth = 1;
     me->thread->current = routine + 1;
     me->thread->entered = now;
+    me->thread->paused = process.left_out;
     return now;
+}
+
+/* What another thread's MPI_Pcontrol left out of a call. */
+COLD static uint64_t paused_in(const struct self *me, uint64_t began, uint64_t now)
+{
+    uint64_t since = process.head->paused_since, out = process.left_out - me->thread->paused;
+    out += !since ? 0 : now - (since > began ? since : began);
+    return out < now - began ? out : now - began;
 }
 
 static inline uint64_t leave(struct self *me, struct trace_routine *row, uint64_t began, int code)
 {
     uint64_t now = ticks(), took = now - began;
+    if (__builtin_expect(process.paused || process.left_out != me->thread->paused, 0))
+        took -= paused_in(me, began, now);
     row->calls++;
     row->ticks += took;
     if (took > row->longest)
@@ -129,14 +154,40 @@ static inline uint64_t leave(struct self *me, struct trace_routine *row, uint64_
                 PMPI(Probe, int (*)(int, int, MPI_Comm, MPI_Status *))(               \
                     source, tag, comm, MPI_STATUS_IGNORE))
 
+/* Which handles there are, and what a request sends, is to be known after a pause too. */
+#define ALWAYS(routine)                                                                         \
+    ((routine) == R_Send_init || (routine) == R_Bsend_init || (routine) == R_Ssend_init ||      \
+     (routine) == R_Rsend_init || (routine) == R_Psend_init || (routine) == R_Request_free ||   \
+     (routine) == R_Comm_free || (routine) == R_Comm_disconnect || (routine) == R_Win_free ||   \
+     (routine) == R_Type_free)
+
+#define PASS(name, parameters, arguments, before, moves)           \
+    {                                                              \
+        struct trace_routine *const row = NULL;                    \
+        uint64_t const began = 0, took = 0;                        \
+        (void)row, (void)began, (void)took;                        \
+        before;                                                    \
+        int const code = ((int (*) parameters)real_)arguments;     \
+        if (!code) {                                               \
+            moves;                                                 \
+        }                                                          \
+        return code;                                               \
+    }
+
 #define WRAPPER(id, symbol, name, parameters, arguments, before, moves, keep)       \
     EXPORT int trace_##id parameters TAKEN(symbol);                                 \
     EXPORT int trace_##id parameters                                                \
     {                                                                               \
         struct self *const me = &self;                                              \
-        if (me->depth || (!me->rows && !adopt()) || OWN_QUERY(R_##name, #name))     \
-            return ((int (*) parameters)next_function(me->depth > 0, F_##id))arguments; \
-        struct trace_routine *const row = &me->rows[R_##name];                      \
+        struct trace_routine *const rows =                                          \
+            me->depth || OWN_QUERY(R_##name, #name) ? NULL : rows_of(me);           \
+        if (!rows) {                                                                \
+            function const real_ = next_function(me->depth > 0, F_##id);            \
+            if (ALWAYS(R_##name) && !me->depth && process.paused)                   \
+                PASS(name, parameters, arguments, before, moves)                    \
+            return ((int (*) parameters)real_)arguments;                            \
+        }                                                                           \
+        struct trace_routine *const row = &rows[R_##name];                          \
         function const next = next_function(0, F_##id);                             \
         me->depth = 1;                                                              \
         keep##_BEFORE(name, R_##name) uint64_t const began = enter(me, R_##name);   \
@@ -162,4 +213,4 @@ static inline uint64_t leave(struct self *me, struct trace_routine *row, uint64_
 #undef CALL
 #undef LARGE
 
-#include "trace_start.h"
+#include "trace_taken.h"

@@ -67,7 +67,7 @@ struct trace_routine {
     uint64_t longest; /* ticks of one call */
     uint64_t errors;  /* calls that returned an error */
     uint64_t sizes;   /* SIZE_CLASSES of struct trace_size */
-    uint64_t reserved;
+    uint64_t mixed;   /* struct trace_mixed */
 };
 
 /* Class 0 has 0 bytes, class k has 2^(k-1) to 2^k - 1. */
@@ -75,6 +75,12 @@ enum { SIZE_CLASSES = 64 };
 
 struct trace_size {
     uint64_t calls, bytes, ticks;
+};
+
+/* Blocks of calls whose blocks lie more than two classes apart, and the smallest and largest of
+ * them: their time is of no one class. Blocks of no bytes are not among them. */
+struct trace_mixed {
+    uint64_t calls, bytes, ticks, least, most;
 };
 
 /* What this rank sent to one of the world: at [rank * PEER_KINDS + kind]. */
@@ -91,7 +97,9 @@ struct trace_thread {
     uint64_t current; /* routine that runs now, plus 1; 0: none */
     uint64_t entered; /* ticks at which it was called, or the last one returned */
     uint64_t peers;   /* `size` * PEER_KINDS of struct trace_peer */
-    uint64_t reserved[3];
+    uint64_t paused;  /* of the rank, when `entered` was */
+    uint64_t unused;  /* the next thread that has ended, whose counts another one goes on with */
+    uint64_t reserved;
 };
 
 /* Where calls come from: a hash table with open addressing; `calls` of 0 is a free place. */

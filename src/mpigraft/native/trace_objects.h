@@ -23,8 +23,8 @@ static inline function next_function(int profiled, int number)
 
 COLD static uint64_t ask_type_size(MPI_Datatype type, uint64_t *size)
 {
-    int bytes = 0;
-    PMPI(Type_size, int (*)(MPI_Datatype, int *))(type, &bytes);
+    MPI_Count bytes = 0; /* an int has no room for 2 GiB */
+    PMPI(Type_size_x, int (*)(MPI_Datatype, MPI_Count *))(type, &bytes);
     return *size = bytes > 0 ? (uint64_t)bytes : 0;
 }
 
@@ -33,10 +33,10 @@ static inline uint64_t type_size(struct self *me, MPI_Datatype type)
 {
     uint64_t key = KEY(type);
     size_t place = (key ^ key >> 6 ^ key >> 12) % TYPES;
-    if (me->types[place].type == key && me->types[place].generation == process.generation)
+    if (me->types[place].type == key && me->types[place].generation == process.types)
         return me->types[place].size;
     me->types[place].type = key;
-    me->types[place].generation = process.generation;
+    me->types[place].generation = process.types;
     return ask_type_size(type, &me->types[place].size);
 }
 
@@ -103,6 +103,9 @@ OUTSIDE static struct members *find_members(struct self *me, MPI_Comm comm)
                    : PMPI(Comm_group, ask_group *)(comm, &group);
     if (!code)
         translate_members(members, group);
+    members->own = members->size;
+    if (far)
+        PMPI(Comm_size, int (*)(MPI_Comm, int *))(comm, &members->own);
     return members;
 }
 
@@ -207,6 +210,17 @@ enum place { OTHERS, NEIGHBORS };
 static inline int block_count(enum place place, const struct members *members)
 {
     return !members ? 0 : place == OTHERS ? members->size : members->neighbors;
+}
+
+/* Blocks that a rank takes. */
+static inline int taken_count(enum place place, const struct members *members)
+{
+    return !members ? 0 : place == OTHERS ? members->size : members->sources;
+}
+
+static inline int own_count(const struct members *members)
+{
+    return members ? members->own : 0;
 }
 
 static inline int block_rank(enum place place, const struct members *members, int i)

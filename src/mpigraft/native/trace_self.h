@@ -46,12 +46,17 @@ static struct {
     struct trace_rank *head;
     MPI_Group world;       /* of the job's ranks */
     uint64_t generation;   /* changes when a handle becomes free for another object */
-} process = {.generation = 1};
+    uint64_t types;        /* the same, of datatypes */
+    uint64_t left_out;     /* by MPI_Pcontrol, as head->paused */
+    int inside;            /* ways into MPI that were taken, and not out again */
+    uint64_t no_message;   /* handle of MPI_MESSAGE_NO_PROC */
+} process = {.generation = 1, .types = 1};
 
 /* A communicator or a window, and which ranks of the world are in it. */
 struct members {
     uint64_t handle, generation;
     int size;   /* of the remote group, for an intercommunicator */
+    int own;    /* of the local one */
     int *world; /* NULL: they are the world's, in its order */
     int neighbors, sources;
     int *neighbor; /* destinations in a topology, as ranks of the world; read at first use */
@@ -64,7 +69,9 @@ enum { MEMBERS = 64, NEAR = 4, TYPES = 16 };
 struct self {
     int depth; /* of calls into MPI; what MPI calls in itself is not counted */
     struct trace_thread *thread;
-    struct trace_routine *rows;
+    struct trace_routine *rows; /* NULL: calls pass by; another thread may set it */
+    struct self *before, *next; /* that count */
+    bool no_message;            /* the message to receive is MPI_MESSAGE_NO_PROC */
     struct trace_peer *peers;
     struct {
         uint64_t type, generation, size;
@@ -79,58 +86,83 @@ struct self {
 
 static __thread struct self self __attribute__((tls_model("initial-exec")));
 
-/* Blocks of threads that have ended. */
+/* Threads that count, and the counts of those that have ended. */
 static pthread_mutex_t blocks = PTHREAD_MUTEX_INITIALIZER;
-static struct trace_thread *unused[64];
-static size_t unused_count;
+static struct self *counting_threads;
+static struct trace_thread *unused_blocks;
 static pthread_key_t thread_key;
 
-static void thread_ended(void *thread)
+/* Let the calls of every thread pass by from now on; with `blocks` locked. */
+static void stop_threads(void)
 {
+    for (struct self *one = counting_threads; one; one = one->next)
+        __atomic_store_n(&one->rows, NULL, __ATOMIC_RELAXED);
+}
+
+static void thread_ended(void *block)
+{
+    struct trace_thread *thread = block;
     for (size_t i = 0; self.members && i < MEMBERS; i++)
         free(self.members[i].world), free(self.members[i].neighbor);
     free(self.members);
     self.members = self.recent = NULL;
+    pthread_mutex_lock(&blocks);
+    *(self.before ? &self.before->next : &counting_threads) = self.next;
+    if (self.next)
+        self.next->before = self.before;
+    thread->unused = offset_of(unused_blocks);
+    unused_blocks = thread;
     self.rows = NULL;
     self.thread = NULL;
-    pthread_mutex_lock(&blocks);
-    if (unused_count < sizeof unused / sizeof *unused)
-        unused[unused_count++] = thread;
     pthread_mutex_unlock(&blocks);
 }
 
-/* Give this thread a block to count in. */
-COLD static bool adopt(void)
+/* A block of counts, with `blocks` locked. */
+static struct trace_thread *take_block(void)
+{
+    struct trace_thread *thread = unused_blocks;
+    if (thread) {
+        unused_blocks = at_offset(thread->unused);
+        return thread;
+    }
+    thread = take_room(sizeof *thread + ROUTINES * sizeof(struct trace_routine), DROPPED_THREADS);
+    if (thread) {
+        thread->thread = (int64_t)syscall(SYS_gettid);
+        thread->next = process.head->threads;
+        __atomic_store_n(&process.head->threads, offset_of(thread), __ATOMIC_RELEASE);
+    }
+    return thread;
+}
+
+/* Give this thread a block to count in, or again the one that it has; NULL: it does not count. */
+COLD static struct trace_routine *adopt(void)
 {
     if (!process.counting || process.paused)
-        return false;
-    struct trace_thread *thread = self.thread; /* it was paused */
-    if (thread)
-        return (self.rows = (struct trace_routine *)(void *)(thread + 1)), true;
+        return NULL;
+    struct trace_thread *thread = self.thread;
     self.depth = 1; /* what follows may call what is preloaded */
     pthread_mutex_lock(&blocks);
-    if (unused_count)
-        thread = unused[--unused_count];
-    pthread_mutex_unlock(&blocks);
-    if (!thread) {
-        thread = take_room(sizeof *thread + ROUTINES * sizeof(struct trace_routine),
-                           DROPPED_THREADS);
-        if (thread) {
-            thread->thread = (int64_t)syscall(SYS_gettid);
-            pthread_mutex_lock(&blocks);
-            thread->next = process.head->threads;
-            __atomic_store_n(&process.head->threads, offset_of(thread), __ATOMIC_RELEASE);
-            pthread_mutex_unlock(&blocks);
-        }
-    }
-    if (thread) {
+    if (!thread && (thread = take_block())) {
         self.thread = thread;
-        self.rows = (struct trace_routine *)(void *)(thread + 1);
         self.peers = at_offset(thread->peers);
+        self.before = NULL;
+        self.next = counting_threads;
+        if (self.next)
+            self.next->before = &self;
+        counting_threads = &self;
         pthread_setspecific(thread_key, thread);
     }
+    self.rows = thread && process.counting && !process.paused
+                    ? (struct trace_routine *)(void *)(thread + 1) : NULL;
+    pthread_mutex_unlock(&blocks);
     self.depth = 0;
-    return thread;
+    return self.rows;
+}
+
+static inline struct trace_routine *rows_of(struct self *me)
+{
+    struct trace_routine *rows = __atomic_load_n(&me->rows, __ATOMIC_RELAXED);
+    return __builtin_expect(rows != NULL, 1) ? rows : adopt();
 }
 
 #endif

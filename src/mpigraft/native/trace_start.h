@@ -101,14 +101,34 @@ static bool is_spawned(const MPI_Session *session)
     return !PMPI(Comm_get_parent, int (*)(MPI_Comm *))(&parent) && parent != none;
 }
 
-/* After the real entry, once for a process: from now on calls are counted. */
+/* One more call of `routine`, which was not counted when it began. */
+static void count_entry(struct moment began, int routine)
+{
+    struct trace_routine *rows = rows_of(&self);
+    if (!rows)
+        return;
+    self.thread->paused = process.left_out;
+    leave(&self, &rows[routine], began.ticks, MPI_SUCCESS);
+}
+
+/* After the real entry: from the first one on calls are counted. */
 static void start_counting(struct moment began, MPI_Session *session, int routine)
 {
     static atomic_flag done = ATOMIC_FLAG_INIT;
     const char *folder = getenv("MPIGRAFT_TRACE");
     int rank = -1, size = 0, error;
-    if (!folder || !*folder || atomic_flag_test_and_set(&done))
+    __atomic_add_fetch(&process.inside, 1, __ATOMIC_RELAXED);
+    if (!folder || !*folder)
         return;
+    if (atomic_flag_test_and_set(&done)) {
+        if (process.head) {
+            process.head->ended = 0;
+            process.head->state = RANK_RUNNING;
+            process.counting = true;
+            count_entry(began, routine);
+        }
+        return;
+    }
     if (!find_world(session, &rank, &size))
         return;
     if ((error = open_slot(folder))) {
@@ -134,54 +154,76 @@ static void start_counting(struct moment began, MPI_Session *session, int routin
     keep_command(head);
     keep_task_of(head, is_spawned(session));
     pthread_key_create(&thread_key, thread_ended);
+#ifdef OPEN_MPI
+    process.no_message = KEY(open_mpi_object("ompi_message_no_proc"));
+#else
+    process.no_message = KEY(MPI_MESSAGE_NO_PROC);
+#endif
     head->state = RANK_RUNNING;
     process.counting = true;
-    if (adopt())
-        leave(&self, &self.rows[routine], began.ticks, MPI_SUCCESS);
+    count_entry(began, routine);
     if (option("record") > 0)
         start_recording(slot.bytes >> 20, ticks());
 }
 
-/* Until MPI_Pcontrol says otherwise this thread's calls, and those of threads to come, pass by. A
- * record has all of a run. */
+/* Until MPI_Pcontrol says otherwise the calls of all threads pass by. A record has all of a run. */
 COLD static void pause_counting(void)
 {
-    if (process.paused || option("record") > 0)
+    if (option("record") > 0)
         return;
-    process.head->paused_since = ticks();
-    process.paused = true;
-    self.rows = NULL;
+    pthread_mutex_lock(&blocks);
+    if (!process.paused) {
+        process.head->paused_since = ticks();
+        process.paused = true;
+        stop_threads();
+    }
+    pthread_mutex_unlock(&blocks);
 }
 
 COLD static void resume_counting(void)
 {
-    if (!process.paused)
-        return;
-    process.head->paused += ticks() - process.head->paused_since;
-    process.head->paused_since = 0;
-    process.paused = false;
-    COMM_GONE; /* what was freed meanwhile */
+    pthread_mutex_lock(&blocks);
+    if (process.paused) {
+        process.left_out += ticks() - process.head->paused_since;
+        process.head->paused = process.left_out;
+        process.head->paused_since = 0;
+        process.paused = false;
+    }
+    pthread_mutex_unlock(&blocks);
 }
 
 /* Before the real end, which other ranks may wait in for this one's files. */
-static void end_counting(void)
+static void end_counting(int routine)
 {
-    if (!process.counting)
-        return;
-    struct moment now = moment_now();
-    process.head->ticks_per_s = tick_rate(process.began, now);
+    process.head->ticks_per_s = tick_rate(process.began, moment_now());
     if (process.sites)
         keep_map(process.head);
-    end_recording(0, R_Finalize);
+    if (routine == R_Finalize) /* a session may be before MPI_Init */
+        end_recording(0, R_Finalize);
 }
 
-static void ended_counting(void)
+static void ended_counting(enum rank_state state)
 {
-    if (!process.counting)
-        return;
+    pthread_mutex_lock(&blocks);
+    process.counting = false;
+    stop_threads();
     process.head->ended = ticks();
-    process.head->state = RANK_FINALIZED;
+    process.head->state = state;
+    pthread_mutex_unlock(&blocks);
     publish_slot();
+}
+
+/* A rank that goes without MPI_Finalize ends here, whatever its launcher waits for. */
+__attribute__((destructor)) static void exited(void)
+{
+    if (!process.head || process.head->pid != (int32_t)getpid())
+        return;
+    if (recorder.on && process.head->state == RANK_FINALIZED)
+        end_recording(0, R_Finalize);
+    if (process.counting) {
+        process.head->ticks_per_s = tick_rate(process.began, moment_now());
+        ended_counting(RANK_RUNNING);
+    }
 }
 
 /* ---- the ways in and out ---- */
@@ -232,21 +274,46 @@ EXPORT int trace_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session
 }
 ALSO(Session_init, "Session_init");
 
+/* A way out of MPI. The last one of a process ends its run. */
+struct way_out {
+    struct trace_routine *rows; /* NULL: it is not counted */
+    uint64_t began;
+    bool last;
+};
+
+static struct way_out begin_way_out(int routine)
+{
+    struct way_out way = {.rows = NULL};
+    if (self.depth)
+        return way;
+    way.last = __atomic_sub_fetch(&process.inside, 1, __ATOMIC_RELAXED) <= 0;
+    if (way.last && process.head)
+        resume_counting();
+    if (!(way.rows = rows_of(&self)))
+        return way;
+    if (way.last)
+        end_counting(routine);
+    way.began = enter(&self, (uint64_t)routine);
+    return way;
+}
+
+static void end_way_out(struct way_out way, int routine, int code)
+{
+    if (!way.rows)
+        return;
+    leave(&self, &way.rows[routine], way.began, code);
+    self.depth = 0;
+    if (way.last)
+        ended_counting(RANK_FINALIZED);
+}
+
 EXPORT int trace_Session_finalize(MPI_Session *session) TAKEN("Session_finalize");
 EXPORT int trace_Session_finalize(MPI_Session *session)
 {
-    resume_counting();
-    bool outer = !self.depth && (self.rows || adopt());
-    function next = next_function(!outer, F_Session_finalize);
-    if (outer)
-        end_counting();
-    uint64_t began = outer ? enter(&self, R_Session_finalize) : 0;
+    function next = next_function(self.depth > 0, F_Session_finalize);
+    struct way_out way = begin_way_out(R_Session_finalize);
     int code = ((int (*)(MPI_Session *))next)(session);
-    if (outer) {
-        leave(&self, &self.rows[R_Session_finalize], began, code);
-        self.depth = 0;
-        ended_counting();
-    }
+    end_way_out(way, R_Session_finalize, code);
     return code;
 }
 ALSO(Session_finalize, "Session_finalize");
@@ -254,18 +321,10 @@ ALSO(Session_finalize, "Session_finalize");
 EXPORT int trace_Finalize(void) TAKEN("Finalize");
 EXPORT int trace_Finalize(void)
 {
-    resume_counting();
-    bool outer = !self.depth && (self.rows || adopt());
-    function next = next_function(!outer, F_Finalize);
-    if (outer)
-        end_counting();
-    uint64_t began = outer ? enter(&self, R_Finalize) : 0;
+    function next = next_function(self.depth > 0, F_Finalize);
+    struct way_out way = begin_way_out(R_Finalize);
     int code = ((int (*)(void))next)();
-    if (outer) {
-        leave(&self, &self.rows[R_Finalize], began, code);
-        self.depth = 0;
-        ended_counting();
-    }
+    end_way_out(way, R_Finalize, code);
     return code;
 }
 ALSO(Finalize, "Finalize");
@@ -276,13 +335,14 @@ EXPORT int trace_Pcontrol(const int level, ...) TAKEN("Pcontrol");
 EXPORT int trace_Pcontrol(const int level, ...)
 {
     function next = next_function(self.depth > 0, F_Pcontrol);
-    if (level > 0 && !self.depth)
+    if (level > 0 && !self.depth && process.head)
         resume_counting();
-    if (self.depth || (!self.rows && !adopt()))
+    struct trace_routine *rows = self.depth ? NULL : rows_of(&self);
+    if (!rows)
         return ((int (*)(const int, ...))next)(level);
     uint64_t began = enter(&self, R_Pcontrol);
     int code = ((int (*)(const int, ...))next)(level);
-    uint64_t took = leave(&self, &self.rows[R_Pcontrol], began, code);
+    uint64_t took = leave(&self, &rows[R_Pcontrol], began, code);
     if (recorder.on) {
         begin_event(R_Pcontrol);
         put_integer(level);
@@ -300,54 +360,6 @@ EXPORT void mpigraft_trace_own(int more);
 EXPORT void mpigraft_trace_own(int more)
 {
     self.depth += more;
-}
-
-/* ---- functions that are taken from a library's handle (opened.h) ---- */
-
-#define CALL(name, parameters, arguments, before, moves, keep) \
-    [F_##name] = __extension__(function)trace_##name,
-#define LARGE(name, parameters, arguments, before, moves, keep) \
-    [F_##name##_c] = __extension__(function)trace_##name##_c,
-static const function wrappers[FUNCTIONS] = {
-#include "calls.h"
-    [F_Init] = (function)trace_Init,
-    [F_Init_thread] = (function)trace_Init_thread,
-    [F_Finalize] = (function)trace_Finalize,
-    [F_Session_init] = (function)trace_Session_init,
-    [F_Session_finalize] = (function)trace_Session_finalize,
-    [F_Pcontrol] = (function)trace_Pcontrol,
-};
-#undef CALL
-#undef LARGE
-
-/* Ours for a function of the first MPI that a program opens; another one is not traced. What comes
- * next may be the witness's own for this library: it is called, and the library is that of a
- * function which nobody takes. */
-PLAIN void *mpigraft_taken(void *handle, const char *name)
-{
-    lookup *next = next_dlsym();
-    if (!name || name[0] != 'M' || name[1] != 'P' || name[2] != 'I' || name[3] != '_' ||
-        handle == RTLD_DEFAULT || handle == RTLD_NEXT)
-        return NULL;
-    int number = 0;
-    while (number < FUNCTIONS && strcmp(name + 4, names[number]))
-        number++;
-    void *address = number < FUNCTIONS ? next(handle, name) : NULL, *own, *none = NULL;
-    void *plain = address ? next(handle, "PMPI_Comm_rank") : NULL;
-    Dl_info where;
-    if (!plain || !dladdr(plain, &where) || !where.dli_fname)
-        return NULL;
-    memcpy(&own, &wrappers[number], sizeof own);
-    if (address == own)
-        return NULL;
-    void *library = dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* kept open */
-    if (!library)
-        return NULL;
-    if (!atomic_compare_exchange_strong(&origin, &none, library) && none != library)
-        return dlclose(library), NULL;
-    if (!functions[0][number])
-        memcpy(&functions[0][number], &address, sizeof address);
-    return own;
 }
 
 #endif

@@ -309,10 +309,13 @@ PLAIN void *mpigraft_taken(void *handle, const char *name)
 {
     lookup *next = next_dlsym();
     if (!name || name[0] != 'M' || name[1] != 'P' || name[2] != 'I' || name[3] != '_' ||
-        handle == RTLD_DEFAULT || handle == RTLD_NEXT)
+        handle == RTLD_NEXT)
         return NULL;
-    for (int way = 0; way < (int)(sizeof ways / sizeof *ways); way++)
-        if (!strcmp(name, ways[way].name))
-            return slot_for(way, next(handle, name));
-    return NULL;
+    int way = 0, count = sizeof ways / sizeof *ways;
+    while (way < count && strcmp(name, ways[way].name))
+        way++;
+    void *address = way < count ? next(handle, name) : NULL;
+    if (is_absent(name, address))
+        return ABSENT;
+    return handle == RTLD_DEFAULT ? NULL : slot_for(way, address);
 }

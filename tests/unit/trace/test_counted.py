@@ -99,6 +99,73 @@ def test_sizes_of_messages_are_classes(tmp_path: Path) -> None:
     assert [(s.least, s.most, s.calls, s.bytes) for s in send.sizes] == [(0, 0, 2, 0), (2, 3, 3, 9)]
 
 
+def test_blocks_of_many_classes_are_a_row_of_their_own(tmp_path: Path) -> None:
+    ranks = [
+        ARank(rank, 2, routines={"Alltoallv": (1, 90, 9, 0)},
+              sizes={"Alltoallv": {0: (1, 0, 0), 3: (0, 0, 10)}},
+              mixed={"Alltoallv": (2, 108, 80, 8 - rank, 100 + rank)})
+        for rank in range(2)
+    ]  # fmt: skip
+    found = profiled(tmp_path, ranks)
+    (one,) = found.routines
+    assert [(s.least, s.most, s.calls, s.bytes, s.mixed) for s in one.sizes] == [
+        (0, 0, 2, 0, False), (4, 7, 0, 0, False), (7, 101, 4, 216, True),
+    ]  # fmt: skip
+    assert [s.time_s for s in one.sizes] == pytest.approx([0, 20e-9, 160e-9])
+    assert not any(s.estimated for s in one.sizes)
+    assert "Alltoallv mixed 7 to 101        4" in "\n".join(profile_lines(found))
+
+
+def test_time_of_many_messages_that_start_together_is_estimated(tmp_path: Path) -> None:
+    one = ARank(0, 1, routines={"Startall": (1, 50, 9, 0)},
+                sizes={"Startall": {0: (1, 0, 0), 4: (1, 9, 50)}})  # fmt: skip
+    found = profiled(tmp_path, [one])
+    assert [s.estimated for s in found.routines[0].sizes] == [False, True]
+    assert "100.0 % est." in "\n".join(profile_lines(found))
+
+
+def test_the_way_into_mpi_is_apart(tmp_path: Path) -> None:
+    """A second in MPI_Init says nothing of the program, which runs for one."""
+    ranks = [a_rank(0, S // 2), a_rank(1, S // 2)]
+    for one in ranks:
+        one.routines = {**one.routines, "Init": (1, S, 0, 0)}
+    found = profiled(tmp_path, ranks)
+    assert (found.run_s, found.total_s, found.entry_s) == pytest.approx((1.0, 2.0, 1.0))
+    assert headline(found) == "app: 1.00 s, 51.0 % MPI: 50.0 % Alltoallv, 1.0 % Send"
+    assert [one.mpi_s for one in found.each] == pytest.approx([0.51, 0.51])
+    lines = profile_lines(found)
+    assert "before that 1.00 s in MPI_Init" in lines
+    assert next(line for line in lines if line.startswith("Init ")).split()[1] == "-"
+    assert found.routine_share("Init", 1.0) is None
+    assert replace(found, entry_s=None).routine_share("Init", 1.0) == pytest.approx(0.5)
+
+
+def test_shares_of_several_threads_are_of_all_their_time(tmp_path: Path) -> None:
+    busy = {"Recv": (4, 2 * S, 0, 0)}
+    found = profiled(tmp_path, [ARank(0, 1, 1000, 1000 + 2 * S, routines=busy, threads=4)])
+    assert (found.run_s, found.total_s, found.mpi_s) == pytest.approx((2.0, 8.0, 8.0))
+    assert found.each[0].threads == 4
+    assert "up to 4 threads of a rank called MPI" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("paused", "before", "inside_s"),
+    [((0, 0), 0, 6.0), ((S, 0), S, 6.0), ((2 * S, 0), S, 5.0), ((S, 1000 + 7 * S), S, 3.0),
+     ((S, 1000 + 2 * S), S, 0.0)],
+)  # fmt: skip
+def test_a_pause_is_no_part_of_a_call_that_did_not_return(
+    tmp_path: Path, paused: tuple[int, int], before: int, inside_s: float
+) -> None:
+    stuck = ARank(0, 1, ended=0, state=1, current="Recv", entered=1000 + 4 * S, threads=2,
+                  paused=paused, paused_before=before)  # fmt: skip
+    found = profiled(tmp_path, [stuck])
+    (one,) = found.unfinished
+    assert one.inside_s == pytest.approx(inside_s)
+    assert one.mpi_s == pytest.approx(2 * inside_s)
+    assert found.routines[0].time_s == pytest.approx(2 * inside_s)
+    assert found.total_s == pytest.approx(2 * one.run_s if one.run_s else 0)
+
+
 SPAWNED = a_task("4000.", spawned=True, job="aa", above=[])
 ALONE = a_task("4000.", connected=False, above=["4000."])
 

@@ -77,6 +77,7 @@ def _header(profile: Profile) -> Html:
     facts = [
         ("run time", seconds(profile.run_s)),
         ("in MPI", percent(share)),
+        ("before that in MPI_Init", "" if profile.entry_s is None else seconds(profile.entry_s)),
         ("ranks", profile.ranks),
         ("nodes", fold_hosts(list(profile.hosts), SHOWN)),
         *profile.labels,
@@ -120,10 +121,11 @@ def _routines(profile: Profile) -> Html:
     used = [one for one in profile.routines if one.calls or one.time_s]
     if not used:
         return el("p", "No routine was counted.")
-    largest = max((profile.share(one.time_s) or 0.0 for one in used), default=0.0) or 1.0
+    shares = [profile.routine_share(one.name, one.time_s) for one in used]
+    largest = max(share or 0.0 for share in shares) or 1.0
     rows = []
-    for one in used:
-        share, waited = profile.share(one.time_s), profile.share(one.waited_s)
+    for one, share in zip(used, shares, strict=True):
+        waited = profile.share(one.waited_s)
         spread = one.spread
         figures = (spread.low, spread.mean, spread.high) if spread else (None, None, None)
         uneven = spread.imbalance if spread else None
@@ -176,8 +178,8 @@ def _sizes(routine: Routine) -> Html:
     most = max(weights) or 1
     rows = [
         table_row(
-            size_range(part.least, part.most), bar(weight / most), count(part.calls),
-            size(part.bytes), seconds(part.time_s),
+            size_range(part.least, part.most, part.mixed), bar(weight / most), count(part.calls),
+            size(part.bytes), seconds(part.time_s) + (" (estimated)" if part.estimated else ""),
         )
         for part, weight in zip(routine.sizes, weights, strict=True)
     ]  # fmt: skip
@@ -189,7 +191,8 @@ def _sizes(routine: Routine) -> Html:
 def _sites(profile: Profile) -> Html:
     rows = [
         table_row(
-            foreign(one.routine), percent(profile.share(one.time_s)), count(one.calls),
+            foreign(one.routine), percent(profile.routine_share(one.routine, one.time_s)),
+            count(one.calls),
             size(one.bytes), el("td", *(el("div", foreign(frame)) for frame in one.frames)),
         )
         for one in profile.sites[:SITES]

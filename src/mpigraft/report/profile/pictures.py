@@ -76,7 +76,7 @@ def ranks_picture(ranks: Sequence[RankUse]) -> Html:
                dy=".35em", class_="end"),
         )
     ]  # fmt: skip
-    used = [one.mpi_s or 0.0 for one in known]
+    used = [(one.mpi_s or 0.0) / one.threads for one in known]
     low, most = min(used), max(used)
     alt = f"Time in MPI of each of {len(known)} ranks: {seconds(low)} to {seconds(most)}."
     drawing = el(

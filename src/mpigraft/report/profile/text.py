@@ -50,7 +50,9 @@ def headline(profile: Profile, width: int = 0) -> str:
     if share is None:
         return f"{name}: {run}"
     text = f"{name}: {run}, {percent(share)} MPI"
-    parts = [(profile.share(one.time_s) or 0.0, one.name) for one in profile.routines]
+    parts = [
+        (profile.routine_share(one.name, one.time_s) or 0.0, one.name) for one in profile.routines
+    ]
     shown = [f"{percent(part)} {name}" for part, name in parts[:NAMED] if part >= LEAST]
     while len(shown) > 1 and 0 < width < len(f"{text}: {', '.join(shown)}"):
         shown.pop()
@@ -79,6 +81,8 @@ def _about(profile: Profile) -> Iterator[str]:
         yield from fold("; ".join(parts), "", 2)
     if profile.exit_code:
         yield f"ended with exit code {profile.exit_code}; the figures are those until then"
+    if profile.entry_s is not None:
+        yield f"before that {seconds(profile.entry_s)} in MPI_Init"
     yield from unfinished_lines(profile.unfinished)
     for note in profile.notes:
         yield from fold(f"note: {note}", "", 2)
@@ -124,7 +128,7 @@ def _routines(profile: Profile, routines: list[Routine], total: int) -> Table:
         uneven = spread.imbalance if spread else None
         mean = one.bytes / one.calls if one.bytes is not None and one.calls else None
         rows.append((
-            _name(one.name), percent(profile.share(one.time_s)),
+            _name(one.name), percent(profile.routine_share(one.name, one.time_s)),
             *map(seconds, times), NONE if uneven is None else f"{100 * uneven:.0f} %",
             count(one.calls), size(one.bytes), size(mean),
         ))  # fmt: skip
@@ -151,11 +155,11 @@ def _sizes(routines: list[Routine]) -> Table:
     for one in routines:
         weight = {part: part.time_s or part.bytes or part.calls for part in one.sizes}
         kept = sorted(one.sizes, key=lambda part: -weight[part])[:CLASSES]
-        for part in sorted(kept, key=lambda part: part.least):
+        for part in sorted(kept, key=lambda part: (part.mixed, part.least)):
             of_it = part.time_s / one.time_s if part.time_s is not None and one.time_s else None
             rows.append((
-                _name(one.name), size_range(part.least, part.most), count(part.calls),
-                size(part.bytes), percent(of_it),
+                _name(one.name), size_range(part.least, part.most, part.mixed), count(part.calls),
+                size(part.bytes), percent(of_it) + (" est." if part.estimated else ""),
             ))  # fmt: skip
     heads = ("routine", "message", "messages", "bytes", "of its time")
     return Table("sizes of messages", heads, tuple(rows))
@@ -175,7 +179,8 @@ def _peers(peers: tuple[Peer, ...], top: int) -> Table:
 def _sites(profile: Profile, top: int) -> Iterator[str]:
     yield "call sites"
     for one in profile.sites[:top]:
-        yield f"{percent(profile.share(one.time_s)):>7} {one.routine}, {count(one.calls)} calls"
+        share = percent(profile.routine_share(one.routine, one.time_s))
+        yield f"{share:>7} {one.routine}, {count(one.calls)} calls"
         for frame in one.frames:
             yield from fold(frame, "          ", 12)
 
@@ -223,8 +228,11 @@ def size(value: float | None) -> str:
     return f"{value:.0f}"
 
 
-def size_range(least: int, most: int) -> str:
-    """`0`, `1`, `2-3`, `1K-2K`: the upper bound of a class is one byte less."""
+def size_range(least: int, most: int, mixed: bool = False) -> str:
+    """`0`, `1`, `2-3`, `1K-2K`: the upper bound of a class is one byte less. Of many classes `mixed
+    8 to 1M`."""
+    if mixed:
+        return f"mixed {size(least)} to {size(most)}"
     if least == most:
         return size(least)
     return f"{size(least)}-{size(most if most < 1024 else most + 1)}"

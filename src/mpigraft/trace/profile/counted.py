@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
@@ -14,9 +14,16 @@ from mpigraft.core.listing import refresh_listing
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import join_some, printable
 from mpigraft.core.worlds import LAUNCH, list_worlds
-from mpigraft.trace.profile.node_file import Dropped, RankSlot, RoutineCounts, read_node_file
+from mpigraft.trace.profile.node_file import (
+    Dropped,
+    RankSlot,
+    RoutineCounts,
+    ThreadCounts,
+    read_node_file,
+)
 from mpigraft.trace.profile.places import Places
 from mpigraft.trace.profile.values import (
+    ENTRIES,
     Peer,
     PeerKind,
     Profile,
@@ -56,8 +63,37 @@ class Counted:
     end: int  # ticks at which it finalized, or the run ended
 
     @property
+    def threads(self) -> tuple[ThreadCounts, ...]:
+        """Those that called MPI. One of them may be several, one after the other."""
+        return tuple(one for one in self.slot.threads if one.routines or one.current)
+
+    @property
+    def runs_s(self) -> tuple[float, ...]:
+        """How long each thread ran, once it was in MPI: its calls lie in this time, each after the
+        other, so that they take no more of it than all."""
+        whole = self.end - self.slot.began - self.paused
+        entries = [sum(self.ticks_in(one, name) for name in ENTRIES) for one in self.threads]
+        return tuple(self.seconds(max(0, whole - entry)) for entry in entries or [0])
+
+    @property
     def run_s(self) -> float:
-        return self.seconds(max(0, self.end - self.slot.began - self.paused))
+        return min(self.runs_s)
+
+    def ticks_in(self, thread: ThreadCounts, routine: str) -> int:
+        """What a thread spent in a routine, with the call that has not returned."""
+        row = thread.routines.get(routine)
+        inside = self.since(thread) if thread.current == routine else 0
+        return (row.ticks if row else 0) + inside
+
+    def since(self, thread: ThreadCounts) -> int:
+        """Ticks since a thread's call began, or the last one returned, without what MPI_Pcontrol
+        left out of them; of a rank that finalized 0."""
+        if self.slot.finalized or not thread.entered:
+            return 0
+        out = self.paused - thread.paused if thread.current else 0
+        if (began := self.slot.paused_since) and began < thread.entered:
+            out -= thread.entered - began
+        return max(0, self.end - thread.entered - max(0, out))
 
     @property
     def paused(self) -> int:
@@ -76,7 +112,7 @@ class Counted:
         if self.slot.finalized or not self.slot.threads:
             return "", 0
         thread = max(self.slot.threads, key=lambda one: (bool(one.current), one.entered))
-        return thread.current, max(0, self.end - thread.entered) if thread.entered else 0
+        return thread.current, self.since(thread)
 
 
 def read_counts(folder: Path) -> dict[str, tuple[RankSlot, ...]]:
@@ -136,7 +172,7 @@ def _profile(own: CountedWorld, counting: Counting) -> Profile:
     ranks, notes = _numbered(own, time.time_ns() if now_ns is None else now_ns)
     first = ranks[0].slot
     world = max(len(ranks), *(one.slot.size for one in ranks))
-    total_s = sum(one.run_s for one in ranks)
+    total_s = sum(sum(one.runs_s) for one in ranks)
     routines = tuple(_routines(ranks, world, waits=waits))
     peers, sites = _peers(ranks), _sites(ranks, counting.root)
     began_ns = min(one.slot.began_ns for one in ranks)
@@ -147,7 +183,10 @@ def _profile(own: CountedWorld, counting: Counting) -> Profile:
         began=datetime.fromtimestamp(began_ns / 1e9, UTC).isoformat(timespec="seconds"),
         run_s=max(one.run_s for one in ranks),
         total_s=total_s,
-        mpi_s=sum(one.time_s or 0.0 for one in routines),
+        mpi_s=sum(one.time_s or 0.0 for one in routines if one.name not in ENTRIES),
+        entry_s=max(
+            (one.spread.high for one in routines if one.spread and one.name in ENTRIES), default=0.0
+        ),
         waits=waits,
         routines=by_time(routines),
         each=tuple(_each(ranks)),
@@ -196,14 +235,12 @@ def _routines(ranks: Sequence[Counted], world: int, *, waits: bool) -> Iterator[
     times: dict[str, dict[int, float]] = defaultdict(dict)
     rows: dict[str, list[tuple[Counted, RoutineCounts]]] = defaultdict(list)
     for one in ranks:
-        current, since = one.current
-        if current:
-            times[current][one.number] = one.seconds(since)
-        for thread in one.slot.threads:
+        for thread in one.threads:
+            for name in {*thread.routines, *filter(None, (thread.current,))}:
+                own, ticks = times[name], one.ticks_in(thread, name)
+                own[one.number] = own.get(one.number, 0.0) + one.seconds(ticks)
             for name, row in thread.routines.items():
                 rows[name].append((one, row))
-                own = times[name]
-                own[one.number] = own.get(one.number, 0.0) + one.seconds(row.ticks)
     for name, own in times.items():
         every = rows[name]
         yield Routine(
@@ -215,11 +252,11 @@ def _routines(ranks: Sequence[Counted], world: int, *, waits: bool) -> Iterator[
             longest_s=max((one.seconds(row.longest) for one, row in every), default=0.0),
             errors=sum(row.errors for _, row in every),
             spread=spread_of(own, world),
-            sizes=tuple(_sizes(every)),
+            sizes=tuple(_sizes(name, every)),
         )
 
 
-def _sizes(rows: Iterable[tuple[Counted, RoutineCounts]]) -> Iterator[SizeUse]:
+def _sizes(name: str, rows: Sequence[tuple[Counted, RoutineCounts]]) -> Iterator[SizeUse]:
     classes: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for one, row in rows:
         for number, calls, total, ticks in row.sizes:
@@ -229,17 +266,27 @@ def _sizes(rows: Iterable[tuple[Counted, RoutineCounts]]) -> Iterator[SizeUse]:
             own[2] += one.seconds(ticks)
     for number, sums in sorted(classes.items()):
         least = 1 << (number - 1) if number else 0
-        yield SizeUse(least, max(0, 2 * least - 1), int(sums[0]), int(sums[1]), sums[2])
+        estimated = name == "Startall" and sums[2] > 0
+        most = max(0, 2 * least - 1)
+        yield SizeUse(least, most, int(sums[0]), int(sums[1]), sums[2], estimated=estimated)
+    if mixed := [(one, row.mixed) for one, row in rows if row.mixed]:
+        least, most = min(own[3] for _, own in mixed), max(own[4] for _, own in mixed)
+        messages, size = (sum(own[k] for _, own in mixed) for k in (0, 1))
+        spent = sum(one.seconds(own[2]) for one, own in mixed)
+        yield SizeUse(least, most, messages, size, spent, mixed=True)
 
 
 def _each(ranks: Sequence[Counted]) -> Iterator[RankUse]:
     for one in ranks:
         current, since = one.current
-        used = sum(row.ticks for thread in one.slot.threads for row in thread.routines.values())
-        used += since if current else 0
+        used = sum(
+            one.ticks_in(thread, name)
+            for thread in one.threads
+            for name in {*thread.routines, thread.current} - {"", *ENTRIES}
+        )
         yield RankUse(
             one.number, one.host, one.run_s, one.seconds(used), one.slot.finalized,
-            current, None if one.slot.finalized else one.seconds(since),
+            current, None if one.slot.finalized else one.seconds(since), len(one.runs_s),
         )  # fmt: skip
 
 
@@ -302,8 +349,11 @@ def _notes(
     silent = set(range(first.size)) - {one.number for one in ranks}
     if silent:
         yield f"no counts of {counted(len(silent), 'rank')} of {world}"
-    if any(sum(bool(t.routines) for t in one.slot.threads) > 1 for one in ranks):
-        yield "several threads of a rank called MPI: their times are added up"
+    if (threads := max(len(one.threads) for one in ranks)) > 1:
+        yield (
+            f"up to {threads} threads of a rank called MPI: their times are added up, "
+            "and shares are of the run time of these threads together"
+        )
     if peers > MOST_PEERS:
         yield f"of {peers} pairs of ranks the {MOST_PEERS} heaviest are kept"
     if sites > MOST_SITES:

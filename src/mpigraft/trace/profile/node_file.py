@@ -37,6 +37,7 @@ HEADER = struct.Struct("<16sIIQQ")
 RANK = struct.Struct("<IIiiiiQQQdQQQQQQQQQQQQQ")
 ROUTINE = struct.Struct("<8Q")
 SIZE = struct.Struct("<3Q")
+MIXED = struct.Struct("<5Q")
 PEER = struct.Struct("<2Q")
 THREAD = struct.Struct("<QqQQQ3Q")
 SITE = struct.Struct(f"<4Q{SITE_FRAMES}Q")
@@ -55,7 +56,8 @@ class Dropped(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class RoutineCounts:
-    """One routine of one thread; times in ticks. `sizes` has (class, calls, bytes, ticks)."""
+    """One routine of one thread; times in ticks. `sizes` has (class, calls, bytes, ticks), `mixed`
+    (calls, bytes, ticks, least, most) of calls whose blocks lie in more than two classes."""
 
     calls: int
     ticks: int
@@ -64,6 +66,7 @@ class RoutineCounts:
     longest: int
     errors: int
     sizes: tuple[tuple[int, int, int, int], ...] = ()
+    mixed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ class ThreadCounts:
     current: str  # routine that runs
     entered: int  # ticks
     peers: tuple[tuple[int, int, int, int], ...]  # (rank, kind, messages, bytes)
+    paused: int = 0  # ticks that MPI_Pcontrol had left out at `entered`
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +226,7 @@ class _Slot:
             met.add(offset)
             at = self._at(offset, THREAD.size + ROUTINE.size * len(self.names), "a thread's counts")
             data = self.reader.data
-            offset, thread, current, entered, peers, *_ = THREAD.unpack_from(data, at)
+            offset, thread, current, entered, peers, paused, *_ = THREAD.unpack_from(data, at)
             if current > len(self.names):
                 raise _refused(self.reader.path, at + 16, f"routine {current - 1}")
             end = at + THREAD.size + ROUTINE.size * len(self.names)
@@ -237,19 +241,25 @@ class _Slot:
                 self.names[current - 1] if current else "",
                 entered,
                 tuple(self._peers(peers)) if peers else (),
+                paused,
             )
 
     def _routine(self, row: tuple[int, ...]) -> RoutineCounts:
-        calls, ticks, total, waited, longest, errors, sizes, _ = row
+        calls, ticks, total, waited, longest, errors, sizes, mixed = row
         return RoutineCounts(
-            calls, ticks, total, waited, longest, errors, tuple(self._sizes(sizes)) if sizes else ()
-        )
+            calls, ticks, total, waited, longest, errors,
+            tuple(self._sizes(sizes)) if sizes else (), self._mixed(mixed) if mixed else (),
+        )  # fmt: skip
+
+    def _mixed(self, offset: int) -> tuple[int, ...]:
+        at = self._at(offset, MIXED.size, "sizes of messages")
+        return MIXED.unpack_from(self.reader.data, at)
 
     def _sizes(self, offset: int) -> Iterator[tuple[int, int, int, int]]:
         at = self._at(offset, SIZE.size * SIZE_CLASSES, "sizes of messages")
         block = self.reader.data[at : at + SIZE.size * SIZE_CLASSES]
         for number, (calls, total, ticks) in enumerate(SIZE.iter_unpack(block)):
-            if calls:
+            if calls or ticks:
                 yield number, calls, total, ticks
 
     def _peers(self, offset: int) -> Iterator[tuple[int, int, int, int]]:

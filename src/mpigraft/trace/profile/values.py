@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 OWN = "mpigraft"  # source of a profile that was made here
+ENTRIES = ("Init", "Init_thread", "Session_init")  # they start MPI, whatever the program does
 
 
 class PeerKind(StrEnum):
@@ -36,13 +37,17 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class SizeUse:
-    """Calls with messages of `least` to `most` bytes."""
+    """Calls with messages of `least` to `most` bytes, which are a class; or `mixed`: those of calls
+    whose messages lie in more than two classes, the smallest and the largest. Time is `estimated`
+    where one call starts many messages: each has a part of it by its bytes."""
 
     least: int
     most: int
     calls: int
     bytes: int | None = None
     time_s: float | None = None
+    mixed: bool = False
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,7 @@ class RankUse:
     finalized: bool | None = None
     inside: str = ""  # routine that had not returned
     inside_s: float | None = None  # for how long; outside: since the last call
+    threads: int = 1  # that called MPI: `mpi_s` is of all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +111,9 @@ class Profile:
     hosts: tuple[str, ...] = ()
     began: str = ""  # ISO 8601
     run_s: float | None = None
-    total_s: float | None = None  # of all ranks together: what shares are shares of
-    mpi_s: float | None = None  # of all ranks together
+    total_s: float | None = None  # of all ranks and their threads: what shares are shares of
+    mpi_s: float | None = None  # of all ranks and their threads
+    entry_s: float | None = None  # of the rank that took longest; None: a part of the run time
     waits: bool = False  # waiting and moving were told apart
     routines: tuple[Routine, ...] = ()  # by time
     each: tuple[RankUse, ...] = ()
@@ -122,6 +129,11 @@ class Profile:
         if time_s is None or not self.total_s:
             return None
         return time_s / self.total_s
+
+    def routine_share(self, routine: str, time_s: float | None) -> float | None:
+        """The share of a routine; None for one that is apart from the run time."""
+        apart = self.entry_s is not None and routine in ENTRIES
+        return None if apart else self.share(time_s)
 
     def of_world(self, number: int) -> Profile | None:
         """The profile of a world of the job: 0 is this one; None: there is none of that number."""

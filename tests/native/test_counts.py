@@ -1,0 +1,196 @@
+"""Calls, bytes and sizes of messages that the tracing library counts, beside an independent count;
+and times, which lie in the run of their thread."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from mpigraft.core.model import Family
+from mpigraft.core.process.command import run_command
+from mpigraft.native.programs import TRACE
+from mpigraft.trace.profile import Counting, Profile, counted_profile, read_counts
+from mpigraft.trace.profile.node_file import RankSlot
+from tests.native.native_world import C, World, abi_of
+from tests.native.structure import traced
+
+pytestmark = pytest.mark.mpi
+
+LONG = pytest.mark.long
+FAMILIES = (Family.OPENMPI, Family.MPICH)
+MIXED = 65  # counts.c's own number for calls with blocks of more than two classes
+PROGRAMS = ("counts", "entries")
+MIB = 1 << 20
+Row = tuple[int, int, dict[int, tuple[int, int]]]  # calls, bytes, {class: (messages, bytes)}
+
+
+@pytest.fixture(scope="module")
+def programs_of(
+    world: World, tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[tuple[str, Family], Path]:
+    made = {}
+    for name in PROGRAMS:
+        for family in FAMILIES:
+            made[name, family] = tmp_path_factory.mktemp(name) / name
+            words: list[str | Path] = [world.mpis[family] / "bin/mpicc", "-O1", "-pthread"]
+            words += [C / f"{name}.c", "-o", made[name, family]]
+            done = run_command(words, env=world.environment(family))
+            assert done.ok, done.text()
+    return made
+
+
+def slots_of(folder: Path) -> Iterator[RankSlot]:
+    for slots in read_counts(folder).values():
+        yield from slots
+
+
+def counted(folder: Path) -> dict[tuple[int, str], Row]:
+    """What the library counted, by rank and routine."""
+    found = {}
+    for slot in slots_of(folder):
+        (thread,) = slot.threads
+        for name, row in thread.routines.items():
+            sizes = {k: (calls, total) for k, calls, total, _ in row.sizes if calls}
+            sizes |= {MIXED: (row.mixed[0], row.mixed[1])} if row.mixed else {}
+            found[slot.rank, name] = (row.calls, row.bytes, sizes)
+    return found
+
+
+def expected(path: Path, ranks: int) -> dict[tuple[int, str], Row]:
+    """What the program counted."""
+    found = {}
+    for rank in range(ranks):
+        for line in path.with_name(f"{path.name}.{rank}").read_text().splitlines():
+            name, calls, total, *classes = line.split()
+            parts = (tuple(map(int, one.split(":"))) for one in classes)
+            sizes = {k: (messages, size) for k, messages, size in parts}
+            found[rank, name] = (int(calls), int(total), sizes)
+    return found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("seed", "ranks", "steps"),
+    [
+        (1, 2, 200),
+        (2, 3, 200),
+        *(pytest.param(k, k % 3 + 2, 20_000, marks=LONG) for k in range(3, 9)),
+    ],
+)
+def test_counts_equal_an_independent_count(
+    world: World, programs_of: Mapping[tuple[str, Family], Path], tmp_path: Path, family: Family,
+    seed: int, ranks: int, steps: int,
+) -> None:  # fmt: skip
+    folder, own = tmp_path / "trace", tmp_path / "own"
+    words = (programs_of["counts", family], str(seed), str(steps), own)
+    traced(world, family, folder, *words, ranks=ranks, options="")
+    found = counted(folder)
+    apart = {key: found.pop(key) for key in list(found) if key[1] in ("Init", "Finalize")}
+    assert {name for _, name in apart} == {"Init", "Finalize"}
+    assert found == expected(own, ranks)
+    assert_shares(profiled(folder, ranks))
+
+
+def profiled(folder: Path, ranks: int) -> Profile:
+    profile = counted_profile(read_counts(folder), Counting(ranks=ranks))
+    assert profile is not None
+    return profile
+
+
+def assert_shares(profile: Profile) -> None:
+    """No rank is longer in MPI than it ran, once for each of its threads."""
+    assert profile.mpi_s is not None
+    assert profile.total_s is not None
+    assert 0 <= profile.mpi_s <= profile.total_s
+    for one in profile.each:
+        assert one.mpi_s is not None
+        assert one.run_s is not None
+        assert one.mpi_s <= one.run_s * one.threads * (1 + 1e-9)
+
+
+@pytest.fixture
+def entered(
+    world: World, programs_of: Mapping[tuple[str, Family], Path], tmp_path: Path
+) -> Callable[..., Profile]:
+    def run(family: Family, mode: str, ranks: int) -> Profile:
+        words = (programs_of["entries", family], mode)
+        fine = mode != "leave"  # a launcher complains of that
+        traced(world, family, tmp_path / "trace", *words, ranks=ranks, options="", fine=fine)
+        return profiled(tmp_path / "trace", ranks)
+
+    return run
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("mode", ["threads", "sessions"])
+def test_calls_lie_in_the_run_of_their_thread(
+    entered: Callable[..., Profile], family: Family, mode: str
+) -> None:
+    profile = entered(family, mode, 2)
+    assert_shares(profile)
+    calls = {one.name: one.calls or 0 for one in profile.routines}
+    match mode:
+        case "threads":
+            assert [one.threads for one in profile.each] == [5, 5]
+            assert not {"Barrier", "Iprobe"} & set(calls)  # all of them while it pauses
+            assert calls["Sendrecv"] == 2 * 4 * 200
+            assert 0 < calls["Recv"] <= 2 * 4 * 2  # one that begins while it pauses passes by
+        case "sessions":
+            each = 2 if family is Family.OPENMPI else 3
+            assert calls["Session_init"] == calls["Session_finalize"] == 2 * each
+            assert calls["Barrier"] == 2 * 200
+            assert all(one.finalized for one in profile.each)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_rank_ends_where_it_leaves(
+    entered: Callable[..., Profile], family: Family, tmp_path: Path
+) -> None:
+    """Without MPI_Finalize it is not running until its launcher is over."""
+    profile = entered(family, "leave", 1)
+    (slot,) = slots_of(tmp_path / "trace")
+    assert (slot.finalized, slot.ended > slot.began) == (False, True)
+    assert profile.unfinished
+    assert_shares(profile)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_requests_are_known_however_many_and_whenever_made(
+    entered: Callable[..., Profile], tmp_path: Path, family: Family
+) -> None:
+    starts = {one.name: one for one in entered(family, "pause", 1).routines}
+    assert (starts["Startall"].calls, starts["Startall"].bytes) == (1, 100)
+    (tmp_path / "trace").rename(tmp_path / "before")
+    starts = {one.name: one for one in entered(family, "requests", 1).routines}
+    assert (starts["Startall"].calls, starts["Startall"].bytes) == (2, 2 * 6000 * 8)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_time_is_of_the_size_that_moved(entered: Callable[..., Profile], family: Family) -> None:
+    routines = {one.name: one for one in entered(family, "last", 3).routines}
+    time_s = {one.least: one.time_s for one in routines["Alltoallv"].sizes}
+    assert time_s[0] == 0
+    assert time_s[MIB] == pytest.approx(routines["Alltoallv"].time_s)
+    started = {one.least: one for one in routines["Startall"].sizes}
+    assert started[MIB].time_s == pytest.approx(routines["Startall"].time_s, rel=1e-3)
+    assert all(one.estimated for one in started.values() if one.time_s)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_names_that_the_mpi_lacks_are_absent(
+    world: World, programs_of: Mapping[tuple[str, Family], Path], family: Family
+) -> None:
+    """As without the library: PyPI's mpi4py asks dlsym which functions there are."""
+    names = ("MPI_Send", "PMPI_Send", "MPI_Type_get_extent_c", "PMPI_Type_get_extent_c", "MPI_No")
+    program = programs_of["entries", family]
+    preload = {"LD_PRELOAD": str(world.programs / abi_of(family) / TRACE)}
+    lines = []
+    for more in ({}, preload):
+        env = {**os.environ, **world.environment(family), **more}
+        lines.append(run_command([program, "names", *names], env=env).stdout)
+    assert lines[0] == lines[1]
+    large = b"0 0 1" if family is Family.OPENMPI else b"1 1 0"
+    assert b"MPI_Type_get_extent_c " + large in lines[0]
