@@ -91,6 +91,7 @@ def compare(
         *summary.findings(campaign, labels, key, table, noise, due),
         *serial.findings(groups, campaign),
         *completion.findings(groups),
+        *completion.cut_findings(completion.cut_tables(launches, labels)),
     )
     comparison = Comparison(
         campaign.id,

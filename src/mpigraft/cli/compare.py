@@ -12,7 +12,7 @@ from mpigraft.cli import common
 from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.core.model import Comparison
+    from mpigraft.core.model import AcrossRule, Comparison
     from mpigraft.store import Store
 
 GATES = ("slower", "slower-cell")
@@ -54,6 +54,10 @@ def command(
         Path | None,
         common.option("FOLDER", "With two campaigns: folder of the first one's results.", False),
     ] = None,
+    partial: Annotated[
+        bool,
+        common.flag("Count imported tables that may be cut as whole.", "--partial"),
+    ] = False,
     fail_on: Annotated[
         str | None,
         common.option(
@@ -75,6 +79,7 @@ def command(
       mpigraft compare --across halo --baseline packed
       mpigraft compare before-update after-update --fail-on slower
     """
+    from mpigraft.core.model import AcrossRule
     from mpigraft.report import (
         load_report,
         print_report,
@@ -93,7 +98,7 @@ def command(
         show_across(
             (Store(old_store or common.settings(ctx).store), Store(common.settings(ctx).store)),
             (campaign or "", new),
-            (parse_margin(margin), tuple(match or ())),
+            AcrossRule(parse_margin(margin), chosen=tuple(match or ()), partial=partial),
             Form(json, markdown, brief, fail_on),
         )
         return
@@ -105,6 +110,7 @@ def command(
         baseline=baseline,
         margin=parse_margin(margin),
         across=across,
+        partial=partial,
     )
     if json:
         common.out(render_json(data))
@@ -128,15 +134,13 @@ class Form:
 def show_across(
     stores: tuple[Store, Store],
     names: tuple[str, str],
-    rule: tuple[float, tuple[str, ...]],
+    rule: AcrossRule,
     form: Form,
 ) -> None:
-    """Print the second campaign compared with the first; `rule` is the margin and the pairs that
-    were matched by hand."""
-    from mpigraft.core.model import AcrossRule
+    """Print the second campaign compared with the first."""
     from mpigraft.report import Across
 
-    data = Across.load(stores, names, AcrossRule(rule[0], chosen=rule[1]))
+    data = Across.load(stores, names, rule)
     if form.json:
         common.out(data.json())
     elif form.markdown:

@@ -15,16 +15,17 @@ from mpigraft.core.text import fold, join_some, printable
 if TYPE_CHECKING:
     from mpigraft.bench.importing import ImportedFile, Unmatched
 
+MAYBE_CUT = "maybe-cut"  # the code of findings
 SHOWN = 5  # files of a kind that a line lists
 LISTED = 100  # refused files that are listed with their reasons
-STORED, KNOWN, REFUSED, SKIPPED = "stored", "known", "refused", "skipped"
+STORED, FAILED, KNOWN, REFUSED, SKIPPED = "stored", "failed", "known", "refused", "skipped"
 
 
 class Tally:
     """Files as they are imported; of what was taken only counts stay in memory."""
 
     def __init__(self, unmatched: Sequence[Unmatched], *, detailed: bool, keep: bool) -> None:
-        self.counts = dict.fromkeys((STORED, KNOWN, REFUSED, SKIPPED), 0)
+        self.counts = dict.fromkeys((STORED, FAILED, KNOWN, REFUSED, SKIPPED), 0)
         self.detailed = detailed
         self.keep = keep
         self.values = 0
@@ -33,6 +34,7 @@ class Tally:
         self.refused: list[tuple[str, MpigraftError]] = []
         self.skipped: list[tuple[str, MpigraftError]] = []
         self.files: list[dict[str, Any]] = []
+        self.short: list[str] = []  # files with a table that may be cut
         for one in unmatched:
             self._out(one.name, REFUSED if one.named else SKIPPED, one.error)
 
@@ -45,7 +47,9 @@ class Tally:
         self.campaigns[file.campaign] = None
         if self.keep:
             self.files.append(_document(file))
-        if file.state == STORED:
+        if any(finding.code == MAYBE_CUT for finding in file.findings):
+            self.short.append(file.name)
+        if file.rounds:
             self.values += file.values
             for benchmark in file.benchmarks:
                 layouts = self.rounds.setdefault((file.configuration, benchmark), {})
@@ -68,14 +72,19 @@ def lines(file: ImportedFile, *, detailed: bool = True) -> list[str]:
         stored = f"{what}, {counted(file.values, 'value')}" if file.launches else "stored already"
         return [f"{file.name}: {stored}"]
     if not detailed:
-        findings = file.findings if file.rounds else ()
-        return [f"{f.level}: {f.message}" for f in findings if f.level != "info"]
+        findings = file.findings if file.state != KNOWN else ()
+        shown = (f for f in findings if f.level != "info" and f.code != MAYBE_CUT)
+        return [f"{f.level}: {f.message}" for f in shown]
     if file.rounds:
         values = counted(file.values, "value")
         rounds = ", ".join(str(n + 1) for n in file.rounds)
         head = f"{file.name}: {values}, round {rounds}, layout {file.layout}"
+    elif file.state == FAILED:
+        head = f"{file.name}: no value"
     else:
         head = f"{file.name}: stored already, not stored again"
+    if file.lost:
+        head += f"; failed: {counted(file.lost, 'value')} left out"
     text = [head, *(f"  {key}" for key in file.benchmarks)]
     text += [f"  warning: {note}" for note in file.notes]
     return text + [f"  {f.level}: {f.message}" for f in file.findings]
@@ -86,6 +95,9 @@ def summary(tally: Tally, *, dry_run: bool, detailed: bool) -> Iterator[str]:
     type next."""
     if not detailed:
         yield from _counts(tally, dry_run=dry_run)
+        if tally.short:
+            names = join_some(tally.short, SHOWN, ", ")
+            yield from fold(f"shorter than most, and perhaps cut: {names}", "  ", 6)
     if tally.skipped:
         names = join_some([name for name, _ in tally.skipped], SHOWN, ", ")
         yield from fold(f"skipped: {names}", "  ", 6)
@@ -98,6 +110,8 @@ def _counts(tally: Tally, *, dry_run: bool) -> Iterator[str]:
     counts = tally.counts
     verb = "would be stored" if dry_run else "stored"
     parts = [f"{counted(counts[STORED], 'file')} {verb}: {counted(tally.values, 'value')}"]
+    if counts[FAILED]:
+        parts.append(f"{counts[FAILED]} of runs that died")
     if counts[KNOWN]:
         parts.append(f"{counts[KNOWN]} stored already")
     if counts[REFUSED]:
@@ -145,6 +159,7 @@ def _document(file: ImportedFile) -> dict[str, Any]:
         "suite": file.suite,
         "rounds": [number + 1 for number in file.rounds],
         "values": file.values,
+        "left_out": file.lost,
         "benchmarks": list(file.benchmarks),
         "notes": list(file.notes),
         "findings": [
@@ -169,6 +184,8 @@ def refuse(tally: Tally, paths: Sequence[Path]) -> None:
     if tally.refused:
         count = f"{len(tally.refused)} of {counted(total, 'file')}"
         raise UsageError.of("import-refused", count=count)
+    if failed := tally.counts[FAILED]:
+        raise UsageError.of("import-failed", count=f"{failed} of {counted(total, 'file')}")
     if not tally.counts[STORED] and not tally.counts[KNOWN]:
         skipped = "; ".join(dict.fromkeys(error.message for _, error in tally.skipped[:SHOWN]))
         shown = join_some([printable(str(path)) for path in paths], SHOWN, ", ")

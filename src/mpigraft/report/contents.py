@@ -47,12 +47,14 @@ def load_report(
     baseline: str | None = None,
     margin: float = 0.03,
     across: str = "configurations",
+    partial: bool = False,
 ) -> ReportData:
     """Read a campaign (id, unique prefix or name; None: the latest) from the store and compare.
 
     `baseline` is an id or the beginning of one; `across` layouts, or an option of benchmarks, these
-    are compared, and it is one of them. Raises UsageError for names that fit nothing or several
-    things, MissingError for no values, and what else the store raises.
+    are compared, and it is one of them. With `partial`, tables that may be cut count as whole.
+    Raises UsageError for names that fit nothing or several things, MissingError for no values, and
+    what else the store raises.
     """
     from mpigraft import analysis
     from mpigraft.analysis.interim import rounds_over
@@ -63,7 +65,8 @@ def load_report(
     launches = tuple(store.launches(campaign.id))  # before the values: what is over has them
     values, links = _values(store, campaign)
     labels = analysis.labels_of(configurations, (*values, *links))
-    compared = (campaign, configurations, values, launches)
+    judged = tuple(x.without("maybe-cut") for x in launches) if partial else launches
+    compared = (campaign, configurations, values, judged)
     comparison = analysis.judge_campaign(
         *analysis.swap_arms(across, *compared),
         baseline=baseline,

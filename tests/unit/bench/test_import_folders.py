@@ -175,11 +175,11 @@ def test_damage_in_a_file_is_reported_by_file_and_line(
     store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = results(tmp_path / "r", "a/one.txt")
-    (folder / "a/one.txt").write_text(LATENCY + "1 1.00\n2 nan\n4 4.00\n8 8.0")
-    assert run(store, "import", folder, "--configuration", "x") == 0
+    (folder / "a/one.txt").write_text(LATENCY + "1 1.00\n2 nan\n4 4.00\n" + LATENCY + "8 8.0")
+    assert run(store, "import", folder, "--configuration", "x") == 2
     out = capsys.readouterr().out
     assert "warning: a/one.txt: 1 line is not read: a/one.txt:4: latency is 'nan'" in out
-    assert "warning: a/one.txt:6: the last row is not whole: 8 8.0" in out
+    assert "error: a/one.txt:8: the last row is not whole: 8 8.0" in out
     assert [row.size for row in Store(store).values(Store(store).campaign().id)] == [1, 4]
 
 

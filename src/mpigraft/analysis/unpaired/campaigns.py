@@ -73,6 +73,7 @@ def compare_campaigns(old: Measured, new: Measured, rule: AcrossRule = USUAL) ->
         *_matching_findings((matches.only_old, matches.only_new), old, new),
         *_gaps(old, new, groups, rounds),
         *completion.findings(groups),
+        *completion.cut_findings(_cut(old, new, matches.pairs)),
         *((verdict_finding(held),) if held else ()),
     )
     comparison = Comparison(
@@ -108,6 +109,7 @@ def _judge(
         groups.append(curve.group(limits, test))
     counts = _completions(tables, pairs, (new, old))
     groups = [completion.apply_completion(group, counts) for group in groups]
+    groups = completion.withhold_cut(groups, _cut(old, new, pairs))
     noise = [
         *noise_of(tables[0], groups, rule.margin, new.campaign),
         *noise_of(tables[1], groups, rule.margin, old.campaign),
@@ -115,6 +117,13 @@ def _judge(
     worst = {(n.benchmark, n.layout): n for n in sorted(noise, key=lambda n: n.margin)}
     places = sorted(worst, key=lambda place: (place[0], layout_order(place[1])))
     return groups, tuple(worst[place] for place in places), tables
+
+
+def _cut(old: Measured, new: Measured, pairs: Sequence[Pair]) -> completion.Cut:
+    """The curves of which a table in either campaign may lack its end."""
+    return completion.cut_tables(old.launches, {pair.old: pair.name for pair in pairs}) | (
+        completion.cut_tables(new.launches, {pair.new: pair.name for pair in pairs})
+    )
 
 
 Key = tuple[SeriesKey, Pair]

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from mpigraft.bench.importing.book import Book, Entry, campaign_name, campaign_of
+from mpigraft.bench.importing.book import LAST_WORDS, Book, Entry, campaign_name, campaign_of
+from mpigraft.bench.importing.endings import Census
 from mpigraft.bench.importing.exported import take_export
 from mpigraft.bench.importing.reading import (
     Exported,
@@ -24,6 +25,7 @@ from mpigraft.bench.importing.reading import (
     Table,
     read_results,
 )
+from mpigraft.bench.suites import VALIDATION
 from mpigraft.core.env import refuse_secrets
 from mpigraft.core.errors import MissingError, MpigraftError, UsageError
 from mpigraft.core.model import Finding, layout_order
@@ -42,6 +44,7 @@ class FileState(StrEnum):
     """What became of a file."""
 
     STORED = "stored"
+    FAILED = "failed"  # a run in it died: its values are left out, the others are stored
     KNOWN = "known"  # it was there already
     REFUSED = "refused"
     SKIPPED = "skipped"  # of a folder, and no result
@@ -64,6 +67,7 @@ class ImportedFile:
     notes: tuple[str, ...] = ()  # what a person should know of it
     findings: tuple[Finding, ...] = ()
     launches: int = 0  # new ones of an exported campaign
+    lost: int = 0  # values that were left out, since their run died
 
 
 def import_files(
@@ -88,18 +92,23 @@ def import_files(
             return opened[0]
 
         books: dict[str, Book] = {}
+        census = Census()
         for batch in _batches(sources, options):
             if isinstance(batch, Exported):
                 yield _campaign(store, batch, options, None if dry_run else open_writer)
                 books.clear()  # the file may have grown one of them
                 continue
-            anything = any(not isinstance(tables, UsageError) for _, tables in batch)
-            writer = open_writer() if anything and not dry_run else None
+            read = [tables for _, tables in batch if not isinstance(tables, UsageError)]
+            for tables in read:
+                census.add(tables)
+            writer = open_writer() if read and not dry_run else None
             with writer.batch() if writer else contextlib.nullcontext():
                 done = [
                     _not_taken(source, tables)
                     if isinstance(tables, UsageError)
-                    else _entered(store, source, tables, options, books, writer)
+                    else _entered(
+                        store, source, [*map(census.judge, tables)], options, books, writer
+                    )
                     for source, tables in batch
                 ]
             yield from done
@@ -150,7 +159,7 @@ def _campaign(
 def _entered(
     store: Store,
     source: Source,
-    tables: tuple[Table, ...],
+    tables: Sequence[Table],
     options: ImportOptions,
     books: dict[str, Book],
     writer: Writer | None,
@@ -184,12 +193,16 @@ def _taken(
     source: Source, entries: Sequence[tuple[Table, Entry]], refused: Sequence[str]
 ) -> ImportedFile:
     """One answer for all tables of a file; of what differs between them, all of it."""
-    new = [(table, entry) for table, entry in entries if entry.rounds] or entries
+    new = [(table, entry) for table, entry in entries if not entry.known] or entries
     tables = [table for table, _ in new]
     notes = dict.fromkeys(note for _, entry in new for note in entry.notes)
+    findings = tuple(finding for table, _ in entries for finding in table.parsed.findings)
+    state = FileState.KNOWN if all(entry.known for _, entry in entries) else FileState.STORED
+    if any(table.lost for table, _ in entries) or any(map(_died, findings)):
+        state = FileState.FAILED
     return ImportedFile(
         source.name,
-        FileState.STORED if any(entry.rounds for _, entry in entries) else FileState.KNOWN,
+        state,
         None,
         _joined(entry.campaign for _, entry in new),
         _joined(table.configuration for table in tables),
@@ -199,8 +212,14 @@ def _taken(
         sum(len(table.parsed.measurements) for table in tables),
         tuple(dict.fromkeys(key for table in tables for key in table.benchmarks)),
         (*notes, *refused[:SHOWN]),
-        tuple(finding for table, _ in entries for finding in table.parsed.findings),
+        findings,
+        lost=sum(table.lost for table in tables),
     )
+
+
+def _died(finding: Finding) -> bool:
+    """Whether a finding is of a run that died, which one that failed its own check did not."""
+    return finding.code in LAST_WORDS and VALIDATION not in finding.message
 
 
 def _joined(texts: Iterable[str]) -> str:

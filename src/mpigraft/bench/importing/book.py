@@ -21,6 +21,7 @@ from mpigraft.core.model import (
     AllocationRecord,
     CampaignRecord,
     ConfigurationRecord,
+    Finding,
     LaunchRecord,
     LaunchState,
     Level,
@@ -34,6 +35,7 @@ from mpigraft.store import Store, Writer
 SPACE = uuid.UUID("6f1d5c1e-3c55-5a0e-9a1c-6f7068b0a6c4")  # under which imported ids are made
 SHOWN_LAYOUTS = 8
 DAY = "{date}"  # in the name of a campaign: the day on which its tables were measured
+LAST_WORDS = ("program-failed", "cut-short")  # findings of a run that died
 MIDNIGHT = "T00:00:00+00:00"
 
 Series = dict[int, list[Measurement]]  # round -> what was measured in it
@@ -84,7 +86,8 @@ class Entry:
     """What became of one table."""
 
     campaign: str  # its name
-    rounds: tuple[int, ...]  # empty: it was there already
+    rounds: tuple[int, ...]  # of its values
+    known: bool = False  # it was there already
     notes: tuple[str, ...] = ()  # what a person should know of it
 
 
@@ -109,15 +112,18 @@ class Book:
         self._check(table)
         key = _key(table.configuration)
         if self._holds(table, key):
-            return Entry(self.campaign.name, (), self._notes(table, key))
+            return Entry(self.campaign.name, (), known=True, notes=self._notes(table, key))
         notes = self._notes(table, key)
         allocation = self._allocation(table)
         if writer:
             self._write_heads(table, key, allocation, writer)
         series = self._series(table, (key, allocation.id))
+        rounds = tuple(sorted(series))
+        if table.lost:  # the run that died, without values
+            series[max(series, default=-1) + 1] = []
         for part, number in reversed(list(enumerate(sorted(series)))):
             if (identity := self._identity(table, key, part)) not in self._launches:
-                launch = _launch(table, identity, number, first=part == 0)
+                launch = _launch(table, identity, number, _findings(table, part, len(series)))
                 launch = replace(
                     launch, campaign=self.campaign.id, allocation=allocation.id, configuration=key
                 )
@@ -126,7 +132,7 @@ class Book:
                 self._launches.add(identity)
         self._layouts.add(table.layout)
         self._holders[table.digest] = key
-        return Entry(self.campaign.name, tuple(sorted(series)), notes)
+        return Entry(self.campaign.name, rounds, notes=notes)
 
     def _check(self, table: Table) -> None:
         machine, buffers = self._plan.get("machine", ""), self._plan.get("buffers", "host")
@@ -219,9 +225,23 @@ def _artefacts(table: Table) -> dict[str, bytes]:
     return {"table": table.data, "told": canonical(provenance).encode()}
 
 
-def _launch(table: Table, identity: str, number: int, *, first: bool) -> LaunchRecord:
+def _findings(table: Table, part: int, parts: int) -> tuple[Finding, ...]:
+    """The findings of one launch of a table: the first has them, but for those of a run that died,
+    which is the last."""
+    findings = table.parsed.findings
+    if not table.lost:
+        return findings if part == 0 else ()
+    words = tuple(f for f in findings if f.code in LAST_WORDS)
+    others = tuple(f for f in findings if f.code not in LAST_WORDS)
+    return others * (part == 0) + words * (part == parts - 1)
+
+
+def _launch(
+    table: Table, identity: str, number: int, findings: tuple[Finding, ...]
+) -> LaunchRecord:
     """The record, without the ids of what it belongs to."""
-    failed = any(f.level is Level.ERROR for f in table.parsed.findings)
+    own = findings if table.lost else table.parsed.findings
+    failed = any(f.level is Level.ERROR for f in own)
     return LaunchRecord(
         id=identity,
         campaign="",
@@ -235,5 +255,5 @@ def _launch(table: Table, identity: str, number: int, *, first: bool) -> LaunchR
         wall_s=0.0,
         exit_code=None,
         state=LaunchState.FAILED if failed else LaunchState.OK,
-        findings=table.parsed.findings if first else (),
+        findings=findings,
     )

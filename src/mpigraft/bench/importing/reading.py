@@ -71,6 +71,7 @@ class Table:
     allocation: str = ""
     started: str = ""  # ISO 8601, UTC; empty: not known
     round: int | None = None  # None: the next one
+    lost: int = 0  # values that were left out, since their run died
 
     @property
     def digest(self) -> str:

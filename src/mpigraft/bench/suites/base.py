@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -13,14 +12,24 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.model import CpuUse, Finding, Measurement
 from mpigraft.core.process import clean
 from mpigraft.core.text import join_some
+from mpigraft.knowledge.transports import ends_run
 
 SHOWN_LINES = 3  # foreign lines quoted in a finding; the rest is counted
 LISTED_LINES = 100  # whose numbers a finding lists
-CRASH = re.compile(
-    r"DATA VALIDATION ERROR|Segmentation fault|Process received signal|BAD TERMINATION"
-    r"|exited on signal|MPI_Abort|MPI_ABORT|Fatal error in|srun: error"
-)
+VALIDATION = "DATA VALIDATION ERROR"  # what OSU's programs print when a check fails
 MAX_SIZE = 2**63 - 1  # the largest integer that the store can keep
+
+
+@dataclass(slots=True)
+class Span:
+    """A table of an output: its measurements, and how it ended."""
+
+    place: Place
+    start: int  # its first measurement
+    stop: int = 0  # after its last
+    died: bool = False  # the run ended in it: it said so, or half a row is its last
+    followed: bool = False  # by lines that are no part of any table
+    half: str = ""  # its last row, if that may be cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,7 @@ class Parsed:
     findings: tuple[Finding, ...] = ()
     header: dict[str, str] = field(default_factory=dict)
     nodes: tuple[CpuUse, ...] = ()  # who used the CPUs meanwhile; empty: the output does not say
+    tables: tuple[Span, ...] = ()  # where one ends and the next begins; empty: not known
 
 
 class Suite(Protocol):
@@ -153,6 +163,49 @@ class Reading:
     crashes: list[tuple[int, str]] = field(default_factory=list)
     noise: list[tuple[int, str]] = field(default_factory=list)
     damage: list[tuple[str, int]] = field(default_factory=list)  # (problem, its line)
+    spans: list[Span] = field(default_factory=list)
+
+    def begin(self, place: Place) -> None:
+        """Begin a table; what the last one has is all that it will have."""
+        self.end()
+        self.spans.append(Span(place, len(self.measurements)))
+
+    def end(self) -> None:
+        """End the last table: the run is dead if half a row is its last line."""
+        if self.spans:
+            span = self.spans[-1]
+            span.stop = len(self.measurements)
+            if span.half:
+                self.cut(span.place, span.half)
+            span.half = ""
+
+    def cut(self, place: Place, row: str) -> None:
+        """Say that a table ends in the middle of a row."""
+        problem = f"the last row is not whole: {row.strip()[:120]}"
+        self.add(Finding.of("cut-short", place=place, problem=problem))
+        self.spans[-1].died = True
+
+    def row(self, line: str, *, half: bool = False) -> None:
+        """Keep in mind whether the last row of a table may be cut."""
+        self.spans[-1].half = line if half else ""
+        self.spans[-1].followed = False
+
+    def ends(self, line: str, place: Place) -> bool:
+        """Take a line in which a program, a library or a launcher gives up. The table that it
+        stands in is dead, unless the program only failed its own check."""
+        failed = VALIDATION in line
+        if not failed and not ends_run(line):
+            return False
+        self.crashes.append((place.line, line))
+        if self.spans and not failed:
+            self.spans[-1].died = True
+        return True
+
+    def other(self, line: str, place: Place) -> None:
+        """Take a line that is no part of the suite's output."""
+        self.noise.append((place.line, line))
+        if self.spans:
+            self.spans[-1].followed = True
 
     def spoil(self, place: Place, error: UsageError) -> None:
         """Leave a damaged line out, and say why: what is whole around it still counts. Raises
@@ -166,6 +219,7 @@ class Reading:
             self.findings.append(finding)
 
     def parsed(self) -> Parsed:
+        self.end()
         findings = (
             *crashed(self.crashes, self.source),
             *self.findings,
@@ -173,7 +227,8 @@ class Reading:
             *invalid(self.measurements, self.source),
             *foreign(self.noise, self.source),
         )
-        return Parsed(tuple(self.measurements), findings, self.header)
+        measurements, spans = tuple(self.measurements), tuple(self.spans)
+        return Parsed(measurements, findings, self.header, tables=spans)
 
 
 def text_lines(data: bytes, source: str, rule: str = "") -> Iterator[tuple[str, Place, bool]]:

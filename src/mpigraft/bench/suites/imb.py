@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass, field
 
 from mpigraft.bench.suites.base import (
-    CRASH,
     Parsed,
     Place,
     Reading,
@@ -116,9 +115,9 @@ class _State(Reading):
 
 
 def _line(line: str, place: Place, state: _State, *, last: bool) -> None:
-    if CRASH.search(line):
-        state.crashes.append((place.line, line))
-    elif match := BANNER.match(line):
+    if state.ends(line, place):
+        return
+    if match := BANNER.match(line):
         state.close_block()
         state.header |= {"version": match["version"], "part": match["part"]}
         state.preamble, state.options = True, {}
@@ -128,6 +127,7 @@ def _line(line: str, place: Place, state: _State, *, last: bool) -> None:
         state.close_block()
         state.tables += 1
         state.preamble = False
+        state.begin(place)
         state.block = _Block(match["name"], place, options=dict(state.options))
     elif match := DATATYPE.match(line):
         if match[2] != DEFAULTS[match[1] or ""]:
@@ -135,7 +135,7 @@ def _line(line: str, place: Place, state: _State, *, last: bool) -> None:
     elif state.block is not None:
         _block_line(line, place, state.block, state, last=last)
     elif not (state.preamble and line.startswith("#")):
-        state.noise.append((place.line, line))
+        state.other(line, place)
 
 
 def processes_in(line: str) -> int:
@@ -183,7 +183,7 @@ def _block_line(line: str, place: Place, block: _Block, state: _State, *, last: 
         state.close_block()
         state.preamble = True
     elif not line.startswith("#"):
-        state.noise.append((place.line, line))
+        state.other(line, place)
 
 
 def _header(line: str, place: Place) -> tuple[str, ...]:
@@ -198,11 +198,12 @@ def _header(line: str, place: Place) -> tuple[str, ...]:
 
 
 def _row(words: list[str], place: Place, block: _Block, state: _State, *, last: bool) -> None:
-    if last and len(words) <= len(block.columns) and not re.search(r"\.\d\d$|^\d+$", words[-1]):
-        words = words[:-1]  # cut in the middle of a number
-    if last and len(words) < len(block.columns):
-        state.add(Finding.of("cut-short", place=place, problem="the last row is not whole"))
+    whole_row = re.search(r"\.\d\d$|^\d+$", words[-1]) and len(words) == len(block.columns)
+    half = len(words) <= len(block.columns) and not whole_row
+    if last and half:
+        state.cut(place, " ".join(words))
         return
+    state.row(" ".join(words), half=half)
     if len(words) != len(block.columns):
         place.refuse(f"{len(words)} values in a row of {len(block.columns)} columns")
     cells = dict(zip(block.columns, words, strict=True))

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from mpigraft.bench.suites.base import MAX_SIZE, Parsed, Place, damaged, foreign, invalid
+from mpigraft.bench.suites.base import MAX_SIZE, Parsed, Place, Span, damaged, foreign, invalid
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import (
     METRICS,
@@ -22,7 +22,6 @@ from mpigraft.core.model import (
     Better,
     CpuUse,
     Finding,
-    Level,
     Measurement,
     Metric,
     metric_key,
@@ -73,6 +72,7 @@ def _parse(data: bytes, state: _State) -> Parsed:
         ),
         state.header,
         tuple(state.nodes),
+        state.tables(),
     )
 
 
@@ -84,6 +84,7 @@ class _State:
     header: dict[str, str] = field(default_factory=dict)
     nodes: list[CpuUse] = field(default_factory=list)
     begins: int = 0
+    spans: list[Span] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)  # how many values each end counted
     damage: list[tuple[str, int]] | None = None  # (problem, line) left out; None: refuse it
     suite: str = "native"
@@ -112,8 +113,15 @@ class _State:
             findings.append(lost)
         return tuple(findings)
 
+    def tables(self) -> tuple[Span, ...]:
+        """Each run that was begun, if one of them has no end."""
+        starts = [span.start for span in self.spans]
+        for span, stop in zip(self.spans, [*starts[1:], len(self.measurements)], strict=False):
+            span.stop = stop
+        return tuple(self.spans) if len(self.ends) < self.begins else ()
+
     def cut(self, problem: str) -> Finding:
-        return Finding.of("cut-short", level=Level.ERROR, place=self.source, problem=problem)
+        return Finding.of("cut-short", place=self.source, problem=problem)
 
 
 def _line(line: bytes, place: Place, state: _State, *, last: bool) -> None:
@@ -152,6 +160,7 @@ def _record(record: dict[str, Any], place: Place, state: _State) -> None:
     kind = record["mpigraft"]
     if kind == "begin":
         state.begins += 1
+        state.spans.append(Span(place, len(state.measurements), died=True))
         for key, value in _header(record, place).items():
             state.header.setdefault(key, value)
     elif kind == "value":
@@ -160,6 +169,8 @@ def _record(record: dict[str, Any], place: Place, state: _State) -> None:
         state.nodes.append(_node(record, place))
     elif kind == "end":
         state.ends.append(_whole(record, "values", place))
+        if state.spans:
+            state.spans[-1].died = False
     elif kind not in OTHER_KINDS:
         place.refuse(f"a record of the unknown kind {str(kind)[:40]!r}", _UPDATE)
 

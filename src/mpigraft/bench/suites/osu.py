@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from mpigraft.bench.suites import osu_columns, osu_python, osu_titles
 from mpigraft.bench.suites.base import (
-    CRASH,
+    VALIDATION,
     Parsed,
     Place,
     Reading,
@@ -52,7 +52,6 @@ RESULTS = (  # column, metric, columns of minimum and maximum, whether percentil
     ("overlap", "overlap", "", "", False),
 )
 DEFAULT_WINDOW = "64"
-VALIDATION = "DATA VALIDATION ERROR"  # what its programs print when a check fails
 THREADED = ("latency_mt", "latency_mp")  # print their threads above the title, mp of 5 below it
 OLD_REDUCTION = "MPI_FLOAT"  # what reductions used before -T came, with no line to say so
 
@@ -105,6 +104,7 @@ class _State(Reading):
         self.close_table()
         self.tables += 1
         self.table = _Table(title, place)
+        self.begin(place)
         if title.buffers != "host":
             self.table.options["buffers"] = title.buffers
         if title.managed:
@@ -156,13 +156,15 @@ class _State(Reading):
 def _line(line: str, place: Place, state: _State, *, last: bool) -> None:
     if title := osu_titles.read(line):
         before = line.split("# ", 1)[0]
-        if before.strip():
+        if before.strip() and not state.ends(before, place):
+            if state.table and osu_columns.is_row(before.split(), state.table.columns):
+                state.row(before, half=True)
             state.noise.append((place.line, before))
         state.open_table(title, place)
-    elif CRASH.search(line):
-        state.crashes.append((place.line, line))
+    elif state.ends(line, place):
+        return
     elif not _remark(line, place, state) and not _table_line(line, place, state, last=last):
-        state.noise.append((place.line, line))
+        state.other(line, place)
 
 
 def _remark(line: str, place: Place, state: _State) -> bool:
@@ -226,13 +228,7 @@ def _table_line(line: str, place: Place, state: _State, *, last: bool) -> bool:
         table.rows += 1
         return True
     if header := osu_columns.read_header(line, place):
-        table.lost = False
-        broken = table.columns == ("size",) and not table.rows  # something was injected into it
-        table.columns = (*table.columns, *header.columns) if broken else header.columns
-        if not table.rows:
-            state.take_threads()
-        if header.injected:
-            state.noise.append((place.line, header.injected))
+        _take_header(header, place, table, state)
         return True
     words = line.split()
     if table.lost and words[0].isdigit():
@@ -244,10 +240,11 @@ def _table_line(line: str, place: Place, state: _State, *, last: bool) -> bool:
             state.add(Finding.of("unread-row", place=place, line=line.strip()[:120]))
             return True
         return False
-    if last and osu_columns.is_cut(words, table.columns):
-        problem = f"the last row is not whole: {line.strip()}"
-        state.add(Finding.of("cut-short", place=place, problem=problem))
+    half = osu_columns.is_cut(words, table.columns)
+    if last and half:
+        state.cut(place, line)
         return True
+    state.row(line, half=half and len(words) <= len(table.columns))
     cells = osu_columns.assign(words, table.columns)
     if cells is None:
         place.refuse(f"{len(words)} values in a row of {len(table.columns)} columns")
@@ -256,6 +253,18 @@ def _table_line(line: str, place: Place, state: _State, *, last: bool) -> bool:
     state.measurements.extend(_measurements(cells, place, table))
     table.rows += 1
     return True
+
+
+def _take_header(header: osu_columns.Header, place: Place, table: _Table, state: _State) -> None:
+    table.lost = False
+    broken = table.columns == ("size",) and not table.rows  # something was injected into it
+    table.columns = (*table.columns, *header.columns) if broken else header.columns
+    if table.rows:
+        state.begin(place)
+    else:
+        state.take_threads()
+    if header.injected:
+        state.other(header.injected, place)
 
 
 def _sums_characters(benchmark: Benchmark) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from mpigraft.bench.suites import osu_titles
 from mpigraft.bench.suites.base import (
-    CRASH,
     Parsed,
     Place,
     Reading,
@@ -50,13 +49,15 @@ def parse(data: bytes, *, source: str) -> Parsed:
         if title:
             state.close_table()
             state.program, state.place, state.rows = title.program, place, 0
-        elif CRASH.search(line):
-            state.crashes.append((place.line, line))
+            state.begin(place)
+        elif state.ends(line, place):
+            continue
         elif (match := ROW.fullmatch(line)) and state.program:
-            if last and not re.search(r"\.\d\d$", line):
-                problem = f"the last row is not whole: {line.strip()}"
-                state.add(Finding.of("cut-short", place=place, problem=problem))
+            half = not re.search(r"\.\d\d$", line)
+            if last and half:
+                state.cut(place, line)
                 continue
+            state.row(line, half=half)
             try:
                 state.measurements.append(_measurement(state.program, match[1], match[2], place))
             except UsageError as error:
@@ -65,7 +66,7 @@ def parse(data: bytes, *, source: str) -> Parsed:
         elif match := BATCH.fullmatch(line.strip()):
             state.header[match[1].lower()] = match[2][:18]
         elif not HEADER.fullmatch(line):
-            state.noise.append((place.line, line))
+            state.other(line, place)
     state.close_table()
     return state.parsed()
 

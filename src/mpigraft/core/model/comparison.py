@@ -141,6 +141,7 @@ class AcrossRule:
     margin: float = 0.03
     level: float = 0.04  # of the joint test
     chosen: tuple[str, ...] = ()  # OLD=NEW of configurations that are matched by hand
+    partial: bool = False  # imported tables that may be cut count as whole
 
 
 @dataclass(frozen=True, slots=True)

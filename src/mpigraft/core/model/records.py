@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -208,6 +208,10 @@ class LaunchRecord:
     conditions: Conditions | None = None  # None: not recorded
     # Key of the benchmark whose own program it started; empty: our native program, or an import.
     program: str = ""
+
+    def without(self, code: str) -> LaunchRecord:
+        """Return the launch without its findings of a code."""
+        return replace(self, findings=tuple(f for f in self.findings if f.code != code))
 
 
 @dataclass(frozen=True, slots=True)

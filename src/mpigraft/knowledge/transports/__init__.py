@@ -11,6 +11,7 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.knowledge.transports.causes import cause_table as cause_table
+    from mpigraft.knowledge.transports.causes import ends_run as ends_run
     from mpigraft.knowledge.transports.fabrics import Reach as Reach
     from mpigraft.knowledge.transports.fabrics import fabric_reach as fabric_reach
     from mpigraft.knowledge.transports.match import Facts as Facts

@@ -1,4 +1,5 @@
-"""The rows of causes.toml as values: what launchers, ssh and Slurm print of a launch that fails."""
+"""The rows of causes.toml as values: what launchers, ssh and Slurm print of a launch that fails,
+and how the output of a run ends that did not end well."""
 
 from __future__ import annotations
 
@@ -8,6 +9,9 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from mpigraft.knowledge.reader import RowError, load_table, toml
+
+# of a rank, as launchers print it, or the half of a row
+LABEL = re.compile(r"\s*(?:\[\S{1,80}\](?:<\w{1,8}>)?:?|\d{1,7}:|\d[\d.]*(?:\s+[\d.]+)*)\s*")
 
 
 def _check(key: str, patterns: tuple[str, ...]) -> None:
@@ -49,9 +53,22 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
+class Ending:
+    """What one source prints when a run ends badly."""
+
+    source: str
+    patterns: tuple[str, ...] = field(metadata=toml(nonempty=True))
+    sources: tuple[str, ...] = field(metadata=toml(nonempty=True))
+
+    def __post_init__(self) -> None:
+        _check("patterns", self.patterns)
+
+
+@dataclass(frozen=True, slots=True)
 class CauseTable:
     names: tuple[str, ...] = ()
     cause: tuple[Cause, ...] = ()
+    ending: tuple[Ending, ...] = ()
 
     def __post_init__(self) -> None:
         _check("names", self.names)
@@ -60,6 +77,23 @@ class CauseTable:
         """The nodes that a launcher says it had to do without."""
         hits = (re.finditer(name, output, re.MULTILINE) for name in self.names)
         return tuple(dict.fromkeys(hit["node"] for each in hits for hit in each))
+
+
+@cache
+def _endings() -> re.Pattern[str]:
+    """All lines that end a run, as one pattern without names of groups."""
+    table = cause_table()
+    rows = [*(row.patterns for row in table.cause), *(row.patterns for row in table.ending)]
+    bodies = (p.removeprefix("^") for patterns in rows for p in patterns if "\\n" not in p)
+    return re.compile("|".join(re.sub(r"\?P<\w+>", "?:", body) for body in bodies))
+
+
+def ends_run(line: str) -> bool:
+    """Return whether a line of an output says that its run ended badly. It may come after the
+    label of a rank, or after the half of a row that was being printed."""
+    label = LABEL.match(line)
+    texts = (line.strip(), line[label.end() :] if label else "")
+    return any(_endings().match(text) for text in texts if not text[:1].isdigit())
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from mpigraft.analysis import compare_campaigns
@@ -81,6 +81,11 @@ class Across:
         """Read the old and the new campaign and compare them. Raises what `load_measured` and
         `compare_campaigns` raise, UsageError for one campaign given twice."""
         old, new = (load_measured(store, name) for store, name in zip(stores, names, strict=True))
+        if rule.partial:
+            old, new = (
+                replace(one, launches=tuple(x.without("maybe-cut") for x in one.launches))
+                for one in (old, new)
+            )
         if old.campaign.id == new.campaign.id:
             raise UsageError.of("campaigns-same", campaign=old.title)
         comparison = compare_campaigns(old, new, rule)

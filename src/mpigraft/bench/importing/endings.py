@@ -1,0 +1,71 @@
+"""Tables of runs that ended early: their values are left out, or marked as perhaps too few.
+
+A run that died says so below its table, or stops in the middle of a row. One that was killed with
+SIGKILL says nothing: its table is only shorter than most others of its benchmark.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from mpigraft.bench.importing.reading import Table
+from mpigraft.core.model import Finding
+
+SIBLINGS = 2  # longer tables, at least, before text below a short one is taken for last words
+
+
+class Census:
+    """How far the tables of each benchmark go, of all files of an import that were read so far."""
+
+    def __init__(self) -> None:
+        self._largest: defaultdict[str, Counter[int]] = defaultdict(Counter)
+
+    def add(self, tables: Iterable[Table]) -> None:
+        for table in tables:
+            for span in table.parsed.tables:
+                if not span.died:
+                    for benchmark, size in _largest(table, span.start, span.stop).items():
+                        self._largest[benchmark][size] += 1
+
+    def judge(self, table: Table) -> Table:
+        """Take out of a table what runs measured that died. What may be cut stays in it, and its
+        findings name the benchmark."""
+        lost: set[int] = set()
+        findings = list(table.parsed.findings)
+        for span in table.parsed.tables:
+            largest = {} if span.died else _largest(table, span.start, span.stop)
+            short = {key: size for key, size in largest.items() if self._longer(key, size)}
+            if span.followed and any(self._longer(*item) >= SIBLINGS for item in short.items()):
+                lines = f"{span.place}: the table ends at {max(short.values())} B, before others do"
+                findings.append(Finding.of("program-failed", source=table.name, lines=lines))
+                short, span.died = {}, True
+            if span.died:
+                lost.update(range(span.start, span.stop))
+            for key, size in short.items():
+                usual = max(self._largest[key])
+                findings.append(
+                    Finding.of(
+                        "maybe-cut", place=span.place, benchmark=key, size=size, usual=usual,
+                        evidence=(key,),
+                    )
+                )  # fmt: skip
+        kept = [m for n, m in enumerate(table.parsed.measurements) if n not in lost]
+        parsed = replace(table.parsed, measurements=tuple(kept), findings=tuple(findings))
+        return replace(table, parsed=parsed, lost=len(lost))
+
+    def _longer(self, benchmark: str, size: int) -> int:
+        """How many other tables of a benchmark go beyond a size; 0 unless most of them do."""
+        sizes = self._largest[benchmark]
+        longer = sum(count for largest, count in sizes.items() if largest > size)
+        return longer if 2 * longer > sizes.total() - 1 else 0
+
+
+def _largest(table: Table, start: int, stop: int) -> dict[str, int]:
+    """The largest size of each benchmark in a part of a table."""
+    largest: dict[str, int] = {}
+    for m in table.parsed.measurements[start:stop]:
+        key = m.benchmark.key
+        largest[key] = max(m.size, largest.get(key, 0))
+    return largest
