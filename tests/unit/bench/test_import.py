@@ -220,7 +220,7 @@ def test_buffers_are_the_configurations_and_are_not_mixed(store: Store, tmp_path
         ("== Nodes = 2\n== Processes = 8\n", 2, 4, "2x4"),
         ("== Processes = 8\n", 2, 0, "2x4"),
         ('{"mpigraft":"begin","ranks":8}\n', 2, 0, "2x4"),
-        ("== Nodes = 3\n== Processes = 8\n", 0, 0, "unknown"),
+        ("== Nodes = 3\n== Processes = 8\n", 0, 0, "3nodes-8ranks"),
     ],
 )
 def test_the_layout_comes_from_flags_or_the_file(

@@ -53,6 +53,11 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "job.out"
 
 
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
 # ------------------------------------------------------------------ several layouts in one file
 
 
@@ -310,3 +315,45 @@ def test_usual_dates_are_read(path: Path, text: str, moment: str) -> None:
 def test_dates_that_may_mean_two_days_are_refused(path: Path, text: str) -> None:
     with pytest.raises(UsageError):
         read_date(path, text)
+
+
+# ------------------------------------------------------------------ layouts known in part
+
+
+@pytest.mark.parametrize(
+    ("head", "name", "layout"),
+    [
+        ("== Processes = 256\n", "a.out", "256ranks"),
+        ("== Nodes = 2\n", "a.out", "2nodes"),
+        ("== Nodes = 3\n== Processes = 8\n", "a.out", "3nodes-8ranks"),
+        ("== Nodes = 2\n== Processes = 8\n", "a.out", "2x4"),
+        ("", "lat_8r.out", "8ranks"),
+        ("", "lat.out", "unknown"),
+    ],
+)
+def test_what_is_known_of_a_layout_is_in_its_key(
+    tmp_path: Path, head: str, name: str, layout: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(head + TITLE + "4 5.00\n")
+    fields = Pattern.parse("lat_{ranks}r.out").fields_of(path)
+    source = Source.of(path, fields=fields)
+    (table,) = read_results(source, ImportOptions(configuration="a"))  # type: ignore[misc]
+    assert table.layout == layout
+
+
+def test_runs_of_other_numbers_of_ranks_are_no_rounds_of_one(store: Path, tmp_path: Path) -> None:
+    for ranks, value in ((2, "0.52"), (4, "3.80")):
+        (tmp_path / f"np{ranks}.out").write_text(IMB.format(ranks=ranks, value=value))
+    words = ("--configuration", "a", "--machine", "m")
+    assert run(store, "import", tmp_path / "np4.out", tmp_path / "np2.out", *words) == 0
+    values = Store(store).values(Store(store).campaign().id)
+    assert [(v.layout, v.value, v.round) for v in values] == [
+        ("4ranks", 3.8, 0),
+        ("2ranks", 0.52, 0),
+    ]
+    # what is known by now is no second round of it
+    more = ("--nodes", 1, "--ranks-per-node", 4)
+    assert run(store, "import", tmp_path / "np4.out", *words) == 0
+    assert run(store, "import", tmp_path / "np2.out", *words, *more) == 2  # they disagree
+    assert len(Store(store).values(Store(store).campaign().id)) == 2

@@ -21,6 +21,10 @@ def test_what_is_no_layout_is_ordered_by_its_letters() -> None:
     assert sorted(keys, key=layout_order) == sorted(keys)
 
 
+def test_parts_of_a_layout_are_ordered_by_their_number() -> None:
+    assert sorted(["16ranks", "4ranks", "2x8"], key=layout_order) == ["2x8", "4ranks", "16ranks"]
+
+
 @given(COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS)
 def test_more_nodes_come_after_fewer(a: int, b: int, c: int, d: int, e: int, f: int) -> None:
     less, more = Layout(a, b, c), Layout(a + d, e, f)

@@ -178,9 +178,9 @@ class Book:
         return str(uuid.uuid5(uuid.UUID(self.campaign.id), name))
 
     def _holds(self, table: Table, key: str) -> bool:
-        """Whether the table is there already; one without a layout is, under any layout."""
-        if table.layout == UNKNOWN_LAYOUT:
-            layouts = {*self._layouts, UNKNOWN_LAYOUT}
+        """Whether the table is there already; one without a whole layout is, under any layout."""
+        if is_partial(table.layout):
+            layouts = {*self._layouts, table.layout, UNKNOWN_LAYOUT}
             alike = [self._identity(replace(table, layout=one), key, 0) for one in layouts]
             return not self._launches.isdisjoint(alike)
         return self._identity(table, key, 0) in self._launches
@@ -191,9 +191,9 @@ class Book:
         other = self._holders.get(table.digest, key)
         if other != key:
             notes.append(f"the same table is stored as {self._labels.get(other, other)}")
-        unlike = table.layout not in self._layouts and UNKNOWN_LAYOUT in {
-            table.layout, *self._layouts
-        }  # fmt: skip
+        unlike = table.layout not in self._layouts and any(
+            is_partial(layout) for layout in (table.layout, *self._layouts)
+        )
         if self._layouts and unlike and not self._holds(table, key):
             others = ", ".join(sorted(self._layouts, key=layout_order)[:SHOWN_LAYOUTS])
             notes.append(f"layout {table.layout} is not compared with this campaign's {others}")
@@ -218,6 +218,11 @@ class Book:
                 place = (*owner, table.layout, benchmark)
                 self._next[place] = max(self._next.get(place, 0), number + 1)
         return series
+
+
+def is_partial(layout: str) -> bool:
+    """Whether a layout lacks the number of nodes or of ranks on each."""
+    return layout_order(layout)[0]
 
 
 def _artefacts(table: Table) -> dict[str, bytes]:

@@ -64,7 +64,7 @@ class Table:
     data: bytes
     suite: str
     parsed: Parsed
-    layout: str  # Layout.key, or UNKNOWN_LAYOUT
+    layout: str  # Layout.key, or what partial_layout makes
     buffers: str
     configuration: str
     machine: str = ""
@@ -258,9 +258,15 @@ def _layout(path: str, header: dict[str, str], fields: Fields, options: ImportOp
         nodes = ranks // per_node
     if nodes and per_node:
         return Layout(nodes, per_node).key
-    if options.nodes or options.ranks_per_node:
+    if (options.nodes or options.ranks_per_node) and not ranks:
         raise UsageError.of("import-half-a-layout", path=path)
-    return UNKNOWN_LAYOUT
+    return partial_layout(nodes, ranks, per_node)
+
+
+def partial_layout(nodes: int, ranks: int, per_node: int) -> str:
+    """Name a layout of which only a part is known: it is like no other that has another part."""
+    known = ((nodes, "nodes"), (ranks, "ranks"), (per_node, "per-node"))
+    return "-".join(f"{count}{what}" for count, what in known if count) or UNKNOWN_LAYOUT
 
 
 def _agreed(path: str, what: str, sources: dict[str, int]) -> int:

@@ -28,15 +28,18 @@ class Allocation:
 COUNTS = re.compile(
     r"(\d{1,6})x(\d{1,6})(?:x(\d{1,6}))?(?!\d)", re.ASCII
 )  # what a layout's key begins with
+PART = re.compile(r"(\d{1,9})(?:nodes|ranks|per-node)\b", re.ASCII)  # of one that is not whole
 LayoutOrder = tuple[bool, int, int, int, str]
 
 
 def layout_order(key: str) -> LayoutOrder:
     """Sort keys of layouts as numbers, smallest first: 2x128, then 16x128; nodes before ranks per
-    node before threads. What is no layout, `unknown` or an id, follows by its letters."""
+    node before threads. What is no layout, `unknown` or an id, follows by its letters, and a part
+    of a layout, `4ranks`, by its number."""
     match = COUNTS.match(key)
     if match is None:
-        return (True, 0, 0, 0, key)
+        part = PART.match(key)
+        return (True, int(part[1]) if part else 0, 0, 0, key)
     nodes, ranks, threads = (int(number or 1) for number in match.groups())
     return (False, nodes, ranks, threads, key)
 
