@@ -19,13 +19,16 @@ from mpigraft.bench.suites.base import (
     text_lines,
     whole,
 )
+from mpigraft.bench.suites.imb_options import key_options
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark, Finding, Measurement
 
 BANNER = re.compile(
     r"#\s+Intel ?\(R\) MPI Benchmarks? (?P<version>\S+?)(?: Update \d+)?,"
-    r" (?:IMB-)?(?P<part>[\w-]+) part"
+    r" (?:IMB-)?(?P<part>[\w-]+) part(?P<gpu> \(GPU\))?"
 )
+SEQUENCE = "# Calling sequence was:"  # the words of the command line follow, up to a heading
+HEADING = re.compile(r"#\s+(?:(?:Minimum|Maximum) message|Message lengths|List of |MPI_\w+ )")
 BLOCK = re.compile(r"# Benchmarking:? (?P<name>[\w-]+)\s*$")
 PROCESSES = re.compile(r"# #processes = (\d+)(?:; .*)?")
 GROUPS = re.compile(r"# \( (\d+) groups of (\d+) processes each running simultaneous \)")
@@ -68,8 +71,9 @@ RESULTS = (
 def parse(data: bytes, *, source: str) -> Parsed:
     """All values in one file. `value` of a collective is t_avg, as OSU has it, with t_min and
     t_max beside it. Rows that ran out of memory or time are findings, and so are damaged rows and
-    blocks. `header` has version, part and the world's size as processes. Raises UsageError for a
-    file without a block."""
+    blocks. Options of the calling sequence that change what is measured are in the key. `header`
+    has version, part and the world's size as processes. Raises UsageError for a file without a
+    block."""
     state = _State(source)
     for line, place, last in text_lines(data, source, "#-"):
         try:
@@ -103,6 +107,22 @@ class _State(Reading):
     block: _Block | None = None
     preamble: bool = True
     options: dict[str, str] = field(default_factory=dict)  # of the whole run
+    words: list[str] | None = None  # of the calling sequence, while it is read
+
+    def close_sequence(self, place: Place) -> None:
+        """Take what the calling sequence says of all that this run measures."""
+        chosen, unknown = key_options((self.words or [])[1:])
+        self.words = None
+        if self.options.get("buffers"):  # of a program for GPUs
+            memory = chosen.pop("mem_alloc_type", "device")
+            if memory in ("host", "cpu"):
+                self.options.pop("buffers")
+            elif memory != "device":
+                self.options["memory"] = memory
+        self.options |= chosen
+        if unknown:
+            listed = ", ".join(f"-{name}" for name in unknown)
+            self.add(Finding.of("imb-option-unknown", place=place, options=listed))
 
     def close_block(self) -> None:
         if self.block and not self.block.rows:
@@ -117,12 +137,20 @@ class _State(Reading):
 def _line(line: str, place: Place, state: _State, *, last: bool) -> None:
     if state.ends(line, place):
         return
+    if state.words and (HEADING.match(line) or BLOCK.match(line)):
+        state.close_sequence(place)
     if match := BANNER.match(line):
         state.close_block()
         state.header |= {"version": match["version"], "part": match["part"]}
         state.preamble, state.options = True, {}
-        if match["part"] in METHODS_OF_THEIR_OWN:
-            state.options["part"] = match["part"]
+        if match["part"].removesuffix("-GPU") in METHODS_OF_THEIR_OWN:
+            state.options["part"] = match["part"].removesuffix("-GPU")
+        if match["gpu"] or match["part"].endswith("-GPU"):
+            state.options["buffers"] = "gpu"
+    elif line.startswith(SEQUENCE):
+        state.words = []
+    elif state.words is not None and not HEADING.match(line) and not BLOCK.match(line):
+        state.words += line.lstrip("# ").split()
     elif match := BLOCK.match(line):
         state.close_block()
         state.tables += 1
