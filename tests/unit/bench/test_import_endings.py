@@ -190,6 +190,13 @@ def test_half_a_row_at_the_end_is_of_a_dead_run(store: Path, tmp_path: Path, row
     assert stored(store) == ([], [LaunchState.FAILED])
 
 
+@pytest.mark.parametrize("row", ["16   -nan\n", "16   inf\n", "16   1,024.00\n", "16   1.02\n"])
+def test_a_whole_row_at_the_end_is_of_no_dead_run(store: Path, tmp_path: Path, row: str) -> None:
+    (tmp_path / "a.out").write_text(latency(8) + row)
+    assert bring(store, tmp_path / "a.out") == 0
+    assert stored(store)[1] == [LaunchState.OK]
+
+
 def test_last_words_that_nobody_knows_end_a_table_that_is_short(
     store: Path, tmp_path: Path
 ) -> None:

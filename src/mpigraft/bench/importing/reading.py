@@ -10,11 +10,12 @@ from pathlib import Path
 
 from mpigraft.bench.importing import reframe
 from mpigraft.bench.importing.content import read_content
+from mpigraft.bench.importing.labels import unlabel
 from mpigraft.bench.importing.pattern import Fields
 from mpigraft.bench.suites import Parsed, read_worlds
 from mpigraft.core.env import refuse_secrets
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Benchmark, Layout, Measurement
+from mpigraft.core.model import Benchmark, Finding, Layout, Measurement
 from mpigraft.core.text import printable
 
 UNKNOWN_LAYOUT = "unknown"
@@ -98,6 +99,7 @@ def read_results(source: Source, options: ImportOptions) -> tuple[Table, ...] | 
     data = read_content(source.path, path)
     if isinstance(data, str):
         return Exported(source, data)
+    data, firsts = unlabel(data, path)
     suite = next((name for name, mark in MARKS.items() if mark.search(data)), None)
     if suite is None:
         raise UsageError.of("import-unknown-suite", path=path, suites=", ".join(MARKS))
@@ -105,6 +107,10 @@ def read_results(source: Source, options: ImportOptions) -> tuple[Table, ...] | 
         tables = tuple(_cases(source, path, data, options))
     else:
         tables = tuple(_worlds(source, path, data, suite, options))
+        if firsts > 1:
+            several = Finding.of("several-worlds", source=source.name, count=firsts)
+            parsed = replace(tables[0].parsed, findings=(several, *tables[0].parsed.findings))
+            tables = (replace(tables[0], parsed=parsed), *tables[1:])
     for table in tables:
         refuse_secrets(table.configuration, table.machine, table.allocation)
     return tables

@@ -227,7 +227,8 @@ def _header(line: str, place: Place) -> tuple[str, ...]:
 
 def _row(words: list[str], place: Place, block: _Block, state: _State, *, last: bool) -> None:
     whole_row = re.search(r"\.\d\d$|^\d+$", words[-1]) and len(words) == len(block.columns)
-    half = len(words) <= len(block.columns) and not whole_row
+    numeric = re.fullmatch(r"[\d.]+", words[-1], re.ASCII)
+    half = numeric is not None and len(words) <= len(block.columns) and not whole_row
     if last and half:
         state.cut(place, " ".join(words))
         return

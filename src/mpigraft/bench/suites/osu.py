@@ -240,11 +240,10 @@ def _table_line(line: str, place: Place, state: _State, *, last: bool) -> bool:
             state.add(Finding.of("unread-row", place=place, line=line.strip()[:120]))
             return True
         return False
-    half = osu_columns.is_cut(words, table.columns)
-    if last and half:
+    if last and osu_columns.is_cut(words, table.columns):
         state.cut(place, line)
         return True
-    state.row(line, half=half and len(words) <= len(table.columns))
+    state.row(line, half=osu_columns.is_half(words, table.columns))
     cells = osu_columns.assign(words, table.columns)
     if cells is None:
         place.refuse(f"{len(words)} values in a row of {len(table.columns)} columns")

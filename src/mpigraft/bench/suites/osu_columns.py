@@ -89,6 +89,12 @@ def assign(words: list[str], columns: tuple[str, ...]) -> dict[str, str] | None:
     return None
 
 
+def is_half(words: list[str], columns: tuple[str, ...]) -> bool:
+    """Whether a whole line looks like the half of a row: `16`, `16   1.`, `16   1.0`."""
+    digits = re.fullmatch(r"\d+(?:\.\d?)?", words[-1], re.ASCII) is not None
+    return digits and len(words) <= len(columns) and is_cut(words, columns)
+
+
 def is_cut(words: list[str], columns: tuple[str, ...]) -> bool:
     """Whether a last line without a newline lost its end: columns are missing, or the last
     number has not the two decimals that the programs print."""
