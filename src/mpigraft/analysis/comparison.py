@@ -91,7 +91,6 @@ def compare(
         *summary.findings(campaign, labels, key, table, noise, due),
         *serial.findings(groups, campaign),
         *completion.findings(groups),
-        *completion.cut_findings(completion.cut_tables(launches, labels)),
     )
     comparison = Comparison(
         campaign.id,

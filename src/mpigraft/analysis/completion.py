@@ -35,7 +35,6 @@ from mpigraft.core.model import (
 from mpigraft.core.text import join_some
 
 CHANCE = 0.05
-MAYBE_CUT = "maybe-cut"  # the finding of an import
 SHOWN = 4  # curves of a configuration in a finding
 
 Counts = tuple[int, int]  # launches that gave a whole curve, and launches that ended
@@ -146,37 +145,6 @@ def apply_completion(
         crossovers=crossovers(cells),
         completion=replace(completion, held=held),
     )
-
-
-Cut = set[tuple[str, str, str]]  # configuration (label), layout and benchmark of a curve
-
-
-def cut_tables(launches: Sequence[LaunchRecord], labels: Mapping[str, str]) -> Cut:
-    """The curves of which an imported table may lack its end."""
-    return {
-        (labels.get(launch.configuration, launch.configuration), launch.layout, benchmark)
-        for launch in launches
-        for finding in launch.findings
-        if finding.code == MAYBE_CUT
-        for benchmark in finding.evidence
-    }
-
-
-def withhold_cut(groups: Sequence[CellGroup], cut: Cut) -> list[CellGroup]:
-    """Withhold verdicts on whole curves of which a table may lack its end; cells keep theirs."""
-    return [
-        replace(group, curve=Verdict.INCONCLUSIVE, look=None, joint=None)
-        if (group.configuration, group.layout, group.benchmark) in cut
-        else group
-        for group in groups
-    ]
-
-
-def cut_findings(cut: Cut) -> tuple[Finding, ...]:
-    if not cut:
-        return ()
-    curves = join_some([f"{b} of {c} on {layout}" for c, layout, b in sorted(cut)], SHOWN)
-    return (Finding.of("curve-maybe-cut", curves=curves),)
 
 
 def findings(groups: Sequence[CellGroup]) -> tuple[Finding, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mpigraft.analysis.bimodality import bimodality_findings
+from mpigraft.analysis.cut import cut_findings, cut_tables
 from mpigraft.analysis.disturbance import disturbance_findings
 from mpigraft.analysis.drift import drift_findings
 from mpigraft.analysis.pairs import pair_findings, pair_matrices
@@ -17,7 +18,7 @@ def campaign_findings(
     launches: Sequence[LaunchRecord],
     labels: Mapping[str, str],
 ) -> tuple[Finding, ...]:
-    """Find load, drift, two groups, and slow nodes and links; `labels` has ids by key.
+    """Find load, drift, two groups, cut tables, and slow nodes and links; `labels` has ids by key.
 
     `values` are those that configurations are compared by, `links` those of single links.
     """
@@ -25,5 +26,6 @@ def campaign_findings(
         *disturbance_findings(launches, labels),
         *drift_findings(values, labels),
         *bimodality_findings(values, labels),
+        *cut_findings(cut_tables(launches, labels)),
         *(f for matrix in pair_matrices(links, labels) for f in pair_findings(matrix)),
     )

@@ -66,7 +66,7 @@ def load_report(
     values, links = _values(store, campaign)
     labels = analysis.labels_of(configurations, (*values, *links))
     judged = tuple(x.without("maybe-cut") for x in launches) if partial else launches
-    compared = (campaign, configurations, values, judged)
+    compared = (campaign, configurations, values, launches)
     comparison = analysis.judge_campaign(
         *analysis.swap_arms(across, *compared),
         baseline=baseline,
@@ -76,7 +76,7 @@ def load_report(
     )
     evidence = tuple(store.evidence(campaign.id))
     # Last: files are read as they are asked for, and what could not be read may be missing here.
-    shown = analysis.campaign_findings(values, links, launches, labels)
+    shown = analysis.campaign_findings(values, links, judged, labels)
     findings = (*comparison.findings, *shown, *store.findings)
     return ReportData(
         comparison=replace(comparison, findings=findings),

@@ -17,7 +17,6 @@ from mpigraft.core.model import (
     CellGroup,
     Comparison,
     Completion,
-    Finding,
     LaunchCount,
     LaunchRecord,
     LaunchState,
@@ -396,28 +395,3 @@ def test_a_series_is_judged_by_the_launches_of_its_program() -> None:
         "native:bw": (6, 6),
         "osu:bw": (6, 9),
     }
-
-
-def test_tables_that_may_be_cut_are_named() -> None:
-    finding = Finding.of(
-        "maybe-cut", place="a:1", benchmark="osu:bw", size=8, usual=64, evidence=("osu:bw",)
-    )
-    other = replace(finding, code="other", evidence=("osu:latency",))
-    launches = [replace(x, findings=(finding, other) * (x.round == 2)) for x in started(6, 6)]
-    rows = campaign(around(0.5), rounds=6)
-    (said,) = [f for f in compared(rows, launches=launches).findings if f.code == "curve-maybe-cut"]
-    assert said.message == (
-        "no verdict on whole curves: osu:bw of mpi@base on 1x2; osu:bw of mpi@k0 on 1x2"
-    )
-    whole = [launch.without("maybe-cut") for launch in launches]
-    assert "curve-maybe-cut" not in codes(compared(rows, launches=whole).findings)
-
-
-def test_a_table_that_may_be_cut_withholds_its_curve_and_no_other() -> None:
-    group = only(compared(campaign(around(0.5), rounds=6)))
-    assert (group.curve, group.configuration, group.layout) == (FASTER, "mpi@k0", "1x2")
-    place = (group.configuration, group.layout, group.benchmark)
-    (cut,) = completion.withhold_cut([group], {place})
-    assert (cut.curve, cut.joint, cut.cells) == (INCONCLUSIVE, None, group.cells)
-    others = {("x", *place[1:]), (place[0], "x", place[2]), (*place[:2], "x")}
-    assert completion.withhold_cut([group], others) == [group]

@@ -66,7 +66,7 @@ DECISION = (
 )  # fmt: skip
 COMPLETION = (
     "CHANCE", "launch_counts", "completions", "whole_launches", "judge_completion", "fisher",
-    "apply_completion", "cut_tables", "withhold_cut", "cut_findings", "findings", "_side",
+    "apply_completion", "findings", "_side",
 )  # fmt: skip
 EQUIVALENCE = ("GROUP", "LEAST_ROUNDS", "joint_bounds", "widest_bound", "_greatest_t", "_between")
 SERIAL = (

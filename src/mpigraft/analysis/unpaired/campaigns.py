@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from mpigraft.analysis import completion, summary
+from mpigraft.analysis import completion, cut, summary
 from mpigraft.analysis.decision import MIN_ROUNDS
 from mpigraft.analysis.disturbance import control_of, noise_reason, undisturbed, verdict_finding
 from mpigraft.analysis.grouping import Series, SeriesKey, Table, labels_of, table_of
@@ -73,7 +73,7 @@ def compare_campaigns(old: Measured, new: Measured, rule: AcrossRule = USUAL) ->
         *_matching_findings((matches.only_old, matches.only_new), old, new),
         *_gaps(old, new, groups, rounds),
         *completion.findings(groups),
-        *completion.cut_findings(_cut(old, new, matches.pairs)),
+        *cut.cut_findings(_cut(old, new, matches.pairs)),
         *((verdict_finding(held),) if held else ()),
     )
     comparison = Comparison(
@@ -109,7 +109,7 @@ def _judge(
         groups.append(curve.group(limits, test))
     counts = _completions(tables, pairs, (new, old))
     groups = [completion.apply_completion(group, counts) for group in groups]
-    groups = completion.withhold_cut(groups, _cut(old, new, pairs))
+    groups = cut.withhold_cut(groups, _cut(old, new, pairs))
     noise = [
         *noise_of(tables[0], groups, rule.margin, new.campaign),
         *noise_of(tables[1], groups, rule.margin, old.campaign),
@@ -119,10 +119,10 @@ def _judge(
     return groups, tuple(worst[place] for place in places), tables
 
 
-def _cut(old: Measured, new: Measured, pairs: Sequence[Pair]) -> completion.Cut:
+def _cut(old: Measured, new: Measured, pairs: Sequence[Pair]) -> cut.Cut:
     """The curves of which a table in either campaign may lack its end."""
-    return completion.cut_tables(old.launches, {pair.old: pair.name for pair in pairs}) | (
-        completion.cut_tables(new.launches, {pair.new: pair.name for pair in pairs})
+    return cut.cut_tables(old.launches, {pair.old: pair.name for pair in pairs}) | (
+        cut.cut_tables(new.launches, {pair.new: pair.name for pair in pairs})
     )
 
 

@@ -25,7 +25,6 @@ from mpigraft.bench.importing.reading import (
     Table,
     read_results,
 )
-from mpigraft.bench.suites import VALIDATION
 from mpigraft.core.env import refuse_secrets
 from mpigraft.core.errors import MissingError, MpigraftError, UsageError
 from mpigraft.core.model import Finding, layout_order
@@ -198,7 +197,9 @@ def _taken(
     notes = dict.fromkeys(note for _, entry in new for note in entry.notes)
     findings = tuple(finding for table, _ in entries for finding in table.parsed.findings)
     state = FileState.KNOWN if all(entry.known for _, entry in entries) else FileState.STORED
-    if any(table.lost for table, _ in entries) or any(map(_died, findings)):
+    codes = {finding.code for finding in findings}
+    died = not codes.isdisjoint(LAST_WORDS) and "validation-failed" not in codes
+    if died or any(table.lost for table, _ in entries):
         state = FileState.FAILED
     return ImportedFile(
         source.name,
@@ -215,11 +216,6 @@ def _taken(
         findings,
         lost=sum(table.lost for table in tables),
     )
-
-
-def _died(finding: Finding) -> bool:
-    """Whether a finding is of a run that died, which one that failed its own check did not."""
-    return finding.code in LAST_WORDS and VALIDATION not in finding.message
 
 
 def _joined(texts: Iterable[str]) -> str:

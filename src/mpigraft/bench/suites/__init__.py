@@ -9,7 +9,6 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpigraft.bench.suites.base import VALIDATION as VALIDATION
     from mpigraft.bench.suites.base import Parsed as Parsed
     from mpigraft.bench.suites.base import Place as Place
     from mpigraft.bench.suites.base import damaged as damaged

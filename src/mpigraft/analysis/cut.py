@@ -1,0 +1,42 @@
+"""Curves with an imported table that may lack its end: no verdict on the whole of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from mpigraft.core.model import CellGroup, Finding, LaunchRecord, Verdict
+from mpigraft.core.text import join_some
+
+MAYBE_CUT = "maybe-cut"  # the finding of an import
+SHOWN = 4  # curves in a finding
+
+Cut = set[tuple[str, str, str]]  # configuration (label), layout and benchmark of a curve
+
+
+def cut_tables(launches: Sequence[LaunchRecord], labels: Mapping[str, str]) -> Cut:
+    """The curves of which an imported table may lack its end."""
+    return {
+        (labels.get(launch.configuration, launch.configuration), launch.layout, benchmark)
+        for launch in launches
+        for finding in launch.findings
+        if finding.code == MAYBE_CUT
+        for benchmark in finding.evidence
+    }
+
+
+def withhold_cut(groups: Sequence[CellGroup], cut: Cut) -> list[CellGroup]:
+    """Withhold verdicts on whole curves of which a table may lack its end; cells keep theirs."""
+    return [
+        replace(group, curve=Verdict.INCONCLUSIVE, look=None, joint=None)
+        if (group.configuration, group.layout, group.benchmark) in cut
+        else group
+        for group in groups
+    ]
+
+
+def cut_findings(cut: Cut) -> tuple[Finding, ...]:
+    if not cut:
+        return ()
+    curves = join_some([f"{b} of {c} on {layout}" for c, layout, b in sorted(cut)], SHOWN)
+    return (Finding.of("curve-maybe-cut", curves=curves),)
