@@ -190,6 +190,15 @@ def clusters(
             cluster.close()
 
 
+@pytest.fixture(scope="module")
+def mild_nodes() -> Iterator[None]:
+    """Clusters of this module are pinned and have the stand-in for ssh, whatever is asked for:
+    they are what it tests. Of hard ones it is test_hard_nodes.py."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MPIGRAFT_TEST_HARD", raising=False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory, cache_folder: Path) -> Iterator[Cluster]:
     """Two nodes, n1 and n2, for all tests; those that break one make their own."""

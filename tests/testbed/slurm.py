@@ -58,7 +58,9 @@ CgroupMountpoint=/sys/fs/cgroup
 ConstrainCores=no
 ConstrainRAMSpace=yes
 """
-PARTITION = "PartitionName={name} Nodes={nodes} Default={default} MaxTime={max_time} State=UP"
+PARTITION = """\
+PartitionName={name} Nodes={nodes} Default={default} MaxTime={max_time} State=UP \
+OverSubscribe=YES PriorityTier={tier}"""
 
 
 def why_not() -> str:
@@ -76,7 +78,8 @@ class Slurm:
     nodes ("ALL", "n[1-2]"), the first being the default; `max_time` is theirs, in Slurm's
     notation. A node counts as down after `node_timeout_s` of silence. `names` are the nodes' own
     names, where these are not the cluster's. `task` is the plugin that binds: affinity on hard
-    nodes, whose jobs have limits of memory too, else none.
+    nodes, whose jobs have limits of memory too, else none. `preempt` is what becomes of a job
+    when one of a later partition wants its nodes, as "REQUEUE" or "CANCEL".
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class Slurm:
         node_timeout_s: int = 15,
         names: Sequence[str] = (),
         task: str = "",
+        preempt: str = "",
     ) -> None:
         self.cluster, self.folder = cluster, cluster.folder / "slurm"
         self.names = tuple(names) or cluster.nodes
@@ -106,9 +110,11 @@ class Slurm:
         )  # fmt: skip
         rows = [
             PARTITION.format(name=name, nodes=nodes, max_time=max_time,
-                             default="NO" if index else "YES") + " OverSubscribe=YES"
+                             default="NO" if index else "YES", tier=index + 1)
             for index, (name, nodes) in enumerate(partitions)
         ]  # fmt: skip
+        if preempt:
+            text += f"PreemptType=preempt/partition_prio\nPreemptMode={preempt}\n"
         if (cluster.folder / "nodes/n1/memory").exists():
             text = text.replace("task/affinity", "task/affinity,task/cgroup")
             text = text.replace("CR_Core", "CR_Core_Memory") + "DefMemPerCPU=500\n"

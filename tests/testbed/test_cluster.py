@@ -19,7 +19,7 @@ pytestmark = pytest.mark.root
 
 
 @pytest.fixture(scope="module")
-def cluster(clusters: Callable[..., Cluster]) -> Cluster:
+def cluster(mild_nodes: None, clusters: Callable[..., Cluster]) -> Cluster:
     """Nodes in which nothing else runs, no daemon of Slurm either."""
     return clusters(2)
 

@@ -23,7 +23,7 @@ from tests.testbed.conftest import two_ranks
 from tests.testbed.images import Images
 from tests.testbed.keeper import FAKETIME
 
-pytestmark = [pytest.mark.root, pytest.mark.long]
+pytestmark = [pytest.mark.root, pytest.mark.long, pytest.mark.usefixtures("mild_nodes")]
 Clusters = Callable[..., Cluster]
 ESTABLISHED = "01"  # of a connection's state in /proc/net/tcp
 

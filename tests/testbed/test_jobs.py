@@ -199,6 +199,37 @@ def test_a_cancelled_job_is_told_and_goes_on_elsewhere_with_whole_rounds(site: S
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(("mode", "own"), [("CANCEL", ()), ("REQUEUE", ("--", "--requeue"))])
+def test_a_preempted_job_is_named_and_its_campaign_goes_on(
+    clusters: Callable[..., Cluster], slurms_here: None, fresh_home: Path, store_folder: Path,
+    mode: str, own: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Slurm cancels it, since a share is submitted with --no-requeue, or starts it again where the
+    user wants that."""
+    parts = (("low", "ALL"), ("high", "ALL"))
+    with clusters(2) as nodes, Slurm(nodes, partitions=parts, preempt=mode) as slurm:
+        site = Site(slurm, fresh_home, store_folder)
+        identity = site.submit("--time", "10m", *own, rounds=6)
+        site.measuring(identity, A_ROUND)
+        urgent = ("--partition=high", "--nodes=2", "--exclusive", "--output=/dev/null")
+        free = nodes.shared / "free"
+        wrap = f"--wrap=while [ ! -e {free} ]; do sleep 0.1; done"
+        assert slurm.ask("sbatch", *urgent, wrap).ok
+        word = "ended (PREEMPTED)" if mode == "CANCEL" else "pending again after it ran"
+        site.until(lambda: word in site.mpigraft("status"), word)
+        free.touch()
+        if mode == "CANCEL":
+            site.ended()
+            assert "submits what was cut off" in site.mpigraft("status")
+            site.mpigraft("submit", "--resume", identity)
+        site.ended()
+        assert site.status()["shares"][0]["done"], site.logs()
+        launches = site.store.launches(identity)
+        assert {launch.round for launch in launches} == {*range(6)}
+        assert "DUE TO PREEMPTION" in site.logs()
+
+
+@pytest.mark.long
 def test_a_login_node_plans_follows_and_cancels(site: Site) -> None:
     site.submit("--chain", 2, "--time", "10m", "--", "--begin=now+1hour")
     file = site.folder.parent / "campaign.toml"

@@ -110,6 +110,7 @@ def _share(share: ShareStatus, silent: bool) -> str:
         return "not submitted"
     state = "state not known" if silent else str(share.status.state)
     word = f" ({share.status.word})" if share.status.word.lower() != state else ""
+    word += " again after it ran" if share.requeued else ""
     reason = f", {share.status.reason}" if share.status.reason else ""
     if share.status.state == "pending" and (words := waiting_reason(share.status.reason)):
         reason += f": {words}"

@@ -156,6 +156,19 @@ def test_a_share_whose_job_ended_early_is_open_until_it_has_another(tmp_path: Pa
     assert submission_status(store, RECORD, {}).open == (1, 2)  # forgotten by the scheduler
 
 
+def test_a_job_that_waits_again_is_not_taken_for_one_that_never_ran(tmp_path: Path) -> None:
+    """Preempted and requeued, it has the same id; its next in the chain has another."""
+    store = kept(tmp_path, on("41", "1/2"))
+    waits = JobStatus(JobState.PENDING, "PENDING", "BeginTime")
+    status = submission_status(store, RECORD, {"41": waits, "42": waits})
+    assert [share.requeued for share in status.shares] == [True, False]
+    again, first = list(status_lines(status))[2:4]
+    assert "job 41 pending again after it ran, BeginTime: its earliest" in again
+    assert "job 42 pending, BeginTime" in first
+    ended = {"41": JobStatus(JobState.ENDED, "PREEMPTED"), "42": RUNS}
+    assert not any(x.requeued for x in submission_status(store, RECORD, ended).shares)
+
+
 @given(st.permutations(["pending", "pending", "running", "ended", "gone"]))
 def test_of_a_chain_the_job_that_is_at_it_is_shown_and_who_waits(words: list[str]) -> None:
     jobs = {str(n): JobStatus(JobState(word)) for n, word in enumerate(words)}

@@ -36,6 +36,7 @@ def test_slurm_in_its_own_words() -> None:
         "--time=01:30:00",
         "--output=/proj/store/logs/c0ffee-1-%j.out",
         "--signal=B:TERM@60",
+        "--open-mode=append",
         "--no-requeue",
         "--partition=small",
         "--network=single_node_vni,job_vni",

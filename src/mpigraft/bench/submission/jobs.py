@@ -266,6 +266,7 @@ class ShareStatus:
     job: str  # empty: none was handed in
     behind: tuple[str, ...]  # jobs that wait for the end of that one, in order
     status: JobStatus
+    requeued: bool  # whether that job ran before, and waits again: after preemption, say
     nodes: str  # of the last allocation; empty: none has started
     launches: int  # made until now
     left: int  # launches that the last allocation has not made; 0 before one has started
@@ -339,6 +340,7 @@ def _share(
         job=job,
         behind=behind,
         status=status,
+        requeued=status.state is JobState.PENDING and job in {a.job for a in allocations},
         nodes=now.nodes if now else "",
         launches=len(launched),
         left=pending,

@@ -28,6 +28,7 @@ def script(request: JobRequest) -> str:
         # %j is the job; a % of the path itself is written twice.
         f"--output={_quoted(request.output.replace('%', '%%'))}-%j.out",
         f"--signal=B:TERM@{parts.warning_s(request)}",  # B: the command, which ends its own ranks
+        "--open-mode=append",  # or a job that is started again empties its file
         "--no-requeue",  # after a node failure the share is submitted again, on purpose
         *([f"--partition={_quoted(request.partition)}"] if request.partition else []),
         *([f"--network={_quoted(request.network)}"] if request.network else []),
