@@ -18,7 +18,7 @@ from mpigraft.analysis.overtime.good import last_good, recheck_rounds
 from mpigraft.cli import bench, common, main
 from mpigraft.cli.bench import Task
 from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, UsageError
-from mpigraft.core.model import Machine, Origin
+from mpigraft.core.model import Finding, Machine, Origin
 from mpigraft.core.serialize import canonical
 from mpigraft.report.overtime.junit import Case, junit
 from mpigraft.store import Store
@@ -47,6 +47,7 @@ class Site:
     tasks: list[Task] | None = None
     rounds: int = 8
     busy: bool = False  # whether others take the CPU all the time
+    found: tuple[Finding, ...] = ()  # by its probes
     failure: MpigraftError | None = None  # that a campaign ends with
     machine: Machine = field(default_factory=a_machine)
 
@@ -69,9 +70,12 @@ def site(
         assert site.tasks is not None
         site.tasks.append(task)
         number = 10 + len(site.tasks)
-        keep(store, campaign(number, level=site.level, name=task.spec.name, plan=WISH,
-                             rounds=site.rounds, others=0.5 * site.busy,
-                             **(site.changes or {})))  # type: ignore[arg-type]  # fmt: skip
+        made = campaign(number, level=site.level, name=task.spec.name, plan=WISH,
+                        rounds=site.rounds, others=0.5 * site.busy,
+                        **(site.changes or {}))  # type: ignore[arg-type]  # fmt: skip
+        probes = tuple(replace(one, evidence=replace(one.evidence, findings=site.found))
+                       for one in made.evidence)  # fmt: skip
+        keep(store, replace(made, evidence=probes))
         if site.failure:
             raise site.failure
         return identity(number)
@@ -106,6 +110,16 @@ def test_nodes_may_be_reached_by_an_agent(site: Site) -> None:
     assert site.tasks
     assert site.tasks[0].allocation.hosts == ("n1", "n2")
     assert site.tasks[0].allocation.agent == "/bin/true"
+
+
+def test_a_node_that_became_unlike_the_others_is_named(site: Site) -> None:
+    """It may be what became slower; other findings of a probe belong to its own campaign."""
+    site.run("recheck", "--accept")
+    unlike = Finding.of("node-unlike", nodes="n2", others="n1", libraries="/dev/shm has 0 MiB")
+    site.found = (unlike, Finding.of("lane-other", where="one-sided", lane="sm", requested="tcp"))
+    said = " ".join(site.run("recheck", "--brief").out.split())
+    assert said.count("warning node-unlike: n2 is unlike n1: /dev/shm has 0 MiB") == 1
+    assert "lane-other" not in said
 
 
 def test_a_slower_night_ends_with_1_and_says_what_changed(site: Site) -> None:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 NOT_RECORDED = "not recorded"
 NOTHING = "Nothing that both campaigns recorded"
+UNLIKE = "node-unlike"
 SHOWN = 12  # facts that a line names
 ORDER = {Level.ERROR: 0, Level.WARNING: 1, Level.INFO: 2}
 CURVES = (
@@ -70,7 +71,9 @@ class Across:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        every = dict.fromkeys((*self.comparison.findings, *self.damage))
+        probes = (f for one in self.new.evidence for f in one.evidence.findings)
+        nodes = (f for f in probes if f.code == UNLIKE)  # which may be what became slower
+        every = dict.fromkeys((*self.comparison.findings, *nodes, *self.damage))
         if self.new.campaign.created < self.old.campaign.created:
             turned = Finding.of("campaigns-turned", old=self.old.title, new=self.new.title)
             every[turned] = None
