@@ -51,6 +51,10 @@ def command(
     allocation: Annotated[
         str, common.option("A", "Name of the job; only tables of one job are paired.")
     ] = "",
+    edited: Annotated[
+        bool,
+        common.flag("Take exports that were edited, as campaigns of their own.", "--edited"),
+    ] = False,
     dry_run: Annotated[
         bool, common.flag("Show what would be stored; store nothing.", "--dry-run")
     ] = False,
@@ -91,6 +95,7 @@ def command(
         nodes=nodes or 0,
         ranks_per_node=ranks_per_node or 0,
         allocation=_name("--allocation", allocation),
+        edited=edited,
     )
     sources, unmatched = collect_sources(files, Pattern.parse(pattern) if pattern else None)
     settings = common.settings(ctx)

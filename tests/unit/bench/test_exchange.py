@@ -279,7 +279,9 @@ def test_changed_records_are_refused(
     store: Store, tmp_path: Path, change: Any, problem: str
 ) -> None:
     document = json.loads(exported(store, "json"))
-    change(document["rows"][0]["records"])
+    kept = document["rows"][0]["records"]
+    del kept["digests"]  # as versions before wrote it
+    change(kept)
     done = bring(tmp_path, json.dumps(document).encode())
     assert done.error
     assert problem in done.error.message

@@ -7,10 +7,12 @@ evidence and launch as the store has them: reading takes these, so an export imp
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from mpigraft.core.errors import UsageError
+from mpigraft.core.serialize import digest
 
 VERSION = 1
 MARK = "mpigraft_export"  # the first column: what kind of file this is
@@ -65,6 +67,19 @@ COLUMNS = (
 )
 NAMES = tuple(column.name for column in COLUMNS)
 KINDS = {column.name: column.kind for column in COLUMNS}
+
+
+CASTS: dict[str, Callable[[Any], Any]] = {"number": float, "whole": int, "text": str}
+
+
+def row_digest(row: Row) -> str:
+    """A digest of all cells of a row but `records`, whichever format it was read of."""
+    cells = {
+        name: CASTS.get(kind, lambda cell: cell)(row[name])
+        for name, kind in KINDS.items()
+        if name != "records" and row.get(name) not in (None, "")
+    }
+    return digest(cells)[:16]
 
 
 def refuse(source: str, row: int, problem: str) -> UsageError:

@@ -24,10 +24,11 @@ def export_format(head: bytes) -> str:
     return next((name for name, mark in FORMATS.items() if mark.match(head)), "")
 
 
-def read_export(path: Path, form: str, source: str) -> Iterator[Launched]:
-    """Read the launches of an exported campaign. Raises UsageError for a file that was damaged,
-    MissingError for Parquet without pyarrow, and OSError."""
-    return launches_of(_rows(path, form, source), source)
+def read_export(path: Path, form: str, source: str, *, edited: bool = False) -> Iterator[Launched]:
+    """Read the launches of an exported campaign, which may be `edited`. Raises UsageError for a
+    file that was damaged or, unless it is `edited`, changed; MissingError for Parquet without
+    pyarrow, and OSError."""
+    return launches_of(_rows(path, form, source), source, edited=edited)
 
 
 def _rows(path: Path, form: str, source: str) -> Iterator[Row]:

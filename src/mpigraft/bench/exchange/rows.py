@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from mpigraft.bench.exchange.columns import MARK, VERSION, Row, refuse
+from mpigraft.bench.exchange.columns import MARK, VERSION, Row, refuse, row_digest
+from mpigraft.core.errors import UsageError
 from mpigraft.core.model import (
     METRICS,
     AllocationRecord,
@@ -19,7 +21,7 @@ from mpigraft.core.model import (
     Measurement,
     layout_order,
 )
-from mpigraft.core.serialize import plain, revive
+from mpigraft.core.serialize import digest, plain, revive
 from mpigraft.core.text import printable
 from mpigraft.evidence import flatten_evidence, revive_evidence
 from mpigraft.store import Store
@@ -46,11 +48,17 @@ def rows_of(store: Store, campaign: CampaignRecord) -> Iterator[Row]:
         belongs = [one for one in pending if _belongs(one, launch)]
         pending = [one for one in pending if one not in belongs]
         head = _head(campaign, configuration, allocation, launch)
-        for index, m in enumerate(measurements or (None,)):
-            records = _records([*belongs, launch]) if index == 0 else None
-            yield {**head, **(_cells(m) if m else {}), "records": records}
+        rows = [{**head, **(_cells(m) if m else {})} for m in measurements or (None,)]
+        yield from _sealed(rows, _records([*belongs, launch]))
     if pending:
-        yield {**_head(campaign, None, None, None), "records": _records(pending)}
+        yield from _sealed([_head(campaign, None, None, None)], _records(pending))
+
+
+def _sealed(rows: list[Row], records: dict[str, Any]) -> Iterator[Row]:
+    """Yield the rows; the first has the records, a digest of these and one of each row."""
+    seals = {"digest": digest(plain(records)), "digests": [row_digest(row) for row in rows]}
+    for index, row in enumerate(rows):
+        yield {**row, "records": {**records, **seals} if index == 0 else None}
 
 
 def _belongs(record: Kept, launch: LaunchRecord) -> bool:
@@ -124,6 +132,29 @@ def _cells(m: Measurement) -> Row:
     }  # fmt: skip
 
 
+class Seals:
+    """The digests of a launch, with which its rows are compared as they are read."""
+
+    def __init__(self, document: Any) -> None:
+        self.known = isinstance(document, dict) and "digests" in document
+        self.rows: Counter[str] = Counter()
+        self.whole = True
+        if self.known:
+            body = {k: v for k, v in document.items() if k not in ("digest", "digests")}
+            self.whole = digest(body) == document.get("digest")
+            self.rows.update(str(one) for one in document["digests"])
+
+    def break_at(self, row: Row) -> str:
+        """What was changed in a row; empty: nothing, or an export of before has no digests."""
+        if not self.known:
+            return ""
+        if not self.whole:
+            return "its records were changed"
+        key = row_digest(row)
+        self.rows[key] -= 1
+        return "a cell of it was changed, or it is there twice" if self.rows[key] < 0 else ""
+
+
 @dataclass(slots=True)
 class Launched:
     """One launch of an exported campaign, and what was met before it."""
@@ -133,31 +164,40 @@ class Launched:
     heads: list[Kept] = field(default_factory=list)  # the campaign first
 
 
-def launches_of(rows: Iterable[Row], source: str) -> Iterator[Launched]:
+def launches_of(rows: Iterable[Row], source: str, *, edited: bool = False) -> Iterator[Launched]:
     """Put rows together again, a launch at a time.
 
-    Raises UsageError for a row that is not what was exported.
+    Raises UsageError for a row that is not what was exported; with `edited` only for one that
+    cannot be read.
     """
     current: Launched | None = None
+    seals = Seals(None)
     for number, row in enumerate(rows, 1):
         try:
             heads, launch = _revived(row.get("records"))
             if launch or heads:
                 if current:
                     yield current
-                current = Launched(launch, [], heads)
+                current, seals = Launched(launch, [], heads), Seals(row["records"])
             owner = current.launch if current else None
             if row.get("benchmark") is None:
+                _refuse_edited("" if edited else seals.break_at(row), source, number)
                 continue
             if current is None or owner is None or owner.id != row.get("launch"):
                 raise ValueError(
                     "the first row of its launch, which has its records, is not before it"
                 )
             current.measurements.append(_measurement(row))
+            _refuse_edited("" if edited else seals.break_at(row), source, number)
         except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
             raise refuse(source, number, _reason(error)) from error
     if current:
         yield current
+
+
+def _refuse_edited(problem: str, source: str, number: int) -> None:
+    if problem:
+        raise UsageError.of("export-edited", place=f"{source}: row {number}", problem=problem)
 
 
 def _reason(error: Exception) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 
 from mpigraft.bench.exchange import Launched, read_export
 from mpigraft.bench.importing.reading import ImportOptions, Source
@@ -15,8 +17,12 @@ from mpigraft.core.model import (
     CampaignRecord,
     ConfigurationRecord,
     EvidenceRecord,
+    Origin,
 )
+from mpigraft.core.serialize import canonical
 from mpigraft.store import Store, Writer
+
+EDITED = uuid.UUID("b1c0a9b2-7f0b-5d52-8a54-0d6c1d3b9a10")  # for ids of edited ones
 
 
 def take_export(
@@ -30,7 +36,7 @@ def take_export(
     are there; without `open_writer` only count. Returns the campaign's name, its new launches
     and their values. Raises UsageError, and nothing of it is stored.
     """
-    if options != ImportOptions():
+    if replace(options, edited=False) != ImportOptions():
         flags = "no flag says what it holds: it says so itself"
         raise UsageError.of("import-conflict", path=source.name, conflict=flags)
     writer = open_writer() if open_writer else None
@@ -39,7 +45,8 @@ def take_export(
     launches = values = 0
     with writer.batch() if writer else nullcontext():
         try:
-            for launched in read_export(source.path, form, source.name):
+            read = read_export(source.path, form, source.name, edited=options.edited)
+            for launched in (_edited(one, source) for one in read) if options.edited else read:
                 if campaign is None:
                     campaign = _campaign(launched, source)
                     known = {row.launch for row in store.launch_tables(campaign.id)}
@@ -55,6 +62,32 @@ def take_export(
     if campaign is None:
         raise UsageError.of("import-no-value", path=source.name, problem="it has no row")
     return campaign.name, launches, values
+
+
+def _edited(launched: Launched, source: Source) -> Launched:
+    """The records under ids and a name of their own: what was edited stands beside what was
+    measured, as an import. The ids are the same for the same content."""
+    content = hashlib.sha256(source.path.read_bytes()).hexdigest()
+
+    def own(identity: str) -> str:
+        return str(uuid.uuid5(EDITED, f"{content} {identity}"))
+
+    def mark(record: CampaignRecord) -> CampaignRecord:
+        try:
+            plan = canonical({**json.loads(record.plan), "edited": True})
+        except (ValueError, TypeError, RecursionError):
+            plan = record.plan  # which is refused
+        name, origin = f"{record.name}-edited", Origin.IMPORT
+        return replace(record, id=own(record.id), name=name, origin=origin, plan=plan)
+
+    heads = [
+        mark(one) if isinstance(one, CampaignRecord) else replace(one, campaign=own(one.campaign))
+        for one in launched.heads
+    ]
+    launch = launched.launch
+    if launch:
+        launch = replace(launch, id=own(launch.id), campaign=own(launch.campaign))
+    return Launched(launch, launched.measurements, heads)
 
 
 def _campaign(launched: Launched, source: Source) -> CampaignRecord:

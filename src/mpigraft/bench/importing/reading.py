@@ -38,6 +38,7 @@ class ImportOptions:
     ranks_per_node: int = 0
     allocation: str = ""
     about: str = ""  # node type, network and software, for captions
+    edited: bool = False  # take exports of which cells were changed
 
 
 @dataclass(frozen=True, slots=True)
