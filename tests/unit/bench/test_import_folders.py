@@ -267,6 +267,11 @@ def test_a_name_is_text_and_nothing_else(
     assert "\x1b" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["compiler", "gpu", "run", "cluster", "f1", "note", "branch"])
+def test_a_field_may_have_a_name_of_its_own(name: str) -> None:
+    assert Pattern.parse(f"{{benchmark}}_{{{name}}}.dat").fields == ("benchmark", name)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -274,6 +279,10 @@ def test_a_name_is_text_and_nothing_else(
         ("{a}-{a}", "twice"), ("{A}", "no field"), ("{a}{", "a brace"), ("{a}-{b!r}", "a brace"),
         ("-".join(f"{{f{n}}}" for n in range(13)), "more than 12"),
         ("{a}" + "?" * 400, "more than 400 characters"),
+        ("{benchmark}_{node}.dat", "{node} is no field of it, and {nodes} is"),
+        ("{benchmark}_{rank}.dat", "{ranks} is"), ("{benchmarks}.dat", "{benchmark} is"),
+        ("a_{np}.dat", "{ranks} is"), ("a_{ppn}.dat", "{ranks_per_node} is"),
+        ("a_{allocations}.dat", "{allocation} is"), ("{config}.dat", "{configuration} is"),
     ],
 )  # fmt: skip
 def test_a_pattern_that_cannot_be_read_is_refused(text: str, problem: str) -> None:

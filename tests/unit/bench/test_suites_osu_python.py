@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.bench.suites import osu, osu_python
+from mpigraft.bench.suites import osu, osu_programs, osu_python
 from mpigraft.core.errors import UsageError
+from mpigraft.core.model import Benchmark
+from mpigraft.request import CampaignSpec
 
 HEADER = "# Size [B]        Latency [us]\n"
 DEMO = {
@@ -60,3 +64,17 @@ def test_no_bytes_break_the_reader(data: bytes) -> None:
         osu_python.parse(b"# MPI Latency Test\n" + data, source="demo")
     except UsageError:
         return
+
+
+def test_sizes_outside_the_campaign_are_cut() -> None:
+    """The programs have no option for sizes."""
+    data = (
+        "# MPI Latency Test\n# Size [B]        Latency [us]\n"
+        + "".join(f"{size:<10}{1.0:20.2f}\n" for size in (0, 1, 8, 64, 128))
+    ).encode()
+    spec = replace(CampaignSpec(), min_size=8, max_size=64)
+    parsed = osu_programs.read(Benchmark("osu", "latency"), data, spec, "x")
+    assert [m.size for m in parsed.measurements] == [0, 8, 64]
+    c = data.replace(b"# MPI Latency Test", b"# OSU MPI Latency Test v7.4")
+    c = c.replace(b"# Size [B]        Latency [us]", b"# Size          Latency (us)")
+    assert len(osu_programs.read(Benchmark("osu", "latency"), c, spec, "x").measurements) == 5

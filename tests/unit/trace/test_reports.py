@@ -24,6 +24,15 @@ def shown(name: str) -> tuple[Profile, str]:
     return profile, headline(profile)
 
 
+def test_mpip_share_is_that_of_the_report(tmp_path: Path) -> None:
+    """Its times are rounded: 0.0312 of 0.0312 s is 99.93 %, as it says."""
+    text = (DATA / "driver.mpiP").read_text()
+    text = text.replace("*         40         20    50.00", "*     0.0312     0.0312    99.93")
+    (tmp_path / "a.mpiP").write_text(text)
+    profile = read_profile(tmp_path / "a.mpiP")
+    assert profile.share(profile.mpi_s) == pytest.approx(0.9993)
+
+
 def test_mpip() -> None:
     profile, line = shown("driver.mpiP")
     assert line == "driver: 20.0 s, 50.0 % MPI: 40.0 % Allreduce, 10.0 % Irecv"

@@ -7,6 +7,7 @@ text, `?` over one character.
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,12 @@ from mpigraft.core.text import printable
 
 NUMBERS = ("nodes", "ranks", "ranks_per_node", "round")
 TEXTS = ("benchmark", "date", "configuration", "mpi", "transport", "machine", "allocation")
+ALIASES = {  # other words for a field
+    "np": "ranks", "nprocs": "ranks", "procs": "ranks", "processes": "ranks", "ntasks": "ranks",
+    "tasks": "ranks", "nnodes": "nodes", "hosts": "nodes", "ppn": "ranks_per_node",
+    "ntasks_per_node": "ranks_per_node", "tasks_per_node": "ranks_per_node", "time": "date",
+    "day": "date", "config": "configuration", "bench": "benchmark", "job": "allocation",
+}  # fmt: skip
 SHAPES = {  # the characters of a field; texts of other fields have any but a slash
     "benchmark": re.compile(r"[\w-]"),
     "date": re.compile(r"[0-9TZ:_+-]"),
@@ -136,9 +143,21 @@ def _problem(pieces: list[str], fields: tuple[str, ...]) -> str:
         return f"it has more than {MOST_FIELDS} fields"
     if any("{" in piece or "}" in piece for piece in literals):
         return "a brace that is no field of lower-case letters, digits and _"
+    for field in fields:
+        if near := _nearest(field):
+            return f"{{{field}}} is no field of it, and {{{near}}} is: write that, or another name"
     if any(not piece.strip("*") for piece in literals[1:-1]):
         return "two fields stand side by side, so where one ends is not known"
     return ""
+
+
+def _nearest(field: str) -> str:
+    """The known field that a name of none seems to mean; empty: it is a name of its own."""
+    known = (*NUMBERS, *TEXTS)
+    if field in known:
+        return ""
+    near = difflib.get_close_matches(field, known, n=1, cutoff=0.8)
+    return ALIASES.get(field) or (near[0] if near else "")
 
 
 WILDCARD = re.compile(r"([*?])")

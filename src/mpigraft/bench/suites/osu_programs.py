@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import PurePosixPath
 
@@ -22,7 +23,7 @@ from mpigraft.bench.suites.programs import (
     refuse_unknown,
 )
 from mpigraft.bench.suites.rank_files import RankFiles
-from mpigraft.core.model import Benchmark, Finding, Layout, Machine, MpiInstall
+from mpigraft.core.model import Benchmark, Finding, Layout, Machine, Measurement, MpiInstall
 from mpigraft.request import CampaignSpec
 
 PAIR = (
@@ -197,9 +198,17 @@ def _checked(name: str, own: dict[str, str], tool: Tool, spec: CampaignSpec) -> 
     return made
 
 
-def read(benchmark: Benchmark, data: bytes, _spec: CampaignSpec, source: str) -> Parsed:
+def _is_wanted(m: Measurement, spec: CampaignSpec) -> bool:
+    """Whether a size was asked for: programs of mpi4py take no sizes, and measure all."""
+    python = ("binding", "mpi4py") in m.benchmark.options
+    return not python or m.size == 0 or spec.min_size <= m.size <= spec.max_size
+
+
+def read(benchmark: Benchmark, data: bytes, spec: CampaignSpec, source: str) -> Parsed:
     parsed = osu.parse(data, source=source)
+    wanted = tuple(m for m in parsed.measurements if _is_wanted(m, spec))
+    parsed = replace(parsed, measurements=wanted)
     if "reduce" not in benchmark.name or "datatype" in dict(benchmark.options):
         return parsed
     note = Finding.of("osu-reduction-type", key=benchmark.key)
-    return Parsed(parsed.measurements, (*parsed.findings, note), parsed.header, parsed.nodes)
+    return replace(parsed, findings=(*parsed.findings, note))

@@ -165,7 +165,7 @@ def _own_runs(spec: CampaignSpec, keys: list[str]) -> Iterator[str]:
     alone = [name for name in names if name.partition(":")[0] in ALONE]
     for group in ([together] if together else []) + [[name] for name in alone]:
         words = shlex.join(_options(spec, group))
-        yield f'measure "$bench" {words} --format "${{FORMAT:-osu}}"'
+        yield f'measure "$bench" {words} --format "${{FORMAT:-json}}"'
 
 
 def _options(spec: CampaignSpec, names: list[str]) -> Iterator[str]:

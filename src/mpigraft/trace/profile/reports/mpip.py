@@ -141,7 +141,10 @@ def _ranks(
             continue
         if len(words) != 4:
             raise lines.refused(number, "four words of a rank's times expected")
-        run_s, mpi_s = (lines.figure(word, number) for word in words[1:3])
+        run_s, mpi_s, share = (lines.figure(word, number) for word in words[1:])
+        step = 10.0 ** -len(words[2].partition(".")[2])
+        if abs(run_s * share / 100 - mpi_s) <= step:  # the share was made of unrounded times
+            mpi_s = run_s * share / 100
         if words[0] == ALL:
             total = (run_s, mpi_s)
         else:
