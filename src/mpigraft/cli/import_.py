@@ -98,6 +98,11 @@ def command(
         edited=edited,
     )
     sources, unmatched = collect_sources(files, Pattern.parse(pattern) if pattern else None)
+    reports = [] if as_json else _profiles([source.path for source in sources])
+    sources = [source for source in sources if source.path not in reports]
+    if reports and not sources:
+        _show(reports, as_json=False)
+        return
     settings = common.settings(ctx)
     detailed = settings.verbose or (len(files) == len(sources) <= DETAILED and not pattern)
     tally = Tally(unmatched, detailed=detailed, keep=as_json)
@@ -112,6 +117,7 @@ def command(
     else:
         for line in summary(tally, dry_run=dry_run, detailed=detailed):
             common.out(line)
+        _show(reports, as_json=False)
     refuse(tally, files)
 
 
@@ -122,15 +128,21 @@ def _profiles(files: list[Path]) -> list[Path]:
 
 
 def _show(paths: list[Path], *, as_json: bool) -> None:
-    """Show reports of profilers, one after another. Raises UsageError."""
+    """Show reports of profilers, one after another; those of the ranks of one job, which have one
+    name but for the rank, are one. Raises UsageError."""
     from mpigraft.cli.profile import show_profile
 
-    if as_json and len(paths) > 1:
-        raise UsageError.of("import-profiles-json", count=len(paths))
-    for number, path in enumerate(paths):
+    jobs: dict[Path, list[Path]] = {}
+    for path in paths:
+        jobs.setdefault(path.with_suffix("") if path.suffix[1:].isdigit() else path, []).append(
+            path
+        )
+    if as_json and len(jobs) > 1:
+        raise UsageError.of("import-profiles-json", count=len(jobs))
+    for number, job in enumerate(jobs.values()):
         if number:
             common.out("")
-        show_profile(path, output=None, html=None, top=10, as_json=as_json)
+        show_profile(*job, as_json=as_json)
 
 
 def _watched(files: Iterator[ImportedFile], total: int) -> Iterator[ImportedFile]:

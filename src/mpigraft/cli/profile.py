@@ -216,13 +216,20 @@ def _labels(planned: Job) -> tuple[tuple[str, str], ...]:
 
 
 def show_profile(
-    path: Path, *, output: Path | None, html: Path | None, top: int, as_json: bool, world: int = 0
+    path: Path,
+    *more: Path,
+    output: Path | None = None,
+    html: Path | None = None,
+    top: int = 10,
+    as_json: bool = False,
+    world: int = 0,
 ) -> None:
-    """Show a profile that was written, or another tool's report. Raises UsageError."""
+    """Show a profile that was written, or another tool's report; `more` are those of other ranks.
+    Raises UsageError."""
     from mpigraft.report.profile import profile_lines
     from mpigraft.trace.profile import read_profile, render_profile
 
-    read = read_profile(path)
+    read = read_profile(path, *more)
     profile = read.of_world(world) if world else read
     if profile is None:
         raise UsageError.of("profile-no-world", path=path, world=world, count=len(read.others))

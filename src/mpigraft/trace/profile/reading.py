@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mpigraft.core.errors import UsageError
 from mpigraft.trace.profile.document import parse_profile
+from mpigraft.trace.profile.reports.mpitrace import merge_ranks
 from mpigraft.trace.profile.reports.report import REPORTS
 from mpigraft.trace.profile.values import Profile
 
@@ -31,9 +32,11 @@ def is_profile(path: Path) -> bool:
     return any(report.is_one(text) for report in REPORTS.values())
 
 
-def read_profile(path: Path) -> Profile:
-    """Read a profile. Raises UsageError for a file that cannot be read, is none, or is damaged;
-    it names the line."""
+def read_profile(path: Path, *more: Path) -> Profile:
+    """Read a profile; `more` are the files of other ranks of its job, which mpitrace wrote. Raises
+    UsageError for a file that cannot be read, is none, or is damaged; it names the line."""
+    if more:
+        return merge_ranks([read_profile(one) for one in (path, *more)])
     try:
         with path.open("rb") as file:  # its size says nothing of a pipe or a device
             data = file.read(1 if path.stat().st_size > MOST_BYTES else MOST_BYTES + 1)

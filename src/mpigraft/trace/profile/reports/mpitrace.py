@@ -7,9 +7,11 @@ is this rank's alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from mpigraft.core.errors import UsageError
 from mpigraft.core.text import printable
 from mpigraft.trace.profile.reports.text import Lines, routine_name
 from mpigraft.trace.profile.values import Profile, RankUse, Routine, SizeUse, by_time
@@ -55,6 +57,55 @@ def parse_mpitrace(text: str, path: Path) -> Profile:
         routines=by_time(_routines(lines, start, sizes)),
         each=each,
         notes=(f"shares and routines are those of rank {rank}{others}",),
+    )
+
+
+def merge_ranks(profiles: Sequence[Profile]) -> Profile:
+    """Make one profile of the files that ranks of one job wrote: what they say is added up. The
+    times of ranks without a file are those that rank 0 lists. Raises UsageError for other files."""
+    own = [profile for profile in profiles if profile.source == "mpitrace"]
+    if len(own) < len(profiles) or len({profile.ranks for profile in own}) > 1:
+        names = ", ".join(profile.program for profile in profiles[:4])
+        raise UsageError.of("profile-other-jobs", names=names)
+    each = {one.rank: one for profile in profiles for one in profile.each}
+    routines: dict[str, list[Routine]] = {}
+    for profile in profiles:
+        for routine in profile.routines:
+            routines.setdefault(routine.name, []).append(routine)
+    ranks, known = profiles[0].ranks, len(profiles)
+    notes = (f"routines are those of the {known} of {ranks} ranks that have files",)
+    return replace(
+        profiles[0],
+        program=profiles[0].program.rpartition(".")[0],
+        hosts=tuple(dict.fromkeys(one.host for one in each.values() if one.host)),
+        run_s=max(profile.run_s or 0.0 for profile in profiles),
+        total_s=sum(profile.total_s or 0.0 for profile in profiles),
+        mpi_s=sum(profile.mpi_s or 0.0 for profile in profiles),
+        routines=by_time(map(_added, routines.values())),
+        each=tuple(each[rank] for rank in sorted(each)),
+        notes=notes if known < ranks else (),
+    )
+
+
+def _added(parts: list[Routine]) -> Routine:
+    """One routine of several ranks."""
+    sizes: dict[tuple[int, int], list[SizeUse]] = {}
+    for size in (size for part in parts for size in part.sizes):
+        sizes.setdefault((size.least, size.most), []).append(size)
+    return Routine(
+        parts[0].name,
+        sum(part.time_s or 0.0 for part in parts),
+        sum(part.calls or 0 for part in parts),
+        sum(part.bytes or 0 for part in parts),
+        sizes=tuple(
+            SizeUse(
+                *place,
+                sum(one.calls for one in same),
+                sum(one.bytes or 0 for one in same),
+                sum(one.time_s or 0.0 for one in same),
+            )
+            for place, same in sorted(sizes.items())
+        ),
     )
 
 
