@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -232,3 +234,18 @@ def test_a_short_table_is_in_no_claim_on_a_whole_curve(
         (curve,) = {group["curve"] for group in document["comparisons"]}
         verdicts.append((curve, "curve-maybe-cut" in codes))
     assert verdicts == [("inconclusive", True), ("slower", False)]
+
+
+def test_a_dead_job_may_come_from_a_pipe(tmp_path: Path) -> None:
+    words = ("--store", tmp_path / "s", "import", "-", "--configuration", "c", "--json")
+    main = "from mpigraft.cli.main import main; import sys; main(sys.argv[1:])"
+    ran = subprocess.run(
+        [sys.executable, "-c", main, *map(str, words)],
+        input=latency(8) + ENDINGS[0] + "\n" + latency(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 2, ran.stderr
+    (file,) = json.loads(ran.stdout)["files"]
+    assert (file["file"], file["state"], file["values"]) == ("stdin", "failed", 10)

@@ -13,6 +13,8 @@ from mpigraft.bench.importing.reading import Source
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import printable
 
+STDIN = Path("/dev/stdin")  # what `-` stands for
+
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
@@ -54,7 +56,7 @@ def _files(
     paths: Sequence[Path], unmatched: dict[Path, Unmatched]
 ) -> Iterator[tuple[Path, Path | None]]:
     """(file, the folder that was given or None); folders that cannot be read go to `unmatched`."""
-    for path in paths:
+    for path in (STDIN if path == Path("-") else path for path in paths):
         if path.is_dir():
             yield from ((file, path) for file in _below(path, unmatched))
         else:
