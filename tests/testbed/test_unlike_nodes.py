@@ -12,6 +12,7 @@ from mpigraft.core.model import Family
 from tests.native.native_world import compile_c
 from tests.testbed.cluster import Cluster
 from tests.testbed.nodes import SHORT, User, codes
+from tests.testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 
@@ -95,8 +96,25 @@ def test_unlike_nodes_are_named_before_the_first_probe(user: User, mpis: Mpis) -
     assert found["message"].startswith("n2 is unlike n1: its kernel is Linux 5.14-planted, not Lin")
     assert "/dev/shm has 30 MiB free, not room" in found["message"]
     prefix = mpis[Family.MPICH]
-    user.cluster.run("n2", ["sh", "-c", PLANTED["missing"], prefix.resolve() / "lib"], check=True)
-    done = user.on("n1", *words, code=4)
-    said = " ".join(done.stderr.split())
-    assert "n2 lacks files of the MPI that n1 has" in said
-    assert f"{prefix.name}/{LIBMPI[Family.MPICH]}" in said
+    user.cluster.run("n2", ["sh", "-c", PLANTED["missing"], prefix.resolve()], check=True)
+    run = ("run", *user.nodes(), "--mpi", Family.MPICH, "--ranks-per-node", "1", "--", "true")
+    for command, code in ((words, 4), (run, 255)):  # hydra's own code
+        said = " ".join(user.on("n1", *command, code=code).stderr.split())
+        assert "n2 lacks files of the MPI that n1 has" in said
+        assert f"{prefix.name}/{LIBMPI[Family.MPICH]}" in said
+        assert said.endswith("install the MPI on every node, or leave these nodes out")
+
+
+@pytest.mark.long
+@pytest.mark.covering
+@pytest.mark.parametrize("family", [Family.MPICH, pytest.param(Family.INTEL, marks=LONG)])
+def test_a_job_that_would_wait_for_a_node_without_the_mpi_ends(
+    user: User, slurms_here: None, mpis: Mpis, family: Family
+) -> None:
+    """Under Slurm hydra waits for the daemon that could not be started, as long as the job has."""
+    prefix = mpis[family]
+    user.cluster.run("n2", ["sh", "-c", PLANTED["missing"], prefix.resolve()], check=True)
+    with Slurm(user.cluster) as slurm:
+        job = User(user.cluster, mpis, slurm)
+        said = job.job("run", "--mpi", family, "--ranks-per-node", "1", "--", "true", code=4)
+    assert "n2 lacks files of the MPI that n1 has" in " ".join(said.split())

@@ -269,7 +269,8 @@ def judge(key: str, folder: str, failed: int) -> bool:
     from mpigraft.core.model import Level
     from mpigraft.run.cached import launch_findings
 
-    findings = launch_findings(key, Path(folder), failed=failed)
+    with console(stderr=True).status("looking for the cause"):
+        findings = launch_findings(key, Path(folder), failed=failed)
     for one in findings:
         tell_finding(one, f"; {NOT_CHECKED}" if one.code == "no-witness" else "")
     return any(one.level is Level.ERROR for one in findings)

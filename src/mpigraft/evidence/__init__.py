@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.evidence.runner import error_from_findings as error_from_findings
     from mpigraft.evidence.runner import evidence_of as evidence_of
+    from mpigraft.evidence.runner import explain_start as explain_start
     from mpigraft.evidence.runner import make_starter as make_starter
     from mpigraft.evidence.runner import outlives_job as outlives_job
     from mpigraft.evidence.runner import preloadable_natives as preloadable_natives

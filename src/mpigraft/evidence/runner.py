@@ -42,6 +42,7 @@ from mpigraft.launch.hosts import THIS_HOST, Nodes, compare_nodes
 from mpigraft.native import NOW, Natives
 
 PROBE_LIMIT_S = 60.0
+START_LIMIT_S = 20.0  # of one that finds out why a job did not start
 PER_RANK_S = 0.05  # of a probe's limit more: thousands of ranks take minutes to start
 # Ranks start here: a folder that a node lacks would end the launch without a reason.
 EVERYWHERE = Path("/")
@@ -49,6 +50,8 @@ SCRATCH = "mpigraft-"  # then host, whose processes, process id: folders of witn
 OLD_S = 7 * 86400  # longer than a job
 TO_BLAME = ("setting-overrides", "config-files")  # findings of what a user or a site set
 WIRE = "wire-contradiction"  # the counters looked where the settings said
+NOT_RUN = Completed((), 1, b"", b"", 0.0)
+NODES = ("node-lacks", "node-lost")  # no setting is the cause
 # Another MPI ran, whatever its transport.
 OTHER_MPI = ("override-differs", "generations-mixed", "node-build")
 
@@ -88,7 +91,7 @@ def make_starter(
             plan, placement = configuration.graft, placement_of(layout)
             unlike = compare(allocation, layout.nodes if probe else 1, configuration)
             if any(f.level is Level.ERROR for f in unlike):  # a launcher would wait for a minute
-                return Launched(Completed((), 1, b"", b"", 0.0), (), placement, hosts, unlike)
+                return Launched(NOT_RUN, (), placement, hosts, unlike, started=False)
             witness = _make_records(plan, Path(scratch), next(count))
             request = LaunchRequest(
                 configuration,
@@ -294,6 +297,8 @@ def evidence_of(
     for _ in range(2):
         launched = start(configuration, layout, words, limit_s, True)
         evidence = judge.judge_evidence(configuration, layout, launched)
+        if not launched.started:  # the rest would be of a probe that ran
+            evidence = replace(evidence, findings=launched.nodes)
         if not judge.worth_repeating(evidence):
             break
     if not evidence.ok:
@@ -310,6 +315,29 @@ def _config_files(configuration: Configuration, surroundings: Surroundings) -> I
     """What may be the cause and is in no command line."""
     if files := mpi_config_files(configuration, surroundings).with_settings():
         yield Finding.of("config-files", files=", ".join(files))
+
+
+def explain_start(
+    configuration: Configuration,
+    nodes: int,
+    programs: Natives,
+    allocation: Allocation,
+    *,
+    started: bool = False,
+) -> tuple[Finding, ...]:
+    """Say why a job on several nodes may not have started: by what its nodes lack, else by what a
+    launch of one rank on each prints, unless the job still runs (`started`). A job has its user's
+    own streams, which nothing else reads: a pipe in front of them was rejected, since it changes
+    the order of what launchers write."""
+    unlike = _compare(allocation, nodes, configuration)
+    if started or any(f.level is Level.ERROR for f in unlike):
+        return unlike
+    words = judge.probe_program(programs, configuration.buffers)
+    limit_s = START_LIMIT_S + PER_RANK_S * nodes
+    with make_starter({configuration.key: programs}, allocation) as start:
+        launched = start(configuration, Layout(nodes, 1, bind="none"), words, limit_s, False)
+    errors = tuple(f for f in launched.nodes if f.level is Level.ERROR)
+    return errors or unlike
 
 
 def refused_evidence(configuration: Configuration, evidence: Evidence) -> MpigraftError:
@@ -329,7 +357,7 @@ def error_from_findings(
     worst = [f for f in findings if f.level is Level.ERROR] or [*findings]
     if not worst:
         return kind(what)
-    known = worst[0].code in (WIRE, *OTHER_MPI) or is_cause(worst[0].code)
+    known = worst[0].code in (WIRE, *NODES, *OTHER_MPI) or is_cause(worst[0].code)
     blamed = [f for f in findings if f.code in TO_BLAME and not known]
     fix = "; ".join(f"{f.message}: {f.fix}" for f in blamed) or worst[0].fix
     return kind(f"{what}: {worst[0].message}", why=worst[0].why, fix=fix)

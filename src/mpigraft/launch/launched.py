@@ -12,13 +12,14 @@ from mpigraft.core.process import Completed
 class Launched:
     """`placement` is of each rank of a node, where the launcher was given one; `hosts` are those of
     the allocation, none for this host alone; `nodes` is what is wrong with these, where the launch
-    did not end well."""
+    did not end well, or was not even `started`."""
 
     completed: Completed
     ranks: tuple[RankRecord, ...]
     placement: Placement = NOWHERE
     hosts: tuple[str, ...] = ()
     nodes: tuple[Finding, ...] = ()
+    started: bool = True
 
     @property
     def output(self) -> dict[str, bytes]:

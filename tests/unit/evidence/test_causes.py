@@ -110,8 +110,9 @@ def test_parameter_files_are_not_blamed_for_what_a_node_lacks() -> None:
     """The advice was to look at a file with settings of the MPI."""
     (cause,) = named_causes(recorded(CASES[0]), NODES, whole=False)
     files = Finding.of("config-files", files="/etc/openmpi-mca-params.conf")
-    error = error_from_findings(LaunchFailed, "mpich@5", (cause, files))
-    assert error.fix == cause.fix
+    lacks = Finding.of("node-lacks", nodes="n2", others="n1", libraries="/opt/libmpi.so")
+    for one in (cause, lacks):
+        assert error_from_findings(LaunchFailed, "mpich@5", (one, files)).fix == one.fix
 
 
 def test_a_setting_is_not_blamed_for_the_kernels_route() -> None:

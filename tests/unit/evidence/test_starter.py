@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -183,3 +184,45 @@ def test_a_witness_behind_a_blank_is_preloaded_from_the_cache(
     monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "my home"))
     with pytest.raises(MissingError, match="cannot be preloaded"):
         runner.preloadable_natives(ours)
+
+
+LACKS = Finding.of("node-lacks", nodes="n2", others="n1", libraries="/opt/libmpi.so")
+UNLIKE = Finding.of("node-unlike", nodes="n2", others="n1", libraries="its kernel")
+DENIED = Finding.of("ssh-denied", node="n2", reason="publickey")
+
+
+@pytest.mark.parametrize(
+    ("unlike", "printed", "started", "found"),
+    [
+        (LACKS, None, False, LACKS),
+        (UNLIKE, None, True, UNLIKE),
+        (UNLIKE, DENIED, False, DENIED),
+        (UNLIKE, UNLIKE, False, UNLIKE),
+    ],
+)
+def test_a_failed_start_is_explained_by_its_nodes_first(
+    natives: Natives,
+    monkeypatch: pytest.MonkeyPatch,
+    unlike: Finding,
+    printed: Finding | None,
+    started: bool,
+    found: Finding,
+) -> None:
+    """A launch of one rank on each is made only where nothing else explains it."""
+
+    @contextmanager
+    def starter(*_: object) -> Iterator[object]:
+        assert printed
+        launched = Launched(Completed((), 1, b"", b"", 0.0), (), nodes=(printed,))
+        yield lambda _, layout, *__: launched if layout.key == "2x1-none" else None
+
+    monkeypatch.setattr(runner, "_compare", lambda *_: (unlike,))
+    monkeypatch.setattr(runner, "make_starter", starter)
+    assert runner.explain_start(ASKED, 2, natives, NAMED, started=started) == (found,)
+
+
+def test_of_a_probe_that_was_not_started_its_nodes_alone_are_reported(natives: Natives) -> None:
+    log = recorded("openmpi-5.0.11--ofi-lnx")
+    launched = Launched(log.completed, (), nodes=(LACKS,), started=False)
+    evidence = runner.evidence_of(ASKED, Layout(2, 1), natives, lambda *_: launched, NAMED)
+    assert (evidence.findings, evidence.ok) == ((LACKS,), False)

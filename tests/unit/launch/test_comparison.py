@@ -52,3 +52,11 @@ def test_what_stops_a_launch_is_an_error() -> None:
     text = (lines("a") + lines("b", "5", libmpi="missing")).encode()
     levels = {f.code: f.level for f in _differences(read_facts(Completed((), 0, text, b"", 0.0)))}
     assert levels == {"node-unlike": Level.WARNING, "node-lacks": Level.ERROR}
+
+
+def test_a_missing_mpi_is_some_of_its_files() -> None:
+    def node(host: str, digest: str) -> str:
+        return "".join(f"mpigraft-node {host} file {digest} /opt/{n}\n" for n in range(9))
+
+    ((_, message),) = codes(node("a", "ab" * 32), node("b", "missing"))
+    assert message.endswith(": /opt/0, /opt/1, /opt/2, /opt/3 and 5 more")

@@ -240,6 +240,14 @@ def test_the_programs_own_code_comes_first(
     assert starting(tmp_path, script, wrong=wrong) == (code, asked)
 
 
+@pytest.mark.parametrize(("code", "asked"), [(3, True), (255, True), (130, False), (143, False)])
+def test_of_several_nodes_a_failed_start_is_explained(
+    tmp_path: Path, code: int, asked: bool
+) -> None:
+    """Unless somebody ended it: that is known."""
+    assert starting(tmp_path, f"exit {code}", nodes=2) == (code, asked)
+
+
 def test_without_proof_nothing_is_judged(tmp_path: Path) -> None:
     assert starting(tmp_path, "exit 0", proof=False) == (0, False)
 

@@ -19,5 +19,6 @@ if TYPE_CHECKING:
     from mpigraft.core.process.stdin import end_stdin as end_stdin
     from mpigraft.core.process.stdin import ensure_stdin as ensure_stdin
     from mpigraft.core.process.stdin import serve_stdin as serve_stdin
+    from mpigraft.core.process.stdin import start_silent as start_silent
 else:
     __getattr__ = exports(__name__)

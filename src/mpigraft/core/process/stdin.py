@@ -61,6 +61,13 @@ def _start_beside(argv: Sequence[str], output: int) -> int:
     return os.posix_spawn(argv[0], [*argv], {}, file_actions=answer, setsigmask=())
 
 
+def start_silent(argv: Sequence[str]) -> int:
+    """Start a program that reads and prints nothing beside a job; its process id. Raises
+    OSError."""
+    closed = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in range(3)]
+    return os.posix_spawn(argv[0], [*argv], os.environ, file_actions=closed, setsigmask=())
+
+
 def end_stdin(pid: int) -> None:
     """End it, if there is one: it puts back what of a file was not read."""
     if pid:

@@ -18,6 +18,7 @@ from mpigraft.launch.hosts.hostlist import fold_hosts, slurm_hosts
 
 LIMIT_S = 20.0
 FEW = 8  # nodes that are named
+SOME = 4  # files and facts that are
 MARK = "mpigraft-node"
 MISSING = "missing"
 # One line, without words that csh reads in another way: ssh gives it to the user's shell.
@@ -90,7 +91,12 @@ def _differences(facts: Facts) -> list[Finding]:
             if usual == MISSING:
                 nodes, others = others, nodes
             found.setdefault((code, nodes, others), []).append(what)
-    return [_finding(*key, ", ".join(what)) for key, what in found.items()]
+    return [_finding(*key, _listed(what)) for key, what in found.items()]
+
+
+def _listed(what: Sequence[str]) -> str:
+    more = f" and {len(what) - SOME} more" if len(what) > SOME else ""
+    return ", ".join(what[:SOME]) + more
 
 
 def _finding(code: str, nodes: str, others: str, what: str) -> Finding:

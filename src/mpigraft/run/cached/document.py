@@ -21,6 +21,7 @@ from mpigraft.core.env import GUEST_PATH
 from mpigraft.core.fingerprint import file_fingerprint
 from mpigraft.core.model import (
     NOWHERE,
+    Allocation,
     Configuration,
     Finding,
     GuestKind,
@@ -29,7 +30,7 @@ from mpigraft.core.model import (
     Placement,
 )
 from mpigraft.core.serialize import plain, revive
-from mpigraft.evidence import outlives_job
+from mpigraft.evidence import explain_start, outlives_job
 from mpigraft.evidence.files import image_lists, mpi_config_files, plugin_folders, used_files
 from mpigraft.evidence.world import (
     BINDING_CODES,
@@ -45,6 +46,7 @@ from mpigraft.evidence.world import (
 )
 from mpigraft.graft import due_leases
 from mpigraft.graft.folder import PLAN_FILE, graft_folder
+from mpigraft.native import Natives
 from mpigraft.run import Job, job_records, prepare_job, surroundings
 from mpigraft.run.cached import start
 from mpigraft.run.cached.limits import explain_limits
@@ -70,7 +72,8 @@ def start_document(
         "configuration": job.configuration,
         "layout": job.layout,
         "placement": job.placement,
-        "hosts": () if job.allocation.here else job.allocation.hosts,
+        "allocation": job.allocation,
+        "natives": job.natives,
     }
     cache.put(KIND, key, plain(what))
     return {
@@ -187,25 +190,52 @@ def _mapped(job: Job, program: Path) -> list[Path]:
     return [one.path for one in libraries if one.path]
 
 
+def _kept_job(
+    key: str,
+) -> tuple[Configuration, Layout, Placement, Allocation, Natives] | None:
+    """What a job was to be; None where that is gone, or another version's."""
+    what: Any = cache.get(KIND, key)
+    try:
+        return (
+            revive(Configuration, what["configuration"]),
+            revive(Layout, what["layout"]),
+            revive(Placement, what["placement"]),
+            revive(Allocation, what["allocation"]),
+            revive(Natives, what["natives"]),
+        )
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return None
+
+
+def nodes_findings(key: str) -> tuple[Finding, ...]:
+    """What of its nodes keeps the job kept under `key` from running."""
+    if (kept := _kept_job(key)) is None:
+        return ()
+    configuration, layout, _, allocation, natives = kept
+    findings = explain_start(configuration, layout.nodes, natives, allocation, started=True)
+    return tuple(f for f in findings if f.level is Level.ERROR)
+
+
 def launch_findings(key: str, folder: Path, *, failed: int = 0) -> tuple[Finding, ...]:
     """What is wrong with the world of a job that was kept under `key`, by the records that its
     ranks left in `folder`: errors, and where ranks are not on the CPUs that were asked for.
     `failed`: the exit code of a job that failed by itself."""
-    well = not failed
-    what: Any = cache.get(KIND, key)
-    try:
-        configuration = revive(Configuration, what["configuration"])
-        layout = revive(Layout, what["layout"])
-        placement = revive(Placement, what["placement"])
-        hosts = tuple(what["hosts"])
-    except (TypeError, ValueError, KeyError, AttributeError):  # gone, or another version's
+    if (kept := _kept_job(key)) is None:
         start.forget(key, os.environ)
         return (Finding.of("job-unknown"),)
-    ranks = read_witness(folder, layout.ranks)
-    unfinished = explain_failure(configuration, folder, ranks=sum(r.of_launch for r in ranks))
+    configuration, layout, placement, allocation, natives = kept
+    well, ranks = not failed, read_witness(folder, layout.ranks)
+    came = sum(r.of_launch for r in ranks)
+    named: tuple[Finding, ...] = ()
+    if failed and came < layout.ranks and layout.nodes > 1:
+        named = explain_start(configuration, layout.nodes, natives, allocation)
+    if any(f.level is Level.ERROR for f in named):  # what ranks recorded follows from it
+        return named
+    unfinished = (*named, *explain_failure(configuration, folder, ranks=came))
     told_why = any(f.level is Level.ERROR for f in unfinished)
     if not ranks and (told_why or not well):  # it says why there is no record
         return unfinished or explain_limits(configuration.graft)
+    hosts = () if allocation.here else allocation.hosts
     findings = (
         *unfinished,
         *check_witness(configuration, layout, ranks, placement, hosts, ended=well),
@@ -213,7 +243,7 @@ def launch_findings(key: str, folder: Path, *, failed: int = 0) -> tuple[Finding
     if not well:
         findings += full_shared_memory({rank.host for rank in ranks}, failed)
     placed = placement != NOWHERE or is_confined()
-    shown = {"worlds-alone", *(BINDING_CODES if placed else ())}
+    shown = {"worlds-alone", "node-unlike", *(BINDING_CODES if placed else ())}
     if any(f.level is Level.ERROR for f in findings):
         shown.add("worlds-inner")
     return tuple(f for f in findings if f.level is Level.ERROR or f.code in shown)

@@ -33,13 +33,14 @@ if TYPE_CHECKING:
     # Folder of records, exit code: called when the job has ended, before they are removed
     Collect = Callable[[str, int], None]
 
-FORMAT = 5
+FORMAT = 6
 START = ".json"  # ends the names of documents
 RECORDS = "mpigraft-0-records"  # stands in documents for the name of one job's folder of records
 REFUSED = ".refused"  # ends the names of notes of refused calls, which evidence.world reads
 SEARCH = "LD_LIBRARY_PATH"
 RAW = "surrogateescape"  # names of files are bytes
 NOT_STARTED = 126  # podman's code where it may not raise limits
+INTERRUPTED = (129, 130, 131, 143)  # SIGHUP, SIGINT, SIGQUIT, SIGTERM: somebody ended the job
 # Variables that decide how a job is started; what else a user has only passes through.
 DECIDES = (
     "PATH", "HOME", "XDG_", "TMPDIR", "LD_", "MPIGRAFT_", "OMP_NUM_THREADS", "MODULEPATH",
@@ -172,8 +173,8 @@ def start_job(
 ) -> int | None:
     """Start what a document says and watch its world; the exit code for the shell.
 
-    4 where the witness refused a call of MPI_Comm_spawn. Else the program's own code, if it is
-    not 0; else 5 for a world that is not the one asked for.
+    4 where the witness refused a call of MPI_Comm_spawn, or a node keeps ranks from starting. Else
+    the program's own code, if it is not 0; else 5 for a world that is not the one asked for.
     `judge` is asked whether it is, and tells why not, when the quick look leaves any doubt.
     `collect` takes what else ranks wrote, whatever became of them.
     None where records of ranks cannot be written, and nothing was started. Raises OSError when
@@ -182,8 +183,11 @@ def start_job(
     name = new_folder(document["home"])
     if not name:
         return None
-    watch = World(document, f"{document['home']}/{name}")
-    feeder = 0
+    watch, stall, feeder = World(document, f"{document['home']}/{name}"), None, 0
+    if watch.nodes > 1:
+        from mpigraft.run.cached.stall import Stall
+
+        stall = Stall(document, watch.look)
     leases = write_leases(document["leases"], environ)
     try:
         argv = [word.replace(RECORDS, name) for word in document["argv"]]
@@ -193,7 +197,7 @@ def start_job(
         argv[document["parent"]] = str(os.getpid())
         given = {n: v for n, v in environ.items() if n not in document["drop"]}
         feeder = serve_stdin(document["stdin"], watch.folder)
-        code = run_attached(argv, given | document["set"], watch.look)
+        code = run_attached(argv, given | document["set"], stall.look if stall else watch.look)
         if collect:
             collect(watch.folder, code)
         # CPUs and GPUs take the full judgement, and so does a job that may have died of /dev/shm or
@@ -201,16 +205,20 @@ def start_job(
         whole = watch.whole()
         doubt = document["placed"] or watch.unfinished() or (code and scarce_memory(code))
         known = whole and not doubt
-        if listed(watch.folder, "", REFUSED):
+        if listed(watch.folder, "", REFUSED) or (stall and stall.fatal):
             judge(document["key"], watch.folder, 4)
             return 4
-        silent = code not in (0, NOT_STARTED) and not watch.entered()
+        # Of several nodes one may lack the MPI; whoever ended the job knows why.
+        far = watch.nodes > 1 and code not in INTERRUPTED
+        silent = code not in (0, NOT_STARTED) and not watch.entered() and not far
         if not document["proof"] or known or silent:
             return code
         well = bool(watch.ended or not code)
         wrong = judge(document["key"], watch.folder, 0 if well else code)
         return (5 if well else code) if wrong else code
     finally:
+        if stall:
+            stall.end()
         end_stdin(feeder)
         remove_leases(leases)
         watch.remove()
