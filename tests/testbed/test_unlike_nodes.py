@@ -111,10 +111,11 @@ def test_unlike_nodes_are_named_before_the_first_probe(user: User, mpis: Mpis) -
 def test_a_job_that_would_wait_for_a_node_without_the_mpi_ends(
     user: User, slurms_here: None, mpis: Mpis, family: Family
 ) -> None:
-    """Under Slurm hydra waits for the daemon that could not be started, as long as the job has."""
+    """Under Slurm hydra waits for the daemon that could not be started, as long as the job has. A
+    number of CPUs in the job's script would keep the step that compares nodes from starting."""
     prefix = mpis[family]
     user.cluster.run("n2", ["sh", "-c", PLANTED["missing"], prefix.resolve()], check=True)
     with Slurm(user.cluster) as slurm:
-        job = User(user.cluster, mpis, slurm)
+        job = User(user.cluster, mpis, slurm, env={"SRUN_CPUS_PER_TASK": "8"})
         said = job.job("run", "--mpi", family, "--ranks-per-node", "1", "--", "true", code=4)
     assert "n2 lacks files of the MPI that n1 has" in " ".join(said.split())

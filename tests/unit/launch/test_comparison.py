@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from mpigraft.core.model import Level
+import os
+from pathlib import Path
+
+from mpigraft.core.model import Allocation, Level
 from mpigraft.core.process import Completed
-from mpigraft.launch.hosts.comparison import _differences, read_facts
+from mpigraft.launch.hosts.comparison import _differences, compare_nodes, read_facts
 
 SHM = "tmpfs 65536 1 {} 1% /dev/shm"
 
@@ -60,3 +63,16 @@ def test_a_missing_mpi_is_some_of_its_files() -> None:
 
     ((_, message),) = codes(node("a", "ab" * 32), node("b", "missing"))
     assert message.endswith(": /opt/0, /opt/1, /opt/2, /opt/3 and 5 more")
+
+
+def test_nodes_that_did_not_answer_are_counted(tmp_path: Path) -> None:
+    """Of one that is compared in silence nobody knows that it was not."""
+    agent = tmp_path / "agent"
+    agent.write_text('#!/bin/sh\necho "$1: Permission denied (publickey)." >&2\nexit 255\n')
+    agent.chmod(0o755)
+    hosts = (os.uname().nodename, "n2")
+    (found,) = compare_nodes(Allocation(hosts, "--hosts", agent=str(agent)), 2, ())
+    assert found.message == (
+        "1 of 2 nodes were not compared with the others: n2: Permission denied (publickey)."
+    )
+    assert found.level is Level.WARNING

@@ -1,7 +1,7 @@
 """Whether the nodes of a job are alike, before anything is started on all of them.
 
 Each node is asked once for the bytes of the MPI, its kernel, room in /dev/shm and limits: by a step
-of Slurm, else by the agent or ssh. A node that does not answer says nothing here: the launch will.
+of Slurm, else by the agent or ssh.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mpigraft.core.model import Allocation, Finding
 from mpigraft.core.process import Completed, clean, run_command
 from mpigraft.core.shared_memory import ENOUGH_MIB, PLACE
 from mpigraft.launch.hosts.hostlist import fold_hosts, slurm_hosts
+from mpigraft.launch.schedulers import STEP_OPTIONS
 
 LIMIT_S = 20.0
 FEW = 8  # nodes that are named
@@ -45,22 +46,35 @@ def compare_nodes(allocation: Allocation, nodes: int, files: Sequence[str]) -> t
     plain = [file for file in files if shlex.quote(file) == file]
     script = shlex.join(["sh", "-c", SCRIPT, "sh", *plain])
     if allocation.scheduler == "slurm" and not allocation.agent:
-        step = ("srun", "--mpi=none", "--overlap", f"--nodes={nodes}", f"--ntasks={nodes}",
+        step = ("srun", "--mpi=none", f"--nodes={nodes}", f"--ntasks={nodes}",
                 "--ntasks-per-node=1", f"--nodelist={slurm_hosts(hosts)}", "--input=none",
                 "--cpu-bind=none")  # fmt: skip
-        answer = run_command((*step, *shlex.split(script)), limit_s=LIMIT_S)
+        words = (*step, *shlex.split(script))
     else:
         agent = allocation.agent or "ssh -o BatchMode=yes"
         words = ("sh", "-c", EACH, "sh", os.uname().nodename, agent, script, *hosts)
-        answer = run_command(words, limit_s=LIMIT_S)
-    return tuple(_differences(read_facts(answer)))
+    # A Slurm before 20.11 refuses --overlap, and does not read the variable.
+    env = {n: v for n, v in os.environ.items() if n not in STEP_OPTIONS} | {"SLURM_OVERLAP": "1"}
+    answer = run_command(words, env=env, limit_s=LIMIT_S)
+    facts = read_facts(answer)
+    return (*_differences(facts), *_missing(answer, nodes - len(facts), nodes))
+
+
+def _missing(answer: Completed, count: int, nodes: int) -> Iterator[Finding]:
+    """Report nodes that did not answer, with what was printed instead."""
+    if count <= 0:
+        return
+    lines = clean(answer.stderr).split("\n")
+    reason = next((line.strip() for line in reversed(lines) if line.strip()), "no answer")
+    reason = f"no answer within {LIMIT_S:g} s" if answer.timed_out else reason
+    yield Finding.of("nodes-not-compared", count=count, nodes=nodes, reason=reason)
 
 
 def read_facts(answer: Completed) -> Facts:
     """Read the lines of all nodes; others are of a site's greetings."""
     facts: dict[str, dict[str, str]] = defaultdict(dict)
     for line in clean(answer.stdout).splitlines():
-        mark, host, kind, *values = [*line.split(), "", ""]
+        mark, host, kind, *values = [*line.split(), "", "", ""]
         value = " ".join(filter(None, values))
         if mark != MARK or not value:
             continue

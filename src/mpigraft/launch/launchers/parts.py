@@ -13,6 +13,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Command, EnvRow, Order, Scope
 from mpigraft.knowledge import version_numbers
 from mpigraft.launch.hosts import slurm_hosts
+from mpigraft.launch.schedulers import STEP_OPTIONS
 
 WORD = 32 * 4096  # bytes of one word that a program is started with (execve(2), MAX_ARG_STRLEN)
 Segment = tuple[str, int, tuple[str, ...]]  # host, ranks, and the words that they run
@@ -193,19 +194,9 @@ def slurm_rows(order: Order) -> tuple[EnvRow, ...]:
     return (*own, *without_step_options())
 
 
-# Settings of the job's script that srun reads as options of every step, and that its command line
-# here cannot override. Daemons of other launchers are not started at all: "More processors
-# requested than permitted", of which PRRTE shows nothing, and hydra waits for its time limit.
-STEP = (
-    "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_THREADS_PER_CORE",
-    "SLURM_HINT", "SLURM_EXACT", "SLURM_EXCLUSIVE", "SLURM_NTASKS_PER_CORE",
-    "SLURM_NTASKS_PER_SOCKET", "SLURM_MULTI_PROG", "SLURM_WAIT", "SLURM_LABELIO",
-)  # fmt: skip
-
-
 def without_step_options() -> Iterator[EnvRow]:
     """Remove what would change a step besides its command line."""
-    return (EnvRow(name, None, Scope.LAUNCHER, "launcher") for name in STEP)
+    return (EnvRow(name, None, Scope.LAUNCHER, "launcher") for name in STEP_OPTIONS)
 
 
 def older_than(order: Order, release: str) -> bool:

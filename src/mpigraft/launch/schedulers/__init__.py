@@ -18,5 +18,6 @@ if TYPE_CHECKING:
     from mpigraft.launch.schedulers.registry import job_states as job_states
     from mpigraft.launch.schedulers.registry import run_on_nodes as run_on_nodes
     from mpigraft.launch.schedulers.registry import submit_script as submit_script
+    from mpigraft.launch.schedulers.slurm import STEP_OPTIONS as STEP_OPTIONS
 else:
     __getattr__ = exports(__name__)

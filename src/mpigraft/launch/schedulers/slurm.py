@@ -16,6 +16,15 @@ WAITS = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "S
          "RESV_DEL_HOLD"}  # fmt: skip
 RUNS = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "STAGE_OUT", "SIGNALING", "RESIZING"}
 
+# Settings of the job's script that srun reads as options of every step, and that its command line
+# here cannot override. Daemons of other launchers are not started at all: "More processors
+# requested than permitted", of which PRRTE shows nothing, and hydra waits for its time limit.
+STEP_OPTIONS = (
+    "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_THREADS_PER_CORE",
+    "SLURM_HINT", "SLURM_EXACT", "SLURM_EXCLUSIVE", "SLURM_NTASKS_PER_CORE",
+    "SLURM_NTASKS_PER_SOCKET", "SLURM_MULTI_PROG", "SLURM_WAIT", "SLURM_LABELIO",
+)  # fmt: skip
+
 
 def script(request: JobRequest) -> str:
     if "\\" in request.output:  # sbatch(1), filename pattern: it would be no part of the name
