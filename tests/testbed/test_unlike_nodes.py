@@ -36,6 +36,13 @@ def user(clusters: Callable[..., Cluster], mpis: Mpis) -> Iterator[User]:
         yield User(cluster, mpis)
 
 
+def compiled(user: User, prefix: Path, family: Family) -> Path:
+    return compile_c(
+        "enter.c", user.folder / "enter", "-isystem", prefix / "include",
+        prefix / LIBMPI[family], "-Wl,--allow-shlib-undefined",
+    )  # fmt: skip
+
+
 def replace_on_n2(user: User, file: Path, more: str) -> None:
     """Put a copy of a file over it on n2, with `more` at its end."""
     script = 'cp "$0" /tmp/copy && printf %s "$1" >>/tmp/copy && mount --bind /tmp/copy "$0"'
@@ -58,11 +65,7 @@ def test_another_build_on_a_node_is_named_with_it(
     user: User, mpis: Mpis, family: Family, part: Mapping[Family, str], more: str, code: str
 ) -> None:
     """Proven, measured, and in a job of the user, the second time from what was kept."""
-    prefix = mpis[family]
-    program = compile_c(
-        "enter.c", user.folder / "enter", "-isystem", prefix / "include",
-        prefix / LIBMPI[family], "-Wl,--allow-shlib-undefined",
-    )  # fmt: skip
+    prefix, program = mpis[family], compiled(user, mpis[family], family)
     replace_on_n2(user, prefix / part[family], more)
     run = ("run", *user.nodes(), "--mpi", family, "--ranks-per-node", "1", "--", program)
     for words in (("bench", *user.nodes(), "--mpi", family, *OVER, *SHORT), run, run):
@@ -96,8 +99,9 @@ def test_unlike_nodes_are_named_before_the_first_probe(user: User, mpis: Mpis) -
     assert found["message"].startswith("n2 is unlike n1: its kernel is Linux 5.14-planted, not Lin")
     assert "/dev/shm has 30 MiB free, not room" in found["message"]
     prefix = mpis[Family.MPICH]
+    program = compiled(user, prefix, Family.MPICH)
     user.cluster.run("n2", ["sh", "-c", PLANTED["missing"], prefix.resolve()], check=True)
-    run = ("run", *user.nodes(), "--mpi", Family.MPICH, "--ranks-per-node", "1", "--", "true")
+    run = ("run", *user.nodes(), "--mpi", Family.MPICH, "--ranks-per-node", "1", "--", program)
     for command, code in ((words, 4), (run, 255)):  # hydra's own code
         said = " ".join(user.on("n1", *command, code=code).stderr.split())
         assert "n2 lacks files of the MPI that n1 has" in said
@@ -113,9 +117,9 @@ def test_a_job_that_would_wait_for_a_node_without_the_mpi_ends(
 ) -> None:
     """Under Slurm hydra waits for the daemon that could not be started, as long as the job has. A
     number of CPUs in the job's script would keep the step that compares nodes from starting."""
-    prefix = mpis[family]
+    prefix, program = mpis[family], compiled(user, mpis[family], family)
     user.cluster.run("n2", ["sh", "-c", PLANTED["missing"], prefix.resolve()], check=True)
     with Slurm(user.cluster) as slurm:
         job = User(user.cluster, mpis, slurm, env={"SRUN_CPUS_PER_TASK": "8"})
-        said = job.job("run", "--mpi", family, "--ranks-per-node", "1", "--", "true", code=4)
+        said = job.job("run", "--mpi", family, "--ranks-per-node", "1", "--", program, code=4)
     assert "n2 lacks files of the MPI that n1 has" in " ".join(said.split())
