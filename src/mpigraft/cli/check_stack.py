@@ -265,7 +265,8 @@ def lines(verdict: StackVerdict) -> Iterator[str]:
     if count[Fate.ACCEPTED]:
         yield f"accepted by --except: {counted(count[Fate.ACCEPTED], 'program')}"
     if count[Fate.KEPT]:
-        yield f"{counted(count[Fate.KEPT], 'program')} {would}stay as they are: {_kept(verdict)}"
+        stay = "stays as it is" if count[Fate.KEPT] == 1 and not would else "stay as they are"
+        yield f"{counted(count[Fate.KEPT], 'program')} {would}{stay}: {_kept(verdict)}"
     yield from _modules(verdict)
     yield from _findings(verdict)
 

@@ -248,14 +248,17 @@ def _inject(plans: Sequence[OverridePlan], stack: Stack, form: str) -> None:
 
     records = []
     for plan in plans:
-        before = read_override(plan.slot).current
+        override = read_override(plan.slot)
+        before = override.current
+        if absent := absent_names(override.active, plan):
+            tell(f"{plan.slot.path}: programs no longer find {absent} of generation {before}")
         with console(stderr=True).status("making the generation"):
             record = switch_on(plan)
         records.append(record)
         if form != "json":
             programs = counted(len(stack.searching(plan.slot)), "program")
             done = "was on already" if before == record.number else "is on"
-            out(f"generation {record.number} {done}: {record.mpi} in {plan.slot.path}")
+            out(f"generation {record.number} {done}: {record.content} in {plan.slot.path}")
             out(f"{programs} may search it, by {', '.join(plan.bindings)}")
     if form == "json":
         out(_document(plans, records))
@@ -263,6 +266,12 @@ def _inject(plans: Sequence[OverridePlan], stack: Stack, form: str) -> None:
     name = shlex.quote(stack.root)
     out(f"prove it: mpigraft inject {name} --verify")
     out(f"switch back: mpigraft undo {name}")
+
+
+def absent_names(active: GenerationRecord | None, plan: OverridePlan) -> str:
+    """Name what programs find in the generation that is on, and in the planned one no more: an
+    override holds one generation."""
+    return join_some(sorted({*(active.bindings if active else ())} - {*plan.bindings}), 6, ", ")
 
 
 def plan_lines(plan: OverridePlan) -> Iterator[str]:
@@ -274,12 +283,14 @@ def plan_lines(plan: OverridePlan) -> Iterator[str]:
     active = override.active
     yield from labelled("MPI", printable(plan.mpi), column=12)
     yield from labelled("override", printable(plan.slot.path), column=12)
-    now = f"generation {active.number}: {active.mpi}" if active else "the stack's own MPI"
+    now = f"generation {active.number}: {active.content}" if active else "the stack's own MPI"
     yield from labelled("now", now, column=12)
     same = active is not None and active.key == plan.key
     then = f"the same; generation {override.current} stays" if same else f"generation {number}"
     yield from labelled("then", then, column=12)
     yield from labelled("found as", ", ".join(plan.bindings), column=12)
+    if absent := absent_names(active, plan):
+        yield from labelled("no longer", absent, column=12)
     hidden = [c for c in plan.copies if c.edit and c.name.startswith("mpi/")]
     data = [c for c in plan.copies if not c.edit]
     names = [Path(c.name).name for c in hidden]

@@ -118,7 +118,7 @@ def _lines(
     pruned: bool,
 ) -> Iterator[str]:
     active = override.active
-    on = f"generation {active.number}: {active.mpi}" if active else "the stack's own MPI"
+    on = f"generation {active.number}: {active.content}" if active else "the stack's own MPI"
     yield printable(f"{override.link}: {on}")
     if pruned:
         numbers = ", ".join(map(str, removed)) or "none"
@@ -128,4 +128,4 @@ def _lines(
             yield printable(f"  {why.fix}")
     for record in override.generations:
         mark = "*" if record.number == override.current else " "
-        yield printable(f"{mark} {record.number:>3}  {record.made}  {record.mpi}")
+        yield printable(f"{mark} {record.number:>3}  {record.made}  {record.content}")

@@ -49,6 +49,7 @@ def prepare_launch(request: LaunchRequest) -> Launch:
     plan, inside = request.configuration.graft, request.launcher_in_guest
     order = _order(request)
     base = env.base(request.environ) if request.inherited is None else request.inherited
+    base = {"HOME": str(Path.home()), **base}  # after `env -i`: Open MPI ends without one
     context = _context(plan, request, base) if plan else None
     rows = _rows(request, order, context)
     rows += children.children_rows(request)

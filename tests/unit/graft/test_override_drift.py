@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from mpigraft.cli.inject import absent_names
 from mpigraft.core.cache import file_digest
 from mpigraft.core.model import Abi, Family, MappedLibrary, MpiInstall
 from mpigraft.graft.abi import read_abi
@@ -85,6 +86,18 @@ def test_a_launcher_that_was_updated_is_drift(
     assert not drift.find_drift(override, record)
     mpirun.write_text("new")
     assert [f.evidence for f in drift.find_drift(override, record)] == [(str(mpirun),)]
+
+
+def test_what_an_override_no_longer_has_is_named(site: Path, libraries: tuple[Path, Path]) -> None:
+    """libfabric, where UCX is injected into its override."""
+    plan = a_plan(site, libraries)
+    record = replace(generations.switch_on(plan), bindings=("libfabric.so.1",))
+    assert absent_names(record, plan) == "libfabric.so.1"
+    assert absent_names(generations.switch_on(plan), plan) == absent_names(None, plan) == ""
+    gone = replace(record, sources=(Source("/gone", "0" * 64),), files=())
+    (found,) = drift.find_drift(reading.read_override(a_slot(site)), gone)
+    assert "--mpi SPEC --replace libfabric" in found.fix
+    assert f"libfabric of {record.mpi}" in found.why
 
 
 def test_the_mpi_of_a_generation_is_known_by_its_content(

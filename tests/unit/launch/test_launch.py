@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,14 @@ def test_the_environment_starts_from_an_allow_list() -> None:
     found = launch(LNX)
     assert "stray" not in str(found)
     assert "planted" not in str(found)
+
+
+def test_a_launcher_has_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `env -i` Open MPI ended in MPI_Init."""
+    monkeypatch.delenv("HOME")
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    assert dict(launch(LNX, inherited={"PATH": "/usr/bin"}).env)["HOME"] == home
+    assert dict(launch(LNX, inherited={"HOME": "/h"}).env)["HOME"] == "/h"
 
 
 def test_launcher_variables_stay_with_the_launcher() -> None:

@@ -28,7 +28,7 @@ from mpigraft.graft.guest import Guest, GuestMpi, own_mpi_of
 from mpigraft.graft.program import absent_bindings
 from mpigraft.graft.resolve import Injection
 from mpigraft.graft.stack import differences
-from mpigraft.graft.stack.overrides import chosen_slots, fits_abi
+from mpigraft.graft.stack.overrides import chosen_slots, fits_abi, override_with_mpi
 from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.simulation import Override, Simulator, StackSimulation
 from mpigraft.graft.stack.values import (
@@ -108,7 +108,11 @@ def judge_overrides(
                 done += len(members[at : at + BATCH])
                 checked(done, len(stack.programs))
         glibc = glibc or judge.glibc
-    modules += [_kept(abi, program) for program in stack.programs if program.path not in reached]
+    rest = [program for program in stack.programs if program.path not in reached]
+    elsewhere = {
+        p.slots: override_with_mpi(p, stack.slots) for p in {q.slots: q for q in rest}.values()
+    }
+    modules += [_kept(abi, program, elsewhere[program.slots]) for program in rest]
     checked(len(stack.programs), len(stack.programs))
     return StackVerdict(
         stack=stack,
@@ -131,18 +135,22 @@ def _module(program: StackProgram) -> str:
     return program.module
 
 
-def _kept(abi: MpiAbi, program: StackProgram) -> ModuleVerdict:
-    """Give the verdict of a program that the override does not reach: it stays as it is."""
+def _kept(abi: MpiAbi, program: StackProgram, elsewhere: str) -> ModuleVerdict:
+    """Give the verdict of a program that the override does not reach: it stays as it is, on the MPI
+    of an override `elsewhere`, if there is one."""
     why = (
         "other-abi"
         if not fits_abi(program, abi)
         else "runpath"
         if program.runpath
+        else OTHER
+        if elsewhere
         else "no-override"
     )
     if program.machine != abi.objects[0].machine:
         why = "other-machine"
-    one = ProgramVerdict(program.path, program.module, Fate.KEPT, "", (), why)
+    slot = elsewhere if why == OTHER else ""
+    one = ProgramVerdict(program.path, program.module, Fate.KEPT, slot, (), why)
     return ModuleVerdict(program.module, (one,), ())
 
 

@@ -49,7 +49,8 @@ def _sources(record: GenerationRecord) -> Iterator[Finding]:
         yield Finding.of(
             "drift-gone",
             count=len(gone),
-            mpi=record.mpi,
+            mpi=record.content,
+            request=replace(record, mpi="SPEC").request,
             number=number,
             made=made,
             evidence=tuple(gone),
@@ -77,7 +78,7 @@ def newer_content(
         Finding.of(
             "drift-plan",
             number=record.number,
-            mpi=plan.mpi,
+            mpi=replace(record, mpi=plan.mpi).content,
             request=request,
             evidence=tuple(changed),
         ),

@@ -38,10 +38,19 @@ class GenerationRecord:
     accepted: tuple[str, ...] = ()  # paths of programs that need not fit
 
     @property
+    def part(self) -> str:
+        """libfabric or ucx where it has that alone; empty: an MPI."""
+        return next(filter(None, map(network_library_of, self.bindings)), "")
+
+    @property
+    def content(self) -> str:
+        """For a person: openmpi@5.0.11, libfabric of openmpi@5.0.11."""
+        return f"{self.part} of {self.mpi}" if self.part else self.mpi
+
+    @property
     def request(self) -> str:
         """The options of `inject` that make the same of what the host has now."""
-        (part,) = {network_library_of(name) for name in self.bindings} or {""}
-        return f"--mpi {self.mpi}{f' --replace {part}' if part else ''}"
+        return f"--mpi {self.mpi}{f' --replace {self.part}' if self.part else ''}"
 
     def made_of(self, mpis: Sequence[MpiInstall]) -> MpiInstall | None:
         """Find the MPI that it was made of: by the content of libmpi, else by its id. An id changes
