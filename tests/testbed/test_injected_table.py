@@ -31,6 +31,7 @@ pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("MPIGRAFT")}
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 LOADER = "/lib64/ld-linux-x86-64.so.2"
+OWN_LAUNCHERS = {OMPI.own: "/usr/bin/mpirun.openmpi", MPICH.own: "/usr/bin/mpiexec.mpich"}
 WAYS = ("alone", "launcher", "script", "srun")
 HOSTS: Mapping[str, tuple[Abi, str, str]] = {  # launcher, PMI of srun
     "openmpi@4.1.8": (OMPI, "mpirun", "pmix"),
@@ -75,18 +76,20 @@ class Table:
         launch = [str(self.launcher), *spread, "-n", "2"]
         return [*launch, *program] if way == "launcher" else program
 
-    def ran_before(self, language: str) -> bool:
-        """Whether a program runs alone on the stack's own MPI while nothing is injected."""
+    def ran_before(self, language: str, way: str) -> bool:
+        """Whether a program runs on the stack's own MPI, by its launcher, while nothing is
+        injected."""
         own = self.stack.abi.own.partition("/")[2].partition("-")[0]
+        words = self.words(language, way)
+        if way == "launcher":
+            words[0] = OWN_LAUNCHERS[self.stack.abi.own]
         ended = subprocess.run(
-            self.words(language, "alone"),
-            env={**CLEAN, **ROOT},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+            words, env={**CLEAN, **ROOT}, capture_output=True, text=True, timeout=60, check=False
         )
-        return any("LIBRARY" in line and own in line for line in ended.stdout.splitlines())
+        lines = [line for line in ended.stdout.splitlines() if "LIBRARY" in line]
+        ranks = 2 if way == "launcher" else 1
+        world = language == "opens" or f"of SIZE {ranks} " in ended.stdout
+        return len(lines) == ranks and all(own in line for line in lines) and world
 
     def mixed(self, language: str) -> bool:
         """Ask the loader for parts of the stack's own MPI."""
@@ -168,7 +171,11 @@ def test_what_is_said_is_what_happens(
     stack = stacks[HOSTS[host][0].own]
     stack.empty_site()
     table = Table(stack, host, home, cluster)
-    before = {language: table.ran_before(language) for language in stack.abi.languages}
+    before = {
+        (language, way): table.ran_before(language, way)
+        for language in stack.abi.languages
+        for way in ("alone", "launcher", "script")
+    }
     assert all(before.values()), before
     planned = json.loads(mpigraft("check", stack.root, "--mpi", host, "--json")[1])
     assert mpigraft("inject", stack.root, "--mpi", host, "--force")[0] == 0
