@@ -59,7 +59,7 @@ def test_ranks_that_each_print_a_table_are_worlds_of_their_own(tmp_path: Path) -
 
 @pytest.mark.parametrize("label", LABELS)
 def test_a_line_without_a_label_is_refused_with_what_to_type(tmp_path: Path, label: str) -> None:
-    text = labelled(label, PLAIN) + "slurmstepd: error: *** STEP 1.0 ON n1 CANCELLED AT x ***\n"
+    text = labelled(label, PLAIN) + "Unloading module: openmpi/5.0.11\n"
     with pytest.raises(UsageError, match=r"a\.out:6: a line without the label") as refused:
         read(tmp_path / "a.out", text)
     command = refused.value.fix.split(": ", 1)[1].removesuffix(", and import OTHER")
@@ -72,3 +72,11 @@ def test_separators_are_reported_by_line(tmp_path: Path, row: str) -> None:
     table = read(tmp_path / "a.out", PLAIN + f"1024  {row}\n")
     assert len(table.parsed.measurements) == 2
     assert f"a.out:6: not read: 1024  {row}" in table.parsed.findings[0].message
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_last_words_of_a_launcher_have_no_label(tmp_path: Path, label: str) -> None:
+    words = "slurmstepd: error: *** STEP 1.0 ON n1 CANCELLED AT x ***\n"
+    table = read(tmp_path / "a.out", labelled(label, PLAIN) + words)
+    assert [f.code for f in table.parsed.findings] == ["program-failed"]
+    assert [span.died for span in table.parsed.tables] == [True]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from mpigraft.core.errors import UsageError
+from mpigraft.knowledge.transports import ends_run
 
 LABELS = (
     re.compile(rb"\[(?:[\w.-]+@)?\d+,(?P<rank>\d+)\](?:\[[^\]\n]*\])?<std(?:out|err|diag)>:?"),
@@ -34,15 +35,18 @@ def unlabel(data: bytes, path: str) -> tuple[bytes, int]:
 
 def _lines(data: bytes, label: re.Pattern[bytes], path: str) -> bytes:
     ranks: dict[int, list[bytes]] = {}
+    ends: list[bytes] = []  # of launchers, which label no line of their own
     for number, line in enumerate(data.split(b"\n"), 1):
         match = label.match(line)
         if match:
             ranks.setdefault(int(match["rank"]), []).append(line[match.end() :])
+        elif ends_run(line.decode("latin-1")):
+            ends.append(line)
         elif line.strip():
             raise UsageError.of("import-labels", path=path, line=number, command=_command(label))
     lines = [line for rank in sorted(ranks) for line in ranks[rank]]
     gap = all(line[:1] in (b" ", b"") for line in lines)  # the label's own, or of the table
-    return b"".join((line[1:] if gap else line) + b"\n" for line in lines)
+    return b"".join(line + b"\n" for line in [*(x[gap:] for x in lines), *ends])
 
 
 def _command(label: re.Pattern[bytes]) -> str:
