@@ -72,6 +72,20 @@ def test_what_keeps_ranks_from_starting_is_no_cause_once_all_are_in_mpi(
 @pytest.mark.parametrize(
     "line",
     [
+        "bash: /opt/mpi/bin/prted: No such file or directory",
+        "bash: line 1: /opt/mpi/bin/prted: No such file or directory",
+        "zsh:1: no such file or directory: /opt/mpi/bin/prted",
+        "/opt/mpi/bin/prted: Command not found.",
+    ],
+)
+def test_each_shell_names_a_missing_daemon_in_its_own_way(line: str) -> None:
+    (cause,) = named_causes(ended(127, stderr=f"{line}\n"), NODES, whole=False)
+    assert cause.message == "/opt/mpi/bin/prted is not there on n2"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
         "log: u@n2: Permission denied (publickey).",
         "mkdir: cannot create directory 'x': Permission denied",
         "sh: 1: /opt/app/tool: not found",
