@@ -11,11 +11,12 @@ import pytest
 
 from mpigraft.core.model import Family
 from mpigraft.core.process.command import run_command
-from mpigraft.native.programs import TRACE
+from mpigraft.native.programs import REPLAY, TRACE
 from mpigraft.trace.profile import Counting, Profile, counted_profile, read_counts
 from mpigraft.trace.profile.node_file import RankSlot
-from tests.native.native_world import C, World, abi_of
-from tests.native.structure import traced
+from mpigraft.trace.record.prepared import prepare
+from tests.native.native_world import C, World, abi_of, values
+from tests.native.structure import record_parts, traced
 
 pytestmark = pytest.mark.mpi
 
@@ -194,3 +195,70 @@ def test_names_that_the_mpi_lacks_are_absent(
     assert lines[0] == lines[1]
     large = b"0 0 1" if family is Family.OPENMPI else b"1 1 0"
     assert b"MPI_Type_get_extent_c " + large in lines[0]
+
+
+@pytest.fixture
+def recorded(
+    world: World, programs_of: Mapping[tuple[str, Family], Path], tmp_path: Path
+) -> Callable[..., Path]:
+    """A record of a program, as a replay reads it."""
+
+    def run(family: Family, ranks: int, name: str, *words: str | Path) -> Path:
+        words = (programs_of[name, family], *words)
+        folder, file = tmp_path / "record", tmp_path / "prepared"
+        traced(world, family, folder, *words, ranks=ranks, options="record,budget=16")
+        file.write_bytes(prepare(record_parts(folder, ranks), abi_of(family)))
+        return file
+
+    return run
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_replay_counts_what_the_program_counted(
+    world: World, recorded: Callable[..., Path], tmp_path: Path, family: Family
+) -> None:
+    own = tmp_path / "own"
+    file = recorded(family, 3, "counts", "5", "60", own)
+    program = world.programs / abi_of(family) / REPLAY
+    done = world.launch(family, program, file, "--gaps", "none", ranks=3)
+    assert done.ok, done.text()
+    found = {one["benchmark"].partition("routine=")[2]: one for one in values(done)}
+    sums: Counter[tuple[str, str]] = Counter()
+    for (_, name), (calls, total, _) in expected(own, 3).items():
+        sums[name, "iterations"] += calls
+        sums[name, "bytes"] += total
+    assert {"Alltoallv", "Allgatherv", "Startall"} <= set(found)
+    differing = [
+        (name, what, count, found[name][what])
+        for (name, what), count in sums.items()
+        if name in found and found[name][what] != count
+    ]
+    assert not differing
+
+
+@pytest.mark.parametrize(
+    ("family", "other"),
+    [(Family.MPICH, Family.MPICH), (Family.OPENMPI, Family.MPICH),
+     pytest.param(Family.MPICH, Family.OPENMPI, marks=LONG)],
+)  # fmt: skip
+def test_the_largest_tags_and_one_sided_buffers_are_replayed(
+    world: World, recorded: Callable[..., Path], family: Family, other: Family
+) -> None:
+    """Tags of Open MPI reach 2^31 - 1, those of MPICH do not; and MPI_Compare_and_swap has three
+    buffers."""
+    file = recorded(family, 2, "entries", "window")
+    done = world.launch(other, world.programs / abi_of(other) / REPLAY, file, "--table", ranks=2)
+    assert done.ok, done.text()
+    assert b"Compare_and_swap" in done.stdout
+    assert b"the program took" in done.stdout
+
+
+def test_a_replay_that_needs_two_threads_ends_and_tells_where(
+    world: World, recorded: Callable[..., Path]
+) -> None:
+    file = recorded(Family.MPICH, 1, "entries", "two")
+    program = world.programs / abi_of(Family.MPICH) / REPLAY
+    done = world.launch(Family.MPICH, program, file, "--patience", "0.5", ranks=1)
+    assert not done.ok
+    assert b"rank 0 waits in MPI_" in done.stderr
+    assert b"calls of several threads" in done.stderr

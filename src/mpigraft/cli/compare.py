@@ -87,7 +87,11 @@ def command(
         render_markdown,
     )
     from mpigraft.store import Store
+    from mpigraft.trace.profile import is_profile
 
+    for path in (campaign, new):
+        if path and is_profile(Path(path)):
+            raise UsageError.of("compare-profiles", path=path)
     if json and markdown:
         raise UsageError.of("formats-exclude")
     if fail_on not in (None, *GATES):

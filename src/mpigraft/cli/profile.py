@@ -67,7 +67,7 @@ def command(
     ] = None,
     top: Annotated[int, option("N", "Rows of each table.", min=1)] = 10,
     show: Annotated[
-        Path | None,
+        list[Path] | None,
         option(
             "FILE",
             "Show a profile of -o, or a report of mpiP, mpitrace, IPM or CrayPat-lite; "
@@ -118,10 +118,12 @@ def command(
       mpigraft profile --show app.json
     """
     options = locals()
-    if show is not None:
+    if show:
         if program:
             raise UsageError.of("profile-show-and-run", program=program[0])
-        show_profile(show, output=output, html=html, top=top, as_json=as_json, world=world)
+        if show[1:]:
+            raise UsageError.of("profile-show-one", paths=" and ".join(map(str, show)))
+        show_profile(show[0], output=output, html=html, top=top, as_json=as_json, world=world)
         return 0
     if not program:
         raise UsageError.of("profile-nothing")

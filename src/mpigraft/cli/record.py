@@ -132,8 +132,8 @@ def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
     kept.append(write_record(parts, replace(provenance, notes=notes)))
     sizes = record.totals()
     tell(
-        f"mpigraft: {record.size} ranks called MPI {sizes['events']} times: "
-        f"{sizes['signatures']} different calls, folded to {sizes['nodes']}"
+        f"mpigraft: {record.size} ranks called MPI {sizes['events']} times; the record has "
+        f"{sizes['nodes']} calls, {sizes['signatures']} of them different, and how they repeat"
     )
     for note in notes:
         tell(f"mpigraft: {note}")

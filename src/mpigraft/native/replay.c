@@ -1,6 +1,7 @@
 /* mpigraft-replay: make the calls of a record (record_file.h) on the MPI that starts this.
  *
  *     mpigraft-replay FILE [--gaps FACTOR|none] [--check] [--only ROUTINE,...] [--seed N] [--table]
+ *                     [--patience SECONDS]
  *
  * Rank 0 prints JSON lines as mpigraft-bench does: the time of the whole, and of each routine.
  * With --table it prints them for people, beside the program's own.
@@ -8,11 +9,12 @@
 #define PROGRAM "mpigraft-replay"
 
 #include "json.h"
-#include "replay_run.h"
+#include "replay_tags.h"
+#include "replay_watch.h"
 
 struct replay_options {
     const char *file, *only;
-    double gaps;
+    double gaps, patience;
     bool check, table;
     uint64_t seed;
 };
@@ -52,6 +54,8 @@ static struct replay_options parse_replay(int argc, char **argv)
                 options.gaps = factor_of(next);
             else if (!strcmp(argv[i], "--only"))
                 options.only = next;
+            else if (!strcmp(argv[i], "--patience"))
+                options.patience = strtod(next, NULL);
             else if (!strcmp(argv[i], "--seed"))
                 options.seed = strtoull(next, NULL, 10);
             else
@@ -118,6 +122,7 @@ static bool read_record(const unsigned char *data, uint64_t length, int rank, in
                RECORD_FIELDS - 1);
     }
     record.ticks_per_s = head.ticks_per_s;
+    record.threads = head.lacks & SEVERAL_THREADS;
     walk.scale /= head.ticks_per_s; /* times the rate here */
     return read_signatures(&signatures, head.signatures) && read_nodes(nodes);
 }
@@ -147,6 +152,7 @@ static void read_own_part(const struct replay_options *options, int rank, int si
     bool good = read_record(data, run.part.bytes, rank, size);
     bool named = record.problem && record.problem[0] >= 'A' && record.problem[0] <= 'Z';
     agree_or_end(options->file, good ? NULL : record.problem, named);
+    agree_or_end(options->file, permit_tags(size), false);
     free(data);
     int chosen = choose_calls(options->only), any = 0;
     OWN(PMPI_Allreduce(&chosen, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
@@ -228,7 +234,8 @@ static int digits_of(double ms)
 #define SHOWN(ms) digits_of(ms), ms
 
 /* For people: milliseconds, the average of ranks, in 80 columns. */
-static void print_table(const struct spread *spreads, const struct counted *counted, int size)
+static void print_table(const struct spread *spreads, const struct counted *counted, int size,
+                        double whole_ms)
 {
     printf("%-25s %9s %10s %9s %9s %9s\n", "routine", "calls", "program ms", "replay ms", "least", "most");
     for (uint32_t i = 0; i < record.routine_count; i++) {
@@ -239,13 +246,29 @@ static void print_table(const struct spread *spreads, const struct counted *coun
                (unsigned long long)counted[i].calls, SHOWN(program->sum / size), SHOWN(own->sum / size),
                SHOWN(own->low), SHOWN(own->high));
     }
-    printf("the whole took %.4f ms\n", spreads[0].high);
+    if (whole_ms > 0)
+        printf("the program took %.4f ms, the replay %.4f ms: its slowest rank\n", whole_ms,
+               spreads[0].high);
+    else
+        printf("the replay took %.4f ms: its slowest rank; it makes a part of the record\n",
+               spreads[0].high);
     fflush(stdout);
 }
 
-/* false: data was wrong. */
-static bool report(int rank, int size, double rate, bool table)
+/* What the program took from its first call to the last, on its slowest rank; 0: only a part of it
+ * is repeated. */
+static double program_ms(const struct replay_options *options)
 {
+    bool whole = !options->only && !run.part.first && run.events <= run.part.last;
+    double own = whole ? 1e3 * (double)record.ticks / record.ticks_per_s : 0, most = 0;
+    OWN(PMPI_Reduce(&own, &most, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD));
+    return most;
+}
+
+/* false: data was wrong. */
+static bool report(int rank, int size, double rate, const struct replay_options *options)
+{
+    double whole_ms = program_ms(options);
     int count = (int)record.routine_count;
     uint64_t own[3] = {checks.right, checks.wrong, checks.unchecked}, data[3];
     double *ms = need(2 * (size_t)count + 1, sizeof *ms);
@@ -260,8 +283,8 @@ static bool report(int rank, int size, double rate, bool table)
     OWN(PMPI_Allreduce(own, data, 3, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD));
     OWN(PMPI_Reduce(counted, all, 2 * count, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD));
     gather_spreads(ms, spreads, 2 * count + 1);
-    if (rank == 0 && table)
-        print_table(spreads, all, size);
+    if (rank == 0 && options->table)
+        print_table(spreads, all, size, whole_ms);
     else if (rank == 0)
         print_all(spreads, all, size, data);
     if (rank == 0 && checks.on)
@@ -309,11 +332,14 @@ int main(int argc, char **argv)
     while (nanoseconds(CLOCK_MONOTONIC) - start.ns < 20000000)
         ; /* long enough for the rate of the counter */
     walk.scale *= tick_rate(start, moment_now());
+    double run_s = (double)record.ticks / record.ticks_per_s;
+    start_watch(run_s * (options.gaps > 1 ? options.gaps : 1), options.patience);
     run_record();
+    run.current = NULL;
     double rate = tick_rate(start, moment_now());
     drop_requests();
     OWN(PMPI_Barrier(MPI_COMM_WORLD));
-    bool good = report(rank, size, rate, options.table);
+    bool good = report(rank, size, rate, &options);
     OK(MPI_Finalize());
     return good ? 0 : EXIT_INVALID;
 }

@@ -8,7 +8,7 @@
 /* Buffers of one-sided calls, which the MPI may use until the next synchronization. */
 static struct area *one_sided_area(int side, struct span span)
 {
-    static struct area *own[2];
+    static struct area *own[MOST_BUFFERS];
     if (!own[side] || own[side]->bytes < (size_t)(span.high - span.low))
         own[side] = take_area(span);
     return own[side];
@@ -18,10 +18,10 @@ static void take_buffers(struct act *act)
 {
     struct call *call = act->call;
     describe_buffers(call);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < MOST_BUFFERS; i++) {
         act->areas[i] = NULL;
         act->buffers[i] = NULL;
-        if (call->buffers[i] < 0 || call->fields[call->buffers[i]].value == 1)
+        if (call->buffers[i] < 0 || in_place(call, call->buffers[i]))
             continue;
         struct span span = call->spans[i];
         struct area *area = call->routine->one_sided ? one_sided_area(i, span) : take_area(span);
@@ -103,9 +103,10 @@ static void free_kept(struct act *act)
 static void free_buffers(struct act *act)
 {
     free_kept(act);
-    free_area(act->areas[0]);
-    free_area(act->areas[1]);
-    act->areas[0] = act->areas[1] = NULL;
+    for (int i = 0; i < MOST_BUFFERS; i++) {
+        free_area(act->areas[i]);
+        act->areas[i] = NULL;
+    }
 }
 
 /* ---- what is checked ---- */

@@ -180,25 +180,65 @@ static uint64_t bytes_of_blocks(void)
     return bytes;
 }
 
-/* What has to be there for the buffers of a call; the first of them says what it moves. */
+/* Of data that a rank has in place, its part is among those of all. */
+static uint64_t bytes_of_part(const struct call *call, const struct communicator *comm)
+{
+    bool uneven = array_of(call, "recvcounts") != NULL;
+    uint64_t bytes = 0;
+    if (!starts_with(stem_of(call->routine->name), "reduce_scatter")) {
+        for (int64_t i = 0; i < blocks.count; i++)
+            if (blocks.items[i].peer == comm->rank)
+                bytes += (uint64_t)blocks.items[i].count * (uint64_t)blocks.items[i].type->size;
+        return bytes;
+    }
+    blocks.count = 0;
+    blocks_of_collective(call, comm, true);
+    return uneven || blocks.count ? bytes_of_blocks() : 0;
+}
+
+/* Bytes of data that this rank gives, or takes where it gives none, as a profile has them
+ * (trace_count.h). */
+static uint64_t moved_bytes(const struct call *call)
+{
+    const struct communicator *comm = comm_of(field_of(call, "comm", 0));
+    const char *name = call->routine->name;
+    bool placed = in_place(call, call->buffers[0]) && call->buffers[1] >= 0;
+    blocks_of_buffer(call, call->routine->parameters[call->buffers[placed]].name);
+    if (placed && one_of(stem_of(name), " allgather allgatherv gather gatherv reduce_scatter "
+                                        "reduce_scatter_block "))
+        return bytes_of_part(call, comm);
+    if (!placed && !blocks.count && starts_with(stem_of(name), "scatter"))
+        blocks_of_buffer(call, "recvbuf"); /* not the root */
+    if (!among_neighbors(name))
+        return bytes_of_blocks();
+    uint64_t bytes = bytes_of_blocks(), all = 0;
+    for (int64_t i = 0; i < comm->out; i++) {
+        bool absent = i < 64 && comm->absent >> i & 1;
+        const struct block *block = blocks.count > i ? &blocks.items[i] : NULL;
+        if (!absent)
+            all += blocks.count == 1 && comm->out > 1 ? bytes
+                   : block ? (uint64_t)block->count * (uint64_t)block->type->size : 0;
+    }
+    return all;
+}
+
+/* What has to be there for the buffers of a call, and what it moves. */
 static void describe_buffers(struct call *call)
 {
     if (call->generation == objects.generation)
         return;
     int found = 0;
-    call->bytes = 0;
-    call->buffers[0] = call->buffers[1] = -1;
+    for (int i = 0; i < MOST_BUFFERS; i++)
+        call->buffers[i] = -1;
     for (int i = 0; i < call->routine->count; i++) {
         const struct parameter *parameter = &call->routine->parameters[i];
-        if (parameter->letter != 'a' || found == 2)
+        if (parameter->letter != 'a' || found == MOST_BUFFERS)
             continue;
         blocks_of_buffer(call, parameter->name);
         call->buffers[found] = i;
-        call->spans[found] = span_of_blocks();
-        if (call->fields[i].value != 1 && !call->bytes)
-            call->bytes = bytes_of_blocks();
-        found++;
+        call->spans[found++] = span_of_blocks();
     }
+    call->bytes = found ? moved_bytes(call) : 0;
     call->generation = objects.generation;
 }
 

@@ -39,8 +39,8 @@ struct call {
     uint64_t generation, bytes;
     struct span {
         int64_t low, high;
-    } spans[2];
-    int buffers[2]; /* parameters; -1: there is none */
+    } spans[MOST_BUFFERS];
+    int buffers[MOST_BUFFERS]; /* parameters; -1: there is none */
 };
 
 static struct {
@@ -50,6 +50,8 @@ static struct {
     uint64_t call_count;
     int64_t longest; /* array of handles */
     double ticks_per_s;
+    uint64_t ticks;  /* of the calls and of the gaps before them */
+    bool threads;    /* several called MPI */
     const char *problem;
 } record;
 
@@ -273,6 +275,12 @@ static bool read_call(struct bytes *bytes, struct call *call)
     if (!record.problem && !know_inputs(call))
         return false;
     return record.problem ? false : has_large_counts(call) ? take_large(call) : true;
+}
+
+/* Only a collective has its data in place; elsewhere the address is one that nothing is at. */
+static bool in_place(const struct call *call, int at)
+{
+    return call->fields[at].value == 1 && !call->routine->one_sided && !call->routine->p2p;
 }
 
 static const struct field *array_of(const struct call *call, const char *name)

@@ -20,6 +20,7 @@ struct communicator {
     MPI_Comm handle;
     int rank, size, far; /* `far`: ranks of the other side; 0: there is one side */
     int in, out;         /* neighbors */
+    uint64_t absent;     /* by bits: neighbors that are MPI_PROC_NULL */
     int world;           /* this rank's in the world */
     uint64_t key;        /* the same on all ranks, of each communicator another; 0: not known */
     uint64_t collectives;
@@ -41,12 +42,14 @@ struct area {
 struct call;
 struct kept;
 
+enum { MOST_BUFFERS = 3 }; /* of a call: MPI_Compare_and_swap's */
+
 /* A call that is being made: what it has for itself until it is complete. */
 struct act {
     struct call *call;
     struct kept *kept; /* objects that may be freed before (replay_acts.h) */
-    struct area *areas[2];
-    char *buffers[2];  /* as MPI has them */
+    struct area *areas[MOST_BUFFERS];
+    char *buffers[MOST_BUFFERS]; /* as MPI has them */
     uint64_t number;   /* of its message or collective; 0: it is not checked */
     int64_t source, tag; /* of what it receives, without wildcards */
 };
@@ -109,10 +112,16 @@ static void count_neighbors(struct communicator *comm)
 {
     int kind = MPI_UNDEFINED, dimensions = 0, weighted;
     comm->in = comm->out = 0;
+    comm->absent = 0;
     OWN(PMPI_Topo_test(comm->handle, &kind));
     if (kind == MPI_CART) {
         OWN(PMPI_Cartdim_get(comm->handle, &dimensions));
         comm->in = comm->out = 2 * dimensions;
+        for (int i = 0, near[2]; i < dimensions && i < 32; i++) {
+            OWN(PMPI_Cart_shift(comm->handle, i, 1, &near[0], &near[1]));
+            comm->absent |= (uint64_t)(near[0] == MPI_PROC_NULL) << 2 * i;
+            comm->absent |= (uint64_t)(near[1] == MPI_PROC_NULL) << (2 * i + 1);
+        }
     } else if (kind == MPI_GRAPH) {
         OWN(PMPI_Graph_neighbors_count(comm->handle, comm->rank, &comm->in));
         comm->out = comm->in;

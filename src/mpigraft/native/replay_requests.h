@@ -206,9 +206,12 @@ static bool cancelled_late(struct cursor cursor, const struct call *call)
            look_ahead(cursor, single_request(call), &source, &tag) && source >= 0;
 }
 
+static uint64_t started_bytes; /* bytes that a call starts to send */
+
 static void start_request(int64_t id)
 {
     struct request *request = &objects.requests[id];
+    started_bytes += field_of(request->act.call, "dest", -1) >= 0 ? request->act.call->bytes : 0;
     finish_former(id);
     request->active = true;
     swap_objects(&request->act);

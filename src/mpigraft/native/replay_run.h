@@ -8,6 +8,7 @@ static struct {
     uint64_t began, ended, before; /* ticks; `began` 0: in what is before the phase; `before`: the
                                     * last call returned */
     uint64_t events;
+    const struct call *current; /* that is being made; NULL: none (replay_watch.h) */
     struct replay_part part;
     struct cursor cursor;
 } run;
@@ -52,14 +53,27 @@ static void wait_for_gap(struct node *node)
         ;
 }
 
+/* Nothing goes to MPI_PROC_NULL and comes from it; what is only made ready moves when it starts. */
+static uint64_t counted_bytes(const struct call *call)
+{
+    const struct routine *routine = call->routine;
+    const char *peer = parameter_of(routine, "dest") >= 0     ? "dest"
+                       : parameter_of(routine, "source") >= 0 ? "source"
+                                                              : "target_rank";
+    int64_t message = field_of(call, "message", 0);
+    bool none = message > 0 && message_of(message)->source == RANK_OF_NULL;
+    return routine->persistent || none || field_of(call, peer, 0) == RANK_OF_NULL ? 0 : call->bytes;
+}
+
 static void count_call(const struct call *call, uint64_t took)
 {
+    __atomic_store_n(&run.current, NULL, __ATOMIC_RELEASE);
     if (!run.began && call->routine->duty != OBJECT)
         return;
     struct routine *routine = call->routine->base ? call->routine->base : call->routine;
     routine->calls++;
     routine->ticks += took;
-    routine->bytes += field_of(call, "dest", 0) == RANK_OF_NULL ? 0 : call->bytes;
+    routine->bytes += counted_bytes(call);
 }
 
 /* The place of a parameter that may be a wildcard; -1: it is none. */
@@ -144,6 +158,7 @@ static uint64_t time_call(struct node *node, const word *words)
 {
     const struct call *call = node->call;
     wait_for_gap(node);
+    __atomic_store_n(&run.current, call, __ATOMIC_RELEASE);
     uint64_t from = ticks();
     do
         OK(call_words(call->routine, words));
@@ -192,7 +207,7 @@ static void make_completion(struct node *node)
     struct call *call = node->call;
     const struct field *requests = requests_of(call);
     bool completing = starts_with(call->routine->name, "Wait") || starts_with(call->routine->name, "Test");
-    load_words(call, (char *[2]){NULL, NULL}, words);
+    load_words(call, (char *[MOST_BUFFERS]){NULL}, words);
     if (completing) {
         bool named = false, early = has_early(requests);
         for (int64_t i = 0; i < requests->value; i++)
@@ -201,14 +216,17 @@ static void make_completion(struct node *node)
         int64_t due = load_requests(call, requests, owed);
         if (due || !named || (early && is_counted(call))) {
             wait_for_gap(node);
+            __atomic_store_n(&run.current, call, __ATOMIC_RELEASE);
             count_call(call, complete_requests(call, words, due));
         } else if (early)
             wait_for_gap(node); /* what it waited for was complete before */
         else
             return; /* what it waited for is left out */
     } else {
+        started_bytes = 0;
         if (cancelled_late(run.cursor, call) || !prepare_requests(call, words))
             return;
+        call->bytes = started_bytes;
         count_call(call, time_call(node, words));
         if (!strcmp(call->routine->name, "Request_free"))
             forget_request(single_request(call));

@@ -64,6 +64,7 @@ static bool read_leaf(struct bytes *bytes)
     node->call = &record.calls[number];
     struct routine *routine = node->call->routine;
     (routine->base ? routine->base : routine)->recorded += took;
+    record.ticks += gap + took;
     node->bucket_count = buckets ? buckets : 1;
     node->buckets = need(node->bucket_count, sizeof *node->buckets);
     node->buckets[0] = (struct bucket){.remaining = times, .ticks = times ? gap / times : 0};

@@ -151,15 +151,18 @@ static word handle_word(enum shape shape, int64_t id)
     }
 }
 
-static word buffer_word(const struct call *call, int at, char *const buffers[2])
+static word buffer_word(const struct call *call, int at, char *const buffers[MOST_BUFFERS])
 {
-    if (call->fields[at].value == 1)
+    if (in_place(call, at))
         return ADDRESS(MPI_IN_PLACE);
-    return ADDRESS(at == call->buffers[0] ? buffers[0] : at == call->buffers[1] ? buffers[1] : NULL);
+    for (int i = 0; i < MOST_BUFFERS; i++)
+        if (at == call->buffers[i])
+            return ADDRESS(buffers[i]);
+    return 0;
 }
 
 /* Arrays of requests are in `scratch` already. */
-static void load_words(const struct call *call, char *const buffers[2], word *words)
+static void load_words(const struct call *call, char *const buffers[MOST_BUFFERS], word *words)
 {
     for (int i = 0; i < call->routine->count; i++) {
         const struct parameter *parameter = &call->routine->parameters[i];

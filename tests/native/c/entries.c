@@ -135,6 +135,51 @@ static void send_to_last(void)
     MPI_Finalize();
 }
 
+/* The largest tags that this MPI permits, and buffers of one-sided calls. */
+static void use_window(void)
+{
+    int *memory, old = -1, one = 1, zero = 0, there = 0, *bound = NULL;
+    MPI_Win window;
+    MPI_Init(NULL, NULL);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    *memory = 0;
+    MPI_Win_fence(0, window);
+    MPI_Compare_and_swap(&one, &zero, &old, MPI_INT, 0, 0, window);
+    MPI_Win_fence(0, window);
+    MPI_Put(MPI_IN_PLACE, 0, MPI_INT, 0, 0, 0, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    MPI_Win_free(&window);
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &there);
+    for (int i = 0; i < 3; i++)
+        MPI_Sendrecv(&one, 1, MPI_INT, rank, *bound - i, &old, 1, MPI_INT, rank,
+                     i ? *bound - i : MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Finalize();
+}
+
+/* Of two threads one waits for the other: one thread cannot make their calls. */
+static void *take_message(void *nothing)
+{
+    int value;
+    (void)nothing;
+    MPI_Recv(&value, 1, MPI_INT, rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return NULL;
+}
+
+static void need_two_threads(void)
+{
+    pthread_t thread;
+    int level;
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; i < 16; i++) {
+        pthread_create(&thread, NULL, take_message, NULL);
+        MPI_Ssend(&level, 1, MPI_INT, rank, 0, MPI_COMM_WORLD);
+        pthread_join(thread, NULL);
+    }
+    MPI_Finalize();
+}
+
 /* Which functions of MPI a program has, as mpi4py asks. */
 static void look_up(int count, char **names)
 {
@@ -158,6 +203,10 @@ int main(int argc, char **argv)
         use_many_requests();
     else if (!strcmp(mode, "last"))
         send_to_last();
+    else if (!strcmp(mode, "window"))
+        use_window();
+    else if (!strcmp(mode, "two"))
+        need_two_threads();
     else if (!strcmp(mode, "names"))
         look_up(argc - 2, argv + 2);
     else { /* leaves without MPI_Finalize */

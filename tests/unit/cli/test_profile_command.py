@@ -92,3 +92,13 @@ def test_show_writes_what_was_asked(tmp_path: Path, capsys: Captured) -> None:
 def test_what_cannot_be_is_refused(words: tuple[object, ...], code: str, capsys: Captured) -> None:
     assert run("profile", *words) == 2
     assert f"[{code}]" in capsys.readouterr().err
+
+
+def test_profiles_are_shown_one_by_one_and_not_compared(tmp_path: Path, capsys: Captured) -> None:
+    kept = [tmp_path / "a.json", tmp_path / "b.json"]
+    for path in kept:
+        path.write_text(render_profile(a_profile(4)))
+    assert run("profile", "--show", kept[0], "--show", kept[1]) == 2
+    assert "--show takes one profile" in capsys.readouterr().err
+    assert run("compare", *kept) == 2
+    assert f"{kept[0]} is a profile" in capsys.readouterr().err

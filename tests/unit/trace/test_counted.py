@@ -166,6 +166,24 @@ def test_a_pause_is_no_part_of_a_call_that_did_not_return(
     assert found.total_s == pytest.approx(2 * one.run_s if one.run_s else 0)
 
 
+def test_whom_ranks_wait_for_is_named(tmp_path: Path) -> None:
+    ranks = [
+        ARank(rank, 3, routines={"Alltoallv": (4, S, 0, waited), "Barrier": (1, S // 8, 0, 0)})
+        for rank, waited in enumerate((S // 2, S // 2, S // 100))
+    ]
+    notes = profiled(tmp_path, ranks, waits=True).notes
+    assert "waiting and moving are not told apart in Barrier" in notes
+    assert "others wait most for rank 2: it waited 0.01 s, a rank 0.337 s" in notes
+    assert not any("wait" in note for note in profiled(tmp_path, ranks).notes)
+
+
+def test_without_a_routine_that_waited_there_is_no_table_of_waiting(tmp_path: Path) -> None:
+    ranks = [ARank(rank, 2, routines={"Barrier": (1, S, 0, 0)}) for rank in range(2)]
+    found = profiled(tmp_path, ranks, waits=True)
+    assert not any("waiting for others" in line for line in profile_lines(found))
+    assert "waiting and moving are not told apart in Barrier" in found.notes
+
+
 SPAWNED = a_task("4000.", spawned=True, job="aa", above=[])
 ALONE = a_task("4000.", connected=False, above=["4000."])
 

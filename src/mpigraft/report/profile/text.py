@@ -112,8 +112,8 @@ def tables(profile: Profile, top: int) -> Iterator[Table]:
     routines = [one for one in profile.routines if one.calls or one.time_s]
     if routines:
         yield _routines(profile, routines[:top], len(routines))
-    if profile.waits:
-        yield _waits(profile, [one for one in routines if one.waited_s][:top])
+    if waiting := [one for one in routines if profile.waits and one.waited_s]:
+        yield _waits(profile, waiting[:top])
     if sized := [one for one in routines if one.sizes]:
         yield _sizes(sized[:SIZED])
     if profile.peers:

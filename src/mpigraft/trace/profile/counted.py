@@ -51,6 +51,10 @@ DROPPED = {
     Dropped.SITES: "some call sites",
 }
 SHOWN = 8  # ranks that a note names
+UNDIVIDED = frozenset((
+    "Wait", "Waitall", "Waitany", "Waitsome", "Send", "Ssend", "Rsend", "Sendrecv",
+    "Sendrecv_replace", "Probe", "Mprobe", "Mrecv", "Barrier", "Win_fence", "Win_wait",
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +196,11 @@ def _profile(own: CountedWorld, counting: Counting) -> Profile:
         each=tuple(_each(ranks)),
         peers=tuple(heaviest(peers))[:MOST_PEERS],
         sites=sites[:MOST_SITES],
-        notes=(*notes, *_notes(ranks, world, first, len(peers), len(sites))),
+        notes=(
+            *notes,
+            *_notes(ranks, world, first, len(peers), len(sites)),
+            *(_waiting(ranks, routines) if waits else ()),
+        ),
     )
 
 
@@ -358,6 +366,20 @@ def _notes(
         yield f"of {peers} pairs of ranks the {MOST_PEERS} heaviest are kept"
     if sites > MOST_SITES:
         yield f"of {sites} call sites the {MOST_SITES} longest are kept"
+
+
+def _waiting(ranks: Sequence[Counted], routines: Sequence[Routine]) -> Iterator[str]:
+    """What is not told apart, and whom ranks wait for: who comes last waits least."""
+    whole = [one.name for one in by_time(routines) if one.name in UNDIVIDED and one.time_s]
+    if whole:
+        yield f"waiting and moving are not told apart in {join_some(whole, SHOWN, ', ')}"
+    waited = {
+        one.number: one.seconds(sum(r.waited for t in one.threads for r in t.routines.values()))
+        for one in ranks
+    }
+    last, mean = min(waited, key=lambda rank: waited[rank]), sum(waited.values()) / len(waited)
+    if waited[last] < mean / 2:
+        yield f"others wait most for rank {last}: it waited {waited[last]:.3g} s, a rank {mean:.3g} s"
 
 
 def _named(ranks: Sequence[Counted]) -> str:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mpigraft.core.errors import UsageError
+from mpigraft.core.text import join_some
 from mpigraft.core.worlds import LAUNCH, list_worlds
 from mpigraft.trace.profile import read_counts, sort_counts
+from mpigraft.trace.profile.worlds import CountedWorld
 from mpigraft.trace.record.coding import Damage, read_call
 from mpigraft.trace.record.rank_file import read_rank
 from mpigraft.trace.record.values import ABIS, Provenance, Record
@@ -126,8 +129,8 @@ def read_record(file: RecordFile, path: Path) -> Record:
 
 
 def collect_ranks(folder: Path, ranks: int = 0) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
-    """What the ranks of a launch wrote into a folder, in their order, and notes about other worlds
-    of the job. `ranks` were requested; 0: as many as its largest world has. Raises UsageError where
+    """What the ranks of a launch wrote into a folder, in their order, and notes about what of the
+    job is not in it. `ranks` were requested; 0: as many as its largest world has. Raises UsageError where
     it is not what ranks write, or not of all of them."""
     worlds = sort_counts(read_counts(folder), ranks)
     if not worlds or worlds[0].kind != LAUNCH:
@@ -140,6 +143,18 @@ def collect_ranks(folder: Path, ranks: int = 0) -> tuple[tuple[bytes, ...], tupl
     lacking = [rank for rank in range(size) if rank not in parts]
     if parts and lacking:
         raise UsageError.of("record-incomplete", lacking=len(lacking), size=size, first=lacking[0])
-    named = list_worlds(world.label for world in worlds[1:])
-    others = f"other worlds of the job are not recorded: {named}"
-    return tuple(parts[rank] for rank in sorted(parts)), (others,) if worlds[1:] else ()
+    return tuple(parts[rank] for rank in sorted(parts)), tuple(_lacking(worlds))
+
+
+def _lacking(worlds: Sequence[CountedWorld]) -> Iterator[str]:
+    """What no replay makes: other worlds, and what the ranks read and wrote."""
+    if worlds[1:]:
+        named = list_worlds(world.label for world in worlds[1:])
+        yield f"other worlds of the job are not recorded: {named}"
+    files: Counter[str] = Counter()
+    for _, slot in worlds[0].rows:
+        for thread in slot.threads:
+            files.update({n: row.calls for n, row in thread.routines.items() if n[:5] == "File_"})
+    if files:
+        named = join_some([f"{count} of {name}" for name, count in files.most_common()], 8, ", ")
+        yield f"MPI-IO is not recorded, and a replay leaves it out: {named}"

@@ -82,6 +82,11 @@ class RankRecord:
     def run_s(self) -> float:
         return self.run_ticks / self.ticks_per_s
 
+    @property
+    def recorded_s(self) -> float:
+        """From the first call of the record to its last."""
+        return sum(leaf.gap + leaf.took for leaf in self.leaves()) / self.ticks_per_s
+
     def leaves(self) -> Iterator[Leaf]:
         """Every call of the folded sequence, once."""
         stack = [*reversed(self.nodes)]
@@ -120,15 +125,22 @@ class Record:
         """What is to be known of it, for who replays it too: sentences for a person."""
         found = []
         for bit, words in LACKS.items():
-            ranks = [rank.rank for rank in self.ranks if rank.lacks & bit]
-            if ranks:
-                found.append(f"{words}: {len(ranks)} of {self.size} ranks, first rank {ranks[0]}")
+            ranks = [rank for rank in self.ranks if rank.lacks & bit]
+            if not ranks:
+                continue
+            first = ranks[0].rank
+            if bit == LACKS_END:
+                least = min(ranks, key=lambda rank: rank.recorded_s / (rank.run_s or 1.0))
+                words += f" after {least.recorded_s:.3g} of {least.run_s:.3g} s of the run"
+            found.append(f"{words}: {len(ranks)} of {self.size} ranks, first rank {first}")
         return tuple(found)
 
     def totals(self) -> dict[str, int]:
-        """Sizes for a person: events, signatures and nodes of all ranks."""
+        """Sizes for a person: events, signatures and nodes of all ranks, without the mark at the
+        end of each, which is no call."""
+        marks = sum(1 for rank in self.ranks if not rank.lacks & LACKS_END)
         return {
             "events": sum(rank.events for rank in self.ranks),
-            "nodes": sum(1 for rank in self.ranks for _ in rank.leaves()),
-            "signatures": sum(len(rank.signatures) for rank in self.ranks),
+            "nodes": sum(1 for rank in self.ranks for _ in rank.leaves()) - marks,
+            "signatures": sum(len(rank.signatures) for rank in self.ranks) - marks,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -147,3 +148,14 @@ def test_a_record_that_ended_early_ends_for_all_at_one_border() -> None:
     with pytest.raises(UsageError) as error:
         whole_calls(Record((none,)))
     assert error.value.code == "record-no-border"
+
+
+def test_a_record_that_its_budget_ended_tells_how_much_it_has() -> None:
+    whole = a_rank([leaf(SEND, 300), leaf(BARRIER, 700)])
+    cut = replace(a_rank([leaf(SEND, 250), leaf(SEND, 250)], 1, LACKS_END), run_ticks=2000)
+    cut = replace(cut, ticks_per_s=1000.0)
+    (note,) = Record((whole, cut)).notes()
+    assert "the budget ended the record early after 0.5 of 2 s of the run" in note
+    assert whole.recorded_s == whole.run_s
+    sizes = Record((replace(whole, events=1), replace(cut, events=2))).totals()
+    assert (sizes["events"], sizes["nodes"]) == (3, 3)  # the mark at an end is no call
