@@ -1,6 +1,6 @@
 """Write native/calls_*.h: MPI's C functions as rows, of which the tracing library makes wrappers.
 
-    tools/write_calls.py [--mpich PREFIX]
+    tools/write_calls.py
 
 The prototypes are those of MPICH's mpi_proto.h, which has all of MPI 4 with the standard's names
 of arguments. What a call says of its data is derived from these names (`shape`).
@@ -8,7 +8,6 @@ of arguments. What a call says of its data is derived from these names (`shape`)
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import textwrap
@@ -174,12 +173,9 @@ def _same_for_all(row: Row, lower: str, place: str) -> str:
 def before(row: Row) -> str:
     """What is done first with `waits`, to tell waiting from moving."""
     lower = row.base.lower()
-    if special := FACTS["before"].get(lower):
-        return str(special)
     blocking = not (lower.startswith(("i", "neighbor_")) or lower.endswith("_init"))
-    if row.kind == "collective" and blocking and lower != "barrier":
-        return "AWAIT_ALL(comm)"
-    return "AWAIT_MESSAGE(source, tag, comm)" if lower == "recv" else "AT_ONCE"
+    waits = row.kind == "collective" and blocking and lower != "barrier"
+    return str(FACTS["before"].get(lower, "AWAIT_ALL(comm)" if waits else "AT_ONCE"))
 
 
 def line(row: Row) -> str:
@@ -221,7 +217,6 @@ MADE_CLASSES = {"A": "TYPE", "B": "GROUP", "D": "OP", "E": "WIN", "G": "MESSAGE"
 RANKS = ("dest", "source", "root", "target_rank")
 TAGS = ("tag", "sendtag", "recvtag")
 IGNORED = ("MPI_Info", "MPI_Errhandler", "MPI_User_function *", "void *baseptr")
-NUMBERS = ("int", "MPI_Count", "MPI_Aint", "MPI_Offset")
 FACTS = tomllib.loads((ROOT / "tools" / "calls.toml").read_text(encoding="utf-8"))
 
 
@@ -235,9 +230,8 @@ def length_of(row: Row, name: str) -> str:
         return "n" if name == "sources" else "sum_of(degrees, n)"
     if name.startswith(("send", "recv", "sdispls", "rdispls", "displs")):
         out = "true" if name in ("sendcounts", "sdispls", "sendtypes") else "false"
-        if "reduce_scatter" in lower:
-            return "parts_of(comm)"
-        blocks = f"blocks_of(comm, {near}, {out})"
+        scattered = "reduce_scatter" in lower
+        blocks = "parts_of(comm)" if scattered else f"blocks_of(comm, {near}, {out})"
         if row.has("root"):
             return f"is_root(comm, root) ? {blocks} : 0"
         own = out == "true" and near == "false"
@@ -371,24 +365,31 @@ def _macro(name: str, parts: list[str]) -> str:
     return " \\\n".join(out) + "\n"
 
 
-def tables(header: Path) -> dict[str, str]:
-    """The text of each file, by its name."""
+def calls(rows_of_kind: list[Row], known: set[str]) -> str:
+    """The text of a calls_*.h. What Open MPI lacks stands apart: a module whose reference to it is
+    weak, as mpi4py's, finds what is preloaded, and calls it."""
+    lacking = [line(row) for row in rows_of_kind if row.name not in known]
+    apart = ["#ifndef OPEN_MPI\n", *lacking, "#endif\n"] if lacking else []
+    return "".join([HEAD, *(line(row) for row in rows_of_kind if row.name in known), *apart])
+
+
+def tables(header: Path, openmpi: Path) -> dict[str, str]:
+    """The text of each file, by its name, from the headers of MPICH and of Open MPI."""
     every = rows(header)
+    known = set(re.findall(r"\bMPI_(\w+)\s*\(", openmpi.read_text(encoding="utf-8")))
     taken = {row.name for row in every if row.name == row.base}
     texts = {}
     for kind in ("p2p", "collective", "nonblocking", "onesided", "io", "objects"):
         own = [r for r in every if r.kind == kind and r.base in taken]
-        texts[f"calls_{kind}.h"] = HEAD + "".join(map(line, own))
+        texts[f"calls_{kind}.h"] = calls(own, known)
         if text := recorded(own):
             texts[f"recorded_{kind}.h"] = text
     return texts
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--mpich", type=Path, help="prefix of an MPICH 5 (default: fetch)")
-    prefix = parser.parse_args().mpich or fetch.fetch_mpi(Family.MPICH)
-    for name, text in tables(prefix / "include" / "mpi_proto.h").items():
+    mpich, openmpi = (fetch.fetch_mpi(one) / "include" for one in (Family.MPICH, Family.OPENMPI))
+    for name, text in tables(mpich / "mpi_proto.h", openmpi / "mpi.h").items():
         (SOURCES / name).write_text(text, encoding="ascii")
     return 0
 

@@ -4,6 +4,7 @@ and times, which lie in the run of their thread."""
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 

@@ -133,7 +133,8 @@ def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
     sizes = record.totals()
     tell(
         f"mpigraft: {record.size} ranks called MPI {sizes['events']} times; the record has "
-        f"{sizes['nodes']} calls, {sizes['signatures']} of them different, and how they repeat"
+        f"{sizes['nodes']} entries, {sizes['signatures']} of them different, and how they repeat: "
+        "an entry is a call, or the end of a rank"
     )
     for note in notes:
         tell(f"mpigraft: {note}")

@@ -21,10 +21,6 @@ CALL(Cartdim_get, (MPI_Comm comm, int *ndims), (comm, ndims), AT_ONCE, NOTHING, 
 CALL(Close_port, (const char *port_name), (port_name), AT_ONCE, NOTHING, LOST)
 CALL(Comm_accept, (const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm
      *newcomm), (port_name, info, root, comm, newcomm), AT_ONCE, NOTHING, LOST)
-CALL(Comm_attach_buffer, (MPI_Comm comm, void *buffer, int size), (comm, buffer, size), AT_ONCE,
-     NOTHING, LOST)
-LARGE(Comm_attach_buffer, (MPI_Comm comm, void *buffer, MPI_Count size), (comm, buffer, size),
-     AT_ONCE, NOTHING, LOST)
 CALL(Comm_compare, (MPI_Comm comm1, MPI_Comm comm2, int *result), (comm1, comm2, result), AT_ONCE,
      NOTHING, LOST)
 CALL(Comm_connect, (const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm
@@ -41,15 +37,10 @@ CALL(Comm_create_keyval, (MPI_Comm_copy_attr_function *comm_copy_attr_fn,
      (comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval, extra_state), AT_ONCE, NOTHING, LOST)
 CALL(Comm_delete_attr, (MPI_Comm comm, int comm_keyval), (comm, comm_keyval), AT_ONCE, NOTHING,
      LOST)
-CALL(Comm_detach_buffer, (MPI_Comm comm, void *buffer_addr, int *size), (comm, buffer_addr, size),
-     AT_ONCE, NOTHING, LOST)
-LARGE(Comm_detach_buffer, (MPI_Comm comm, void *buffer_addr, MPI_Count *size), (comm, buffer_addr,
-     size), AT_ONCE, NOTHING, LOST)
 CALL(Comm_disconnect, (MPI_Comm *comm), (comm), AT_ONCE, COMM_GONE, KEPT)
 CALL(Comm_dup, (MPI_Comm comm, MPI_Comm *newcomm), (comm, newcomm), AT_ONCE, NOTHING, KEPT)
 CALL(Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm), (comm, info, newcomm),
      AT_ONCE, NOTHING, KEPT)
-CALL(Comm_flush_buffer, (MPI_Comm comm), (comm), AT_ONCE, NOTHING, LOST)
 CALL(Comm_free, (MPI_Comm *comm), (comm), AT_ONCE, COMM_GONE, KEPT)
 CALL(Comm_free_keyval, (int *comm_keyval), (comm_keyval), AT_ONCE, NOTHING, LOST)
 CALL(Comm_get_attr, (MPI_Comm comm, int comm_keyval, void *attribute_val, int *flag), (comm,
@@ -64,8 +55,6 @@ CALL(Comm_idup, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request), (comm,
      request), AT_ONCE, NOTHING, KEPT)
 CALL(Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request),
      (comm, info, newcomm, request), AT_ONCE, NOTHING, KEPT)
-CALL(Comm_iflush_buffer, (MPI_Comm comm, MPI_Request *request), (comm, request), AT_ONCE, NOTHING,
-     LOST)
 CALL(Comm_join, (int fd, MPI_Comm *intercomm), (fd, intercomm), AT_ONCE, NOTHING, LOST)
 CALL(Comm_rank, (MPI_Comm comm, int *rank), (comm, rank), AT_ONCE, NOTHING, LOST)
 CALL(Comm_remote_group, (MPI_Comm comm, MPI_Group *group), (comm, group), AT_ONCE, NOTHING, KEPT)
@@ -109,11 +98,7 @@ CALL(Errhandler_free, (MPI_Errhandler *errhandler), (errhandler), AT_ONCE, NOTHI
 CALL(Free_mem, (void *base), (base), AT_ONCE, NOTHING, LOST)
 CALL(Get_count, (const MPI_Status *status, MPI_Datatype datatype, int *count), (status, datatype,
      count), AT_ONCE, NOTHING, LOST)
-LARGE(Get_count, (const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count), (status,
-     datatype, count), AT_ONCE, NOTHING, LOST)
 CALL(Get_elements, (const MPI_Status *status, MPI_Datatype datatype, int *count), (status,
-     datatype, count), AT_ONCE, NOTHING, LOST)
-LARGE(Get_elements, (const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count), (status,
      datatype, count), AT_ONCE, NOTHING, LOST)
 CALL(Get_elements_x, (const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count), (status,
      datatype, count), AT_ONCE, NOTHING, LOST)
@@ -176,39 +161,18 @@ CALL(Open_port, (MPI_Info info, char *port_name), (info, port_name), AT_ONCE, NO
 CALL(Pack, (const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize, int
      *position, MPI_Comm comm), (inbuf, incount, datatype, outbuf, outsize, position, comm),
      AT_ONCE, NOTHING, LOST)
-LARGE(Pack, (const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count
-     outsize, MPI_Count *position, MPI_Comm comm), (inbuf, incount, datatype, outbuf, outsize,
-     position, comm), AT_ONCE, NOTHING, LOST)
 CALL(Pack_external, (const char *datarep, const void *inbuf, int incount, MPI_Datatype datatype,
      void *outbuf, MPI_Aint outsize, MPI_Aint *position), (datarep, inbuf, incount, datatype,
      outbuf, outsize, position), AT_ONCE, NOTHING, LOST)
-LARGE(Pack_external, (const char *datarep, const void *inbuf, MPI_Count incount, MPI_Datatype
-     datatype, void *outbuf, MPI_Count outsize, MPI_Count *position), (datarep, inbuf, incount,
-     datatype, outbuf, outsize, position), AT_ONCE, NOTHING, LOST)
 CALL(Pack_external_size, (const char *datarep, int incount, MPI_Datatype datatype, MPI_Aint
      *size), (datarep, incount, datatype, size), AT_ONCE, NOTHING, LOST)
-LARGE(Pack_external_size, (const char *datarep, MPI_Count incount, MPI_Datatype datatype,
-     MPI_Count *size), (datarep, incount, datatype, size), AT_ONCE, NOTHING, LOST)
 CALL(Pack_size, (int incount, MPI_Datatype datatype, MPI_Comm comm, int *size), (incount,
      datatype, comm, size), AT_ONCE, NOTHING, LOST)
-LARGE(Pack_size, (MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size),
-     (incount, datatype, comm, size), AT_ONCE, NOTHING, LOST)
 CALL(Publish_name, (const char *service_name, MPI_Info info, const char *port_name),
      (service_name, info, port_name), AT_ONCE, NOTHING, LOST)
 CALL(Query_thread, (int *provided), (provided), AT_ONCE, NOTHING, LOST)
 CALL(Reduce_local, (const void *inbuf, void *inoutbuf, int count, MPI_Datatype datatype, MPI_Op
      op), (inbuf, inoutbuf, count, datatype, op), AT_ONCE, NOTHING, LOST)
-LARGE(Reduce_local, (const void *inbuf, void *inoutbuf, MPI_Count count, MPI_Datatype datatype,
-     MPI_Op op), (inbuf, inoutbuf, count, datatype, op), AT_ONCE, NOTHING, LOST)
-CALL(Session_attach_buffer, (MPI_Session session, void *buffer, int size), (session, buffer,
-     size), AT_ONCE, NOTHING, LOST)
-LARGE(Session_attach_buffer, (MPI_Session session, void *buffer, MPI_Count size), (session,
-     buffer, size), AT_ONCE, NOTHING, LOST)
-CALL(Session_detach_buffer, (MPI_Session session, void *buffer_addr, int *size), (session,
-     buffer_addr, size), AT_ONCE, NOTHING, LOST)
-LARGE(Session_detach_buffer, (MPI_Session session, void *buffer_addr, MPI_Count *size), (session,
-     buffer_addr, size), AT_ONCE, NOTHING, LOST)
-CALL(Session_flush_buffer, (MPI_Session session), (session), AT_ONCE, NOTHING, LOST)
 CALL(Session_get_info, (MPI_Session session, MPI_Info *info_used), (session, info_used), AT_ONCE,
      NOTHING, LOST)
 CALL(Session_get_nth_pset, (MPI_Session session, MPI_Info info, int n, int *pset_len, char
@@ -217,23 +181,14 @@ CALL(Session_get_num_psets, (MPI_Session session, MPI_Info info, int *npset_name
      info, npset_names), AT_ONCE, NOTHING, LOST)
 CALL(Session_get_pset_info, (MPI_Session session, const char *pset_name, MPI_Info *info),
      (session, pset_name, info), AT_ONCE, NOTHING, LOST)
-CALL(Session_iflush_buffer, (MPI_Session session, MPI_Request *request), (session, request),
-     AT_ONCE, NOTHING, LOST)
 CALL(Test_cancelled, (const MPI_Status *status, int *flag), (status, flag), AT_ONCE, NOTHING,
      LOST)
 CALL(Topo_test, (MPI_Comm comm, int *status), (comm, status), AT_ONCE, NOTHING, LOST)
 CALL(Type_commit, (MPI_Datatype *datatype), (datatype), AT_ONCE, NOTHING, KEPT)
 CALL(Type_contiguous, (int count, MPI_Datatype oldtype, MPI_Datatype *newtype), (count, oldtype,
      newtype), AT_ONCE, NOTHING, KEPT)
-LARGE(Type_contiguous, (MPI_Count count, MPI_Datatype oldtype, MPI_Datatype *newtype), (count,
-     oldtype, newtype), AT_ONCE, NOTHING, KEPT)
 CALL(Type_create_darray, (int size, int rank, int ndims, const int array_of_gsizes[], const int
      array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order,
-     MPI_Datatype oldtype, MPI_Datatype *newtype), (size, rank, ndims, array_of_gsizes,
-     array_of_distribs, array_of_dargs, array_of_psizes, order, oldtype, newtype), AT_ONCE,
-     NOTHING, KEPT)
-LARGE(Type_create_darray, (int size, int rank, int ndims, const MPI_Count array_of_gsizes[], const
-     int array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order,
      MPI_Datatype oldtype, MPI_Datatype *newtype), (size, rank, ndims, array_of_gsizes,
      array_of_distribs, array_of_dargs, array_of_psizes, order, oldtype, newtype), AT_ONCE,
      NOTHING, KEPT)
@@ -246,50 +201,28 @@ CALL(Type_create_f90_real, (int p, int r, MPI_Datatype *newtype), (p, r, newtype
 CALL(Type_create_hindexed, (int count, const int array_of_blocklengths[], const MPI_Aint
      array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype), (count,
      array_of_blocklengths, array_of_displacements, oldtype, newtype), AT_ONCE, NOTHING, KEPT)
-LARGE(Type_create_hindexed, (MPI_Count count, const MPI_Count array_of_blocklengths[], const
-     MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype), (count,
-     array_of_blocklengths, array_of_displacements, oldtype, newtype), AT_ONCE, NOTHING, KEPT)
 CALL(Type_create_hindexed_block, (int count, int blocklength, const MPI_Aint
-     array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype), (count, blocklength,
-     array_of_displacements, oldtype, newtype), AT_ONCE, NOTHING, KEPT)
-LARGE(Type_create_hindexed_block, (MPI_Count count, MPI_Count blocklength, const MPI_Count
      array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype), (count, blocklength,
      array_of_displacements, oldtype, newtype), AT_ONCE, NOTHING, KEPT)
 CALL(Type_create_hvector, (int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype,
      MPI_Datatype *newtype), (count, blocklength, stride, oldtype, newtype), AT_ONCE, NOTHING,
      KEPT)
-LARGE(Type_create_hvector, (MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype
-     oldtype, MPI_Datatype *newtype), (count, blocklength, stride, oldtype, newtype), AT_ONCE,
-     NOTHING, KEPT)
 CALL(Type_create_indexed_block, (int count, int blocklength, const int array_of_displacements[],
      MPI_Datatype oldtype, MPI_Datatype *newtype), (count, blocklength, array_of_displacements,
      oldtype, newtype), AT_ONCE, NOTHING, KEPT)
-LARGE(Type_create_indexed_block, (MPI_Count count, MPI_Count blocklength, const MPI_Count
-     array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype), (count, blocklength,
-     array_of_displacements, oldtype, newtype), AT_ONCE, NOTHING, KEPT)
 CALL(Type_create_keyval, (MPI_Type_copy_attr_function *type_copy_attr_fn,
      MPI_Type_delete_attr_function *type_delete_attr_fn, int *type_keyval, void *extra_state),
      (type_copy_attr_fn, type_delete_attr_fn, type_keyval, extra_state), AT_ONCE, NOTHING, LOST)
 CALL(Type_create_resized, (MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent, MPI_Datatype
      *newtype), (oldtype, lb, extent, newtype), AT_ONCE, NOTHING, KEPT)
-LARGE(Type_create_resized, (MPI_Datatype oldtype, MPI_Count lb, MPI_Count extent, MPI_Datatype
-     *newtype), (oldtype, lb, extent, newtype), AT_ONCE, NOTHING, KEPT)
 CALL(Type_create_struct, (int count, const int array_of_blocklengths[], const MPI_Aint
      array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype *newtype),
      (count, array_of_blocklengths, array_of_displacements, array_of_types, newtype), AT_ONCE,
      NOTHING, KEPT)
-LARGE(Type_create_struct, (MPI_Count count, const MPI_Count array_of_blocklengths[], const
-     MPI_Count array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype
-     *newtype), (count, array_of_blocklengths, array_of_displacements, array_of_types, newtype),
-     AT_ONCE, NOTHING, KEPT)
 CALL(Type_create_subarray, (int ndims, const int array_of_sizes[], const int array_of_subsizes[],
      const int array_of_starts[], int order, MPI_Datatype oldtype, MPI_Datatype *newtype), (ndims,
      array_of_sizes, array_of_subsizes, array_of_starts, order, oldtype, newtype), AT_ONCE,
      NOTHING, KEPT)
-LARGE(Type_create_subarray, (int ndims, const MPI_Count array_of_sizes[], const MPI_Count
-     array_of_subsizes[], const MPI_Count array_of_starts[], int order, MPI_Datatype oldtype,
-     MPI_Datatype *newtype), (ndims, array_of_sizes, array_of_subsizes, array_of_starts, order,
-     oldtype, newtype), AT_ONCE, NOTHING, KEPT)
 CALL(Type_delete_attr, (MPI_Datatype datatype, int type_keyval), (datatype, type_keyval), AT_ONCE,
      NOTHING, LOST)
 CALL(Type_dup, (MPI_Datatype oldtype, MPI_Datatype *newtype), (oldtype, newtype), AT_ONCE,
@@ -302,21 +235,10 @@ CALL(Type_get_contents, (MPI_Datatype datatype, int max_integers, int max_addres
      max_datatypes, int array_of_integers[], MPI_Aint array_of_addresses[], MPI_Datatype
      array_of_datatypes[]), (datatype, max_integers, max_addresses, max_datatypes,
      array_of_integers, array_of_addresses, array_of_datatypes), AT_ONCE, NOTHING, LOST)
-LARGE(Type_get_contents, (MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses,
-     MPI_Count max_large_counts, MPI_Count max_datatypes, int array_of_integers[], MPI_Aint
-     array_of_addresses[], MPI_Count array_of_large_counts[], MPI_Datatype array_of_datatypes[]),
-     (datatype, max_integers, max_addresses, max_large_counts, max_datatypes, array_of_integers,
-     array_of_addresses, array_of_large_counts, array_of_datatypes), AT_ONCE, NOTHING, LOST)
 CALL(Type_get_envelope, (MPI_Datatype datatype, int *num_integers, int *num_addresses, int
      *num_datatypes, int *combiner), (datatype, num_integers, num_addresses, num_datatypes,
      combiner), AT_ONCE, NOTHING, LOST)
-LARGE(Type_get_envelope, (MPI_Datatype datatype, MPI_Count *num_integers, MPI_Count
-     *num_addresses, MPI_Count *num_large_counts, MPI_Count *num_datatypes, int *combiner),
-     (datatype, num_integers, num_addresses, num_large_counts, num_datatypes, combiner), AT_ONCE,
-     NOTHING, LOST)
 CALL(Type_get_extent, (MPI_Datatype datatype, MPI_Aint *lb, MPI_Aint *extent), (datatype, lb,
-     extent), AT_ONCE, NOTHING, LOST)
-LARGE(Type_get_extent, (MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent), (datatype, lb,
      extent), AT_ONCE, NOTHING, LOST)
 CALL(Type_get_extent_x, (MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent), (datatype, lb,
      extent), AT_ONCE, NOTHING, LOST)
@@ -324,16 +246,9 @@ CALL(Type_get_name, (MPI_Datatype datatype, char *type_name, int *resultlen), (d
      type_name, resultlen), AT_ONCE, NOTHING, LOST)
 CALL(Type_get_true_extent, (MPI_Datatype datatype, MPI_Aint *true_lb, MPI_Aint *true_extent),
      (datatype, true_lb, true_extent), AT_ONCE, NOTHING, LOST)
-LARGE(Type_get_true_extent, (MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count *true_extent),
-     (datatype, true_lb, true_extent), AT_ONCE, NOTHING, LOST)
 CALL(Type_get_true_extent_x, (MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count *true_extent),
      (datatype, true_lb, true_extent), AT_ONCE, NOTHING, LOST)
-CALL(Type_get_value_index, (MPI_Datatype value_type, MPI_Datatype index_type, MPI_Datatype
-     *pair_type), (value_type, index_type, pair_type), AT_ONCE, NOTHING, LOST)
 CALL(Type_indexed, (int count, const int array_of_blocklengths[], const int
-     array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype), (count,
-     array_of_blocklengths, array_of_displacements, oldtype, newtype), AT_ONCE, NOTHING, KEPT)
-LARGE(Type_indexed, (MPI_Count count, const MPI_Count array_of_blocklengths[], const MPI_Count
      array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype), (count,
      array_of_blocklengths, array_of_displacements, oldtype, newtype), AT_ONCE, NOTHING, KEPT)
 CALL(Type_match_size, (int typeclass, int size, MPI_Datatype *datatype), (typeclass, size,
@@ -343,26 +258,113 @@ CALL(Type_set_attr, (MPI_Datatype datatype, int type_keyval, void *attribute_val
 CALL(Type_set_name, (MPI_Datatype datatype, const char *type_name), (datatype, type_name),
      AT_ONCE, NOTHING, LOST)
 CALL(Type_size, (MPI_Datatype datatype, int *size), (datatype, size), AT_ONCE, NOTHING, LOST)
-LARGE(Type_size, (MPI_Datatype datatype, MPI_Count *size), (datatype, size), AT_ONCE, NOTHING,
-     LOST)
 CALL(Type_size_x, (MPI_Datatype datatype, MPI_Count *size), (datatype, size), AT_ONCE, NOTHING,
      LOST)
 CALL(Type_vector, (int count, int blocklength, int stride, MPI_Datatype oldtype, MPI_Datatype
      *newtype), (count, blocklength, stride, oldtype, newtype), AT_ONCE, NOTHING, KEPT)
-LARGE(Type_vector, (MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype
-     oldtype, MPI_Datatype *newtype), (count, blocklength, stride, oldtype, newtype), AT_ONCE,
-     NOTHING, KEPT)
 CALL(Unpack, (const void *inbuf, int insize, int *position, void *outbuf, int outcount,
      MPI_Datatype datatype, MPI_Comm comm), (inbuf, insize, position, outbuf, outcount, datatype,
      comm), AT_ONCE, NOTHING, LOST)
-LARGE(Unpack, (const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count
-     outcount, MPI_Datatype datatype, MPI_Comm comm), (inbuf, insize, position, outbuf, outcount,
-     datatype, comm), AT_ONCE, NOTHING, LOST)
 CALL(Unpack_external, (const char datarep[], const void *inbuf, MPI_Aint insize, MPI_Aint
      *position, void *outbuf, int outcount, MPI_Datatype datatype), (datarep, inbuf, insize,
      position, outbuf, outcount, datatype), AT_ONCE, NOTHING, LOST)
+CALL(Unpublish_name, (const char *service_name, MPI_Info info, const char *port_name),
+     (service_name, info, port_name), AT_ONCE, NOTHING, LOST)
+#ifndef OPEN_MPI
+CALL(Comm_attach_buffer, (MPI_Comm comm, void *buffer, int size), (comm, buffer, size), AT_ONCE,
+     NOTHING, LOST)
+LARGE(Comm_attach_buffer, (MPI_Comm comm, void *buffer, MPI_Count size), (comm, buffer, size),
+     AT_ONCE, NOTHING, LOST)
+CALL(Comm_detach_buffer, (MPI_Comm comm, void *buffer_addr, int *size), (comm, buffer_addr, size),
+     AT_ONCE, NOTHING, LOST)
+LARGE(Comm_detach_buffer, (MPI_Comm comm, void *buffer_addr, MPI_Count *size), (comm, buffer_addr,
+     size), AT_ONCE, NOTHING, LOST)
+CALL(Comm_flush_buffer, (MPI_Comm comm), (comm), AT_ONCE, NOTHING, LOST)
+CALL(Comm_iflush_buffer, (MPI_Comm comm, MPI_Request *request), (comm, request), AT_ONCE, NOTHING,
+     LOST)
+LARGE(Get_count, (const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count), (status,
+     datatype, count), AT_ONCE, NOTHING, LOST)
+LARGE(Get_elements, (const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count), (status,
+     datatype, count), AT_ONCE, NOTHING, LOST)
+LARGE(Pack, (const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count
+     outsize, MPI_Count *position, MPI_Comm comm), (inbuf, incount, datatype, outbuf, outsize,
+     position, comm), AT_ONCE, NOTHING, LOST)
+LARGE(Pack_external, (const char *datarep, const void *inbuf, MPI_Count incount, MPI_Datatype
+     datatype, void *outbuf, MPI_Count outsize, MPI_Count *position), (datarep, inbuf, incount,
+     datatype, outbuf, outsize, position), AT_ONCE, NOTHING, LOST)
+LARGE(Pack_external_size, (const char *datarep, MPI_Count incount, MPI_Datatype datatype,
+     MPI_Count *size), (datarep, incount, datatype, size), AT_ONCE, NOTHING, LOST)
+LARGE(Pack_size, (MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size),
+     (incount, datatype, comm, size), AT_ONCE, NOTHING, LOST)
+LARGE(Reduce_local, (const void *inbuf, void *inoutbuf, MPI_Count count, MPI_Datatype datatype,
+     MPI_Op op), (inbuf, inoutbuf, count, datatype, op), AT_ONCE, NOTHING, LOST)
+CALL(Session_attach_buffer, (MPI_Session session, void *buffer, int size), (session, buffer,
+     size), AT_ONCE, NOTHING, LOST)
+LARGE(Session_attach_buffer, (MPI_Session session, void *buffer, MPI_Count size), (session,
+     buffer, size), AT_ONCE, NOTHING, LOST)
+CALL(Session_detach_buffer, (MPI_Session session, void *buffer_addr, int *size), (session,
+     buffer_addr, size), AT_ONCE, NOTHING, LOST)
+LARGE(Session_detach_buffer, (MPI_Session session, void *buffer_addr, MPI_Count *size), (session,
+     buffer_addr, size), AT_ONCE, NOTHING, LOST)
+CALL(Session_flush_buffer, (MPI_Session session), (session), AT_ONCE, NOTHING, LOST)
+CALL(Session_iflush_buffer, (MPI_Session session, MPI_Request *request), (session, request),
+     AT_ONCE, NOTHING, LOST)
+LARGE(Type_contiguous, (MPI_Count count, MPI_Datatype oldtype, MPI_Datatype *newtype), (count,
+     oldtype, newtype), AT_ONCE, NOTHING, KEPT)
+LARGE(Type_create_darray, (int size, int rank, int ndims, const MPI_Count array_of_gsizes[], const
+     int array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order,
+     MPI_Datatype oldtype, MPI_Datatype *newtype), (size, rank, ndims, array_of_gsizes,
+     array_of_distribs, array_of_dargs, array_of_psizes, order, oldtype, newtype), AT_ONCE,
+     NOTHING, KEPT)
+LARGE(Type_create_hindexed, (MPI_Count count, const MPI_Count array_of_blocklengths[], const
+     MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype), (count,
+     array_of_blocklengths, array_of_displacements, oldtype, newtype), AT_ONCE, NOTHING, KEPT)
+LARGE(Type_create_hindexed_block, (MPI_Count count, MPI_Count blocklength, const MPI_Count
+     array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype), (count, blocklength,
+     array_of_displacements, oldtype, newtype), AT_ONCE, NOTHING, KEPT)
+LARGE(Type_create_hvector, (MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype
+     oldtype, MPI_Datatype *newtype), (count, blocklength, stride, oldtype, newtype), AT_ONCE,
+     NOTHING, KEPT)
+LARGE(Type_create_indexed_block, (MPI_Count count, MPI_Count blocklength, const MPI_Count
+     array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype), (count, blocklength,
+     array_of_displacements, oldtype, newtype), AT_ONCE, NOTHING, KEPT)
+LARGE(Type_create_resized, (MPI_Datatype oldtype, MPI_Count lb, MPI_Count extent, MPI_Datatype
+     *newtype), (oldtype, lb, extent, newtype), AT_ONCE, NOTHING, KEPT)
+LARGE(Type_create_struct, (MPI_Count count, const MPI_Count array_of_blocklengths[], const
+     MPI_Count array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype
+     *newtype), (count, array_of_blocklengths, array_of_displacements, array_of_types, newtype),
+     AT_ONCE, NOTHING, KEPT)
+LARGE(Type_create_subarray, (int ndims, const MPI_Count array_of_sizes[], const MPI_Count
+     array_of_subsizes[], const MPI_Count array_of_starts[], int order, MPI_Datatype oldtype,
+     MPI_Datatype *newtype), (ndims, array_of_sizes, array_of_subsizes, array_of_starts, order,
+     oldtype, newtype), AT_ONCE, NOTHING, KEPT)
+LARGE(Type_get_contents, (MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses,
+     MPI_Count max_large_counts, MPI_Count max_datatypes, int array_of_integers[], MPI_Aint
+     array_of_addresses[], MPI_Count array_of_large_counts[], MPI_Datatype array_of_datatypes[]),
+     (datatype, max_integers, max_addresses, max_large_counts, max_datatypes, array_of_integers,
+     array_of_addresses, array_of_large_counts, array_of_datatypes), AT_ONCE, NOTHING, LOST)
+LARGE(Type_get_envelope, (MPI_Datatype datatype, MPI_Count *num_integers, MPI_Count
+     *num_addresses, MPI_Count *num_large_counts, MPI_Count *num_datatypes, int *combiner),
+     (datatype, num_integers, num_addresses, num_large_counts, num_datatypes, combiner), AT_ONCE,
+     NOTHING, LOST)
+LARGE(Type_get_extent, (MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent), (datatype, lb,
+     extent), AT_ONCE, NOTHING, LOST)
+LARGE(Type_get_true_extent, (MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count *true_extent),
+     (datatype, true_lb, true_extent), AT_ONCE, NOTHING, LOST)
+CALL(Type_get_value_index, (MPI_Datatype value_type, MPI_Datatype index_type, MPI_Datatype
+     *pair_type), (value_type, index_type, pair_type), AT_ONCE, NOTHING, LOST)
+LARGE(Type_indexed, (MPI_Count count, const MPI_Count array_of_blocklengths[], const MPI_Count
+     array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype), (count,
+     array_of_blocklengths, array_of_displacements, oldtype, newtype), AT_ONCE, NOTHING, KEPT)
+LARGE(Type_size, (MPI_Datatype datatype, MPI_Count *size), (datatype, size), AT_ONCE, NOTHING,
+     LOST)
+LARGE(Type_vector, (MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype
+     oldtype, MPI_Datatype *newtype), (count, blocklength, stride, oldtype, newtype), AT_ONCE,
+     NOTHING, KEPT)
+LARGE(Unpack, (const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count
+     outcount, MPI_Datatype datatype, MPI_Comm comm), (inbuf, insize, position, outbuf, outcount,
+     datatype, comm), AT_ONCE, NOTHING, LOST)
 LARGE(Unpack_external, (const char datarep[], const void *inbuf, MPI_Count insize, MPI_Count
      *position, void *outbuf, MPI_Count outcount, MPI_Datatype datatype), (datarep, inbuf, insize,
      position, outbuf, outcount, datatype), AT_ONCE, NOTHING, LOST)
-CALL(Unpublish_name, (const char *service_name, MPI_Info info, const char *port_name),
-     (service_name, info, port_name), AT_ONCE, NOTHING, LOST)
+#endif

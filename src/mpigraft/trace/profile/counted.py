@@ -379,7 +379,8 @@ def _waiting(ranks: Sequence[Counted], routines: Sequence[Routine]) -> Iterator[
     }
     last, mean = min(waited, key=lambda rank: waited[rank]), sum(waited.values()) / len(waited)
     if waited[last] < mean / 2:
-        yield f"others wait most for rank {last}: it waited {waited[last]:.3g} s, a rank {mean:.3g} s"
+        own = f"{waited[last]:.3g} s"
+        yield f"others wait most for rank {last}: it waited {own}, a rank {mean:.3g} s"
 
 
 def _named(ranks: Sequence[Counted]) -> str:

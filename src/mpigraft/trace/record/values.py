@@ -128,19 +128,16 @@ class Record:
             ranks = [rank for rank in self.ranks if rank.lacks & bit]
             if not ranks:
                 continue
-            first = ranks[0].rank
-            if bit == LACKS_END:
-                least = min(ranks, key=lambda rank: rank.recorded_s / (rank.run_s or 1.0))
-                words += f" after {least.recorded_s:.3g} of {least.run_s:.3g} s of the run"
-            found.append(f"{words}: {len(ranks)} of {self.size} ranks, first rank {first}")
+            least = min(ranks, key=lambda rank: rank.recorded_s / (rank.run_s or 1.0))
+            part = f" after {least.recorded_s:.3g} of {least.run_s:.3g} s of the run"
+            where = f"{len(ranks)} of {self.size} ranks, first rank {ranks[0].rank}"
+            found.append(f"{words}{part if bit == LACKS_END else ''}: {where}")
         return tuple(found)
 
     def totals(self) -> dict[str, int]:
-        """Sizes for a person: events, signatures and nodes of all ranks, without the mark at the
-        end of each, which is no call."""
-        marks = sum(1 for rank in self.ranks if not rank.lacks & LACKS_END)
+        """Sizes for a person: events, signatures and nodes of all ranks."""
         return {
             "events": sum(rank.events for rank in self.ranks),
-            "nodes": sum(1 for rank in self.ranks for _ in rank.leaves()) - marks,
-            "signatures": sum(len(rank.signatures) for rank in self.ranks) - marks,
+            "nodes": sum(1 for rank in self.ranks for _ in rank.leaves()),
+            "signatures": sum(len(rank.signatures) for rank in self.ranks),
         }
