@@ -79,7 +79,8 @@ class ARank:
                 table = bytearray(SIZE.size * SIZE_CLASSES)
                 for k, one in classes.items():
                     SIZE.pack_into(table, k * SIZE.size, *one)
-                calls, ticks, total, waited = self.routines.get(name, (0, 0, 0, 0))
+                routines = {} if number and name == "Init" else self.routines
+                calls, ticks, total, waited = routines.get(name, (0, 0, 0, 0))
                 place = take(bytes(table)) if classes else 0
                 mixed = take(MIXED.pack(*self.mixed[name])) if name in self.mixed else 0
                 rows.append(ROUTINE.pack(calls, ticks, total, waited, ticks, 0, place, mixed))

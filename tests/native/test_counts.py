@@ -107,6 +107,9 @@ def assert_shares(profile: Profile) -> None:
     assert profile.mpi_s is not None
     assert profile.total_s is not None
     assert 0 <= profile.mpi_s <= profile.total_s
+    if not any(one.name == "Session_init" for one in profile.routines):
+        runs_s = sum((one.run_s or 0) * one.threads for one in profile.each)
+        assert profile.total_s == pytest.approx(runs_s)
     for one in profile.each:
         assert one.mpi_s is not None
         assert one.run_s is not None

@@ -141,8 +141,8 @@ def test_the_way_into_mpi_is_apart(tmp_path: Path) -> None:
 
 
 def test_shares_of_several_threads_are_of_all_their_time(tmp_path: Path) -> None:
-    busy = {"Recv": (4, 2 * S, 0, 0)}
-    found = profiled(tmp_path, [ARank(0, 1, 1000, 1000 + 2 * S, routines=busy, threads=4)])
+    busy = {"Init": (1, 3 * S, 0, 0), "Recv": (4, 2 * S, 0, 0)}
+    found = profiled(tmp_path, [ARank(0, 1, 1000, 1000 + 5 * S, routines=busy, threads=4)])
     assert (found.run_s, found.total_s, found.mpi_s) == pytest.approx((2.0, 8.0, 8.0))
     assert found.each[0].threads == 4
     assert "up to 4 threads of a rank called MPI" in found.notes[0]

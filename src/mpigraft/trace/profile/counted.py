@@ -73,11 +73,14 @@ class Counted:
 
     @property
     def runs_s(self) -> tuple[float, ...]:
-        """How long each thread ran, once it was in MPI: its calls lie in this time, each after the
-        other, so that they take no more of it than all."""
+        """How long each thread ran, once the rank was in MPI: its calls lie in this time, each
+        after the other, so that they take no more of it than all. While a session begins, other
+        threads may call MPI."""
         whole = self.end - self.slot.began - self.paused
         entries = [sum(self.ticks_in(one, name) for name in ENTRIES) for one in self.threads]
-        return tuple(self.seconds(max(0, whole - entry)) for entry in entries or [0])
+        sessions = any(self.ticks_in(one, "Session_init") for one in self.threads)
+        first = 0 if sessions else max(entries, default=0)
+        return tuple(self.seconds(max(0, whole - (own or first))) for own in entries or [first])
 
     @property
     def run_s(self) -> float:
