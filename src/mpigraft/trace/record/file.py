@@ -18,7 +18,6 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.text import join_some
 from mpigraft.core.worlds import LAUNCH, list_worlds
 from mpigraft.trace.profile import read_counts, sort_counts
-from mpigraft.trace.profile.worlds import CountedWorld
 from mpigraft.trace.record.coding import Damage, read_call
 from mpigraft.trace.record.rank_file import read_rank
 from mpigraft.trace.record.values import ABIS, Provenance, Record
@@ -143,18 +142,18 @@ def collect_ranks(folder: Path, ranks: int = 0) -> tuple[tuple[bytes, ...], tupl
     lacking = [rank for rank in range(size) if rank not in parts]
     if parts and lacking:
         raise UsageError.of("record-incomplete", lacking=len(lacking), size=size, first=lacking[0])
-    return tuple(parts[rank] for rank in sorted(parts)), tuple(_lacking(worlds))
-
-
-def _lacking(worlds: Sequence[CountedWorld]) -> Iterator[str]:
-    """What no replay makes: other worlds, and what the ranks read and wrote."""
-    if worlds[1:]:
-        named = list_worlds(world.label for world in worlds[1:])
-        yield f"other worlds of the job are not recorded: {named}"
     files: Counter[str] = Counter()
     for _, slot in worlds[0].rows:
         for thread in slot.threads:
             files.update({n: row.calls for n, row in thread.routines.items() if n[:5] == "File_"})
+    notes = _lacking([world.label for world in worlds[1:]], files)
+    return tuple(parts[rank] for rank in sorted(parts)), tuple(notes)
+
+
+def _lacking(others: Sequence[tuple[str, int, str]], files: Counter[str]) -> Iterator[str]:
+    """What no replay makes: other worlds, and what the ranks read and wrote."""
+    if others:
+        yield f"other worlds of the job are not recorded: {list_worlds(others)}"
     if files:
         named = join_some([f"{count} of {name}" for name, count in files.most_common()], 8, ", ")
         yield f"MPI-IO is not recorded, and a replay leaves it out: {named}"
