@@ -10,6 +10,8 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+from mpigraft.analysis.judgement import Limits
+from mpigraft.analysis.reasons import IMPORTED, open_reason
 from mpigraft.core.model import (
     METRICS,
     AllocationRecord,
@@ -110,7 +112,7 @@ def group(
     )
     pooled = math.exp(sum(math.log(c.ratio) for c in cells) / len(cells))
     low, high = pooled * 0.93, pooled * 1.06
-    return CellGroup(
+    made = CellGroup(
         *(name, metric, METRICS[metric].unit, "1x2", "host", configuration),
         cells=cells,
         curve=verdict(low, high, better, 0.03),
@@ -124,6 +126,8 @@ def group(
             b.size for a, b in itertools.pairwise(cells) if (a.ratio < 1) != (b.ratio < 1)
         ),
     )
+    reason = open_reason(made, made.curve, rounds, Limits(0.03, 0.03, 0.04))
+    return replace(made, no_verdict=reason)
 
 
 def comparison(
@@ -287,6 +291,7 @@ def olivia(year: str = "2025") -> ReportData:
                 pooled=pooled,
                 pooled_low=None,
                 pooled_high=None,
+                no_verdict=IMPORTED,
             )
         )
     told = ("ratios only: a single run has no interval, so nothing is called faster or slower",)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mpigraft.analysis import equivalence
 from mpigraft.analysis.decision import CONCLUSIVE, decide, intervals
 from mpigraft.analysis.grouping import Arm, SeriesKey
-from mpigraft.analysis.judgement import Columns, JudgedCurve
+from mpigraft.analysis.judgement import Columns, JudgedCurve, Pooled
 from mpigraft.analysis.statistics import bootstrap, serial
 from mpigraft.analysis.statistics.coarseness import steps_of
 from mpigraft.core.arrays import Bools, Ints, np
@@ -43,11 +43,11 @@ class Curve(JudgedCurve):
         self.seed = campaign.seed
         self.rounds, self.allocations = blocks
         # Imported tables were not measured side by side: nothing pairs their rounds.
-        self.paired = campaign.origin is Origin.RUN
+        self.alternated = campaign.origin is Origin.RUN
         self.candidate, self.baseline = (arm.logs for arm in arms)
         self.steps = np.array([steps_of(arm.steps) for arm in arms])
         self.logs = self.candidate - self.baseline
-        if self.paired:
+        if self.alternated:
             self.candidate = np.where(np.isnan(self.logs), np.nan, self.candidate)
             self.baseline = np.where(np.isnan(self.logs), np.nan, self.baseline)
         common = bootstrap.filled(self.candidate) & bootstrap.filled(self.baseline)
@@ -57,13 +57,13 @@ class Curve(JudgedCurve):
         )
         self.steps = self.steps[:, common]
         self.dependence = serial.UNKNOWN
-        if self.paired:
+        if self.alternated:
             self.dependence = serial.dependence(self.logs, self.allocations, self.seed)
 
     @property
     def tested(self) -> bool:
         """Whether there are rounds whose signs can be flipped."""
-        return self.paired and int(self._complete().sum()) > 1
+        return self.alternated and int(self._complete().sum()) > 1
 
     def _joint_bound(self, margin: float) -> JointBound:
         """Bound the size that may differ most in a curve that is equivalent when pooled."""
@@ -77,7 +77,7 @@ class Curve(JudgedCurve):
         counts = np.minimum(
             (~np.isnan(self.candidate)).sum(axis=0), (~np.isnan(self.baseline)).sum(axis=0)
         )
-        if self.paired:
+        if self.alternated:
             middles, spreads = bootstrap.medians(self.logs), bootstrap.deviations(self.logs)
             bounds = intervals(self.logs, self.allocations, self.seed)
             lows, highs = serial.stretched(bounds, middles, self.dependence.stretch)
@@ -92,7 +92,7 @@ class Curve(JudgedCurve):
         """Count the cells that would be faster or slower if there were no difference: each size
         without its mean, with the signs of whole rounds drawn at random, is judged as the values
         are. The mean over FLIPPED drawings; all rounds count as of one allocation."""
-        if not self.paired:
+        if not self.alternated:
             return 0.0
         counts = (~np.isnan(self.logs)).sum(axis=0)
         residuals = self.logs - np.nansum(self.logs, axis=0) / counts
@@ -107,21 +107,23 @@ class Curve(JudgedCurve):
         ]
         return sum(verdict in CONCLUSIVE for verdict in verdicts) / FLIPPED
 
-    def _pooled(self) -> tuple[float, float, float, int]:
-        """Pool the sizes: log of the geometric mean, its bounds, and the number of rounds. Sizes
-        that lack rounds are left out, and then rounds that lack sizes."""
-        if not self.paired:
+    def _pooled(self) -> Pooled:
+        """Pool the sizes. Those that lack rounds are left out, and then rounds that lack sizes."""
+        if not self.alternated:
             middles = bootstrap.medians(self.candidate) - bootstrap.medians(self.baseline)
-            return float(middles.mean()), math.nan, math.nan, 1
+            return Pooled(float(middles.mean()), math.nan, math.nan, 1, tuple(self.sizes))
         complete = self._complete()
         if not complete.any():
-            return float(bootstrap.medians(self.logs).mean()), math.nan, math.nan, 0
+            middle = float(bootstrap.medians(self.logs).mean())
+            return Pooled(middle, math.nan, math.nan, 0, tuple(self.sizes))
         means = self.logs[np.ix_(complete, self._common())].mean(axis=1, keepdims=True)
         middle = np.median(means, axis=0)
         bounds = bootstrap.interval(means, self.allocations[complete], self.seed)
         low, high = serial.stretched(bounds, middle, self.dependence.stretch)
         off = float(self.steps.sum(axis=0)[self._common()].mean())
-        return float(middle[0]), float(low[0]) - off, float(high[0]) + off, int(complete.sum())
+        sizes = tuple(size for size, used in zip(self.sizes, self._common(), strict=True) if used)
+        ends = float(low[0]) - off, float(high[0]) + off
+        return Pooled(float(middle[0]), *ends, int(complete.sum()), sizes)
 
     def _common(self) -> Bools:
         """Mark the sizes that have every round which any size has."""

@@ -6,12 +6,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from mpigraft.analysis.decision import crossovers, curve_verdict, decide, rounds_needed
 from mpigraft.analysis.grouping import SeriesKey
+from mpigraft.analysis.reasons import IMPORTED, open_reason
 from mpigraft.analysis.statistics.coarseness import narrowed, resolved
 from mpigraft.analysis.statistics.serial import Dependence
+from mpigraft.analysis.values import from_log
 from mpigraft.core.arrays import Floats, Ints, np
 from mpigraft.core.model import Cell, CellGroup, JointBound, Metric, Verdict
 
@@ -46,9 +49,20 @@ class Columns(NamedTuple):
     widest: Floats  # the coarser side's step
 
 
+class Pooled(NamedTuple):
+    """All sizes of a curve together, as logarithms."""
+
+    middle: float  # of the geometric mean
+    low: float  # NaN: no interval
+    high: float
+    rounds: int
+    sizes: tuple[int, ...]  # that it is over
+
+
 class JudgedCurve(ABC):
     """One configuration in one series, held against a baseline or an old campaign."""
 
+    alternated: bool = True  # False: imported runs, which have no interval
     key: SeriesKey
     label: str
     metric: Metric
@@ -58,11 +72,12 @@ class JudgedCurve(ABC):
     def group(self, limits: Limits, test: JointTest) -> CellGroup:
         """Judge all cells, the curve and the pooled ratio."""
         cells = self._cells(limits)
-        pooled, low, high, rounds = self._pooled()
+        pooled = self._pooled()
+        _, low, high, rounds, _ = pooled
         whole = decide(low, high, self.metric.better, rounds, limits.margin, limits.winner)
         bound = self._joint_bound(limits.margin) if whole is Verdict.EQUIVALENT else None
         key, dependence = self.key, self.dependence
-        return CellGroup(
+        group = CellGroup(
             key.benchmark,
             key.metric,
             self.metric.unit,
@@ -72,7 +87,7 @@ class JudgedCurve(ABC):
             cells,
             curve_verdict(cells, whole, test.p, limits.level, bound),
             test.p,
-            math.exp(pooled),
+            from_log(pooled.middle),
             _exp_or_none(low),
             _exp_or_none(high),
             crossovers(cells),
@@ -82,7 +97,10 @@ class JudgedCurve(ABC):
             joint=bound,
             autocorrelation=dependence.correlation,
             effective_rounds=dependence.effective,
+            pooled_sizes=pooled.sizes,
         )
+        reason = open_reason(group, whole, rounds, limits) if self.alternated else IMPORTED
+        return replace(group, no_verdict=reason)
 
     def _cells(self, limits: Limits) -> tuple[Cell, ...]:
         columns = (np.asarray(column).tolist() for column in self._columns())
@@ -111,7 +129,7 @@ class JudgedCurve(ABC):
         if verdict is Verdict.INCONCLUSIVE:
             edges = narrowed(limits.margin, limits.winner, coarse)
             needed = rounds_needed(middle, spread, count, *edges)
-        absolute = (math.exp(old), math.exp(new), math.exp(middle))
+        absolute = (from_log(old), from_log(new), from_log(middle))
         return Cell(size, *absolute, _exp_or_none(low), _exp_or_none(high), verdict, count, needed)
 
     @abstractmethod
@@ -119,8 +137,8 @@ class JudgedCurve(ABC):
         """Make what the cells are judged by."""
 
     @abstractmethod
-    def _pooled(self) -> tuple[float, float, float, int]:
-        """Pool the sizes: log of the geometric mean, its bounds, and the number of rounds."""
+    def _pooled(self) -> Pooled:
+        """Pool the sizes that have every round."""
 
     @abstractmethod
     def _joint_bound(self, margin: float) -> JointBound:
@@ -132,4 +150,4 @@ class JudgedCurve(ABC):
 
 
 def _exp_or_none(log: float) -> float | None:
-    return None if math.isnan(log) else math.exp(log)
+    return None if math.isnan(log) else from_log(log)

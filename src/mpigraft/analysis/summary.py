@@ -6,11 +6,10 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 
 from mpigraft.analysis.decision import CONCLUSIVE, MIN_ROUNDS
 from mpigraft.analysis.grouping import OVERLAP, Series, SeriesKey, Table
-from mpigraft.analysis.interim import PLANNED_ONCE
+from mpigraft.analysis.reasons import reason_of, shared_reason, size_bound
 from mpigraft.core.arrays import np
 from mpigraft.core.model import (
     CampaignRecord,
@@ -108,15 +107,18 @@ def _numbers(numbers: set[int]) -> str:
 
 
 def with_summary(comparison: Comparison) -> Comparison:
-    """Add a line for each curve with a verdict, or a reason to have none; the greatest differences
-    first. Single cells of other curves are in the tables."""
-    several = len({g.layout for g in comparison.groups}) > 1
-    ranked = sorted(comparison.groups, key=_weight, reverse=True)
+    """Give each curve without a verdict its reason, and add a line for each curve, the greatest
+    differences first; one line where all have no verdict for the same reason."""
+    groups = tuple(replace(group, no_verdict=reason_of(group)) for group in comparison.groups)
+    comparison = replace(comparison, groups=groups)
+    if shared_reason(groups) or not groups:
+        return replace(comparison, summary=(_nothing(comparison),))
+    several = len({g.layout for g in groups}) > 1
+    ranked = sorted(groups, key=_weight, reverse=True)
     lines = [line for g in ranked if (line := _line(g, comparison.baseline, several))]
     if len(lines) > LINES:
-        more = len(lines) - LINES
-        lines[LINES:] = [f"and {more} more curves with a verdict: see the tables"]
-    return replace(comparison, summary=tuple(lines) or (_nothing(comparison),))
+        lines[LINES:] = [f"and {len(lines) - LINES} more curves: see the tables"]
+    return replace(comparison, summary=tuple(lines))
 
 
 def _weight(group: CellGroup) -> tuple[bool, float]:
@@ -125,31 +127,15 @@ def _weight(group: CellGroup) -> tuple[bool, float]:
 
 
 def _line(group: CellGroup, baseline: str, several: bool) -> str:
-    """Describe one curve in a line; empty for one without a verdict, or that repeats another."""
+    """Describe one curve in a line; empty for one that repeats another."""
     if group.repeats:
         return ""
     where = f"{group.configuration} against {baseline} at {_name(group, several)}"
-    if group.withheld:
-        return f"{where}: no verdict: {group.withheld}"
-    if why := lost_launches(group):
-        return f"{where}: {why}"
+    if reason := reason_of(group):
+        return f"{where}: {reason.sentence}"
     if group.curve is Verdict.EQUIVALENT:
         return f"{where}: equivalent ({group.pooled:.2f}x), {size_bound(group)}"
-    if group.curve in CONCLUSIVE:
-        return f"{where}: {group.curve}{_over(group)}"
-    return f"{where}: {mixed}" if (mixed := mixed_directions(group)) else ""
-
-
-def lost_launches(group: CellGroup) -> str:
-    """Count the launches that completed, for a curve that failed launches leave without a verdict;
-    empty for any other."""
-    completion = group.completion
-    if completion is None or not completion.held or group.curve is not Verdict.INCONCLUSIVE:
-        return ""
-    if completion.loser == "baseline":
-        counts = f"{completion.baseline_completed} of {completion.baseline_launched}"
-        return f"no verdict: {counts} launches of the baseline completed"
-    return f"no verdict: {completion.completed} of {completion.launched} launches completed"
+    return f"{where}: {group.curve}{_over(group)}"
 
 
 def _over(group: CellGroup) -> str:
@@ -162,39 +148,6 @@ def _over(group: CellGroup) -> str:
         span = size(called[0]) + (f" to {size(called[-1])}" if len(called) > 1 else "")
         text += f", by itself at {len(called)} of {len(group.cells)} ({span})"
     return text
-
-
-def mixed_directions(group: CellGroup) -> str:
-    """Describe a curve that is faster at some sizes and slower at others. Empty for any other, and
-    where the joint test leaves the difference open."""
-    called = [c for c in group.cells if c.verdict in CONCLUSIVE]
-    runs = [(verdict, list(run)) for verdict, run in groupby(called, key=lambda c: c.verdict)]
-    differs = group.curve_p is not None and group.curve_p <= PLANNED_ONCE
-    if group.curve is not Verdict.INCONCLUSIVE or len(runs) < 2 or not differs:
-        return ""
-    if len(runs) == 2:
-        (first, low), (second, high) = runs
-        return f"mixed: {first} up to {size(low[-1].size)}, {second} from {size(high[0].size)}"
-    faster = sum(c.verdict is Verdict.FASTER for c in called)
-    return f"mixed: faster at {faster} sizes, slower at {len(called) - faster}"
-
-
-def size_bound(group: CellGroup) -> str:
-    """Bound how far a size may be from equal where the pooled ratio is equivalent; else empty."""
-    joint = group.joint
-    if joint is None:
-        return ""
-    far = "by an unknown amount"
-    if joint.low is not None and joint.high is not None:
-        reach = f"{100 * (max(joint.high, 1 / joint.low) - 1):.2g} %"
-        at = f" ({size(joint.size)})" if joint.size else ""
-        if not joint.beyond:
-            return f"no size differs by more than {reach}{at}"
-        far = f"by up to {reach}{at}"
-    first, last = joint.beyond[0], joint.beyond[-1]
-    span = size(first) if first == last else f"{size(first)} to {size(last)}"
-    few = f"{len(joint.beyond)} of {len(group.cells)} sizes, " if len(joint.beyond) > 1 else ""
-    return f"equivalent over all sizes, but {few}{span}, may differ {far}"
 
 
 def _name(group: CellGroup, several: bool) -> str:
@@ -210,10 +163,8 @@ def _nothing(comparison: Comparison) -> str:
         return f"only {comparison.baseline} has values: there is nothing to compare it with"
     if comparison.origin is Origin.IMPORT:
         return "ratios only: a single run has no interval, so nothing is called faster or slower"
-    return (
-        f"no curve is called faster or slower than {comparison.baseline}"
-        f" after {comparison.rounds} rounds"
-    )
+    nothing = f"no curve is called faster or slower than {comparison.baseline}"
+    return f"{nothing}: {shared_reason(comparison.groups)}"
 
 
 def _series_name(key: SeriesKey) -> str:

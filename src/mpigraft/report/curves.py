@@ -1,9 +1,9 @@
 """The figures that the report's charts draw, once, as JSON.
 
-The interval on an absolute value is that of the launches' median by order statistics, which
-asks nothing of the distribution: of n sorted values the k-th from either end enclose the median
+The interval on an absolute value is that of the rounds' median by order statistics, which asks
+nothing of the distribution: of n sorted values the k-th from either end enclose the median
 with probability 1 - 2 P(Binomial(n, 1/2) < k) (Conover, Practical Nonparametric Statistics,
-3.2). Fewer than 6 launches give none at 95 %.
+3.2). Fewer than 6 rounds give none at 95 %.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from mpigraft.analysis import labels_of, values_by_size
 from mpigraft.core import numbers
 from mpigraft.core.model import Better, Cell, CellGroup
 from mpigraft.report import matrix, peaks
 from mpigraft.report.contents import ReportData
-from mpigraft.report.findings import labels as ids
 from mpigraft.report.scaling import Card, View, cards
 from mpigraft.report.wording import labels
 from mpigraft.report.wording.counts import Section
@@ -58,7 +58,7 @@ def has_curve(section: Section) -> bool:
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """The 95 % interval of the median of launches; None for fewer than 6."""
+    """The 95 % interval of the median of rounds; None for fewer than 6."""
     ordered = sorted(values)
     n = len(ordered)
     k, below = 0, 0.0  # below: P(Binomial(n, 1/2) < k)
@@ -69,15 +69,13 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def launch_bands(data: ReportData) -> Bands:
-    names = ids(data)
-    values: dict[tuple[str, ...], dict[int, list[float]]] = {}
-    for row in data.values:
-        name = names.get(row.configuration, "")
-        place = (row.benchmark, row.metric, row.layout, row.buffers, name)
-        values.setdefault(place, {}).setdefault(row.size, []).append(row.value)
+    """The 95 % intervals of the values, by benchmark, metric, layout, buffers and label."""
+    names = labels_of(data.configurations, data.values)
     return {
-        place: {size: band for size, v in sizes.items() if (band := median_interval(v))}
-        for place, sizes in values.items()
+        (*key, names[name]): {
+            size: band for size, one in values.items() if (band := median_interval(one.rounds))
+        }
+        for key, name, values in values_by_size(data.values, data.allocations, names)
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpigraft.analysis import mixed_directions
 from mpigraft.core import numbers
 from mpigraft.core.errors import CheckFailed, NotJudged
 from mpigraft.core.model import CellGroup, Comparison, Verdict
@@ -58,7 +57,8 @@ def _first(lines: list[str]) -> list[str]:
 def _undecided(curves: list[CellGroup], *, cells: bool) -> list[str]:
     what = "cell" if cells else "curve"
     every = [c.verdict for g in curves for c in g.cells] if cells else [g.curve for g in curves]
-    lines = [f"{_where(g)}: {both}" for g in curves if not cells and (both := mixed_directions(g))]
+    reasons = [f"{_where(g)}: {no_verdict_reason(g)}" for g in curves if no_verdict_reason(g)]
+    lines = [] if cells else _first(reasons)
     if unknown := sum(verdict is Verdict.INCONCLUSIVE for verdict in every):
         are = "is" if unknown == 1 else "are"
         head = f"no {what} is slower, but {unknown} of {len(every)} {what}s {are} inconclusive"

@@ -27,7 +27,8 @@ UNKNOWN = "whether ranks had a core each is not known"
 
 def growths(data: ReportData) -> tuple[Growth, ...]:
     """Every series that could be one: two numbers of ranks or more."""
-    return fit_growth(data.values, labels(data), unclear_cores(data))
+    reasons = unclear_cores(data)
+    return fit_growth(data.values, labels(data), reasons, allocations=data.allocations)
 
 
 def growths_to_show(data: ReportData) -> list[Growth]:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mpigraft.analysis import reason_of, shared_reason
 from mpigraft.core import numbers
 from mpigraft.core.model import METRICS, Better, CellGroup, Comparison, Verdict
 
@@ -28,9 +29,9 @@ class Record:
 
 
 def headline(comparison: Comparison) -> tuple[str, ...]:
-    """The answer, most useful first, and why there is none where noise withholds it; empty where
-    no curve is called."""
-    ranking, withheld = records(comparison.groups), _withheld(comparison.groups)
+    """The answer, most useful first, and why curves have none; empty where all share one reason,
+    which the summary gives."""
+    ranking, withheld = records(comparison.groups), open_curves(comparison.groups)
     if not any(r.faster or r.slower for r in ranking):
         return withheld
     whole = [r for r in ranking if r.faster == r.curves]
@@ -47,15 +48,17 @@ def headline(comparison: Comparison) -> tuple[str, ...]:
     return (*lines, *withheld)
 
 
-def _withheld(groups: Sequence[CellGroup]) -> tuple[str, ...]:
-    """On how many curves noise withholds the verdict, and the reason that most of them have."""
+def open_curves(groups: Sequence[CellGroup]) -> tuple[str, ...]:
+    """On how many curves there is no verdict, and why: the reason, or how many have which."""
     groups = [group for group in groups if not group.repeats]
-    reasons = Counter(group.withheld for group in groups if group.withheld)
-    if not reasons:
-        return ()
-    (reason, _), *others = reasons.most_common()
-    more = ", and for other reasons (verdict-withheld)" if others else ""
-    return (f"No verdict on {reasons.total()} of {len(groups)} curves: {reason}{more}.",)
+    reasons = [reason for group in groups if (reason := reason_of(group))]
+    if not reasons or shared_reason(groups):
+        return ()  # the summary gives the reason that all share
+    texts = {reason.text for reason in reasons}
+    causes = Counter(reason.cause for reason in reasons).most_common()
+    why = ", ".join(f"{cause} on {count}" for cause, count in causes)
+    why = texts.pop() if len(texts) == 1 else why
+    return (f"No verdict on {len(reasons)} of {numbers.counted(len(groups), 'curve')}: {why}.",)
 
 
 def records(groups: Sequence[CellGroup]) -> list[Record]:

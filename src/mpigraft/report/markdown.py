@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from mpigraft.analysis import shared_reason
 from mpigraft.core import numbers
 from mpigraft.core.homes import hide_homes
 from mpigraft.core.model import CellGroup
@@ -63,8 +64,9 @@ def render_markdown(data: ReportData, *, brief: bool = False, full: bool = False
         lines += [f"## {escape(table.title)}", "", *markdown_table(table.table()), ""]
     if any(row.single for table in over for row in table.rows):
         lines += [f"{escape(SINGLE)} a single run.", ""]
+    alike = bool(shared_reason(comparison.groups))  # then the summary has it
     for section in alone:
-        lines += _section(section, comparison.baseline, brief=brief)
+        lines += _section(section, comparison.baseline, brief=brief, alike=alike)
     for series in baseline_series(data):
         lines += _baseline_only(series, comparison.baseline)
     for title, figures in by_title((*matrix.figures(data), *growth.figures(data))).items():
@@ -78,7 +80,7 @@ def render_markdown(data: ReportData, *, brief: bool = False, full: bool = False
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(section: Section, baseline: str, *, brief: bool) -> list[str]:
+def _section(section: Section, baseline: str, *, brief: bool, alike: bool) -> list[str]:
     head = f"## {escape(section.benchmark)} on {escape(section.place)}"
     what = f"{words.in_unit(section.quantity, section.unit)}, {words.better(section.better)}."
     what += f" This is {section.repeats}." if section.repeats else ""
@@ -86,7 +88,7 @@ def _section(section: Section, baseline: str, *, brief: bool) -> list[str]:
     rows = tuple(
         (
             group.configuration,
-            Judged(group.curve, f" ({note})" if (note := words.curve_note(group)) else ""),
+            Judged(group.curve, "" if alike else words.bracketed_note(group)),
             numbers.ratio(group.pooled),
             numbers.interval(group.pooled_low, group.pooled_high),
             _crossovers(group, section, baseline),

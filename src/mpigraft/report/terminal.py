@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from mpigraft.analysis import reason_of, shared_reason
 from mpigraft.core import numbers
-from mpigraft.core.model import CellGroup, Comparison, Level, Origin, Verdict
+from mpigraft.core.model import Cause, CellGroup, Comparison, Level, Origin, Verdict
 from mpigraft.core.text import printable
 from mpigraft.report import cost, growth, looks, matrix
 from mpigraft.report.baseline_only import BaselineSeries, baseline_series
@@ -59,8 +60,9 @@ def print_report(
         for section in every:
             for group in section.groups:
                 _sizes(console, section, group, data.comparison.baseline, signs)
+    alike = bool(shared_reason(data.comparison.groups))
     for section in every:
-        _overview(console, section, data.comparison.baseline, signs)
+        _overview(console, section, data.comparison.baseline, signs, alike=alike)
     for table in over:
         _over_nodes(console, table)
     for series in baseline_series(data):
@@ -192,8 +194,11 @@ def _over_legend(console: Console, over: tuple[NodesTable, ...], data: ReportDat
     _say(console, f"{single}{CURVE}: the mean ratio over all sizes; every size: {command}", "dim")
 
 
-def _overview(console: Console, section: Section, baseline: str, signs: Signs) -> None:
-    """One row per configuration: a sign per size, and the ratio over the whole curve."""
+def _overview(
+    console: Console, section: Section, baseline: str, signs: Signs, *, alike: bool
+) -> None:
+    """One row per configuration: a sign per size, and the ratio over the whole curve. `alike`: no
+    curve has a verdict, all for the reason that the summary gives."""
     console.print()
     _say(console, _title(section), "bold")
     if section.repeats:
@@ -214,12 +219,13 @@ def _overview(console: Console, section: Section, baseline: str, signs: Signs) -
         if group.pooled_low is not None:
             whole += f" {numbers.interval(group.pooled_low, group.pooled_high)}"
         _row(console, f"{name:<{NAME}} ", strip, " ", (whole, STYLES[group.curve]))
+    for note in () if alike else words.curve_notes(section.groups):
+        _say(console, note, "dim")
     for group in section.groups:
-        why = words.no_verdict_reason(group)
-        if note := words.curve_note(group):
-            _say(console, f"{printable(group.configuration)}: {note}", "dim")
+        reason = reason_of(group)
+        mixed = reason is not None and reason.cause is Cause.MIXED  # it names the first crossover
         changes = words.crossings(group, baseline, section.better)
-        if changes and (not why or len(changes) > 1):
+        if len(changes) > mixed:
             steps = words.crossing_steps(changes, baseline)
             _say(console, f"{printable(group.configuration)}: {steps}", "dim")
 

@@ -294,6 +294,8 @@ def test_the_summary_says_what_to_take_from_it() -> None:
     assert comparison.summary == (
         "mpi@k1 against mpi@base at latency: faster over all sizes (0.25x)",
         "mpi@k0 against mpi@base at latency: mixed: faster up to 512 B, slower from 4 KiB",
+        "mpi@k2 against mpi@base at latency: no verdict: the interval of its ratio [0.969, 1.04] "
+        "is neither beyond 3 % nor within 3 %",
     )
     part = compared(campaign(lambda t, s: around(1.03 if s < 64 else 1.3)(t, s), sizes=sizes))
     assert part.summary == (
@@ -308,7 +310,11 @@ def test_the_summary_says_what_to_take_from_it() -> None:
         "no size differs by more than 0.1 % (64 B)",
     )
     assert compared(campaign(around(1.0))).summary == (
-        "no curve is called faster or slower than mpi@base after 6 rounds",
+        "mpi@k0 against mpi@base at latency: no verdict: the interval of its ratio [0.969, 1.04] "
+        "is neither beyond 3 % nor within 3 %",
+    )
+    assert compared(campaign(around(1.0), rounds=2)).summary == (
+        "no curve is called faster or slower than mpi@base: 2 rounds, where 6 are needed",
     )
 
 
@@ -324,7 +330,8 @@ def test_single_cells_of_an_open_curve_are_no_headline() -> None:
     assert verdicts(only(comparison)).count(SLOWER) >= 3
     assert only(comparison).curve is INCONCLUSIVE
     assert comparison.summary == (
-        "no curve is called faster or slower than mpi@base after 10 rounds",
+        "mpi@k0 against mpi@base at latency: equivalent over all sizes, but 20 of 23 sizes, "
+        "1 B to 4 MiB, may differ by up to 20 % (1 B)",
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpigraft.analysis import across, completion, summary
+from mpigraft.analysis import across, completion, reasons
 from mpigraft.analysis import comparison as under_test
 from mpigraft.analysis.grouping import SeriesKey, table_of
 from mpigraft.core.model import (
@@ -135,12 +135,9 @@ def test_a_curve_that_lost_launches_says_why_it_has_no_verdict() -> None:
     assert not completion.findings([replace(only(comparison), repeats="bandwidth")])  # told once
     assert words.curve_note(only(twin)) == why  # not that sizes hardly differ
     slow = measured(around(0.5), 20, base_lost=[(n, k) for n in range(9) for k in (0, 1)])
-    assert summary.lost_launches(only(slow)) == ""  # faster stands
+    assert reasons.lost_launches(only(slow)) == ""  # faster stands
     fast = measured(around(2.0), 20, base_lost=[(n, k) for n in range(9) for k in (0, 1)])
-    assert (
-        summary.lost_launches(only(fast))
-        == "no verdict: 22 of 40 launches of the baseline completed"
-    )
+    assert reasons.lost_launches(only(fast)) == "22 of 40 launches of the baseline completed"
 
 
 def test_losses_that_chance_explains_withhold_no_verdict() -> None:

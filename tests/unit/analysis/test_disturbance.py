@@ -143,7 +143,7 @@ def test_most_rounds_disturbed_carry_no_verdict(who: str, count: int, expected: 
     assert ("verdict-withheld" in codes(comparison.findings)) is bool(expected)
     assert any(": no verdict: others took" in line for line in comparison.summary) is bool(expected)
     (line, *_) = headline(comparison)
-    assert line.startswith("No verdict on 1 of 1 curves: others took" if expected else "Largest")
+    assert line.startswith("No verdict on 1 of 1 curve: others took" if expected else "Largest")
 
 
 def test_a_verdict_of_disturbed_rounds_only_is_withheld() -> None:

@@ -74,18 +74,18 @@ def test_every_benchmark_has_a_figure_of_each_layout_and_one_over_nodes() -> Non
     assert "native-bw-16x2-host-bandwidth" in names
 
 
-def test_values_have_the_interval_of_the_launches_median_and_ratios_their_own() -> None:
+def test_values_have_the_interval_of_the_rounds_median_and_ratios_their_own() -> None:
     data = small_data()
     group = data.comparison.groups[0]
     key = {c.id: c.key for c in data.configurations}[group.configuration]
     cell = group.cells[0]
     row = next(row for row in data.values if row.configuration == key)
 
-    def launched(value: float) -> ValueRow:
-        return row._replace(benchmark=group.benchmark, metric=group.metric, layout=group.layout,
-                       buffers=group.buffers, size=cell.size, value=value)  # fmt: skip
+    def launched(turn: int) -> ValueRow:
+        here = row._replace(benchmark=group.benchmark, metric=group.metric, layout=group.layout)
+        return here._replace(buffers=group.buffers, size=cell.size, round=turn, value=turn + 1.0)
 
-    data = replace(data, values=tuple(map(launched, (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))))
+    data = replace(data, values=tuple(map(launched, range(6))))
     values, ratios = next(paper_figures(data)).panels
     (dot,) = (c.dots[0] for c in values.curves if c.name == group.configuration)
     assert dot == Dot(cell.size, cell.value, (1.0, 6.0))

@@ -7,6 +7,7 @@ new one before it takes the old one's place.
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from mpigraft.analysis import summary
+from mpigraft.analysis import reasons
 from mpigraft.cli import common
 from mpigraft.core import numbers
 from mpigraft.core.model import Finding, LaunchState, Level, Noise, Verdict
@@ -171,8 +172,8 @@ def test_a_single_configuration_shows_its_own_values() -> None:
     at_8 = [r.value for r in data.values if (r.benchmark, r.size) == ("native:latency", 8)]
     figure = latency.figures[0]
     assert (figure.size, figure.launches) == (8, 6)
-    assert figure.value == pytest.approx(median(at_8))
-    assert figure.interval == (min(at_8), max(at_8))
+    assert math.log(figure.value) == pytest.approx(median(map(math.log, at_8)))
+    assert figure.interval == pytest.approx((min(at_8), max(at_8)))
     assert f"{numbers.number(figure.value)} at 8 B" in shown(data, brief=True)
     assert baseline_series(small_data()) == ()
 
@@ -261,7 +262,7 @@ def test_a_curve_of_both_directions_says_which_where(
     curve: Verdict, verdicts: tuple[Verdict, ...], said: str
 ) -> None:
     data = with_verdicts(curve, *verdicts)
-    assert summary.mixed_directions(data.comparison.groups[0]) == said
+    assert reasons.mixed_directions(data.comparison.groups[0]) == said.removeprefix("mixed: ")
     for text in (" ".join(shown(data, brief=True).split()), markdown.render_markdown(data)):
         assert (said in text) if said else ("mixed" not in text)
 
@@ -271,7 +272,7 @@ def test_a_curve_is_mixed_only_if_the_joint_test_says_that_it_differs(
     p: float | None, said: bool
 ) -> None:
     group = replace(with_verdicts(OPEN, UP, UP, DOWN, DOWN).comparison.groups[0], curve_p=p)
-    assert bool(summary.mixed_directions(group)) is said
+    assert bool(reasons.mixed_directions(group)) is said
 
 
 # ------------------------------------------------------------------ headline
@@ -304,7 +305,9 @@ def test_the_headline_names_the_largest_gain_and_who_is_slower() -> None:
 def test_the_headline_says_to_stay_when_nothing_is_faster() -> None:
     data = curves(("a", Verdict.SLOWER, 2.0), ("b", Verdict.INCONCLUSIVE, 0.5))
     assert headline.headline(data.comparison)[0].startswith(f"Stay with {BASELINE}")
-    assert headline.headline(curves(("a", Verdict.INCONCLUSIVE, 0.5)).comparison) == ()
+    assert headline.headline(curves(("a", Verdict.INCONCLUSIVE, 0.5)).comparison) == (
+        "No verdict on 1 of 1 curve: no look has called it.",
+    )
 
 
 # ------------------------------------------------------------------ trouble

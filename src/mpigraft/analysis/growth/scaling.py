@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mpigraft.analysis.growth.laws import LAW_REACH, Law, choose, resampled
-from mpigraft.core.arrays import np
+from mpigraft.analysis.values import Value, values_by_size
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import METRICS, Layout, ValueRow
+from mpigraft.core.model import METRICS, AllocationRecord, Layout, ValueRow
 from mpigraft.launch.placement import parse_layout
 from mpigraft.native import STARTUP
 
@@ -26,7 +26,7 @@ COLLECTIVES = re.compile(r"native:(barrier|bcast|reduce|allreduce|gather|allgath
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """All launches of one layout. `value` is their median, in the metric's unit."""
+    """All launches of one layout. `value` is that of every table, in the metric's unit."""
 
     layout: str
     ranks: int
@@ -64,7 +64,7 @@ class Growth:
     left_out: tuple[tuple[str, str], ...] = ()  # (layout, why its values do not count)
 
 
-Launches = dict[Layout, list[float]]
+Launches = dict[Layout, Value]
 
 
 def fit_growth(
@@ -72,6 +72,7 @@ def fit_growth(
     labels: Mapping[str, str],
     crowded: Mapping[tuple[str, str], str],
     seed: int = 0,
+    allocations: Sequence[AllocationRecord] = (),
 ) -> tuple[Growth, ...]:
     """Fit every series of a campaign, or give the reason why not.
 
@@ -79,12 +80,13 @@ def fit_growth(
     its ranks did not have a core each, or that it is unknown. One number of ranks is no series.
     """
     by_key: dict[tuple[str, str, str, int], Launches] = {}
-    for row in _growing(list(values)):
-        layout = _layout(row.layout)
-        if layout is None or row.metric not in METRICS or not 0 < row.value < math.inf:
-            continue
-        key = (row.configuration, row.benchmark, row.metric, row.size)
-        by_key.setdefault(key, defaultdict(list))[layout].append(row.value)
+    rows = _growing(list(values))
+    names = {row.configuration: row.configuration for row in rows} | dict(labels)
+    for place, configuration, sizes in values_by_size(rows, allocations, names):
+        if layout := _layout(place.layout):
+            for size, value in sizes.items():
+                key = (configuration, place.benchmark, place.metric, size)
+                by_key.setdefault(key, {})[layout] = value
     series = [
         _series(key, labels.get(key[0], key[0]), name, launches, crowded, seed)
         for key, layouts in by_key.items()
@@ -173,8 +175,8 @@ def _series(
     key, benchmark, metric, size = series_key
     ordered = sorted(every.items(), key=lambda item: item[0].ranks)
     out = tuple((x.key, crowded[key, x.key]) for x, _ in ordered if (key, x.key) in crowded)
-    good = [(x.ranks, values) for x, values in ordered if (key, x.key) not in crowded]
-    points = tuple(_point(x, values) for x, values in ordered if (key, x.key) not in crowded)
+    good = [(x.ranks, one.launches) for x, one in ordered if (key, x.key) not in crowded]
+    points = tuple(_point(x, one) for x, one in ordered if (key, x.key) not in crowded)
     unit = METRICS[metric].unit
     plain = Growth(label, benchmark, metric, unit, size, name, points, left_out=out)
     if len(points) < LEAST_POINTS:
@@ -199,6 +201,6 @@ def _by_reason(out: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
     return list(layouts.items())
 
 
-def _point(layout: Layout, values: Sequence[float]) -> Point:
-    middle = float(np.median(values))
-    return Point(layout.key, layout.ranks, middle, min(values), max(values), len(values))
+def _point(layout: Layout, one: Value) -> Point:
+    low, high = min(one.launches), max(one.launches)
+    return Point(layout.key, layout.ranks, one.value, low, high, len(one.launches))

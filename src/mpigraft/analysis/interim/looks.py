@@ -22,9 +22,11 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.model import (
     AllocationRecord,
     CampaignRecord,
+    Cause,
     CellGroup,
     LaunchRecord,
     Look,
+    NoVerdict,
     Verdict,
 )
 
@@ -182,7 +184,9 @@ def _called(now: CellGroup, tests: Sequence[tuple[Look, CellGroup]], end: int) -
         if then.curve in (Verdict.FASTER, Verdict.SLOWER):
             if now.curve is then.curve or _rounds(now) == _rounds(then):
                 return replace(now, curve=then.curve, curve_p=then.curve_p, look=look.rounds)
-            return replace(now, curve=Verdict.INCONCLUSIVE, curve_p=then.curve_p)
+            text = f"{then.curve} after {look.rounds} rounds, and later ones contradict it"
+            reason = NoVerdict(Cause.LOOKS, text)
+            return replace(now, curve=Verdict.INCONCLUSIVE, curve_p=then.curve_p, no_verdict=reason)
     ends = [then for look, then in tests if look.rounds >= end]
     equivalent = any(
         then.curve is Verdict.EQUIVALENT
@@ -193,7 +197,19 @@ def _called(now: CellGroup, tests: Sequence[tuple[Look, CellGroup]], end: int) -
         now,
         curve=Verdict.EQUIVALENT if equivalent else Verdict.INCONCLUSIVE,
         curve_p=tests[-1][1].curve_p if tests else None,
+        no_verdict=_reason(tests, end),
     )
+
+
+def _reason(tests: Sequence[tuple[Look, CellGroup]], end: int) -> NoVerdict:
+    """Say why no look has called a curve: what the last one that was taken lacked."""
+    if not tests:
+        return NoVerdict(Cause.LOOKS, "the first look is not over")
+    look, then = tests[-1]
+    if then.no_verdict is None:  # equivalent
+        text = f"only the look after {end} rounds can call it equivalent"
+        return NoVerdict(Cause.LOOKS, text)
+    return replace(then.no_verdict, text=f"{then.no_verdict.text}, after {look.rounds} rounds")
 
 
 def due_looks(

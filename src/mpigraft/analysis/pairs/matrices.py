@@ -26,7 +26,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import median
+from statistics import fmean, median
 from typing import NamedTuple
 
 from mpigraft.analysis.pairs.outliers import (
@@ -39,6 +39,7 @@ from mpigraft.analysis.pairs.outliers import (
     slow_nodes,
     tail,
 )
+from mpigraft.analysis.values import from_log
 from mpigraft.core.arrays import Floats, np
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import METRICS, Benchmark, Better, Finding, ValueRow, layout_order
@@ -64,7 +65,7 @@ class SlowNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """One metric of one configuration between each two nodes: medians over launches."""
+    """One metric of one configuration between each two nodes, each link at its value."""
 
     configuration: str  # id
     layout: str
@@ -164,11 +165,7 @@ def _parts_finding(matrix: Matrix, head: str) -> Finding:
 def _matrix(
     label: str, layout: str, metric: str, size: int, launches: Mapping[Launch, dict[Pair, float]]
 ) -> Matrix:
-    every: dict[Pair, list[float]] = defaultdict(list)
-    for launch in launches.values():
-        for pair, value in launch.items():
-            every[pair].append(value)
-    medians = {pair: median(own) for pair, own in every.items()}
+    medians = _values(launches)
     links = medians
     if METRICS[metric].better is Better.LOWER:  # a round trip belongs to both
         links = {**{(b, a): value for (a, b), value in medians.items()}, **medians}
@@ -185,6 +182,17 @@ def _matrix(
         median(_without(links, slow).values()), len(launches), slow,
         tuple(sorted(slow_links.items(), key=lambda item: (-item[1], item[0]))), parts, between,
     )  # fmt: skip
+
+
+def _values(launches: Mapping[Launch, dict[Pair, float]]) -> dict[Pair, float]:
+    """Compute each link's value over all rounds, as `analysis.values` does."""
+    rounds: dict[Pair, dict[tuple[str, int], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for (allocation, number, _), launch in launches.items():
+        for pair, value in launch.items():
+            rounds[pair][allocation, number].append(math.log(value))
+    return {
+        pair: from_log(median(fmean(logs) for logs in own.values())) for pair, own in rounds.items()
+    }
 
 
 def _slow_nodes(

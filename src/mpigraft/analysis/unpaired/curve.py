@@ -13,12 +13,12 @@ from typing import NamedTuple
 from mpigraft.analysis import equivalence
 from mpigraft.analysis.decision import MIN_ROUNDS
 from mpigraft.analysis.grouping import Arm, SeriesKey
-from mpigraft.analysis.judgement import Columns, JudgedCurve
+from mpigraft.analysis.judgement import Columns, JudgedCurve, Pooled
 from mpigraft.analysis.statistics import bootstrap, serial
 from mpigraft.analysis.statistics.coarseness import steps_of
 from mpigraft.analysis.unpaired import shift
 from mpigraft.analysis.unpaired.permutation import Arms
-from mpigraft.core.arrays import Floats, Ints, np
+from mpigraft.core.arrays import Bools, Floats, Ints, np
 from mpigraft.core.model import METRICS, JointBound
 
 DEALT = 32  # deals to count the cells that chance would call
@@ -100,12 +100,11 @@ class UnpairedCurve(JudgedCurve):
         limit = math.log1p(winner)
         return float(((lows > limit) | (highs < -limit)).sum()) / DEALT
 
-    def _pooled(self) -> tuple[float, float, float, int]:
-        """Pool the sizes: log of the geometric mean, its bounds, and the number of rounds in the
-        campaign that has fewer."""
+    def _pooled(self) -> Pooled:
+        """Pool the sizes; the rounds are those of the campaign that has fewer."""
         parts = self._complete()
         if parts is None:
-            return float(self._middles().mean()), math.nan, math.nan, 0
+            return Pooled(float(self._middles().mean()), math.nan, math.nan, 0, tuple(self.sizes))
         new, old = (part.mean(axis=1, keepdims=True) for part in parts[:2])
         marked = [np.isin(all_, some) for all_, some in zip(self.rounds, parts[2], strict=True)]
         places = self.allocations[0][marked[0]], self.allocations[1][marked[1]]
@@ -114,13 +113,19 @@ class UnpairedCurve(JudgedCurve):
         low, high = serial.stretched(bounds, middle, self.dependence.stretch)
         off = float(np.mean(self.off))
         rounds = min(len(new), len(old))
-        return float(middle[0]), float(low[0]) - off, float(high[0]) + off, rounds
+        common = self._common()
+        sizes = tuple(size for size, used in zip(self.sizes, common, strict=True) if used)
+        return Pooled(float(middle[0]), float(low[0]) - off, float(high[0]) + off, rounds, sizes)
+
+    def _common(self) -> Bools:
+        """Mark the sizes that have every round of both campaigns."""
+        common: Bools = shift.complete_rounds(self.new)[0] & shift.complete_rounds(self.old)[0]
+        return common
 
     def _complete(self) -> tuple[Floats, Floats, tuple[Ints, Ints]] | None:
         """The sizes that have every round of both campaigns, and the rounds that have all of these;
         None where there are none."""
-        marks = shift.complete_rounds(self.new), shift.complete_rounds(self.old)
-        sizes = marks[0][0] & marks[1][0]
+        sizes = self._common()
         rows = [np.all(~np.isnan(arm[:, sizes]), axis=1) for arm in (self.new, self.old)]
         if not sizes.any() or not all(row.any() for row in rows):
             return None

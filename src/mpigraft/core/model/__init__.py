@@ -10,6 +10,7 @@ from __future__ import annotations
 from mpigraft.core.model.comparison import (
     EXACT_FROM,
     AcrossRule,
+    Cause,
     Cell,
     CellGroup,
     Comparison,
@@ -19,6 +20,7 @@ from mpigraft.core.model.comparison import (
     LaunchCount,
     Look,
     Noise,
+    NoVerdict,
     Verdict,
 )
 from mpigraft.core.model.configuration import (
@@ -129,6 +131,7 @@ __all__ = [
     "Bind",
     "BindKind",
     "CampaignRecord",
+    "Cause",
     "Cell",
     "CellGroup",
     "CheckResult",
@@ -182,6 +185,7 @@ __all__ = [
     "MpiInterface",
     "NetDevice",
     "NetLibrary",
+    "NoVerdict",
     "NodeState",
     "Noise",
     "Order",

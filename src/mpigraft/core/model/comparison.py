@@ -18,6 +18,38 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
+class Cause(StrEnum):
+    """What keeps curves from a verdict, as the headline counts them."""
+
+    NOISE = "noise"
+    LAUNCHES = "failed launches"
+    MIXED = "sizes that differ in direction"
+    SIZES = "single sizes that may differ"
+    ROUNDS = "too few rounds"
+    ORDER = "runs that did not alternate"
+    MARGIN = "wide intervals"
+    CHANCE = "a p above the limit"
+    LOOKS = "looks"
+
+
+@dataclass(frozen=True, slots=True)
+class NoVerdict:
+    """Why a curve has no verdict."""
+
+    cause: Cause
+    text: str
+
+    @property
+    def sentence(self) -> str:
+        """The text as it stands after the curve's name."""
+        match self.cause:
+            case Cause.MIXED:
+                return f"mixed: {self.text}"
+            case Cause.SIZES:
+                return self.text
+        return f"no verdict: {self.text}"
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """A number of rounds after which curves are tested, and what that look may spend."""
@@ -92,7 +124,7 @@ class CellGroup:
     cells: tuple[Cell, ...]
     curve: Verdict  # joint test over the sizes
     curve_p: float | None  # of that test, corrected for the campaign's curves
-    pooled: float  # geometric mean of the ratios
+    pooled: float  # geometric mean of the ratios, at the sizes in `pooled_sizes`
     pooled_low: float | None
     pooled_high: float | None
     crossovers: tuple[int, ...] = ()  # sizes from which the better one changes
@@ -105,6 +137,8 @@ class CellGroup:
     effective_rounds: float | None = None  # what they are worth; None: as many as there are
     completion: Completion | None = None  # None: launches are not known
     look: int | None = None  # rounds of the look that called the curve; None: none has
+    pooled_sizes: tuple[int, ...] = ()  # those that have every round; empty: all
+    no_verdict: NoVerdict | None = None  # why the curve has none; None: it has one
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from mpigraft.core.text import printable
 from mpigraft.report.markup import Html, el, foreign, scrolling, table
 
 STEPS = (1.05, 1.2, 1.5, 2.0)  # times slower than the median link
+ROUNDING = 1e-9  # of a quotient
 FIGURED = 12  # nodes up to which each link has room for its figure
 SLOWEST = 12  # links that stand in words below a picture
 SIDE, LARGEST = 768.0, 22.0  # of the cells together, and of one, in CSS pixels
@@ -31,7 +32,7 @@ ITSELF, UNKNOWN = "d", "u"  # classes of what is no link, and of one without a v
 
 def step(times: float) -> int:
     """0 for a link like the median or faster, up to 4 for the slowest."""
-    return sum(times > one for one in STEPS)
+    return sum(times > one * (1 + ROUNDING) for one in STEPS)
 
 
 def pictured(matrix: Matrix) -> bool:

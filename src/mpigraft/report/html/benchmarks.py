@@ -67,6 +67,7 @@ def _layout(section: Section, index: int, data: ReportData) -> Html:
         "details",
         el("summary", f"Layout {section.place}"),
         *_section(section, index, data),
+        el("ul", *(el("li", foreign(note)) for note in words.curve_notes(section.groups))),
         id=overview.anchor(section),
         class_="layout",
     )

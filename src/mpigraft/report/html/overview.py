@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from mpigraft.analysis import shared_reason
 from mpigraft.core import numbers
 from mpigraft.core.model import Cell, CellGroup, Verdict
 from mpigraft.report import cost, looks
@@ -42,9 +43,9 @@ def glance(
     """Configurations by benchmarks: the verdict over the whole curve, and its ratio; of several
     layouts how many have which. Those in `absent` have no values: silence would hide them. `roles`
     say what of a guest a configuration measures."""
-    names = list(
-        dict.fromkeys(g.configuration for c in cards for s in c.sections for g in s.groups)
-    )
+    every = [group for card in cards for section in card.sections for group in section.groups]
+    names = list(dict.fromkeys(group.configuration for group in every))
+    alike = bool(shared_reason(every))  # then the page's first sentence has it
     at: dict[tuple[int, str], list[CellGroup]] = {}
     for place, card in enumerate(cards):
         for group in (group for section in card.sections for group in section.groups):
@@ -53,7 +54,9 @@ def glance(
     first = join(el("small", "baseline"), notes.get(baseline))
     rows = [_row(baseline, first, (el("td", "1", class_="b") for _ in cards))]
     for name in names:
-        cells = (_glance_cell(at.get((n, name), []), card) for n, card in enumerate(cards))
+        cells = (
+            _glance_cell(at.get((n, name), []), card, alike=alike) for n, card in enumerate(cards)
+        )
         rows.append(_row(name, notes.get(name), cells))
     for name in absent:
         none = el("td", "no values", colspan=max(len(cards), 1), class_="n")
@@ -73,12 +76,13 @@ def _glance_head(card: Card) -> Html:
     return join(el("a", card.benchmark, href=f"#{card_anchor(card)}"), small)
 
 
-def _glance_cell(groups: list[CellGroup], card: Card) -> Html:
+def _glance_cell(groups: list[CellGroup], card: Card, *, alike: bool) -> Html:
     if not groups:
         return el("td", hidden("not measured"), class_="n")
     if len(groups) > 1:
         return _layouts_cell(groups, card)
     (group,) = groups
+    note = "" if alike else words.curve_note(group)
     ratio = f"{numbers.ratio(group.pooled)}"
     ratio += f" [{_to(group)}]" if group.pooled_low is not None else ""
     return el(
@@ -86,7 +90,7 @@ def _glance_cell(groups: list[CellGroup], card: Card) -> Html:
         sign(group.curve),
         el("b", words.factor(group.pooled, card.better, card.unit)),
         el("small", ratio),
-        el("small", note, class_="mixed") if (note := words.curve_note(group)) else None,
+        el("small", note, class_="mixed") if note else None,
         class_=verdict_class(group.curve, group.pooled),
     )
 

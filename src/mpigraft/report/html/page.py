@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from importlib import resources
 
 import mpigraft
-from mpigraft.analysis import mixed_directions
+from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
 from mpigraft.core.homes import hide_homes
-from mpigraft.core.model import Measured, Origin
+from mpigraft.core.model import Cause, Measured, Origin
 from mpigraft.launch.hosts import fold_hosts
 from mpigraft.report import cost, growth, matrix
 from mpigraft.report.baseline_only import baseline_series
@@ -296,7 +296,8 @@ def _legend(data: ReportData) -> Html:
         for v in words.VERDICT_SIGNS
     )
     both = "mixed: faster at some sizes and slower at others, so the curve has no verdict"
-    there = any(mixed_directions(group) for group in data.comparison.groups)
+    reasons = map(reason_of, data.comparison.groups)
+    there = any(reason and reason.cause is Cause.MIXED for reason in reasons)
     return el("p", *keys, el("span", both) if there else None, class_="legend")
 
 

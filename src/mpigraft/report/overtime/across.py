@@ -32,6 +32,7 @@ from mpigraft.core.model import (
 from mpigraft.core.serialize import document, plain
 from mpigraft.core.text import fold, join_some, labelled, printable
 from mpigraft.report.gate import curve_line, refuse_unjudged
+from mpigraft.report.headline import open_curves
 from mpigraft.report.json import finite
 from mpigraft.report.markdown import escape, markdown_table
 from mpigraft.report.overtime.junit import Case, junit
@@ -272,7 +273,7 @@ def across_headline(data: Across) -> tuple[str, ...]:
             f"{counts[Verdict.EQUIVALENT]} of {len(curves)} equivalent, "
             f"{counts[Verdict.INCONCLUSIVE]} inconclusive."
         )
-    return tuple(lines)
+    return (*lines, *open_curves(curves))
 
 
 # ------------------------------------------------------------------ Markdown and JSON
@@ -297,7 +298,7 @@ def _markdown(data: Across, *, brief: bool) -> str:
         curves = tuple(
             (
                 group.configuration,
-                Judged(group.curve, f" ({note})" if (note := words.curve_note(group)) else ""),
+                Judged(group.curve, words.bracketed_note(group)),
                 numbers.ratio(group.pooled),
                 numbers.interval(group.pooled_low, group.pooled_high),
             )

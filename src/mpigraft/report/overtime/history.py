@@ -173,7 +173,8 @@ def history_lines(data: History, bars: str = BARS) -> Iterator[str]:
 def _line(line: Line, bars: str) -> Iterator[str]:
     first, last = line.points[0].level, line.points[-1].level
     ratio = f"now {numbers.ratio(math.exp(last - first))}x the first"
-    values = f"{numbers.number(math.exp(first))} to {numbers.number(math.exp(last))} {line.unit}"
+    ends = [numbers.number(line.points[place].value) for place in (0, -1)]
+    values = f"{' to '.join(ends)} {line.unit}"
     yield from fold(line.key.configuration, "  ", 4)
     count = numbers.counted(len(line.points), "campaign")
     yield from fold(f"{strip(line, bars)}  {count}, {values}, {ratio}", "    ", 4)
@@ -204,7 +205,7 @@ def _bar(log: float, bars: str) -> str:
 def _document(line: Line) -> dict[str, Any]:
     row: dict[str, Any] = plain(line)
     row["key"] = line.key._asdict()
-    row["points"] = [{**point, "value": math.exp(point["level"])} for point in row["points"]]
+    row["points"] = [{**plain(point), "value": point.value} for point in line.points]
     return row
 
 

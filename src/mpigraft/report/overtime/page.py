@@ -166,7 +166,7 @@ def _dot(line: Line, index: int, place: tuple[float, float], gain: float, hue: i
     point = line.points[index]
     text = (
         f"{point.created[:10]} {point.configuration}: "
-        f"{numbers.number(math.exp(point.level))} {line.unit}, {numbers.ratio(math.exp(gain))}x"
+        f"{numbers.number(point.value)} {line.unit}, {numbers.ratio(math.exp(gain))}x"
     )
     x, y = place
     title = el("title", foreign(text))
@@ -230,8 +230,8 @@ def _table(lines: Sequence[Line]) -> Html:
         table_row(
             foreign(line.key.configuration),
             len(line.points),
-            numbers.number(math.exp(line.points[0].level)),
-            numbers.number(math.exp(line.points[-1].level)),
+            numbers.number(line.points[0].value),
+            numbers.number(line.points[-1].value),
             numbers.ratio(math.exp(line.points[-1].level - line.points[0].level)),
             len(line.shifts),
         )

@@ -57,11 +57,11 @@ class Section(Subject):
 
     @property
     def baseline(self) -> dict[int, float]:
-        """The baseline's value at each size, from the first configuration that has it."""
+        """The baseline's value at each size, from the configuration that shares most rounds."""
         values: dict[int, float] = {}
-        for group in self.groups:
-            for cell in group.cells:
-                values.setdefault(cell.size, cell.baseline)
+        cells = (cell for group in self.groups for cell in group.cells)
+        for cell in sorted(cells, key=lambda cell: -cell.rounds):
+            values.setdefault(cell.size, cell.baseline)
         return dict(sorted(values.items()))
 
 

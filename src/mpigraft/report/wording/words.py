@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mpigraft.analysis import lost_launches, mixed_directions, size_bound
+from mpigraft.analysis import reason_of, size_bound
 from mpigraft.core.model import Better, Cell, CellGroup, Evidence, Proof, ProofStatus, Verdict
 from mpigraft.core.numbers import ratio as number_ratio
 from mpigraft.core.numbers import size
@@ -15,6 +15,7 @@ from mpigraft.core.text import join_some, printable
 
 UNIT = re.compile(r"(?<=\d) (?=(?:B|KiB|MiB|GiB|s|min|h|days|rounds)\b|%)")
 NO_BREAK = "\xa0"
+NAMED = 4  # configurations before a note that they share
 VERDICT_SIGNS = {
     Verdict.FASTER: "▲",
     Verdict.SLOWER: "▼",
@@ -142,16 +143,31 @@ def crossing_steps(changes: Sequence[Crossing], baseline: str, most: int = 4) ->
 
 
 def no_verdict_reason(group: CellGroup) -> str:
-    """Why a curve has no verdict, where more than chance is to blame; else empty."""
-    if group.withheld:
-        return f"no verdict: {group.withheld}"
-    return lost_launches(group) or mixed_directions(group)
+    """Why a curve has no verdict; empty where it has one."""
+    return reason.sentence if (reason := reason_of(group)) else ""
 
 
 def curve_note(group: CellGroup) -> str:
     """What the sign of a curve does not say: why it has no verdict, or how far a size may be
     from equal. Else empty."""
     return no_verdict_reason(group) or size_bound(group)
+
+
+def bracketed_note(group: CellGroup) -> str:
+    """The same in brackets, to follow the verdict."""
+    return f" ({note})" if (note := curve_note(group)) else ""
+
+
+def curve_notes(groups: Sequence[CellGroup]) -> list[str]:
+    """The notes of curves that are shown together, each once, after the names of those that have
+    it; without names where all have it."""
+    names: dict[str, dict[str, None]] = {}
+    for group in groups:
+        if note := curve_note(group):
+            names.setdefault(note, {})[printable(group.configuration)] = None
+    if len(names) == 1 and all(map(curve_note, groups)):
+        return list(names)
+    return [f"{join_some(list(own), NAMED, ', ')}: {note}" for note, own in names.items()]
 
 
 def is_ahead(cell: Cell, direction: Better) -> bool:

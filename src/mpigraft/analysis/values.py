@@ -1,0 +1,54 @@
+"""Reduce the launches of a configuration to the value that every table, page and document shows.
+
+It is the median over rounds of the geometric mean of a round's launches, of which the baseline has
+two. All is done on logarithms, so the value of two rounds is their geometric mean too: 10 and 1000
+give 100, which is also what their ratio to another configuration rests on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mpigraft.analysis.grouping import SeriesKey, table_of
+from mpigraft.analysis.statistics import bootstrap
+from mpigraft.core.arrays import np
+from mpigraft.core.model import AllocationRecord, ValueRow
+
+DIGITS = 12  # significant: those after it are of the logarithm, not of the value
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One configuration at one size of one series, in the metric's unit."""
+
+    value: float
+    rounds: tuple[float, ...]  # the value of each
+    launches: tuple[float, ...]
+
+
+def from_log(log: float) -> float:
+    """Return the value of a logarithm without the digits that rounding adds: 6.74, not
+    6.739999999999999."""
+    return float(f"{math.exp(log):.{DIGITS}g}")
+
+
+def values_by_size(
+    rows: Sequence[ValueRow], allocations: Sequence[AllocationRecord], labels: Mapping[str, str]
+) -> Iterator[tuple[SeriesKey, str, dict[int, Value]]]:
+    """Yield the values of each series and configuration (key), by size. `labels` has the labels of
+    configurations by key."""
+    table = table_of(rows, {a.id: a.nodes for a in allocations}, labels)
+    for key, series in sorted(table.series.items(), key=lambda item: item[0].order):
+        for configuration, cube in series.logs.items():
+            rounds = series.launches(configuration)
+            values = {}
+            for column, size in enumerate(series.sizes):
+                own = rounds[~np.isnan(rounds[:, column]), column]
+                if len(own):
+                    middle = float(bootstrap.medians(own[:, None])[0])
+                    launches = cube[..., column][~np.isnan(cube[..., column])]
+                    every = (tuple(map(from_log, logs.tolist())) for logs in (own, launches))
+                    values[size] = Value(from_log(middle), *every)
+            yield key, configuration, values
