@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpigraft.analysis.comparison import compare
 from mpigraft.analysis.interim import PLANNED_ONCE
-from mpigraft.core.model import Cause, CellGroup, NoVerdict, Verdict
+from mpigraft.core.model import Cause, CellGroup, NoVerdict, Origin, Verdict
 from mpigraft.report.headline import headline
 from mpigraft.report.wording import words
-from tests.builders.campaigns import Ratio, around, campaign, lacking
+from tests.builders.campaigns import CAMPAIGN, Ratio, arms, around, campaign, lacking
 from tests.builders.comparisons import compared, only
 
 INCONCLUSIVE = Verdict.INCONCLUSIVE
@@ -123,3 +125,16 @@ def test_notes_that_curves_share_stand_once(make: Callable[[list[CellGroup]], li
     assert make(every) == ["no verdict: 2 rounds, where 6 are needed"]
     called = only(compared(campaign(around(0.5))))
     assert make([*every, called]) == ["mpi@k0, mpi@k1: no verdict: 2 rounds, where 6 are needed"]
+
+
+def test_the_pooled_ratio_says_which_sizes_it_is_over() -> None:
+    rows = lacking(campaign(around(0.5), rounds=8), lambda r: (r.round, r.size) == (3, 8))
+    assert only(compared(rows)).pooled_sizes == (1, 64)
+    assert only(compared(campaign(around(0.5)))).pooled_sizes == (1, 8, 64)
+
+
+def test_imported_runs_did_not_alternate_however_many() -> None:
+    record = replace(CAMPAIGN, origin=Origin.IMPORT)
+    group = only(compare(record, arms("k0"), campaign(around(0.5))))
+    assert group.no_verdict is not None
+    assert group.no_verdict.cause is Cause.ORDER
