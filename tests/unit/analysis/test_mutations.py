@@ -34,6 +34,7 @@ from tests.unit.analysis import (
     test_disturbance_rules,
     test_equivalence,
     test_multiplicity,
+    test_reasons,
     test_serial,
     test_stats,
 )
@@ -79,7 +80,10 @@ EQUIVALENCES = checks(test_equivalence, without=["test_stated_rates_hold"])
 DEPENDENCES = checks(
     test_serial, without=["test_stated_rates_hold", "test_chance_alone_makes_one_in_a_hundred"]
 )
-CELLS = [*checks(test_compare), *checks(test_compare_curves), *checks(test_compare_gaps)]
+CELLS = [
+    *checks(test_compare), *checks(test_compare_curves), *checks(test_compare_gaps),
+    *checks(test_reasons),
+]  # fmt: skip
 VERDICTS = [
     *CELLS, *checks(test_compare_looks), *checks(test_coarseness), *checks(test_completion),
     *EQUIVALENCES, *DEPENDENCES,
