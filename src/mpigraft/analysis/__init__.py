@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from mpigraft.analysis.findings import campaign_findings as campaign_findings
     from mpigraft.analysis.grouping import labels_of as labels_of
     from mpigraft.analysis.reasons import reason_of as reason_of
-    from mpigraft.analysis.reasons import shared_reason as shared_reason
     from mpigraft.analysis.reasons import size_bound as size_bound
     from mpigraft.analysis.steps import judge_steps as judge_steps
     from mpigraft.analysis.unpaired.campaigns import compare_campaigns as compare_campaigns
+    from mpigraft.analysis.unpaired.levels import curve_levels as curve_levels
     from mpigraft.analysis.values import values_by_size as values_by_size
 else:
     __getattr__ = exports(__name__)

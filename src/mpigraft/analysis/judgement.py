@@ -14,9 +14,9 @@ from mpigraft.analysis.grouping import SeriesKey
 from mpigraft.analysis.reasons import IMPORTED, open_reason
 from mpigraft.analysis.statistics.coarseness import narrowed, resolved
 from mpigraft.analysis.statistics.serial import Dependence
-from mpigraft.analysis.values import from_log
 from mpigraft.core.arrays import Floats, Ints, np
 from mpigraft.core.model import Cell, CellGroup, JointBound, Metric, Verdict
+from mpigraft.core.numbers import from_log
 
 
 class JointTest(NamedTuple):

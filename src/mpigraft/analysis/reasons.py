@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -31,14 +30,6 @@ def reason_of(group: CellGroup) -> NoVerdict | None:
     }
     known = (NoVerdict(cause, text) for cause, text in texts.items() if text)
     return next(known, group.no_verdict or OPEN)
-
-
-def shared_reason(groups: Sequence[CellGroup]) -> str:
-    """Return why a campaign can have no verdict at all: the one reason of all its curves, if it is
-    the number or the order of its runs. Else empty."""
-    reasons = set(map(reason_of, groups))
-    reason = reasons.pop() if len(reasons) == 1 else None
-    return reason.text if reason and reason.cause in (Cause.ROUNDS, Cause.ORDER) else ""
 
 
 def open_reason(group: CellGroup, whole: Verdict, rounds: int, limits: Limits) -> NoVerdict | None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from mpigraft.analysis.decision import CONCLUSIVE, MIN_ROUNDS
 from mpigraft.analysis.grouping import OVERLAP, Series, SeriesKey, Table
-from mpigraft.analysis.reasons import reason_of, shared_reason, size_bound
+from mpigraft.analysis.reasons import reason_of, size_bound
 from mpigraft.core.arrays import np
 from mpigraft.core.model import (
     CampaignRecord,
@@ -20,6 +20,7 @@ from mpigraft.core.model import (
     Origin,
     Verdict,
     metric_name,
+    shared_reason,
 )
 from mpigraft.core.numbers import size
 

@@ -7,31 +7,13 @@ give 100, which is also what their ratio to another configuration rests on.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from mpigraft.analysis.grouping import SeriesKey, table_of
 from mpigraft.analysis.statistics import bootstrap
 from mpigraft.core.arrays import np
-from mpigraft.core.model import AllocationRecord, ValueRow
-
-DIGITS = 12  # significant: those after it are of the logarithm, not of the value
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """One configuration at one size of one series, in the metric's unit."""
-
-    value: float
-    rounds: tuple[float, ...]  # the value of each
-    launches: tuple[float, ...]
-
-
-def from_log(log: float) -> float:
-    """Return the value of a logarithm without the digits that rounding adds: 6.74, not
-    6.739999999999999."""
-    return float(f"{math.exp(log):.{DIGITS}g}")
+from mpigraft.core.model import AllocationRecord, Value, ValueRow
+from mpigraft.core.numbers import from_log
 
 
 def values_by_size(

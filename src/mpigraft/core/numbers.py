@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 UNITS = ((1 << 30, "GiB", "G"), (1 << 20, "MiB", "M"), (1 << 10, "KiB", "K"))
+DIGITS = 12  # significant: those after it are of the logarithm, not of the value
 WIDEST = 100.0  # upper over lower bound of an interval that is shown as one
 
 
@@ -109,3 +110,9 @@ def plural(number: int, thing: str) -> str:
     if thing.endswith("ry"):
         return f"{thing[:-1]}ies"
     return thing + ("es" if thing.endswith(("ch", "ss")) else "s")
+
+
+def from_log(log: float) -> float:
+    """The value of a logarithm without the digits that rounding adds: 6.74, not
+    6.739999999999999."""
+    return float(f"{math.exp(log):.{DIGITS}g}")

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mpigraft.analysis import reason_of, shared_reason
+from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
-from mpigraft.core.model import METRICS, Better, CellGroup, Comparison, Verdict
+from mpigraft.core.model import METRICS, Better, CellGroup, Comparison, Verdict, shared_reason
 
 
 @dataclass(frozen=True, slots=True)

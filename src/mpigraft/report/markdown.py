@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 
-from mpigraft.analysis import shared_reason
 from mpigraft.core import numbers
 from mpigraft.core.homes import hide_homes
-from mpigraft.core.model import CellGroup
+from mpigraft.core.model import CellGroup, shared_reason
 from mpigraft.core.text import printable
 from mpigraft.report import cost, growth, looks, matrix
 from mpigraft.report.baseline_only import BaselineSeries, baseline_series

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from mpigraft.analysis import reason_of, shared_reason
+from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
-from mpigraft.core.model import Cause, CellGroup, Comparison, Level, Origin, Verdict
+from mpigraft.core.model import Cause, CellGroup, Comparison, Level, Origin, Verdict, shared_reason
 from mpigraft.core.text import printable
 from mpigraft.report import cost, growth, looks, matrix
 from mpigraft.report.baseline_only import BaselineSeries, baseline_series

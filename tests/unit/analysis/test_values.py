@@ -14,8 +14,9 @@ from mpigraft.analysis.comparison import compare
 from mpigraft.analysis.growth.scaling import fit_growth
 from mpigraft.analysis.overtime.history import sort_history
 from mpigraft.analysis.pairs.matrices import pair_matrices
-from mpigraft.analysis.values import from_log, values_by_size
+from mpigraft.analysis.values import values_by_size
 from mpigraft.core.model import Measured, Origin, ValueRow
+from mpigraft.core.numbers import from_log
 from mpigraft.report.baseline_only import baseline_series
 from mpigraft.report.contents import ReportData
 from mpigraft.report.json import render_json

@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mpigraft.analysis import values_by_size
 from mpigraft.analysis.growth.laws import LAW_REACH, Law, choose, resampled
-from mpigraft.analysis.values import Value, values_by_size
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import METRICS, AllocationRecord, Layout, ValueRow
+from mpigraft.core.model import METRICS, AllocationRecord, Layout, Value, ValueRow
 from mpigraft.launch.placement import parse_layout
 from mpigraft.native import STARTUP
 

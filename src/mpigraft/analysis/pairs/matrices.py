@@ -39,10 +39,10 @@ from mpigraft.analysis.pairs.outliers import (
     slow_nodes,
     tail,
 )
-from mpigraft.analysis.values import from_log
 from mpigraft.core.arrays import Floats, np
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import METRICS, Benchmark, Better, Finding, ValueRow, layout_order
+from mpigraft.core.numbers import from_log
 from mpigraft.request import CampaignSpec
 
 BENCHMARK = "native:pairs"

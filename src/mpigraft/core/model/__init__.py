@@ -21,7 +21,9 @@ from mpigraft.core.model.comparison import (
     Look,
     Noise,
     NoVerdict,
+    Value,
     Verdict,
+    shared_reason,
 )
 from mpigraft.core.model.configuration import (
     METRICS,
@@ -206,9 +208,11 @@ __all__ = [
     "SubmissionRecord",
     "Transport",
     "TransportOffer",
+    "Value",
     "ValueRow",
     "Verdict",
     "layout_order",
     "metric_key",
     "metric_name",
+    "shared_reason",
 ]

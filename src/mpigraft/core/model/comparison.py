@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -139,6 +140,23 @@ class CellGroup:
     look: int | None = None  # rounds of the look that called the curve; None: none has
     pooled_sizes: tuple[int, ...] = ()  # those that have every round; empty: all
     no_verdict: NoVerdict | None = None  # why the curve has none; None: it has one
+
+
+def shared_reason(groups: Iterable[CellGroup]) -> str:
+    """Return why a campaign can have no verdict at all: the one reason of all its curves, if it is
+    the number or the order of its runs. Else empty."""
+    reasons = {group.no_verdict for group in groups}
+    reason = reasons.pop() if len(reasons) == 1 else None
+    return reason.text if reason and reason.cause in (Cause.ROUNDS, Cause.ORDER) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One configuration at one size of one series, in the metric's unit."""
+
+    value: float
+    rounds: tuple[float, ...]  # the value of each
+    launches: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from mpigraft.analysis import shared_reason
 from mpigraft.core import numbers
-from mpigraft.core.model import Cell, CellGroup, Verdict
+from mpigraft.core.model import Cell, CellGroup, Verdict, shared_reason
 from mpigraft.report import cost, looks
 from mpigraft.report.contents import ReportData
 from mpigraft.report.markup import Html, el, hidden, join, table, table_row
