@@ -229,6 +229,14 @@ def test_other_libraries_are_no_concern() -> None:
 def test_without_an_mpi_no_library_is_the_right_one() -> None:
     found = check_witness(replace(ASKED, mpi=None), LAYOUT, mapping(RIGHT))
     assert [f.code for f in found] == ["libmpi-unknown"]
+    first, second = mapping(RIGHT)  # on another node the same file has another inode
+    there = replace(second, boot="b", libraries=(replace(RIGHT, inode=RIGHT.inode + 1),))
+    found = check_witness(replace(ASKED, mpi=None), LAYOUT, (first, there))
+    assert [f.code for f in found] == ["libmpi-unknown"]
+    found = check_witness(
+        replace(ASKED, mpi=None), LAYOUT, (first, replace(there, boot=first.boot))
+    )
+    assert [f.code for f in found] == ["libmpi-several"]
 
 
 def test_a_rank_without_libmpi_is_an_error() -> None:

@@ -212,7 +212,9 @@ def _library(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[
     due = due_library(configuration)
     every = [(library, boot) for (_, boot), own in mapped.items() for library in own]
     right = not isinstance(due, str) and all(due.is_mapped(*one) for one in every)
-    if isinstance(due, DueLibrary) and not due.inode:  # each rank has a mount of its own
+    kernels = len({boot for _, boot in every})
+    if (due.inode == 0) if isinstance(due, DueLibrary) else kernels > 1:
+        # A mount for each rank, or nodes whose inodes cannot be compared: contents are, elsewhere.
         several = len({library.path for library, _ in every}) > 1 and not right
     else:
         several = len({identity_of(*one) for one in every}) > 1 and not right
