@@ -145,7 +145,7 @@ def easybuilder(cache_folder: Path) -> Iterator[EasyBuilder]:
 def chain(easybuilder: EasyBuilder) -> tuple[Path, Completed]:
     """The prefix of the whole chain, and how `mpigraft build` ended in it: minutes the first time,
     then it builds only what is not there."""
-    prefix = easybuilder.chain_prefix()
+    prefix = easybuilder.prefix_of(*easybuilder.chain_words())
     words = ("mpigraft", "build", *easybuilder.chain_words(), "--prefix", prefix)
     return prefix, easybuilder.run(*words, limit_s=CHAIN_LIMIT_S)
 

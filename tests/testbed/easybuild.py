@@ -141,10 +141,11 @@ class EasyBuilder:
         versions = [word for item in CHAIN.items() for word in ("--with", "=".join(item))]
         return ["openmpi", *versions, "--sources", self.sources(*CHAIN)]
 
-    def chain_prefix(self) -> Path:
-        """Where CHAIN is built: kept between sessions as long as its plan, EasyBuild and the
-        compiler are the same. Programs of any user may use it from there."""
-        plan = self.run("mpigraft", "build", *self.chain_words(), "--as", "easyconfigs")
+    def prefix_of(self, *words: str | Path, reach: Iterable[Path] = ()) -> Path:
+        """Where `mpigraft build` with these words builds: kept between sessions as long as its
+        plan, EasyBuild and the compiler are the same. Programs of any user may use it from
+        there."""
+        plan = self.run("mpigraft", "build", *words, "--as", "easyconfigs", reach=reach)
         assert plan.ok, plan.text()
         texts = re.split(r"^# .*\.eb$", plan.stdout.decode(), flags=re.MULTILINE)[1:]
         compiler = run_command(["gcc", "--version"]).stdout
