@@ -13,6 +13,7 @@ from mpigraft.cli.inject import absent_names
 from mpigraft.core.cache import file_digest
 from mpigraft.core.model import Abi, Family, MappedLibrary, MpiInstall
 from mpigraft.graft.abi import read_abi
+from mpigraft.graft.stack.differences import incomplete
 from mpigraft.graft.stack.generations import drift, reading
 from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.generations.commands import render_commands
@@ -71,6 +72,14 @@ def test_what_commands_made_is_compared_with_the_plan(
     shutil.copy(libraries[1], folder / LIBMPI)
     (found,) = drift.newer_content(override.active, plan, folder)
     assert (found.code, found.evidence) == ("drift-copies", (LIBMPI,))
+    assert not reading.damaged(override, override.active)
+    gone = folder / "mpi/environment"
+    gone.unlink()
+    (found,) = drift.find_drift(override, override.active)
+    assert (found.code, found.evidence) == ("drift-copies", ("mpi/environment",))
+    (found,) = incomplete(a_slot(site))
+    assert (found.code, found.evidence) == ("generation-incomplete", (str(gone),))
+    assert generations.switch_on(plan).number == 2
 
 
 def test_a_launcher_that_was_updated_is_drift(

@@ -14,7 +14,7 @@ from mpigraft.core.serialize import document
 from mpigraft.graft.copies import edit_words, symbol_lines
 from mpigraft.graft.stack.generations.reading import GENERATIONS, PLAN, GenerationRecord, Override
 from mpigraft.graft.stack.generations.switching import LOCK, NEW, OFF
-from mpigraft.graft.stack.override import ENVIRONMENT_FILE, GENERATION, OverridePlan
+from mpigraft.graft.stack.override import ENVIRONMENT_FILE, GENERATION, OverridePlan, Source
 
 END = "END OF FILE"
 NAMES = "$names"  # the file of new names of symbols
@@ -72,7 +72,7 @@ def render_commands(plan: OverridePlan, override: Override) -> str:
         made="by commands",
         bindings=plan.bindings,
         sources=plan.sources,
-        files=(),
+        files=tuple(_planned_files(plan)),
         accepted=plan.accepted,
     )
     targets = f"{override.store.name}/{GENERATIONS}/"
@@ -142,6 +142,15 @@ def _made(plan: OverridePlan, final: str, new: str) -> Iterator[str]:
     for name, text in plan.scripts:
         yield from _file(f"{new}/{name}", text.splitlines())
         yield shlex.join(["chmod", "755", f"{new}/{name}"])
+
+
+def _planned_files(plan: OverridePlan) -> Iterator[Source]:
+    """List the files of a generation as its record does. Of what commands write or edit, nobody
+    knows the digest before."""
+    digests = {copy.name: "" if copy.edit else copy.digest for copy in plan.copies}
+    linked = {*plan.twins, *(name for name, _ in plan.links)}
+    for name in sorted({*_names(plan)} - linked):
+        yield Source(name, digests.get(name, ""))
 
 
 def _names(plan: OverridePlan) -> list[str]:

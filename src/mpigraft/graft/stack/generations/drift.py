@@ -69,7 +69,8 @@ def newer_content(
     """Report that the MPI would be injected in other words today: another version, another closure,
     or programs that need more of it; or that the generation in `folder` is not as planned."""
     if record.key == plan.key:
-        return () if record.files else _unlike_plan(folder, plan)
+        known = all(file.digest for file in record.files)
+        return () if known else _unlike_plan(folder, plan)
     before = {source.path: source.digest for source in record.sources}
     now = {source.path: source.digest for source in plan.sources}
     changed = sorted(p for p in before.keys() | now.keys() if before.get(p) != now.get(p))
@@ -86,8 +87,8 @@ def newer_content(
 
 
 def _unlike_plan(folder: Path, plan: OverridePlan) -> tuple[Finding, ...]:
-    """Report files of a generation that commands made, whose record lists none, which are not what
-    the plan says."""
+    """Report files of a generation that commands made, whose digests its record does not have,
+    which are not what the plan says."""
     planned = override_files(plan, str(folder))
     names = tuple(
         copy.name

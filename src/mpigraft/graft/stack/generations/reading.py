@@ -34,7 +34,7 @@ class GenerationRecord:
     made: str  # UTC
     bindings: tuple[str, ...]
     sources: tuple[Source, ...]
-    files: tuple[Source, ...]  # of the generation, by their names in it
+    files: tuple[Source, ...]  # of the generation, by their names in it; no digest: by commands
     accepted: tuple[str, ...] = ()  # paths of programs that need not fit
 
     @property
@@ -147,9 +147,10 @@ def read_record(folder: Path) -> GenerationRecord | None:
 
 
 def damaged(override: Override, record: GenerationRecord) -> tuple[str, ...]:
-    """List the files of a generation that are not what they were when it was made."""
+    """List the files of a generation that are not what they were when it was made, or are gone."""
     folder = override.folder(record.number)
-    return tuple(f.path for f in record.files if digest_of(folder / f.path) != f.digest)
+    now = ((file, digest_of(folder / file.path)) for file in record.files)
+    return tuple(f.path for f, digest in now if not digest or f.digest not in ("", digest))
 
 
 def digest_of(path: Path | str) -> str:
