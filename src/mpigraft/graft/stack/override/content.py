@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -29,7 +29,7 @@ from mpigraft.graft.stack.override.launcher import launcher_scripts
 from mpigraft.knowledge import binding_of
 from mpigraft.knowledge.stacks import is_network_library, network_library_of
 
-FORM = 4  # of a generation: what this module makes of one MPI and one override
+FORM = 5  # of a generation: what this module makes of one MPI and one override
 GENERATION = "{generation}"  # stands for the folder of a generation, as programs spell it
 PRIVATE_FOLDER = "mpi"  # the copies' prefix: lib, share, etc
 LIB = f"{PRIVATE_FOLDER}/lib"
@@ -39,7 +39,7 @@ ANSWERED = {
     "getenv": "mpigraft_getenv",
     "secure_getenv": "mpigraft_getenv",
     "setenv": "mpigraft_setenv",
-}  # what our library defines for copies
+}  # what our library defines for copies; each generation's by a name of its own
 # The kernel's driver belongs to them: two copies in one process are two drivers.
 OF_GPU = re.compile(
     r"lib(cuda|cudart|nvidia-\w+|nvcuvid|amdhip64|hsa-runtime64|hsakmt|rocm_smi64|rocprofiler\S*"
@@ -146,21 +146,30 @@ def plan_override(abi: MpiAbi, slot: Slot, needed: Collection[str], settings: Pa
         [[c.name, c.digest, c.edit, c.rpath, c.soname, c.renamed, c.symbols] for c in copies],
     ]  # fmt: skip
     key = digest(plain(content))
-    mark = settings_name(key)
-    marked = (replace(copy, added=(mark,)) if copy.edit else copy for copy in copies)
-    ordered = (Copy(str(settings), f"{LIB}/{mark}", own), *marked)
+    answering = Copy(str(settings), f"{LIB}/{settings_name(key)}", own)
     return OverridePlan(
         key=key,
         mpi=abi.mpi.id,
         slot=slot,
         public=public,
-        copies=ordered,
+        copies=(*_marked(answering, copies, key),),
         links=tuple(links),
         environment=environment,
         libraries=tuple(libraries.items()),
         scripts=scripts,
         launcher=launcher,
     )
+
+
+def _marked(settings: Copy, copies: Iterable[Copy], key: str) -> Iterator[Copy]:
+    """Yield our library and the copies, which need it. What it defines has the key in its name: a
+    process may have libfabric and UCX of two generations, and each asks its own library."""
+    own = {name: f"{name}_{key[:16]}" for name in ANSWERED.values()}
+    yield replace(settings, edit=True, symbols=tuple(own.items()))
+    for copy in copies:
+        symbols = tuple((old, own.get(new, new)) for old, new in copy.symbols)
+        added = (PurePosixPath(settings.name).name,)
+        yield replace(copy, added=added, symbols=symbols) if copy.edit else copy
 
 
 def _launcher(mpi: MpiInstall) -> Source | None:
@@ -279,7 +288,7 @@ def override_files(plan: OverridePlan, generation: str) -> dict[str, Elf]:
     files = {f"{generation}/{name}": _elf(copies[name], library, generation)
              for name, library in plan.libraries}  # fmt: skip
     settings = plan.copies[0]
-    files[f"{generation}/{settings.name}"] = read_elf(settings.source)
+    files[f"{generation}/{settings.name}"] = _renamed(settings)
     for name, target in plan.links:
         to = posixpath.normpath(posixpath.join(generation, posixpath.dirname(name), target))
         if to in files:
@@ -290,6 +299,14 @@ def override_files(plan: OverridePlan, generation: str) -> dict[str, Elf]:
             if posixpath.dirname(path) == posixpath.normpath(f"{generation}/{plan.public}"):
                 seen[posixpath.join(folder, posixpath.basename(path))] = facts
     return files | seen
+
+
+def _renamed(settings: Copy) -> Elf:
+    """Give the facts of our library with the names that it has in a generation."""
+    facts, names = replace(read_elf(settings.source)), dict(settings.symbols)
+    own = (s._replace(name=names.get(s.name, s.name)) for s in facts.exported)
+    facts.__dict__["exported"] = tuple(own)
+    return facts
 
 
 def _elf(copy: Copy, library: AbiObject, generation: str) -> Elf:
