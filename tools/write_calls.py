@@ -100,8 +100,10 @@ def shape(row: Row) -> str:
         case "onesided" if row.has("target_rank", "win"):
             count = "origin_count" if row.has("origin_count") else "1"
             kind = "origin_datatype" if row.has("origin_datatype") else "datatype"
-            moves = row.has(kind)
-            return f"ONE_SIDED({count}, {kind}, target_rank, win)" if moves else "NOTHING"
+            moved = f"{count}, {kind}, target_rank, win"
+            if row.has("result_count"):
+                return f"FETCHED({moved}, op, result_count, result_datatype)"
+            return f"ONE_SIDED({moved})" if row.has(kind) else "NOTHING"
         case "io" if row.has("count", "datatype"):
             return "GIVEN(count, datatype)"
     if lower in ("comm_free", "comm_disconnect"):
@@ -129,8 +131,6 @@ def _point_to_point(row: Row, lower: str) -> str:
         return "OFFERED(count, datatype, source)"
     if row.has("count", "datatype", "message"):
         return "TAKEN_MESSAGE(count, datatype)"
-    if row.has("count", "datatype") and not lower.endswith("_init"):
-        return "GIVEN(count, datatype)"
     return "NOT_SENT(request)" if lower.endswith("recv_init") else "NOTHING"
 
 
@@ -157,7 +157,8 @@ def _collective(row: Row, lower: str) -> str:
         return "REDUCED_EACH(recvcounts, datatype, comm)"
     if row.has("recvcount"):
         return "REDUCED_BLOCK(recvcount, datatype, comm)"
-    return "GIVEN(count, datatype)" if row.has("count") else "NOTHING"
+    moved = "OFFERED(count, datatype, root)" if row.has("root") else "GIVEN(count, datatype)"
+    return moved if row.has("count") else "NOTHING"
 
 
 def _same_for_all(row: Row, lower: str, place: str) -> str:

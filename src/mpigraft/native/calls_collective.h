@@ -26,7 +26,7 @@ CALL(Alltoallw, (const void *sendbuf, const int sendcounts[], const int sdispls[
      sendcounts, sendtypes, recvcounts, recvtypes, comm), KEPT)
 CALL(Barrier, (MPI_Comm comm), (comm), AT_ONCE, NOTHING, KEPT)
 CALL(Bcast, (void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm), (buffer,
-     count, datatype, root, comm), AWAIT_ALL(comm), GIVEN(count, datatype), KEPT)
+     count, datatype, root, comm), AWAIT_ALL(comm), OFFERED(count, datatype, root), KEPT)
 CALL(Exscan, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
      MPI_Comm comm), (sendbuf, recvbuf, count, datatype, op, comm), AWAIT_ALL(comm), GIVEN(count,
      datatype), KEPT)
@@ -62,7 +62,7 @@ CALL(Neighbor_alltoallw, (const void *sendbuf, const int sendcounts[], const MPI
      sendbuf, sendcounts, sendtypes, recvcounts, recvtypes, comm), KEPT)
 CALL(Reduce, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int
      root, MPI_Comm comm), (sendbuf, recvbuf, count, datatype, op, root, comm), AWAIT_ALL(comm),
-     GIVEN(count, datatype), KEPT)
+     OFFERED(count, datatype, root), KEPT)
 CALL(Reduce_scatter, (const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype
      datatype, MPI_Op op, MPI_Comm comm), (sendbuf, recvbuf, recvcounts, datatype, op, comm),
      AWAIT_ALL(comm), REDUCED_EACH(recvcounts, datatype, comm), KEPT)
@@ -107,7 +107,7 @@ LARGE(Alltoallw, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_A
      sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm), AWAIT_ALL(comm),
      EACH_TYPED(OTHERS, sendbuf, sendcounts, sendtypes, recvcounts, recvtypes, comm), KEPT)
 LARGE(Bcast, (void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm),
-     (buffer, count, datatype, root, comm), AWAIT_ALL(comm), GIVEN(count, datatype), KEPT)
+     (buffer, count, datatype, root, comm), AWAIT_ALL(comm), OFFERED(count, datatype, root), KEPT)
 LARGE(Exscan, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op
      op, MPI_Comm comm), (sendbuf, recvbuf, count, datatype, op, comm), AWAIT_ALL(comm),
      GIVEN(count, datatype), KEPT)
@@ -144,7 +144,7 @@ LARGE(Neighbor_alltoallw, (const void *sendbuf, const MPI_Count sendcounts[], co
      EACH_TYPED(NEIGHBORS, sendbuf, sendcounts, sendtypes, recvcounts, recvtypes, comm), KEPT)
 LARGE(Reduce, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op
      op, int root, MPI_Comm comm), (sendbuf, recvbuf, count, datatype, op, root, comm),
-     AWAIT_ALL(comm), GIVEN(count, datatype), KEPT)
+     AWAIT_ALL(comm), OFFERED(count, datatype, root), KEPT)
 LARGE(Reduce_scatter, (const void *sendbuf, void *recvbuf, const MPI_Count recvcounts[],
      MPI_Datatype datatype, MPI_Op op, MPI_Comm comm), (sendbuf, recvbuf, recvcounts, datatype,
      op, comm), AWAIT_ALL(comm), REDUCED_EACH(recvcounts, datatype, comm), KEPT)

@@ -67,8 +67,8 @@ CALL(Ialltoallw, (const void *sendbuf, const int sendcounts[], const int sdispls
      EACH_TYPED(OTHERS, sendbuf, sendcounts, sendtypes, recvcounts, recvtypes, comm), KEPT)
 CALL(Ibarrier, (MPI_Comm comm, MPI_Request *request), (comm, request), AT_ONCE, NOTHING, KEPT)
 CALL(Ibcast, (void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm, MPI_Request
-     *request), (buffer, count, datatype, root, comm, request), AT_ONCE, GIVEN(count, datatype),
-     KEPT)
+     *request), (buffer, count, datatype, root, comm, request), AT_ONCE, OFFERED(count, datatype,
+     root), KEPT)
 CALL(Iexscan, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
      MPI_Comm comm, MPI_Request *request), (sendbuf, recvbuf, count, datatype, op, comm, request),
      AT_ONCE, GIVEN(count, datatype), KEPT)
@@ -107,7 +107,7 @@ CALL(Ineighbor_alltoallw, (const void *sendbuf, const int sendcounts[], const MP
      KEPT)
 CALL(Ireduce, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
      int root, MPI_Comm comm, MPI_Request *request), (sendbuf, recvbuf, count, datatype, op, root,
-     comm, request), AT_ONCE, GIVEN(count, datatype), KEPT)
+     comm, request), AT_ONCE, OFFERED(count, datatype, root), KEPT)
 CALL(Ireduce_scatter, (const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype
      datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request), (sendbuf, recvbuf, recvcounts,
      datatype, op, comm, request), AT_ONCE, REDUCED_EACH(recvcounts, datatype, comm), KEPT)
@@ -238,8 +238,8 @@ LARGE(Ialltoallw, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_
      AT_ONCE, EACH_TYPED(OTHERS, sendbuf, sendcounts, sendtypes, recvcounts, recvtypes, comm),
      KEPT)
 LARGE(Ibcast, (void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
-     MPI_Request *request), (buffer, count, datatype, root, comm, request), AT_ONCE, GIVEN(count,
-     datatype), KEPT)
+     MPI_Request *request), (buffer, count, datatype, root, comm, request), AT_ONCE,
+     OFFERED(count, datatype, root), KEPT)
 LARGE(Iexscan, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op
      op, MPI_Comm comm, MPI_Request *request), (sendbuf, recvbuf, count, datatype, op, comm,
      request), AT_ONCE, GIVEN(count, datatype), KEPT)
@@ -278,7 +278,7 @@ LARGE(Ineighbor_alltoallw, (const void *sendbuf, const MPI_Count sendcounts[], c
      recvtypes, comm), KEPT)
 LARGE(Ireduce, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op
      op, int root, MPI_Comm comm, MPI_Request *request), (sendbuf, recvbuf, count, datatype, op,
-     root, comm, request), AT_ONCE, GIVEN(count, datatype), KEPT)
+     root, comm, request), AT_ONCE, OFFERED(count, datatype, root), KEPT)
 LARGE(Ireduce_scatter, (const void *sendbuf, void *recvbuf, const MPI_Count recvcounts[],
      MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request), (sendbuf, recvbuf,
      recvcounts, datatype, op, comm, request), AT_ONCE, REDUCED_EACH(recvcounts, datatype, comm),

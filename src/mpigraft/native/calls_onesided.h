@@ -22,7 +22,8 @@ CALL(Get_accumulate, (const void *origin_addr, int origin_count, MPI_Datatype or
      target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win),
      (origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype,
      target_rank, target_disp, target_count, target_datatype, op, win), AT_ONCE,
-     ONE_SIDED(origin_count, origin_datatype, target_rank, win), KEPT)
+     FETCHED(origin_count, origin_datatype, target_rank, win, op, result_count, result_datatype),
+     KEPT)
 CALL(Put, (const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int
      target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win
      win), (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
@@ -43,7 +44,8 @@ CALL(Rget_accumulate, (const void *origin_addr, int origin_count, MPI_Datatype o
      target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win,
      MPI_Request *request), (origin_addr, origin_count, origin_datatype, result_addr,
      result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op,
-     win, request), AT_ONCE, ONE_SIDED(origin_count, origin_datatype, target_rank, win), KEPT)
+     win, request), AT_ONCE, FETCHED(origin_count, origin_datatype, target_rank, win, op,
+     result_count, result_datatype), KEPT)
 CALL(Rput, (const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int
      target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win
      win, MPI_Request *request), (origin_addr, origin_count, origin_datatype, target_rank,
@@ -112,7 +114,8 @@ LARGE(Get_accumulate, (const void *origin_addr, MPI_Count origin_count, MPI_Data
      target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype,
      MPI_Op op, MPI_Win win), (origin_addr, origin_count, origin_datatype, result_addr,
      result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op,
-     win), AT_ONCE, ONE_SIDED(origin_count, origin_datatype, target_rank, win), KEPT)
+     win), AT_ONCE, FETCHED(origin_count, origin_datatype, target_rank, win, op, result_count,
+     result_datatype), KEPT)
 LARGE(Put, (const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int
      target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype,
      MPI_Win win), (origin_addr, origin_count, origin_datatype, target_rank, target_disp,
@@ -133,8 +136,8 @@ LARGE(Rget_accumulate, (const void *origin_addr, MPI_Count origin_count, MPI_Dat
      target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype,
      MPI_Op op, MPI_Win win, MPI_Request *request), (origin_addr, origin_count, origin_datatype,
      result_addr, result_count, result_datatype, target_rank, target_disp, target_count,
-     target_datatype, op, win, request), AT_ONCE, ONE_SIDED(origin_count, origin_datatype,
-     target_rank, win), KEPT)
+     target_datatype, op, win, request), AT_ONCE, FETCHED(origin_count, origin_datatype,
+     target_rank, win, op, result_count, result_datatype), KEPT)
 LARGE(Rput, (const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int
      target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype,
      MPI_Win win, MPI_Request *request), (origin_addr, origin_count, origin_datatype, target_rank,

@@ -203,7 +203,9 @@ static uint64_t moved_bytes(const struct call *call)
     const struct communicator *comm = comm_of(field_of(call, "comm", 0));
     const char *name = call->routine->name;
     bool placed = in_place(call, call->buffers[0]) && call->buffers[1] >= 0;
-    blocks_of_buffer(call, call->routine->parameters[call->buffers[placed]].name);
+    bool fetched = parameter_of(call->routine, "result_addr") >= 0 &&
+                   *op_of(field_of(call, "op", 0)) == MPI_NO_OP;
+    blocks_of_buffer(call, call->routine->parameters[call->buffers[placed || fetched]].name);
     if (placed && one_of(stem_of(name), " allgather allgatherv gather gatherv reduce_scatter "
                                         "reduce_scatter_block "))
         return bytes_of_part(call, comm);

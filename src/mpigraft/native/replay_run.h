@@ -59,6 +59,7 @@ static uint64_t counted_bytes(const struct call *call)
     const struct routine *routine = call->routine;
     const char *peer = parameter_of(routine, "dest") >= 0     ? "dest"
                        : parameter_of(routine, "source") >= 0 ? "source"
+                       : parameter_of(routine, "root") >= 0   ? "root"
                                                               : "target_rank";
     int64_t message = field_of(call, "message", 0);
     bool none = message > 0 && message_of(message)->source == RANK_OF_NULL;

@@ -119,7 +119,8 @@ OUTSIDE static void count_peer(struct self *me, int world, enum peer_kind kind, 
         count_size(row, bytes_, 1, took);                          \
     } while (0)
 
-/* The buffer of a receive; nothing comes from MPI_PROC_NULL. */
+/* The buffer of a receive; nothing comes from MPI_PROC_NULL. A root of that name is of ranks that
+ * take no part in a collective of an intercommunicator: their other arguments mean nothing. */
 #define OFFERED(count, type, source)   \
     do {                               \
         if ((source) != MPI_PROC_NULL) \
@@ -146,6 +147,15 @@ OUTSIDE static void count_peer(struct self *me, int world, enum peer_kind kind, 
             count_peer(me, world_rank(members_of_win(me, win), target), PEER_ONE_SIDED, \
                        bytes_);                                                         \
         }                                                                               \
+    } while (0)
+
+/* With MPI_NO_OP it gives nothing, and what is said of the origin means nothing: as MPI_Get. */
+#define FETCHED(count, type, target, win, op, result_count, result_type) \
+    do {                                                                 \
+        if (KEY(op) == process.no_op)                                    \
+            ONE_SIDED(result_count, result_type, target, win);           \
+        else                                                             \
+            ONE_SIDED(count, type, target, win);                         \
     } while (0)
 
 /* This rank's part of an allgather; in place it lies where it is received. */
@@ -187,7 +197,7 @@ OUTSIDE static void count_peer(struct self *me, int world, enum peer_kind kind, 
             GIVEN(count, type);                                                          \
             count_peer(me, world_rank(members_of_comm(me, comm), root), PEER_COLLECTIVE, \
                        (uint64_t)(count) * type_size(me, type));                         \
-        } else if (in_place_ && (recvcount) > 0)                                         \
+        } else if (in_place_)                                                            \
             GIVEN(recvcount, recvtype);                                                  \
     } while (0)
 

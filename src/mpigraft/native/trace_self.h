@@ -49,7 +49,7 @@ static struct {
     uint64_t types;        /* the same, of datatypes */
     uint64_t left_out;     /* by MPI_Pcontrol, as head->paused */
     int inside;            /* ways into MPI that were taken, and not out again */
-    uint64_t no_message;   /* handle of MPI_MESSAGE_NO_PROC */
+    uint64_t no_message, no_op; /* handles of MPI_MESSAGE_NO_PROC and MPI_NO_OP */
 } process = {.generation = 1, .types = 1};
 
 /* A communicator or a window, and which ranks of the world are in it. */

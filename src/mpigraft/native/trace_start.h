@@ -156,8 +156,10 @@ static void start_counting(struct moment began, MPI_Session *session, int routin
     pthread_key_create(&thread_key, thread_ended);
 #ifdef OPEN_MPI
     process.no_message = KEY(open_mpi_object("ompi_message_no_proc"));
+    process.no_op = KEY(open_mpi_object("ompi_mpi_op_no_op"));
 #else
     process.no_message = KEY(MPI_MESSAGE_NO_PROC);
+    process.no_op = KEY(MPI_NO_OP);
 #endif
     head->state = RANK_RUNNING;
     process.counting = true;

@@ -2,79 +2,10 @@
  * FILE.RANK, counted on its own: lines of `routine calls bytes class:messages:bytes ...`, where
  * class m is of calls whose blocks are of more than two classes. The steps of a seed are one
  * program, the same in every run. */
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tally.h"
 
-enum { ROUTINES = 64, CLASSES = 66, MIXED = 65, MOST = 8, LARGEST = 1 << 15 };
-
-static struct routine {
-    const char *name;
-    uint64_t calls, bytes, messages[CLASSES], sizes[CLASSES];
-} routines[ROUTINES];
-static int rank, ranks;
-static uint64_t state; /* the same in all ranks */
-static unsigned char out[MOST * LARGEST], in[MOST * LARGEST];
 static MPI_Comm between, grid; /* halves of the world; a line that is not periodic */
 static MPI_Datatype large;     /* 2 GiB and more, of one place in memory */
-
-static uint64_t next(uint64_t below)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (state >> 33) % below;
-}
-
-static int size_at_random(void)
-{
-    return next(4) ? (int)next((uint64_t)1 << next(12)) : 0;
-}
-
-static int class_of(uint64_t bytes)
-{
-    int class = 0;
-    for (; bytes; bytes /= 2)
-        class++;
-    return class;
-}
-
-static struct routine *called(const char *name)
-{
-    struct routine *one = routines;
-    while (one->name && strcmp(one->name, name))
-        one++;
-    one->name = name;
-    one->calls++;
-    return one;
-}
-
-static void moved_as(struct routine *routine, int class, uint64_t bytes)
-{
-    routine->bytes += bytes;
-    routine->messages[class]++;
-    routine->sizes[class] += bytes;
-}
-
-static void moved(const char *name, uint64_t bytes)
-{
-    moved_as(called(name), class_of(bytes), bytes);
-}
-
-/* A call of which this rank gives `given` of its `count` blocks. */
-static void moved_blocks(const char *name, const int *blocks, int count, const int *given, int gives)
-{
-    struct routine *routine = called(name);
-    int low = CLASSES, high = 0;
-    for (int i = 0; i < count; i++)
-        if (blocks[i]) {
-            low = class_of((uint64_t)blocks[i]) < low ? class_of((uint64_t)blocks[i]) : low;
-            high = class_of((uint64_t)blocks[i]) > high ? class_of((uint64_t)blocks[i]) : high;
-        }
-    for (int i = 0; i < gives; i++)
-        moved_as(routine, given[i] && high - low > 1 ? MIXED : class_of((uint64_t)given[i]),
-                 (uint64_t)given[i]);
-}
 
 /* ---- steps ---- */
 
@@ -201,12 +132,8 @@ static void reduce(void)
 
 static void make_objects(void)
 {
-    MPI_Comm half;
-    int side = rank < (ranks + 1) / 2 ? 0 : 1, none = 0;
-    MPI_Comm_split(MPI_COMM_WORLD, side, rank, &half);
-    called("Comm_split");
-    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, side ? 0 : (ranks + 1) / 2, 7, &between);
-    called("Intercomm_create");
+    int none = 0;
+    between = connect_halves(rank >= (ranks + 1) / 2);
     MPI_Cart_create(MPI_COMM_WORLD, 1, &ranks, &none, 0, &grid);
     called("Cart_create");
     MPI_Type_create_hvector((1 << 19) + 1, 4096, 0, MPI_BYTE, &large);
@@ -215,36 +142,11 @@ static void make_objects(void)
     called("Type_commit");
 }
 
-static void write_counts(const char *path)
-{
-    char name[4096];
-    snprintf(name, sizeof name, "%s.%d", path, rank);
-    FILE *file = fopen(name, "w");
-    for (struct routine *one = routines; file && one->name; one++) {
-        fprintf(file, "%s %llu %llu", one->name, (unsigned long long)one->calls,
-                (unsigned long long)one->bytes);
-        for (int i = 0; i < CLASSES; i++)
-            if (one->messages[i])
-                fprintf(file, " %d:%llu:%llu", i, (unsigned long long)one->messages[i],
-                        (unsigned long long)one->sizes[i]);
-        putc('\n', file);
-    }
-    if (!file || fclose(file))
-        exit(2);
-}
-
 int main(int argc, char **argv)
 {
     static void (*const steps[])(void) = {exchange, start_requests, send_messages, use_neighbors,
                                           reduce};
-    if (argc != 4)
-        return 2;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    called("Comm_rank");
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    called("Comm_size");
-    state = strtoull(argv[1], NULL, 10);
+    start_count(&argc, &argv);
     make_objects();
     for (long i = 0; i < atol(argv[2]); i++)
         steps[next(sizeof steps / sizeof *steps)]();
