@@ -66,9 +66,11 @@ def test_another_build_on_a_node_is_named_with_it(
 ) -> None:
     """Proven, measured, and in a job of the user, the second time from what was kept."""
     prefix, program = mpis[family], compiled(user, mpis[family], family)
-    replace_on_n2(user, prefix / part[family], more)
     run = ("run", *user.nodes(), "--mpi", family, "--ranks-per-node", "1", "--", program)
-    for words in (("bench", *user.nodes(), "--mpi", family, *OVER, *SHORT), run, run):
+    user.on("n1", *run)  # what is kept of it knows nothing of what comes
+    replace_on_n2(user, prefix / part[family], more)
+    new = (*run[:1], "--explain", *run[1:])
+    for words in (run, new, ("bench", *user.nodes(), "--mpi", family, *OVER, *SHORT)):
         done = user.on("n1", *words, code=5 if code else 0)
         if code:
             said = " ".join(done.stderr.split())
@@ -80,30 +82,42 @@ def test_another_build_on_a_node_is_named_with_it(
         assert not codes(one)
 
 
+SECOND_NETWORK = (
+    "ip link add d0 type veth peer name d1 && ip address add 10.99.0.1/24 dev d0 && "
+    "ip link set d0 up && ip link set d1 up"
+)
 PLANTED = {
     "kernel": "printf '#!/bin/sh\\ncase $1 in -sr) echo Linux 5.14-planted;; *) hostname;; "
     "esac\\n' >/tmp/uname; chmod +x /tmp/uname; mount --bind /tmp/uname /usr/bin/uname",
     "shm": "mount -t tmpfs -o size=30m tmpfs /dev/shm",
+    "down": "ip link set d0 down",
     "missing": "mount -t tmpfs tmpfs $0",
 }
 
 
 def test_unlike_nodes_are_named_before_the_first_probe(user: User, mpis: Mpis) -> None:
     """As warnings what may do; what cannot run is not started, since hydra waits for a minute."""
+    prefix = mpis[Family.MPICH]
+    program = compiled(user, prefix, Family.MPICH)
     words = ("bench", *user.nodes(), "--mpi", Family.MPICH, *OVER, *SHORT)
-    for name in ("kernel", "shm"):
+    run = ("run", *user.nodes(), "--mpi", Family.MPICH, "--ranks-per-node", "1", "--", program)
+    for node in user.cluster.nodes:
+        user.cluster.run(node, ["sh", "-c", SECOND_NETWORK], check=True)
+    assert user.on("n1", *run).stderr == ""
+    for name in ("kernel", "shm", "down"):
         user.cluster.run("n2", ["sh", "-c", PLANTED[name]], check=True)
     user.on("n1", *words)
     (one,) = user.shown().values()
     (found,) = (f for f in one["findings"] if f["code"] == "node-unlike")
     assert found["message"].startswith("n2 is unlike n1: its kernel is Linux 5.14-planted, not Lin")
     assert "/dev/shm has 30 MiB free, not room" in found["message"]
-    prefix = mpis[Family.MPICH]
-    program = compiled(user, prefix, Family.MPICH)
+    assert "its network 10.99.0.0/24 is on no interface that is up, not on d0" in found["message"]
+    new = (*run[:1], "--env", "ANOTHER=job", *run[1:])
+    for _ in range(2):  # a start that has something to say is not kept
+        assert found["message"] in user.on("n1", *new).stderr
     user.cluster.run("n2", ["sh", "-c", PLANTED["missing"], prefix.resolve()], check=True)
-    run = ("run", *user.nodes(), "--mpi", Family.MPICH, "--ranks-per-node", "1", "--", program)
-    for command, code in ((words, 4), (run, 255)):  # hydra's own code
-        said = " ".join(user.on("n1", *command, code=code).stderr.split())
+    for command in (words, run):
+        said = " ".join(user.on("n1", *command, code=4).stderr.split())
         assert "n2 lacks files of the MPI that n1 has" in said
         assert f"{prefix.name}/{LIBMPI[Family.MPICH]}" in said
         assert said.endswith("install the MPI on every node, or leave these nodes out")

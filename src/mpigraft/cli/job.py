@@ -234,13 +234,17 @@ def prove_and_start(
 
     environ = dict(os.environ)
     inputs = watched_files(planned)
+    unlike: list[Finding] = []
     if step := proof_step(planned):
         with console(stderr=True).status(step):
-            prove_job(planned)
+            proof = prove_job(planned)
+        unlike = [one for one in proof.findings if one.code == "node-unlike"]
+    for one in unlike:
+        tell_finding(one)
     words = sys.argv[2:] if sys.argv[1:2] == ["run"] else sys.argv[1:]
     key = start_key(words, environ)  # what `entry` looks it up by
     document = start_document(planned, key, environ, inputs)
-    if keep and may_be_kept(planned):
+    if keep and may_be_kept(planned) and not unlike:  # else the next start would be silent
         keep_start(document, environ)
     try:
         code = start_job(document, environ, judge, collect)

@@ -76,7 +76,7 @@ def make_starter(
     and with what a user's job will run, as its probe has to.
     """
     hosts = () if allocation.here else allocation.hosts
-    nodes, compare = Nodes(hosts if len(hosts) > 1 else ()), lru_cache(_compare)
+    nodes = Nodes(hosts if len(hosts) > 1 else ())
     with tempfile.TemporaryDirectory(prefix=_prefix(), dir=_swept_folder(allocation)) as scratch:
         count = iter(range(1 << 30))
         programs = {key: _preloadable(here, Path(scratch)) for key, here in programs.items()}
@@ -89,7 +89,7 @@ def make_starter(
             probe: bool,
         ) -> Launched:
             plan, placement = configuration.graft, placement_of(layout)
-            unlike = compare(allocation, layout.nodes if probe else 1, configuration)
+            unlike = _compare_once(allocation, layout.nodes if probe else 1, configuration)
             if any(f.level is Level.ERROR for f in unlike):  # a launcher would wait for a minute
                 return Launched(NOT_RUN, (), placement, hosts, unlike, started=False)
             witness = _make_records(plan, Path(scratch), next(count))
@@ -161,6 +161,9 @@ def _compare(
     if configuration.launcher is None and mpi and mpi.source != IN_GUEST and mpi.launcher:
         files.append(str(mpi.launcher))
     return compare_nodes(allocation, nodes, tuple(dict.fromkeys(files)))
+
+
+_compare_once = lru_cache(_compare)
 
 
 def _wait(launch: Launch, limit_s: float) -> Completed:
@@ -323,14 +326,15 @@ def explain_start(
     programs: Natives,
     allocation: Allocation,
     *,
-    started: bool = False,
+    launch: bool = True,
 ) -> tuple[Finding, ...]:
-    """Say why a job on several nodes may not have started: by what its nodes lack, else by what a
-    launch of one rank on each prints, unless the job still runs (`started`). A job has its user's
-    own streams, which nothing else reads: a pipe in front of them was rejected, since it changes
-    the order of what launchers write."""
-    unlike = _compare(allocation, nodes, configuration)
-    if started or any(f.level is Level.ERROR for f in unlike):
+    """Say what may keep a job on several nodes from starting: what its nodes lack, else what a
+    launch of one rank on each prints, where one may be made. A job has its user's own streams,
+    which nothing else reads: a pipe in front of them was rejected, since it changes the order of
+    what launchers write."""
+    compare = _compare if launch else _compare_once
+    unlike = compare(allocation, nodes, configuration)
+    if not launch or any(f.level is Level.ERROR for f in unlike):
         return unlike
     words = judge.probe_program(programs, configuration.buffers)
     limit_s = START_LIMIT_S + PER_RANK_S * nodes

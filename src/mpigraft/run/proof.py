@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from mpigraft.core.errors import (
-    LaunchFailed,
-    TransportMismatch,
-)
-from mpigraft.core.model import (
-    Evidence,
-    Layout,
-)
+from mpigraft.core.errors import LaunchFailed, TransportMismatch
+from mpigraft.core.model import Evidence, Finding, Layout, Level
 from mpigraft.evidence import (
     WORLD_CODES,
     error_from_findings,
     evidence_of,
+    explain_start,
     make_starter,
     outlives_job,
     refused_evidence,
@@ -23,6 +19,8 @@ from mpigraft.evidence import (
 )
 from mpigraft.evidence.files import Surroundings
 from mpigraft.run.plan import Job
+
+UNLIKE = "node-unlike"
 
 
 def proof_step(job: Job) -> str:
@@ -32,18 +30,25 @@ def proof_step(job: Job) -> str:
         return ""
     if one.transport is not None:
         return f"proving the transport {one.transport.name}"
-    return f"checking that {one.launcher.kind} starts one world" if one.launcher else ""
+    if one.launcher:
+        return f"checking that {one.launcher.kind} starts one world"
+    return "comparing the nodes" if job.layout.nodes > 1 else ""
 
 
-def prove_job(job: Job) -> Evidence | None:
+def prove_job(job: Job) -> Evidence:
     """The evidence for the transport that was asked for: kept from an earlier probe of the same
-    contents, else of one that is started now. None where nothing was asked, or one rank has
-    nobody to send to; of another launcher than the MPI's own two ranks are believed to find each
-    other only once they did. Raises LaunchFailed or TransportMismatch when it is not as asked."""
+    contents, else of one that is started now; it reports nodes that are unlike too. It is empty
+    where nothing was asked, or one rank has nobody to send to; of another launcher than the MPI's
+    own two ranks are believed to find each other only once they did. Raises LaunchFailed or
+    TransportMismatch when it is not as asked, or a node lacks the MPI or has another build."""
     one = job.configuration
+    nothing = Evidence("", "", (), (), ())
     if not proof_step(job):
-        return None
+        return nothing
+    unlike = replace(nothing, findings=_unlike_nodes(job))
     natives, own = {one.key: job.natives}, surroundings(job)
+    if one.transport is None and one.launcher is None:
+        return unlike
     with make_starter(natives, job.allocation, lambda _: job.placement, own) as start:
         if one.transport is None:
             pair = Layout(min(job.layout.nodes, 2), 2 if job.layout.nodes == 1 else 1, bind="none")
@@ -54,11 +59,24 @@ def prove_job(job: Job) -> Evidence | None:
                 raise error_from_findings(
                     TransportMismatch if ran else LaunchFailed, one.id, findings
                 )
-            return None
+            return unlike
         evidence = evidence_of(one, job.layout, job.natives, start, job.allocation, own)
     if not evidence.ok:
         raise refused_evidence(one, evidence)
-    return evidence
+    before = (f for f in evidence.findings if f.code != UNLIKE)  # of a kept one: of that time
+    return replace(evidence, findings=(*unlike.findings, *before))
+
+
+def _unlike_nodes(job: Job) -> tuple[Finding, ...]:
+    """Report nodes that are unlike before anything starts on them. Those that do not answer are the
+    launcher's to name: it may have a way of its own to them."""
+    if job.layout.nodes == 1:
+        return ()
+    one = job.configuration
+    found = explain_start(one, job.layout.nodes, job.natives, job.allocation, launch=False)
+    if any(f.level is Level.ERROR for f in found):
+        raise refused_evidence(one, Evidence("", "", (), found, (), ok=False))
+    return tuple(f for f in found if f.code == UNLIKE)
 
 
 def surroundings(job: Job) -> Surroundings:

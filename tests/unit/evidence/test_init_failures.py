@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mpigraft.core.model import Configuration, Finding, GuestKind, Level
-from mpigraft.evidence.world.failures import explain_failure
+from mpigraft.evidence.world import failures
+from mpigraft.evidence.world.failures import explain_failure, used_up_memory
 from mpigraft.evidence.world.records import read_entered
 from tests.builders import plans
 from tests.builders.elf import compiled, program
@@ -142,3 +144,32 @@ def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     (one,) = read_entered(folder)
     assert (one.host, one.pid, one.program) == ("n0", 7, "/bin/app")
     assert one.libraries[0].inode == own.stat().st_ino
+
+
+@pytest.mark.parametrize(
+    ("code", "out", "job", "hosts", "found"),
+    [
+        (137, True, True, {"n1"}, "Slurm ended ranks on n1, which used more"),
+        (9, True, True, {"n1", "n2"}, "Slurm ended ranks on n1, which used more"),
+        (255, True, True, {"n1"}, "Slurm ended ranks on n1, which used more"),
+        (137, False, True, {"n1"}, "a rank on n1 was ended by SIGKILL"),
+        (137, True, True, {"n2", "n3"}, "a rank on one of n2,n3 was ended by SIGKILL"),
+        (9, False, True, {"n1"}, ""),  # it may be the program's own
+        (1, True, True, {"n1"}, ""),
+        (137, True, False, {"n1"}, ""),
+        (137, True, True, set(), ""),
+    ],
+)
+def test_a_job_that_ran_out_of_memory_has_the_cause_named(
+    code: int, out: bool, job: bool, hosts: set[str], found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Slurm prints of it is in the user's own streams."""
+    monkeypatch.setattr(failures, "scarce_memory", lambda _: None)
+    monkeypatch.setattr(failures, "is_out_of_memory", lambda: out)
+    monkeypatch.setattr("os.uname", lambda: SimpleNamespace(nodename="n1"))
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    if job:
+        monkeypatch.setenv("SLURM_JOB_ID", "7")
+    messages = [f.message for f in used_up_memory(hosts, code)]
+    assert len(messages) == bool(found)
+    assert all(message.startswith(found) for message in messages)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from mpigraft.core.model import Allocation, Level
 from mpigraft.core.process import Completed
-from mpigraft.launch.hosts.comparison import _differences, compare_nodes, read_facts
+from mpigraft.launch.hosts.comparison import SCRIPT, _differences, compare_nodes, read_facts
 
 SHM = "tmpfs 65536 1 {} 1% /dev/shm"
 
@@ -37,6 +39,48 @@ def test_each_difference_is_named_with_its_node() -> None:
     ((code, message),) = codes(lines("a"), lines("b"), lines("c", libmpi="cd" * 32))
     assert code == "node-build"
     assert message.startswith("the MPI on c is another build than on a,b: /opt/libmpi.so (SHA-256")
+
+
+def net(host: str, *interfaces: str, network: bytes = b"\x0a\x4e\x01\x00") -> str:
+    """As the kernel prints it: numbers as they lie in memory."""
+    there, mask = (f"{int.from_bytes(b, sys.byteorder):08X}" for b in (network, b"\xff\xff\xff\0"))
+    own = f"mpigraft-node {host} net {mask} {mask} e0\n"
+    return own + "".join(f"mpigraft-node {host} net {there} {mask} {i}\n" for i in interfaces)
+
+
+def test_an_interface_that_is_down_or_has_another_name_is_named_with_its_node() -> None:
+    for here in ("a", os.uname().nodename):
+        for nodes in ((net(here, "e1"), net("b")), (net(here), net("b", "e1"))):
+            lacks, has = (here, "b") if nodes[0] == net(here) else ("b", here)
+            assert codes(*nodes) == [
+                ("node-unlike", f"{lacks} is unlike {has}: its network 10.78.1.0/24 is on "
+                 "no interface that is up, not on e1")
+            ]  # fmt: skip
+    ((_, message),) = codes(net("a", "e1"), net("b", "x1"), net("c", "e1"))
+    assert message == "b is unlike a,c: its network 10.78.1.0/24 is on x1, not on e1"
+    ((_, message),) = codes(net("a", "h1", "h0"), net("b", "h0", "h1"), net("c", "h1"))
+    assert message == "c is unlike a,b: its network 10.78.1.0/24 is on h1, not on h0 h1"
+
+
+def test_a_node_that_says_nothing_of_networks_is_not_unlike() -> None:
+    assert codes(net("a", "e1"), lines("b")) == []
+    cut = "mpigraft-node b net 00\nmpigraft-node b net ? ? e0\n"
+    assert codes(lines("a"), cut) == []
+
+
+def test_this_node_names_the_networks_that_it_is_in(tmp_path: Path) -> None:
+    """Without the default route, bridges and links to one address."""
+    answer = subprocess.run(["sh", "-c", SCRIPT], capture_output=True, text=True, check=True)
+    own = read_facts(Completed((), 0, answer.stdout.encode(), b"", 0.0))[os.uname().nodename]
+    routes = [line.split() for line in Path("/proc/net/route").read_text().splitlines()[1:]]
+    due = {
+        row[0] for row in routes if row[2] == "00000000" and row[7] not in ("00000000", "FFFFFFFF")
+    }
+    shown = {i for name, value in own.items() if name.startswith("network ") for i in value.split()}
+    bridges = {i for i in due if Path("/sys/class/net", i, "bridge").exists()}
+    down = {i for i in due if Path("/sys/class/net", i, "operstate").read_text() == "down\n"}
+    assert shown == due - bridges - down
+    assert answer.stderr == ""
 
 
 def test_a_node_that_lacks_a_file_is_named_whoever_is_first() -> None:

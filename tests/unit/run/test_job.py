@@ -23,7 +23,16 @@ from mpigraft.core.errors import (
     TransportMismatch,
     UsageError,
 )
-from mpigraft.core.model import Allocation, Finding, Group, LaunchedBy, LauncherInfo, Layout, Level
+from mpigraft.core.model import (
+    Allocation,
+    Evidence,
+    Finding,
+    Group,
+    LaunchedBy,
+    LauncherInfo,
+    Layout,
+    Level,
+)
 from mpigraft.native.programs import Natives
 from mpigraft.request.environment import filter_environment
 from mpigraft.request.job import spec
@@ -208,3 +217,71 @@ def test_two_ranks_that_do_not_start_are_another_error_than_two_worlds(
     asked = replace(made, configuration=replace(made.configuration, transport=None))
     with pytest.raises(kind, match="seen"):
         proof.prove_job(asked)
+
+
+LACKS, BUILD, UNLIKE = (
+    Finding.of(code, nodes="n2", others="n1", libraries="/opt/libmpi.so")
+    for code in ("node-lacks", "node-build", "node-unlike")
+)
+SILENT = Finding.of("nodes-not-compared", count=1, nodes=2, reason="no answer")
+
+
+def compared(monkeypatch: pytest.MonkeyPatch, *found: Finding) -> list[object]:
+    asked: list[object] = []
+
+    def explain(*words: object, **options: object) -> tuple[Finding, ...]:
+        asked.append((*words[1:], options))
+        return found
+
+    monkeypatch.setattr(proof, "explain_start", explain)
+    return asked
+
+
+def test_the_nodes_of_a_job_are_compared_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of its own choice of transport too, and by a launcher that was proven before."""
+    for by in (None, STEP):
+        made = a_job(by)
+        asked = compared(monkeypatch, UNLIKE, SILENT)
+        monkeypatch.setattr(proof, "verify_wireup", lambda *_, **__: ())
+        made = replace(made, configuration=replace(made.configuration, transport=None))
+        assert proof.prove_job(made).findings == (UNLIKE,)
+        assert asked == [(2, made.natives, made.allocation, {"launch": False})]
+
+
+@pytest.mark.parametrize(
+    ("found", "kind"), [(LACKS, LaunchFailed), (BUILD, TransportMismatch)], ids=["lacks", "build"]
+)
+def test_a_node_that_cannot_run_a_job_keeps_it_from_starting(
+    found: Finding, kind: type[MpigraftError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = a_job(None)
+    compared(monkeypatch, UNLIKE, found)
+    made = replace(made, configuration=replace(made.configuration, transport=None))
+    with pytest.raises(kind, match="n2"):
+        proof.prove_job(made)
+
+
+def test_nodes_are_not_compared_for_a_job_on_one_or_without_proof(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = compared(monkeypatch)
+    monkeypatch.setattr(proof, "verify_wireup", lambda *_, **__: ())
+    made = a_job(STEP)
+    plain = replace(made, configuration=replace(made.configuration, transport=None))
+    for one in (
+        replace(plain, layout=Layout(1, 4)),
+        replace(plain, spec=replace(plain.spec, proof=False)),
+    ):
+        assert proof.prove_job(one).findings == ()
+    assert not asked
+
+
+def test_evidence_that_was_kept_has_the_differences_of_today(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    old = replace(UNLIKE, message="of the night before")
+    evidence = Evidence("ob1-tcp", "ob1-tcp", (), (old, SILENT), ())
+    monkeypatch.setattr(proof, "evidence_of", lambda *_: evidence)
+    compared(monkeypatch, UNLIKE)
+    found = proof.prove_job(a_job(None))
+    assert found == replace(evidence, findings=(UNLIKE, SILENT))

@@ -252,6 +252,33 @@ def test_without_proof_nothing_is_judged(tmp_path: Path) -> None:
     assert starting(tmp_path, "exit 0", proof=False) == (0, False)
 
 
+def a_whole_job(tmp_path: Path, code: int) -> start.Document:
+    """Its one rank has told that all is right, and then it ends with that code."""
+    document = a_document(tmp_path)
+    written(tmp_path, a_rank(size=1, libraries=mapped("right", Path(document["libmpi"][0]))))
+    script = f"cp {tmp_path}/*.ranks {document['home']}/{start.RECORDS}/; exit {code}"
+    return {**document, "argv": ["/bin/sh", "-c", script, "PID"]}
+
+
+@pytest.mark.parametrize(("code", "asked"), [(3, 0), (137, 1), (9, 1), (255, 1)])
+def test_a_rank_that_was_killed_has_its_cause_looked_for(
+    tmp_path: Path, code: int, asked: int
+) -> None:
+    """Though all was right before; what ranks wrote is shown after it."""
+    heard: list[object] = []
+
+    def judge(key: str, _: str, failed: int) -> bool:
+        heard.append((key, failed))
+        return True
+
+    def collect(folder: str, ended: int) -> None:
+        heard.append((len(list(Path(folder).glob("*.ranks"))), ended))
+
+    whole = a_whole_job(tmp_path, code)
+    assert start.start_job(whole, dict(os.environ), judge, collect) == code
+    assert heard == [("k", code)] * asked + [(1, code)]
+
+
 def test_a_job_that_failed_by_itself_is_judged_as_such(tmp_path: Path) -> None:
     """Of its two ranks one had come far enough to leave a record."""
     document = a_document(tmp_path)

@@ -115,4 +115,4 @@ def test_a_failed_start_names_the_node(
     assert len(asked) == bool(failed)
     assert [f.code for f in document.nodes_findings("k")] == [f.code for f in found if f is LACKS]
     assert asked[-1][1:4] == (2, what["natives"], what["allocation"])
-    assert asked[-1][4] == {"started": True}
+    assert asked[-1][4] == {"launch": False}

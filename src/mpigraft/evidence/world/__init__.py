@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.evidence.world.bindings import BINDING_CODES as BINDING_CODES
     from mpigraft.evidence.world.failures import explain_failure as explain_failure
-    from mpigraft.evidence.world.failures import full_shared_memory as full_shared_memory
+    from mpigraft.evidence.world.failures import used_up_memory as used_up_memory
     from mpigraft.evidence.world.mapped import LIBMPI as LIBMPI
     from mpigraft.evidence.world.networks import NETWORK_LIBRARY as NETWORK_LIBRARY
     from mpigraft.evidence.world.networks import due_networks as due_networks

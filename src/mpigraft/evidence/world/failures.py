@@ -17,6 +17,7 @@ from mpigraft.binary.elf import ElfError
 from mpigraft.binary.image import BoundRoot, Root, RootError, open_root
 from mpigraft.binary.loader import Resolved, Rule, closure
 from mpigraft.core.errors import MpigraftError
+from mpigraft.core.job_memory import is_out_of_memory
 from mpigraft.core.model import Configuration, Finding, GuestKind, MappedLibrary
 from mpigraft.core.shared_memory import scarce_memory
 from mpigraft.evidence.world.mapped import LIBMPI, DueLibrary
@@ -24,6 +25,13 @@ from mpigraft.evidence.world.overrides import differing_nodes
 from mpigraft.evidence.world.records import Entered, read_entered
 from mpigraft.evidence.world.refusals import refused_spawns
 from mpigraft.evidence.world.witness import due_library
+from mpigraft.launch.hosts import fold_hosts
+
+MOST = 8  # hosts that a finding lists
+SIGKILLED = 137
+# Exit codes of launchers where SIGKILL ended a rank, as the kernel does that runs out of memory:
+# Open MPI's and srun's, MPICH's, Intel's.
+KILLED = (SIGKILLED, 9, 255)
 
 
 def explain_failure(configuration: Configuration, folder: Path, ranks: int) -> tuple[Finding, ...]:
@@ -68,6 +76,22 @@ def full_shared_memory(hosts: Collection[str], code: int = 0) -> tuple[Finding, 
         return ()
     free, size = scarce
     return (Finding.of("shm-full", host=own, free=free, size=size),)
+
+
+def used_up_memory(hosts: Collection[str], code: int) -> tuple[Finding, ...]:
+    """Report what memory, shared or a job's, has to do with a failure with exit code `code` of
+    ranks on `hosts`. Slurm writes of it to streams that are the user's; other nodes' counters
+    cannot be read here."""
+    found = full_shared_memory(hosts, code)
+    if not ("SLURM_JOB_ID" in os.environ and hosts and code in KILLED):
+        return found
+    if (own := os.uname().nodename) in hosts and is_out_of_memory():
+        return (*found, Finding.of("step-memory", node=own))
+    if code != SIGKILLED:  # it may be the program's own
+        return found
+    names = fold_hosts(sorted(hosts), MOST)
+    node = names if len(hosts) == 1 else f"one of {names}"
+    return (*found, Finding.of("rank-killed", node=node))
 
 
 def _processes(count: int) -> str:

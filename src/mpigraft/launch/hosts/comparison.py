@@ -1,13 +1,15 @@
 """Whether the nodes of a job are alike, before anything is started on all of them.
 
-Each node is asked once for the bytes of the MPI, its kernel, room in /dev/shm and limits: by a step
-of Slurm, else by the agent or ssh.
+Each node is asked once for the bytes of the MPI, its kernel, room in /dev/shm, limits and networks:
+by a step of Slurm, else by the agent or ssh.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
+import socket
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -22,11 +24,19 @@ FEW = 8  # nodes that are named
 SOME = 4  # files and facts that are
 MARK = "mpigraft-node"
 MISSING = "missing"
+NETWORK = "network "  # then its address: what the interfaces of a node in it are about
+DOWN = "no interface that is up"
 # One line, without words that csh reads in another way: ssh gives it to the user's shell.
 SCRIPT = (
     f"say() {{ echo {MARK} $(uname -n) $*; }}; "
     "say kernel $(uname -sr); say memlock $(ulimit -l); say nofile $(ulimit -n); "
     f"say shm $(df -Pk {PLACE} | tail -n 1); "
+    # The kernel's routes to networks of the node's own, without bridges and links to one address.
+    "while read -r net to by flags ref use metric mask rest; do state=up; "
+    "read -r state </sys/class/net/$net/operstate; case $state.$to.$by.$mask in "
+    "down.* | *.FFFFFFFF | *.00000000 | *FEA9.*) ;; *.00000000.*) "
+    "[ -e /sys/class/net/$net/bridge ] || say net $to $mask $net;; esac; "
+    "done 2>/dev/null </proc/net/route; "
     "for file; do if [ -e $file ]; then sum=$(sha256sum <$file); else sum=missing; fi; "
     "say file ${sum%% *} $file; done"
 )
@@ -51,7 +61,7 @@ def compare_nodes(allocation: Allocation, nodes: int, files: Sequence[str]) -> t
                 "--cpu-bind=none")  # fmt: skip
         words = (*step, *shlex.split(script))
     else:
-        agent = allocation.agent or "ssh -o BatchMode=yes"
+        agent = allocation.agent or "ssh -o BatchMode=yes -o ConnectTimeout=10"
         words = ("sh", "-c", EACH, "sh", os.uname().nodename, agent, script, *hosts)
     # A Slurm before 20.11 refuses --overlap, and does not read the variable.
     env = {n: v for n, v in os.environ.items() if n not in STEP_OPTIONS} | {"SLURM_OVERLAP": "1"}
@@ -80,6 +90,9 @@ def read_facts(answer: Completed) -> Facts:
             continue
         if kind == "file":
             facts[host][values[1]] = values[0]
+        elif kind == "net":
+            name = _network(values[0], values[1])
+            facts[host][name] = " ".join(sorted([*facts[host].get(name, "").split(), values[2]]))
         elif kind == "shm":
             free_mib = int(values[3]) >> 10 if values[3:] and values[3].isdecimal() else ENOUGH_MIB
             facts[host][kind] = f"{free_mib} MiB free" if free_mib < ENOUGH_MIB else "room"
@@ -88,24 +101,49 @@ def read_facts(answer: Completed) -> Facts:
     return facts
 
 
+def _network(address: str, mask: str) -> str:
+    """Name a network of /proc/net/route, which prints numbers as they lie in memory."""
+    try:
+        there = socket.inet_ntoa(int(address, 16).to_bytes(4, sys.byteorder))
+        return f"{NETWORK}{there}/{int(mask, 16).bit_count()}"
+    except (ValueError, OverflowError):
+        return f"{NETWORK}{address}"
+
+
+def _values(facts: Facts, name: str) -> dict[str, str]:
+    """Return what each node says of `name`; a node that has networks, but not this one, says so."""
+    lack = DOWN if name.startswith(NETWORK) else ""
+    able = (host for host, own in facts.items() if any(n.startswith(NETWORK) for n in own))
+    values = dict.fromkeys(able, lack) if lack else {}
+    return values | {host: own[name] for host, own in facts.items() if name in own}
+
+
 def _differences(facts: Facts) -> list[Finding]:
     here = os.uname().nodename
     found: dict[tuple[str, str, str], list[str]] = {}
     for name in dict.fromkeys(name for own in facts.values() for name in own):
-        values = {host: own[name] for host, own in facts.items() if name in own}
+        values = _values(facts, name)
         usual = values[here] if here in values else Counter(values.values()).most_common(1)[0][0]
-        others = fold_hosts((h for h, v in values.items() if v == usual), FEW)
         for value in sorted({*values.values()} - {usual}):
-            nodes = fold_hosts((h for h, v in values.items() if v == value), FEW)
-            code, what = "node-unlike", f"{NAMES.get(name)} {value}, not {usual}"
-            if name not in NAMES:
-                code, what = "node-build", f"{name} (SHA-256 {value[:12]}, not {usual[:12]})"
-                if MISSING in (value, usual):
-                    code, what = "node-lacks", name
-            if usual == MISSING:
-                nodes, others = others, nodes
+            # what lacks something is unlike the others, whoever is first
+            pair = (usual, value) if usual in (MISSING, DOWN) else (value, usual)
+            nodes, others = (
+                fold_hosts((h for h, v in values.items() if v == which), FEW) for which in pair
+            )
+            code, what = _difference(name, *pair)
             found.setdefault((code, nodes, others), []).append(what)
     return [_finding(*key, _listed(what)) for key, what in found.items()]
+
+
+def _difference(name: str, value: str, usual: str) -> tuple[str, str]:
+    """Return the finding's code, and what of a node is unlike."""
+    if name in NAMES:
+        return "node-unlike", f"{NAMES[name]} {value}, not {usual}"
+    if name.startswith(NETWORK):
+        return "node-unlike", f"its {name} is on {value}, not on {usual}"
+    if value == MISSING:
+        return "node-lacks", name
+    return "node-build", f"{name} (SHA-256 {value[:12]}, not {usual[:12]})"
 
 
 def _listed(what: Sequence[str]) -> str:

@@ -41,8 +41,8 @@ from mpigraft.evidence.world import (
     due_mark,
     due_networks,
     explain_failure,
-    full_shared_memory,
     read_witness,
+    used_up_memory,
 )
 from mpigraft.graft import due_leases
 from mpigraft.graft.folder import PLAN_FILE, graft_folder
@@ -212,7 +212,7 @@ def nodes_findings(key: str) -> tuple[Finding, ...]:
     if (kept := _kept_job(key)) is None:
         return ()
     configuration, layout, _, allocation, natives = kept
-    findings = explain_start(configuration, layout.nodes, natives, allocation, started=True)
+    findings = explain_start(configuration, layout.nodes, natives, allocation, launch=False)
     return tuple(f for f in findings if f.level is Level.ERROR)
 
 
@@ -241,7 +241,7 @@ def launch_findings(key: str, folder: Path, *, failed: int = 0) -> tuple[Finding
         *check_witness(configuration, layout, ranks, placement, hosts, ended=well),
     )
     if not well:
-        findings += full_shared_memory({rank.host for rank in ranks}, failed)
+        findings += used_up_memory({rank.host for rank in ranks}, failed)
     placed = placement != NOWHERE or is_confined()
     shown = {"worlds-alone", "node-unlike", *(BINDING_CODES if placed else ())}
     if any(f.level is Level.ERROR for f in findings):

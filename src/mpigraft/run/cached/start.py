@@ -41,6 +41,11 @@ SEARCH = "LD_LIBRARY_PATH"
 RAW = "surrogateescape"  # names of files are bytes
 NOT_STARTED = 126  # podman's code where it may not raise limits
 INTERRUPTED = (129, 130, 131, 143)  # SIGHUP, SIGINT, SIGQUIT, SIGTERM: somebody ended the job
+KILLED = (
+    9,
+    137,
+    255,
+)  # of launchers: SIGKILL ended a rank, as the kernel does that runs out of memory
 # Variables that decide how a job is started; what else a user has only passes through.
 DECIDES = (
     "PATH", "HOME", "XDG_", "TMPDIR", "LD_", "MPIGRAFT_", "OMP_NUM_THREADS", "MODULEPATH",
@@ -198,27 +203,35 @@ def start_job(
         given = {n: v for n, v in environ.items() if n not in document["drop"]}
         feeder = serve_stdin(document["stdin"], watch.folder)
         code = run_attached(argv, given | document["set"], stall.look if stall else watch.look)
-        if collect:
-            collect(watch.folder, code)
-        # CPUs and GPUs take the full judgement, and so does a job that may have died of /dev/shm or
-        # of a second program that a rank ran.
-        whole = watch.whole()
-        doubt = document["placed"] or watch.unfinished() or (code and scarce_memory(code))
-        known = whole and not doubt
-        if listed(watch.folder, "", REFUSED) or (stall and stall.fatal):
-            judge(document["key"], watch.folder, 4)
-            return 4
-        # Of several nodes one may lack the MPI; whoever ended the job knows why.
-        far = watch.nodes > 1 and code not in INTERRUPTED
-        silent = code not in (0, NOT_STARTED) and not watch.entered() and not far
-        if not document["proof"] or known or silent:
-            return code
-        well = bool(watch.ended or not code)
-        wrong = judge(document["key"], watch.folder, 0 if well else code)
-        return (5 if well else code) if wrong else code
+        try:
+            return _judged(document, watch, code, judge, fatal=bool(stall and stall.fatal))
+        finally:
+            if collect:  # what it says of the ranks comes after what was wrong with them
+                collect(watch.folder, code)
     finally:
         if stall:
             stall.end()
         end_stdin(feeder)
         remove_leases(leases)
         watch.remove()
+
+
+def _judged(document: Document, watch: World, code: int, judge: Judge, *, fatal: bool) -> int:
+    """The exit code of a job whose program ended with `code`; `fatal`: it was ended, since a node
+    keeps it from running."""
+    # CPUs and GPUs take the full judgement, and so does a job that may have died of memory or of a
+    # second program that a rank ran.
+    whole = watch.whole()
+    doubt = document["placed"] or watch.unfinished() or (code and scarce_memory(code))
+    known = whole and not doubt and code not in KILLED
+    if listed(watch.folder, "", REFUSED) or fatal:
+        judge(document["key"], watch.folder, 4)
+        return 4
+    # Of several nodes one may lack the MPI; whoever ended the job knows why.
+    far = watch.nodes > 1 and code not in INTERRUPTED
+    silent = code not in (0, NOT_STARTED) and not watch.entered() and not far
+    if not document["proof"] or known or silent:
+        return code
+    well = bool(watch.ended or not code)
+    wrong = judge(document["key"], watch.folder, 0 if well else code)
+    return (5 if well else code) if wrong else code
