@@ -32,7 +32,7 @@ from mpigraft.cli.common import (
     settings,
     tell,
 )
-from mpigraft.cli.dry_run import benchmark_lines, plan_lines
+from mpigraft.cli.dry_run import benchmark_lines, nodes_of_job, plan_lines
 from mpigraft.core.errors import UsageError
 from mpigraft.core.hostnames import same_host
 
@@ -301,7 +301,7 @@ def measure(store: Store, task: Task) -> str:
     except UsageError as login:
         if not task.dry_run:
             raise
-        tell(f"{login.message}: the plan is for this node, and jobs plan on their own nodes")
+        task = replace(task, allocation=nodes_of_job(task.spec, task.allocation, login.message))
     record = None
     if task.resume is not None:
         record = agreed_campaign(store, task.resume, machine, task.allocation)

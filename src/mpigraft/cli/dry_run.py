@@ -4,12 +4,29 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from mpigraft.cli.common import tell
 
 if TYPE_CHECKING:
     from mpigraft.bench.schedule import Campaign, Start, Step
-    from mpigraft.core.model import CampaignRecord, Configuration, Look
+    from mpigraft.core.model import Allocation, CampaignRecord, Configuration, Look
     from mpigraft.request import CampaignSpec
+
+
+def nodes_of_job(spec: CampaignSpec, nodes: Allocation, login: str) -> Allocation:
+    """For a plan on a login node: as many nodes like it as the layouts need. Tells so."""
+    from mpigraft.core.numbers import counted
+    from mpigraft.launch.placement import MAX_COUNT, parse_layout
+
+    counts = [*spec.nodes, *(parse_layout(text, MAX_COUNT**2).nodes for text in spec.layout)]
+    if nodes.here and (most := max(counts, default=1)) > 1:
+        others = (f"node{number}" for number in range(2, most + 1))
+        nodes = replace(nodes, hosts=(*nodes.hosts, *others), source="a job", here=False)
+    like = counted(len(nodes.hosts), "node")
+    tell(f"{login}: the plan is for {like} like it, and jobs plan on their own nodes")
+    return nodes
 
 
 def plan_lines(planned: Campaign, made: int = 0, record: CampaignRecord | None = None) -> list[str]:

@@ -45,6 +45,14 @@ def test_a_login_node_shows_a_plan_and_measures_nothing(
     login = replace(a_machine(), scheduler=Scheduler("slurm", "22.05", in_allocation=False))
     monkeypatch.setattr(bench, "examine_machine", lambda: login)
     assert "[login-node]" in said(capsys, site, "bench", site / "night.toml", code=2)
-    shown = said(capsys, site, "bench", site / "night.toml", "--dry-run", code=3)  # without MPIs
-    assert "to none of its allocations: the plan is for this node" in shown
-    assert "[login-node]" not in shown
+    for words, nodes in (
+        ((), "1 node"),
+        (("--layout", "1x2", "--layout", "3x2"), "3 nodes"),
+        (("--nodes", 2, "--nodes", 1), "2 nodes"),
+    ):
+        planned = ("bench", site / "night.toml", *words, "--dry-run")
+        shown = said(capsys, site, *planned, code=3)  # without MPIs
+        assert f"to none of its allocations: the plan is for {nodes} like it" in shown
+        assert "[login-node]" not in shown
+    lost = ("bench", site / "night.toml", "--hosts", "a", "--layout", "2x1", "--dry-run")
+    assert "[layout-needs-more-nodes]" in said(capsys, site, *lost, code=2)
