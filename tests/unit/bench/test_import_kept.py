@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.bench.exchange import export_format
-from mpigraft.bench.importing import ImportOptions, Pattern
+from mpigraft.bench.importing import ImportOptions, Pattern, collect_sources
 from mpigraft.bench.importing import content as content_module
 from mpigraft.bench.importing.content import read_content
 from mpigraft.bench.importing.pattern import read_date
@@ -357,3 +357,21 @@ def test_runs_of_other_numbers_of_ranks_are_no_rounds_of_one(store: Path, tmp_pa
     assert run(store, "import", tmp_path / "np4.out", *words) == 0
     assert run(store, "import", tmp_path / "np2.out", *words, *more) == 2  # they disagree
     assert len(Store(store).values(Store(store).campaign().id)) == 2
+
+
+def test_a_link_to_a_folder_elsewhere_is_followed_once(tmp_path: Path) -> None:
+    """As results on another file system are linked into one place."""
+    folder, scratch = tmp_path / "r", tmp_path / "s"
+    for place, name in ((folder / "own", "a.txt"), (scratch / "x", "b.txt")):
+        place.mkdir(parents=True)
+        (place / name).write_bytes(PLAIN)
+    for name, target in (
+        ("night", scratch), ("same", scratch / "x"), ("inside", folder / "own"),
+        ("up", tmp_path), ("self", folder),
+    ):  # fmt: skip
+        (folder / name).symlink_to(target)
+    (scratch / "x" / "back").symlink_to(folder)
+    (scratch / "x" / "around").symlink_to(scratch)
+    found, refused = collect_sources([folder], None)
+    assert [source.name for source in found] == ["night/x/b.txt", "own/a.txt"]
+    assert refused == []

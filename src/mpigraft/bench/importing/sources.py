@@ -29,7 +29,8 @@ def collect_sources(
     paths: Sequence[Path], pattern: Pattern | None
 ) -> tuple[list[Source], list[Unmatched]]:
     """List the files to read, in the order in which their rounds count, and those that the pattern
-    leaves out. Hidden files and folders are passed over, and so are links to folders.
+    leaves out. Hidden files and folders are passed over, and so are links to folders that are below
+    the one that is named, or above it.
 
     A file that is named twice is there once. A folder that cannot be read is reported likewise.
     """
@@ -70,8 +71,11 @@ def _below(folder: Path, unmatched: dict[Path, Unmatched]) -> Iterator[Path]:
         refusal = UsageError.of("import-unreadable", path=name, reason=reason)
         unmatched[place] = Unmatched(name, refusal, named=True)
 
-    for place, folders, names in os.walk(folder, onerror=refuse):
-        folders[:] = sorted((n for n in folders if not n.startswith(".")), key=natural)
+    top = folder.resolve()
+    linked: set[Path] = set()  # folders elsewhere that a link led to
+    for place, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
+        shown = sorted((n for n in folders if not n.startswith(".")), key=natural)
+        folders[:] = (n for n in shown if _is_entered(Path(place, n), top, linked))
         for name in sorted((n for n in names if not n.startswith(".")), key=natural):
             path = Path(place, name)
             try:
@@ -79,6 +83,17 @@ def _below(folder: Path, unmatched: dict[Path, Unmatched]) -> Iterator[Path]:
                     yield path
             except OSError as error:  # of a folder that may be listed, and no more
                 refuse(error)
+
+
+def _is_entered(folder: Path, top: Path, linked: set[Path]) -> bool:
+    """Whether to read a folder below `top`, which may be a link: once, and no way up or around."""
+    if not folder.is_symlink():
+        return True
+    real = folder.resolve()
+    if any(real.is_relative_to(one) or one.is_relative_to(real) for one in (top, *linked)):
+        return False
+    linked.add(real)
+    return True
 
 
 def natural(text: str) -> list[tuple[int, str]]:
