@@ -27,6 +27,7 @@ slurmstepd: error: *** STEP 12.0 ON n1 FAILED (non-zero exit code or other failu
 slurmstepd: error: Detected 1 oom_kill event in StepId=12.0. Some of the step tasks have been OOM \
 Killed.
 slurmstepd: error: Detected 2 oom-kill event(s) in step 7.batch cgroup.
+[2026-09-14T17:14:38.784] error: Detected 1 oom_kill event in StepId=22035606.1. Some of the step
 slurmstepd: error: Exceeded job memory limit
 slurmstepd: error: Job 41176 exceeded memory limit (3940736 > 2068480), being killed
 srun: error: n1: task 0: Out Of Memory
