@@ -219,6 +219,15 @@ def test_two_ranks_that_do_not_start_are_another_error_than_two_worlds(
         proof.prove_job(asked)
 
 
+def test_a_start_that_tells_of_a_part_of_its_job_is_not_kept() -> None:
+    """A kept one would use one component of a heterogeneous job without a word."""
+    part = replace(NODES, component="component 0 of 2")
+    assert [kept_jobs.may_be_kept(a_job(STEP, allocation=one)) for one in (NODES, part)] == [
+        True,
+        False,
+    ]
+
+
 LACKS, BUILD, UNLIKE = (
     Finding.of(code, nodes="n2", others="n1", libraries="/opt/libmpi.so")
     for code in ("node-lacks", "node-build", "node-unlike")

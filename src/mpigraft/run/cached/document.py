@@ -124,7 +124,10 @@ def _stdin(job: Job) -> list[str]:
 
 def may_be_kept(job: Job) -> bool:
     """Whether the command line is the same next time: a witness whose path LD_PRELOAD cannot
-    take is copied into a folder of this process. Nor is a proof kept that has to come again."""
+    take is copied into a folder of this process. Nor is a proof kept that has to come again, or a
+    start that tells of a part of its job."""
+    if job.allocation.component:
+        return False
     proven = job.spec.proof and job.configuration.transport is not None
     again = proven and not outlives_job(job.allocation)
     return not again and not re.search(r"[\s:]", str(job.natives.witness))
