@@ -106,8 +106,12 @@ def test_a_network_library_alone_goes_below_the_stacks_own_mpi(
     assert "nothing injected" not in page
     assert f"injected {library} of openmpi@5.0.11 (generation 1)" in page
     assert page.startswith("fits: yes")
-    page = mpigraft("inject", stack.software, "--verify")
+    page, errors = start("inject", stack.software, "--verify")
     assert f"/.mpigraft-system/generations/1/lib/{library[:5]}" in "".join(page.split())
+    assert f"{part} of openmpi@5.0.11, generation 1" in page
+    alone = "osu_latency without a launcher ended with 1, on the stack's own libfabric and UCX too"
+    assert alone in " ".join(errors.split())  # it was built for another folder
+    assert "launcher" not in page
     assert "Open MPI v4.1.8" in page
     traced = f"LD_TRACE_LOADED_OBJECTS=1 {stack.heat}; exec {stack.heat} 64 20"
     for replaced, where in (("libfabric", "generations/1"), ("nothing", str(stack.mpi))):

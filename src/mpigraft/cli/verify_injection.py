@@ -34,7 +34,6 @@ class _Verified:
     proof: InjectionProof | None
     why: str  # that program
     drift: tuple[Finding, ...]
-    imported: tuple[str, ...] = ()  # modules or installations with mpi4py
 
 
 def verify_injections(
@@ -134,7 +133,7 @@ def _verify(
         if not known:  # else an update took its launcher, or a program was not to run
             raise
         tell(f"mpigraft: not proven: {error.message}; {error.why}")
-    return _Verified(proof, why, findings, tuple(one.module for one in imports))
+    return _Verified(proof, why, findings)
 
 
 def _guest(stack: Stack, fits: Sequence[str]) -> StackGuest:
@@ -187,7 +186,7 @@ def _show(verified: Sequence[_Verified], verdicts: Sequence[StackVerdict]) -> No
 
     for one in verified:
         if one.proof:
-            out("\n".join(_proof_lines(one.proof, one.why, one.imported)))
+            out("\n".join(_proof_lines(one.proof, one.why)))
         for finding in (*(one.proof.findings if one.proof else ()), *one.drift):
             _tell(finding)
     for verdict in verdicts:
@@ -200,17 +199,17 @@ def _show(verified: Sequence[_Verified], verdicts: Sequence[StackVerdict]) -> No
             out("\n".join(["", *lines(verdict)]))
 
 
-def _proof_lines(proof: InjectionProof, why: str, imported: Sequence[str]) -> Iterator[str]:
+def _proof_lines(proof: InjectionProof, why: str) -> Iterator[str]:
     yield from labelled("program", printable(f"{proof.program} ({why})"), column=12)
     yield from labelled("MPI", printable(f"{proof.mpi}, generation {proof.generation}"), column=12)
     yield from labelled("mapped", printable(proof.libmpi), column=12)
     yield from labelled(
         "version", " ".join(proof.library_version.partition("\n")[0].split()), column=12
     )
-    alone = ", and without a launcher" if not proof.below else ""
+    alone = ", and without a launcher" if proof.alone else ""
     yield from labelled("started", f"on two ranks{alone}", column=12)
-    if imported:
-        text = f"`import mpi4py.MPI` of {', '.join(imported)}"
+    if proof.imported:
+        text = f"`import mpi4py.MPI` of {', '.join(proof.imported)}"
         yield from labelled("imported", printable(text), column=12)
     if proof.spawns:
         yield from labelled("spawned", f"MPI_Comm_spawn {' and '.join(proof.spawns)}", column=12)

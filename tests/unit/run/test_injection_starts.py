@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +13,8 @@ from mpigraft.core.process import Completed
 from mpigraft.graft.stack.generations import read_override
 from mpigraft.graft.stack.values import Slot, Stack, StackLoader
 from mpigraft.knowledge import Spawn, spawn_facts
-from mpigraft.run.injection.alone import is_current, judge_spawning
+from mpigraft.run.injection import alone
+from mpigraft.run.injection.alone import is_current, judge_spawning, start_alone
 from mpigraft.run.injection.imports import PythonImport, plan_imports
 from tests.builders.configuration import an_mpi
 
@@ -100,6 +102,48 @@ def test_a_library_of_another_override_is_no_other_generation(
 
 def ended(text: str, code: int = 0) -> Completed:
     return Completed((), code, text.encode(), b"", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("own", "places", "code"),
+    [
+        (None, ["2"], ""),
+        (None, [""], "verify-alone"),
+        (None, [None], "verify-alone"),
+        (["/own/libfabric.so.1"], ["2"], ""),
+        (["/own/libfabric.so.1"], [""], ""),  # closed again: its MPI did not choose it
+        (["/own/libfabric.so.1"], ["1", "2"], "verify-alone"),
+        (["/own/libfabric.so.1"], [None, ""], "verify-alone"),
+        (["/own/libfabric.so.1"], [None, None], "verify-alone-own"),
+    ],
+)
+def test_a_program_starts_alone_on_what_is_injected(
+    tmp_path: Path,
+    generation: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    own: list[str] | None,
+    places: list[str | None],
+    code: str,
+) -> None:
+    """On libfabric alone too. If it starts on the stack's own neither, that is not its fault."""
+    preloads, pending = [], list(places)
+
+    def run(words: object, env: dict[str, str], **_: object) -> Completed:
+        preloads.append(env["LD_PRELOAD"])
+        return ended("no orted here\n", 1)
+
+    def ranks(folder: Path, count: int) -> list[object]:
+        place = pending.pop(0)
+        paths = [generation.with_name(place) / "lib/libfabric.so.1"] if place else []
+        return [] if place is None else [SimpleNamespace(rank=0, libraries=mapped(*paths))]
+
+    monkeypatch.setattr(alone, "run_command", run)
+    monkeypatch.setattr(alone, "read_witness", ranks)
+    override = read_override(Slot(f"{tmp_path}/system", (), None))
+    found = start_alone(["/bin/heat"], {}, Path("/witness.so"), override, own)
+    assert (found.code if found else "") == code
+    assert "no orted here" in found.message if found else True
+    assert preloads == ["/witness.so", "/own/libfabric.so.1:/witness.so"][: len(places)]
 
 
 @pytest.mark.parametrize(

@@ -35,22 +35,46 @@ ALLOW_ROOT = [
 def is_current(libraries: Sequence[MappedLibrary], override: Override) -> bool:
     """Whether a process has mapped the generation of an override that is on, and no other of it.
     Another override may have a library of the same process."""
-    numbers = mapped_generations(libraries).get(os.path.realpath(override.store), ())
-    return numbers == (override.current,)
+    return mapped_generations(libraries).get(_store(override)) == (override.current,)
+
+
+def _store(override: Override) -> str:
+    return os.path.realpath(override.store)
 
 
 def start_alone(
-    words: Sequence[str], given: Mapping[str, str], witness: Path, override: Override
+    words: Sequence[str],
+    given: Mapping[str, str],
+    witness: Path,
+    override: Override,
+    own: Sequence[str] | None = None,
 ) -> Finding | None:
     """Start a program without a launcher, as scripts and `python -c` do. Report one that does not
-    come through MPI_Init on the generation that is on; how it ends is its own matter."""
+    come through MPI_Init on the generation that is on; how it ends is its own matter.
+
+    `own`: the stack's own libfabric and UCX, where these alone were injected. Their MPI may close
+    what it does not use, and where it does not start on its own ones either, that is a warning.
+    """
+    done, libraries = _start(words, given, witness)
+    if libraries is not None:
+        closed = own is not None and not mapped_generations(libraries).get(_store(override))
+        if closed or is_current(libraries, override):
+            return None
+    code, last = done.code, _last_line(done)
+    if own is not None and _start(words, given, witness, own)[1] is None:
+        return Finding.of("verify-alone-own", program=words[0], code=code, last=last)
+    return Finding.of("verify-alone", program=words[0], code=code, last=last)
+
+
+def _start(
+    words: Sequence[str], given: Mapping[str, str], witness: Path, preloads: Sequence[str] = ()
+) -> tuple[Completed, Sequence[MappedLibrary] | None]:
+    """Start a program; give what it mapped when it was through MPI_Init, None if it was not."""
     with tempfile.TemporaryDirectory(prefix="mpigraft-alone-") as folder:
-        own = {"LD_PRELOAD": str(witness), "MPIGRAFT_WITNESS": folder}
-        done = run_command(words, env={**given, **own}, limit_s=LIMIT_S, stdin=b"")
+        row = {"LD_PRELOAD": ":".join([*preloads, str(witness)]), "MPIGRAFT_WITNESS": folder}
+        done = run_command(words, env={**given, **row}, limit_s=LIMIT_S, stdin=b"")
         ranks = [rank for rank in read_witness(Path(folder), 1) if rank.rank >= 0]
-    if any(is_current(rank.libraries, override) for rank in ranks[:1]):
-        return None
-    return Finding.of("verify-alone", program=words[0], code=done.code, last=_last_line(done))
+    return done, ranks[0].libraries if ranks else None
 
 
 def _last_line(done: Completed) -> str:

@@ -55,7 +55,8 @@ class InjectionProof:
     transport: str  # that was requested and proven; empty: the MPI's own choice
     findings: tuple[Finding, ...]
     spawns: tuple[str, ...] = ()  # how MPI_Comm_spawn was started, where it worked
-    below: bool = False  # libfabric or UCX alone, under the stack's own MPI
+    imported: tuple[str, ...] = ()  # modules or installations of which mpi4py was imported
+    alone: bool = True  # the program started without a launcher too
 
 
 def injected_mpi(mpi: MpiInstall, override: Override) -> MpiInstall:
@@ -132,17 +133,42 @@ def prove_injection(
     job = plan_job(spec, machine, environ)
     evidence = prove_job(job if below else _for_bench(job)) if transport else None
     proof = _proof(job, override, evidence)
-    if below:  # how programs start alone is the matter of the stack's own MPI
-        return replace(proof, below=True)
-    for words, given in (((program,), env.base()), *((i.words, i.environment) for i in imports)):
-        if lone := start_alone(words, given, job.natives.witness, override):
-            raise error_from_findings(LaunchFailed, words[0], (lone,))
+    proof = _alone(proof, job, imports, override, guest if below else None)
+    if below:  # how children start is the matter of the stack's own MPI
+        return proof
     spawns = start_spawning(own, guest, override)
     wrong = tuple(filter(None, spawns.values()))
     if any(f.level is Level.ERROR for f in wrong):
         raise error_from_findings(LaunchFailed, program, wrong)
     ran = tuple(way for way, finding in spawns.items() if finding is None)
     return replace(proof, spawns=ran, findings=(*proof.findings, *wrong))
+
+
+def _alone(
+    proof: InjectionProof,
+    job: Job,
+    imports: Sequence[PythonImport],
+    override: Override,
+    below: StackGuest | None,
+) -> InjectionProof:
+    """Start the program, and what imports mpi4py, without a launcher. `below`: the stack, where its
+    own MPI runs on what is injected. Raises LaunchFailed."""
+    own = below.preloads() if below else None
+    starts: dict[str, tuple[Sequence[str], Mapping[str, str]]]
+    starts = {proof.program: ((proof.program,), env.base())}
+    starts |= {one.module: (one.words, one.environment) for one in imports}
+    found: dict[str, Finding] = {}
+    for name, (words, given) in starts.items():
+        if lone := start_alone(words, given, job.natives.witness, override, own):
+            if lone.level is Level.ERROR:
+                raise error_from_findings(LaunchFailed, words[0], (lone,))
+            found[name] = lone
+    return replace(
+        proof,
+        imported=tuple(one.module for one in imports if one.module not in found),
+        alone=proof.program not in found,
+        findings=(*proof.findings, *found.values()),
+    )
 
 
 def _own(active: GenerationRecord, override: Override, machine: Machine) -> MpiInstall:
@@ -164,7 +190,7 @@ def _proof(job: Job, override: Override, evidence: Evidence | None) -> Injection
         kind = TransportMismatch if libmpi else LaunchFailed
         raise error_from_findings(kind, program[0], tuple(wrong))
     return InjectionProof(
-        program[0], active.mpi, active.number, libmpi, version, ran, tuple(findings)
+        program[0], active.content, active.number, libmpi, version, ran, tuple(findings)
     )
 
 
