@@ -11,7 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -133,7 +133,8 @@ def run_campaign(
 def _lock(asked: Campaign, nodes: Allocation) -> Iterator[None]:
     """Hold the locks of nodes, and leases of what was injected into stacks."""
     leases = due_leases(c.graft.libmpi for c in asked.configurations if c.graft)
-    with nodes_lock(nodes), holding_leases(leases, os.environ):
+    lock = nodes_lock(nodes) if asked.locked else nullcontext()
+    with lock, holding_leases(leases, os.environ):
         yield
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from mpigraft.build.easyconfigs import suffix_of
 from mpigraft.build.values import BuildPlan, BuildStep
 from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.write import make_folder
 
 OWNER = "MPIGRAFT_BUILDS"  # in the environment of all that a build starts
 WAIT_S = 15.0  # for what a build that was killed has started: the guard ends it in 3
@@ -76,7 +77,7 @@ def make_folders(folders: BuildFolders, sources: Iterable[Path]) -> None:
             raise UsageError.of("prefix-unsuitable", prefix=folder)
     try:
         for folder in (folders.easyconfigs, folders.records, folders.temporary):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             if not os.access(folder, os.W_OK | os.X_OK):
                 raise PermissionError(13, "Permission denied")
     except OSError as error:

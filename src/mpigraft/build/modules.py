@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpigraft.core.write import write_whole
+from mpigraft.core.write import make_folder, write_whole
 
 LUA, TCL = ".lua", ""  # what ends a file's name
 MAGIC = "#%Module"
@@ -189,6 +189,6 @@ def write_settings(
             *(Statement("set", variable, value) for variable, value in rows.items()),
         ),
     )
-    place.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(place.parent)
     for ending, render in RENDERERS.items():
         write_whole(place.with_name(place.name + ending), render(made).encode())

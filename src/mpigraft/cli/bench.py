@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +21,8 @@ from mpigraft.cli.common import (
     Gpus,
     Hostfile,
     Hosts,
+    IgnoreLock,
+    Wait,
     examine_machine,
     find_nodes,
     flag,
@@ -31,6 +32,7 @@ from mpigraft.cli.common import (
     out,
     settings,
     tell,
+    wait_for_others,
 )
 from mpigraft.cli.dry_run import benchmark_lines, nodes_of_job, plan_lines
 from mpigraft.core.errors import UsageError
@@ -193,6 +195,8 @@ def command(
         bool, flag("Continue a campaign, by default the last; --rounds extends it.", "--resume")
     ] = False,
     again: Annotated[bool, flag(AGAIN, "--again")] = False,
+    wait: Wait = False,
+    ignore_lock: IgnoreLock = False,
     share: Annotated[
         str, option("K/J", "With --resume: measure only the K-th of J shares of the rounds.", "all")
     ] = "",
@@ -216,6 +220,7 @@ def command(
       mpigraft bench --again before-update --name after-update
     """
     options = locals()
+    from mpigraft.cli.option_texts import read_looks, read_share
     from mpigraft.request import CampaignSpec, given_fields, merge_specs, read_site, read_spec
     from mpigraft.store import Store
 
@@ -250,6 +255,7 @@ def command(
         spec = pairing_spec(spec, allocation.hosts)
     here = here or bool(hosts or hostfile)
     task = Task(spec, allocation, campaign if resume else None, part, here, dry_run, repeats)
+    task = replace(task, wait=wait, locked=not ignore_lock)
     store = Store(settings(ctx).store)
     if identity := measure(store, task):
         _show(store, identity, repeats)
@@ -268,6 +274,8 @@ class Task:
     repeats: str = ""  # id of the campaign that this one repeats
     deadline: float = math.inf  # of time.monotonic(): nothing is started after it
     apart: bool = False  # no baseline is needed: each configuration is compared with that of then
+    wait: bool = False  # for another campaign on these nodes to end
+    locked: bool = True  # whether it keeps others off, and they it
 
 
 def _repeated(store: Store, name: str) -> tuple[CampaignSpec, str]:
@@ -317,6 +325,9 @@ def measure(store: Store, task: Task) -> str:
         made = len(store.launches(record.id)) if record else 0
         out("\n".join(plan_lines(campaign, made, record)))
         return ""
+    campaign = replace(campaign, locked=task.locked)
+    if task.wait:
+        campaign = replace(campaign, deadline=task.deadline + wait_for_others(task.allocation))
     try:
         progress = Progress()
         with progress.bar:
@@ -333,25 +344,6 @@ def _with_guest(spec: CampaignSpec) -> CampaignSpec:
     if spec.stack and spec.image:
         raise UsageError.of("stack-and-image")
     return replace(spec, image=image_of(spec.image)) if spec.image else spec
-
-
-def read_looks(text: str) -> list[int]:
-    """`9,14,20` -> these numbers; none for an empty text. Raises UsageError."""
-    words = text.split(",") if text else []
-    if not all(re.fullmatch(r"\d{1,6}", word, re.ASCII) for word in words):
-        raise UsageError.of("looks-invalid", text=text)
-    return [int(word) for word in words]
-
-
-def read_share(text: str) -> Shard:
-    """`2/3` -> the second of three; all for an empty text. Raises UsageError."""
-    from mpigraft.core.model import Shard
-
-    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text or "1/1", re.ASCII)
-    number, of = map(int, match.groups()) if match else (0, 0)
-    if not 1 <= number <= of:
-        raise UsageError.of("share-invalid", text=text)
-    return Shard(number, of)
 
 
 def _share_is_done(ctx: typer.Context, campaign: str, share: Shard) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from mpigraft.core.errors import UsageError
+from mpigraft.core.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,6 +94,10 @@ EngineOptions = Annotated[
     ),
 ]
 DryRun = Annotated[bool, flag("Print what would be started; start nothing.", "--dry-run")]
+Wait = Annotated[bool, flag("Wait until no other campaign runs on these nodes.", "--wait")]
+IgnoreLock = Annotated[
+    bool, flag("Measure beside another campaign: values of both may be wrong.", "--ignore-lock")
+]
 
 # The parts of a layout: metavar, help, default.
 LAYOUT_PARTS = {
@@ -225,3 +230,19 @@ def tell(text: str) -> None:
     from mpigraft.core import env
 
     print(env.redact(text), file=sys.stderr)
+
+
+def wait_for_others(nodes: Allocation) -> float:
+    """Wait until no campaign runs on these nodes; the seconds that it took."""
+    from mpigraft.core.lock import nodes_lock, wait_for_release
+
+    began = time.monotonic()
+    while True:
+        try:
+            with nodes_lock(nodes):
+                return time.monotonic() - began
+        except MissingError as error:
+            if error.code != "campaign-running":
+                raise
+            tell(f"{error.message}; waiting for its end")
+        wait_for_release(nodes)

@@ -62,6 +62,14 @@ def collect_seldom() -> None:
 
 def main() -> None:
     """Run the command of this process's arguments and end with its exit code."""
+    try:
+        _main()
+    except KeyboardInterrupt:  # before a command could rule its own signals
+        sys.stderr.write("mpigraft: interrupted\n")
+        sys.exit(130)
+
+
+def _main() -> None:
     if sys.argv[1:2] and sys.argv[1] in JOBS:
         from mpigraft.core.process import ensure_stdin
 

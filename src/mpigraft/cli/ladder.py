@@ -20,12 +20,12 @@ ROUTINE = "routine=Alltoallv"  # of every step
 
 def write_steps(exchange: Exchange, folder: Path) -> tuple[Path, ...]:
     """Write the synthetic records. Raises MissingError."""
-    from mpigraft.core.write import write_whole
+    from mpigraft.core.write import make_folder, write_whole
     from mpigraft.trace.record import make_ladder
 
     made = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         for step in make_ladder(exchange):
             made.append(folder / f"{step.name}.record")
             write_whole(made[-1], step.data)

@@ -243,13 +243,14 @@ def show_profile(
 
 
 def refuse_place(path: Path) -> None:
-    """Refuse a file that cannot be written, before a program runs for hours. Raises
-    MissingError."""
+    """Refuse a file that cannot be written, before a program runs for hours. Raises UsageError
+    for a path that cannot be a file, MissingError for one without the right or the room."""
+    from mpigraft.cli.report import check
     from mpigraft.core.write import is_stream
 
+    if not is_stream(path):
+        check(path, "FILE")
     try:
-        if path.is_dir():
-            raise IsADirectoryError(0, "it is a folder")
         if not is_stream(path):
             with tempfile.TemporaryFile(dir=path.resolve().parent):
                 pass

@@ -55,6 +55,8 @@ def command(
     json: Json = False,
     brief: Annotated[bool, flag("Leave out the tables of each size.", "--brief")] = False,
     dry_run: DryRun = False,
+    wait: common.Wait = False,
+    ignore_lock: common.IgnoreLock = False,
 ) -> None:
     """Measure for ten minutes and compare with the last good state; exit 1 if it is slower.
 
@@ -84,6 +86,7 @@ def command(
     place = here or bool(hosts or hostfile)
     repeats = reference.id if reference else ""
     task = Task(spec, nodes, None, Shard(), place, dry_run, repeats, deadline, bool(reference))
+    task = replace(task, wait=wait, locked=not ignore_lock)
     form = Form(json, brief, accept, junit, minutes)
     if reference is None:
         _first(store, task, form)

@@ -81,10 +81,10 @@ def write_figures(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
     return count
 
 
-def check(output: Path) -> None:
+def check(output: Path, name: str = "report.html") -> None:
     """Refuse a path that can never be written, before the work is done. Raises UsageError."""
     if output.is_dir():
-        raise UsageError.of("output-is-folder", output=output, example=output / "report.html")
+        raise UsageError.of("output-is-folder", output=output, example=output / name)
     if output.exists() and not output.is_file():
         raise UsageError.of("output-not-plain", output=output)
     if not output.parent.is_dir():

@@ -19,6 +19,7 @@ from typing import Any
 
 from mpigraft.core import reads
 from mpigraft.core.errors import MissingError
+from mpigraft.core.write import make_folder
 
 DIGESTS = "digest"  # kind under which digests of files are remembered
 SETTLED_S = 2.0  # a file this young may change again without a change of its timestamps
@@ -111,7 +112,7 @@ def put(kind: str, key: str, document: Any) -> None:
     text = json.dumps({"key": key, "document": document}, separators=(",", ":"), allow_nan=False)
     with contextlib.suppress(OSError, MissingError):
         place = _place(kind, key)
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(place.parent, 0o700)
         handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=place.parent)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:

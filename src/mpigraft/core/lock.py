@@ -31,11 +31,7 @@ NAME = "\0mpigraft-campaign"
 def nodes_lock(nodes: Allocation) -> Iterator[None]:
     """Hold the lock of this host if it is one of `nodes`, else of each of them as it is called.
     Raises MissingError as `campaign_lock` does, and where files run out."""
-    own = short_name(os.uname().nodename)
-    shorts = set(map(short_name, nodes.hosts))
-    names = {NAME: "this host"}
-    if not nodes.here and own not in shorts:
-        names = {f"{NAME}-{host[:64]}": host for host in sorted(shorts)}  # of 107 that fit
+    names = _lock_names(nodes)
     with contextlib.ExitStack() as locks:
         try:
             for name, host in names.items():
@@ -46,6 +42,25 @@ def nodes_lock(nodes: Allocation) -> Iterator[None]:
                 "locks-too-many", count=len(names), reason=error.strerror
             ) from error
         yield
+
+
+def _lock_names(nodes: Allocation) -> dict[str, str]:
+    """The locks of nodes, each with what its host is called."""
+    own = short_name(os.uname().nodename)
+    shorts = set(map(short_name, nodes.hosts))
+    if nodes.here or own in shorts:
+        return {NAME: "this host"}
+    return {f"{NAME}-{host[:64]}": host for host in sorted(shorts)}  # of 107 that fit
+
+
+def wait_for_release(nodes: Allocation) -> None:
+    """Return when nobody holds a lock of these nodes any more: the kernel closes a holder's
+    socket, and with it every connection, when the holder ends."""
+    for name in _lock_names(nodes):
+        waiting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with waiting, contextlib.suppress(OSError):
+            waiting.connect(name)
+            waiting.recv(1)
 
 
 @contextlib.contextmanager

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
+
+MOST_LINKS = 40  # on the way to a file, as in the kernel
 
 
 def write_whole(path: Path, data: bytes, mode: int | None = None) -> None:
     """Write a file with rights `mode`; without it those that it has, or that the umask leaves.
 
-    A link is followed, so that the file it points at changes. Raises OSError.
+    A link is followed, so that the file it points at changes, but for one that another user put
+    into a folder where all may write (/tmp). Raises OSError.
     """
     with writing_whole(path, mode) as file:
         file.write(data)
@@ -23,25 +28,94 @@ def write_whole(path: Path, data: bytes, mode: int | None = None) -> None:
 def writing_whole(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     """Give a file to write, which takes the place of `path` at the end, as in `write_whole`. A
     device or a pipe (/dev/stdout) is written to, and stays what it is."""
+    target = follow_links(path)
     if is_stream(path):
         with path.open("wb") as file:
             yield file
         return
-    target = path.resolve()
     if mode is None:
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~process_umask()
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    fresh = Path(name)
+        mode = _rights(target)
+    handle, fresh = _nameless(target.parent)
+    named = fresh.exists()
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        fresh.chmod(mode)
+            os.fchmod(file.fileno(), mode)
+            if not named:
+                number = file.fileno()  # given as src_dir_fd, links are followed
+                os.link(f"/proc/self/fd/{number}", fresh, src_dir_fd=number, follow_symlinks=True)
         fresh.replace(target)
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
+
+
+def _nameless(folder: Path) -> tuple[int, Path]:
+    """Open a new file in a folder, and give the name that it may have there. Where the file
+    system can, it has none until it is whole: nothing is left of it if its writer is killed."""
+    name = folder / f".mpigraft-{os.getpid()}-{secrets.token_hex(4)}"
+    with contextlib.suppress(OSError):
+        if Path("/proc/self/fd").is_dir():
+            return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600), name
+    return os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600), name
+
+
+def _rights(target: Path) -> int:
+    """Give the rights of the file that is replaced, if it is this user's; others than the owner
+    and the group never get the right to write."""
+    with contextlib.suppress(OSError):
+        status = target.stat()
+        if status.st_uid == os.geteuid():
+            return stat.S_IMODE(status.st_mode) & 0o777
+    return 0o664 & ~process_umask()
+
+
+def make_folder(folder: Path, mode: int = 0o775) -> None:
+    """Make a folder and what is missing above it, less what the umask takes. Not even an umask of
+    000 lets all users write there: what lies in these folders is loaded and started later. Raises
+    OSError."""
+    for one in (*reversed(folder.parents), folder):
+        if not one.is_dir():
+            one.mkdir(mode, exist_ok=True)
+
+
+def follow_links(path: Path) -> Path:
+    """Give the path that `path` leads to, without links. Raises PermissionError for a link, pipe
+    or socket of another user in a folder where all may write, and OSError for too many links.
+
+    Source: the kernel's sysctls fs.protected_symlinks and fs.protected_fifos, by whose rule the
+    owner is this user or the folder's owner. A machine may have them off.
+    """
+    parts = list(path.absolute().parts[1:])
+    place, links = Path("/"), 0
+    while parts:
+        part = parts.pop(0)
+        one = place.parent if part == ".." else place / part
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            status = one.lstat()
+            if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+                place = one
+                continue
+            folder = place.stat()
+            shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
+            if shared and status.st_uid not in (os.geteuid(), folder.st_uid):
+                raise PermissionError(errno.EACCES, f"{one} is another user's, in a shared folder")
+            if stat.S_ISLNK(status.st_mode) and not _is_open_file(one):
+                if (links := links + 1) > MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                target = one.readlink()
+                parts[:0] = target.parts[1:] if target.is_absolute() else target.parts
+                place = Path("/") if target.is_absolute() else place
+                continue
+        place = one
+    return place
+
+
+def _is_open_file(path: Path) -> bool:
+    """Whether a link of /proc stands for what a process has open, and names nothing."""
+    return path.parts[1:2] == ("proc",) and path.parent.name == "fd"
 
 
 def is_stream(path: Path) -> bool:

@@ -32,6 +32,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.noexec import refuse_noexec
 from mpigraft.core.process import Completed, run_command
+from mpigraft.core.write import make_folder
 from mpigraft.evidence import judge, keys, serialize
 from mpigraft.evidence.causes import ends_launch, is_cause, named_causes
 from mpigraft.evidence.files import OWN_SURROUNDINGS, Surroundings, mpi_config_files
@@ -191,7 +192,7 @@ def records_folder(allocation: Allocation) -> Path:
     if allocation.here:
         return Path(tempfile.gettempdir())
     home = cache.folders().cache / RANKS_FOLDER
-    home.mkdir(parents=True, exist_ok=True)
+    make_folder(home)
     return home
 
 
@@ -244,7 +245,7 @@ def preloadable_natives(programs: Natives) -> Natives:
     folder = cache.folders().cache / "native"
     if BLANK.search(str(folder)):
         raise MissingError.of("witness-not-preloadable", path=programs.witness)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     return _preloadable(programs, folder)
 
 

@@ -21,6 +21,7 @@ from mpigraft.core.model import Abi, MpiInstall, Scope
 from mpigraft.core.noexec import INSTALL_FIX, refuse_noexec
 from mpigraft.core.process import clean, run_command
 from mpigraft.core.serialize import digest
+from mpigraft.core.write import make_folder
 
 SOURCES = Path(__file__).parent
 PREBUILT = SOURCES / "prebuilt"
@@ -268,7 +269,7 @@ def _build(
 ) -> None:
     """Build in a folder next to `folder` and rename it, so that no build is incomplete."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(folder.parent)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".build-") as scratch:
             stage = Path(scratch) / "stage"
             stage.mkdir()

@@ -32,7 +32,7 @@ from mpigraft.core.model import (
     ValueRow,
 )
 from mpigraft.core.serialize import canonical, revive
-from mpigraft.core.write import write_whole
+from mpigraft.core.write import make_folder, write_whole
 from mpigraft.store import file
 from mpigraft.store.contents import Contents, ContentsIndex
 from mpigraft.store.rows import evidence_of, measurement_of, record_of
@@ -289,7 +289,7 @@ class Store:
     def logs(self) -> Path:
         """Make the folder for what jobs print. Raises MissingError when it cannot be made."""
         with file.mended(self.folder):
-            (self.folder / "logs").mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder / "logs")
         return self.folder.absolute() / "logs"
 
     def _agreed(self, campaign: str) -> Path:

@@ -29,6 +29,7 @@ from mpigraft.core.model import (
     SubmissionRecord,
 )
 from mpigraft.core.serialize import canonical, plain
+from mpigraft.core.write import make_folder
 from mpigraft.evidence import flatten_evidence
 from mpigraft.store import file
 
@@ -48,7 +49,7 @@ class Writer:
         self._in_batch = False
         try:
             with file.mended(folder):
-                folder.mkdir(parents=True, exist_ok=True)
+                make_folder(folder)
                 self._db = file.create(self.path)
         except MissingError:
             self._drop()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from mpigraft.binary.architecture import levels
 from mpigraft.binary.elf import reader
 from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.loader import host
+from mpigraft.binary.loader.files import HostFiles
 from mpigraft.binary.loader.guest import ForeignLoader, loader_in
 from tests.oracles.guest_loader import LOADER
 from tests.oracles.loader import library
@@ -147,3 +150,29 @@ def test_any_bytes(data: bytes, machine: str) -> None:
     assert all(folder.startswith("/") for folder in found.defaults)
     assert found.cache.startswith("/")
     assert len(found.defaults) <= 64 * 19
+
+
+def test_an_interpreter_that_a_program_brings_is_read_and_never_started(tmp_path: Path) -> None:
+    """A program's loader is the program's code: `check` and `run --dry-run` start nothing of it."""
+    evil = tmp_path / "ld.so"
+    evil.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    evil.chmod(0o755)
+    brings = replace(reader.read_elf(library(tmp_path / "a.so")), interpreter=str(evil))
+    for loader in (host.loader_of(brings, {}), HostFiles().loader(brings, {})):
+        assert loader == host.default_loader(str(evil), brings)
+    assert not tmp_path.joinpath("started").exists()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    waits = replace(brings, interpreter=str(pipe))
+    assert HostFiles().loader(waits, {}).path == str(pipe)
+
+
+@pytest.mark.skipif(not Path(LOADER).exists(), reason="needs glibc's loader")
+def test_a_copied_loader_is_read_as_its_original_answers(tmp_path: Path) -> None:
+    copied = tmp_path / "ld.so"
+    copied.write_bytes(Path(LOADER).read_bytes())
+    facts = reader.read_elf(library(tmp_path / "a.so"))
+    asked = HostFiles().loader(facts, {})
+    assert HostFiles().loader(replace(facts, interpreter=str(copied)), {}) == replace(
+        asked, path=str(copied)
+    )

@@ -79,14 +79,23 @@ def test_a_file_that_is_no_record_is_refused(
 
 
 @pytest.mark.parametrize("command", ["record", "profile"])
-@pytest.mark.parametrize("place", ["no folder/a", ".", "a file/a"])
+@pytest.mark.parametrize(
+    ("place", "code", "error"),
+    [
+        ("no folder/a", 2, "folder-missing"),
+        (".", 2, "output-is-folder"),
+        ("a file/a", 2, "folder-missing"),
+        ("/proc/a", 3, "profile-unwritable"),
+    ],
+)
 def test_a_place_for_output_is_tried_before_the_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, place: str, capsys: Captured
-) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, place: str, code: int,
+    error: str, capsys: Captured,
+) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     Path("a file").touch()
-    assert run(command, "-o", place, "--", "touch", "started") == 3
-    assert "[profile-unwritable]" in capsys.readouterr().err
+    assert run(command, "-o", place, "--", "touch", "started") == code
+    assert f"[{error}]" in capsys.readouterr().err
     assert not Path("started").exists()
 
 

@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import uuid
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 
 from mpigraft.core import lock
 from mpigraft.core.errors import MissingError
-from mpigraft.core.lock import campaign_lock, nodes_lock
+from mpigraft.core.lock import campaign_lock, nodes_lock, wait_for_release
 from mpigraft.core.model import Allocation
 
 HOLD = """
@@ -100,3 +101,29 @@ def test_more_nodes_than_files_that_may_be_open_are_refused() -> None:
     assert "ulimit -n" in caught.value.fix
     with nodes_lock(many):  # what was held until then was given back
         pass
+
+
+def test_a_wait_ends_when_the_holder_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "NAME", name)
+    here = Allocation(("any",), "this host", here=True)
+    wait_for_release(here)  # nobody holds it
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD.replace("sys.argv[1]", repr(name))], stdout=subprocess.PIPE
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"held\n"
+    ended: list[bool] = []
+
+    def wait() -> None:
+        wait_for_release(here)
+        ended.append(True)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    waiting.join(0.2)
+    assert not ended
+    holder.kill()
+    holder.wait()
+    waiting.join()
+    holder.stdout.close()
+    assert ended

@@ -22,7 +22,7 @@ from mpigraft.core.arrays import NDArray, np
 from mpigraft.core.cache import file_digest, folders
 from mpigraft.core.errors import MissingError
 from mpigraft.core.serialize import digest
-from mpigraft.core.write import write_whole
+from mpigraft.core.write import make_folder, write_whole
 
 MARK = 0x317472617067706D  # mpgpart1
 HEADER_WORDS = 16
@@ -60,7 +60,7 @@ class Problem:
         owners = divide_graph(graph, self.ranks, self.method)
         data = encode(self, owners, extents, matrix)
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
             write_whole(self.path, data)
         except OSError as error:
             reason = error.strerror or error

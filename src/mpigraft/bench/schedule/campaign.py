@@ -77,6 +77,7 @@ class Campaign:
     repeats: str = ""  # id of the campaign that it repeats
     starts: tuple[Start, ...] = ()  # of benchmarks with programs of their own
     deadline: float = math.inf  # of time.monotonic(): nothing is started after it
+    locked: bool = True  # keeps other campaigns off its nodes
     apart: bool = False  # each configuration is held against itself of then, so any may be absent
 
     @property

@@ -23,6 +23,7 @@ from mpigraft.binary.image.tar import Member, members
 from mpigraft.binary.image.tree import MAX_DEPTH, Row
 from mpigraft.core import cache
 from mpigraft.core.errors import MissingError
+from mpigraft.core.write import make_folder
 
 MAGIC = b"mpiglay1"
 TRAILER = struct.Struct("<8sQ")
@@ -71,7 +72,7 @@ def _place(layer: Layer) -> Path | None:
         key = ":".join(map(str, (key, *parts, layer.blob.offset)))
     try:
         folder = cache.folders().cache / "layers"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(folder, 0o700)
     except (OSError, MissingError):
         return None
     return folder / hashlib.sha256(key.encode()).hexdigest()

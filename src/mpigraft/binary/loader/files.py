@@ -5,6 +5,7 @@ A guest is read through its Root alone, and its loader is not run.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -113,9 +114,22 @@ class HostFiles:
         except OSError:
             return ""
 
+    def _bytes(self, path: str) -> bytes:
+        reads.file(path)
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # no wait on a fifo
+            with os.fdopen(handle, "rb") as file:
+                return file.read(guest.MAX_LOADER) or b""
+        except OSError:
+            return b""
+
     def loader(self, main: Elf, environment: Mapping[str, str]) -> Loader:
-        guest.refuse_foreign(main, main.interpreter or "")
-        own = host.loader_of(main, environment)
+        path = main.interpreter or ""
+        guest.refuse_foreign(main, path)
+        if not path or host.is_own(path, main.machine):
+            own = host.loader_of(main, environment)
+        else:
+            own = guest.loader_in(self._bytes(path), path, main, cpu_flags(main.machine))
         if self._any_cpu:
             return replace(own, subfolders=(), defaults=own.plain_defaults)
         return own

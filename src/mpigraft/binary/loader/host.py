@@ -6,6 +6,7 @@ with its own loader.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -39,11 +40,20 @@ class Loader:
 
 
 def loader_of(main: Elf, environment: Mapping[str, str]) -> Loader:
-    """Query the loader that would load `main`: its interpreter, else the host's for its machine."""
+    """Query the loader that would load `main`: its interpreter, else the host's for its machine.
+    Only the host's own is started: an interpreter that a program brings is the program's code."""
     path = main.interpreter or INTERPRETERS.get(main.machine, "")
     reads.file(path)
+    if not is_own(path, main.machine):
+        return default_loader(path, main)
     settings = tuple((k, environment[k]) for k in LOADER_VARIABLES if k in environment)
     return _query_loader(path, settings) or default_loader(path, main)
+
+
+def is_own(path: str, machine: str) -> bool:
+    """Whether a loader is this host's for programs of a machine, by whatever name."""
+    own = INTERPRETERS.get(machine, "")
+    return os.path.realpath(path) == os.path.realpath(own) if path and own else False
 
 
 @lru_cache(maxsize=16)

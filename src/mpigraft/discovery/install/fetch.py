@@ -28,6 +28,7 @@ from mpigraft.core.cache import file_digest, folders
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Family
 from mpigraft.core.process import clean, run_command
+from mpigraft.core.write import make_folder
 from mpigraft.discovery.install.wheel import Progress, silent, unpack
 from mpigraft.knowledge import pinned_digests
 
@@ -204,7 +205,7 @@ def _build(prefix: Path, family: Family, version: str, offer: Offer, progress: P
 @contextlib.contextmanager
 def _exclusive(prefix: Path) -> Iterator[None]:
     """Hold the lock of one prefix. The kernel frees it when the process ends."""
-    prefix.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(prefix.parent)
     with (prefix.parent / f".{prefix.name}.lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -26,6 +26,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from mpigraft.core.errors import MpigraftError, UsageError
+from mpigraft.core.write import make_folder
 
 HASHES = ("sha256", "sha384", "sha512")  # what the format asks for: SHA-256 or better
 BLOCK = 1 << 20
@@ -149,7 +150,7 @@ def _write(work: _Unpacking, member: zipfile.ZipInfo, to: Path) -> None:
     wheel has four copies of each library, as wheels have no symbolic links."""
     algorithm, wanted = work.record.get(member.filename, ("", ""))
     executable = bool(member.external_attr >> 16 & 0o111) or to.parent == work.prefix / "bin"
-    to.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(to.parent)
     hashed = hashlib.new(algorithm or "sha256")
     new = to.with_name(to.name + ".part")
     with work.archive.open(member) as source, new.open("xb") as target:
@@ -184,5 +185,5 @@ def _link(work: _Unpacking, member: zipfile.ZipInfo, to: Path) -> None:
         raise work.refuse(f"{member.filename!r} links to {target!r}, which is not in the prefix")
     if to.parent.exists() and not to.parent.resolve().is_relative_to(work.prefix.resolve()):
         raise work.refuse(f"{member.filename!r} leads out of the prefix")
-    to.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(to.parent)
     to.symlink_to(target)

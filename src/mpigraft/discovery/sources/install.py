@@ -12,6 +12,7 @@ from mpigraft.binary.elf import ElfError, read_elf
 from mpigraft.core import cache, env
 from mpigraft.core.model import EnvRow, Family, MpiInstall, NetLibrary, Scope
 from mpigraft.core.serialize import digest
+from mpigraft.core.write import make_folder
 from mpigraft.discovery.sources import fabrics, files, path, probe
 from mpigraft.discovery.sources.candidate import LIBRARY_NAMES, TRIPLETS, Candidate, Host
 from mpigraft.discovery.sources.interfaces import interfaces
@@ -204,7 +205,7 @@ def _alias(libmpi: Path, soname: str) -> Path | None:
     folder = cache.folders().cache / "names" / digest(real)[:16]
     try:
         if os.path.realpath(folder / MPICH_ABI_NAME) != real:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             new = folder / f"{MPICH_ABI_NAME}.{os.getpid()}"
             new.symlink_to(real)
             new.replace(folder / MPICH_ABI_NAME)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.abi.copies import as_elf as as_elf
     from mpigraft.graft.abi.libraries import read_abi as read_abi
     from mpigraft.graft.abi.saved import abi_from_machine as abi_from_machine
+    from mpigraft.graft.abi.saved import machine_content as machine_content
     from mpigraft.graft.abi.saved import read_machine as read_machine
 else:
     __getattr__ = exports(__name__)

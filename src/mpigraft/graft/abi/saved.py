@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ PAIRS = (
 # Keys that older versions did not write.
 LATER = ("reason", "transports", "modules", "interfaces", "provenance")
 WRITER = "mpigraft discover --abi --json"
+
+_piped: dict[Path, bytes] = {}
 
 
 def read_machine(path: Path) -> Machine:
@@ -48,10 +52,7 @@ FIX = f"write it again: {WRITER} > machine.json"
 def _document(path: Path) -> dict[str, Any]:
     """The document of a machine, whose `mpis` is a list of objects."""
     try:
-        with path.open("rb") as file:
-            document = json.loads(file.read(MAX_BYTES))
-    except OSError as error:
-        raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
+        document = json.loads(machine_content(path))
     except (ValueError, RecursionError) as error:
         raise UsageError.of("not-json", path=path, error=error) from error
     if not isinstance(document, dict) or document.get("schema") not in READABLE:
@@ -60,6 +61,21 @@ def _document(path: Path) -> dict[str, Any]:
     if not isinstance(mpis, list) or not all(isinstance(row, dict) for row in mpis):
         raise UsageError.of("machine-not-described", path=path, error="no list `mpis`")
     return document
+
+
+def machine_content(path: Path) -> bytes:
+    """Read the bytes of a description. A pipe, such as `<(ssh node mpigraft discover ...)`, gives
+    them once, so they are kept. Raises UsageError for a file that cannot be read."""
+    if path in _piped:
+        return _piped[path]
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES)
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                _piped[path] = content
+    except OSError as error:
+        raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
+    return content
 
 
 def abi_from_machine(path: Path, spec: str) -> MpiAbi:

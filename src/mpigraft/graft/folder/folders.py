@@ -23,6 +23,7 @@ from mpigraft.core.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.core.model import EnvRow, GraftPlan
 from mpigraft.core.noexec import refuse_noexec
 from mpigraft.core.serialize import document, revive
+from mpigraft.core.write import make_folder
 from mpigraft.graft.folder import shared_copies
 from mpigraft.graft.resolve import BENCH, PLACE_ON_HOST, TRACE, WITNESS
 from mpigraft.native import Natives
@@ -115,7 +116,7 @@ def _is_complete(folder: Path, plan: GraftPlan) -> bool:
 
 
 def _make(plan: GraftPlan, folder: Path) -> None:
-    home().mkdir(parents=True, exist_ok=True)
+    make_folder(home())
     _sweep()
     with tempfile.TemporaryDirectory(prefix=".new-", dir=home()) as scratch:
         new = Path(scratch) / "graft"

@@ -19,6 +19,7 @@ from pathlib import Path
 from mpigraft.core import cache
 from mpigraft.core.model import Copy
 from mpigraft.core.serialize import digest, plain
+from mpigraft.core.write import make_folder
 from mpigraft.graft.copies import FULL, make_copy
 
 FORM = 1  # of a copy: how patchelf is called is part of it
@@ -38,7 +39,7 @@ def fill(new: Path, copies: tuple[Copy, ...]) -> None:
     done: dict[str, Path] = {}
     for copy in copies:
         target = new / copy.name
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         key = _key(copy)
         if copy.edit and key in done:
             _alias(done[key], target)
@@ -92,7 +93,7 @@ def _linked(key: str, target: Path) -> bool:
 def _share(key: str, copy: Path) -> None:
     """Put a new copy into the store, unless another process did so meanwhile."""
     with contextlib.suppress(OSError):
-        home().mkdir(parents=True, exist_ok=True)
+        make_folder(home())
         with tempfile.TemporaryDirectory(prefix=NEW, dir=home()) as scratch:
             folder = Path(scratch) / "copy"
             folder.mkdir()

@@ -11,6 +11,7 @@ from pathlib import Path
 from mpigraft.core import cache
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.process import run_command
+from mpigraft.core.write import make_folder
 
 ASK_LIMIT_S = 60.0
 SAVE_LIMIT_S = 3600.0
@@ -45,7 +46,7 @@ def _save(podman: str, image: str, archive: Path) -> None:
     """Save an archive whole or not at all: podman leaves partial files. The docker form has no
     compression: an image of 390 MB was examined in 8 s instead of 39 s."""
     try:
-        archive.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(archive.parent, 0o700)
         part = archive.with_suffix(f".{os.getpid()}.part")
         form = ("--quiet", "--format", "docker-archive")
         words = [podman, "save", *form, "--output", str(part), image]

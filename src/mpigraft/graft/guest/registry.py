@@ -20,6 +20,7 @@ from mpigraft.core import cache
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.process import run_command
 from mpigraft.core.text import printable
+from mpigraft.core.write import make_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def _by_apptainer(program: str, spec: str) -> Path:
         return image
     part = image.with_suffix(f".{os.getpid()}.part")
     try:
-        image.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(image.parent, 0o700)
         words = [program, "--silent", "build", *_insecure(spec), str(part), spec]
         done = run_command(words, env=dict(os.environ), limit_s=PULL_LIMIT_S)
         if not done.ok or not part.is_file():

@@ -12,6 +12,7 @@ from typing import Any
 from mpigraft.core import cache
 from mpigraft.core.errors import LaunchFailed, MissingError
 from mpigraft.core.model import JobRequest
+from mpigraft.core.write import make_folder
 from mpigraft.launch.schedulers import run_on_nodes
 
 LINE = re.compile(r"\s*(\d+): ?(.*)")  # of srun --label and flux run --label-io
@@ -81,7 +82,7 @@ def keep_document(name: str, document: str) -> Path:
     folder = cache.folders().data / "machines"
     path = folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name) or 'default'}.json"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         path.write_text(document, encoding="utf-8")
     except OSError as error:
         raise MissingError.of("file-unwritable", path=path, reason=error.strerror) from error

@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -258,6 +259,12 @@ def _may_be_kept(request: FitRequest) -> bool:
     return not request.guest.startswith(PODMAN_PREFIX)
 
 
+def _saved_digest(path: Path) -> str:
+    from mpigraft.graft.abi import machine_content
+
+    return sha256(machine_content(path)).hexdigest()
+
+
 def _key(request: FitRequest, machine: Machine) -> str:
     """All that decides and is in no file that is noted."""
     return digest(
@@ -273,7 +280,7 @@ def _key(request: FitRequest, machine: Machine) -> str:
             "shown": visible_to_job(),
             "user": [os.geteuid(), os.getegid(), sorted(os.getgroups())],
             "what": [request.replace, request.glibc],
-            "saved": cache.file_digest(request.saved) if request.saved else "",
+            "saved": _saved_digest(request.saved) if request.saved else "",
             "machine": machine,
             "loader": [(name, os.environ.get(name)) for name in LOADER_VARIABLES],
         }

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mpigraft.core.cache import folders
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.write import write_whole
+from mpigraft.core.write import make_folder, write_whole
 from mpigraft.trace.record.file import RecordFile, read_record
 from mpigraft.trace.record.phases import find_phases, whole_calls
 from mpigraft.trace.record.values import ABIS, STRAYS
@@ -71,7 +71,7 @@ class Prepared:
         writes it again. Raises UsageError, and MissingError where nothing can be written."""
         target = self.path
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             if not target.is_file():
                 _remove_old(target.parent)
                 write_whole(target, self.data(file, record))
