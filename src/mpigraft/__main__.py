@@ -1,6 +1,6 @@
 """`python -m mpigraft`: the command, where its script is not in PATH."""
 
-from mpigraft.cli.entry import main
+from mpigraft.cli import entry
 
 if __name__ == "__main__":
-    main()
+    entry.main()

@@ -23,6 +23,5 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.spawn import spawns_of_mpi as spawns_of_mpi
     from mpigraft.knowledge.versions import Range as Range
     from mpigraft.knowledge.versions import version_numbers as version_numbers
-    from mpigraft.knowledge.wheels import pinned_digests as pinned_digests
 else:
     __getattr__ = exports(__name__)

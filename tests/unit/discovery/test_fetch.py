@@ -17,7 +17,7 @@ from mpigraft.cli.main import main
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Family
 from mpigraft.discovery.install import fetch
-from mpigraft.knowledge import pinned_digests
+from mpigraft.discovery.install.pins import pinned_digests
 from tests.builders.wheels import DATA, INFO, PLAIN, TOP, VERSION, make, record, renamed
 
 PIP = fetch._pip

@@ -77,7 +77,7 @@ class Campaign:
     repeats: str = ""  # id of the campaign that it repeats
     starts: tuple[Start, ...] = ()  # of benchmarks with programs of their own
     deadline: float = math.inf  # of time.monotonic(): nothing is started after it
-    locked: bool = True  # keeps other campaigns off its nodes
+    locked: bool = True  # keeps others off its nodes
     apart: bool = False  # each configuration is held against itself of then, so any may be absent
 
     @property
@@ -357,8 +357,7 @@ def extend_campaign(campaign: CampaignRecord, rounds: int, measured: int) -> Cam
     stored["wish"]["rounds"] = rounds
     step = {"planned": campaign.rounds, "rounds": rounds, "at": utc_now()}
     stored["extensions"] = [*stored.get("extensions", ()), step]
-    longer = replace(campaign, rounds=rounds, plan=canonical(stored))
-    refuse_empty_look(longer)
+    refuse_empty_look(longer := replace(campaign, rounds=rounds, plan=canonical(stored)))
     return longer
 
 

@@ -29,8 +29,8 @@ from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Family
 from mpigraft.core.process import clean, run_command
 from mpigraft.core.write import make_folder
+from mpigraft.discovery.install.pins import pinned_digests
 from mpigraft.discovery.install.wheel import Progress, silent, unpack
-from mpigraft.knowledge import pinned_digests
 
 MARKER = "mpigraft-wheel.json"
 VERSION = re.compile(r"[0-9]+([.][0-9A-Za-z]+)*")

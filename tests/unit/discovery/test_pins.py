@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpigraft.core.errors import UsageError
-from mpigraft.knowledge import wheels
+from mpigraft.discovery.install import pins
 
 A, B = "a" * 64, "b" * 64
 
@@ -15,17 +15,17 @@ def rows(*pairs: tuple[str, str]) -> dict[str, object]:
 
 
 def test_a_version_has_a_digest_for_each_architecture() -> None:
-    pins = wheels.read(
+    found = pins.read(
         rows(
             ("a-1.0-py3-none-x.whl", A), ("a-1.0-py3-none-y.whl", B), ("a-1.0.1-py3-none-x.whl", B)
         )
     )
-    assert pins == {"a-1.0": {A, B}, "a-1.0.1": {B}}
+    assert found == {"a-1.0": {A, B}, "a-1.0.1": {B}}
 
 
 def test_hyphens_of_a_distribution_are_underscores() -> None:
-    assert wheels.pinned_digests("impi-rt", "2021.18.1")
-    assert not wheels.pinned_digests("impi-rt", "2021.18")
+    assert pins.pinned_digests("impi-rt", "2021.18.1")
+    assert not pins.pinned_digests("impi-rt", "2021.18")
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_hyphens_of_a_distribution_are_underscores() -> None:
 )
 def test_a_wrong_row_is_refused(file: str, digest: str) -> None:
     with pytest.raises(UsageError, match=r"wheels\.toml"):
-        wheels.read(rows((file, digest)))
+        pins.read(rows((file, digest)))
