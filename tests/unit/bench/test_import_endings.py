@@ -79,6 +79,49 @@ Segmentation fault (core dumped)
 0: slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO TIME LIMIT ***
 [1,0]<stderr>:Your job will now abort.
 64   slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2024-01-01T00:00:00 ***
+[2025-12-17T12:59:34.342] error: *** STEP 2243671.21 ON nid006549 CANCELLED AT \
+2025-12-17T12:59:34 DUE TO TASK FAILURE ***
+[2025-12-17T12:59:34.342] error: Detected 1 oom_kill event in StepId=22.1. Some of the step tasks \
+have been OOM Killed.
+slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO PREEMPTION ***
+slurmstepd: error: *** JOB 12 ON n1 UNCORRECTABLE MEMORY ERROR AT 2024-01-01T00:00:00 ***
+slurmstepd: error: *** JOB 12 STEPD TERMINATED ON n1 AT x DUE TO JOB NOT ENDING WITH SIGNALS ***
+slurmd[borg01w065]: *** STEP 2347743.3 KILLED AT 2014-08-31T09:24:17 WITH SIGNAL 9 ***
+slurmstepd: error: StepId=12.0 exceeded memory limit (3940736 > 2068480), being killed
+srun: Force Terminated StepId=120.0
+srun: launch/slurm: _step_signal: Terminating StepId=1882409.5
+salloc: Job 12 has exceeded its time limit and its allocation has been revoked.
+TERM_OWNER: job killed by owner.
+mpirun.openmpi has exited due to process rank 1 with PID 0 on
+WARNING: mpirun has exited before it received notification that all
+Abort is in progress...hit ctrl-c again to forcibly terminate
+mpirun: Forwarding signal 15 to job
+While the primary job 12 terminated normally, 1 process returned
+[n1:00000] *** MPI_ERRORS_ABORT (processes in this communicator will now abort,
+allowed itself to be used.  Your MPI job will now abort.
+The user-provided time limit for job execution has been reached:
+[mpiexec@n1] APPLICATION TIMED OUT, TIMEOUT = 4s
+I_MPI_JOB_TIMEOUT = 4 second(s): job ending due to application timeout
+[mpiexec@n1] wait_proxies_to_terminate (intel/i_mpiexec.c:558): downstream from host n2 was killed \
+by signal 9 (Killed)
+[18:cu40] unexpected DAPL event 0x4008
+[gcn-14-82:mpispawn_0][readline] Unexpected End-Of-File on file descriptor 6. MPI process died?
+[gcn-14-82:mpispawn_0][child_handler] MPI process (rank: 0, pid: 15024) exited with status 252
+rank 1 in job 2  n1_42982   caused collective abort of all ranks
+aprun: Apid 24358787: Exiting due to errors. Application aborted
+aprun: Unexpected close of the apsys control connection
+ping failed on x4304c1s6b0n0: No reply from x4307c2s6b0n0.hostmgmt2307 after 87s
+ib_mlx5_log.c:179  Remote access on mlx5_0:1/IB (synd 0x13 vend 0x88 hw_synd 0/0)
+job.sh: line 1: 28860 Floating point exception./osu_latency
+job.sh: line 1: 28877 CPU time limit exceeded mpirun ./osu_latency
+job.sh: line 1: 28883 Segmentation fault      mpirun ./osu_latency
+File size limit exceeded
+Fortran runtime error: Allocation would exceed memory limit
+./osu_latency: /lib/libfabric.so.1: version `FABRIC_1.9' not found (required by /opt/libmpi.so.12)
+flux-job: task(s) Killed
+261.446s: job.exception type=exec severity=0 rank 102 on host n1 exited
+0.377s: flux-shell[0]: FATAL: shell_init
+[ERR.] PLE 0080 plexec PMIx service error occurred.(nid=0x1)
 """.splitlines()
 NEAR_MISSES = """\
 Unloading module: openmpi/5.0.11
@@ -106,6 +149,23 @@ TACC:  Shutdown complete. Exiting.
 TACC:  MPI job exited with code: 0
 cp: cannot stat 'core.*': No such file or directory
 n1: rank 0 exited with code 0
+slurmstepd: error: Exceeded step memory limit at some point.
+slurmstepd: error: Step 12.0 hit memory limit at least once during execution. This may or may not \
+result in some failure.
+error: Failed to destroy CXI Service ID 5 (cxi2): Device or resource busy
+libfabric:16642:1701636928::cxi:core:cxip_cq_eq_progress():531<warn> n1: Cassini Event Queue \
+overflow detected.
+PMIX ERROR: PMIX_ERR_NOT_FOUND in file dstore_base.c at line 1567
+mpirun: Forwarding signal 18 to job
+At line 12 of file bench.f90
+Fortran runtime warning: An array temporary was created
+Subject: Job 11: <osu> in cluster <dcc> Done
+    Max Processes :                              4
+The output (if any) is above this job summary.
+CPU Efficiency: 95.00% of 00:01:00 core-walltime
+Memory Efficiency: 0.50% of 4.00 GB
+On a segmentation fault, raise the limit of the stack first.
+mpirun was unable to cleanly terminate the daemons on the nodes shown
 """.splitlines()
 
 

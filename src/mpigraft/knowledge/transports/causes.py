@@ -11,7 +11,11 @@ from functools import cache
 from mpigraft.knowledge.reader import RowError, load_table, toml
 
 # of a rank, as launchers print it, or the half of a row
-LABEL = re.compile(r"\s*(?:\[\S{1,80}\](?:<\w{1,8}>)?:?|\d{1,7}:|\d[\d.]*(?:\s+[\d.]+)*)\s*")
+LABEL = re.compile(
+    r"\s*(?:\[\S{1,80}\](?:<\w{1,8}>)?:?|\d{1,7}:|\d+\.\d+s:|\d[\d.]*(?:\s+[\d.]+)*)\s*"
+)
+
+STARTS = (r".*\b", ".*", r"\S+: ", r"\S+ ", "")  # of many patterns, tried once for all of them
 
 
 def _check(key: str, patterns: tuple[str, ...]) -> None:
@@ -84,8 +88,12 @@ def _endings() -> re.Pattern[str]:
     """All lines that end a run, as one pattern without names of groups."""
     table = cause_table()
     rows = [*(row.patterns for row in table.cause), *(row.patterns for row in table.ending)]
-    bodies = (p.removeprefix("^") for patterns in rows for p in patterns if "\\n" not in p)
-    return re.compile("|".join(re.sub(r"\?P<\w+>", "?:", body) for body in bodies))
+    bodies = [p.removeprefix("^") for patterns in rows for p in patterns if "\\n" not in p]
+    groups: dict[str, list[str]] = {}
+    for body in (re.sub(r"\?P<\w+>", "?:", body) for body in bodies):
+        start = next(start for start in STARTS if body.startswith(start))
+        groups.setdefault(start, []).append(body.removeprefix(start))
+    return re.compile("|".join(f"{start}(?:{'|'.join(rest)})" for start, rest in groups.items()))
 
 
 def ends_run(line: str) -> bool:
