@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.core.model import LaunchState
+from mpigraft.bench.suites import read_worlds
+from mpigraft.core.model import LaunchState, Measurement
 from mpigraft.knowledge.transports import ends_run
 from mpigraft.store import Store
 from tests.builders.commands import run_on_store
@@ -310,3 +312,39 @@ def test_a_dead_job_may_come_from_a_pipe(tmp_path: Path) -> None:
     assert ran.returncode == 2, ran.stderr
     (file,) = json.loads(ran.stdout)["files"]
     assert (file["file"], file["state"], file["values"]) == ("stdin", "failed", 10)
+
+
+FULL = """\
+# OSU MPI Allreduce Latency Test v7.3
+# Datatype: MPI_FLOAT.
+# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
+4                       2.16              1.90              2.50        1000
+1024                   12.34             11.00             13.75         100
+"""
+
+
+@pytest.mark.parametrize(
+    ("suite", "text"),
+    [
+        ("osu", latency(8)),
+        ("osu", FULL),
+        ("imb", (RECORDED.parent / "imb/p2p.out").read_text()),
+        (
+            "osu",
+            "# MPI Latency Test\n# Size [B]  Latency [us]\n     1      0.91\n    16     12.34\n",
+        ),
+    ],
+)
+def test_wherever_a_last_row_is_cut_no_part_of_it_counts(suite: str, text: str) -> None:
+    def counted(data: bytes) -> set[Measurement]:
+        (world,), _ = read_worlds(suite, data, source="a.out")
+        lost = {n for s in world.parsed.tables if s.died for n in range(s.start, s.stop)}
+        return {m for n, m in enumerate(world.parsed.measurements) if n not in lost}
+
+    data = text.encode()
+    rows = re.findall(rb"(?m)^ *\d.*\n", data)
+    end = data.rindex(rows[-1]) + len(rows[-1])
+    whole = counted(data)
+    assert len(whole) > 1
+    for cut in range(end - len(rows[-1]), end):
+        assert counted(data[:cut]) <= whole, data[:cut][-40:]

@@ -30,6 +30,7 @@ class Span:
     died: bool = False  # the run ended in it: it said so, or half a row is its last
     followed: bool = False  # by lines that are no part of any table
     half: str = ""  # its last row, if that may be cut
+    width: int = 0  # of its last row
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +188,13 @@ class Reading:
 
     def row(self, line: str, *, half: bool = False) -> None:
         """Keep in mind whether the last row of a table may be cut."""
-        self.spans[-1].half = line if half else ""
-        self.spans[-1].followed = False
+        span = self.spans[-1]
+        span.half, span.width, span.followed = line if half else "", len(line), False
+
+    def narrower(self, line: str) -> bool:
+        """Whether a line is shorter than the row above it: of a whole number that may be cut, as
+        all rows of a table end in one column, nothing else shows it."""
+        return bool(self.spans) and len(line) < self.spans[-1].width
 
     def ends(self, line: str, place: Place) -> bool:
         """Take a line in which a program, a library or a launcher gives up. The table that it

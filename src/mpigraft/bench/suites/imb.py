@@ -58,6 +58,7 @@ COLUMNS = {
     "Group": "group",
 }
 WHOLE = ("size", "iterations", "group")
+INTEGRAL = (*WHOLE, "rate")  # columns whose numbers may have no decimals
 RESULTS = (
     ("latency", "latency"),
     ("pure", "latency"),
@@ -206,7 +207,7 @@ def _block_line(line: str, place: Place, block: _Block, state: _State, *, last: 
     elif block.lost and ROW_START.match(line + " "):
         place.refuse(f"a row of a block that was not read: {line.strip()[:60]}")
     elif block.columns and ROW_START.match(line + " "):
-        _row(line.split(), place, block, state, last=last)
+        _row(line, place, block, state, last=last)
     elif "All processes entering MPI_Finalize" in line:
         state.close_block()
         state.preamble = True
@@ -225,14 +226,17 @@ def _header(line: str, place: Place) -> tuple[str, ...]:
     return columns
 
 
-def _row(words: list[str], place: Place, block: _Block, state: _State, *, last: bool) -> None:
-    whole_row = re.search(r"\.\d\d$|^\d+$", words[-1]) and len(words) == len(block.columns)
+def _row(line: str, place: Place, block: _Block, state: _State, *, last: bool) -> None:
+    words = line.split()
+    integral = block.columns[-1] in INTEGRAL
+    ending = r"\.\d\d$|^\d+$" if integral else r"\.\d\d$"
+    whole_row = re.search(ending, words[-1]) and len(words) == len(block.columns)
     numeric = re.fullmatch(r"[\d.]+", words[-1], re.ASCII)
     half = numeric is not None and len(words) <= len(block.columns) and not whole_row
-    if last and half:
-        state.cut(place, " ".join(words))
+    if last and (half or (integral and state.narrower(line))):
+        state.cut(place, line)
         return
-    state.row(" ".join(words), half=half)
+    state.row(line, half=half)
     if len(words) != len(block.columns):
         place.refuse(f"{len(words)} values in a row of {len(block.columns)} columns")
     cells = dict(zip(block.columns, words, strict=True))

@@ -240,7 +240,8 @@ def _table_line(line: str, place: Place, state: _State, *, last: bool) -> bool:
             state.add(Finding.of("unread-row", place=place, line=line.strip()[:120]))
             return True
         return False
-    if last and osu_columns.is_cut(words, table.columns):
+    short = table.columns[-1] in osu_columns.WHOLE and state.narrower(line)
+    if last and (short or osu_columns.is_cut(words, table.columns)):
         state.cut(place, line)
         return True
     state.row(line, half=osu_columns.is_half(words, table.columns))
