@@ -21,154 +21,10 @@ from tests.builders.commands import run_on_store
 TITLE = "# OSU MPI Latency Test v7.3\n# Size          Latency (us)\n# Datatype: MPI_CHAR.\n"
 RECORDED = Path(__file__).parents[2] / "data/causes.toml"
 
-ENDINGS = """\
-slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO TIME LIMIT ***
-slurmstepd-n1: error: *** JOB 31580279 ON anode150 CANCELLED AT 2020-07-29T18:45:16 DUE TO NODE \
-FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***
-slurmstepd: error: *** STEP 12.0 ON n1 FAILED (non-zero exit code or other failure mode) ***
-slurmstepd: error: Detected 1 oom_kill event in StepId=12.0. Some of the step tasks have been OOM \
-Killed.
-slurmstepd: error: Detected 2 oom-kill event(s) in step 7.batch cgroup.
-[2026-09-14T17:14:38.784] error: Detected 1 oom_kill event in StepId=22035606.1. Some of the step
-slurmstepd: error: Exceeded job memory limit
-slurmstepd: error: Job 41176 exceeded memory limit (3940736 > 2068480), being killed
-srun: error: n1: task 0: Out Of Memory
-srun: error: comput126: tasks 0-35: Killed
-srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
-srun: forcing job termination
-salloc: Job allocation 12 has been revoked.
-=>> PBS: job killed: walltime 613 exceeded limit 600
-=>> PBS: job killed: mem 12kb exceeded limit 11kb
-TERM_RUNLIMIT: job killed after reaching LSF run time limit.
-Exited with exit code 140.
-mpirun noticed that process rank 1 with PID 0 on node n2 exited on signal 9 (Killed).
-prterun noticed that process rank 1 with PID 77 on node n2 exited on
-prterun detected that one or more processes exited with non-zero status,
-Primary job  terminated normally, but 1 process returned
-MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD
-[n1:23465] *** Process received signal ***
-[n1:23465] *** An error occurred in MPI_Recv
-PRTE has lost communication with a remote daemon.
-ORTE has lost communication with a remote daemon.
-=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
-=   KILLED BY SIGNAL: 9 (Killed)
-YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
-APPLICATION TIMED OUT, TIMEOUT = 600s
-Abort(740365582) on node 1 (rank 1 in comm 0): Fatal error in PMPI_Barrier: Other MPI error
-Fatal error in PMPI_Init_thread: Other MPI error, error stack:
-application called MPI_Abort(MPI_COMM_WORLD, 1) - process 0
-[mpiexec@n1] HYDT_bscu_wait_for_completion (tools/bootstrap/utils/bscu_wait.c:76): one of the \
-processes terminated badly; aborting
-[n1:mpi_rank_0][error_sighandler] Caught error: Segmentation fault (signal 11)
-MPICH ERROR [Rank 616] [job id e893] [Fri Dec 12 23:04:41 2025] [nidd1411] - Abort(-1)
-Application 23764253 exit signals: Killed
-Application 9226246 exit codes: 127
-[NID 04371] 2016-10-19 22:21:28 Apid 23764253: OOM killer terminated this process.
-_pmiu_daemon(SIGCHLD): [NID 06768] [c7-2c0s12n0] [Mon Jun  5 15:41:51 2023] PE RANK 342 exit signal
-x3006c0s19b1n0.hsn.cm.polaris.alcf.anl.gov: rank 0 died from signal 6 and dumped core
-x4406c6s7b0n0: shepherd died from signal 9
-[n1:3639441:0:3639441] Caught signal 11 (Segmentation fault: address not mapped to object at 0x8)
-[cn0001:3639441:0:3639441] ib_mlx5_log.c:171  Transport retry count exceeded on mlx5_0:1/IB
-Your job will now abort.
-double free or corruption (!prev)
-malloc(): corrupted top size
-*** stack smashing detected ***: terminated
-terminate called after throwing an instance of 'std::bad_alloc'
-forrtl: severe (174): SIGSEGV, segmentation fault occurred
-osu_latency: util.c:12: fill: Assertion `buffer' failed.
-/var/spool/job12/script: line 7: 12345 Killed                  mpirun ./osu_latency
-Segmentation fault (core dumped)
-0: slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO TIME LIMIT ***
-[1,0]<stderr>:Your job will now abort.
-64   slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2024-01-01T00:00:00 ***
-[2025-12-17T12:59:34.342] error: *** STEP 2243671.21 ON nid006549 CANCELLED AT \
-2025-12-17T12:59:34 DUE TO TASK FAILURE ***
-[2025-12-17T12:59:34.342] error: Detected 1 oom_kill event in StepId=22.1. Some of the step tasks \
-have been OOM Killed.
-slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO PREEMPTION ***
-slurmstepd: error: *** JOB 12 ON n1 UNCORRECTABLE MEMORY ERROR AT 2024-01-01T00:00:00 ***
-slurmstepd: error: *** JOB 12 STEPD TERMINATED ON n1 AT x DUE TO JOB NOT ENDING WITH SIGNALS ***
-slurmd[borg01w065]: *** STEP 2347743.3 KILLED AT 2014-08-31T09:24:17 WITH SIGNAL 9 ***
-slurmstepd: error: StepId=12.0 exceeded memory limit (3940736 > 2068480), being killed
-srun: Force Terminated StepId=120.0
-srun: launch/slurm: _step_signal: Terminating StepId=1882409.5
-salloc: Job 12 has exceeded its time limit and its allocation has been revoked.
-TERM_OWNER: job killed by owner.
-mpirun.openmpi has exited due to process rank 1 with PID 0 on
-WARNING: mpirun has exited before it received notification that all
-Abort is in progress...hit ctrl-c again to forcibly terminate
-mpirun: Forwarding signal 15 to job
-While the primary job 12 terminated normally, 1 process returned
-[n1:00000] *** MPI_ERRORS_ABORT (processes in this communicator will now abort,
-allowed itself to be used.  Your MPI job will now abort.
-The user-provided time limit for job execution has been reached:
-[mpiexec@n1] APPLICATION TIMED OUT, TIMEOUT = 4s
-I_MPI_JOB_TIMEOUT = 4 second(s): job ending due to application timeout
-[mpiexec@n1] wait_proxies_to_terminate (intel/i_mpiexec.c:558): downstream from host n2 was killed \
-by signal 9 (Killed)
-[18:cu40] unexpected DAPL event 0x4008
-[gcn-14-82:mpispawn_0][readline] Unexpected End-Of-File on file descriptor 6. MPI process died?
-[gcn-14-82:mpispawn_0][child_handler] MPI process (rank: 0, pid: 15024) exited with status 252
-rank 1 in job 2  n1_42982   caused collective abort of all ranks
-aprun: Apid 24358787: Exiting due to errors. Application aborted
-aprun: Unexpected close of the apsys control connection
-ping failed on x4304c1s6b0n0: No reply from x4307c2s6b0n0.hostmgmt2307 after 87s
-ib_mlx5_log.c:179  Remote access on mlx5_0:1/IB (synd 0x13 vend 0x88 hw_synd 0/0)
-job.sh: line 1: 28860 Floating point exception./osu_latency
-job.sh: line 1: 28877 CPU time limit exceeded mpirun ./osu_latency
-job.sh: line 1: 28883 Segmentation fault      mpirun ./osu_latency
-File size limit exceeded
-Fortran runtime error: Allocation would exceed memory limit
-./osu_latency: /lib/libfabric.so.1: version `FABRIC_1.9' not found (required by /opt/libmpi.so.12)
-flux-job: task(s) Killed
-261.446s: job.exception type=exec severity=0 rank 102 on host n1 exited
-0.377s: flux-shell[0]: FATAL: shell_init
-[ERR.] PLE 0080 plexec PMIx service error occurred.(nid=0x1)
-""".splitlines()
-NEAR_MISSES = """\
-Unloading module: openmpi/5.0.11
-The following modules were not unloaded:
-Lmod is automatically replacing "gcc/12.2.0" with "gcc/13.2.0".
-Lmod has detected the following error: the module "abort/1.0" is unknown
-Job 12 finished: State: COMPLETED (exit code 0)
-State: COMPLETED (exit code 0)
-Exit_status=0
-Exit Status: 0 (killed processes: 0)
-resources_used.walltime=00:10:01, resources_used.mem=12kb, limit exceeded: none
-Application 23764253 resources: utime ~0s, stime ~68s, Rss ~4848, inblocks ~4163, outblocks ~166
-Application 23764253 exit codes: 0
-Slurm Job_id=12 Name=osu Ended, Run time 00:01:12, COMPLETED, ExitCode 0
-slurmstepd: info: task 0 ended normally
-srun: job 12 has been allocated resources
-salloc: Relinquishing job allocation 12
-Successfully completed.
-real 0m12.345s
-JobID           JobName  Partition    State ExitCode
-12.0         osu_latency           COMPLETED      0:0
-Job epilogue: removing /tmp/12, no process had to be killed
-If the job was aborted, see the page on error messages.
-TACC:  Shutdown complete. Exiting.
-TACC:  MPI job exited with code: 0
-cp: cannot stat 'core.*': No such file or directory
-n1: rank 0 exited with code 0
-slurmstepd: error: Exceeded step memory limit at some point.
-slurmstepd: error: Step 12.0 hit memory limit at least once during execution. This may or may not \
-result in some failure.
-error: Failed to destroy CXI Service ID 5 (cxi2): Device or resource busy
-libfabric:16642:1701636928::cxi:core:cxip_cq_eq_progress():531<warn> n1: Cassini Event Queue \
-overflow detected.
-PMIX ERROR: PMIX_ERR_NOT_FOUND in file dstore_base.c at line 1567
-mpirun: Forwarding signal 18 to job
-At line 12 of file bench.f90
-Fortran runtime warning: An array temporary was created
-Subject: Job 11: <osu> in cluster <dcc> Done
-    Max Processes :                              4
-The output (if any) is above this job summary.
-CPU Efficiency: 95.00% of 00:01:00 core-walltime
-Memory Efficiency: 0.50% of 4.00 GB
-On a segmentation fault, raise the limit of the stack first.
-mpirun was unable to cleanly terminate the daemons on the nodes shown
-""".splitlines()
+_, ENDINGS, NEAR_MISSES = (
+    part.splitlines()[1:]
+    for part in (RECORDED.parent / "endings.txt").read_text().split("== lines")
+)
 
 
 @pytest.fixture
@@ -312,6 +168,68 @@ def test_a_dead_job_may_come_from_a_pipe(tmp_path: Path) -> None:
     assert ran.returncode == 2, ran.stderr
     (file,) = json.loads(ran.stdout)["files"]
     assert (file["file"], file["state"], file["values"]) == ("stdin", "failed", 10)
+
+
+LSF = """\
+Sender: LSF System <lsfadmin@n1>
+Subject: Job 11: <osu> in cluster <c> Exited
+
+Your job looked like:
+
+------------------------------------------------------------
+# LSBATCH: User input
+bash -c 'mpirun ./osu_latency || echo Killed'
+------------------------------------------------------------
+
+TERM_RUNLIMIT: job killed after reaching LSF run time limit.
+Exited with exit code 140.
+
+Resource usage summary:
+
+    Max Memory :                                 10240 MB
+
+The output (if any) follows:
+
+"""
+DONE = LSF.replace("TERM_RUNLIMIT: job killed after reaching LSF run time limit.\n", "").replace(
+    "Exited with exit code 140.", "Successfully completed."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "rounds", "line"),
+    [
+        (LSF + latency(scale=3) + latency(8), [3.0], 11),
+        (DONE + latency(scale=3) + LSF + latency(8) + DONE + latency(scale=4), [3.0, 4.0], 42),
+        (LSF + DONE + latency(scale=3), [3.0], 11),
+    ],
+)
+def test_a_report_of_lsf_is_of_the_output_below_it(
+    store: Path,
+    tmp_path: Path,
+    text: str,
+    rounds: list[float],
+    line: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "a.out").write_text(text)
+    assert bring(store, tmp_path / "a.out") == 2
+    assert f"a.out: line {line}: TERM_RUNLIMIT: job killed" in capsys.readouterr().out
+    values, states = stored(store)
+    assert sorted(value for n, (_, value) in enumerate(values) if n % 10 == 0) == rounds
+    assert states == [LaunchState.FAILED, *[LaunchState.OK] * len(rounds)]
+
+
+def test_a_run_that_died_before_the_first_title_is_not_the_one_below(
+    store: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.out").write_text(
+        "srun: error: n1: task 0: Exited with exit code 2\n" + latency()
+    )
+    assert bring(store, tmp_path / "a.out") == 2
+    values, states = stored(store)
+    assert len(values) == 10
+    assert states == [LaunchState.FAILED, LaunchState.OK]
 
 
 FULL = """\

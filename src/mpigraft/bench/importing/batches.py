@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from mpigraft.bench.importing.book import LAST_WORDS, Book, Entry, campaign_name, campaign_of
+from mpigraft.bench.importing.book import Book, Entry, campaign_name, campaign_of
 from mpigraft.bench.importing.endings import Census
 from mpigraft.bench.importing.exported import take_export
 from mpigraft.bench.importing.reading import (
@@ -197,9 +197,7 @@ def _taken(
     notes = dict.fromkeys(note for _, entry in new for note in entry.notes)
     findings = tuple(finding for table, _ in entries for finding in table.parsed.findings)
     state = FileState.KNOWN if all(entry.known for _, entry in entries) else FileState.STORED
-    codes = {finding.code for finding in findings}
-    died = not codes.isdisjoint(LAST_WORDS) and "validation-failed" not in codes
-    if died or any(table.lost for table, _ in entries):
+    if any(table.died for table, _ in entries) or any(f.code == "cut-short" for f in findings):
         state = FileState.FAILED
     return ImportedFile(
         source.name,

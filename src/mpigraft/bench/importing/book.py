@@ -119,7 +119,7 @@ class Book:
             self._write_heads(table, key, allocation, writer)
         series = self._series(table, (key, allocation.id))
         rounds = tuple(sorted(series))
-        if table.lost:  # the run that died, without values
+        if table.died:  # the run that did, without values
             series[max(series, default=-1) + 1] = []
         for part, number in reversed(list(enumerate(sorted(series)))):
             if (identity := self._identity(table, key, part)) not in self._launches:
@@ -234,7 +234,7 @@ def _findings(table: Table, part: int, parts: int) -> tuple[Finding, ...]:
     """The findings of one launch of a table: the first has them, but for those of a run that died,
     which is the last."""
     findings = table.parsed.findings
-    if not table.lost:
+    if not table.died:
         return findings if part == 0 else ()
     words = tuple(f for f in findings if f.code in LAST_WORDS)
     others = tuple(f for f in findings if f.code not in LAST_WORDS)
@@ -245,7 +245,7 @@ def _launch(
     table: Table, identity: str, number: int, findings: tuple[Finding, ...]
 ) -> LaunchRecord:
     """The record, without the ids of what it belongs to."""
-    own = findings if table.lost else table.parsed.findings
+    own = findings if table.died else table.parsed.findings
     failed = any(f.level is Level.ERROR for f in own)
     return LaunchRecord(
         id=identity,

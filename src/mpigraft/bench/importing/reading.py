@@ -12,6 +12,7 @@ from mpigraft.bench.importing import reframe
 from mpigraft.bench.importing.content import read_content
 from mpigraft.bench.importing.labels import unlabel
 from mpigraft.bench.importing.pattern import Fields
+from mpigraft.bench.importing.reports import mark_dead, take_reports
 from mpigraft.bench.suites import Parsed, read_worlds
 from mpigraft.core.env import refuse_secrets
 from mpigraft.core.errors import UsageError
@@ -80,6 +81,14 @@ class Table:
         return hashlib.sha256(self.data).hexdigest()
 
     @property
+    def died(self) -> bool:
+        """Whether a run ended badly in it, be it before its first value. A program that only
+        failed its own check did not."""
+        codes = {finding.code for finding in self.parsed.findings}
+        said = "program-failed" in codes and "validation-failed" not in codes
+        return bool(self.lost) or said or any(span.died for span in self.parsed.tables)
+
+    @property
     def benchmarks(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(m.benchmark.key for m in self.parsed.measurements))
 
@@ -122,16 +131,18 @@ def _worlds(
 ) -> Iterator[Table]:
     """Read a file as a table, or as one for each of its layouts. A part without a value is a
     finding of the file's first table."""
-    worlds, findings = read_worlds(suite, data, source=source.name)
+    text, deaths = take_reports(data)
+    worlds, findings = read_worlds(suite, text, source=source.name)
+    outputs = mark_dead([world.parsed for world in worlds], deaths, source.name)
     measured = [m for world in worlds for m in world.parsed.measurements]
-    every = [f for world in worlds for f in world.parsed.findings]
+    every = [finding for parsed in outputs for finding in parsed.findings]
     whole = Parsed(tuple(measured), (*every, *findings))
     _check_values(path, suite, whole)
     _check_benchmark(path, whole, source.fields)
-    for world in worlds:
+    for world, output in zip(worlds, outputs, strict=True):
         alone = len(worlds) == 1
         named = source if alone else replace(source, name=f"{source.name}:{world.line}")
-        parsed = replace(world.parsed, findings=(*world.parsed.findings, *findings))
+        parsed = replace(output, findings=(*output.findings, *findings))
         yield _table(named, path, data if alone else world.data, suite, parsed, options)
         findings = ()
 
