@@ -33,6 +33,14 @@ def test_mpip_share_is_that_of_the_report(tmp_path: Path) -> None:
     assert profile.share(profile.mpi_s) == pytest.approx(0.9993)
 
 
+def test_ipm_share_is_that_of_the_report(tmp_path: Path) -> None:
+    text = (DATA / "ipm2_io.txt").read_text().replace("12.50", "97.31", 1)
+    text = text.replace("200.00", "0.04").replace(" 25.00", " 0.04")
+    (tmp_path / "a.txt").write_text(text)
+    profile = read_profile(tmp_path / "a.txt")
+    assert profile.share(profile.mpi_s) == pytest.approx(0.9731)
+
+
 def test_mpip() -> None:
     profile, line = shown("driver.mpiP")
     assert line == "driver: 20.0 s, 50.0 % MPI: 40.0 % Allreduce, 10.0 % Irecv"

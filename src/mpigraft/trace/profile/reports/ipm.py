@@ -16,7 +16,9 @@ from mpigraft.trace.profile.values import Profile, Routine, by_time
 
 HEAD = re.compile(r"^\s*##IPM(?:v| v)?(\d[\w.]*)#*", re.MULTILINE)
 RULE = re.compile(r"\s*#{20,}\s*")
-FACT = re.compile(r"(command|start|stop|host|mpi_tasks|wallclock)\s*: (.*?)(?=\s{2,}\S+\s*: |$)")
+FACT = re.compile(
+    r"(command|start|stop|host|mpi_tasks|wallclock|%comm)\s*: (.*?)(?=\s{2,}\S+\s*: |$)"
+)
 TASKS = re.compile(r"([\d,]+) on ([\d,]+) nodes?")
 FOUR = re.compile(r"(wallclock|MPI|mpi)\s*:?((?:\s+[\d.,e+]+){4})\s*$")
 PERCENT = "%wall"
@@ -43,6 +45,14 @@ def parse_ipm(text: str, path: Path) -> Profile:
     sums = _sums(lines, rows)
     if "wallclock" not in sums:
         raise lines.refused(start, "a report of IPM without the times of all ranks")
+    total_s = lines.figure(sums["wallclock"][0], start)
+    mpi_s = None
+    if "mpi" in sums:
+        number, percent = facts.get("%comm", (start, ""))
+        word = sums["mpi"][0]
+        mpi_s = (
+            lines.share(total_s, word, percent, number) if percent else lines.figure(word, start)
+        )
     command = facts.get("command", (0, ""))[1].split()
     routines = by_time(_routines(lines, rows))
     notes = () if routines else ("no routines: IPM_REPORT=full lists them",)
@@ -53,21 +63,23 @@ def parse_ipm(text: str, path: Path) -> Profile:
         ranks=lines.count(tasks[1], start),
         hosts=(host,) if host else (),
         began=printable(facts.get("start", (0, ""))[1]),
-        run_s=sums["wallclock"][3],
-        total_s=sums["wallclock"][0],
-        mpi_s=sums["mpi"][0] if "mpi" in sums else None,
+        run_s=lines.figure(sums["wallclock"][3], start),
+        total_s=total_s,
+        mpi_s=mpi_s,
         routines=routines,
         notes=notes,
     )
 
 
-def _sums(lines: Lines, rows: list[tuple[int, str]]) -> dict[str, list[float]]:
+def _sums(lines: Lines, rows: list[tuple[int, str]]) -> dict[str, list[str]]:
     """{name: [total, average, lowest, highest]}; the first of each, which are seconds."""
-    sums: dict[str, list[float]] = {}
+    sums: dict[str, list[str]] = {}
     for number, row in rows:
         match = FOUR.match(row)
         if match and match[1].lower() not in sums:
-            sums[match[1].lower()] = [lines.figure(word, number) for word in match[2].split()]
+            sums[match[1].lower()] = match[2].split()
+            for word in sums[match[1].lower()]:
+                lines.figure(word, number)
     return sums
 
 

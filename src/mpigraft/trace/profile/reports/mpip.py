@@ -141,10 +141,8 @@ def _ranks(
             continue
         if len(words) != 4:
             raise lines.refused(number, "four words of a rank's times expected")
-        run_s, mpi_s, share = (lines.figure(word, number) for word in words[1:])
-        step = 10.0 ** -len(words[2].partition(".")[2])
-        if abs(run_s * share / 100 - mpi_s) <= step:  # the share was made of unrounded times
-            mpi_s = run_s * share / 100
+        run_s = lines.figure(words[1], number)
+        mpi_s = lines.share(run_s, words[2], words[3], number)
         if words[0] == ALL:
             total = (run_s, mpi_s)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from pathlib import Path
 
 from mpigraft.core.errors import UsageError
@@ -36,6 +37,14 @@ class Lines:
     def count(self, word: str, number: int) -> int:
         """A whole number. Raises UsageError."""
         return round(self.figure(word, number))
+
+    def share(self, run_s: float, word: str, percent: str, number: int) -> float:
+        """MPI's part of a run's time. A report's percentage was made of times that were not
+        rounded, so it decides, unless the time in `word` contradicts it. Raises UsageError."""
+        part = self.figure(word, number)
+        exact = run_s * self.figure(percent, number) / 100
+        step = 10.0 ** float(Decimal(word.replace(",", "")).as_tuple().exponent)
+        return exact if abs(exact - part) <= step else part
 
 
 def routine_name(word: str) -> str:
