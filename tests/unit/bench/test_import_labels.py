@@ -20,6 +20,7 @@ IMB = (
 LABELS = [
     "{}: ", " {}: ", "00{}: ", "[{}] ", "[1,{}]<stdout>:", "[1,{}]<stdout>: ",
     "[prterun-n1-7731@1,{}]<stdout>: ", "[prterun-n1-7731@1,{}][n1:77]<stdout>: ",
+    "x3005c0s13b0n0.hsn.cm.polaris.alcf.anl.gov {}: ",
 ]  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 """Labels that launchers put before each line of a rank: `srun -l`, `mpirun --tag-output`,
-`mpiexec -l`.
+`mpiexec -l` of hydra and of PALS.
 
 Sources: the manual pages of srun 22 to 24 and flux, iof_base_output.c of Open MPI 4.1, prte_iof.h
-of PRRTE 3, hydra's -prepend-rank, and what those of them that are here printed.
+of PRRTE 3, hydra's -prepend-rank, jobs of Polaris and Aurora (PALS), and what those of them that
+are here printed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ LABELS = (
     re.compile(rb"\[(?:[\w.-]+@)?\d+,(?P<rank>\d+)\](?:\[[^\]\n]*\])?<std(?:out|err|diag)>:?"),
     re.compile(rb" {0,6}(?P<rank>\d+):"),
     re.compile(rb"\[(?P<rank>\d+)\]"),
+    re.compile(rb"[A-Za-z][\w.-]* (?P<rank>\d+):"),
 )
 TITLE = rb"(?:# (?:OSU |Benchmarking|MPI [\w -]+ Test)|#-{5}|#\s+Intel ?\(R\) MPI|\{\"mpigraft\":)"
 
@@ -55,5 +57,6 @@ def _command(label: re.Pattern[bytes]) -> str:
         0: r"^\[[^]]*,0\]\(\[[^]]*\]\)*<std[^>]*>:* \{0,1\}",
         1: r"^ *0*0: \{0,1\}",
         2: r"^\[0\] \{0,1\}",
+        3: r"^[A-Za-z][A-Za-z0-9._-]* 0: \{0,1\}",
     }[LABELS.index(label)]
     return f"sed -n 's/{expression}//p'"
