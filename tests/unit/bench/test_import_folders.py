@@ -281,6 +281,7 @@ def test_a_field_may_have_a_name_of_its_own(name: str) -> None:
         ("{a}" + "?" * 400, "more than 400 characters"),
         ("{benchmark}_{node}.dat", "{node} is no field of it, and {nodes} is"),
         ("{benchmark}_{rank}.dat", "{ranks} is"), ("{benchmarks}.dat", "{benchmark} is"),
+        ("a_{num_procs}.dat", "{ranks} is"), ("a_{num_nodes}.dat", "{nodes} is"),
         ("a_{np}.dat", "{ranks} is"), ("a_{ppn}.dat", "{ranks_per_node} is"),
         ("a_{allocations}.dat", "{allocation} is"), ("{config}.dat", "{configuration} is"),
     ],

@@ -27,6 +27,7 @@ ALIASES = {  # other words for a field
     "tasks": "ranks", "nnodes": "nodes", "hosts": "nodes", "ppn": "ranks_per_node",
     "ntasks_per_node": "ranks_per_node", "tasks_per_node": "ranks_per_node", "time": "date",
     "day": "date", "config": "configuration", "bench": "benchmark", "job": "allocation",
+    "num_nodes": "nodes", "node_count": "nodes", "num_procs": "ranks", "num_ranks": "ranks",
 }  # fmt: skip
 SHAPES = {  # the characters of a field; texts of other fields have any but a slash
     "benchmark": re.compile(r"[\w-]"),
