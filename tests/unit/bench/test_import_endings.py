@@ -155,6 +155,23 @@ def test_a_short_table_is_in_no_claim_on_a_whole_curve(
     assert verdicts == [("inconclusive", True), ("slower", False)]
 
 
+@pytest.mark.parametrize(("last", "code", "left"), [(1024, "", 0), (512, "program-failed", 11)])
+def test_a_table_that_osu_limits_by_its_memory_is_whole(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], last: int, code: str, left: int
+) -> None:
+    """On 524,288 ranks blocks of 1 KiB are all that 512 MiB have room for."""
+    title = TITLE.replace("Latency Test", "All-to-All Personalized Exchange Latency Test")
+    for ranks, most in ((2, 8192), (4, 8192), (8, 8192), (262144 * 2, last)):
+        text = latency(most).replace(TITLE, title) + "Job ended at 12:00\n"
+        (tmp_path / f"{ranks}.out").write_text(text)
+    words = ("--pattern", "{ranks}.out", "--configuration", "c", "--json")
+    assert run_on_store(store, "import", *tmp_path.glob("*.out"), *words) == 2 * bool(code)
+    files = {f["file"]: f for f in json.loads(capsys.readouterr().out)["files"]}
+    found = {f["code"] for f in files["524288.out"]["findings"]} - {"foreign-output"}
+    assert found == ({code} if code else set())
+    assert files["524288.out"]["left_out"] == left
+
+
 def test_a_dead_job_may_come_from_a_pipe(tmp_path: Path) -> None:
     words = ("--store", tmp_path / "s", "import", "-", "--configuration", "c", "--json")
     main = "from mpigraft.cli.main import main; import sys; main(sys.argv[1:])"

@@ -6,13 +6,16 @@ SIGKILL says nothing: its table is only shorter than most others of its benchmar
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
 from mpigraft.bench.importing.reading import Table
-from mpigraft.core.model import Finding
+from mpigraft.core.model import Benchmark, Finding, layout_order
 
+OSU_MEMORY = 512 << 20  # bytes of all ranks' blocks, where OSU's programs end unless -M says more
+BLOCKS = re.compile(r"i?(?:neighbor_)?(?:all)?(?:gather|scatter|toall)[vw]?(?:_persistent)?")
 SIBLINGS = 2  # longer tables, at least, before text below a short one is taken for last words
 
 
@@ -27,7 +30,7 @@ class Census:
             for span in table.parsed.tables:
                 if not span.died:
                     for benchmark, size in _largest(table, span.start, span.stop).items():
-                        self._largest[benchmark][size] += 1
+                        self._largest[benchmark.key][size] += 1
 
     def judge(self, table: Table) -> Table:
         """Take out of a table what runs measured that died. What may be cut stays in it, and its
@@ -36,7 +39,11 @@ class Census:
         findings = list(table.parsed.findings)
         for span in table.parsed.tables:
             largest = {} if span.died else _largest(table, span.start, span.stop)
-            short = {key: size for key, size in largest.items() if self._longer(key, size)}
+            short = {
+                one.key: size
+                for one, size in largest.items()
+                if self._longer(one.key, size) and not _is_full(one, size, table.layout)
+            }
             if span.followed and any(self._longer(*item) >= SIBLINGS for item in short.items()):
                 lines = f"{span.place}: the table ends at {max(short.values())} B, before others do"
                 findings.append(Finding.of("program-failed", source=table.name, lines=lines))
@@ -62,10 +69,19 @@ class Census:
         return longer if 2 * longer > sizes.total() - 1 else 0
 
 
-def _largest(table: Table, start: int, stop: int) -> dict[str, int]:
+def _largest(table: Table, start: int, stop: int) -> dict[Benchmark, int]:
     """The largest size of each benchmark in a part of a table."""
-    largest: dict[str, int] = {}
+    largest: dict[Benchmark, int] = {}
     for m in table.parsed.measurements[start:stop]:
-        key = m.benchmark.key
-        largest[key] = max(m.size, largest.get(key, 0))
+        largest[m.benchmark] = max(m.size, largest.get(m.benchmark, 0))
     return largest
+
+
+def _is_full(benchmark: Benchmark, size: int, layout: str) -> bool:
+    """Whether OSU's program goes no further on so many ranks: the blocks of all would have more
+    memory than it takes."""
+    partial, nodes, per_node, *_ = layout_order(layout)
+    stated = re.search(r"(\d+)ranks", layout)
+    ranks = int(stated[1]) if stated else 0 if partial else nodes * per_node
+    scaled = benchmark.suite == "osu" and BLOCKS.fullmatch(benchmark.name)
+    return bool(scaled) and 2 * size * ranks > OSU_MEMORY
