@@ -49,6 +49,7 @@ def test_options_that_change_what_is_measured_are_in_the_key(words: str, options
 
 
 def test_an_option_that_is_not_known_makes_a_key_of_its_own() -> None:
+    assert keys("-aggregate_mode agg -msgsz 64 PingPong") == ("imb:PingPong", [])
     assert keys("-hyper_mode 3 PingPong") == ("imb:PingPong,hyper_mode=3", ["imb-option-unknown"])
     assert keys("-turbo -iter 5 PingPong") == ("imb:PingPong,turbo=yes", ["imb-option-unknown"])
 

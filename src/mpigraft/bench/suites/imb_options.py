@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-# which benchmarks and sizes are measured, how often, and with how much memory; data types have
-# lines of their own
+# which benchmarks and sizes are measured, how often, and with how much memory; data types and
+# modes of aggregation have lines of their own
 UNMEASURED = frozenset({
     "include", "exclude", "npmin", "input", "msglen", "msgsize", "msglog", "zero_size", "iter",
     "iter_policy", "time", "mem", "multi", "data_type", "red_data_type", "datatype", "count",
-    "repeat",
+    "repeat", "msgsz", "aggregate_mode",
 })  # fmt: skip
 FLAGS = frozenset({"help", "list"})  # options without a value
 MEASURED = {  # option -> what it is where it is not given; of "mem_alloc_type" in programs for GPUs
