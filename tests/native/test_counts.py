@@ -25,6 +25,7 @@ LONG = pytest.mark.long
 FAMILIES = (Family.OPENMPI, Family.MPICH)
 MIXED = 65  # counts.c's own number for calls with blocks of more than two classes
 GENERATORS = ("counts", "varied")
+LEAVING = ("exit", "_exit", "quick")
 PROGRAMS = (*GENERATORS, "entries")
 MIB = 1 << 20
 Row = tuple[int, int, dict[int, tuple[int, int]]]  # calls, bytes, {class: (messages, bytes)}
@@ -124,7 +125,7 @@ def entered(
 ) -> Callable[..., Profile]:
     def run(family: Family, mode: str, ranks: int) -> Profile:
         words = (programs_of["entries", family], mode)
-        fine = mode != "leave"  # a launcher complains of that
+        fine = mode not in LEAVING  # a launcher complains of that
         traced(world, family, tmp_path / "trace", *words, ranks=ranks, options="", fine=fine)
         return profiled(tmp_path / "trace", ranks)
 
@@ -153,11 +154,12 @@ def test_calls_lie_in_the_run_of_their_thread(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("mode", LEAVING)
 def test_a_rank_ends_where_it_leaves(
-    entered: Callable[..., Profile], family: Family, tmp_path: Path
+    entered: Callable[..., Profile], family: Family, mode: str, tmp_path: Path
 ) -> None:
     """Without MPI_Finalize it is not running until its launcher is over."""
-    profile = entered(family, "leave", 1)
+    profile = entered(family, mode, 1)
     (slot,) = slots_of(tmp_path / "trace")
     assert (slot.finalized, slot.ended > slot.began) == (False, True)
     assert profile.unfinished

@@ -21,6 +21,7 @@ from mpigraft.native.programs import (
     LINKED,
     PREBUILT,
     RELAY,
+    REPLAY,
     SETTINGS,
     SPAWN,
     STDIN,
@@ -112,7 +113,7 @@ def test_a_binary_loads_on_old_systems(path: Path) -> None:
     soname = {"ompi": "libmpi.so.40", "mpich": "libmpi.so.12", "mpi-abi": "libmpi_abi.so.1"}
     mpi = [name for name in facts.needed if name.startswith("libmpi")]
     assert mpi == ([soname[path.parent.name]] if path.name in LINKED else [])
-    threads = {"libpthread.so.0"} if path.name in (BENCH, *TYPED) else set()  # of glibc too
+    threads = {"libpthread.so.0"} if path.name in (BENCH, REPLAY, *TYPED) else set()  # of glibc too
     assert set(facts.needed) - set(mpi) <= {"libc.so.6", "libdl.so.2"} | threads
     assert (facts.rpath, facts.runpath) == (None, None)
     assert str(Path.home()).encode() not in path.read_bytes()

@@ -101,6 +101,28 @@ static bool is_spawned(const MPI_Session *session)
     return !PMPI(Comm_get_parent, int (*)(MPI_Comm *))(&parent) && parent != none;
 }
 
+static void end_run(enum rank_state state)
+{
+    process.counting = false;
+    process.head->ended = ticks();
+    process.head->state = state;
+}
+
+/* A rank that goes without MPI_Finalize ends here, whatever its launcher waits for. It may go from
+ * a handler of a signal, which waits for no lock. */
+static void left(void)
+{
+    if (!process.head || !process.counting || process.head->pid != (int32_t)getpid())
+        return;
+    process.head->ticks_per_s = tick_rate(process.began, moment_now());
+    if (!pthread_mutex_trylock(&blocks)) {
+        stop_threads();
+        pthread_mutex_unlock(&blocks);
+    }
+    end_run(RANK_RUNNING);
+    publish_slot();
+}
+
 /* One more call of `routine`, which was not counted when it began. */
 static void count_entry(struct moment began, int routine)
 {
@@ -154,6 +176,7 @@ static void start_counting(struct moment began, MPI_Session *session, int routin
     keep_command(head);
     keep_task_of(head, is_spawned(session));
     pthread_key_create(&thread_key, thread_ended);
+    at_quick_exit(left);
 #ifdef OPEN_MPI
     process.no_message = KEY(open_mpi_object("ompi_message_no_proc"));
     process.no_op = KEY(open_mpi_object("ompi_mpi_op_no_op"));
@@ -207,26 +230,28 @@ static void end_counting(int routine)
 static void ended_counting(enum rank_state state)
 {
     pthread_mutex_lock(&blocks);
-    process.counting = false;
     stop_threads();
-    process.head->ended = ticks();
-    process.head->state = state;
+    end_run(state);
     pthread_mutex_unlock(&blocks);
     publish_slot();
 }
 
-/* A rank that goes without MPI_Finalize ends here, whatever its launcher waits for. */
 __attribute__((destructor)) static void exited(void)
 {
-    if (!process.head || process.head->pid != (int32_t)getpid())
-        return;
-    if (recorder.on && process.head->state == RANK_FINALIZED)
+    if (process.head && process.head->pid == (int32_t)getpid() && recorder.on &&
+        process.head->state == RANK_FINALIZED)
         end_recording(0, R_Finalize);
-    if (process.counting) {
-        process.head->ticks_per_s = tick_rate(process.began, moment_now());
-        ended_counting(RANK_RUNNING);
-    }
+    left();
 }
+
+/* Past all destructors. What libc calls in exit is its own. */
+EXPORT void _exit(int code)
+{
+    left();
+    for (;;)
+        syscall(SYS_exit_group, code);
+}
+EXPORT void _Exit(int code) __attribute__((alias("_exit")));
 
 /* ---- the ways in and out ---- */
 
