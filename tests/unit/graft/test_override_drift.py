@@ -11,14 +11,15 @@ from pathlib import Path
 
 from mpigraft.cli.inject import absent_names
 from mpigraft.core.cache import file_digest
-from mpigraft.core.model import Abi, Family, MappedLibrary, MpiInstall
+from mpigraft.core.model import Abi, Family, Level, MappedLibrary, MpiInstall
 from mpigraft.graft.abi import read_abi
-from mpigraft.graft.stack.differences import incomplete
+from mpigraft.graft.stack.differences import incomplete, launcher_changes
 from mpigraft.graft.stack.generations import drift, reading
 from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.generations.commands import render_commands
 from mpigraft.graft.stack.override import Source
 from mpigraft.graft.stack.override.content import plan_override
+from mpigraft.graft.stack.override.launcher import launcher_scripts
 from tests.builders.configuration import an_mpi
 from tests.builders.elf import compiled
 from tests.builders.overrides import (
@@ -87,14 +88,42 @@ def test_a_launcher_that_was_updated_is_drift(
 ) -> None:
     mpirun = tmp_path / "mpirun"
     mpirun.write_text("old")
+    mpirun.chmod(0o755)
     launcher = Source(str(mpirun), file_digest(mpirun))
     plan = replace(a_plan(site, libraries), launcher=launcher, scripts=(("bin/mpirun", "#!\n"),))
     record = generations.switch_on(plan)
     assert os.access(Path(a_slot(site).path) / "bin/mpirun", os.X_OK)
     override = reading.read_override(a_slot(site))
     assert not drift.find_drift(override, record)
+    assert not [*launcher_changes(record)]
     mpirun.write_text("new")
     assert [f.evidence for f in drift.find_drift(override, record)] == [(str(mpirun),)]
+    (found,) = launcher_changes(record)
+    assert (found.code, found.level) == ("generation-launcher", Level.WARNING)
+    assert found.message.endswith("is another file now")
+    mpirun.unlink()
+    (found,) = launcher_changes(record)
+    assert found.message.endswith("is not on this host")
+
+
+def test_a_launcher_that_was_updated_says_so(tmp_path: Path) -> None:
+    """Each rank was a world of its own, in silence: the launcher was of another release by then."""
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text("#!/bin/sh\necho started $*\n")
+    mpirun.chmod(0o755)
+    (_, text), *_ = launcher_scripts(an_mpi("openmpi@5.0.11", launcher=mpirun))
+
+    def start() -> tuple[str, str]:
+        done = subprocess.run(
+            ["sh", "-c", text, "mpirun", "-n", "2"], env={}, capture_output=True, text=True
+        )
+        return done.stdout, done.stderr
+
+    assert start() == ("started -n 2\n", "")
+    mpirun.write_text("#!/bin/sh\necho other $*\n")
+    output, errors = start()
+    assert output == "other -n 2\n"
+    assert "mpirun changed since openmpi@5.0.11 was injected" in errors
 
 
 def test_what_an_override_no_longer_has_is_named(site: Path, libraries: tuple[Path, Path]) -> None:

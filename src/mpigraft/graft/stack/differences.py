@@ -12,11 +12,12 @@ from pathlib import Path, PurePosixPath
 
 from mpigraft.binary.elf import Elf, ElfError
 from mpigraft.binary.image import Root, RootError
+from mpigraft.core.cache import file_digest
 from mpigraft.core.model import Finding, Level, MpiAbi, Role
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import join_some
 from mpigraft.graft.loading import PRIVATE
-from mpigraft.graft.stack.generations import read_override
+from mpigraft.graft.stack.generations import GenerationRecord, read_override
 from mpigraft.graft.stack.override import LAUNCHERS
 from mpigraft.graft.stack.simulation import Override, StackSimulation
 from mpigraft.graft.stack.values import OTHER, ProgramVerdict, Slot, Stack
@@ -100,6 +101,21 @@ def incomplete(slot: Slot) -> Iterator[Finding]:
         named = join_some([PurePosixPath(name).name for name in gone], NAMED, ", ")
         yield Finding.of("generation-incomplete", number=override.current, names=named,
                          evidence=tuple(str(folder / name) for name in gone))  # fmt: skip
+
+
+def launcher_changes(record: GenerationRecord) -> Iterator[Finding]:
+    """Report that the host's launcher, which that of a generation starts, is another file now."""
+    names = {PurePosixPath(f.path).name for f in record.files if f.path.startswith(f"{LAUNCHERS}/")}
+    for source in (s for s in record.sources if PurePosixPath(s.path).name in names):
+        there = os.access(source.path, os.X_OK)
+        if not (there and file_digest(source.path) == source.digest):
+            yield Finding.of(
+                "generation-launcher",
+                path=source.path,
+                number=record.number,
+                mpi=record.mpi,
+                what="is another file now" if there else "is not on this host",
+            )
 
 
 def absent_programs(abi: MpiAbi) -> Iterator[tuple[str, str]]:

@@ -77,7 +77,8 @@ def check_injected(
         if record:
             verdict = _with_accepted(verdict, record.accepted)
         lacking = [*differences.incomplete(slot)]
-        lacking += _lacking(verdict, own, record) if record else ()
+        if record:
+            lacking += [*_lacking(verdict, own, record), *differences.launcher_changes(record)]
         verdicts.append(replace(verdict, findings=(*lacking, *verdict.findings), injected=True))
     verdicts += _check_network(stack, machine, checked)
     return (*verdicts, *_unread(stack, {slot for v in verdicts for slot in v.slots}))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from mpigraft.core.cache import file_digest
 from mpigraft.core.model import MpiInstall, Scope
 
 LAUNCHERS = "bin"  # folder of a generation
@@ -40,6 +41,21 @@ def launcher_scripts(mpi: MpiInstall) -> tuple[tuple[str, str], ...]:
     return tuple((f"{LAUNCHERS}/{name}", text) for name, text in texts.items())
 
 
+def _comparison(mpi: MpiInstall, launcher: str) -> Iterator[str]:
+    """Yield the lines that tell of an update of the host, which starts ranks of another release
+    each in a world of its own. It is no error: a rebuilt launcher starts them as before."""
+    try:
+        digest = file_digest(launcher)
+    except OSError:  # of another machine
+        return
+    changed = f"mpigraft: {launcher} changed since {mpi.id} was injected: ranks may start apart"
+    yield f"listed={shlex.quote(f'{digest}  {launcher}')}"
+    yield 'if command -v sha256sum >/dev/null && ! echo "$listed" | sha256sum -c --status; then'
+    yield f"    echo {shlex.quote(changed)} >&2"
+    yield "    echo 'what to do: mpigraft inject STACK --mpi SPEC makes a new generation' >&2"
+    yield "fi"
+
+
 def _script(mpi: MpiInstall, launcher: str) -> Iterator[str]:
     rows = {row.name: row.value for row in mpi.environment if row.scope is Scope.LAUNCHER}
     rows = {**dict.fromkeys(LEADS_AWAY), **rows}
@@ -58,6 +74,7 @@ def _script(mpi: MpiInstall, launcher: str) -> Iterator[str]:
     # After `env -i`: mpirun searches ssh, and Open MPI ends without a home.
     yield 'export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}"'
     yield 'export HOME="${HOME:-$(eval echo "~$(id -un)")}"'
+    yield from _comparison(mpi, launcher)
     if mpi.launcher_kind in AGENTS:
         agent, path = AGENTS[mpi.launcher_kind]
         yield f'agent() {{ export {agent}="$*"; }}'
