@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from pathlib import Path
 
 import pytest
 
+from mpigraft.trace.profile.reading import read_profile
 from tests.builders.commands import run_on_store as run
 
 PROFILES = Path(__file__).parents[2] / "data/profiles"
@@ -36,6 +38,22 @@ def test_the_files_of_one_job_are_one_profile(
         assert shown.count("28.7 % MPI") == 1, shown
         assert "23.8 % Allreduce" in shown
         assert "8,000" in shown or "8000" in shown, shown
+        assert "4 ranks on nid00102,nid00103" in shown  # the hosts that rank 0 lists
+
+
+def test_the_files_of_a_job_may_come_in_any_order(tmp_path: Path) -> None:
+    paths = ranks(tmp_path / "r", 0, 1, 2, 3)
+    first, *others = (read_profile(*order) for order in itertools.permutations(paths))
+    assert others == [first] * len(others)
+
+
+def test_two_files_of_one_rank_are_not_added_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = ranks(tmp_path / "r", 0, 1, 2)
+    paths[2].write_text(paths[1].read_text())
+    assert run(tmp_path / "store", "import", *paths) == 2
+    assert "not the files of mpitrace of one job" in capsys.readouterr().err
 
 
 def test_a_folder_may_have_results_and_reports(

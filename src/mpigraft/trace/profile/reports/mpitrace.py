@@ -64,10 +64,17 @@ def merge_ranks(profiles: Sequence[Profile]) -> Profile:
     """Make one profile of the files that ranks of one job wrote: what they say is added up. The
     times of ranks without a file are those that rank 0 lists. Raises UsageError for other files."""
     own = [profile for profile in profiles if profile.source == "mpitrace"]
-    if len(own) < len(profiles) or len({profile.ranks for profile in own}) > 1:
+    writers = {_writer(profile): profile for profile in own}
+    if len(writers) < len(profiles) or len({profile.ranks for profile in own}) > 1:
         names = ", ".join(profile.program for profile in profiles[:4])
         raise UsageError.of("profile-other-jobs", names=names)
-    each = {one.rank: one for profile in profiles for one in profile.each}
+    listed = {one.rank: one for one in (writers[0].each if 0 in writers else ())}
+    each = listed | {
+        rank: replace(use, host=listed.get(rank, use).host)  # which only rank 0 knows
+        for rank, profile in writers.items()
+        for use in profile.each
+        if use.rank == rank
+    }
     routines: dict[str, list[Routine]] = {}
     for profile in profiles:
         for routine in profile.routines:
@@ -77,7 +84,7 @@ def merge_ranks(profiles: Sequence[Profile]) -> Profile:
     return replace(
         profiles[0],
         program=profiles[0].program.rpartition(".")[0],
-        hosts=tuple(dict.fromkeys(one.host for one in each.values() if one.host)),
+        hosts=tuple(dict.fromkeys(each[rank].host for rank in sorted(each) if each[rank].host)),
         run_s=max(profile.run_s or 0.0 for profile in profiles),
         total_s=sum(profile.total_s or 0.0 for profile in profiles),
         mpi_s=sum(profile.mpi_s or 0.0 for profile in profiles),
@@ -85,6 +92,11 @@ def merge_ranks(profiles: Sequence[Profile]) -> Profile:
         each=tuple(each[rank] for rank in sorted(each)),
         notes=notes if known < ranks else (),
     )
+
+
+def _writer(profile: Profile) -> int:
+    """The rank whose file it is: rank 0 lists others too."""
+    return min((one.rank for one in profile.each), default=0)
 
 
 def _added(parts: list[Routine]) -> Routine:
