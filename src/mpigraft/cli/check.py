@@ -23,6 +23,7 @@ from mpigraft.cli.common import (
     out,
     read_replace,
     tell,
+    typed_options,
 )
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.text import fold, join_some, labelled, printable
@@ -84,8 +85,14 @@ def command(
         return check_stack_of(image_of(guest), mpi, machine, as_json=as_json)
     here = examine_machine(machine, [mpi])
     asked = tuple(program or ()), tuple(words or ())
-    given = {"--mpi": mpi, "--machine": machine, "--replace": "" if replace == "mpi" else replace}
-    typed = tuple(word for flag, value in given.items() if value for word in (flag, str(value)))
+    given = {
+        "--mpi": mpi,
+        "--machine": machine,
+        "--replace": replace,
+        "--no-glibc": no_glibc,
+        "--json": as_json,
+    }
+    typed = typed_options(given)
     request = FitRequest(image_of(guest), *asked, replaced, not no_glibc, machine, typed)
     mpis = chosen_mpis(mpi, here)
     verdicts = cached_verdicts(request, here, mpis)

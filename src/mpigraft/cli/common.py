@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -182,6 +182,21 @@ def program() -> tuple[str, ...]:
     if own.name == "mpigraft" and os.access(own, os.X_OK):
         return (str(own.absolute()),)
     return (sys.executable, "-m", "mpigraft.cli.main")
+
+
+def typed_options(given: Mapping[str, object]) -> tuple[str, ...]:
+    """Give the words of options by their flags, for a command to type in place of this one; what
+    is empty, false or a default was not typed."""
+    defaults = {"--replace": "mpi", "--ranks-per-node": 2, "--as": "text"}
+    words: list[str] = []
+    for flag, value in given.items():
+        if value is True:
+            words.append(flag)
+        elif isinstance(value, list | tuple):
+            words += (f"{flag}={one}" for one in value)
+        elif value and value != defaults.get(flag):
+            words += (flag, str(value))
+    return tuple(words)
 
 
 def console(*, stderr: bool = False) -> Console:

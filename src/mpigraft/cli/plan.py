@@ -26,6 +26,7 @@ from mpigraft.cli.common import (
     out,
     read_replace,
     tell,
+    typed_options,
 )
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.numbers import counted
@@ -39,6 +40,17 @@ if TYPE_CHECKING:
     from mpigraft.graft.guest import Guest
 
 FORMS = ("text", "json", "command", "shell", "cdi")
+FLAGS = {  # that decide about a plan, and their parameters
+    "--mpi": "mpi",
+    "--engine": "engine",
+    "--engine-option": "engine_options",
+    "--replace": "replace",
+    "--no-glibc": "no_glibc",
+    "--force": "force",
+    "--ranks-per-node": "ranks",
+    "--as": "form",
+    "--output": "output",
+}
 MIB = 1 << 20
 UNUSED_DAYS, MOST_DAYS = 30, 36500
 
@@ -115,10 +127,15 @@ def command(
     )
     from mpigraft.request.fit import examine_subject
 
+    given = locals()
+    typed = typed_options({flag: given[name] for flag, name in FLAGS.items()})
     with console(stderr=True).status("reading the guest"):
-        verb = ("mpigraft", "plan", "--mpi", mpi)
         examined = examine_subject(
-            verb, image_of(guest), program or (), words or (), options.engine
+            ("mpigraft", "plan", *typed),
+            image_of(guest),
+            program or (),
+            words or (),
+            options.engine,
         )
     plan = _planned(examined, mpi, options)
     text = _as(form, plan, ranks)

@@ -281,12 +281,17 @@ def test_a_job_is_refused_before_it_starts(place: str, here: Path) -> None:
         "run -n4 --hosts localhost --gpus --stdin none",
         "profile --waits -o app.json --html app.html --top 3",
         "record -o app.record --budget 8 --bind-to none",
+        "check --mpi openmpi --replace libfabric --no-glibc --json .",
+        "plan --mpi openmpi --as shell --output app.sh .",
+        "plan --mpi openmpi --engine bwrap --engine-option=--new-session --engine-option=bwrap=-x"
+        " --replace libfabric --no-glibc --force --ranks-per-node 4 .",
     ],
 )
 def test_the_offered_command_has_every_option_that_was_typed(options: str, here: Path) -> None:
+    (here / "usr").mkdir()
     argv = [sys.executable, "-m", "mpigraft.cli.entry", *options.split(), "--", "./job.sh"]
     ended = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
-    ranks = "" if "-n4" in options else " -n 2"
+    ranks = "" if "-n4" in options or options[-1] == "." else " -n 2"
     assert ended.returncode == 1
     assert f"`mpigraft {options}{ranks} -- ./app`" in ended.stderr
 
