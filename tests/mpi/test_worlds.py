@@ -27,6 +27,13 @@ done
 exec "$@"
 """
 OPTIONS = {Family.OPENMPI: OPENMPI, Family.MPICH: MPICH}
+ABIS = {Family.OPENMPI: "ompi", Family.MPICH: "mpich"}
+NAMES = {Family.OPENMPI: "libmpi.so.40", Family.MPICH: "libmpi.so.12"}
+OPENS = """#!{python}
+import ctypes, time
+ctypes.CDLL("{library}").MPI_Init(None, None)
+time.sleep(300)
+"""
 RANKS = ["rank 0 of 2", "rank 1 of 2"]
 SINGLE = "rank 0 of 1"
 
@@ -136,6 +143,31 @@ def test_children_of_spawn_are_a_world_of_their_own(fresh_home: Path, tmp_path: 
     )
     assert "Comm_spawn" in of_parents - of_children
     assert "mpigraft-spawn (2 ranks, spawned)" in " ".join(ended.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("family", "other", "text"),
+    [
+        (Family.MPICH, Family.OPENMPI, OPENS),
+        (Family.MPICH, Family.OPENMPI, "#!/bin/sh\nexec {program}\n"),
+        pytest.param(Family.OPENMPI, Family.MPICH, OPENS, marks=LONG),
+    ],
+    ids=["python", "shell", "openmpi"],
+)
+def test_a_child_that_enters_another_mpi_ends_the_job(
+    mpis: Mapping[Family, Path], programs: Mapping[Family, Path], fresh_home: Path,
+    tmp_path: Path, family: Family, other: Family, text: str,
+) -> None:  # fmt: skip
+    """Its parents would wait forever."""
+    library = next(p for p in (mpis[other] / "lib").glob("libmpi.so.*") if p.name.count(".") == 2)
+    child = tmp_path / "child"
+    python = sys.executable
+    child.write_text(text.format(python=python, library=library, program=programs[other]))
+    child.chmod(0o755)
+    spawning = PREBUILT / platform.machine() / ABIS[family] / SPAWN
+    ended = run(*OPTIONS[family][:2], "-n", 3, "--bind-to", "none", "--", spawning, child)
+    assert ended.returncode == 4, ended.stderr
+    assert f"enters another one than {NAMES[family]}" in " ".join(ended.stderr.split())
 
 
 @LONG

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mpigraft.core.model import EngineContext, EnvRow, Scope
+from mpigraft.core.model import Abi, EngineContext, EnvRow, Scope
 from mpigraft.graft.engines import wrapper_script
 from mpigraft.launch.launch_request import LaunchRequest
 
 CHILDREN_SCRIPT = "children.sh"
 CHILDREN_VARIABLE = "MPIGRAFT_SPAWN"  # in ranks: the path of the script, as their launcher sees it
 FOLDER_VARIABLE = "MPIGRAFT_SPAWN_FOLDER"  # in which the launcher was started
+LIBRARY_VARIABLE = "MPIGRAFT_SPAWN_LIBRARY"  # in children alone: libmpi of the ranks' ABI
+LIBRARIES = {Abi.OMPI: "libmpi.so.40", Abi.MPICH: "libmpi.so.12"}
 LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 
 
@@ -48,6 +50,9 @@ def children_files(
     if script is None:
         return ()
     own = [*(row for row in rows if row.scope is Scope.RANK), *children_rows(request)]
+    mpi = request.configuration.mpi
+    if mpi and (library := LIBRARIES.get(mpi.abi)):
+        own += [EnvRow(LIBRARY_VARIABLE, library, Scope.RANK, "witness")]
     if context and context.program:
         given = (name for name in LOADER if name in environment)
         own += [EnvRow(name, None, Scope.DAEMON, "launcher") for name in given]

@@ -154,11 +154,16 @@ static void write_libraries(FILE *common, FILE *own, struct mapped_list list)
 }
 
 /* The file that this process runs. */
+static void name_program(char *program, size_t room)
+{
+    ssize_t length = readlink("/proc/self/exe", program, room - 1);
+    program[length > 0 ? length : 0] = 0;
+}
+
 static void write_program(FILE *out)
 {
     char program[4096];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = 0;
+    name_program(program, sizeof program);
     json_string(out, program);
 }
 

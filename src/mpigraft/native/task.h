@@ -177,6 +177,18 @@ static bool is_connected(const struct task *task)
     return true;
 }
 
+/* Whether the launcher started this very process. */
+static inline bool is_own_task(void)
+{
+    struct kernel_process self;
+    struct task task;
+    char name[48];
+    if (!read_process("self", &self) || !read_task(&task) || !is_connected(&task))
+        return false;
+    name_process(name, sizeof name, &self);
+    return !strcmp(name, task.process);
+}
+
 /* A digest of the job that connected this process, where its launcher names it; "-" where it does
  * not, as Hydra with a descriptor; "" without a connection that is not the task's. */
 static void digest_job(char *digest, const struct task *task, bool spawned)

@@ -93,6 +93,7 @@ static void entering(void)
     int before = errno;
     own_connections();
     announce(folder);
+    refuse_opened_mpi();
     errno = before;
 }
 

@@ -24,7 +24,7 @@ from mpigraft.knowledge.transports import transport_rows
 ANOTHER_LAUNCH = re.compile(
     r"PMI_|PMI2_|PMIX_(?!MCA_)|OMPI_(?!MCA_|ALLOW_)|OMPI_MCA_(ess|orte|pmix)_|PRTE_(?!MCA_)|HYDI_"
     r"|HYDRA_PROXY|MPI_LOCAL(RANKID|NRANKS)$|MPIR_.*_FD$|I_MPI_HYDRA_(?!IFACE|DEBUG)"
-    r"|MPIGRAFT_(WITNESS|TRACE|TRACE_OPTIONS)$"
+    r"|MPIGRAFT_(WITNESS|TRACE|TRACE_OPTIONS|SPAWN(_\w+)?)$"
 )
 ANOTHER_PLACE = re.compile(
     r"OPAL_|PMIX_INSTALL_PREFIX$|I_MPI_ROOT$|FI_PROVIDER_PATH$|UCX_MODULE_DIR$"

@@ -24,6 +24,7 @@ NAMES = st.sampled_from(
         ("OMPI_COMM_WORLD_RANK", "another launch"),
         ("HYDI_CONTROL_FD", "another launch"),
         ("MPIGRAFT_WITNESS", "another launch"),
+        ("MPIGRAFT_SPAWN_PARENT", "another launch"),
         ("OPAL_PREFIX", "points to another MPI"),
         ("I_MPI_ROOT", "points to another MPI"),
         ("FI_PROVIDER_PATH", "points to another MPI"),

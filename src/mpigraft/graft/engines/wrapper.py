@@ -32,6 +32,8 @@ VARIABLES = {
     UMASK: '"$(umask)"',
     UNBOUND: '"$unbound"',
 }
+# Of a child: whom to end where it enters another MPI (native/spawning.h).
+SPAWNED = EnvRow("MPIGRAFT_SPAWN_PARENT", PARENT, Scope.RANK, "witness")
 CHILD = """parent=$1 cwd=$2
 shift 2
 # On another node the process of this number is another one.
@@ -63,10 +65,9 @@ def wrapper_script(
     context = context and replace(context, ranks_per_node=0 if child is None else 1)
     tool = (plan.guest.env_program if plan else "") or ENV
     rows = _own_rows(plan, context) if child is None else child
-    rank = _writable(rank_argv(rows, (), tool))
-    if child is None:
-        rows = _own_rows(plan, context and _later(context))
-        rank = rank_argv(rows, (), tool)
+    _writable(rank_argv(rows, (), tool))
+    rows = _own_rows(plan, context and _later(context)) if child is None else (*child, SPAWNED)
+    rank = rank_argv(rows, (), tool)
     parts: tuple[OptionGroup, ...] = (OptionGroup(rank),)
     checks: list[str] = []
     if plan and context:
