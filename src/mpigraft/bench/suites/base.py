@@ -31,6 +31,8 @@ class Span:
     followed: bool = False  # by lines that are no part of any table
     half: str = ""  # its last row, if that may be cut
     width: int = 0  # of its last row
+    rows: int = 0
+    short: bool = True  # all rows look like halves: the table has numbers of its own form
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +189,12 @@ class Reading:
         self.spans[-1].died = True
 
     def row(self, line: str, *, half: bool = False) -> None:
-        """Keep in mind whether the last row of a table may be cut."""
+        """Keep in mind whether the last row of a table may be cut: it looks so, and not every row
+        above it does."""
         span = self.spans[-1]
-        span.half, span.width, span.followed = line if half else "", len(line), False
+        span.half = "" if not half or (span.rows and span.short) else line
+        span.rows, span.short = span.rows + 1, span.short and half
+        span.width, span.followed = len(line), False
 
     def narrower(self, line: str) -> bool:
         """Whether a line is shorter than the row above it: of a whole number that may be cut, as
