@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from mpigraft.bench.exchange import write_export
 from mpigraft.bench.exchange.columns import COLUMNS, NAMES
-from mpigraft.bench.exchange.text import FORMULA
+from mpigraft.bench.exchange.text import FORMULA, READERS
 from mpigraft.bench.importing import ImportedFile, ImportOptions, import_files
 from mpigraft.bench.importing.reading import Source
 from mpigraft.core.errors import MissingError
@@ -181,6 +181,13 @@ def test_a_row_says_where_its_value_comes_from_and_in_which_unit(store: Store) -
     }  # fmt: skip
     assert {name: first[name] for name in wanted} == wanted
     assert (last["state"], last["value"]) == ("failed", "")
+
+
+def test_a_unit_is_no_formula() -> None:
+    """Exports of before wrote an apostrophe before a percent sign."""
+    for text in ("%", "'%"):
+        assert READERS["text"](text) == "%"
+    assert "%" not in FORMULA
 
 
 @given(st.lists(NAME | st.sampled_from(FORMULA).map(lambda c: c + "x"), min_size=1, max_size=3))

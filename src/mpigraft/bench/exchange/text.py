@@ -16,7 +16,8 @@ from mpigraft.bench.exchange.columns import COLUMNS, KINDS, MARK, NAMES, VERSION
 from mpigraft.core.serialize import canonical
 
 LONGEST_CELL = 256 * 1024 * 1024  # evidence of thousands of ranks
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'", "|", "%")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'", "|")
+QUOTED = (*FORMULA, "%")  # exports of before have it before a percent sign too
 TRUTH = {"true": True, "false": False}
 
 
@@ -85,7 +86,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "number": float,
     "truth": lambda text: TRUTH[text.lower()],  # a spreadsheet writes TRUE
     "document": json.loads,
-    "text": lambda text: text[1:] if text[0] == "'" and text[1:].startswith(FORMULA) else text,
+    "text": lambda text: text[1:] if text[0] == "'" and text[1:].startswith(QUOTED) else text,
 }
 
 
