@@ -282,7 +282,7 @@ def _repeated(store: Store, name: str) -> tuple[CampaignSpec, str]:
     """What was requested of a campaign (id or name; the latest without one), and its id."""
     from mpigraft.bench.schedule import repeated_spec
 
-    record = store.campaign(name or None)
+    record = store.campaign(name or None, planned=True)
     return repeated_spec(record), record.id
 
 
@@ -361,7 +361,7 @@ def _unfinished(store: Store, name: str) -> CampaignRecord:
     """The campaign to continue: the one of that id or name, else the last that was run here."""
     from mpigraft.core.model import Origin
 
-    record = store.campaign(name or None)
+    record = store.campaign(name or None, planned=True)
     if not name:
         own = [c for c in store.campaigns() if c.origin is Origin.RUN]
         record = own[-1] if own else record

@@ -113,9 +113,10 @@ class Store:
         longest = {c.id: c for c in sorted(every, key=lambda c: c.rounds)}
         return tuple(sorted(longest.values(), key=lambda c: (c.created, c.id)))
 
-    def campaign(self, name: str | None = None) -> CampaignRecord:
+    def campaign(self, name: str | None = None, *, planned: bool = False) -> CampaignRecord:
         """Find the campaign of that id, name (the latest so named) or unique prefix of an id;
-        without a name the latest. Raises MissingError for an empty store, UsageError for no
+        without a name the latest. One that stopped before its first launch counts only where no
+        other fits, or with `planned`. Raises MissingError for an empty store, UsageError for no
         such."""
         known = self.campaigns()
         if not known:
@@ -124,10 +125,10 @@ class Store:
                 "store-empty", folder=self.folder, unread=f": {unread}" if unread else ""
             )
         if not name:
-            return known[-1]
+            return known[-1] if planned else self._latest(known)
         same = [c for c in known if c.id == name] or [c for c in known if c.name == name]
         if same:
-            return same[-1]
+            return same[-1] if planned else self._latest(same)
         near = [c for c in known if c.id.startswith(name)]
         if len(near) == 1:
             return near[0]
@@ -140,6 +141,17 @@ class Store:
             folder=self.folder,
             known_text=known_text,
         )
+
+    def _latest(self, known: Sequence[CampaignRecord]) -> CampaignRecord:
+        """The last of `known` that has a launch; the last if none has one."""
+        return next((c for c in reversed(known) if self._begun(c.id)), known[-1])
+
+    def _begun(self, campaign: str) -> bool:
+        def read(db: sqlite3.Connection) -> bool:
+            query = "SELECT 1 FROM launch WHERE campaign = ? LIMIT 1"
+            return any(db.execute(query, (campaign,)))
+
+        return any(self._each_file(read, self._holding(campaign)))
 
     def configurations(self, campaign: str) -> tuple[ConfigurationRecord, ...]:
         """Read them in the order in which they were written first."""

@@ -290,3 +290,14 @@ def test_a_newer_file_is_named(tmp_path: Path) -> None:
     assert "newer" in store.findings[0].message
     with pytest.raises(MissingError, match="newer"):
         store.campaign()
+
+
+def test_a_campaign_that_stopped_before_its_first_launch_hides_no_other(tmp_path: Path) -> None:
+    """Neither as the latest nor by its name; its id finds it, and so does what goes on with it."""
+    store = campaigns(tmp_path)
+    with store.writer() as writer:
+        writer.add_launch(replace(launch(), id="x1", campaign="aa10"), [], {})
+    assert store.campaign().id == store.campaign("x").id == "aa10"
+    assert store.campaign(planned=True).id == store.campaign("x", planned=True).id == "bb30"
+    assert store.campaign("y").id == "aa20"
+    assert store.campaign("bb30").id == "bb30"
