@@ -294,7 +294,7 @@ def olivia(year: str = "2025") -> ReportData:
                 no_verdict=IMPORTED,
             )
         )
-    told = ("ratios only: a single run has no interval, so nothing is called faster or slower",)
+    told = ("ratios only: imported runs did not alternate, so none is called faster or slower",)
     return ReportData(Comparison("olivia", base, Origin.IMPORT, 1, tuple(groups), (), (), told))
 
 

@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 from mpigraft.analysis.drift import Curve, Launch, curves
 from mpigraft.core.model import METRICS, Better, Finding, ValueRow
+from mpigraft.core.numbers import round_numbers
 from mpigraft.core.text import join_some
 
 LEAST_ROUNDS = 8  # of fewer, only launches that hardly differ make a group
@@ -169,7 +170,7 @@ def _gap_chance(gap: float, others: int, width: float) -> float:
 
 
 def _describe(curve: Curve, launches: Launches, groups: Groups) -> str:
-    rounds = [str(n) for n in sorted({number for number, _ in groups.slow})]
+    rounds = round_numbers({number for number, _ in groups.slow})
     return (
         f"{curve.benchmark} on {curve.layout}, {len(groups.slow)} of {len(launches)} launches "
         f"{math.exp(groups.distance):.2f} times slower (rounds {join_some(rounds, ROUNDS, ', ')})"

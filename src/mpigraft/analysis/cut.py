@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mpigraft.core.model import CellGroup, Finding, LaunchRecord, Verdict
+from mpigraft.core.model import CellGroup, Finding, LaunchRecord, Verdict, layout_order
 from mpigraft.core.text import join_some
 
 MAYBE_CUT = "maybe-cut"  # the finding of an import
@@ -35,8 +35,13 @@ def withhold_cut(groups: Sequence[CellGroup], cut: Cut) -> list[CellGroup]:
     ]
 
 
+def _place(curve: tuple[str, str, str]) -> tuple[object, ...]:
+    configuration, layout, benchmark = curve
+    return benchmark, configuration, layout_order(layout)
+
+
 def cut_findings(cut: Cut) -> tuple[Finding, ...]:
     if not cut:
         return ()
-    curves = join_some([f"{b} of {c} on {layout}" for c, layout, b in sorted(cut)], SHOWN)
-    return (Finding.of("curve-maybe-cut", curves=curves),)
+    curves = [f"{b} of {c} on {layout}" for c, layout, b in sorted(cut, key=_place)]
+    return (Finding.of("curve-maybe-cut", curves=join_some(curves, SHOWN)),)

@@ -23,6 +23,7 @@ from mpigraft.core.model import (
     ValueRow,
     Verdict,
 )
+from mpigraft.core.numbers import round_numbers
 from mpigraft.core.text import join_some
 
 TAKEN = 0.1  # of the CPUs of a node's ranks
@@ -57,7 +58,7 @@ def disturbance_findings(
         return
     known = {(x.allocation, x.round) for x in launches if _nodes(x)}
     uses = [use for x in launches for use in _nodes(x) if taken(use) >= TAKEN]
-    numbers = [str(n) for n in sorted({number for _, number in rounds})]
+    listed = round_numbers({number for _, number in rounds})
     by_configuration = ""
     if len(set(map(frozenset, disturbed.values()))) > 1:
         counts = sorted((labels.get(key, key), len(own)) for key, own in disturbed.items())
@@ -66,7 +67,7 @@ def disturbance_findings(
         "cpu-taken",
         count=len(rounds),
         known=len(known),
-        rounds=join_some(numbers, SHOWN, ", "),
+        rounds=join_some(listed, SHOWN, ", "),
         by_configuration=by_configuration,
         range=_range([use.others for use in uses]),
         hosts=join_some(sorted({use.host for use in uses}), SHOWN, ", "),

@@ -160,7 +160,9 @@ def table_of(
         series = readings[SeriesKey(benchmark, metric, layout, buffers)]
         axes = (configuration, replica, block, size)
         if axes in series:
-            duplicates.append(f"{labels[configuration]}: {benchmark} at {size} B in round {number}")
+            duplicates.append(
+                f"{labels[configuration]}: {benchmark} at {size} B in round {number + 1}"
+            )
         else:
             series[axes] = (value, step(value, resolution))
     table = {key: _series_of(series) for key, series in readings.items()}

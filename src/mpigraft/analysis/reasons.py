@@ -103,7 +103,6 @@ def size_bound(group: CellGroup) -> str:
         if not joint.beyond:
             return f"no size differs by more than {reach}{at}"
         far = f"by up to {reach}{at}"
-    first, last = joint.beyond[0], joint.beyond[-1]
-    span = size(first) if first == last else f"{size(first)} to {size(last)}"
+    span = numbers.size_span(joint.beyond)
     few = f"{len(joint.beyond)} of {len(group.cells)} sizes, " if len(joint.beyond) > 1 else ""
     return f"equivalent over all sizes, but {few}{span}, may differ {far}"

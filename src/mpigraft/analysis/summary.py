@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from mpigraft.analysis.decision import CONCLUSIVE, MIN_ROUNDS
 from mpigraft.analysis.grouping import OVERLAP, Series, SeriesKey, Table
-from mpigraft.analysis.reasons import reason_of, size_bound
+from mpigraft.analysis.reasons import IMPORTED, reason_of, size_bound
 from mpigraft.core.arrays import np
 from mpigraft.core.model import (
     CampaignRecord,
@@ -22,8 +22,9 @@ from mpigraft.core.model import (
     metric_name,
     shared_reason,
 )
-from mpigraft.core.numbers import size
+from mpigraft.core.numbers import round_numbers, size_span
 
+SPAN = 3  # more sizes in a row are given by their ends
 LINES = 12  # in a summary; the tables have the rest
 
 
@@ -63,12 +64,17 @@ def _too_few(campaign: CampaignRecord, rounds: int) -> Iterator[Finding]:
     if campaign.origin is Origin.IMPORT:
         yield Finding.of("no-interval-imported")
     elif rounds == 1:
-        yield Finding.of("no-interval", advice=_more(campaign))
+        yield Finding.of("no-interval", advice=more_rounds(campaign))
     elif rounds < MIN_ROUNDS:
-        yield Finding.of("few-rounds", rounds=rounds, min_rounds=MIN_ROUNDS, advice=_more(campaign))
+        yield Finding.of(
+            "few-rounds", rounds=rounds, min_rounds=MIN_ROUNDS, advice=more_rounds(campaign)
+        )
 
 
-def _more(campaign: CampaignRecord) -> str:
+def more_rounds(campaign: CampaignRecord) -> str:
+    """Say how a campaign gets as many rounds as a verdict needs."""
+    if campaign.origin is Origin.IMPORT:
+        return f"import {MIN_ROUNDS} runs or more into {campaign.name} {campaign.id[:8]}"
     rounds = max(10, campaign.rounds)
     command = f"mpigraft bench --resume {campaign.id[:8]} --rounds {rounds}"
     return f"measure {MIN_ROUNDS} rounds or more: {command}"
@@ -82,26 +88,32 @@ def _gaps(
     with values of some sizes only."""
     others = series.logs if key == baseline else series.logs.keys() & {baseline}
     if sizes := set().union(*map(series.sizes_of, others)) - series.sizes_of(key):
-        yield f"sizes {_numbers(sizes)}"
+        yield f"sizes {listed_sizes(sizes, series.sizes)}"
     if campaign.origin is not Origin.RUN:
         return
     present = ~np.isnan(series.logs[key])
     rounds = np.array([block.round for block in series.blocks])
     empty = set(range(due)) - set(rounds[present.any(axis=(0, 2))].tolist())
     if empty:
-        yield f"rounds {_numbers(empty)} of {due}"
+        yield f"rounds {', '.join(round_numbers(empty))} of {due}"
     measured = present.any(axis=(0, 1))
     for replica, launched in enumerate(present):
         some = launched.any(axis=1)
         if replica and some.any() and (single := set(rounds[~some].tolist()) - empty):
-            yield f"second launch of rounds {_numbers(single)}"
+            yield f"second launch of rounds {', '.join(round_numbers(single))}"
         partial = some & ~launched[:, measured].all(axis=1)
         if partial.any():
-            yield f"some sizes in rounds {_numbers(set(rounds[partial].tolist()))}"
+            some_sizes = round_numbers(set(rounds[partial].tolist()))
+            yield f"some sizes in rounds {', '.join(some_sizes)}"
 
 
-def _numbers(numbers: set[int]) -> str:
-    return ", ".join(str(n) for n in sorted(numbers))
+def listed_sizes(missing: set[int], every: Sequence[int]) -> str:
+    """List sizes; several that follow one another by their ends."""
+    listed = sorted(missing)
+    between = [size for size in sorted(every) if listed[0] <= size <= listed[-1]]
+    if len(listed) > SPAN and listed == between:
+        return f"{size_span(listed)} ({len(listed)})"
+    return ", ".join(map(str, listed))
 
 
 # ------------------------------------------------------------------ what it concludes
@@ -146,7 +158,7 @@ def _over(group: CellGroup) -> str:
     called = [c.size for c in group.cells if c.verdict is group.curve]
     text = f" over all sizes ({group.pooled:.2f}x)"
     if called and len(called) < len(group.cells):
-        span = size(called[0]) + (f" to {size(called[-1])}" if len(called) > 1 else "")
+        span = size_span(called)
         text += f", by itself at {len(called)} of {len(group.cells)} ({span})"
     return text
 
@@ -162,10 +174,11 @@ def _name(group: CellGroup, several: bool) -> str:
 def _nothing(comparison: Comparison) -> str:
     if not comparison.groups:
         return f"only {comparison.baseline} has values: there is nothing to compare it with"
-    if comparison.origin is Origin.IMPORT:
-        return "ratios only: a single run has no interval, so nothing is called faster or slower"
+    shared = shared_reason(comparison.groups)
+    if shared == IMPORTED.text:
+        return "ratios only: imported runs did not alternate, so none is called faster or slower"
     nothing = f"no curve is called faster or slower than {comparison.baseline}"
-    return f"{nothing}: {shared_reason(comparison.groups)}"
+    return f"{nothing}: {shared}"
 
 
 def _series_name(key: SeriesKey) -> str:

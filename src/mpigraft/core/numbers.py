@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 
 UNITS = ((1 << 30, "GiB", "G"), (1 << 20, "MiB", "M"), (1 << 10, "KiB", "K"))
 DIGITS = 12  # significant: those after it are of the logarithm, not of the value
@@ -17,6 +18,12 @@ def size(count: int) -> str:
         if count >= unit:
             return f"{count / unit:.4g} {name}" if count * 100 % unit == 0 else f"{count} B"
     return f"{count} B"
+
+
+def size_span(sizes: Sequence[int]) -> str:
+    """From the first to the last: 1 B to 64 KiB; one size by itself."""
+    first, last = size(sizes[0]), size(sizes[-1])
+    return first if len(sizes) == 1 else f"{first} to {last}"
 
 
 def short_size(count: int) -> str:
@@ -102,6 +109,11 @@ def duration(seconds: float) -> str:
 def counted(number: int, thing: str) -> str:
     """`1 round`, `3 launches`, `2 libraries`."""
     return f"{number} {plural(number, thing)}"
+
+
+def round_numbers(rounds: Iterable[int]) -> list[str]:
+    """Rounds as a person counts them, from 1."""
+    return [str(number + 1) for number in sorted(rounds)]
 
 
 def plural(number: int, thing: str) -> str:

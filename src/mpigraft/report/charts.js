@@ -65,7 +65,8 @@ const Charts = (() => {
     const base = section.sizes.map((_, i) => (own && own.cells[i] ? own.cells[i][VALUE] : null));
     const groups = every.filter((g) => g !== own).map((g) => {
       const cells = g.cells.map((c, i) => (c && base[i] ? [c[VALUE], c[VALUE] / base[i], null, null, "n", c[ROUNDS], null] : null));
-      return { name: g.name, band: g.band, cells, curve: "n", pooled: geometric(cells.filter(Boolean).map((c) => c[RATIO])) };
+      const ratios = cells.filter(Boolean).map((c) => c[RATIO]);
+      return { name: g.name, band: g.band, cells, curve: "n", pooled: geometric(ratios), over: ratios.length };
     });
     return { base, band: own ? own.band : null, groups: groups.filter((g) => g.cells.some(Boolean)) };
   }
@@ -264,6 +265,9 @@ const Charts = (() => {
     return [parts.join(""), 18 * Math.ceil(shown.length / columns) + 8];
   }
 
+  // A point for each size, and none where a size that others have is missing.
+  const sized = (section, point) => section.sizes.flatMap((size, i) => (section.breaks.includes(i) ? [point(size, i), null] : [point(size, i)]));
+
   // ---- absolute values over message size
 
   function absolute(section, width, compact) {
@@ -271,7 +275,7 @@ const Charts = (() => {
     const every = [...groups, { name: state.baseline, band, cells: base.map((v) => (v === null ? null : [v, 1, null, null, "n", 1, null])) }];
     const curves = every.filter((g) => !state.hidden.has(g.name) && g.cells.some(Boolean)).map((g) => ({
       name: g.name,
-      points: section.sizes.map((size, i) => {
+      points: sized(section, (size, i) => {
         const cell = g.cells[i];
         if (!cell || cell[VALUE] === null || size <= 0) return null;
         const pair = g.band ? g.band[i] : null;
@@ -295,7 +299,7 @@ const Charts = (() => {
 
   // ---- ratios: a small panel for each configuration
 
-  const pointsOf = (section, group) => section.sizes.map((size, i) => {
+  const pointsOf = (section, group) => sized(section, (size, i) => {
     const cell = group.cells[i];
     if (!cell || cell[RATIO] === null || size <= 0) return null;
     return { x: size, y: cell[RATIO], low: cell[LOW], high: cell[HIGH], call: cell[CALL], words: describe(section, group.name, size, cell) };
@@ -317,7 +321,8 @@ const Charts = (() => {
     const panels = groups.map((group, i) => {
       const box = { x: left + (i % columns) * (wide + gapX), y: 24 + Math.floor(i / columns) * (tall + gapY), w: wide, h: tall };
       const [mark, , , klass] = VERDICT[group.curve[0]];
-      const verdict = `${mark} ${factor(group.pooled, section.lower, section.unit)}`;
+      const few = group.over < section.sizes.length ? `, ${group.over} of ${section.sizes.length} sizes` : "";
+      const verdict = `${mark} ${factor(group.pooled, section.lower, section.unit)}${few}`;
       const name = fitted(data.names[group.name].label, wide - 4 - textWidth(verdict));
       return panel(box, {
         xaxis: sizeAxis(section.sizes, 10), yaxis: near.includes(points[i]) ? axisNear : axisFar, ratio: true, margin: section.margin || data.margin,

@@ -11,9 +11,13 @@ const Controls = (() => {
   const glance = document.querySelector("table.glance");
   const kept = glance && [...glance.tBodies[0].rows].map((row) => ({ row, name: row.dataset.name, html: [...row.cells].map((c) => [c.className, c.innerHTML]) }));
 
+  // The mean ratio on each layout, over the sizes that all layouts and configurations of a card have.
   function pooled(card, name) {
-    const ratios = data.cards[card].map((index) => Charts.compared(data.sections[index]).groups.find((g) => g.name === name)).filter(Boolean).map((g) => g.pooled);
-    return Charts.known(ratios);
+    const sections = data.cards[card].map((index) => data.sections[index]);
+    const own = sections.flatMap((section) => Charts.compared(section).groups.map((group) => ({ group, section, sizes: section.sizes.filter((_, i) => group.cells[i]) })));
+    const [all, common] = [new Set(sections.flatMap((s) => s.sizes)), own.reduce((left, { sizes }) => left.filter((s) => sizes.includes(s)), own.length ? own[0].sizes : [])];
+    const ratio = ({ group, section }) => Charts.geometric(common.map((s) => group.cells[section.sizes.indexOf(s)][RATIO]));
+    return { ratios: Charts.known(own.filter(({ group }) => group.name === name).map(ratio)), note: common.length < all.size ? `<small>over ${common.length} of ${all.size} sizes</small>` : "" };
   }
 
   function fillGlance() {
@@ -24,11 +28,11 @@ const Controls = (() => {
         if (state.baseline === data.baseline) [td.className, td.innerHTML] = html[i];
         else if (!i && name !== undefined) td.innerHTML = Charts.esc(name) + (name === state.baseline ? "<small>baseline</small>" : "");
         else if (i && name !== undefined) {
-          const ratios = name === state.baseline ? [] : pooled(i - 1, name);
+          const { ratios, note } = pooled(i - 1, name);
           const { lower, unit } = data.sections[data.cards[i - 1][0]];
           td.className = name === state.baseline ? "b" : "i";
           const ends = ratios.length > 1 ? `${Charts.times(Math.min(...ratios))} to ${Charts.times(Math.max(...ratios))}` : "";
-          td.innerHTML = name === state.baseline ? "1" : ratios.length ? `<b>${Charts.factor(Charts.geometric(ratios), lower, unit)}</b><small>${ends || Charts.times(ratios[0])}</small>` : "";
+          td.innerHTML = name === state.baseline ? "1" : ratios.length ? `${Charts.factor(Charts.geometric(ratios), lower, unit)}<small>${ends || Charts.times(ratios[0])}</small>${note}` : "";
         }
       });
     }
@@ -42,7 +46,7 @@ const Controls = (() => {
   function sort(column) {
     const body = glance.tBodies[0];
     const value = ({ name }) => {
-      const ratios = column === null || name === undefined ? [] : name === state.baseline ? [1] : pooled(column, name);
+      const ratios = column === null || name === undefined ? [] : name === state.baseline ? [1] : pooled(column, name).ratios;
       if (!ratios.length) return Infinity;
       return data.sections[data.cards[column][0]].lower ? Charts.geometric(ratios) : 1 / Charts.geometric(ratios);
     };

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
+from mpigraft.analysis import MIN_ROUNDS
 from mpigraft.core import numbers
 from mpigraft.core.model import CellGroup, LaunchRecord, Origin, Verdict
 from mpigraft.report.contents import ReportData
@@ -140,6 +141,8 @@ def extension(data: ReportData) -> str:
 def _needed(data: ReportData) -> tuple[int, int] | None:
     """Rounds that would decide half of the inconclusive cells, and nine in ten. Those of what a
     look has ended are not measured again."""
+    if data.comparison.rounds < MIN_ROUNDS:
+        return None  # few rounds do not say how many more decide: a finding has the number
     stops = sum(not look.extension for look in data.comparison.looks) > 1
     needed = sorted(
         c.rounds_needed

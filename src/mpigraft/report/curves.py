@@ -8,14 +8,16 @@ with probability 1 - 2 P(Binomial(n, 1/2) < k) (Conover, Practical Nonparametric
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mpigraft.analysis import labels_of, values_by_size
 from mpigraft.core import numbers
-from mpigraft.core.model import Better, Cell, CellGroup
+from mpigraft.core.model import Better, Cell, CellGroup, ValueRow
 from mpigraft.report import matrix, peaks
 from mpigraft.report.contents import ReportData
 from mpigraft.report.scaling import Card, View, cards
@@ -34,7 +36,7 @@ def curves(data: ReportData) -> str:
     known = peaks.known(data)
     names = sorted({g.configuration for g in data.comparison.groups} | {baseline})
     styles = labels.styles(names)
-    bands = launch_bands(data)
+    bands, measured = launch_bands(data), sizes_of(data.values)
     document = {
         "baseline": baseline,
         "order": names,
@@ -43,7 +45,10 @@ def curves(data: ReportData) -> str:
             for name, label in labels.short(names).items()
         },
         "margin": data.margin,
-        "sections": [_section(s, baseline, bands, peaks.of(s, known)) for s in parts],
+        "sections": [
+            _section(s, baseline, bands, peaks.of(s, known)) | {"breaks": _breaks(s, measured)}
+            for s in parts
+        ],
         "cards": [[index[id(section)] for section in card.sections] for card in every],
         "views": [_view(card, view, index) for card in every for view in card.views],
         "maps": matrix.values(data),
@@ -55,6 +60,24 @@ def curves(data: ReportData) -> str:
 def has_curve(section: Section) -> bool:
     """Whether there is a curve to draw: two sizes at least."""
     return sum(size > 0 for size in section.sizes) > 1
+
+
+Sizes = Mapping[tuple[str, ...], set[int]]
+
+
+def sizes_of(values: Iterable[ValueRow]) -> Sizes:
+    """All sizes that were measured, by benchmark, metric, layout and buffers."""
+    sizes: dict[tuple[str, ...], set[int]] = defaultdict(set)
+    for row in values:
+        sizes[row.benchmark, row.metric, row.layout, row.buffers].add(row.size)
+    return sizes
+
+
+def missing_sizes(section: Section, measured: Sizes) -> set[int]:
+    """Sizes between a section's at which no configuration was compared."""
+    where = (section.benchmark, section.metric, section.layout, section.buffers)
+    sizes = section.sizes
+    return {s for s in measured.get(where, ()) if sizes[0] < s < sizes[-1]}.difference(sizes)
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
@@ -114,12 +137,20 @@ def _section(
                 "name": group.configuration,
                 "curve": group.curve.value,
                 "pooled": _figure(group.pooled),
+                "over": len(group.used_sizes),
                 "cells": _cells(group, section.sizes),
                 "band": _band(bands.get((*where, group.configuration), {}), section.sizes),
             }
             for group in section.groups
         ],
     }
+
+
+def _breaks(section: Section, measured: Sizes) -> list[int]:
+    """Numbers of the sizes after which one is missing."""
+    missing = missing_sizes(section, measured)
+    pairs = enumerate(itertools.pairwise(section.sizes))
+    return [n for n, (low, high) in pairs if any(low < size < high for size in missing)]
 
 
 def _cells(group: CellGroup, sizes: tuple[int, ...]) -> list[list[Any] | None]:

@@ -16,7 +16,7 @@ from mpigraft.report.baseline_only import BaselineSeries, baseline_series
 from mpigraft.report.contents import ReportData
 from mpigraft.report.findings import report_findings
 from mpigraft.report.headline import headline
-from mpigraft.report.over_nodes import SINGLE, split_layouts
+from mpigraft.report.over_nodes import over_notes, split_layouts
 from mpigraft.report.software import guest_roles, machine_table, software_table
 from mpigraft.report.table import Column, Judged, Table, by_title, cell_text
 from mpigraft.report.tables import baseline_table, launches_table, size_table
@@ -61,8 +61,8 @@ def render_markdown(data: ReportData, *, brief: bool = False, full: bool = False
         lines += [f"    {command}", ""]
     for table in over:
         lines += [f"## {escape(table.title)}", "", *markdown_table(table.table()), ""]
-    if any(row.single for table in over for row in table.rows):
-        lines += [f"{escape(SINGLE)} a single run.", ""]
+    if notes := "; ".join(over_notes(over)):
+        lines += [f"{escape(notes)}.", ""]
     alike = bool(shared_reason(comparison.groups))  # then the summary has it
     for section in alone:
         lines += _section(section, comparison.baseline, brief=brief, alike=alike)
@@ -95,6 +95,8 @@ def _section(section: Section, baseline: str, *, brief: bool, alike: bool) -> li
         for group in section.groups
     )
     lines += markdown_table(Table("", OVERVIEW, rows))
+    if unlike := words.unlike_sizes(section.groups):
+        lines += ["", f"{escape(unlike)}."]
     for group in () if brief else section.groups:
         lines += ["", f"### {escape(group.configuration)}", ""]
         lines += markdown_table(size_table(section, group))

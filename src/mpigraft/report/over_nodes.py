@@ -6,11 +6,11 @@ The tables of every size, one for each layout, are what `--full` shows instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mpigraft.core import numbers
-from mpigraft.core.model import CellGroup, Comparison, Verdict
+from mpigraft.core.model import CellGroup, Comparison, Verdict, common_sizes
 from mpigraft.core.text import printable
 from mpigraft.report.scaling import Card, View, cards
 from mpigraft.report.table import Column, Signs, Table
@@ -47,6 +47,7 @@ class NodesTable:
     title: str
     heads: tuple[str, ...]  # nodes, or ranks per node
     rows: tuple[Row, ...]
+    common: tuple[int, ...] | None = None  # sizes of all columns; None: they have the same
 
     def table(self) -> Table:
         """All columns, whatever their width."""
@@ -128,6 +129,7 @@ def _table(card: Card, view: View, baseline: str, signs: Signs) -> NodesTable:
     )
     buffers = f", {card.buffers} buffers" if card.buffers != "host" else ""
     every = [section for _, section in view.points]
+    common = common_sizes(group for section in every for group in section.groups)
     rows = [_baseline_row(name, size, every, baseline) for name, size in view.sizes]
     for configuration in dict.fromkeys(g.configuration for s in every for g in s.groups):
         groups = [
@@ -137,10 +139,27 @@ def _table(card: Card, view: View, baseline: str, signs: Signs) -> NodesTable:
         pair = pair if len(pair) <= SHORT else f"{configuration} / baseline"
         rows += [_row(pair, name, size, groups, signs) for name, size in view.sizes]
         if len(view.sizes) > 1:
-            rows.append(_curve_row(pair, groups, signs))
+            rows += _curve_rows(pair, groups, common, signs)
     repeats = next((f"; {section.repeats}" for section in every if section.repeats), "")
     title = f"{what}{buffers}; over {view.axis}, {view.series}{repeats}"
-    return NodesTable(title, tuple(str(number) for number, _ in view.points), tuple(rows))
+    heads = tuple(str(number) for number, _ in view.points)
+    alike = all(g.used_sizes == common for section in every for g in section.groups)
+    return NodesTable(title, heads, tuple(rows), None if alike else common)
+
+
+def over_notes(tables: Sequence[NodesTable]) -> Iterator[str]:
+    """What the rows of several tables mean."""
+    rows = [row for table in tables for row in table.rows]
+    if any(row.single for row in rows):
+        yield f"{SINGLE} a single run"
+    whole = any(table.common is None for table in tables)
+    if any(row.what == CURVE for row in rows):
+        yield f"{CURVE}: {'mean' if whole else 'verdict'} over all sizes"
+    spans = dict.fromkeys(t.common for t in tables if t.common is not None)
+    if named := [numbers.size_span(sizes) for sizes in spans if sizes]:
+        yield f"{', '.join(named)}: mean over the sizes of all columns"
+    if () in spans:
+        yield "no mean where no size is in all columns"
 
 
 def _label(name: str, size: int) -> str:
@@ -169,16 +188,27 @@ def _row(pair: str, name: str, size: int, groups: list[CellGroup | None], signs:
     return Row(pair, _label(name, size), tuple(texts), tuple(verdicts))
 
 
-def _curve_row(pair: str, groups: list[CellGroup | None], signs: Signs) -> Row:
-    """The pooled ratio of each curve, and its verdict: what claims rest on."""
-    texts = tuple(
-        "-" if group is None
-        else f"{numbers.ratio(group.pooled)}{SINGLE}" if _is_single(group)
-        else f"{signs[group.curve]} {numbers.ratio(group.pooled)}"
-        for group in groups
-    )  # fmt: skip
+def _curve_rows(
+    pair: str, groups: list[CellGroup | None], common: tuple[int, ...], signs: Signs
+) -> Iterator[Row]:
+    """The pooled ratio of each curve, and its verdict: what claims rest on. Where columns have
+    other sizes, their ratio is over those that all have, and the verdict, of all, stands below."""
     verdicts = tuple(group.curve if group else None for group in groups)
-    return Row(pair, CURVE, texts, verdicts)
+    marks = tuple(signs[verdict] if verdict else "-" for verdict in verdicts)
+    alike = all(group.used_sizes == common for group in groups if group)
+    if common:
+        what, shown = (CURVE, marks) if alike else (numbers.size_span(common), ("",) * len(marks))
+        texts = (_curve_text(g, common, sign) for g, sign in zip(groups, shown, strict=True))
+        yield Row(pair, what, tuple(texts), verdicts if alike else (None,) * len(groups))
+    if not alike and {*verdicts} - {None, Verdict.INCONCLUSIVE}:
+        yield Row(pair, CURVE, marks, verdicts)
+
+
+def _curve_text(group: CellGroup | None, sizes: tuple[int, ...], sign: str) -> str:
+    if group is None:
+        return "-"
+    ratio = numbers.ratio(group.ratio_over(sizes))
+    return f"{ratio}{SINGLE}" if _is_single(group) else f"{sign} {ratio}".strip()
 
 
 def _is_single(group: CellGroup) -> bool:

@@ -80,9 +80,10 @@ def _views(every: Sequence[Section]) -> tuple[View, ...]:
     for (axis, series, _), points in sorted(groups.items(), key=lambda item: -len(item[1])):
         layouts = {section.layout for section in points.values()}
         covered = any(layouts <= {s.layout for _, s in view.points} for view in views)
-        if len(points) > 1 and not covered:
-            ordered = tuple(sorted(points.items()))
-            views.append(View(axis, series, ordered, _sizes([s for _, s in ordered])))
+        ordered = tuple(sorted(points.items()))
+        sizes = _sizes([section for _, section in ordered])
+        if len(points) > 1 and sizes and not covered:
+            views.append(View(axis, series, ordered, sizes))
     return tuple(views)
 
 

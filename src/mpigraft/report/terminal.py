@@ -23,7 +23,7 @@ from mpigraft.report.baseline_only import BaselineSeries, baseline_series
 from mpigraft.report.contents import ReportData
 from mpigraft.report.findings import left_out, report_findings
 from mpigraft.report.headline import headline
-from mpigraft.report.over_nodes import CURVE, SINGLE, NodesTable, split_layouts
+from mpigraft.report.over_nodes import NodesTable, over_notes, split_layouts
 from mpigraft.report.software import guest_roles
 from mpigraft.report.table import Judged, Signs, Table, by_title
 from mpigraft.report.tables import baseline_table, launches_table, size_table
@@ -188,10 +188,9 @@ def _over_nodes(console: Console, table: NodesTable) -> None:
 def _over_legend(console: Console, over: tuple[NodesTable, ...], data: ReportData) -> None:
     if not over:
         return
-    single = f"{SINGLE} a single run; " if any(row.single for t in over for row in t.rows) else ""
     name = shlex.quote(printable(data.campaign.name)) if data.campaign else ""
     command = f"mpigraft compare {name} --full".replace("  ", " ")
-    _say(console, f"{single}{CURVE}: the mean ratio over all sizes; every size: {command}", "dim")
+    _say(console, "; ".join((*over_notes(over), f"every size: {command}")), "dim")
 
 
 def _overview(
@@ -221,6 +220,8 @@ def _overview(
         _row(console, f"{name:<{NAME}} ", strip, " ", (whole, STYLES[group.curve]))
     for note in () if alike else words.curve_notes(section.groups):
         _say(console, note, "dim")
+    if unlike := words.unlike_sizes(section.groups):
+        _say(console, unlike, "dim")
     for group in section.groups:
         reason = reason_of(group)
         mixed = reason is not None and reason.cause is Cause.MIXED  # it names the first crossover

@@ -103,7 +103,7 @@ def test_rounds_are_counted_by_configuration_where_they_differ() -> None:
     (finding,) = disturbance.disturbance_findings(launches(rows, loaded), labels)
     assert finding.code == "cpu-taken"
     assert finding.message == (
-        "others took the CPU in 2 of 8 rounds (2, 5): mpi@base in 1, mpi@k0 in 2; "
+        "others took the CPU in 2 of 8 rounds (3, 6): mpi@base in 1, mpi@k0 in 2; "
         "33 to 75 % of it on n1"
     )
     alike = {**beside("k0", 3, share=0.4), **beside("base", 3, share=0.4)}
@@ -114,7 +114,7 @@ def test_rounds_are_counted_by_configuration_where_they_differ() -> None:
 def test_long_lists_are_cut() -> None:
     rows = campaign(around(1.0), rounds=20)
     findings = next(disturbance.disturbance_findings(launches(rows, beside("k0", *range(15))), {}))
-    assert "(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 3 more)" in findings.message
+    assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 3 more)" in findings.message
 
 
 # ------------------------------------------------------------------ verdicts

@@ -15,7 +15,7 @@ from mpigraft.analysis.overtime.chains import name_chains
 from mpigraft.analysis.overtime.history import machine_name, sort_history
 from mpigraft.analysis.overtime.segments import normal_deviate, steps, tail
 from mpigraft.analysis.unpaired.levels import curve_levels
-from mpigraft.core.model import Origin
+from mpigraft.core.model import Measured, Origin, ValueRow
 from tests.builders.overtime import MACHINE, MPICH, OPENMPI, campaign
 from tests.oracles.level_changes import changes
 
@@ -204,3 +204,42 @@ def test_a_line_goes_on_after_campaigns_that_left_it_out() -> None:
     assert {named[0, "k1"], named[2, "k2"], named[3, "k2"]} == {"openmpi@5.0.12/ob1-sm"}
     assert named[3, "k1"] == OPENMPI  # a new one beside it
     assert {named[n, "k0"] for n in range(4)} == {"mpich/ucx"}
+
+
+def measured_at(number: int, *sizes: int) -> Measured:
+    """A campaign of some sizes; its values are the size alone."""
+    side = campaign(number, names={"k0": MPICH}, spread=0.0)
+    rows = [replace_size(row, size) for row in side.values if row.size == 1 for size in sizes]
+    return replace(side, values=tuple(rows))
+
+
+def replace_size(row: ValueRow, size: int) -> ValueRow:
+    return row._replace(size=size, value=float(size))
+
+
+def test_means_of_a_line_are_over_the_same_sizes() -> None:
+    """Without a size in common, campaigns are on lines of their own."""
+    small, large = (8, 16), (4096, 16384)
+    sides = [measured_at(1, *small), measured_at(2, *large), measured_at(3, 8, 4096)]
+    lines = sort_history([*sides, measured_at(4, 16, 8)])
+    assert [(line.sizes, line.left_out) for line in lines] == [
+        ((8,), (16, 4096, 16384)),
+        (large, small),
+    ]
+    assert [[p.name for p in line.points] for line in lines] == [
+        ["night1", "night3", "night4"],
+        ["night2"],
+    ]
+    assert [p.value for p in lines[0].points] == pytest.approx([8.0] * 3)
+    (whole,) = sort_history(measured_at(n, *small) for n in (1, 2))
+    assert (whole.sizes, whole.left_out) == (small, ())
+
+
+def test_sizes_that_another_configuration_has_are_left_out_of_a_line() -> None:
+    few = campaign(1)
+    rows = tuple(row for row in few.values if row.configuration == "k0" or row.size < 99)
+    lines = sort_history([replace(few, values=rows)])
+    assert [(line.sizes, line.left_out) for line in lines] == [
+        ((1, 64, 4096), ()),
+        ((1, 64), (4096,)),
+    ]

@@ -306,3 +306,24 @@ def test_contents_tell_a_library_without_a_version() -> None:
 def test_a_damaged_document_has_no_facts() -> None:
     assert what._json("[1]") == {}
     assert what._json("{") == {}
+
+
+def test_sizes_that_only_one_campaign_has_are_named() -> None:
+    old, new = campaign(1), campaign(2)
+    few = replace(new, values=tuple(row for row in new.values if row.size < 99))
+    for sides, lacking in (((old, few), few), ((few, old), few)):
+        (gap,) = (f for f in compare_campaigns(*sides).findings if f.code == "values-missing")
+        assert gap.message == f"{lacking.title} lacks native:latency (1x2): sizes 4096"
+    assert "values-missing" not in codes(compare_campaigns(old, new).findings)
+
+
+def test_the_advice_for_few_rounds_is_for_the_campaign_that_has_them() -> None:
+    runs, imported = campaign(1), campaign(2, rounds=2, origin=Origin.IMPORT)
+    for sides in ((runs, imported), (imported, runs)):
+        (few,) = (f for f in compare_campaigns(*sides).findings if f.code == "rounds-few-across")
+        assert few.message == "2 rounds in one of the campaigns: every verdict is inconclusive"
+        assert few.fix == f"import 6 runs or more into {imported.title}"
+    comparison = compare_campaigns(campaign(3, rounds=1), campaign(4))
+    assert comparison.summary[0].endswith(": 1 round, where 6 are needed")
+    (few,) = (f for f in comparison.findings if f.code == "rounds-few-across")
+    assert few.fix.endswith("mpigraft bench --resume 00000003 --rounds 10")

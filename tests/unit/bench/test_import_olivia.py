@@ -60,7 +60,7 @@ def test_a_single_run_has_no_interval_and_the_verdict_says_so(
         (None, None, "inconclusive", 1)
     }
     run(tmp_path, "compare", "2025")
-    assert "a single run has no interval" in " ".join(capsys.readouterr().out.split())
+    assert "imported runs did not alternate" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_other_stack_can_be_the_baseline(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -77,6 +78,14 @@ def test_junit_has_a_case_for_each_line(run: Run, tmp_path: Path) -> None:
     assert "slower since 2026-01-09" in failure.attrib["message"]
     assert run("history", "--last", "2", "--junit", str(tmp_path / "few.xml")).code == 0
     assert ElementTree.parse(tmp_path / "few.xml").getroot().attrib["skipped"] == "2"
+
+
+def test_the_last_campaigns_are_of_those_with_values(run: Run, store: Store) -> None:
+    record = replace(store.campaigns()[-1], id="f0000000", name="stopped")
+    with store.writer() as writer:
+        writer.add_campaign(replace(record, created="2026-02-01T00:00:00+00:00"))
+    document = json.loads(run("history", "--json", "--last", "3").out)
+    assert len(document["campaigns"]) == 3
 
 
 def test_page_marks_the_change_and_escapes_names(run: Run, tmp_path: Path) -> None:

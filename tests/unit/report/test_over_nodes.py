@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from mpigraft.core.model import Comparison, Verdict
+from mpigraft.core.model import CellGroup, Comparison, Verdict
 from mpigraft.core.process import clean
 from mpigraft.report import markdown, terminal
 from mpigraft.report.contents import ReportData
@@ -68,7 +69,11 @@ def test_archer2_fits_a_screen(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert row in [" ".join(line.split()) for line in lines]
     text = "\n".join(lines)
     assert "* a single run" in text
-    assert "mpigraft\n  compare archer2 --full" in text
+    assert "every size: mpigraft compare archer2 --full" in " ".join(text.split())
+    # alltoall ends at 64 B on 128 nodes: means of columns are over what all of them have
+    row = "1 B to 64 B 0.898* 1.01* 1.02* 1.06* 1.07* 1.05* 1.09* 1.07*"
+    assert row in [" ".join(line.split()) for line in lines]
+    assert "1 B to 64 B, 1 B to 16 B: mean over the sizes of all columns" in text.replace("\n ", "")
     assert run(store, "compare", "archer2", "--full") == 0
     assert len(capsys.readouterr().out.splitlines()) > 400
     assert run(store, "compare", "archer2", "--markdown") == 0
@@ -187,3 +192,42 @@ def test_blocks_fit_and_have_every_figure(
         rows
     ) * len(blocks)
     assert all(name in whole for name in names)
+
+
+def cut_to(group: CellGroup, *sizes: int) -> CellGroup:
+    cells = tuple(cell for cell in group.cells if cell.size in sizes)
+    return replace(group, cells=cells, pooled_sizes=(), pooled=9.0)
+
+
+def test_ratios_of_columns_with_other_sizes_are_over_those_of_all() -> None:
+    found = on_layouts("1x128", "2x128")
+    every = found.groups[0].configuration
+    groups = [g for g in found.groups if g.configuration == every]
+    groups[0] = replace(groups[0], curve=Verdict.FASTER)
+    short = [groups[0], cut_to(groups[1], 1, 2, 4096)]
+    shown_rows = rows_of(replace(found, groups=tuple(short)))
+    (over,) = (row for row in shown_rows if row.what == "1 B to 4 KiB")
+    means = [group.ratio_over((1, 2, 4096)) for group in short]
+    assert means[0] == pytest.approx(
+        math.prod(cell.ratio for cell in short[0].cells if cell.size in (1, 2, 4096)) ** (1 / 3)
+    )
+    assert [float(text) for text in over.texts] == pytest.approx(means, rel=0.006)
+    assert over.verdicts == (None, None)
+    (whole,) = (row for row in shown_rows if row.what == "whole curve")
+    assert whole.texts == tuple(words.VERDICT_SIGNS[group.curve] for group in short)
+    text = " ".join(" ".join(shown(replace(found, groups=tuple(short)))).split())
+    assert "whole curve: verdict over all sizes; 1 B to 4 KiB: mean over the sizes of all" in text
+
+
+def test_columns_without_a_common_size_have_no_mean() -> None:
+    found = on_layouts("1x128", "2x128", "4x128")
+    groups = [g for g in found.groups if g.configuration == found.groups[0].configuration]
+    apart = ((1, 2), (2, 4096), (4096,))
+    parted = [cut_to(g, *sizes) for g, sizes in zip(groups, apart, strict=True)]
+    one = replace(found, groups=tuple(replace(g, curve=Verdict.INCONCLUSIVE) for g in parted))
+    assert not [row.what for row in rows_of(one) if "to" in row.what or "curve" in row.what]
+    assert "no mean where no size is in all columns" in " ".join(" ".join(shown(one)).split())
+    none = replace(one, groups=(one.groups[0], one.groups[2]))
+    tables, alone = split_layouts(none, words.VERDICT_SIGNS)
+    assert (tables, len(alone)) == ((), 2)  # nothing to show over nodes: each by itself
+    assert "over nodes" not in markdown.render_markdown(report(none))

@@ -18,8 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.model import ValueRow, Verdict
+from mpigraft.core.model import ValueRow, Verdict, layout_order
 from mpigraft.report.contents import ReportData
+from mpigraft.report.curves import curves
 from mpigraft.report.paper import drawing
 from mpigraft.report.paper.drawing import Style, draw
 from mpigraft.report.paper.figures import WIDTHS, render_figures
@@ -246,7 +247,7 @@ ANY = st.text(st.characters(codec="utf-8"), max_size=40)
 
 
 def one_panel(name: str, title: str) -> Iterator[bytes]:
-    curves = (Curve(name, (Dot(1, 2.0, (1.5, 2.5)), Dot(4, 3.0))),)
+    curves = (Curve(name, ((Dot(1, 2.0, (1.5, 2.5)), Dot(4, 3.0)),)),)
     panels = tuple(
         Panel(title, curves, (1.0, 4.0), bytes=True, ratio=ratio) for ratio in (False, True)
     )
@@ -315,3 +316,44 @@ def test_paper_and_page_draw_the_same_dashes() -> None:
     match = re.search(r"const DASHES = (\[[^\]]*\]);", script)
     assert match is not None
     assert tuple(dash or "" for dash in json.loads(match[1])) == words.DASHES
+
+
+# ------------------------------------------------------------------ what is missing
+
+
+def test_a_curve_has_a_gap_where_a_size_is_missing() -> None:
+    """Of one configuration, and of all: the baseline lacks it then, and others were measured."""
+    data = small_data()
+    groups = data.comparison.groups[:3]
+    one, name = groups[0], groups[0].configuration
+    row = data.values[0]._replace(benchmark=one.benchmark, metric=one.metric, layout=one.layout)
+    row = row._replace(buffers=one.buffers, size=1 << 20)
+    lost = replace(one, cells=tuple(c for c in one.cells if c.size != 1024))
+    comparison = replace(data.comparison, groups=(lost, *groups[1:]))
+    data = replace(data, comparison=comparison, values=(row,))
+    for panel in next(paper_figures(data)).panels:
+        pieces = {c.name: [[dot.x for dot in p] for p in c.pieces] for c in panel.curves}
+        assert pieces[name] == [[8], [65536], [1 << 22]]
+        assert pieces[groups[1].configuration] == [[8, 1024, 65536], [1 << 22]]
+    (section,) = json.loads(curves(data))["sections"]
+    assert [section["sizes"][n] for n in section["breaks"]] == [65536]
+
+
+def test_a_curve_has_a_gap_where_a_layout_is_missing() -> None:
+    data = over_nodes()
+    groups = data.comparison.groups
+    name = groups[0].configuration
+    middle = sorted({g.layout for g in groups}, key=layout_order)[1]
+    kept = tuple(g for g in groups if (g.configuration, g.layout) != (name, middle))
+    data = replace(data, comparison=replace(data.comparison, groups=kept))
+    panel = next(paper_figures(data)).panels[0]
+    (curve,) = (c for c in panel.curves if c.name == name)
+    assert [len(piece) for piece in curve.pieces] == [1, 1]
+
+
+def test_what_leads_to_a_name_is_no_curve(first: tuple[bytes, bytes]) -> None:
+    """It is dotted and grey, whatever its curve."""
+    svg, _ = first
+    led = [path for path in svg.decode().split("<path") if "stroke-dasharray: 0.4,3" in path]
+    assert led
+    assert all("stroke: #5b626b" in path for path in led)

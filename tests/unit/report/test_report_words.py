@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from dataclasses import replace
 
@@ -20,7 +21,7 @@ from mpigraft.report.terminal import print_report
 from mpigraft.report.wording import words
 from mpigraft.report.wording.counts import sections
 from tests.builders.html import Page
-from tests.builders.reports import BASELINE, small_data
+from tests.builders.reports import BASELINE, comparison, small_data
 
 
 @given(st.floats(min_value=1e-9, max_value=1e9))
@@ -118,3 +119,23 @@ def test_only_interfaces_of_the_kernel_carry_connections() -> None:
     names = ("e0", "e1", "cxi0", "e9")
     assert [words.own_bytes(found, name) for name in names] == [7, 0, None, None]
     assert words.own_bytes(replace(found, own=None), "e0") is None
+
+
+def test_ratios_over_other_sizes_say_so_and_are_given_over_those_of_all() -> None:
+    one, other = comparison(benchmarks=(("native:latency", "latency", 1.0),)).groups[:2]
+    few = replace(other, cells=other.cells[:2], pooled_sizes=())
+    assert words.unlike_sizes([one, other]) == ""
+    means = [
+        math.exp(sum(math.log(cell.ratio) for cell in group.cells[:2]) / 2) for group in (one, few)
+    ]
+    assert words.unlike_sizes([one, few]) == (
+        f"ratios over fewer than the 23 sizes: {few.configuration} 2; over the 2 sizes that all "
+        f"have (1 B to 2 B): {one.configuration} {numbers.ratio(means[0])}, "
+        f"{few.configuration} {numbers.ratio(few.pooled if few.used_sizes == (1, 2) else means[1])}"
+    )
+    rest = replace(one, cells=one.cells[2:], pooled_sizes=())
+    assert words.unlike_sizes([rest, few]).endswith("; no size is in all")
+    lost = replace(one, pooled_sizes=(1, 2, 4))
+    assert words.unlike_sizes([lost]) == (
+        f"ratios over fewer than the 23 sizes: {one.configuration} 3"
+    )

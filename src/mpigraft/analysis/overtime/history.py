@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -72,6 +72,7 @@ class Line:
     unit: str
     better: Better
     sizes: tuple[int, ...]  # that all points have
+    left_out: tuple[int, ...]  # that some points have, or other configurations
     points: tuple[Point, ...]
     shifts: tuple[Shift, ...]
 
@@ -116,13 +117,28 @@ def sort_history(campaigns: Iterable[Measured]) -> tuple[Line, ...]:
                     campaign.id, campaign.name, campaign.created, label, 0, 0, curve.rounds
                 )
                 curves[LineKey(machine, *curve.key, own)].append((point, curve))
-    counts: dict[str, int] = defaultdict(int)
-    for key in curves:
-        counts[key.machine] += 1
+    every: dict[tuple[str, ...], set[int]] = defaultdict(set)
+    for key, rows in curves.items():
+        every[key[:-1]].update(*(curve.logs for _, curve in rows))
+    parts = [(key, part) for key in sorted(curves, key=_place) for part in _parts(curves[key])]
+    counts = Counter(key.machine for key, _ in parts)
     what = _cached(by_id)
     return tuple(
-        _line(key, curves[key], counts[key.machine], what) for key in sorted(curves, key=_place)
+        _line(key, part, every[key[:-1]], counts[key.machine], what) for key, part in parts
     )
+
+
+Row = tuple[Point, CurveLevel]
+
+
+def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Cut a line where no size is in all of its points: a mean over other sizes is another one."""
+    rest = list(rows)
+    while rest:
+        held = Counter(size for _, curve in rest for size in curve.logs)
+        (most, _), *_ = held.most_common(1)
+        yield [row for row in rest if most in row[1].logs]
+        rest = [row for row in rest if most not in row[1].logs]
 
 
 def _place(key: LineKey) -> tuple[str, str, str, tuple[bool, int, int, int, str], str, str]:
@@ -154,21 +170,22 @@ def _cached(campaigns: dict[str, Measured]) -> What:
     return what
 
 
-def _line(key: LineKey, rows: Sequence[tuple[Point, CurveLevel]], lines: int, what: What) -> Line:
+def _line(key: LineKey, rows: Sequence[Row], every: set[int], lines: int, what: What) -> Line:
     sizes = sorted(set.intersection(*(set(curve.logs) for _, curve in rows)))
     points = []
     for point, curve in rows:
-        used = sizes or sorted(curve.logs)
-        level = sum(curve.logs[size] for size in used) / len(used)
+        level = sum(curve.logs[size] for size in sizes) / len(sizes)
         points.append(
             Point(point.campaign, point.name, point.created, point.configuration, level,
                   curve.error, point.rounds)
         )  # fmt: skip
     metric = METRICS[key.metric]
     shifts = []
-    if sizes:
-        for step in steps([p.level for p in points], [p.error for p in points], lines):
-            slower = (step.shift > 0) is (metric.better is Better.LOWER)
-            changed = what(points[step.place - 1], points[step.place])
-            shifts.append(Shift(step.place, math.exp(step.shift), step.p, slower, changed))
-    return Line(key, metric.unit, metric.better, tuple(sizes), tuple(points), tuple(shifts))
+    for step in steps([p.level for p in points], [p.error for p in points], lines):
+        slower = (step.shift > 0) is (metric.better is Better.LOWER)
+        changed = what(points[step.place - 1], points[step.place])
+        shifts.append(Shift(step.place, math.exp(step.shift), step.p, slower, changed))
+    left_out = tuple(sorted(every.difference(sizes)))
+    return Line(
+        key, metric.unit, metric.better, tuple(sizes), left_out, tuple(points), tuple(shifts)
+    )

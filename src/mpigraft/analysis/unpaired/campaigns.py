@@ -9,7 +9,7 @@ what was so in the allocations that were measured, which a finding states.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -39,6 +39,7 @@ from mpigraft.core.model import (
     Verdict,
     layout_order,
 )
+from mpigraft.core.numbers import counted
 from mpigraft.core.text import join_some
 
 SHOWN = 8  # configurations in a finding
@@ -295,7 +296,7 @@ def _gaps(old: Measured, new: Measured, groups: Sequence[CellGroup], rounds: int
     if any(len(side.allocations) < 2 for side in (old, new)):
         findings.append(Finding.of("allocations-single"))
     if rounds < MIN_ROUNDS:
-        findings.append(Finding.of("rounds-few-across", rounds=rounds, min_rounds=MIN_ROUNDS))
+        findings.append(_too_few(old, new, rounds))
     compared = {_place(group)[0] for group in groups}
     for side, other in ((old, new), (new, old)):
         table = campaign_table(side, side.values)
@@ -309,4 +310,25 @@ def _gaps(old: Measured, new: Measured, groups: Sequence[CellGroup], rounds: int
                     "curves-unmatched", listed=listed, having=side.title, lacking=other.title
                 )
             )
+        if gaps := "; ".join(_missing_sizes(table, campaign_table(other, other.values), compared)):
+            findings.append(Finding.of("values-missing", label=other.title, gaps=gaps))
     return findings
+
+
+def _missing_sizes(having: Table, lacking: Table, compared: set[SeriesKey]) -> Iterator[str]:
+    """Name the sizes of curves that were compared which only one of the campaigns has."""
+    for key in sorted(compared, key=lambda key: key.order):
+        sizes = having.series[key].sizes
+        if missing := set(sizes).difference(lacking.series[key].sizes):
+            listed = summary.listed_sizes(missing, sizes)
+            yield f"{key.benchmark} ({key.layout}): sizes {listed}"
+
+
+def _too_few(old: Measured, new: Measured, rounds: int) -> Finding:
+    short = min((old, new), key=lambda side: len({(r.allocation, r.round) for r in side.values}))
+    return Finding.of(
+        "rounds-few-across",
+        rounds=counted(rounds, "round"),
+        min_rounds=MIN_ROUNDS,
+        advice=summary.more_rounds(short.campaign),
+    )

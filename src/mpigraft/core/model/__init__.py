@@ -23,6 +23,7 @@ from mpigraft.core.model.comparison import (
     NoVerdict,
     Value,
     Verdict,
+    common_sizes,
     shared_reason,
 )
 from mpigraft.core.model.configuration import (
@@ -211,6 +212,7 @@ __all__ = [
     "Value",
     "ValueRow",
     "Verdict",
+    "common_sizes",
     "layout_order",
     "metric_key",
     "metric_name",

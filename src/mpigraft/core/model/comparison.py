@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from mpigraft.core.model.records import Origin
 from mpigraft.core.model.vocabulary import Finding
+from mpigraft.core.numbers import from_log
 
 EXACT_FROM = 12  # rounds from which order statistics are about as short as Student's t
 
@@ -140,6 +142,25 @@ class CellGroup:
     look: int | None = None  # rounds of the look that called the curve; None: none has
     pooled_sizes: tuple[int, ...] = ()  # those that have every round; empty: all
     no_verdict: NoVerdict | None = None  # why the curve has none; None: it has one
+
+    @property
+    def used_sizes(self) -> tuple[int, ...]:
+        """Sizes that `pooled` is over."""
+        return self.pooled_sizes or tuple(cell.size for cell in self.cells)
+
+    def ratio_over(self, sizes: tuple[int, ...]) -> float:
+        """Compute the geometric mean of the ratios at some sizes."""
+        if sizes == self.used_sizes:
+            return self.pooled
+        logs = [math.log(cell.ratio) for cell in self.cells if cell.size in sizes]
+        return from_log(sum(logs) / len(logs))
+
+
+def common_sizes(groups: Iterable[CellGroup]) -> tuple[int, ...]:
+    """Return the sizes that all of these curves have. Over others, means that stand side by side
+    would differ because their sizes do."""
+    sizes = [set(group.used_sizes) for group in groups]
+    return tuple(sorted(set.intersection(*sizes))) if sizes else ()
 
 
 def shared_reason(groups: Iterable[CellGroup]) -> str:

@@ -76,6 +76,8 @@ def _layout(section: Section, index: int, data: ReportData) -> Html:
 def _section(section: Section, index: int, data: ReportData) -> Iterator[Html]:
     baseline = data.comparison.baseline
     yield from _charts(section, index, data)
+    if unlike := words.unlike_sizes(section.groups):
+        yield el("p", foreign(unlike + "."), class_="sub")
     yield overview.verdicts_by_size(section, index)
     crossovers = [
         f"{group.configuration}: {words.crossing_steps(crossed, baseline, len(crossed))}"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from mpigraft.core import numbers
-from mpigraft.core.model import Cell, CellGroup, Verdict, shared_reason
+from mpigraft.core.model import Cell, CellGroup, Verdict, common_sizes, shared_reason
 from mpigraft.report import cost, looks
 from mpigraft.report.contents import ReportData
 from mpigraft.report.markup import Html, el, hidden, join, table, table_row
@@ -84,33 +84,45 @@ def _glance_cell(groups: list[CellGroup], card: Card, *, alike: bool) -> Html:
     note = "" if alike else words.curve_note(group)
     ratio = f"{numbers.ratio(group.pooled)}"
     ratio += f" [{_to(group)}]" if group.pooled_low is not None else ""
+    factor = words.factor(group.pooled, card.better, card.unit)
     return el(
         "td",
         sign(group.curve),
-        el("b", words.factor(group.pooled, card.better, card.unit)),
+        factor if group.curve is Verdict.INCONCLUSIVE else el("b", factor),
         el("small", ratio),
+        _over(group.used_sizes, card),
         el("small", note, class_="mixed") if note else None,
         class_=verdict_class(group.curve, group.pooled),
     )
 
 
 def _layouts_cell(groups: list[CellGroup], card: Card) -> Html:
-    """The ends over the layouts, and how many have which verdict; its colour is theirs where all
-    agree."""
+    """The ends over the layouts, at the sizes that all have, and how many have which verdict; its
+    colour is theirs where all agree."""
     verdicts = Counter(group.curve for group in groups)
-    ordered = sorted(group.pooled for group in groups)
-    ends = [words.factor(ratio, card.better, card.unit) for ratio in (ordered[0], ordered[-1])]
+    common = common_sizes(group for section in card.sections for group in section.groups)
+    ordered = sorted(group.ratio_over(common) for group in groups) if common else []
+    ends = [words.factor(ratio, card.better, card.unit) for ratio in ordered[:1] + ordered[-1:]]
+    span = " to ".join(dict.fromkeys(ends))
     counted = ", ".join(
         f"{words.VERDICT_SIGNS[v]} {verdicts[v]} {v}" for v in Verdict if verdicts[v]
     )
     one = groups[0].curve if len(verdicts) == 1 else Verdict.INCONCLUSIVE
     return el(
         "td",
-        el("b", " to ".join(dict.fromkeys(ends))),
-        el("small", f"{numbers.ratio(ordered[0])} to {numbers.ratio(ordered[-1])}"),
+        span if verdicts[Verdict.INCONCLUSIVE] else el("b", span),
+        el("small", " to ".join(map(numbers.ratio, ordered[:1] + ordered[-1:]))),
+        _over(common, card),
         el("small", counted, class_="mixed"),
-        class_=verdict_class(one, ordered[len(ordered) // 2]),
+        class_=verdict_class(one, ordered[len(ordered) // 2] if ordered else 1.0),
     )
+
+
+def _over(sizes: tuple[int, ...], card: Card) -> Html | None:
+    """How many of the card's sizes a ratio is over, if not all."""
+    every = {size for section in card.sections for size in section.sizes}
+    few = len(sizes) < len(every)
+    return el("small", f"over {len(sizes)} of {len(every)} sizes") if few else None
 
 
 def over_nodes(cards: tuple[Card, ...]) -> Html:

@@ -141,7 +141,7 @@ def _header(data: ReportData, title: str) -> Html:
     when = "imported on" if comparison.origin is Origin.IMPORT else "date"
     facts = [
         ("baseline", comparison.baseline),
-        ("configurations", len({g.configuration for g in comparison.groups}) + 1),
+        ("configurations", len(_measured(data)) + len(_absent(data))),
         ("rounds", rounds),
         (numbers.plural(len(nodes), "node"), fold_hosts(nodes, NAMED)),
         ("allocations", spans if spans > 1 else 0),
@@ -260,8 +260,11 @@ def _glance(data: ReportData, every: tuple[Card, ...]) -> list[Html]:
 
 def _absent(data: ReportData) -> list[str]:
     """Configurations that were to run and have no value anywhere."""
-    measured = {g.configuration for g in data.comparison.groups} | {data.comparison.baseline}
-    return sorted({c.id for c in data.configurations} - measured)
+    return sorted({c.id for c in data.configurations} - _measured(data))
+
+
+def _measured(data: ReportData) -> set[str]:
+    return {group.configuration for group in data.comparison.groups} | {data.comparison.baseline}
 
 
 def _figures(figures: Sequence[Figure]) -> list[Html]:

@@ -89,15 +89,9 @@ def _rows(card: Card, section: Section, data: ReportData) -> Iterator[Html]:
             "tr",
             el("th", f"{card.benchmark}, {card.quantity}", scope="row"),
             el("td", section.place),
-            el("td", _span(run.sizes)),
+            el("td", numbers.size_span(run.sizes)),
             el("td", foreign(run.best)),
             el("td", f"{'▲ ' if run.called else ''}{gain}"),
             el("td", foreign(join_some(run.others, SHOWN, ", ")) if run.others else "-"),
             data_find=f"{card.benchmark} {card.metric} {card.buffers}",
         )
-
-
-def _span(sizes: tuple[int, ...]) -> str:
-    if len(sizes) == 1:
-        return numbers.size(sizes[0])
-    return f"{numbers.size(sizes[0])} to {numbers.size(sizes[-1])}"

@@ -209,6 +209,8 @@ def _overview(section: Section, signs: Signs) -> Iterator[str]:
         yield from fold(f"{whole}  {strip}", "    ", 4)
         if note := words.curve_note(group):
             yield from fold(note, "    ", 4)
+    if unlike := words.unlike_sizes(section.groups):
+        yield from fold(unlike)
 
 
 def _cases(data: Across) -> Iterator[Case]:
@@ -305,6 +307,8 @@ def _markdown(data: Across, *, brief: bool) -> str:
             for group in section.groups
         )
         lines += markdown_table(Table("", CURVES, curves))
+        if unlike := words.unlike_sizes(section.groups):
+            lines += ["", f"{escape(unlike)}."]
         for group in () if brief else section.groups:
             lines += ["", f"### {escape(group.configuration)}", ""]
             lines += markdown_table(size_table(section, group))

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from mpigraft.analysis.overtime import Line, Shift, sort_history
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-=oO#@"
 WIDEST = 40  # campaigns of a strip; of more, the last ones
 SHOWN = 8
+LEAST_P = 1e-9  # what is less likely is not known so well
 MARGIN = math.log1p(0.03)  # a line that is slower by less has not changed
 HALF = math.log(1.5)  # of a strip: half of its height, up and down from the first campaign
 
@@ -43,9 +45,10 @@ class History:
     def load(cls, store: Store, *, last: int = 0, machine: str = "", layout: str = "") -> Self:
         """Read the `last` campaigns of a store (0: all) of machines and layouts whose names
         contain these words. Raises MissingError where none has values."""
-        if not (records := store.campaigns()[-last:]):
+        if not (records := store.campaigns()):
             store.campaign(None)  # raises MissingError: no results are there
-        sides = [side for c in records if (side := load_measured(store, c.id)).values]
+        latest = (side for c in reversed(records) if (side := load_measured(store, c.id)).values)
+        sides = list(islice(latest, last or None))[::-1]
         lines = tuple(
             line
             for line in sort_history(sides)
@@ -107,7 +110,9 @@ class History:
 
     def _case(self, line: Line) -> Case:
         key = line.key
-        suite = f"{key.benchmark} {key.metric} {key.layout} on {key.machine}"
+        several = sum(other.key == key for other in self.lines) > 1
+        over = f" over {numbers.size_span(line.sizes)}" if several else ""
+        suite = f"{key.benchmark} {key.metric} {key.layout}{over} on {key.machine}"
         open_still = [s for s in line.shifts if not self._accepted_since(line, s.index)]
         if since := _slower_since(line, open_still):
             first, ratio = since
@@ -141,22 +146,19 @@ def _slower_since(line: Line, shifts: Sequence[Shift]) -> tuple[Shift, float] | 
 
 def history_lines(data: History, bars: str = BARS) -> Iterator[str]:
     """Lay the lines out, at most 80 columns."""
-    machine = subject = None
-    for line in data.lines:
-        key = line.key
+    machine = None
+    for lines in lines_by_subject(data.lines):
+        key = lines[0].key
         if key.machine != machine:
             machine = key.machine
             yield from fold(machine)
-        place = (key.benchmark, key.metric, key.layout, key.buffers)
-        if place != subject:
-            subject = place
-            buffers = f", {key.buffers} buffers" if key.buffers != "host" else ""
-            yield ""
-            yield from fold(
-                f"{key.benchmark}: {words.in_unit(metric_name(key.metric), line.unit)}, "
-                f"{words.better(line.better)}, {key.layout}{buffers}"
-            )
-        yield from _line(line, bars)
+        yield ""
+        yield from fold(
+            f"{key.benchmark}: {words.in_unit(metric_name(key.metric), lines[0].unit)}, "
+            f"{words.better(lines[0].better)}, {place_of(lines[0])}"
+        )
+        for line in lines:
+            yield from _line(line, bars)
     yield ""
     first, last = data.campaigns[0].created[:10], data.campaigns[-1].created[:10]
     shifts = sum(len(line.shifts) for line in data.lines)
@@ -184,10 +186,14 @@ def _line(line: Line, bars: str) -> Iterator[str]:
         changed = join_some(shift.what, 4) or "nothing that was recorded"
         yield from fold(
             f"{point.created[:10]} {point.campaign[:8]} {word}, ratio "
-            f"{numbers.ratio(shift.ratio)}, p {shift.p:.2g}; changed: {changed}",
+            f"{numbers.ratio(shift.ratio)}, {_p(shift.p)}; changed: {changed}",
             "    ",
             6,
         )
+
+
+def _p(p: float) -> str:
+    return f"p {p:.2g}" if p >= LEAST_P else f"p below {LEAST_P:.0e}"
 
 
 def strip(line: Line, bars: str) -> str:
@@ -209,9 +215,22 @@ def _document(line: Line) -> dict[str, Any]:
     return row
 
 
-def lines_by_subject(lines: Sequence[Line]) -> dict[tuple[str, ...], list[Line]]:
-    """Lines that share all but the configuration, in their order."""
-    groups: dict[tuple[str, ...], list[Line]] = defaultdict(list)
+def place_of(line: Line) -> str:
+    """`2x64, cuda buffers, over 1 B to 1 KiB (11 sizes; 12 that not all campaigns have are left
+    out)`: buffers and sizes where they are not the usual ones."""
+    key, out = line.key, len(line.left_out)
+    buffers = f", {key.buffers} buffers" if key.buffers != "host" else ""
+    if not out:
+        return f"{key.layout}{buffers}"
+    sizes = f"{numbers.counted(len(line.sizes), 'size')}; {out} that not all campaigns have"
+    verb = "is" if out == 1 else "are"
+    over = f"over {numbers.size_span(line.sizes)} ({sizes} {verb} left out)"
+    return f"{key.layout}{buffers}, {over}"
+
+
+def lines_by_subject(lines: Sequence[Line]) -> list[list[Line]]:
+    """Lines that share all but the configuration, their sizes too, in their order."""
+    groups: dict[tuple[object, ...], list[Line]] = defaultdict(list)
     for line in lines:
-        groups[tuple(line.key[:-1])].append(line)
-    return groups
+        groups[line.key[:-1], line.sizes].append(line)
+    return list(groups.values())

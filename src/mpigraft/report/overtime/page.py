@@ -19,7 +19,7 @@ from mpigraft.core.homes import hide_homes
 from mpigraft.core.model import Better, metric_name
 from mpigraft.core.text import join_some
 from mpigraft.report.markup import Html, el, foreign, join, scrolling, table_row
-from mpigraft.report.overtime.history import History, lines_by_subject
+from mpigraft.report.overtime.history import History, lines_by_subject, place_of
 from mpigraft.report.wording import labels, words
 
 WIDE, HIGH, LEFT, RIGHT, TOP, BOTTOM = 720, 250, 52, 470, 14, 214
@@ -100,11 +100,10 @@ def _machine(data: History, machine: str) -> Iterator[Html]:
     yield el("h2", foreign(machine))
     own = [line for line in data.lines if line.key.machine == machine]
     styles = labels.styles(sorted({line.key.configuration for line in own}))
-    for lines in lines_by_subject(own).values():
+    for lines in lines_by_subject(own):
         key, better = lines[0].key, words.better(lines[0].better)
-        buffers = f", {key.buffers} buffers" if key.buffers != "host" else ""
         what = words.in_unit(metric_name(key.metric), lines[0].unit)
-        title = f"{key.benchmark} on {key.layout}{buffers}: {what}"
+        title = f"{key.benchmark} on {place_of(lines[0])}: {what}"
         yield el("h3", foreign(f"{title}, {better}"))
         yield _picture(lines, styles)
         if changes := _changes(lines):
@@ -174,17 +173,17 @@ def _dot(line: Line, index: int, place: tuple[float, float], gain: float, hue: i
 
 
 def _labels(ends: Sequence[End]) -> Iterator[Html]:
-    """Names at the ends of the lines, moved apart where they would run into each other; each with
-    a piece of its line, which leads to the line's end."""
+    """Names beside the ends of the lines, moved apart where they would run into each other; each
+    with a piece of its line and of its dots. Nothing leads from one to the other: it would look
+    like a line that goes on."""
     lowest = -math.inf
-    for (x, y), name, hue, dash in sorted(ends, key=lambda end: (end.place[1], end.name)):
+    for (_, y), name, hue, dash in sorted(ends, key=lambda end: (end.place[1], end.name)):
         place = max(y + 4, lowest + LABEL)
         lowest = place
-        lead = f"M{x + 5:.1f} {y:.1f}L{RIGHT + 10} {place - 4:.1f}"
-        yield el("path", d=lead, class_=f"c{hue}", stroke_width=0.7)
-        yield el("path", d=f"M{RIGHT + 10} {place - 4:.1f}h24", class_=f"c{hue}", stroke_width=2,
+        yield el("circle", cx=RIGHT + 32, cy=f"{place - 4:.1f}", r=3, class_=f"d{hue}")
+        yield el("path", d=f"M{RIGHT + 20} {place - 4:.1f}h24", class_=f"c{hue}", stroke_width=2,
                  stroke_dasharray=dash or None)  # fmt: skip
-        yield el("text", foreign(name), x=RIGHT + 40, y=f"{place:.1f}")
+        yield el("text", foreign(name), x=RIGHT + 50, y=f"{place:.1f}")
 
 
 def _ratios(half: float) -> list[float]:

@@ -12,6 +12,7 @@ import io
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -23,7 +24,7 @@ from matplotlib.textpath import text_to_path
 
 from mpigraft.core import numbers
 from mpigraft.core.model import Verdict
-from mpigraft.report.paper.panels import Curve, Panel, PaperFigure
+from mpigraft.report.paper.panels import Curve, Dot, Panel, PaperFigure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +35,7 @@ POINT = 1 / 72  # inches
 INK, SOFT, GRID = "#1c1f23", "#5b626b", "#dfe2e6"
 SIZE, TITLE = 6.5, 8.5  # of letters, in points
 NAME_GAP = 8.5  # between two names, in points
+LEADER = (0, (0.4, 3.0))  # dots
 PLOT, LOW = 108.0, 64.0  # the least height of a panel, in points; of one in a tall stack
 HEADS = {Verdict.FASTER: "^", Verdict.SLOWER: "v", Verdict.EQUIVALENT: "s"}
 LOOK: Any = {
@@ -166,14 +168,10 @@ def _steps(span: float) -> tuple[float, ...]:
 def _curve(axes: Axes, curve: Curve, style: Style) -> None:
     """A line, its interval as a band, and a mark for each verdict."""
     ink = style.inks[curve.name]
-    banded = [(d.x, *d.interval) for d in curve.dots if d.interval]
-    if len(banded) > 1:
-        x, low, high = zip(*banded, strict=True)
-        axes.fill_between(x, low, high, color=ink, alpha=0.16, linewidth=0)
-    elif banded:
-        axes.vlines([banded[0][0]], [banded[0][1]], [banded[0][2]], color=ink, linewidth=0.6)
-    axes.plot([d.x for d in curve.dots], [d.y for d in curve.dots], color=ink,
-              linestyle=_dashes(style, curve.name))  # fmt: skip
+    for piece in curve.pieces:
+        _band(axes, piece, ink)
+        axes.plot([d.x for d in piece], [d.y for d in piece], color=ink,
+                  linestyle=_dashes(style, curve.name))  # fmt: skip
     for verdict in dict.fromkeys(dot.verdict for dot in curve.dots):
         own = [dot for dot in curve.dots if dot.verdict is verdict]
         axes.plot(
@@ -182,6 +180,16 @@ def _curve(axes: Axes, curve: Curve, style: Style) -> None:
             markerfacecolor="white" if verdict is Verdict.INCONCLUSIVE else ink,
             markeredgewidth=0.6, zorder=3,
         )  # fmt: skip
+
+
+def _band(axes: Axes, piece: Sequence[Dot], ink: str) -> None:
+    for banded, dots in groupby(piece, key=lambda dot: dot.interval is not None):
+        rows = [(d.x, *d.interval) for d in dots if d.interval] if banded else []
+        if len(rows) > 1:
+            x, low, high = zip(*rows, strict=True)
+            axes.fill_between(x, low, high, color=ink, alpha=0.16, linewidth=0)
+        elif rows:
+            axes.vlines([rows[0][0]], [rows[0][1]], [rows[0][2]], color=ink, linewidth=0.6)
 
 
 def _dashes(style: Style, name: str) -> Any:
@@ -206,7 +214,7 @@ def _names(axes: Axes, panel: Panel, style: Style) -> Names:
 
 
 def _spread(axes: Axes, names: Names) -> None:
-    """Move names apart, and tie each to the end of its curve."""
+    """Move names apart, and tie each to the end of its curve, by what is unlike any curve."""
     if not names:
         return
     box = axes.get_window_extent()
@@ -224,8 +232,9 @@ def _spread(axes: Axes, names: Names) -> None:
         text, curve = names[one]
         text.set_y(place - at[one][1])
         end = axes.transData.inverted().transform((box.x1 + 4, place))
-        axes.plot([curve.dots[-1].x, end[0]], [curve.dots[-1].y, end[1]], color=text.get_color(),
-                  linewidth=0.4, clip_on=False, scalex=False, scaley=False)  # fmt: skip
+        axes.plot([curve.dots[-1].x, end[0]], [curve.dots[-1].y, end[1]], color=SOFT,
+                  linewidth=0.4, linestyle=LEADER, clip_on=False, scalex=False,
+                  scaley=False)  # fmt: skip
 
 
 def _key(panels: Sequence[Panel], style: Style, width: float) -> list[list[Line2D]]:

@@ -4,8 +4,10 @@ layouts, over nodes."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, groupby
+from typing import Self
 
 from mpigraft.core import numbers
 from mpigraft.core.env import redact
@@ -14,7 +16,14 @@ from mpigraft.core.text import printable
 from mpigraft.report import peaks
 from mpigraft.report.captions import caption
 from mpigraft.report.contents import ReportData
-from mpigraft.report.curves import Bands, has_curve, launch_bands
+from mpigraft.report.curves import (
+    Bands,
+    Sizes,
+    has_curve,
+    launch_bands,
+    missing_sizes,
+    sizes_of,
+)
 from mpigraft.report.scaling import Card, View, cards
 from mpigraft.report.wording.counts import Section
 
@@ -32,7 +41,19 @@ class Dot:
 @dataclass(frozen=True, slots=True)
 class Curve:
     name: str
-    dots: tuple[Dot, ...]
+    pieces: tuple[tuple[Dot, ...], ...]  # between two of them a point is missing
+
+    @classmethod
+    def of(cls, name: str, dots: Sequence[Dot], places: Sequence[float]) -> Self:
+        """Cut the dots at each of `places` that has none."""
+        at = {dot.x: dot for dot in dots}
+        known = groupby((at.get(x) for x in places), key=lambda dot: dot is not None)
+        return cls(name, tuple(tuple(filter(None, piece)) for there, piece in known if there))
+
+    @property
+    def dots(self) -> tuple[Dot, ...]:
+        """All of them."""
+        return tuple(chain.from_iterable(self.pieces))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +80,7 @@ def paper_figures(data: ReportData) -> Iterator[PaperFigure]:
     """A figure of each benchmark's views and, over message size, of each of its layouts."""
     used: set[str] = set()
     bands, known, notes = launch_bands(data), peaks.known(data), _notes(data)
+    measured = sizes_of(data.values)
     for card in cards(data.comparison):
         for view in card.views:
             name = _slug(f"{card.benchmark}-{card.buffers}-{card.metric}-over-{view.axis}", used)
@@ -67,7 +89,7 @@ def paper_figures(data: ReportData) -> Iterator[PaperFigure]:
         for section in card.sections:
             if has_curve(section):
                 text = f"{section.benchmark}-{section.layout}-{section.buffers}-{section.metric}"
-                values, ratios = _size_panels(section, data, bands)
+                values, ratios = _size_panels(section, data, bands, measured)
                 values = replace(values, peak=_near(values, peaks.of(section, known)))
                 title = _text(f"{section.benchmark}, {section.place}")
                 yield PaperFigure(_slug(text, used), title, (values, ratios), notes)
@@ -114,20 +136,23 @@ def _view_panels(card: Card, view: View, data: ReportData, bands: Bands) -> Iter
                     dots.setdefault(name, []).append(dot)
             what = "ratio" if ratio else ", ".join(filter(None, (card.quantity, card.unit)))
             at = f" at {numbers.size(size)}" if size else ""
-            curves = tuple(Curve(name, tuple(own)) for name, own in sorted(dots.items()))
+            curves = tuple(Curve.of(name, own, marks) for name, own in sorted(dots.items()))
             title = _text(f"{what}{at}, over {view.axis}")
             yield Panel(title, curves, marks, bytes=False, ratio=ratio)
 
 
-def _size_panels(section: Section, data: ReportData, bands: Bands) -> tuple[Panel, Panel]:
+def _size_panels(
+    section: Section, data: ReportData, bands: Bands, measured: Sizes
+) -> tuple[Panel, Panel]:
     marks = tuple(float(4**n) for n in range(20) if 4**n <= max(section.sizes))
+    places = sorted({*section.sizes, *missing_sizes(section, measured)})
 
     def panel(title: str, *, ratio: bool) -> Panel:
         dots: dict[str, list[Dot]] = {}
         for size in section.sizes:
             for name, dot in _dots(section, size, float(size), data, bands, ratio=ratio):
                 dots.setdefault(name, []).append(dot)
-        curves = tuple(Curve(name, tuple(own)) for name, own in sorted(dots.items()))
+        curves = tuple(Curve.of(name, own, places) for name, own in sorted(dots.items()))
         return Panel(_text(title), curves, marks, bytes=True, ratio=ratio)
 
     return (

@@ -8,9 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mpigraft.analysis import reason_of, size_bound
-from mpigraft.core.model import Better, Cell, CellGroup, Evidence, Proof, ProofStatus, Verdict
+from mpigraft.core.model import (
+    Better,
+    Cell,
+    CellGroup,
+    Evidence,
+    Proof,
+    ProofStatus,
+    Verdict,
+    common_sizes,
+)
+from mpigraft.core.numbers import counted, size, size_span
 from mpigraft.core.numbers import ratio as number_ratio
-from mpigraft.core.numbers import size
 from mpigraft.core.text import join_some, printable
 
 UNIT = re.compile(r"(?<=\d) (?=(?:B|KiB|MiB|GiB|s|min|h|days|rounds)\b|%)")
@@ -168,6 +177,25 @@ def curve_notes(groups: Sequence[CellGroup]) -> list[str]:
     if len(names) == 1 and all(map(curve_note, groups)):
         return list(names)
     return [f"{join_some(list(own), NAMED, ', ')}: {note}" for note, own in names.items()]
+
+
+def unlike_sizes(groups: Sequence[CellGroup]) -> str:
+    """Say which ratios of curves that are shown together lack sizes, and give those of all over
+    the sizes that all have; empty where none lacks one."""
+    every = {cell.size for group in groups for cell in group.cells}
+    names = {group.configuration: printable(group.configuration) for group in groups}
+    fewer = [group for group in groups if len(group.used_sizes) < len(every)]
+    if not fewer:
+        return ""
+    lacking = [f"{names[g.configuration]} {len(g.used_sizes)}" for g in fewer]
+    text = f"ratios over fewer than the {len(every)} sizes: {join_some(lacking, NAMED, ', ')}"
+    if len(groups) == 1:
+        return text
+    if not (common := common_sizes(groups)):
+        return f"{text}; no size is in all"
+    same = [f"{names[g.configuration]} {number_ratio(g.ratio_over(common))}" for g in groups]
+    span = f"{counted(len(common), 'size')} that all have ({size_span(common)})"
+    return f"{text}; over the {span}: {join_some(same, NAMED, ', ')}"
 
 
 def is_ahead(cell: Cell, direction: Better) -> bool:
