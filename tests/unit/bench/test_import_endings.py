@@ -283,3 +283,15 @@ def test_wherever_a_last_row_is_cut_no_part_of_it_counts(suite: str, text: str) 
     assert len(whole) > 1
     for cut in range(end - len(rows[-1]), end):
         assert counted(data[:cut]) <= whole, data[:cut][-40:]
+
+
+def test_a_table_with_numbers_of_its_own_form_is_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One decimal, or none, is half a row only where other rows have two."""
+    cases = (("1 1.5\n2 1.6\n", 0), ("1 3\n2 4\n4 4\n", 0), ("1 1.50\n2 1.6\n", 2))
+    for number, (rows, code) in enumerate(cases):
+        table = tmp_path / f"{number}.txt"
+        table.write_text(TITLE + rows)
+        assert run_on_store(tmp_path / "s", "import", table, "--configuration", number) == code
+        assert ("the last row is not whole" in capsys.readouterr().out) is (code == 2)

@@ -183,19 +183,6 @@ def test_damage_in_a_file_is_reported_by_file_and_line(
     assert [row.size for row in Store(store).values(Store(store).campaign().id)] == [1, 4]
 
 
-def test_a_table_with_numbers_of_its_own_form_is_whole(
-    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One decimal, or none, is half a row only where other rows have two."""
-    for number, (rows, code) in enumerate(
-        (("1 1.5\n2 1.6\n", 0), ("1 3\n2 4\n4 4\n", 0), ("1 1.50\n2 1.6\n", 2))
-    ):
-        folder = results(tmp_path / f"r{number}", "one.txt")
-        (folder / "one.txt").write_text(LATENCY + rows)
-        assert run(store, "import", folder, "--configuration", f"x{number}") == code
-        assert ("the last row is not whole" in capsys.readouterr().out) is (code == 2)
-
-
 # ------------------------------------------------------------------ what names say
 
 
