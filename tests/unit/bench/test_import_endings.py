@@ -172,6 +172,22 @@ def test_a_table_that_osu_limits_by_its_memory_is_whole(
     assert files["524288.out"]["left_out"] == left
 
 
+def test_a_table_that_imb_has_no_memory_for_is_not_cut(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (RECORDED.parent / "imb/mpi1.out").read_text()
+    lines = text.splitlines(keepends=True)
+    last = max(n for n, line in enumerate(lines) if re.match(r" +\d+ +\d+ ", line))
+    size = lines[last].split()[0]
+    lines[last] = f'   {size} out-of-mem.; needed X=   0.50 GB; use flag "-mem X"\nJob ended\n'
+    for number, some in enumerate((text, text + "\n", text + "\n\n", "".join(lines))):
+        (tmp_path / f"{number}.out").write_text(some)
+    words = ("--configuration", "c", "--machine", "m", "--json")
+    assert run_on_store(store, "import", *sorted(tmp_path.glob("*.out")), *words) == 0
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert [f["code"] for f in files[3]["findings"]] == ["out-of-mem", "foreign-output"]
+
+
 def test_a_dead_job_may_come_from_a_pipe(tmp_path: Path) -> None:
     words = ("--store", tmp_path / "s", "import", "-", "--configuration", "c", "--json")
     main = "from mpigraft.cli.main import main; import sys; main(sys.argv[1:])"

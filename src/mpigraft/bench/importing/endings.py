@@ -28,7 +28,7 @@ class Census:
     def add(self, tables: Iterable[Table]) -> None:
         for table in tables:
             for span in table.parsed.tables:
-                if not span.died:
+                if not (span.died or span.explained):
                     for benchmark, size in _largest(table, span.start, span.stop).items():
                         self._largest[benchmark.key][size] += 1
 
@@ -38,7 +38,8 @@ class Census:
         lost: set[int] = set()
         findings = list(table.parsed.findings)
         for span in table.parsed.tables:
-            largest = {} if span.died else _largest(table, span.start, span.stop)
+            known = span.died or span.explained
+            largest = {} if known else _largest(table, span.start, span.stop)
             short = {
                 one.key: size
                 for one, size in largest.items()

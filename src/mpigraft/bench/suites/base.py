@@ -29,6 +29,7 @@ class Span:
     stop: int = 0  # after its last
     died: bool = False  # the run ended in it: it said so, or half a row is its last
     followed: bool = False  # by lines that are no part of any table
+    explained: bool = False  # the program says why it has no more values
     half: str = ""  # its last row, if that may be cut
     width: int = 0  # of its last row
     rows: int = 0

@@ -204,6 +204,7 @@ def _block_line(line: str, place: Place, block: _Block, state: _State, *, last: 
             )
         )
         block.rows += 1
+        state.spans[-1].explained = True
     elif block.lost and ROW_START.match(line + " "):
         place.refuse(f"a row of a block that was not read: {line.strip()[:60]}")
     elif block.columns and ROW_START.match(line + " "):
