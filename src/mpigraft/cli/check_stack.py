@@ -258,7 +258,8 @@ def lines(verdict: StackVerdict) -> Iterator[str]:
     would, not_, change = ("", "do", "differs") if verdict.injected else WOULD
     if count[Fate.FITS]:
         programs = counted(count[Fate.FITS], "program")
-        yield f"{programs} {would}load {verdict.mpi}, and nothing else {change}"
+        load = "loads" if count[Fate.FITS] == 1 and not would else "load"
+        yield f"{programs} {would}{load} {verdict.mpi}, and nothing else {change}"
     if count[Fate.REFUSED]:
         programs = counted(count[Fate.REFUSED], "program")
         yield f"{programs} {not_} not start, or load other libraries"

@@ -120,8 +120,17 @@ def judge_overrides(
         slots=tuple(override.slot for override, _ in filled),
         glibc=glibc,
         modules=tuple(_joined(modules)),
-        findings=tuple(findings),
+        findings=(*findings, *_unused(filled, modules)),
     )
+
+
+def _unused(filled: Filled, modules: Sequence[ModuleVerdict]) -> Iterator[Finding]:
+    """Report libfabric or UCX alone that no program would take from its override."""
+    taken = any(m.count(Fate.FITS) or m.count(Fate.REFUSED) for m in modules)
+    for override, _ in () if taken else filled:
+        if override.part:
+            path = override.slot.path
+            yield Finding.of("stack-not-used", library=override.part, path=path)
 
 
 def _free(slots: Sequence[Slot]) -> tuple[Slot, ...]:

@@ -11,15 +11,18 @@ import jsonschema
 import pytest
 
 import mpigraft
+from mpigraft.binary.elf import Elf
 from mpigraft.cli.check_stack import check_stack_of
 from mpigraft.cli.verify_injection import verify_injections
+from mpigraft.core.model import Level
 from mpigraft.core.serialize import document
-from mpigraft.graft.stack import StackVerdict, check_injected, examine_stack
+from mpigraft.graft.abi import read_abi
+from mpigraft.graft.stack import StackVerdict, check_injected, check_stack, examine_stack
 from mpigraft.graft.stack.generations import GenerationRecord
 from mpigraft.graft.stack.override import Source
 from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.values import Fate
-from tests.builders.configuration import a_machine
+from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.elf import compiled, program
 from tests.builders.stacks import CALLS, StackFiles
 
@@ -88,6 +91,21 @@ def test_what_no_program_takes_is_no_injection(tmp_path: Path) -> None:
     files.program("Two/1")
     libfabric(tmp_path / "site/lib", "FABRIC_1.0")
     assert judged(files) == ()
+
+
+def test_an_override_that_no_program_takes_it_from_is_refused_with_the_reason(
+    stack: StackFiles, tmp_path: Path
+) -> None:
+    """Nothing was refused, nothing would load it, and no line said why."""
+    shutil.rmtree(tmp_path / "site")
+    own = libfabric(tmp_path / "host", "FABRIC_1.0")
+    mpi = an_mpi("openmpi@5.0.11", soname=LIBFABRIC, prefix=own.parent, libmpi=own)
+    there = read_stack(stack.root)
+    empty: dict[str, Elf] = {}
+    verdict = check_stack(there, read_abi(mpi), lambda _slot, _needed: empty)
+    assert (verdict.ok, verdict.count(Fate.KEPT)) == (False, 2)
+    assert [f.code for f in verdict.findings if f.level is Level.ERROR] == ["stack-not-used"]
+    assert verdict.findings[-1].message.startswith("no program takes libfabric from ")
 
 
 # ------------------------------------------------------------------ what it opens
