@@ -101,15 +101,20 @@ def test_children_of_every_mpi_are_in_the_image(
 
 
 @pytest.mark.parametrize(
-    ("mpi", "abi"),
-    [pytest.param("openmpi@5", "ompi", marks=pytest.mark.long), ("mpich@5", "mpich")],
+    ("engine", "mpi", "abi"),
+    [
+        pytest.param("bwrap", "openmpi@5", "ompi", marks=pytest.mark.long),
+        ("bwrap", "mpich@5", "mpich"),
+        ("podman", "mpich@5", "mpich"),
+    ],
 )
 def test_a_program_that_the_image_lacks_ends_the_job(
-    spawn: Spawn, need: Need, mpi: str, abi: str
+    spawn: Spawn, need: Need, engine: str, mpi: str, abi: str
 ) -> None:
-    """This machine has it; both launchers would wait forever for a child that does not start."""
-    need("bwrap")
-    done = spawn("bwrap", mpi, abi, sys.executable)
+    """This machine has it; both launchers would wait forever for a child that does not start, and
+    hydra for the other ranks of podman where their first one only exits."""
+    need(engine)
+    done = spawn(engine, mpi, abi, sys.executable)
     assert done.returncode == 4, done.stdout + done.stderr
     assert f"MPI_Comm_spawn names the program {sys.executable}" in done.stderr
 

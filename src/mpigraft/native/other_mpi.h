@@ -12,7 +12,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "real.h"
+#include "handles.h"
 #include "record.h"
 
 #define OTHER_MPI "ranks have another MPI:"
@@ -36,10 +36,16 @@ static void note_refusal(const char *code, const char *why, const char *what)
 }
 
 /* End the job: its launcher would wait forever for a child that never enters MPI (PRRTE 3.0.13,
- * hydra of MPICH 5.0.2). */
+ * hydra of MPICH 5.0.2). hydra also waits for the other ranks of podman where one only exits. */
 static void refuse(const char *code, const char *why, const char *what)
 {
+    function end = real("PMPI_Abort");
+    struct mpi mpi = which_mpi();
     note_refusal(code, why, what);
+    if (end && mpi.abi == POINTERS)
+        ((int (*)(void *, int))end)(mpi.world, REFUSED);
+    else if (end)
+        ((int (*)(int, int))end)((int)(uintptr_t)mpi.world, REFUSED);
     _exit(REFUSED);
 }
 
