@@ -14,11 +14,14 @@ from typing import Any
 
 from mpigraft.core.model import Family
 from tests.homes import make_home
+from tests.native.native_world import compile_c
 from tests.testbed.cluster import Cluster
 from tests.testbed.slurm import Slurm
 
 SHORT = ("--benchmark", "latency", "--rounds", "1", "--max", "8", "--budget", "2")
 PATIENCE_S = 200.0
+LIBMPI = {Family.MPICH: "lib/libmpi.so.12", Family.INTEL: "lib/libmpi.so.12.0.0",
+          Family.OPENMPI: "lib/libmpi.so.40"}  # fmt: skip
 Told = dict[str, Any]
 
 
@@ -86,6 +89,14 @@ class User:
         )  # fmt: skip
         assert done.returncode in {0, 6}, done.stderr  # 6: of nothing is known what ran
         return {c["id"]: c for c in json.loads(done.stdout)["configurations"]}
+
+
+def compile_enter(user: User, prefix: Path, family: Family) -> Path:
+    """A program of that MPI, as tests/native/c/enter.c says."""
+    return compile_c(
+        "enter.c", user.folder / "enter", "-isystem", prefix / "include",
+        prefix / LIBMPI[family], "-Wl,--allow-shlib-undefined",
+    )  # fmt: skip
 
 
 def lanes(told: Told, peer: str) -> dict[str, str]:
