@@ -39,6 +39,12 @@ SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 STRUCK = "[struck out]"
+# A secret inside of another value: `token=...` in a provider's options, a password in an address.
+INNER = re.compile(
+    r"((?:token|secret|passw(?:or)?d|passphrase|credentials?|api_?key)=[\"']?)(?!\[struck)[^\s,;&\"']{6,}"
+    r"|(://[^/\s:@]*:)(?!\[struck)[^/\s@]+(?=@)",
+    re.IGNORECASE,
+)
 # By its path: a wrapper of that name earlier in PATH could change what no key knows of.
 ENV = shutil.which("env", path="/usr/bin:/bin") or "/usr/bin/env"
 GUEST_PATH = (
@@ -99,7 +105,8 @@ def shown(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
-    """Foreign output with the values of secret-looking variables struck out of it.
+    """Foreign output with the values of secret-looking variables struck out of it, and what
+    itself says that it is a secret.
 
     Values of fewer than six characters stay: as a rule they are settings (AUTH=none), and text
     would lose every "none". Of values with several lines, keys for instance, each line counts.
@@ -109,7 +116,7 @@ def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
     values = {part for v in secret for part in (v, *v.splitlines()) if len(part.strip()) >= 6}
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, STRUCK)
-    return text
+    return INNER.sub(lambda found: f"{found[1] or found[2]}{STRUCK}", text)
 
 
 def secrets() -> dict[str, str]:

@@ -187,3 +187,23 @@ def test_ranks_get_the_env_of_the_system_whatever_stands_in_path(
     row = EnvRow("A", "1", Scope.RANK, "user")
     assert env.rank_argv([row], ("prog",))[0].startswith("/")
     assert not env.rank_argv([row], ("prog",))[0].startswith(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("all;token=hunter22,x", f"all;token={env.STRUCK},x"),
+        (
+            "--api_key=abcdef1 PASSWORD='hunter22'",
+            f"--api_key={env.STRUCK} PASSWORD='{env.STRUCK}'",
+        ),
+        ("http://me:pw@proxy:8080/x", f"http://me:{env.STRUCK}@proxy:8080/x"),
+        ("token=none", "token=none"),
+        ("unexpected token: identifier", "unexpected token: identifier"),
+        ("tcp://node:1234/a@b", "tcp://node:1234/a@b"),
+        ("tokens=5", "tokens=5"),
+    ],
+)
+def test_a_secret_inside_of_a_value_is_struck_out(text: str, shown: str) -> None:
+    assert env.redact(text, {}) == shown
+    assert env.redact(shown, {}) == shown
