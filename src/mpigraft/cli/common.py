@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.text import terminal_safe
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from mpigraft.cli.console import Console
     from mpigraft.core.model import Allocation, Replace
     from mpigraft.core.model import Machine as MachineFacts
 
@@ -200,8 +200,9 @@ def typed_options(given: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Make a Rich console: colours on a terminal without NO_COLOR, and no markup in text."""
-    from rich.console import Console
+    """Make a Rich console: colours on a terminal without NO_COLOR, no markup in text, and no
+    command to the terminal but Rich's own."""
+    from mpigraft.cli.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else max(80, int(os.environ.get("COLUMNS", "80") or 80))
@@ -209,7 +210,8 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def out(text: str) -> None:
-    """Print a document or a line to stdout as it is."""
+    """Print a document or lines to stdout; nothing in it reaches a terminal as a command."""
+    text = terminal_safe(text)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
@@ -244,7 +246,7 @@ def tell(text: str) -> None:
     and a setting may repeat a secret."""
     from mpigraft.core import env
 
-    print(env.redact(text), file=sys.stderr)
+    print(terminal_safe(env.redact(text)), file=sys.stderr)
 
 
 def wait_for_others(nodes: Allocation) -> float:

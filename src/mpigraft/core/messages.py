@@ -1,7 +1,8 @@
 """What errors and findings say, by code: the rows of `knowledge/findings/*.toml`.
 
-A row has a message, why it matters and what to do, as templates of `str.format`. Values are put in
-as they are: braces in other people's text mean nothing.
+A row has a message, why it matters and what to do, as templates of `str.format`. Values are other
+people's text: braces in them mean nothing, and what moves a cursor or ends a line is escaped, so
+that no name of a file can forge a line of ours. Only a `Lines` keeps its line breaks.
 """
 
 from __future__ import annotations
@@ -11,7 +12,21 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from mpigraft.core.text import printable
+
 FOLDER = Path(__file__).parents[1] / "knowledge" / "findings"
+
+
+class Lines(str):
+    """A value of several lines that mpigraft made itself, each of them printable."""
+
+    __slots__ = ()
+
+
+def _as_text(value: object) -> object:
+    if isinstance(value, str | Path | BaseException):
+        return printable(str(value), "\t\n" if isinstance(value, Lines) else "\t")
+    return value
 
 
 class Message(NamedTuple):
@@ -24,7 +39,8 @@ class Message(NamedTuple):
 
     def fill(self, values: dict[str, object]) -> Message:
         """Put values into the templates. Raises KeyError for one that is missing."""
-        message, why, fix = (text.format_map(values) for text in self[:3])
+        safe = {name: _as_text(value) for name, value in values.items()}
+        message, why, fix = (text.format_map(safe) for text in self[:3])
         return Message(message, why, fix, self.level)
 
 

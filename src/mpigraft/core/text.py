@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 WIDTH = 80  # of a terminal, where nobody says another
@@ -13,6 +14,15 @@ def printable(text: str, keep: str = "") -> str:
     if text.isprintable():  # mostly: then no character needs a test
         return text
     return "".join(c if c in keep or c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def terminal_safe(text: str) -> str:
+    """Escape what a terminal obeys in a text of several lines: every control character but line
+    breaks and tabs, and those that reverse the order of letters. JSON has none of them."""
+    return CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def join_some(texts: Sequence[str], most: int, separator: str = "; ") -> str:
