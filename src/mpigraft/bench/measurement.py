@@ -16,6 +16,7 @@ from mpigraft.bench.suites import SUITES, Parsed
 from mpigraft.core.clock import utc_time
 from mpigraft.core.env import redact
 from mpigraft.core.errors import UsageError
+from mpigraft.core.messages import Lines
 from mpigraft.core.model import (
     Benchmark,
     Conditions,
@@ -146,7 +147,7 @@ def _last_words(configuration: Configuration, completed: Completed) -> tuple[str
     tail = "\n".join([*own, *lines[-TAIL_LINES:]])
     known = matching_issues(completed.text(), configuration.transport)
     fix = "; ".join(f"{issue.id}: {issue.fix}" for issue in known)
-    return tail or "it printed nothing", fix
+    return Lines(tail or "it printed nothing"), fix
 
 
 def launch_record(

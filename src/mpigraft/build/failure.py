@@ -10,6 +10,7 @@ from pathlib import Path
 from mpigraft.build.folders import BuildFolders
 from mpigraft.build.values import BuildStep
 from mpigraft.core.errors import MissingError
+from mpigraft.core.messages import Lines
 from mpigraft.core.process import Completed, clean
 from mpigraft.core.text import printable
 
@@ -48,7 +49,7 @@ def failure_of(step: BuildStep, done: Completed, folders: BuildFolders) -> Missi
         "build-step-failed",
         package=_name(step),
         step=printable(problem["problem"]) if problem else ended,
-        lines="\n".join(_last(output.splitlines() or _own_lines(text))),
+        lines=Lines("\n".join(_last(output.splitlines() or _own_lines(text)))),
         log=place,
     )
 

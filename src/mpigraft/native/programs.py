@@ -17,6 +17,7 @@ from pathlib import Path
 from mpigraft.core import env
 from mpigraft.core.cache import file_digest, folders
 from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.messages import Lines
 from mpigraft.core.model import Abi, MpiInstall, Scope
 from mpigraft.core.noexec import INSTALL_FIX, refuse_noexec
 from mpigraft.core.process import clean, run_command
@@ -302,5 +303,5 @@ def _compile(argv: list[str | Path], output: Path, environment: dict[str, str]) 
             "program-build-failed",
             wrapper=argv[0],
             name=output.name,
-            output="\n".join(errors[:12]) or f"it ended with {done.code}",
+            output=Lines("\n".join(errors[:12]) or f"it ended with {done.code}"),
         )

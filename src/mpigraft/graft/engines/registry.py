@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.messages import Lines
 from mpigraft.core.model import Bind, EngineContext, EnvRow, GraftPlan, GuestKind
 from mpigraft.core.process import run_command
 from mpigraft.graft.engines import apptainer, bwrap, charliecloud, mounts, none, podman
@@ -205,5 +206,5 @@ def _version(path: str, environ: Mapping[str, str]) -> str:
     text = output.text()
     match = re.search(r"\d+(?:\.\d+)+", text)
     if not output.ok or not match:
-        raise MissingError.of("engine-no-version", path=path, output=text.strip()[:200])
+        raise MissingError.of("engine-no-version", path=path, output=Lines(text.strip()[:200]))
     return match.group() + ("-ce" if "singularity-ce" in text else "")

@@ -11,6 +11,7 @@ from typing import Any
 
 from mpigraft.core import cache
 from mpigraft.core.errors import LaunchFailed, MissingError
+from mpigraft.core.messages import Lines
 from mpigraft.core.model import JobRequest
 from mpigraft.core.write import make_folder
 from mpigraft.launch.schedulers import run_on_nodes
@@ -30,7 +31,7 @@ def discover_partition(scheduler: str, request: JobRequest) -> list[dict[str, An
             "nodes-not-described",
             count=len(documents),
             nodes=request.nodes,
-            output=output.text()[-300:].strip(),
+            output=Lines(output.text()[-300:].strip()),
         )
     return documents
 
