@@ -18,6 +18,7 @@ from mpigraft.bench.importing import book
 from mpigraft.bench.importing.batches import BATCH
 from mpigraft.core.errors import MissingError
 from mpigraft.store import Store, file
+from tests.builders.commands import run_on_store as run
 from tests.unit.bench.test_import import LATENCY, bring, rounds, table
 
 
@@ -137,3 +138,29 @@ def test_a_full_disk_keeps_whole_batches_and_the_next_import_adds_the_rest(
     bring(store, *files)
     assert stored(store) == 2 * BATCH + 50
     assert len(store.values(store.campaign().id)) == 3 * (2 * BATCH + 50)
+
+
+def test_a_file_that_a_job_appended_to_counts_no_run_twice(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was added is imported by itself; a job's last words alone change nothing."""
+    words = ("--configuration", "a", "--machine", "m", "--nodes", 1, "--ranks-per-node", 2)
+    first, second = (
+        f"# OSU MPI Latency Test v7.5\n# Size Latency (us)\n1 {n}.00\n" for n in (1, 2)
+    )
+    log, added = tmp_path / "log", tmp_path / "added"
+    log.write_text(first)
+    assert run(store.folder, "import", log, *words) == 0
+    log.write_text(f"{first}State: COMPLETED\n")
+    assert run(store.folder, "import", log, *words) == 0
+    assert "stored already" in capsys.readouterr().out
+    log.write_text(first + second)
+    assert run(store.folder, "import", log, *words) == 2
+    said = capsys.readouterr().err
+    assert "begins with what is stored already" in said
+    place = int(said.partition("tail -c +")[2].split()[0])
+    added.write_bytes(log.read_bytes()[place - 1 :])
+    assert run(store.folder, "import", added, *words) == 0
+    values = store.values(store.campaign().id)
+    assert [(row.round, row.value) for row in values] == [(0, 1.0), (1, 2.0)]
+    assert run(store.folder, "import", log, *words[:1], "b", *words[2:]) == 0

@@ -7,7 +7,9 @@ given twice, even by two processes, is there once.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import uuid
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -36,6 +38,7 @@ SPACE = uuid.UUID("6f1d5c1e-3c55-5a0e-9a1c-6f7068b0a6c4")  # under which importe
 SHOWN_LAYOUTS = 8
 DAY = "{date}"  # in the name of a campaign: the day on which its tables were measured
 LAST_WORDS = ("program-failed", "cut-short")  # findings of a run that died
+ROW = re.compile(rb"(?m)^(?:\S+[ \t])?[ \t]*\d+[ \t]")  # of a table, with a label or without
 MIDNIGHT = "T00:00:00+00:00"
 
 Series = dict[int, list[Measurement]]  # round -> what was measured in it
@@ -113,6 +116,10 @@ class Book:
         key = _key(table.configuration)
         if self._holds(table, key):
             return Entry(self.campaign.name, (), known=True, notes=self._notes(table, key))
+        if stored := self._stored_start(table, key):
+            if ROW.search(table.data, stored):
+                raise UsageError.of("import-grown", name=table.name, added=stored + 1)
+            return Entry(self.campaign.name, (), known=True)  # a job's last words were added
         notes = self._notes(table, key)
         allocation = self._allocation(table)
         if writer:
@@ -184,6 +191,17 @@ class Book:
             alike = [self._identity(replace(table, layout=one), key, 0) for one in layouts]
             return not self._launches.isdisjoint(alike)
         return self._identity(table, key, 0) in self._launches
+
+    def _stored_start(self, table: Table, key: str) -> int:
+        """How many bytes a table begins with that were imported before, as where a job appends to
+        a file that was imported: those runs would count twice."""
+        sha, place, most = hashlib.sha256(), 0, 0
+        for line in table.data.splitlines(keepends=True) if self._holders else ():
+            sha.update(line)
+            place += len(line)
+            if self._holders.get(sha.copy().hexdigest()) == key:
+                most = place
+        return most if most < len(table.data) else 0
 
     def _notes(self, table: Table, key: str) -> tuple[str, ...]:
         """What is odd about the table beside what is there already."""
