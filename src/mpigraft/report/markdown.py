@@ -144,8 +144,9 @@ def _findings(data: ReportData) -> list[str]:
         return []
     lines = ["## Findings", ""]
     for finding in findings:
-        text = f"- **{finding.level} {escape(finding.code)}**: {escape(finding.message)}"
-        text += f" Why: {escape(finding.why)}." if finding.why else ""
-        text += f" What to do: {escape(finding.fix)}." if finding.fix else ""
+        parts = [f"- **{finding.level} {escape(finding.code)}**: {escape(finding.message)}"]
+        parts += [f"Why: {escape(finding.why)}"] if finding.why else []
+        parts += [f"What to do: {escape(finding.fix)}"] if finding.fix else []
+        text = f"{'. '.join(parts)}." if len(parts) > 1 else parts[0]
         lines.append(text)
     return lines

@@ -88,6 +88,14 @@ def test_the_last_campaigns_are_of_those_with_values(run: Run, store: Store) -> 
     assert len(document["campaigns"]) == 3
 
 
+def test_a_single_campaign_is_held_against_nothing(run: Run, tmp_path: Path) -> None:
+    keep(Store(tmp_path / "store"), campaign(1))
+    out = run("history", "--machine", "epyc").out
+    assert "1 campaign, " in out
+    assert "the first" not in out
+    assert " to " not in out.partition("1 campaign, ")[2].partition("\n")[0]
+
+
 def test_page_marks_the_change_and_escapes_names(run: Run, tmp_path: Path) -> None:
     hostile = {"k0": MPICH, "k1": "evil<script>alert(1)</script>@1/x"}
     keep(

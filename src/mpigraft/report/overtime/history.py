@@ -52,7 +52,7 @@ class History:
         lines = tuple(
             line
             for line in sort_history(sides)
-            if machine in line.key.machine and layout in ("", line.key.layout)
+            if machine.lower() in line.key.machine.lower() and layout in ("", line.key.layout)
         )
         if not lines:
             raise MissingError.of("history-empty", folder=store.folder)
@@ -174,12 +174,13 @@ def history_lines(data: History, bars: str = BARS) -> Iterator[str]:
 
 def _line(line: Line, bars: str) -> Iterator[str]:
     first, last = line.points[0].level, line.points[-1].level
-    ratio = f"now {numbers.ratio(math.exp(last - first))}x the first"
-    ends = [numbers.number(line.points[place].value) for place in (0, -1)]
+    one = len(line.points) == 1  # nothing to hold it against
+    ratio = "" if one else f", now {numbers.ratio(math.exp(last - first))}x the first"
+    ends = [numbers.number(line.points[place].value) for place in ((0,) if one else (0, -1))]
     values = f"{' to '.join(ends)} {line.unit}"
     yield from fold(line.key.configuration, "  ", 4)
     count = numbers.counted(len(line.points), "campaign")
-    yield from fold(f"{strip(line, bars)}  {count}, {values}, {ratio}", "    ", 4)
+    yield from fold(f"{strip(line, bars)}  {count}, {values}{ratio}", "    ", 4)
     for shift in line.shifts:
         point = line.points[shift.index]
         word = "slower" if shift.slower else "faster"
