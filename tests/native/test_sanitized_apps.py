@@ -10,9 +10,9 @@ import pytest
 from mpigraft.bench.matrix.file import Problem
 from mpigraft.core.model import Family
 from mpigraft.core.process.command import run_command
-from mpigraft.native.programs import TRACE
+from mpigraft.native.programs import SOURCES, TRACE, TYPED
 from mpigraft.trace.record.prepared import prepare
-from tests.native.native_world import C, World, abi_of, values
+from tests.native.native_world import C, World, abi_of, compile_c, values
 from tests.native.structure import record_parts
 from tests.native.test_sanitized import built, options
 
@@ -95,13 +95,37 @@ def test_refusals(world: World, family: Family, mini: Path, tmp_path: Path, word
     assert "runtime error" not in done.text()
 
 
-def test_replays(world: World, family: Family, tmp_path: Path) -> None:
-    program, records = tmp_path / "patterns", tmp_path / "records"
+def compiled(world: World, family: Family, name: str, folder: Path) -> Path:
+    """A program that knows nothing of sanitizers."""
     wrapper = world.mpis[family] / "bin/mpicc"
-    compiled = run_command(
-        [wrapper, "-O1", C / "patterns.c", "-o", program], env=world.environment(family)
-    )
-    assert compiled.ok, compiled.text()
+    words = (wrapper, "-O1", C / f"{name}.c", "-o", folder / name)
+    done = run_command(words, env=world.environment(family))
+    assert done.ok, done.text()
+    return folder / name
+
+
+@pytest.mark.parametrize("name", ["counts", "varied"])
+def test_the_tracing_library(world: World, family: Family, tmp_path: Path, name: str) -> None:
+    program = compiled(world, family, name, tmp_path)
+    flags = ("-shared", "-fPIC", "-fvisibility=hidden", "-isystem", world.mpis[family] / "include")
+    sanitizers = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-lpthread")
+    library = compile_c(SOURCES / TYPED[TRACE], tmp_path / TRACE, *flags, *sanitizers)
+    names = (f"-print-file-name=lib{one}.so" for one in ("asan", "ubsan"))
+    runtimes = [run_command(["gcc", one]).stdout.decode().strip() for one in names]
+    env = {**options(tmp_path), "ASAN_OPTIONS": "detect_leaks=0"}  # what it has is for good
+    env["LD_PRELOAD"] = ":".join([*runtimes, str(library)])
+    for words in ("", "record,budget=16", "sites,waits"):
+        folder = tmp_path / f"trace {words}"
+        folder.mkdir()
+        own = {"MPIGRAFT_TRACE": str(folder), "MPIGRAFT_TRACE_OPTIONS": words}
+        done = world.launch(family, program, "5", "60", tmp_path / "own", ranks=3, env=env | own)
+        assert done.ok, done.text()[-6000:]
+        assert "runtime error" not in done.text()
+        assert len(list(folder.glob("*.record"))) == (3 if "record" in words else 0)
+
+
+def test_replays(world: World, family: Family, tmp_path: Path) -> None:
+    program, records = compiled(world, family, "patterns", tmp_path), tmp_path / "records"
     records.mkdir()
     env = {
         "LD_PRELOAD": str(world.programs / abi_of(family) / TRACE),
