@@ -20,7 +20,7 @@ from mpigraft.core import numbers
 from mpigraft.core.model import Better, Cell, CellGroup, ValueRow
 from mpigraft.report import matrix, peaks
 from mpigraft.report.contents import ReportData
-from mpigraft.report.scaling import Card, View, cards
+from mpigraft.report.scaling import Card, View, cards, missing_places
 from mpigraft.report.wording import labels
 from mpigraft.report.wording.counts import Section
 
@@ -50,7 +50,7 @@ def curves(data: ReportData) -> str:
             for s in parts
         ],
         "cards": [[index[id(section)] for section in card.sections] for card in every],
-        "views": [_view(card, view, index) for card in every for view in card.views],
+        "views": [_view(card, view, index, measured) for card in every for view in card.views],
         "maps": matrix.values(data),
     }
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -102,13 +102,21 @@ def launch_bands(data: ReportData) -> Bands:
     }
 
 
-def _view(card: Card, view: View, index: dict[int, int]) -> dict[str, Any]:
+def layouts_of(card: Card, measured: Sizes) -> set[str]:
+    """The layouts on which a benchmark has any value."""
+    where = (card.benchmark, card.metric, card.buffers)
+    return {layout for *key, layout, buffers in measured if (*key, buffers) == where}
+
+
+def _view(card: Card, view: View, index: dict[int, int], measured: Sizes) -> dict[str, Any]:
+    missing = [(x, None) for x in missing_places(view, layouts_of(card, measured))]
+    points = sorted([*((x, index[id(section)]) for x, section in view.points), *missing])
     return {
         "axis": view.axis,
         "metric": card.quantity,
         "unit": card.unit,
-        "x": [number for number, _ in view.points],
-        "at": [index[id(section)] for _, section in view.points],
+        "x": [number for number, _ in points],
+        "at": [place for _, place in points],
         "sizes": view.sizes,
     }
 

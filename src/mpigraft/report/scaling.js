@@ -10,6 +10,7 @@ const Scaling = (() => {
   function curves(view, size, ratios) {
     const points = new Map();
     view.at.forEach((index, k) => {
+      if (index === null) return; // nothing was compared there
       const section = data.sections[index];
       const { base, band, groups } = Charts.compared(section);
       const i = section.sizes.indexOf(size);

@@ -9,7 +9,7 @@ change with them.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mpigraft.core import numbers
@@ -66,16 +66,8 @@ def _views(every: Sequence[Section]) -> tuple[View, ...]:
     """Cut the layouts into views: those of most layouts first, none within another."""
     groups: dict[tuple[str, str, str], dict[int, Section]] = defaultdict(dict)
     for section in every:
-        match = LAYOUT_PATTERN.fullmatch(section.layout)
-        if match is None:
-            continue
-        nodes, ranks = int(match["nodes"]), int(match["ranks"])
-        options = section.layout[match.end("ranks") :]
-        with_options = f" ({options})" if options else ""
-        on_each = f"{numbers.counted(ranks, 'rank')} per node{with_options}"
-        on_nodes = f"on {numbers.counted(nodes, 'node')}{with_options}"
-        groups["nodes", on_each, options][nodes] = section
-        groups["ranks per node", on_nodes, options][ranks] = section
+        for key, number in _axes(section.layout):
+            groups[key][number] = section
     views: list[View] = []
     for (axis, series, _), points in sorted(groups.items(), key=lambda item: -len(item[1])):
         layouts = {section.layout for section in points.values()}
@@ -85,6 +77,30 @@ def _views(every: Sequence[Section]) -> tuple[View, ...]:
         if len(points) > 1 and sizes and not covered:
             views.append(View(axis, series, ordered, sizes))
     return tuple(views)
+
+
+def _axes(layout: str) -> Iterator[tuple[tuple[str, str, str], int]]:
+    """The axes that a layout has a place on, (axis, series, options), and its place on each."""
+    match = LAYOUT_PATTERN.fullmatch(layout)
+    if match is None:
+        return
+    nodes, ranks = int(match["nodes"]), int(match["ranks"])
+    options = layout[match.end("ranks") :]
+    with_options = f" ({options})" if options else ""
+    yield ("nodes", f"{numbers.counted(ranks, 'rank')} per node{with_options}", options), nodes
+    yield ("ranks per node", f"on {numbers.counted(nodes, 'node')}{with_options}", options), ranks
+
+
+def missing_places(view: View, layouts: Iterable[str]) -> list[int]:
+    """Places between a view's at which there were launches, and nothing was compared."""
+    known = [number for number, _ in view.points]
+    places = (
+        number
+        for layout in layouts
+        for (axis, series, _), number in _axes(layout)
+        if (axis, series) == (view.axis, view.series) and known[0] < number < known[-1]
+    )
+    return sorted({*places}.difference(known))
 
 
 def _sizes(every: Sequence[Section]) -> tuple[tuple[str, int], ...]:

@@ -351,6 +351,21 @@ def test_a_curve_has_a_gap_where_a_layout_is_missing() -> None:
     assert [len(piece) for piece in curve.pieces] == [1, 1]
 
 
+def test_a_view_has_a_gap_where_only_the_baseline_ran() -> None:
+    data = over_nodes()
+    one = data.comparison.groups[0]
+    kept = tuple(g for g in data.comparison.groups if g.layout != "2x2")
+    row = data.values[0]._replace(benchmark=one.benchmark, metric=one.metric, layout="2x2")
+    rows = tuple(row._replace(buffers=one.buffers, layout=x) for x in ("2x2", "2x3", "32x2"))
+    data = replace(data, comparison=replace(data.comparison, groups=kept), values=rows)
+    for panel in next(paper_figures(data)).panels:
+        assert panel.marks == (1, 2, 16)
+        assert {tuple(map(len, curve.pieces)) for curve in panel.curves} == {(1, 1)}
+    views = json.loads(curves(data))["views"]
+    assert [view["x"] for view in views] == [[1, 2, 16], [1, 16]]
+    assert views[0]["at"][1] is None
+
+
 def test_what_leads_to_a_name_is_no_curve(first: tuple[bytes, bytes]) -> None:
     """It is dotted and grey, whatever its curve."""
     svg, _ = first

@@ -21,10 +21,11 @@ from mpigraft.report.curves import (
     Sizes,
     has_curve,
     launch_bands,
+    layouts_of,
     missing_sizes,
     sizes_of,
 )
-from mpigraft.report.scaling import Card, View, cards
+from mpigraft.report.scaling import Card, View, cards, missing_places
 from mpigraft.report.wording.counts import Section
 
 NEAR = 5  # a peak so many times above the highest value would flatten all curves
@@ -85,7 +86,8 @@ def paper_figures(data: ReportData) -> Iterator[PaperFigure]:
         for view in card.views:
             name = _slug(f"{card.benchmark}-{card.buffers}-{card.metric}-over-{view.axis}", used)
             title = _text(f"{card.benchmark}, {view.series}")
-            yield PaperFigure(name, title, tuple(_view_panels(card, view, data, bands)), notes)
+            panels = _view_panels(card, view, data, bands, measured)
+            yield PaperFigure(name, title, tuple(panels), notes)
         for section in card.sections:
             if has_curve(section):
                 text = f"{section.benchmark}-{section.layout}-{section.buffers}-{section.metric}"
@@ -126,8 +128,11 @@ def _near(panel: Panel, peak: tuple[float, str] | None) -> tuple[float, str] | N
     return peak if peak and values and max(values) > peak[0] / NEAR else None
 
 
-def _view_panels(card: Card, view: View, data: ReportData, bands: Bands) -> Iterator[Panel]:
-    marks = tuple(float(x) for x, _ in view.points)
+def _view_panels(
+    card: Card, view: View, data: ReportData, bands: Bands, measured: Sizes
+) -> Iterator[Panel]:
+    missing = missing_places(view, layouts_of(card, measured))
+    marks = tuple(map(float, sorted([*(x for x, _ in view.points), *missing])))
     for ratio in (False, True):
         for _, size in view.sizes:
             dots: dict[str, list[Dot]] = {}
