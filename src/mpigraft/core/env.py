@@ -41,8 +41,8 @@ SECRET_NAME = re.compile(
 STRUCK = "[struck out]"
 # A secret inside of another value: `token=...` in a provider's options, a password in an address.
 INNER = re.compile(
-    r"((?:token|secret|passw(?:or)?d|passphrase|credentials?|api_?key)=[\"']?)(?!\[struck)[^\s,;&\"']{6,}"
-    r"|(://[^/\s:@]*:)(?!\[struck)[^/\s@]+(?=@)",
+    r"((?:token|secret|passw(?:or)?d|passphrase|credentials?|api_?key)=[\"']?)"
+    r"(?!\[struck)[^\s,;&\"']{6,}|(?<=//)[^\s/@:\"']+:[^\s/@\"']+(?=@)",
     re.IGNORECASE,
 )
 # By its path: a wrapper of that name earlier in PATH could change what no key knows of.
@@ -116,7 +116,7 @@ def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
     values = {part for v in secret for part in (v, *v.splitlines()) if len(part.strip()) >= 6}
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, STRUCK)
-    return INNER.sub(lambda found: f"{found[1] or found[2]}{STRUCK}", text)
+    return INNER.sub(lambda found: f"{found[1] or ''}{STRUCK}", text)
 
 
 def secrets() -> dict[str, str]:

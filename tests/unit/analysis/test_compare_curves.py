@@ -256,8 +256,8 @@ def test_published_tables_give_their_ratios_and_no_verdict(
         math.exp(np.mean([math.log(c.ratio) for c in group.cells]))
     )
     assert codes(comparison.findings) == ["no-interval-imported"]
-    assert "single run" in comparison.findings[0].why
-    assert "no interval" in comparison.summary[0]
+    assert "runs that did not alternate" in comparison.findings[0].why
+    assert "ratios only" in comparison.summary[0]
 
 
 @pytest.mark.parametrize("short", ["k0", "base"])

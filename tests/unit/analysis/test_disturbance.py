@@ -108,7 +108,7 @@ def test_rounds_are_counted_by_configuration_where_they_differ() -> None:
     )
     alike = {**beside("k0", 3, share=0.4), **beside("base", 3, share=0.4)}
     (finding,) = disturbance.disturbance_findings(launches(rows, alike), labels)
-    assert finding.message == "others took the CPU in 1 of 8 rounds (3); 40 % of it on n1"
+    assert finding.message == "others took the CPU in 1 of 8 rounds (4); 40 % of it on n1"
 
 
 def test_long_lists_are_cut() -> None:

@@ -197,7 +197,7 @@ def test_ranks_get_the_env_of_the_system_whatever_stands_in_path(
             "--api_key=abcdef1 PASSWORD='hunter22'",
             f"--api_key={env.STRUCK} PASSWORD='{env.STRUCK}'",
         ),
-        ("http://me:pw@proxy:8080/x", f"http://me:{env.STRUCK}@proxy:8080/x"),
+        ("http://me:pw@proxy:8080/x", f"http://{env.STRUCK}@proxy:8080/x"),
         ("token=none", "token=none"),
         ("unexpected token: identifier", "unexpected token: identifier"),
         ("tcp://node:1234/a@b", "tcp://node:1234/a@b"),

@@ -23,7 +23,6 @@ TRAILING = re.compile(r"\d+$")
 BEGIN, END = r"(?:(?<![\w\\-])|(?<=\\[bfnrt]))", r"(?![\w-])"  # of a name
 USER = re.compile(r"/(?:home|Users)/(\w[\w.-]*)")
 MAIL = re.compile(rf"{BEGIN}(?<![.+%])[\w.+%-]+@[A-Za-z][\w-]*(?:\.[\w-]+)*\.[A-Za-z]{{2,}}{END}")
-LOGIN = re.compile(r"(?<=//)[^\s/@:\"']+:[^\s/@\"']+(?=@)")  # https://name:password@host
 ASSIGNED = re.compile(
     r"((?:TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|API_?KEY|COOKIE)[A-Z0-9_]*\\?[\"']?\s*[=:]"
     r"\s*\\?[\"']?|Authorization: *\w+ +)(?!\d+\b|true|false|null|\[struck)[^\s\"'\\,;<>&]{4,}",
@@ -38,7 +37,7 @@ NOBODY = frozenset({"root", "user", "users", "admin", "home", "nobody", "node", 
 def redactor(hosts: Iterable[str] = (), users: Iterable[str] = ()) -> Callable[[bytes], bytes]:
     """Make the function that strikes out of a text what nobody may read in it. `hosts` become
     node1, node2, in the order of their names, and `users` user1, user2."""
-    rules = [*_secret_rules(env.secrets()), (LOGIN, env.STRUCK), (ASSIGNED, rf"\1{env.STRUCK}")]
+    rules = [*_secret_rules(env.secrets()), (ASSIGNED, rf"\1{env.STRUCK}")]
     rules += [(MAIL, "name@mail"), *_rules(sorted({host for host in hosts if host}))]
     for number, user in enumerate(sorted(set(users)), 1):
         rules.append((re.compile(f"{BEGIN}{re.escape(user)}{END}"), f"user{number}"))
