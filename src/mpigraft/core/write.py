@@ -14,22 +14,25 @@ from typing import IO
 MOST_LINKS = 40  # on the way to a file, as in the kernel
 
 
-def write_whole(path: Path, data: bytes, mode: int | None = None) -> None:
+def write_whole(path: Path, data: bytes, mode: int | None = None, *, links: bool = True) -> None:
     """Write a file with rights `mode`; without it those that it has, or that the umask leaves.
 
     A link is followed, so that the file it points at changes, but for one that another user put
-    into a folder where all may write (/tmp). Raises OSError.
+    into a folder where all may write (/tmp). Without `links` the file takes the place of a link,
+    a device or a pipe. Raises OSError.
     """
-    with writing_whole(path, mode) as file:
+    with writing_whole(path, mode, links=links) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
-def writing_whole(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
+def writing_whole(
+    path: Path, mode: int | None = None, *, links: bool = True
+) -> Iterator[IO[bytes]]:
     """Give a file to write, which takes the place of `path` at the end, as in `write_whole`. A
     device or a pipe (/dev/stdout) is written to, and stays what it is."""
-    target = follow_links(path)
-    if is_stream(path):
+    target = follow_links(path) if links else path
+    if links and is_stream(path):
         with path.open("wb") as file:
             yield file
         return

@@ -68,6 +68,9 @@ SUFFIX = ".sqlite"
 ACCEPTED = ".accepted"  # of a mark: this campaign is a good state
 ALONE = "rw&nolock=1"  # of a file that no other process opens for writing
 COPIES, BETWEEN_S = 20, 0.1
+IRREGULAR = "it is not a regular file"
+MOST_TEXT = 16 * 1024 * 1024  # bytes of a mark or of a plan
+DEEPEST = 64  # levels of JSON
 BUSY_S = 30.0  # a reader of a big file may hold its lock for a second or two
 
 TABLES = f"""
@@ -132,13 +135,12 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def settle(path: Path, text: str) -> str:
-    """Make `path` hold `text`, unless it is there: then what it holds. Of processes on several
-    nodes that do so at once all get the same text, and whole.
+def settle(path: Path, text: str) -> None:
+    """Make `path` hold `text`, unless it is there. Of processes on several nodes that do so at once
+    one is first, and all read the same, and whole.
 
     A hard link is made or is not on every file system that nodes share; O_EXCL would leave a
-    file that another node reads before it is written. On NFS the answer may be lost though the
-    link was made, which its count tells (open(2), O_EXCL). Raises OSError.
+    file that another node reads before it is written. Raises OSError.
     """
     handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
     own = Path(name)
@@ -147,14 +149,39 @@ def settle(path: Path, text: str) -> str:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        try:
+        with contextlib.suppress(FileExistsError):  # also where NFS lost the answer (open(2))
             path.hardlink_to(own)
-        except FileExistsError:
-            if own.stat().st_nlink < 2:
-                return path.read_text(encoding="utf-8")
-        return text
     finally:
         own.unlink(missing_ok=True)
+
+
+def read_text(path: Path, *, own: bool = False) -> str:
+    """Read a small file beside the results; with `own` one that this user or the folder's owner
+    wrote. Another user may have put anything in its place: a pipe, a device, an endless file.
+    Raises OSError, ValueError."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # no wait on a fifo
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(IRREGULAR)
+        if own and status.st_uid not in (os.geteuid(), path.parent.stat().st_uid):
+            raise OSError(f"it is of another user (id {status.st_uid})")
+        data = file.read(MOST_TEXT + 1)
+    if len(data) > MOST_TEXT:
+        raise ValueError(f"it has more than {MOST_TEXT} bytes")
+    return data.decode()
+
+
+def parse_json(text: Any) -> Any:
+    """Read JSON that is not nested deeper than anything here writes: whoever walks it recurses.
+    Raises ValueError, TypeError or RecursionError."""
+    value = json.loads(text)
+    level, depth = [value], 0
+    while level := [one for one in level if isinstance(one, dict | list)]:
+        if (depth := depth + 1) > DEEPEST:
+            raise ValueError(f"it has JSON that is nested more than {DEEPEST} deep")
+        level = [v for one in level for v in (one.values() if isinstance(one, dict) else one)]
+    return value
 
 
 @contextlib.contextmanager
@@ -261,7 +288,7 @@ def _lockable(path: Path) -> bool:
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # no wait on a fifo
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError("it is not a regular file")
+            raise OSError(IRREGULAR)
         fcntl.lockf(handle, fcntl.LOCK_SH | fcntl.LOCK_NB, 1)
     except OSError as error:
         if error.errno in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -269,32 +270,31 @@ class Store:
     def settled(self, campaign: str) -> CampaignRecord | None:
         """Read the record that jobs of one campaign agreed on; None before the first has
         started."""
-        try:
-            text = self._agreed(campaign).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        return _settled(text)
+        path = self._agreed(campaign)
+        return _settled(path) if os.path.lexists(path) else None
 
     def settle(self, record: CampaignRecord) -> CampaignRecord:
         """Offer a campaign as it was planned; returns the one that was offered first, by
         whichever job. Raises MissingError when the folder cannot be written."""
         with file.mended(self.folder):
-            return _settled(file.settle(self._agreed(record.id), canonical(record)))
+            file.settle(self._agreed(record.id), canonical(record))
+        return _settled(self._agreed(record.id))
 
     def accept(self, campaign: str) -> None:
         """Mark a campaign as a good state, from now on. Raises MissingError when the folder cannot
         be written."""
         with file.mended(self.folder):
             text = canonical({"campaign": campaign, "accepted": utc_now()})
-            write_whole(self.folder / f"{campaign}{file.ACCEPTED}", text.encode())
+            path = self.folder / f"{campaign}{file.ACCEPTED}"
+            write_whole(path, text.encode(), links=False)
 
     def accepted(self) -> tuple[tuple[str, str], ...]:
         """List (when, id) of the campaigns that were accepted as good, the latest last. A damaged
-        mark counts for nothing."""
+        mark counts for nothing, and becomes one of `findings`."""
         marks = []
         for path in file.names(self.folder, file.ACCEPTED):
-            with contextlib.suppress(OSError, *DAMAGE):
-                mark = json.loads(path.read_text(encoding="utf-8"))
+            with self._unread_kept(path):
+                mark = file.parse_json(file.read_text(path))
                 marks.append((str(mark["accepted"]), str(mark["campaign"])))
         return tuple(sorted(marks))
 
@@ -389,9 +389,11 @@ class Store:
                 self._unread[path] = Finding.of("store-file-unreadable", path=path, error=error)
 
 
-def _settled(text: str) -> CampaignRecord:
+def _settled(path: Path) -> CampaignRecord:
+    """Read what jobs agreed on: they start what it says, so it must not be another user's."""
     try:
-        record: CampaignRecord = revive(CampaignRecord, json.loads(text))
-    except DAMAGE as error:
-        raise MissingError.of("store-plan-unreadable", error=error) from error
+        text = file.read_text(path, own=True)
+        record: CampaignRecord = revive(CampaignRecord, file.parse_json(text))
+    except (OSError, *DAMAGE) as error:
+        raise MissingError.of("store-plan-unreadable", path=path, error=error) from error
     return record

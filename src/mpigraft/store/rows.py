@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from typing import TypeVar
 
@@ -19,14 +18,14 @@ def record_of(kind: type[T], row: sqlite3.Row) -> T:
     values = dict(row)
     for column in ("findings", "artefacts", "hosts", "conditions"):
         if values.get(column) is not None:
-            values[column] = json.loads(values[column])
+            values[column] = file.parse_json(values[column])
     record: T = revive(kind, values)
     return record
 
 
 def evidence_of(row: sqlite3.Row) -> EvidenceRecord:
     places = (row["campaign"], row["configuration"], row["layout"])
-    evidence = revive_evidence(json.loads(row["evidence"]))
+    evidence = revive_evidence(file.parse_json(row["evidence"]))
     return EvidenceRecord(*places, evidence, row["allocation"])
 
 
