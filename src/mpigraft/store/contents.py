@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.core.model import CampaignRecord
-from mpigraft.core.serialize import revive
-from mpigraft.store import file
+from mpigraft.store import bounds, file
+from mpigraft.store.rows import record_of
 
 CHANGES = slice(24, 28)  # the change counter in a file's header (sqlite.org/fileformat2.html)
 TABLES = (
-    "SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c"
+    """SELECT '"' || replace(m.name, '"', '""') || '"'"""
+    " FROM sqlite_master m JOIN pragma_table_info(m.name) c"
     " WHERE m.type = 'table' AND c.name = 'campaign'"
 )
+
+MOST = 10_000  # campaigns of a file
 
 Mark = tuple[int, int, int, int, bytes]
 
@@ -63,22 +65,19 @@ def mark_of(path: Path) -> Mark | None:
     of the file system's clock differ too. Taken before the file is read: what is written meanwhile
     changes the mark. Opened rather than asked for its status alone: on NFS that makes it the
     server's answer (nfs(5), close-to-open). Raises OSError."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        head = os.pread(handle, CHANGES.stop, 0)
-    finally:
-        os.close(handle)
+    with bounds.open_regular(path) as opened:
+        status = os.fstat(opened.fileno())
+        head = opened.read(CHANGES.stop)
     if os.path.lexists(f"{path}-journal"):
         return None
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, head[CHANGES])
 
 
 def _contents(db: sqlite3.Connection) -> Contents:
-    rows = [dict(row) for row in db.execute("SELECT * FROM campaign")]
+    rows = db.execute("SELECT * FROM campaign LIMIT ?", (MOST + 1,)).fetchall()
+    if len(rows) > MOST:
+        raise ValueError(f"it has more than {MOST} campaigns")
     owners = {row["id"] for row in rows}
     for (table,) in db.execute(TABLES).fetchall():
         owners |= {row[0] for row in db.execute(f"SELECT DISTINCT campaign FROM {table}")}  # noqa: S608
-    return Contents(tuple(revive(CampaignRecord, row) for row in rows), frozenset(owners))
+    return Contents(tuple(record_of(CampaignRecord, row) for row in rows), frozenset(owners))

@@ -21,7 +21,6 @@ import json
 import os
 import shutil
 import sqlite3
-import stat
 import sys
 import tempfile
 import time
@@ -34,6 +33,7 @@ from typing import Any
 from mpigraft.core import env
 from mpigraft.core.errors import MissingError
 from mpigraft.core.serialize import canonical
+from mpigraft.store import bounds
 
 VERSION = 5
 JOBS = """
@@ -68,9 +68,6 @@ SUFFIX = ".sqlite"
 ACCEPTED = ".accepted"  # of a mark: this campaign is a good state
 ALONE = "rw&nolock=1"  # of a file that no other process opens for writing
 COPIES, BETWEEN_S = 20, 0.1
-IRREGULAR = "it is not a regular file"
-MOST_TEXT = 16 * 1024 * 1024  # bytes of a mark or of a plan
-DEEPEST = 64  # levels of JSON
 BUSY_S = 30.0  # a reader of a big file may hold its lock for a second or two
 
 TABLES = f"""
@@ -155,35 +152,6 @@ def settle(path: Path, text: str) -> None:
         own.unlink(missing_ok=True)
 
 
-def read_text(path: Path, *, own: bool = False) -> str:
-    """Read a small file beside the results; with `own` one that this user or the folder's owner
-    wrote. Another user may have put anything in its place: a pipe, a device, an endless file.
-    Raises OSError, ValueError."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # no wait on a fifo
-    with os.fdopen(handle, "rb") as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(IRREGULAR)
-        if own and status.st_uid not in (os.geteuid(), path.parent.stat().st_uid):
-            raise OSError(f"it is of another user (id {status.st_uid})")
-        data = file.read(MOST_TEXT + 1)
-    if len(data) > MOST_TEXT:
-        raise ValueError(f"it has more than {MOST_TEXT} bytes")
-    return data.decode()
-
-
-def parse_json(text: Any) -> Any:
-    """Read JSON that is not nested deeper than anything here writes: whoever walks it recurses.
-    Raises ValueError, TypeError or RecursionError."""
-    value = json.loads(text)
-    level, depth = [value], 0
-    while level := [one for one in level if isinstance(one, dict | list)]:
-        if (depth := depth + 1) > DEEPEST:
-            raise ValueError(f"it has JSON that is nested more than {DEEPEST} deep")
-        level = [v for one in level for v in (one.values() if isinstance(one, dict) else one)]
-    return value
-
-
 @contextlib.contextmanager
 def mended(folder: Path) -> Iterator[None]:
     """Failures of disk, rights and locks become a MissingError with a mend."""
@@ -214,9 +182,11 @@ def names(folder: Path, suffix: str = SUFFIX) -> list[Path]:
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
     """A connection to read one file in the current schema, or None for a file that its writer
-    has only just created. Raises sqlite3.Error, OSError, or ValueError for a newer schema."""
+    has only just created. Raises sqlite3.Error, OSError, or ValueError for a newer schema and for
+    what no writer makes."""
     with contextlib.ExitStack() as stack:
         db = stack.enter_context(_opened(path))
+        bounds.refuse_programs(db)
         version = _version(db)
         if version > VERSION:
             raise ValueError(f"its schema {version} is newer than this mpigraft's {VERSION}")
@@ -231,6 +201,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
 def _migrated(db: sqlite3.Connection, steps: Sequence[str]) -> Iterator[sqlite3.Connection]:
     with contextlib.closing(sqlite3.connect(":memory:")) as copy:
         db.backup(copy)
+        bounds.bound(copy, _pragma(db, "page_count") * _pragma(db, "page_size"))
         for step in steps:
             copy.executescript(step)
         yield copy
@@ -240,13 +211,13 @@ def _migrated(db: sqlite3.Connection, steps: Sequence[str]) -> Iterator[sqlite3.
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """The file itself, or a copy on which the journal of a killed writer can be rolled back."""
     with contextlib.ExitStack() as stack:
-        if _lockable(path):
-            db = stack.enter_context(contextlib.closing(_connect(path, "ro")))
+        if not bounds.is_obstructed(path) and _lockable(path):
+            db = stack.enter_context(_bounded(path, "ro"))
             if _readable(db):
                 yield db
                 return
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        yield stack.enter_context(contextlib.closing(_connect(_copied(path, folder), ALONE)))
+        yield stack.enter_context(_bounded(_copied(path, folder), ALONE))
 
 
 def _readable(db: sqlite3.Connection) -> bool:
@@ -263,8 +234,11 @@ def _copied(path: Path, folder: Path) -> Path:
         before = _state(path)
         with contextlib.suppress(FileNotFoundError):  # the journal of a transaction that ended
             for part in before:
-                shutil.copyfile(part, folder / part.name)
+                with bounds.open_regular(part) as source, (folder / part.name).open("wb") as copy:
+                    shutil.copyfileobj(source, copy)
             if _state(path) == before:
+                if any(p.read_bytes()[-8:] == bounds.SUPER for p in folder.glob("*-journal")):
+                    raise ValueError("its journal names another file, which SQLite would remove")
                 return folder / path.name
         time.sleep(BETWEEN_S)
         for part in folder.iterdir():
@@ -275,9 +249,10 @@ def _copied(path: Path, folder: Path) -> Path:
 def _state(path: Path) -> dict[Path, tuple[int, int]]:
     """Last change and size of the file and, while something is being written, of its journal."""
     stats = {path: path.stat()}
-    journal = path.with_name(f"{path.name}-journal")
     with contextlib.suppress(FileNotFoundError):
-        stats[journal] = journal.stat()
+        if bounds.has_journal(path):
+            journal = path.with_name(f"{path.name}-journal")
+            stats[journal] = journal.stat()
     return {part: (stat.st_mtime_ns, stat.st_size) for part, stat in stats.items()}
 
 
@@ -285,17 +260,13 @@ def _lockable(path: Path) -> bool:
     """Whether its file system knows locks, asked with one that SQLite does not use. Not within a
     transaction of this process on that file: closing it gives back all locks (fcntl(2)). Raises
     OSError for what is no regular file."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # no wait on a fifo
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(IRREGULAR)
-        fcntl.lockf(handle, fcntl.LOCK_SH | fcntl.LOCK_NB, 1)
-    except OSError as error:
-        if error.errno in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
-            return False
-        raise
-    finally:
-        os.close(handle)
+    with bounds.open_regular(path) as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB, 1)
+        except OSError as error:
+            if error.errno in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+                return False
+            raise
     return True
 
 
@@ -305,8 +276,19 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None)
 
 
+@contextlib.contextmanager
+def _bounded(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(_connect(path, mode)) as db:
+        bounds.bound(db, path.stat().st_size)
+        yield db
+
+
 def _version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
+    return _pragma(db, "user_version")
+
+
+def _pragma(db: sqlite3.Connection, name: str) -> int:
+    return int(db.execute(f"PRAGMA {name}").fetchone()[0])
 
 
 # ------------------------------------------------------------------ what may be written
@@ -347,9 +329,10 @@ def pack(samples: Sequence[float]) -> bytes:
     return zlib.compress(_little_endian(array("d", samples)).tobytes())
 
 
-def unpack(data: bytes | None) -> tuple[float, ...]:
-    """What `pack` packed; nothing for None. Raises zlib.error or ValueError for damage."""
-    return () if data is None else tuple(_little_endian(array("d", zlib.decompress(data))))
+def unpack(data: bytes | None, most: int = bounds.MOST_SAMPLES) -> tuple[float, ...]:
+    """What `pack` packed, of at most so many bytes; nothing for None. Raises zlib.error or
+    ValueError for damage."""
+    return () if data is None else tuple(_little_endian(array("d", bounds.decompress(data, most))))
 
 
 def _little_endian(numbers: array[float]) -> array[float]:

@@ -34,9 +34,9 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.serialize import canonical, revive
 from mpigraft.core.write import make_folder, write_whole
-from mpigraft.store import file
+from mpigraft.store import bounds, file
 from mpigraft.store.contents import Contents, ContentsIndex
-from mpigraft.store.rows import evidence_of, measurement_of, record_of
+from mpigraft.store.rows import evidence_of, measurements_of, record_of
 from mpigraft.store.writer import Writer
 
 T = TypeVar("T")
@@ -219,12 +219,10 @@ class Store:
     def measurements(self, launch: str) -> tuple[Measurement, ...]:
         """Read all that one launch measured, failed checks and samples included."""
 
-        def read(db: sqlite3.Connection) -> list[Measurement]:
-            return [measurement_of(row) for row in db.execute(MEASUREMENTS, (launch,))]
+        def read(db: sqlite3.Connection) -> tuple[Measurement, ...]:
+            return measurements_of(db.execute(MEASUREMENTS, (launch,)))
 
-        return next(
-            (tuple(measurements) for measurements in self._each_file(read) if measurements), ()
-        )
+        return next(filter(None, self._each_file(read)), ())
 
     def measured(self, campaign: str) -> Iterator[tuple[LaunchRecord, tuple[Measurement, ...]]]:
         """Read each launch with all that it measured, in one order for the same launches however
@@ -252,7 +250,7 @@ class Store:
             for launch in launches:
                 rows = db.execute(MEASUREMENTS, (launch.id,)).fetchall() if db else ()
                 kept = (row for row in rows if row["value"] is not None)
-                yield launch, tuple(measurement_of(row) for row in kept)
+                yield launch, measurements_of(kept)
 
     def submissions(self) -> tuple[SubmissionRecord, ...]:
         """Read what was submitted, oldest first; some have no campaign yet."""
@@ -294,7 +292,7 @@ class Store:
         marks = []
         for path in file.names(self.folder, file.ACCEPTED):
             with self._unread_kept(path):
-                mark = file.parse_json(file.read_text(path))
+                mark = bounds.parse_json(bounds.read_text(path))
                 marks.append((str(mark["accepted"]), str(mark["campaign"])))
         return tuple(sorted(marks))
 
@@ -336,7 +334,7 @@ class Store:
 
         def read(db: sqlite3.Connection) -> bytes | None:
             row = db.execute("SELECT data FROM artefact WHERE sha = ?", (sha,)).fetchone()
-            return None if row is None else zlib.decompress(row["data"])
+            return None if row is None else bounds.decompress(row["data"])
 
         paths = None if campaign is None else self._holding(campaign)
         for data in self._each_file(read, paths):
@@ -392,8 +390,8 @@ class Store:
 def _settled(path: Path) -> CampaignRecord:
     """Read what jobs agreed on: they start what it says, so it must not be another user's."""
     try:
-        text = file.read_text(path, own=True)
-        record: CampaignRecord = revive(CampaignRecord, file.parse_json(text))
+        text = bounds.read_text(path, own=True)
+        record: CampaignRecord = revive(CampaignRecord, bounds.parse_json(text))
     except (OSError, *DAMAGE) as error:
         raise MissingError.of("store-plan-unreadable", path=path, error=error) from error
     return record

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from typing import TypeVar
 
 from mpigraft.core.model import Benchmark, EvidenceRecord, Measurement
 from mpigraft.core.serialize import plain, revive
 from mpigraft.evidence import revive_evidence
-from mpigraft.store import file
+from mpigraft.store import bounds, file
 
 T = TypeVar("T")
 
@@ -18,21 +19,28 @@ def record_of(kind: type[T], row: sqlite3.Row) -> T:
     values = dict(row)
     for column in ("findings", "artefacts", "hosts", "conditions"):
         if values.get(column) is not None:
-            values[column] = file.parse_json(values[column])
+            values[column] = bounds.parse_json(values[column])
+    for column in ("plan", "machine", "provenance", "wish"):  # read as objects by those who ask
+        if column in values and not isinstance(bounds.parse_json(values[column]), dict):
+            raise ValueError(f"its {column} is no JSON object")
     record: T = revive(kind, values)
     return record
 
 
 def evidence_of(row: sqlite3.Row) -> EvidenceRecord:
     places = (row["campaign"], row["configuration"], row["layout"])
-    evidence = revive_evidence(file.parse_json(row["evidence"]))
+    evidence = revive_evidence(bounds.parse_json(row["evidence"]))
     return EvidenceRecord(*places, evidence, row["allocation"])
 
 
-def measurement_of(row: sqlite3.Row) -> Measurement:
-    values = dict(row)
-    values["samples"] = file.unpack(values.pop("data"))
-    values["valid"] = None if values["valid"] is None else bool(values["valid"])
-    values["benchmark"] = plain(Benchmark.parse(values["benchmark"]))
-    measurement: Measurement = revive(Measurement, values)
-    return measurement
+def measurements_of(rows: Iterable[sqlite3.Row]) -> tuple[Measurement, ...]:
+    """Make rows of a launch its measurements. Raises ValueError for more samples than fit."""
+    left, measurements = bounds.MOST_SAMPLES, []
+    for row in rows:
+        values = dict(row)
+        values["samples"] = file.unpack(values.pop("data"), left)
+        left -= 8 * len(values["samples"])
+        values["valid"] = None if values["valid"] is None else bool(values["valid"])
+        values["benchmark"] = plain(Benchmark.parse(values["benchmark"]))
+        measurements.append(revive(Measurement, values))
+    return tuple(measurements)
