@@ -32,6 +32,7 @@ from mpigraft.cli.common import (
     out,
     settings,
     tell,
+    tell_unread,
     wait_for_others,
 )
 from mpigraft.cli.dry_run import benchmark_lines, nodes_of_job, plan_lines
@@ -365,6 +366,7 @@ def _unfinished(store: Store, name: str) -> CampaignRecord:
     if not name:
         own = [c for c in store.campaigns() if c.origin is Origin.RUN]
         record = own[-1] if own else record
+    tell_unread(store)
     if record.origin is not Origin.RUN or "wish" not in json.loads(record.plan):
         raise UsageError.of("campaign-imported", name=record.name)
     return record

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mpigraft.cli.console import Console
     from mpigraft.core.model import Allocation, Replace
     from mpigraft.core.model import Machine as MachineFacts
+    from mpigraft.store import Store
 
 
 def option(metavar: str, text: str, usual: str | bool = True, *names: str, **bounds: float) -> Any:
@@ -231,6 +232,12 @@ def tell_component(allocation: Allocation) -> None:
     if allocation.component:
         where = fold_hosts(allocation.hosts, 5)
         tell(f"{allocation.source} is heterogeneous: {allocation.component} is used, {where}")
+
+
+def tell_unread(store: Store) -> None:
+    """Tell which files of a store could not be read: what they hold is missing in the answer."""
+    for finding in store.findings:
+        tell(f"{finding.level}: {finding.message}")
 
 
 def tell_error(text: str, code: str, exit_code: int) -> int:

@@ -65,5 +65,4 @@ def command(
     if written.outputs:
         outputs = counted(written.outputs, "output")
         common.tell(f"{outputs} not in it: they stay in {store.folder}, and `bundle` packs them")
-    for finding in store.findings:
-        common.tell(f"{finding.level}: {finding.message}")
+    common.tell_unread(store)

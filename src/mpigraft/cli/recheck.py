@@ -190,6 +190,7 @@ def _reference(store: Store, name: str, machine: Machine, accept: bool) -> Campa
     from mpigraft.analysis.overtime import last_good
 
     record = last_good(store.campaigns(), store.accepted(), machine)
+    common.tell_unread(store)
     if record is None and not accept:
         raise MissingError.of("good-none", folder=store.folder)
     return record

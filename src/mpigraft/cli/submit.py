@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import flag, option, out, program, settings, tell
+from mpigraft.cli.common import flag, option, out, program, settings, tell, tell_unread
 from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ def find(store: Store, name: str) -> SubmissionRecord:
     """The submission of that id, its beginning, or name; the latest without one. Of several of a
     name, and without one, it is the latest of which the scheduler took a job."""
     known = store.submissions()
+    tell_unread(store)
     same = [s for s in known if not name or s.campaign.startswith(name) or s.name == name]
     exact = [s for s in same if s.campaign == name]
     taken = [s for s in same if store.jobs(s.campaign)]
