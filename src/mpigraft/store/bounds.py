@@ -106,8 +106,13 @@ def is_obstructed(path: Path) -> bool:
     with open_regular(path) as file:
         if WAL in file.read(20)[18:]:
             raise ValueError("it has a write-ahead log, which no mpigraft makes")
-    strange = os.path.lexists(f"{path}-journal") and not has_journal(path)
-    return strange or os.path.lexists(f"{path}-wal")
+    return has_strange_journal(path) or os.path.lexists(f"{path}-wal")
+
+
+def has_strange_journal(path: Path) -> bool:
+    """Whether another user put something where a file's journal would be: SQLite would write what
+    it says into the file, and remove a file that it names. Raises OSError as `has_journal` does."""
+    return os.path.lexists(f"{path}-journal") and not has_journal(path)
 
 
 def refuse_programs(db: sqlite3.Connection) -> None:

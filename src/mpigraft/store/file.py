@@ -120,8 +120,11 @@ def create(path: Path) -> sqlite3.Connection:
 
 
 @contextlib.contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing of what is executed inside."""
+def transaction(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """All or nothing of what is executed inside. Raises OSError where another user made a file in
+    place of the journal."""
+    if bounds.has_strange_journal(path):
+        raise OSError(f"{path}-journal is of another user")
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

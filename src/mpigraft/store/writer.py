@@ -152,7 +152,9 @@ class Writer:
 
     @contextlib.contextmanager
     def _transaction(self, *, wrote: bool = True) -> Iterator[None]:
-        within = contextlib.nullcontext() if self._in_batch else file.transaction(self._db)
+        within = (
+            contextlib.nullcontext() if self._in_batch else file.transaction(self._db, self.path)
+        )
         with file.mended(self.path.parent), within:
             yield
         self._used = self._used or wrote

@@ -246,11 +246,8 @@ def test_a_file_with_a_log_is_named_and_none_is_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [bad]
 
 
-def test_a_journal_cannot_name_a_file_to_remove(tmp_path: Path) -> None:
-    """SQLite removes the super-journal that a hot journal names, whatever file it is."""
-    folder, victim = tmp_path / "store", tmp_path / "victim"
-    victim.write_text("precious")
-    path = stored(folder)
+def plant_journal(path: Path, victim: Path) -> None:
+    """Leave a transaction half written, with a journal that names the victim."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA cache_size = 1")
     db.execute("BEGIN IMMEDIATE")
@@ -265,6 +262,13 @@ def test_a_journal_cannot_name_a_file_to_remove(tmp_path: Path) -> None:
     kept[journal] += bytes.fromhex("d9d505f920a163d7")
     for part, data in kept.items():
         part.write_bytes(data)
+
+
+def test_a_journal_cannot_name_a_file_to_remove(tmp_path: Path) -> None:
+    """SQLite removes the super-journal that a hot journal names, whatever file it is."""
+    folder, victim = tmp_path / "store", tmp_path / "victim"
+    victim.write_text("precious")
+    plant_journal(stored(folder), victim)
     store = Store(folder)
     assert store.campaigns() == ()
     assert "names another file" in store.findings[0].message

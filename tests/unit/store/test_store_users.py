@@ -13,7 +13,16 @@ import pytest
 
 from mpigraft.core.errors import MissingError
 from mpigraft.store import Store
-from tests.unit.store.test_store_shared import BESIDE, SPOILED, TEXTS, read_all, spoil, stored
+from tests.builders.records import CAMPAIGN, launch, measured
+from tests.unit.store.test_store_shared import (
+    BESIDE,
+    SPOILED,
+    TEXTS,
+    plant_journal,
+    read_all,
+    spoil,
+    stored,
+)
 
 pytestmark = pytest.mark.root
 
@@ -101,8 +110,6 @@ def test_what_another_user_puts_beside_a_file_does_not_hide_it(
 
 
 def test_a_plan_that_another_user_offers_first_is_refused(shared: Path, umask: int) -> None:
-    from tests.builders.records import CAMPAIGN
-
     def refused() -> None:
         with pytest.raises(MissingError, match=r"another user|Permission denied"):
             Store(shared).settle(CAMPAIGN)
@@ -138,3 +145,17 @@ def test_a_store_that_is_made_under_any_umask_is_its_owners(shared: Path, umask:
 
     as_user(OTHER, umask, refused)
     as_user(HONEST, umask, lambda: reads_go_on(shared / "deep" / "results", 0))
+
+
+def test_a_journal_of_another_user_is_not_written_by(shared: Path) -> None:
+    """SQLite would roll it back into the results, and remove the file that it names."""
+    own = shared / "own"
+    own.write_text("mine")
+    with Store(shared).writer() as writer:
+        writer.add_campaign(CAMPAIGN)
+        journal = Path(f"{writer.path}-journal")
+        plant_journal(writer.path, own)
+        os.chown(journal, OTHER, OTHER)
+        with pytest.raises(MissingError, match="-journal is of another user"):
+            writer.add_launch(launch(0), measured(1.0), {})
+    assert own.read_text() == "mine"
