@@ -50,14 +50,6 @@ def match_hosts(names: Iterable[str], hosts: Sequence[str]) -> dict[str, str]:
     return matches
 
 
-def shared_labels(hosts: Iterable[str]) -> tuple[str, ...]:
-    """Full names of different hosts with one first label, in their order."""
-    alike = defaultdict[str, dict[str, str]](dict)
-    for host in hosts:
-        alike[short_name(host)].setdefault(_full(host), host)
-    return tuple(host for group in alike.values() if len(group) > 1 for host in group.values())
-
-
 def distinct_hosts(names: Sequence[str]) -> tuple[str, ...]:
     """Each host once, this one by its node name, under which launchers know where they run. The
     resolver is used for the first name alone, on which a job of one node depends: a long list would

@@ -144,15 +144,17 @@ class Store:
         )
 
     def _latest(self, known: Sequence[CampaignRecord]) -> CampaignRecord:
-        """The last of `known` that has a launch; the last if none has one."""
-        return next((c for c in reversed(known) if self._begun(c.id)), known[-1])
+        """The last of `known` that has a launch, or came to its end without one, as when proofs
+        refuse all; the last if there is none."""
+        return next((c for c in reversed(known) if self._counts(c.id)), known[-1])
 
-    def _begun(self, campaign: str) -> bool:
+    def _counts(self, campaign: str) -> bool:
         def read(db: sqlite3.Connection) -> bool:
             query = "SELECT 1 FROM launch WHERE campaign = ? LIMIT 1"
             return any(db.execute(query, (campaign,)))
 
-        return any(self._each_file(read, self._holding(campaign)))
+        begun = any(self._each_file(read, self._holding(campaign)))
+        return begun or any(one.ended for one in self.allocations(campaign))
 
     def configurations(self, campaign: str) -> tuple[ConfigurationRecord, ...]:
         """Read them in the order in which they were written first."""

@@ -11,7 +11,6 @@ from mpigraft.core.hostnames import (
     is_this_host,
     match_hosts,
     same_host,
-    shared_labels,
     short_name,
 )
 
@@ -41,9 +40,7 @@ def test_a_short_name_of_two_hosts_means_none() -> None:
     assert match_hosts(("w",), ("w.1.example", "w.2.example")) == {}
 
 
-def test_hosts_that_share_a_first_label() -> None:
-    hosts = ("w.1.example", "n1", "w.2.example", "10.0.0.1", "10.0.0.2", "N1")
-    assert shared_labels(hosts) == ("w.1.example", "w.2.example")
+def test_a_short_name_is_the_first_label() -> None:
     assert short_name("W.1.example") == "w"
     assert short_name("10.0.0.1") == "10.0.0.1"
 

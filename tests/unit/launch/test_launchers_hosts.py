@@ -59,11 +59,14 @@ def test_hosts_with_two_numbers_are_listed_as_every_launcher_reads_them() -> Non
             assert told["SLURM_NODELIST"] == told["SLURM_JOB_NODELIST"]
 
 
-def test_full_names_that_share_a_first_label_stay_apart() -> None:
-    hosts = Allocation(("w.1.example", "w.2.example", "n1"), "--hosts")
-    assert settings("prrte", NODES, allocation=hosts)["PRTE_MCA_prte_keep_fqdn_hostnames"] == "1"
-    assert settings("orte", NODES, allocation=hosts)["OMPI_MCA_orte_keep_fqdn_hostnames"] == "1"
-    for one in (replace(hosts, hosts=hosts.hosts[1:]), NAMED):
+def test_full_names_are_not_cut() -> None:
+    """Two may share a first label, and a label alone may mean nothing to ssh."""
+    for names in (("w.1.example", "w.2.example"), ("n1", "W.2.example")):
+        hosts = Allocation(names, "--hosts")
+        layout = Layout(2, 1)
+        assert settings("prrte", layout, allocation=hosts)["PRTE_MCA_prte_keep_fqdn_hostnames"]
+        assert settings("orte", layout, allocation=hosts)["OMPI_MCA_orte_keep_fqdn_hostnames"]
+    for one in (Allocation(("n1", "N2", "10.0.0.1"), "--hosts"), NAMED):
         assert not any("fqdn" in name for name in settings("prrte", NODES, allocation=one))
 
 

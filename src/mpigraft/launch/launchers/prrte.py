@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpigraft.core.hostnames import shared_labels
+from mpigraft.core.hostnames import short_name
 from mpigraft.core.model import Command, EnvRow, Order, Scope
 from mpigraft.launch.launchers.parts import (
     bound,
@@ -16,7 +16,7 @@ from mpigraft.launch.launchers.parts import (
 )
 
 UNEVEN = "prte_hetero_nodes"
-FULL_NAMES = "prte_keep_fqdn_hostnames"  # else w.1.example and w.2.example are one node, w
+FULL_NAMES = "prte_keep_fqdn_hostnames"  # else w.2.example is cut to w: unknown, or another node
 MCA = "PRTE_MCA_"  # begins the names of its own settings
 APP = "--app"  # a file with a line for each program, as ORTE reads it too
 
@@ -78,7 +78,7 @@ def rows(order: Order) -> tuple[EnvRow, ...]:
     if order.allocation.scheduler == "slurm":
         # A job of one wide task per node (-n 2 -c 64) has one slot there, unless all its CPUs do.
         rows.append(EnvRow(f"{MCA}{ENTIRE}", "1", Scope.LAUNCHER, "launcher"))
-    if shared_labels(nodes(order)):
+    if any(short_name(host) != host.lower() for host in nodes(order)):
         rows.append(EnvRow(f"{MCA}{FULL_NAMES}", "1", Scope.LAUNCHER, "launcher"))
     if order.uneven:  # else all are bound as the first node's CPUs allow
         rows.append(EnvRow(f"{MCA}{UNEVEN}", "1", Scope.LAUNCHER, "launcher"))
