@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from mpigraft.core.budget import Budget
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import join_some
 from mpigraft.core.worlds import LAUNCH, list_worlds
@@ -23,7 +24,7 @@ from mpigraft.trace.record.rank_file import read_rank
 from mpigraft.trace.record.values import ABIS, Provenance, Record
 
 FIRST = b"mpigraft application record 1\n"
-MOST = 1 << 34  # bytes of all ranks
+DIFFERS = "the ranks' records are not as long as its second line says"
 MARKS = {"Finalize", "Pcontrol"}  # that a replay calls for itself, or not
 FAMILIES = ("p2p", "onesided")  # of routines, as a replay names them
 
@@ -81,12 +82,12 @@ def read_record_file(path: Path) -> RecordFile:
     except OSError as error:
         raise UsageError.of("record-unreadable", path=path, reason=error.strerror) from error
     try:
-        return _read(data)
+        return _read(data, Budget(path, len(data)))
     except (Damage, lzma.LZMAError) as error:
         raise UsageError.of("record-damaged", path=path, reason=str(error)) from error
 
 
-def _read(data: bytes) -> RecordFile:
+def _read(data: bytes, budget: Budget) -> RecordFile:
     line, _, body = data[len(FIRST) :].partition(b"\n")
     try:
         head = json.loads(line)
@@ -97,16 +98,24 @@ def _read(data: bytes) -> RecordFile:
         raise Damage("its second line is no head of a record") from error
     if hashlib.sha256(body).hexdigest() != digest:
         raise Damage(f"what follows byte {len(data) - len(body)} is not what was written")
-    if provenance.abi not in ABIS or not lengths or min(lengths) < 0 or sum(lengths) > MOST:
+    if provenance.abi not in ABIS or not lengths or min(lengths) < 0:
         raise Damage("its second line has no ranks, or an unknown ABI")
-    everything = lzma.decompress(body)
-    if len(everything) != sum(lengths):
-        raise Damage("the ranks' records are not as long as its second line says")
-    parts, at = [], 0
+    budget.take(unpacked=sum(lengths))
+    parts = tuple(_unpack(body, lengths))
+    return RecordFile(parts, provenance, hashlib.sha256(data).hexdigest())
+
+
+def _unpack(body: bytes, lengths: Sequence[int]) -> Iterator[bytes]:
+    """Unpack the ranks' records, and nothing that is longer than they. Raises Damage, LZMAError."""
+    engine = lzma.LZMADecompressor()
     for length in lengths:
-        parts.append(everything[at : at + length])
-        at += length
-    return RecordFile(tuple(parts), provenance, hashlib.sha256(data).hexdigest())
+        part = b"" if engine.eof else engine.decompress(body, length)
+        if len(part) != length:
+            raise Damage(DIFFERS)
+        body = b""  # the engine has it
+        yield part
+    if not engine.eof and engine.decompress(b"", 1):
+        raise Damage(DIFFERS)
 
 
 def read_record(file: RecordFile, path: Path) -> Record:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import lzma
 import random
+import re
+import tracemalloc
+from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -15,6 +21,7 @@ from mpigraft.trace.record import (
     read_record_file,
     write_record,
 )
+from mpigraft.trace.record.file import FIRST
 from mpigraft.trace.record.rank_file import write_rank
 from mpigraft.trace.record.values import Leaf, Loop, RankRecord, Routine
 from tests.builders.traces import ARank, write_node
@@ -57,6 +64,31 @@ def test_damaged_cut_and_foreign_files_are_refused(tmp_path: Path) -> None:
         assert kept == parts()  # it was a word of the provenance
     with pytest.raises(UsageError, match="No such file"):
         read_record_file(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("claimed", "code"),
+    [
+        ([8], "record-damaged"),
+        ([8, 1 << 20], "record-damaged"),
+        ([1 << 28], "file-over-budget"),
+        ([2, 1 << 28], "file-over-budget"),
+    ],
+)
+def test_a_record_that_unpacks_to_much_more_is_refused_before(
+    tmp_path: Path, claimed: list[int], code: str
+) -> None:
+    path, body = tmp_path / "bomb", lzma.compress(bytes(1 << 24), preset=0)
+    line = {**asdict(WHERE), "parts": claimed, "sha256": sha256(body).hexdigest()}
+    path.write_bytes(FIRST + json.dumps(line).encode() + b"\n" + body)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UsageError, match=re.escape(str(path))) as error:
+            read_record_file(path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 23
+    finally:
+        tracemalloc.stop()
+    assert error.value.code == code
 
 
 def test_a_rank_that_wrote_nothing_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,35 @@
+"""What reading one file may cost, counted as it is read.
+
+A small file can claim to be large: packed zeros, holes, folders that share one list. A reader has
+one budget for each file that it opens, and takes from it before it makes anything. What a file may
+cost grows with its size, so that no honest file of any size is refused. Counts end a reader at the
+same place on every machine; a limit of time would not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mpigraft.core.errors import UsageError
+
+BYTES, BYTES_PER_BYTE = 1 << 27, 1 << 8  # unpacked, of any file and for each of its bytes
+ITEMS, BYTES_PER_ITEM = 1 << 15, 1 << 5  # names and the like: packed, each takes more than this
+
+
+class Budget:
+    """The budget of the file at `path`, which has `size` bytes."""
+
+    __slots__ = ("_items", "_path", "_room", "_size")
+
+    def __init__(self, path: str | Path, size: int) -> None:
+        self._path, self._size = path, size
+        self._room = BYTES + size * BYTES_PER_BYTE
+        self._items = ITEMS + size // BYTES_PER_ITEM
+
+    def take(self, *, unpacked: int = 0, items: int = 0) -> None:
+        """Take from it. Raises UsageError, which names the file, where less is left."""
+        self._room -= unpacked
+        self._items -= items
+        if self._room < 0 or self._items < 0:
+            claim = "bytes when it is unpacked" if self._room < 0 else "entries"
+            raise UsageError.of("file-over-budget", path=self._path, size=self._size, claim=claim)
