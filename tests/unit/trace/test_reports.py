@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -197,6 +198,32 @@ def test_sizes_that_make_not_all_calls_are_refused(tmp_path: Path) -> None:
     cut.write_text(text.replace(row, ""))
     with pytest.raises(UsageError, match="100 calls, 50 by their sizes"):
         read_profile(cut)
+
+
+@pytest.mark.parametrize("fill", ["\t", "-", "\n", " -"])
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        ("driver.mpiP", "@ mpiP"),
+        ("driver.mpiP", "@ Version"),
+        ("driver.mpiP", "@--- MPI Time"),
+        ("ipm2.txt", "# command   : "),
+        ("craypat_lite.txt", "Execution start time:  "),
+    ],
+)
+def test_long_runs_take_no_time_of_their_square(
+    tmp_path: Path, name: str, before: str, fill: str
+) -> None:
+    """A square of this length takes minutes."""
+    text = (DATA / name).read_text()
+    assert before in text
+    path = tmp_path / name
+    path.write_text(text.replace(before, before + 300_000 * fill, 1))
+    began = time.thread_time()
+    with contextlib.suppress(UsageError):
+        if is_profile(path):
+            read_profile(path)
+    assert time.thread_time() - began < 5
 
 
 @settings(

@@ -13,6 +13,8 @@ from mpigraft.trace.profile.values import Profile
 
 PROFILE = re.compile(rb'^\s*{\s*"schema": \d+,\s*"profile"')
 MOST_BYTES = 512 * 1024 * 1024
+# Patterns take a time that grows with the square of a run's length; no column is so wide.
+LONG_RUN = re.compile(r"([^\S\n]{256})[^\S\n]+|(-{256})-+")
 HEAD = b"mpiP", b"MPI rank", b"##IPM", b"CrayPat"  # words of each kind of report
 
 
@@ -28,7 +30,7 @@ def is_profile(path: Path) -> bool:
         return PROFILE.search(data[:4096]) is not None
     if not any(word in data for word in HEAD):
         return False
-    text = data.decode("utf-8", "replace")
+    text = _report_text(data.decode("utf-8", "replace"))
     return any(report.is_one(text) for report in REPORTS.values())
 
 
@@ -47,7 +49,13 @@ def read_profile(path: Path, *more: Path) -> Profile:
     text = data.decode("utf-8", "replace").replace("\r\n", "\n")
     if text.lstrip()[:1] == "{":
         return parse_profile(text, path)
+    text = _report_text(text)
     for report in REPORTS.values():
         if report.is_one(text):
             return report.parse(text, path)
     raise UsageError.of("profile-foreign", path=path, known=", ".join(REPORTS))
+
+
+def _report_text(text: str) -> str:
+    """A report without what is longer than its columns and rules. Lines keep their numbers."""
+    return LONG_RUN.sub(r"\1\2", text)

@@ -16,8 +16,8 @@ from mpigraft.core.text import printable
 from mpigraft.trace.profile.reports.text import Lines, routine_name
 from mpigraft.trace.profile.values import Profile, Routine, Spread, by_time
 
-HEAD = re.compile(r"^\s*(?:#\s+CrayPat-lite Performance Statistics|CrayPat/X:)", re.MULTILINE)
-VERSION = re.compile(r"^\s*CrayPat/X:\s+Version (\S+)", re.MULTILINE)
+HEAD = re.compile(r"^[^\S\n]*(?:#\s+CrayPat-lite Performance Statistics|CrayPat/X:)", re.MULTILINE)
+VERSION = re.compile(r"^[^\S\n]*CrayPat/X:\s+Version (\S+)", re.MULTILINE)
 TABLE = re.compile(r"\s*Table \d+:\s+(?:Sample )?Profile by (?:Function|Group)")
 RANKS = re.compile(r"\s*Number of PEs \(MPI ranks\):\s*([\d,]+)")
 PER_NODE = re.compile(r"\s*Numbers of PEs per Node:")

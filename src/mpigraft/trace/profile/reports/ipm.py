@@ -14,7 +14,7 @@ from mpigraft.core.text import printable
 from mpigraft.trace.profile.reports.text import Lines, routine_name
 from mpigraft.trace.profile.values import Profile, Routine, by_time
 
-HEAD = re.compile(r"^\s*##IPM(?:v| v)?(\d[\w.]*)#*", re.MULTILINE)
+HEAD = re.compile(r"^[^\S\n]*##IPM(?:v| v)?(\d[\w.]*)#*", re.MULTILINE)
 RULE = re.compile(r"\s*#{20,}\s*")
 FACT = re.compile(
     r"(command|start|stop|host|mpi_tasks|wallclock|%comm)\s*: (.*?)(?=\s{2,}\S+\s*: |$)"

@@ -16,7 +16,7 @@ from mpigraft.core.text import printable
 from mpigraft.trace.profile.reports.text import Lines, routine_name
 from mpigraft.trace.profile.values import Profile, RankUse, Routine, SizeUse, by_time
 
-HEAD = re.compile(r"^\s*Data for MPI rank (\d{1,9}) of (\d{1,9}):", re.MULTILINE)
+HEAD = re.compile(r"^[^\S\n]*Data for MPI rank (\d{1,9}) of (\d{1,9}):", re.MULTILINE)
 SUM = re.compile(r"\s*total (communication|elapsed) time\s*=\s*(\S+)\s+seconds")
 SIZES = "Message size distributions"
 EACH = "taskid"
