@@ -9,6 +9,7 @@ same place on every machine; a limit of time would not.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 from mpigraft.core.errors import UsageError
 
@@ -19,17 +20,22 @@ ITEMS, BYTES_PER_ITEM = 1 << 15, 1 << 5  # names and the like: packed, each take
 class Budget:
     """The budget of the file at `path`, which has `size` bytes."""
 
-    __slots__ = ("_items", "_path", "_room", "_size")
+    __slots__ = ("_bytes", "_items", "_left", "_path", "_room", "_size")
 
     def __init__(self, path: str | Path, size: int) -> None:
         self._path, self._size = path, size
-        self._room = BYTES + size * BYTES_PER_BYTE
-        self._items = ITEMS + size // BYTES_PER_ITEM
+        self._room = self._bytes = BYTES + size * BYTES_PER_BYTE
+        self._left = self._items = ITEMS + size // BYTES_PER_ITEM
 
     def take(self, *, unpacked: int = 0, items: int = 0) -> None:
         """Take from it. Raises UsageError, which names the file, where less is left."""
         self._room -= unpacked
-        self._items -= items
-        if self._room < 0 or self._items < 0:
-            claim = "bytes when it is unpacked" if self._room < 0 else "entries"
-            raise UsageError.of("file-over-budget", path=self._path, size=self._size, claim=claim)
+        self._left -= items
+        if self._room < 0:
+            self.refuse(f"more than {self._bytes:,} bytes when it is unpacked")
+        if self._left < 0:
+            self.refuse(f"more than {self._items:,} entries")
+
+    def refuse(self, claim: str) -> NoReturn:
+        """Raise the error for a file that has `claim`."""
+        raise UsageError.of("file-over-budget", path=self._path, size=self._size, claim=claim)

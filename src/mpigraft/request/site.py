@@ -35,6 +35,7 @@ from mpigraft.knowledge.reader import Given
 from mpigraft.request.engine_options import read_engine_options
 from mpigraft.request.options import (
     COMMAND_LINE,
+    MAX_TOML,
     flag_of,
     line_of,
     option,
@@ -50,7 +51,6 @@ VARIABLE = "MPIGRAFT_SITE"
 ALIAS = re.compile(r"[A-Za-z0-9][\w.+-]*")  # what `--image` takes for neither a path nor a name
 SCHEME = re.compile(r"[a-z][a-z-]+:\S")  # docker://..., podman:NAME
 TABLES = ("run", "bench", "images", "policy")
-MAX_FILE = 1024 * 1024  # bytes
 
 
 def _mpis(given: Given) -> Any:
@@ -220,7 +220,7 @@ def read_site(environ: Mapping[str, str]) -> Site:
     try:
         with path.open("rb") as file:
             status = path.stat()
-            data = file.read(MAX_FILE + 1)
+            data = file.read(MAX_TOML + 1)
     except FileNotFoundError as error:
         if path == PLACE:
             return Site(path)
@@ -229,7 +229,7 @@ def read_site(environ: Mapping[str, str]) -> Site:
         ) from error
     except OSError as error:
         raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
-    if not stat.S_ISREG(status.st_mode) or status.st_mode & stat.S_IWOTH or len(data) > MAX_FILE:
+    if not stat.S_ISREG(status.st_mode) or status.st_mode & stat.S_IWOTH or len(data) > MAX_TOML:
         raise UsageError.of("site-file-unsafe", path=path)
     table, text = parse_toml(data, path)
     return _site(path, table, text)

@@ -22,6 +22,7 @@ from mpigraft.request.engine_options import read_engine_options
 from mpigraft.request.limits import MOST_LIMIT_S, limits_by_name, narrowest_limit, read_limits
 from mpigraft.request.options import (
     COMMAND_LINE,
+    MAX_TOML,
     line_of,
     option,
     options_of,
@@ -194,7 +195,8 @@ def _axis_beside_layout(table: Mapping[str, Any]) -> str:
 def read_spec(path: Path) -> CampaignSpec:
     """Read a TOML campaign file. Raises UsageError with file and line."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_TOML + 1)
     except OSError as error:
         raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
     table, text = parse_toml(data, path)

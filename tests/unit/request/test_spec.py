@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.serialize import canonical
+from mpigraft.request.options import DOTTED
 from mpigraft.request.spec import CampaignSpec, merge_specs, read_spec, spec_from, stored_spec
 
 
@@ -88,6 +91,40 @@ def test_a_bad_file_is_refused_with_its_name_and_place(
         read_spec(path)
     assert str(path) in str(caught.value)
     assert caught.value.fix or "not a TOML file" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        (".".join("a" * 40) + " = 1", "a key of more than 32 parts on line 2"),
+        (f"[{'.'.join('a' * 40)}]", "a key of more than 32 parts on line 2"),
+        ("x = {" + " . ".join(["'a b'", '"."'] * 20) + " = 1}", "a key of more than 32 parts"),
+        ("#" * (1 << 20), "more than 1,048,576 bytes of TOML"),
+    ],
+)
+def test_a_file_over_budget_is_refused(tmp_path: Path, text: str, claim: str) -> None:
+    path = written(tmp_path, "\n" + text)
+    with pytest.raises(UsageError, match=f"{re.escape(str(path))} has {claim}") as caught:
+        read_spec(path)
+    assert caught.value.code == "file-over-budget"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".".join("a" * 32) + " = 1",
+        "x = '" + ".".join(["a b"] * 40) + "'",
+        "x" * (1 << 19),
+        '"' * (1 << 19),
+        "'" * (1 << 19),
+        "x " * (1 << 18),
+        "x." * 31 + " " * (1 << 19),
+    ],
+)
+def test_long_texts_are_searched_once(tmp_path: Path, text: str) -> None:
+    began = time.thread_time()
+    assert DOTTED.search(text) is None
+    assert time.thread_time() - began < 2
 
 
 def test_a_file_that_is_not_text_or_not_there_is_refused(tmp_path: Path) -> None:
