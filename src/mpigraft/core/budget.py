@@ -13,8 +13,9 @@ from typing import NoReturn
 
 from mpigraft.core.errors import UsageError
 
-BYTES, BYTES_PER_BYTE = 1 << 27, 1 << 8  # unpacked, of any file and for each of its bytes
-ITEMS, BYTES_PER_ITEM = 1 << 15, 1 << 5  # names and the like: packed, each takes more than this
+BYTES, BYTES_PER_BYTE = 1 << 26, 1 << 8  # unpacked, of any file and for each of its bytes
+ITEMS, BYTES_PER_ITEM = 1 << 16, 4  # names and the like: packed, each takes more than this
+MOST_ITEMS = 1 << 21  # the largest images have a million or so
 
 
 class Budget:
@@ -25,7 +26,7 @@ class Budget:
     def __init__(self, path: str | Path, size: int) -> None:
         self._path, self._size = path, size
         self._room = self._bytes = BYTES + size * BYTES_PER_BYTE
-        self._left = self._items = ITEMS + size // BYTES_PER_ITEM
+        self._left = self._items = min(ITEMS + size // BYTES_PER_ITEM, MOST_ITEMS)
 
     def take(self, *, unpacked: int = 0, items: int = 0) -> None:
         """Take from it. Raises UsageError, which names the file, where less is left."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import struct
 import subprocess
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,8 @@ from mpigraft.binary.elf.tables import ElfError
 from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.binary.image.opening import open_root
 from mpigraft.binary.image.root import Entry, Link, Root, RootError
+from mpigraft.binary.image.squashfs import SquashRoot
+from mpigraft.core import budget
 from mpigraft.core.errors import UsageError
 from tests.builders.images import descriptor, sif
 from tests.builders.layers import LOADER
@@ -291,3 +296,48 @@ def test_a_block_that_unpacks_to_more(tmp_path: Path) -> None:
     plain.write_bytes(data)
     with pytest.raises(RootError, match="more than 4096 bytes"):
         open_root(plain).read("/f", 10)
+
+
+def over_budget(path: Path, ask: Callable[[Root], object]) -> str:
+    """What is refused, while little memory is taken."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(UsageError, match=re.escape(str(path))) as error:
+            ask(open_root(path))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 23
+    finally:
+        tracemalloc.stop()
+    assert error.value.code == "file-over-budget"
+    return error.value.message
+
+
+def test_a_list_of_one_name_over_and_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries count, not the names that they leave."""
+    (tmp_path / "top").mkdir()
+    for n in range(600):
+        (tmp_path / f"top/zq{n:03}").touch()
+    path = packed(tmp_path / "top", tmp_path / "x", *METHODS["plain"])
+    path.write_bytes(re.sub(rb"zq\d{3}", b"zq000", path.read_bytes()))
+    assert open_root(path).names("/") == ("zq000",)
+    monkeypatch.setattr(budget, "MOST_ITEMS", 599)
+    assert "more than 599 entries" in over_budget(path, lambda root: root.names("/"))
+
+
+def test_holes_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither their bytes are read without end, nor the lengths of their blocks."""
+    (tmp_path / "top").mkdir()
+    end = 1 << 26
+    with (tmp_path / "top/f").open("wb") as file:
+        file.truncate(end)
+    path = packed(tmp_path / "top", tmp_path / "x", "-b", "4096")
+    monkeypatch.setattr(budget, "BYTES", 1 << 20)
+
+    def read_last(root: Root) -> None:
+        entry = root.find("/f")
+        assert isinstance(root, SquashRoot)
+        assert entry is not None
+        with root._opened(entry) as pread:
+            pread(10, end - 10)
+
+    assert "bytes when it is unpacked" in over_budget(path, read_last)
+    assert "bytes when it is unpacked" in over_budget(path, lambda root: root.read("/f", end))

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from mpigraft.binary.image.root import (
-    MAX_NAMES,
     MAX_PATH,
     BaseRoot,
     Entry,
@@ -28,6 +27,7 @@ from mpigraft.binary.image.root import (
     join,
 )
 from mpigraft.binary.image.streams import Blob, File, unpacker
+from mpigraft.core.budget import Budget
 
 SUPER = struct.Struct("<4s4I6H8Q")  # squashfs_super_block
 SQUASHFS = b"hsqs"
@@ -44,6 +44,7 @@ LIST_HEAD, LIST_ENTRY = struct.Struct("<II4x"), struct.Struct("<HhHH")  # squash
 FRAGMENT = struct.Struct("<QI4x")  # squashfs_fragment_entry
 MAX_LIST = 1 << 26  # bytes of a folder's list
 MAX_BLOCKS = 1 << 24  # of a file: 2 TiB at the usual block size
+LENGTH_COST = 256  # of a block's length and place, in bytes of data that take as long to read
 METADATA_KEPT, DATA_KEPT = 2048, 16  # blocks
 COMPRESSIONS = {1: "gzip", 2: "lzma", 3: "lzo", 4: "xz", 5: "lz4", 6: "zstd"}
 
@@ -91,7 +92,7 @@ class SquashRoot(BaseRoot):
         self._data = _BlockCache(DATA_KEPT, self._data_block)
         self._folders: dict[str, int] = {"/": self._top}  # canonical folder: reference of its inode
         self._lists_by_inode: dict[int, dict[str, int]] = {}  # by inode: references by name
-        self._name_count = 0
+        self.budget = Budget(blob.name, blob.size)
 
     # -------------------------------------------------------------- as a root
 
@@ -179,15 +180,13 @@ class SquashRoot(BaseRoot):
         while remaining > 0:
             count, start = LIST_HEAD.unpack(cursor.take(LIST_HEAD.size))
             remaining -= LIST_HEAD.size
-            for _ in range(min(count, remaining) + 1):  # one less than there are
+            self.budget.take(items=count + 1)  # one less than there are
+            for _ in range(min(count, remaining) + 1):
                 offset, _, _, length = LIST_ENTRY.unpack(cursor.take(LIST_ENTRY.size))
                 name = cursor.take(length + 1)
                 remaining -= LIST_ENTRY.size + len(name)
                 if name not in (b".", b"..") and not {0, 47} & set(name):
                     references[name.decode("utf-8", "surrogateescape")] = start << 16 | offset
-        self._name_count += len(references)
-        if self._name_count > MAX_NAMES:
-            raise RootError(f"{self.name}: more than {MAX_NAMES} names")
         self._lists_by_inode[reference] = references
         return references
 
@@ -282,8 +281,9 @@ class _Content:
         while len(data) < size:
             number, offset = divmod(at + len(data), self._root.block)
             room = min(self._root.block, self._inode.size - number * self._root.block)
-            block = self._block(number, room)
-            data += block[offset : offset + size - len(data)]
+            part = self._block(number, room)[offset : offset + size - len(data)]
+            self._root.budget.take(unpacked=len(part))
+            data += part
         return bytes(data)
 
     def _block(self, number: int, length: int) -> bytes:
@@ -307,6 +307,7 @@ class _Content:
         if number > MAX_BLOCKS:
             raise RootError(f"{self._root.name}: a file of {self._inode.size} bytes")
         while len(self._lengths) <= number:
+            self._root.budget.take(unpacked=LENGTH_COST)
             (length,) = struct.unpack("<I", self._cursor.take(4))
             self._lengths.append(length)
             self._places.append(self._places[-1] + (length & DATA_LENGTH))
