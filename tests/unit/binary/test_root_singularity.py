@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.binary.image.root import ImageConfig
+from mpigraft.core.errors import UsageError
 
 
 def config(top: Path, **scripts: str) -> ImageConfig:
@@ -132,3 +134,30 @@ def test_any_text(tmp_path: Path, text: str) -> None:
 def test_folders_without_scripts(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     assert FolderRoot(tmp_path).config() == ImageConfig()
+
+
+BIG = "A=" + "x" * 100_000 + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        (BIG + "".join(f"A{n}=$A\\x\n" for n in range(1000)), "67,108,864 bytes"),
+        ("export A=" + "$HOME\\x" * 35_000, "65,536 entries"),
+        ("x\n" * 70_000, "65,536 entries"),
+    ],
+)
+def test_scripts_that_set_too_much(tmp_path: Path, text: str, claim: str) -> None:
+    with pytest.raises(UsageError, match=claim) as error:
+        config(tmp_path, a_10="HOME=/h\n" + text)
+    assert error.value.code == "file-over-budget"
+    assert str(tmp_path) in error.value.message
+
+
+def test_a_value_ends_where_it_is_too_long(tmp_path: Path) -> None:
+    began = time.thread_time()
+    said = config(tmp_path, a_10=BIG + "export B=" + "$A" * 60_000)
+    assert said.unread == (f"10-a.sh: export B={'$A' * 200}"[:200],)
+    line = "export " + "A=1 " * 50_000
+    assert config(tmp_path, a_10=line).environment == (("A", "1"),)
+    assert time.thread_time() - began < 5

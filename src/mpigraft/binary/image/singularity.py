@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from mpigraft.binary.image.root import ImageConfig, Root, RootError
+from mpigraft.core.budget import Budget
 
 FOLDER = "/.singularity.d/env"
 ENGINES_OWN = {  # scripts of the engine, the same in every image
@@ -31,15 +32,15 @@ SIMPLE = rf"\$(?:{NAME}|\{{{NAME}\}})"  # $NAME, ${NAME}
 VARIABLE = rf'(?:{SIMPLE}|\$\{{{NAME}:[-+](?:{CHAR}|"[^"\\$`]*+"|{SIMPLE})*+\}})'
 VARIABLE_PARTS = re.compile(rf"\$\{{?({NAME})(?:(:[-+])(.*?))?\}}?", re.DOTALL)
 WORD = rf"""(?:'[^']*+'|"(?:[^"\\$`]|\\.|{VARIABLE})*+"|\\.|{VARIABLE}|{CHAR}|(?<=\S)[#!])"""
-PIECE = re.compile(WORD)
-QUOTED = re.compile(rf'\\.|{VARIABLE}|[^"\\$`]')
+PIECE = re.compile(rf"(?:{CHAR})++|{WORD}")
+QUOTED = re.compile(rf'\\.|{VARIABLE}|[^"\\$`]++')
 ASSIGNMENT = re.compile(rf"(?P<name>{NAME})(?:=(?P<word>{WORD}*+))?(?:\s*;?\s*$|\s+)")
 FOLD = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")  # a line that goes on in the next
 
 
 def config_of(root: Root, architecture: str = "", unread: tuple[str, ...] = ()) -> ImageConfig:
     """Read what the scripts set. `unread`: what else of the image could not be read."""
-    shell = _Shell()
+    shell = _Shell(Budget(root.name, 0))
     for name in root.names(FOLDER):
         if name.endswith(".sh") and name not in ENGINES_OWN:
             try:
@@ -61,7 +62,8 @@ class _NotPlain(Exception):
 class _Shell:
     """The assignments of some scripts, one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget  # of all scripts: each line may double what the one before it set
         self.variables = dict(DEFAULTS)
         self.exported: dict[str, None] = {}  # in order
         self.unread: list[str] = []
@@ -76,6 +78,7 @@ class _Shell:
     def source(self, name: str, text: str) -> None:
         depth = 0
         for folded in FOLD.sub("\\1\0", text).split("\n"):
+            self._budget.take(items=1)
             line = folded.replace("\0", "")
             words = re.split(r"[\s;]+", line.strip())
             was = depth
@@ -97,13 +100,14 @@ class _Shell:
         export = bool(re.match(r"export\s", line))
         rest = line[6:].lstrip() if export else line
         assignments: list[tuple[str, str | None]] = []
-        while rest and not rest.startswith("#"):
-            match = ASSIGNMENT.match(rest)
+        at = 0
+        while at < len(rest) and rest[at] != "#":
+            match = ASSIGNMENT.match(rest, at)
             if not match or not (export or match["word"] is not None):
                 raise _NotPlain
             value = None if match["word"] is None else self._value(match["word"], PIECE)
             assignments.append((match["name"], value))
-            rest = rest[match.end() :]
+            at = match.end()
         for known, value in assignments:
             if value is not None:
                 self.variables[known] = value
@@ -114,9 +118,13 @@ class _Shell:
         """The value of a word, or of what stands in double quotes. Raises _NotPlain."""
         value, at = "", 0
         while at < len(text) and (piece := pieces.match(text, at)):
-            value += self._piece(piece[0], quoted=pieces is QUOTED)
+            part = self._piece(piece[0], quoted=pieces is QUOTED)
+            self._budget.take(unpacked=len(part), items=1)
+            value += part
+            if len(value) > MAX_VALUE:
+                raise _NotPlain
             at = piece.end()
-        if at < len(text) or len(value) > MAX_VALUE:
+        if at < len(text):
             raise _NotPlain
         return value
 
