@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -175,6 +176,56 @@ def test_cycles_and_many_modules(image: Path) -> None:
     many = {f"job/m{n}.py": f"import m{(n + 1) % 3000}\n" for n in range(3000)}
     put(image, {**many, "job/m1500.py": "import m1501, m0\nfrom mpi4py import MPI\n"})
     assert imports(image, "import m0").certain == (MPI,)
+
+
+def test_star_imports_among_packages_are_followed_once(image: Path) -> None:
+    """Each imports all others: a path through them is one of 40 factorial."""
+    count = 40
+    stars = "".join(f"from p{n} import *\n" for n in range(count))
+    put(image, {f"job/p{n}/__init__.py": stars for n in range(count)})
+    put(image, {"job/p0/lib.py": "import mpi4py.MPI"})
+    assert imports(image, "from p0 import lib").certain == (MPI,)
+    put(image, {f"job/p{n}/__init__.py": f"from p{n + 1} import *\n" for n in range(1200)})
+    assert imports(image, "from p0 import lib").certain == (MPI,)
+
+
+DEEP = "a" + ".a" * 400_000
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"with {'a+' * 900}a:\n    from mpi4py import MPI",
+        f"import {DEEP}\nfrom mpi4py import MPI",
+        f"from {DEEP} import *\nfrom mpi4py import MPI",
+        f"from star import *\nfrom mpi4py import MPI\n__all__ = ['{DEEP}']",
+    ],
+)
+def test_long_expressions_and_names_stop_nothing(image: Path, script: str) -> None:
+    put(image, {"job/star/__init__.py": f"from {DEEP} import *\n__all__ = ['{DEEP}', 'x']",
+                "job/star/x.py": ""})  # fmt: skip
+    found = imports(image, script)
+    assert (*found.certain, *found.possible) == (MPI,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"from " + b"." * 300_000,
+        b"from " + b" " * 300_000,
+        b"from a " + b" " * 300_000,
+        b"from a import" + b" " * 300_000,
+        b"import" + b" " * 300_000,
+        b" " * 300_000,
+        b"from a import (\n" * 20_000,
+    ],
+    ids=range(7),
+)
+def test_lines_are_skimmed_in_proportion_to_their_length(text: bytes) -> None:
+    """A square of this length takes minutes."""
+    began = time.thread_time()
+    skim_source(text)
+    assert time.thread_time() - began < 5
 
 
 def test_links_that_lead_nowhere_and_folders_in_themselves(image: Path) -> None:

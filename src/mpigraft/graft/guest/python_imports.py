@@ -25,6 +25,7 @@ MAX_BYTES = 1 << 28  # of all that is parsed
 MAX_MODULES = 20_000
 MAX_FILES = 50_000  # of a package whose extensions are opened by computed names
 MAX_EXTENSION = 1 << 26
+MAX_DOTS = 64  # of a module's name: folders in folders
 MANY = 4  # of a kind are named to a person
 # Libraries that never need an MPI: most extension modules need no others.
 PLAIN = ("libc.so.", "libm.so.", "libpthread.so.", "libdl.so.", "librt.so.", "libgcc_s.so.",
@@ -149,24 +150,28 @@ class _Follower:
             if name != "*" and self._module(f"{base}.{name}") is not None:
                 others = int(base == by)  # this very import binds it too
                 bound = source is not None and (
-                    source.binds.count(name) > others
-                    or self._binds_by_star(base, source, name, frozenset({base}))
+                    source.binds.count(name) > others or self._binds_by_star(base, source, name)
                 )
                 self.reach(f"{base}.{name}", certain=certain and not bound)
 
-    def _binds_by_star(self, package: str, source: Source, name: str, seen: frozenset[str]) -> bool:
+    def _binds_by_star(self, package: str, source: Source, name: str) -> bool:
         """Whether a star import in a package may bind a name: then `from` imports no submodule."""
-        for statement in source.imports:
-            other = _absolute(statement, package) if "*" in statement.names else ""
-            module = self._module(other) if other and other not in seen else None
-            if module is None:
-                continue
-            if module.kind != "source" or self._module(f"{other}.{name}") is not None:
-                return True
-            inner = self._source(module, skim=False)
-            own = other if module.folders else other.rpartition(".")[0]
-            if name in inner.binds or self._binds_by_star(own, inner, name, seen | {other}):
-                return True
+        seen = {package}
+        rest = [(package, source)]
+        while rest:
+            whence, one = rest.pop()
+            for statement in one.imports:
+                other = _absolute(statement, whence) if "*" in statement.names else ""
+                module = self._module(other) if other and other not in seen else None
+                if module is None:
+                    continue
+                seen.add(other)
+                inner = self._source(module, skim=False) if module.kind == "source" else None
+                if inner is None or self._module(f"{other}.{name}") is not None:
+                    return True
+                if name in inner.binds:
+                    return True
+                rest.append((other if module.folders else other.rpartition(".")[0], inner))
         return False
 
     def reach(self, name: str, *, certain: bool) -> bool:
@@ -200,7 +205,8 @@ class _Follower:
 
     def _module(self, name: str) -> Module | None:
         if name not in self.modules:
-            self.modules[name] = self._found(name)
+            deep = name.count(".") > MAX_DOTS
+            self.modules[name] = None if deep else self._found(name)
         return self.modules[name]
 
     def _found(self, name: str) -> Module | None:

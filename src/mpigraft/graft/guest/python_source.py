@@ -8,8 +8,10 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 MAX_NODES = 2_000_000  # of one file; a megabyte of source has some hundred thousand
+MAX_MANAGER = 100  # nodes of a context manager that are looked at
 CATCHES = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 LOADERS = frozenset({"import_module", "__import__"})  # with a literal they are imports
 OPENERS = frozenset({
@@ -23,9 +25,11 @@ STARTERS = frozenset({
     *(f"{kind}{end}" for kind in ("exec", "spawn") for end in ("v", "ve", "vp", "vpe", "l", "lp")),
 })  # fmt: skip
 PROCESSES = frozenset({"os", "subprocess", "asyncio", "sh"})  # whose `run` starts a program
+# The parser joins a dotted name anew for each of its parts.
+LONG_NAME = re.compile(rb"(?<![\w\x80-\xff])(?:[\w\x80-\xff]++[\s\\]*+\.[\s\\]*+){64}")
 LINE = re.compile(
-    rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(?:([\w, \t]+|\*)|\(([^)]*)\))"
-    rb"|import[ \t]+([\w., \t]+))",
+    rb"^[ \t]*+(?:from[ \t]++([\w.]*+)[ \t]++import[ \t]++(?:([\w, \t]+|\*)|\(([^)]{0,8192})\))"
+    rb"|import[ \t]++([\w., \t]+))",
     re.MULTILINE,
 )
 # A statement without any of these words on its lines is skipped.
@@ -64,6 +68,8 @@ def read_source(data: bytes, *, main: bool = False) -> Source:
     A file that this Python cannot parse is skimmed, and all of it is uncertain.
     """
     try:
+        if LONG_NAME.search(data):
+            raise ValueError("a name of more than 64 parts")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes in strings: not our source
             tree = ast.parse(data)
@@ -155,7 +161,7 @@ class _Reader:
                 yield from _of_try(node, certain)
             case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
                 yield from ((n, certain) for n in items)
-                sure = not any("suppress" in ast.unparse(i.context_expr)[:200] for i in items)
+                sure = not any(_suppresses(item.context_expr) for item in items)
                 yield from ((n, certain and sure) for n in body)
             case (
                 ast.FunctionDef()
@@ -219,6 +225,16 @@ def _of_try(node: ast.Try | ast.TryStar, certain: bool) -> Iterator[tuple[ast.AS
     yield from ((n, certain and not caught) for n in (*node.body, *node.orelse))
     yield from ((n, False) for n in node.handlers)
     yield from ((n, certain) for n in node.finalbody)
+
+
+def _suppresses(manager: ast.expr) -> bool:
+    """Whether a context manager is named as those that catch errors are."""
+    nodes = islice(ast.walk(manager), MAX_MANAGER)
+    return any(
+        isinstance(node, ast.Name | ast.Attribute)
+        and "suppress" in (node.id if isinstance(node, ast.Name) else node.attr)
+        for node in nodes
+    )
 
 
 def _catches(kind: ast.expr | None) -> bool:
