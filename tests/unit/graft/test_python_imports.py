@@ -20,6 +20,7 @@ from mpigraft.graft.guest import python_imports
 from mpigraft.graft.guest.python_imports import EntryPoint
 from mpigraft.graft.guest.python_search import Options, python_of
 from mpigraft.graft.guest.python_source import read_source, skim_source
+from mpigraft.graft.guest.scripts.python import python_calls
 from tests.builders.python_installs import MACHINE, SITE, TAG, imports, parts, put, tree
 
 MPI4PY = {
@@ -187,6 +188,21 @@ def test_star_imports_among_packages_are_followed_once(image: Path) -> None:
     assert imports(image, "from p0 import lib").certain == (MPI,)
     put(image, {f"job/p{n}/__init__.py": f"from p{n + 1} import *\n" for n in range(1200)})
     assert imports(image, "from p0 import lib").certain == (MPI,)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        b"x = " + b"a + " * 900 + b"a",
+        b"if a:\n  pass\n" + b"elif a:\n  pass\n" * 900,
+        b"a" + b".a()" * 900,
+        b"import a" + b".a" * 400_000,
+    ],
+    ids=range(4),
+)
+def test_deep_scripts_start_what_stands_above(script: bytes) -> None:
+    calls = python_calls(b"import os\nos.system('mpirun x')\n" + script, ())
+    assert [call.text for call in calls] == ["mpirun x"] * (b"import a" not in script)
 
 
 DEEP = "a" + ".a" * 400_000

@@ -62,17 +62,22 @@ class Source:
     unparsed: str = ""  # why the file could not be parsed
 
 
+def parse_python(data: bytes) -> ast.Module:
+    """Parse a source. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
+    if LONG_NAME.search(data):
+        raise ValueError("a name of more than 64 parts")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of escapes in strings: not our source
+        return ast.parse(data)
+
+
 def read_source(data: bytes, *, main: bool = False) -> Source:
     """Read the imports of a source file, in its own encoding. `main`: it runs as `__main__`.
 
     A file that this Python cannot parse is skimmed, and all of it is uncertain.
     """
     try:
-        if LONG_NAME.search(data):
-            raise ValueError("a name of more than 64 parts")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in strings: not our source
-            tree = ast.parse(data)
+        tree = parse_python(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return Source(tuple(_by_lines(data)), unparsed=str(error) or type(error).__name__)
     reader = _Reader(main, _telling_lines(data))

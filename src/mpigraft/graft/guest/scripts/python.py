@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from mpigraft.graft.guest.python_source import parse_python
 from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
 
 MAX_NODES = 200_000
@@ -36,16 +37,15 @@ class Call:
 def python_calls(source: bytes, arguments: Sequence[str]) -> tuple[Call, ...]:
     """Find the calls of a script that start programs; of functions, those that it calls."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     reader = _Reader(arguments)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             reader.functions[node.name] = node
-    reader.walk(tree.body, certain=True)
+    with suppress(RecursionError):  # what is nested deeper starts nothing that is known
+        reader.walk(tree.body, certain=True)
     return tuple(reader.calls)
 
 
