@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 
 MAX_TABLE: Final = 1 << 27  # bytes of one table; the largest known string tables are below 64 MiB
 MAX_SYMBOLS: Final = 1 << 20  # the largest known libraries export a few hundred thousand
-MAX_NAMES: Final = 1 << 27  # characters of all names: names may overlap, so the table is no bound
+MAX_NAMES: Final = 1 << 20  # characters of all names beyond those of their table, which may overlap
+MAX_OVERLAP: Final = 8  # times the table: linkers merge ends of names; 2.6 was seen
 HEAD: Final = 1 << 16  # read at once: for most files this holds all but the dynamic section
 
 PT_LOAD = 1
@@ -120,7 +121,7 @@ class Strings:
     def __init__(self, data: bytes) -> None:
         self.text = data.decode("latin-1")
         self._ascii = data.isascii()
-        self._budget = MAX_NAMES
+        self._most = self._budget = MAX_NAMES + MAX_OVERLAP * len(data)
 
     def at(self, offset: int) -> str:
         """The string that starts at an offset."""
@@ -129,7 +130,7 @@ class Strings:
             raise ElfError(f"the string at {offset} has no end")
         self._budget -= end - offset
         if self._budget < 0:
-            raise ElfError(f"the names have more than {MAX_NAMES} characters")
+            raise ElfError(f"the names have more than {self._most} characters")
         text = self.text[offset:end]
         return text if self._ascii else text.encode("latin-1").decode("utf-8", "surrogateescape")
 
