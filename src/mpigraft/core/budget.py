@@ -19,14 +19,14 @@ MOST_ITEMS = 1 << 21  # the largest images have a million or so
 
 
 class Budget:
-    """The budget of the file at `path`, which has `size` bytes."""
+    """The budget of the file at `path`, which has `size` bytes. An item of it takes `per_item`."""
 
     __slots__ = ("_bytes", "_items", "_left", "_path", "_room", "_size")
 
-    def __init__(self, path: str | Path, size: int) -> None:
+    def __init__(self, path: str | Path, size: int, per_item: int = BYTES_PER_ITEM) -> None:
         self._path, self._size = path, size
         self._room = self._bytes = BYTES + size * BYTES_PER_BYTE
-        self._left = self._items = min(ITEMS + size // BYTES_PER_ITEM, MOST_ITEMS)
+        self._left = self._items = min(ITEMS + size // per_item, MOST_ITEMS)
 
     def take(self, *, unpacked: int = 0, items: int = 0) -> None:
         """Take from it. Raises UsageError, which names the file, where less is left."""

@@ -17,6 +17,7 @@ from mpigraft.binary.elf.tables import ElfError
 from mpigraft.binary.image import layers, streams
 from mpigraft.binary.image.opening import open_root
 from mpigraft.binary.image.root import RootError
+from mpigraft.core import budget
 from mpigraft.core.errors import MpigraftError, UsageError
 from tests.builders.images import CONFIG, Blobs, docker_save, oci, packed, paths, sha, zstd
 from tests.builders.layers import BASE, LOADER, Item, file, folder, hard, link, tar
@@ -76,6 +77,23 @@ def test_bombs_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     path = blobs.write(tmp_path / "image", [blobs.image([packed(item[0].tobuf()) + data])])
     with pytest.raises(RootError, match="unpack to more than"):
         open_root(path)
+
+
+def test_a_packed_layer_has_no_more_names_than_fit_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def written(name: str, layer: bytes) -> Path:
+        blobs = Blobs()
+        return blobs.write(tmp_path / name, [blobs.image([layer])])
+
+    items = [file(f"f{n:04}") for n in range(2000)]
+    plain, small = tar(items), packed(tar(items))
+    monkeypatch.setattr(budget, "ITEMS", 10)
+    assert len(paths(open_root(written("plain", plain)))) == 2000
+    with pytest.raises(UsageError, match=rf"more than {10 + len(small) // 32:,} entries") as error:
+        open_root(written("small", small))
+    assert error.value.code == "file-over-budget"
+    assert str(tmp_path / "small") in error.value.message
 
 
 def test_a_huge_elf_of_zeros_takes_no_room(tmp_path: Path, home: Path) -> None:

@@ -22,6 +22,7 @@ from mpigraft.binary.image.streams import STEP, Blob, File, Stream
 from mpigraft.binary.image.tar import Member, members
 from mpigraft.binary.image.tree import MAX_DEPTH, Row
 from mpigraft.core import cache
+from mpigraft.core.budget import Budget
 from mpigraft.core.errors import MissingError
 from mpigraft.core.write import make_folder
 
@@ -32,6 +33,7 @@ SETTINGS_FOLDERS = ("etc", ".singularity.d")
 SETTINGS = (".conf", ".ini", ".txt", ".dat", ".json", ".toml", ".modulemap")
 NAMED = ("os-release", "ld.so.cache")
 MAX_SETTING = 1 << 22  # bytes
+PACKED_MEMBER = 32  # bytes that a file takes in a packed layer: an empty one with a name has 20
 ZEROS = bytes(STEP)
 ELF_KINDS = (2, 3)  # ET_EXEC, ET_DYN: what a loader takes
 
@@ -124,7 +126,9 @@ def _gather(layer: Layer, out: IO[bytes]) -> list[Row]:
     packed = layer.blob.packed()
     rows: list[Row] = []
     weight = 0
+    budget = Budget(name, layer.blob.size, PACKED_MEMBER)
     for member in members(stream, name):
+        budget.take(items=1)
         path = _path(member.name, name)
         target = _path(member.target, name) if member.kind == "hard" else member.target
         offset = _keep(member, path, stream, out if packed else None)
