@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from mpigraft.bench.matrix import partition
 from mpigraft.bench.matrix.file import Problem, matrix_name
 from mpigraft.bench.matrix.market import Matrix, read_market
+from mpigraft.core import budget
 from mpigraft.core.errors import MissingError, UsageError
 
 BANNER = "%%MatrixMarket matrix coordinate real general\n"
@@ -49,6 +50,16 @@ def test_a_gzipped_file_and_numbers_of_fortran(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(UsageError, match="as a gzipped file does, and is damaged"):
             read_market(path)
+
+
+def test_a_gzipped_file_that_unpacks_to_much_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bomb.mtx.gz"
+    path.write_bytes(gzip.compress(bytes(1 << 24)))
+    monkeypatch.setattr(budget, "BYTES", 1 << 20)
+    with pytest.raises(UsageError, match=f"{path} has more than .* bytes when it is unpacked"):
+        read_market(path)
 
 
 @pytest.mark.parametrize(("shape", "mirrored"), [("symmetric", 7), ("skew-symmetric", -7)])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from mpigraft.core.arrays import Floats, Ints, NDArray, np
+from mpigraft.core.budget import Budget
 from mpigraft.core.errors import UsageError
 
 KINDS = ("real", "integer", "pattern")  # a pattern has ones
@@ -49,11 +52,19 @@ def read_market(path: Path) -> Matrix:
 def _content(path: Path) -> bytes:
     try:
         data = path.read_bytes()
-        return gzip.decompress(data) if data.startswith(GZIP) else data
+        return b"".join(_pieces(path, data)) if data.startswith(GZIP) else data
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         _refuse(path, f"it begins as a gzipped file does, and is damaged: {error}")
     except OSError as error:
         raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
+
+
+def _pieces(path: Path, data: bytes) -> Iterator[bytes]:
+    budget = Budget(path, len(data))
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+        while piece := packed.read(1 << 20):
+            budget.take(unpacked=len(piece))
+            yield piece
 
 
 def _numbers(path: Path, text: bytes) -> Floats:
