@@ -96,7 +96,8 @@ def get(kind: str, key: str) -> Any | None:
     """The document that was put under `kind` and `key`, or None."""
     try:
         with _place(kind, key).open("rb") as file:
-            entry = json.loads(file.read(MAX_DOCUMENT))
+            size = os.fstat(file.fileno()).st_size  # read() takes the memory that it is given
+            entry = json.loads(file.read(min(size, MAX_DOCUMENT)))
     except (OSError, ValueError, RecursionError, MissingError):
         return None
     if not isinstance(entry, dict) or entry.get("key") != key:

@@ -5,6 +5,7 @@ import json
 import os
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,16 @@ def test_what_was_put_is_what_is_got(document: object) -> None:
     assert cache.get("kind", "a key: with/../slashes") == document
     assert cache.get("other", "a key: with/../slashes") is None
     assert cache.get("kind", "another") is None
+
+
+def test_a_small_document_takes_little_memory() -> None:
+    cache.put("test", "key", [1])
+    tracemalloc.start()
+    try:
+        assert cache.get("test", "key") == [1]
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_key_of_undecodable_bytes_is_a_key() -> None:
