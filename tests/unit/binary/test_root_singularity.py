@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.binary.image.root import ImageConfig
 from mpigraft.core.errors import UsageError
+from tests.hang import no_hang
 
 
 def config(top: Path, **scripts: str) -> ImageConfig:
@@ -155,9 +155,8 @@ def test_scripts_that_set_too_much(tmp_path: Path, text: str, claim: str) -> Non
 
 
 def test_a_value_ends_where_it_is_too_long(tmp_path: Path) -> None:
-    began = time.thread_time()
-    said = config(tmp_path, a_10=BIG + "export B=" + "$A" * 60_000)
-    assert said.unread == (f"10-a.sh: export B={'$A' * 200}"[:200],)
-    line = "export " + "A=1 " * 50_000
-    assert config(tmp_path, a_10=line).environment == (("A", "1"),)
-    assert time.thread_time() - began < 5
+    with no_hang():
+        said = config(tmp_path, a_10=BIG + "export B=" + "$A" * 60_000)
+        assert said.unread == (f"10-a.sh: export B={'$A' * 200}"[:200],)
+        line = "export " + "A=1 " * 50_000
+        assert config(tmp_path, a_10=line).environment == (("A", "1"),)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.report.profile.text import headline, profile_lines
 from mpigraft.trace.profile import Profile, render_profile
 from mpigraft.trace.profile.reading import is_profile, read_profile
+from tests.hang import no_hang
 
 DATA = Path(__file__).resolve().parents[2] / "data/profiles"
 ALL = sorted(path for path in DATA.iterdir() if path.name != "README.md")
@@ -219,11 +219,9 @@ def test_long_runs_take_no_time_of_their_square(
     assert before in text
     path = tmp_path / name
     path.write_text(text.replace(before, before + 300_000 * fill, 1))
-    began = time.thread_time()
-    with contextlib.suppress(UsageError):
+    with no_hang(), contextlib.suppress(UsageError):
         if is_profile(path):
             read_profile(path)
-    assert time.thread_time() - began < 5
 
 
 @settings(
