@@ -144,17 +144,17 @@ class Store:
         )
 
     def _latest(self, known: Sequence[CampaignRecord]) -> CampaignRecord:
-        """The last of `known` that has a launch, or came to its end without one, as when proofs
-        refuse all; the last if there is none."""
-        return next((c for c in reversed(known) if self._counts(c.id)), known[-1])
+        """The last of `known` that has a launch, or came to its end without one; the last if there
+        is none. A refusal of the baseline ends a campaign at once."""
+        return next((c for c in reversed(known) if self._counts(c)), known[-1])
 
-    def _counts(self, campaign: str) -> bool:
-        def read(db: sqlite3.Connection) -> bool:
-            query = "SELECT 1 FROM launch WHERE campaign = ? LIMIT 1"
-            return any(db.execute(query, (campaign,)))
-
-        begun = any(self._each_file(read, self._holding(campaign)))
-        return begun or any(one.ended for one in self.allocations(campaign))
+    def _counts(self, campaign: CampaignRecord) -> bool:
+        launch = "SELECT 1 FROM launch WHERE campaign = ? LIMIT 1", (campaign.id,)
+        if any(self._each_file(lambda db: [*db.execute(*launch)], self._holding(campaign.id))):
+            return True
+        proofs = [e for e in self.evidence(campaign.id) if e.configuration == campaign.baseline]
+        ended = any(one.ended for one in self.allocations(campaign.id))
+        return ended or not all(one.evidence.ok for one in proofs)
 
     def configurations(self, campaign: str) -> tuple[ConfigurationRecord, ...]:
         """Read them in the order in which they were written first."""

@@ -301,6 +301,11 @@ def test_a_campaign_that_stopped_before_its_first_launch_hides_no_other(tmp_path
     assert store.campaign(planned=True).id == store.campaign("x", planned=True).id == "bb30"
     assert store.campaign("y").id == "aa20"
     assert store.campaign("bb30").id == "bb30"
+    refused = replace(evidence("ob1-sm"), ok=False)
+    for key, last in (("other", "aa10"), (CAMPAIGN.baseline, "bb30")):
+        with store.writer() as writer:
+            writer.add_evidence(EvidenceRecord("bb30", key, "1x2", refused, "a1"))
+        assert store.campaign().id == last
     with store.writer() as writer:  # all that it would have measured was refused
         writer.add_allocation(replace(ALLOCATION, campaign="bb30", ended=ALLOCATION.started))
     assert store.campaign().id == store.campaign("x").id == "bb30"
