@@ -70,6 +70,8 @@ class World:
         values = {**env.base(), "LD_LIBRARY_PATH": str(prefix / "lib")}
         if family is Family.OPENMPI:
             values |= {f"OMPI_ALLOW_RUN_AS_ROOT{end}": "1" for end in ("", "_CONFIRM")}
+        if family is Family.MPICH:  # else it may take a cluster's device, which goes with its test
+            values |= {"FI_TCP_IFACE": "lo"}
         if family is Family.INTEL:
             values |= {"I_MPI_ROOT": str(prefix), "FI_PROVIDER_PATH": str(prefix / "lib")}
             values |= {"I_MPI_FABRICS": "shm"}
