@@ -210,9 +210,10 @@ def console(*, stderr: bool = False) -> Console:
     return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
 
 
-def out(text: str) -> None:
-    """Print a document or lines to stdout; nothing in it reaches a terminal as a command."""
-    text = terminal_safe(text)
+def out(text: str, *, exact: bool = False) -> None:
+    """Print a document or lines to stdout; nothing in it reaches a terminal as a command. What a
+    shell is to run is `exact` in a file or a pipe: it may quote any character."""
+    text = text if exact and not sys.stdout.isatty() else terminal_safe(text)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 

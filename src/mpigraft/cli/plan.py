@@ -143,7 +143,7 @@ def command(
         _write(output, text, executable=form == "shell")
         tell(f"written: {output}")
     elif text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text):
-        out(text)
+        out(text, exact=True)
     else:
         raise UsageError.of("path-not-text")
 

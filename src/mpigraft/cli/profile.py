@@ -139,7 +139,7 @@ def command(
     if dry_run:
         from mpigraft.cli.run import rendered
 
-        out("\n".join(rendered(planned)))
+        out("\n".join(rendered(planned)), exact=True)
         return 0
     kept: list[Profile] = []
     code = job.prove_and_start(

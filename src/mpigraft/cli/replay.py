@@ -99,7 +99,7 @@ def command(
     if dry_run:
         from mpigraft.cli.run import rendered
 
-        out("\n".join(rendered(planned)))
+        out("\n".join(rendered(planned)), exact=True)
         return 0
     for note in file.provenance.notes:
         tell(f"mpigraft: {record}: {note}")

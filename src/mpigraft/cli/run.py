@@ -82,7 +82,7 @@ def command(
         for line in explained(planned):
             tell(line)
     if dry_run:
-        out("\n".join(rendered(planned)))
+        out("\n".join(rendered(planned)), exact=True)
         return 0
     return job.prove_and_start(planned, keep=sys.argv[1:2] == ["run"] and not explain)
 

@@ -73,3 +73,13 @@ def test_safe_text_is_safe_and_stays_so(text: str) -> None:
     assert terminal_safe(safe) == safe
     if text.isprintable():
         assert safe == text
+
+
+def test_a_script_is_exact_but_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common.out("A='\x1b'", exact=True)
+    assert capsys.readouterr().out == "A='\x1b'\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    common.out("A='\x1b'", exact=True)
+    assert "\x1b" not in capsys.readouterr().out
