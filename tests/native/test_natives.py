@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import stat
 from collections.abc import Mapping
@@ -144,6 +145,18 @@ def test_a_build_by_the_wrapper_runs(
     assert natives.choose_natives(wheel(mpis, family), HERE, "mpicc") == made
     assert made.bench.stat().st_mtime_ns == before
     assert [p.name for p in made.bench.parent.parent.iterdir()] == [made.digest]
+
+
+@pytest.mark.mpi
+def test_no_umask_opens_a_build_to_all(mpis: Mapping[Family, Path], home: Path) -> None:
+    before = os.umask(0)
+    try:
+        made = natives.choose_natives(wheel(mpis, Family.MPICH), HERE, "mpicc")
+    finally:
+        os.umask(before)
+    folder = made.bench.parent
+    assert [path for path in (folder, *folder.iterdir()) if path.stat().st_mode & 0o002] == []
+    assert made.bench.is_relative_to(home)
 
 
 @pytest.mark.mpi

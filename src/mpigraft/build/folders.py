@@ -14,6 +14,7 @@ from pathlib import Path
 from mpigraft.build.easyconfigs import suffix_of
 from mpigraft.build.values import BuildPlan, BuildStep
 from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.lock import open_lock
 from mpigraft.core.write import make_folder
 
 OWNER = "MPIGRAFT_BUILDS"  # in the environment of all that a build starts
@@ -94,10 +95,10 @@ def prefix_lock(folders: BuildFolders) -> Iterator[None]:
     MissingError that names who builds there."""
     path = folders.records / "lock"
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        file = open_lock(path)
     except OSError as error:
         raise unwritable(folders, error) from None
-    with os.fdopen(handle, "r+", encoding="utf-8", errors="replace") as file:
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

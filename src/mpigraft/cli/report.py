@@ -11,7 +11,7 @@ import typer
 from mpigraft.cli import common
 from mpigraft.cli.compare import parse_margin
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.write import write_whole
+from mpigraft.core.write import make_folder, write_whole
 
 
 def command(
@@ -71,7 +71,7 @@ def write_figures(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
     """Write each figure whole; their number. Raises MissingError for what cannot be written."""
     count = 0
     try:
-        folder.mkdir(exist_ok=True)
+        make_folder(folder)
         for name, content in files:
             write_whole(folder / name, content)
             count += 1

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 
 from mpigraft.core import reads
 from mpigraft.core.errors import MissingError
-from mpigraft.core.write import make_folder
+from mpigraft.core.write import make_folder, write_whole
 
 DIGESTS = "digest"  # kind under which digests of files are remembered
 SETTLED_S = 2.0  # a file this young may change again without a change of its timestamps
@@ -114,14 +113,7 @@ def put(kind: str, key: str, document: Any) -> None:
     with contextlib.suppress(OSError, MissingError):
         place = _place(kind, key)
         make_folder(place.parent, 0o700)
-        handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=place.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).replace(place)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_whole(place, text.encode(), 0o600, links=False, durable=False)
 
 
 def trim(kind: str, most: int) -> None:

@@ -16,6 +16,7 @@ def refresh_listing(folder: Path) -> None:
     """
     with contextlib.suppress(OSError):
         name = folder / f".look-{os.getpid()}"
+        name.unlink(missing_ok=True)  # of a process that was killed
         handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.close(handle)
         name.unlink()

@@ -16,9 +16,11 @@ import errno
 import fcntl
 import os
 import socket
+import stat
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from mpigraft.core.errors import MissingError
 from mpigraft.core.hostnames import short_name
@@ -92,16 +94,27 @@ def _holder(name: str) -> str:
     return f" (pid {pid}, user id {uid})"
 
 
+def open_lock(path: Path) -> TextIO:
+    """Open a file to be locked, which is made. Raises OSError for what another user may have put
+    in its place: a link would lead to a file that this one empties."""
+    how = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | how, 0o664)
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(handle)
+        raise OSError(errno.EINVAL, f"{path} is not a file of its own")
+    return os.fdopen(handle, "r+", encoding="utf-8", errors="replace")
+
+
 @contextlib.contextmanager
 def file_lock(path: Path, what: str) -> Iterator[None]:
     """Hold the lock of a file, which is made; other hosts that see it see the lock, where the file
     server has locks. Raises MissingError naming who holds it, OSError for one that cannot be made.
     """
-    with path.open("a+", encoding="utf-8", errors="replace") as file:
+    with open_lock(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            file.seek(0)
             raise MissingError.of("at-work", what=what, holder=file.read(200).strip()) from None
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):

@@ -7,27 +7,45 @@ import errno
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 MOST_LINKS = 40  # on the way to a file, as in the kernel
+BEGUN = ".mpigraft-"  # begins the name of a file that is not whole
+ABANDONED_S = 86400  # of what a killed process left
 
 
-def write_whole(path: Path, data: bytes, mode: int | None = None, *, links: bool = True) -> None:
+def write_whole(
+    path: Path,
+    data: bytes,
+    mode: int | None = None,
+    *,
+    links: bool = True,
+    first: bool = False,
+    durable: bool = True,
+) -> None:
     """Write a file with rights `mode`; without it those that it has, or that the umask leaves.
 
     A link is followed, so that the file it points at changes, but for one that another user put
     into a folder where all may write (/tmp). Without `links` the file takes the place of a link,
-    a device or a pipe. Raises OSError.
+    a device or a pipe; with `first` what is there stays: of processes on several nodes that write
+    at once one is first, and all read the same. What is lost with the power is not `durable`.
+    Raises OSError.
     """
-    with writing_whole(path, mode, links=links) as file:
+    with writing_whole(path, mode, links=links, first=first, durable=durable) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
 def writing_whole(
-    path: Path, mode: int | None = None, *, links: bool = True
+    path: Path,
+    mode: int | None = None,
+    *,
+    links: bool = True,
+    first: bool = False,
+    durable: bool = True,
 ) -> Iterator[IO[bytes]]:
     """Give a file to write, which takes the place of `path` at the end, as in `write_whole`. A
     device or a pipe (/dev/stdout) is written to, and stays what it is."""
@@ -44,25 +62,53 @@ def writing_whole(
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
             os.fchmod(file.fileno(), mode)
             if not named:
-                number = file.fileno()  # given as src_dir_fd, links are followed
-                os.link(f"/proc/self/fd/{number}", fresh, src_dir_fd=number, follow_symlinks=True)
-        fresh.replace(target)
-    except BaseException:
+                with contextlib.suppress(FileExistsError):
+                    _name(file.fileno(), target)
+                    return
+                if first:
+                    return
+                _name(file.fileno(), fresh)
+        if first:
+            # A link is made or is not on every file system that nodes share. O_EXCL would leave a
+            # file that another node reads before it is written.
+            with contextlib.suppress(FileExistsError):  # also where NFS lost the answer (open(2))
+                target.hardlink_to(fresh)
+        else:
+            fresh.replace(target)
+    finally:
         fresh.unlink(missing_ok=True)
-        raise
+
+
+def _name(number: int, path: Path) -> None:
+    """Give an open file without a name one that no other has."""
+    # Given as src_dir_fd, links are followed.
+    os.link(f"/proc/self/fd/{number}", path, src_dir_fd=number, follow_symlinks=True)
 
 
 def _nameless(folder: Path) -> tuple[int, Path]:
     """Open a new file in a folder, and give the name that it may have there. Where the file
     system can, it has none until it is whole: nothing is left of it if its writer is killed."""
-    name = folder / f".mpigraft-{os.getpid()}-{secrets.token_hex(4)}"
+    name = folder / f"{BEGUN}{os.getpid()}-{secrets.token_hex(4)}"
     with contextlib.suppress(OSError):
         if Path("/proc/self/fd").is_dir():
             return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600), name
+    remove_abandoned(folder, f"{BEGUN}*")
     return os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600), name
+
+
+def remove_abandoned(folder: Path, names: str) -> None:
+    """Remove the files of this user that killed processes left, where no process leaves any that
+    it can help. By age, not by process id: they may be on other nodes."""
+    for path in folder.glob(names):
+        with contextlib.suppress(OSError):
+            status = path.lstat()
+            old = time.time() - status.st_mtime > ABANDONED_S
+            if old and status.st_uid == os.geteuid() and stat.S_ISREG(status.st_mode):
+                path.unlink()
 
 
 def _rights(target: Path) -> int:

@@ -32,7 +32,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.noexec import refuse_noexec
 from mpigraft.core.process import Completed, run_command
-from mpigraft.core.write import make_folder
+from mpigraft.core.write import make_folder, write_whole
 from mpigraft.evidence import judge, keys, serialize
 from mpigraft.evidence.causes import ends_launch, is_cause, named_causes
 from mpigraft.evidence.files import OWN_SURROUNDINGS, Surroundings, mpi_config_files
@@ -130,7 +130,7 @@ def _make_records(plan: GraftPlan | None, scratch: Path, number: int) -> Path:
     """Make the folder for a launch's records, where its ranks can write."""
     records = materialize(plan) / RANKS_FOLDER if plan else scratch
     witness = records / f"{_prefix()}{number}"
-    witness.mkdir()
+    make_folder(witness)
     return witness
 
 
@@ -226,9 +226,7 @@ def _copied(library: Path, copy: Path) -> Path:
     written to again."""
     refuse_noexec(copy.parent, "the library that records ranks", TMPDIR_FIX)
     if not copy.exists():
-        begun = copy.with_name(f".{copy.name}.{os.getpid()}")
-        shutil.copy(library, begun)
-        begun.rename(copy)
+        write_whole(copy, library.read_bytes(), 0o755, links=False)
     return copy
 
 

@@ -273,7 +273,7 @@ def _build(
         make_folder(folder.parent)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".build-") as scratch:
             stage = Path(scratch) / "stage"
-            stage.mkdir()
+            make_folder(stage)
             for name, source in LINKED.items():
                 _compile([wrapper, *FLAGS, SOURCES / source], stage / name, environment)
             for name, source in UNLINKED.items():
@@ -283,6 +283,8 @@ def _build(
                     shared = SHARED if name.endswith(".so") else ()
                     argv: list[str | Path] = [compiler, *FLAGS, *shared, SOURCES / source]
                     _compile(argv, stage / name, environment)
+            for program in stage.iterdir():
+                program.chmod(0o755)  # a compiler asks the umask alone
             with contextlib.suppress(FileExistsError, NotADirectoryError):
                 stage.rename(folder)  # or another process was first: its build is as good
     except OSError as error:

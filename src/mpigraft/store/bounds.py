@@ -31,14 +31,17 @@ COMPUTED = (
 )
 
 
-def open_regular(path: Path) -> BinaryIO:
-    """Open a file that another user may have put there. Raises OSError for a pipe or a device, and
-    for what is small on disk and long to read."""
+def open_regular(path: Path, *owners: int) -> BinaryIO:
+    """Open a file that another user may have put there, of `owners` where there are some. What is
+    opened is checked, not what had the name before. Raises OSError for a pipe or a device, another
+    owner, and what is small on disk and long to read."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # no wait on a fifo
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise OSError("it is not a regular file")
+        if owners and status.st_uid not in owners:
+            raise OSError(f"it is of another user (id {status.st_uid})")
         if status.st_size > MOST_HOLES + HOLES * 512 * status.st_blocks:
             # A compressing file system counts less, and ZFS nothing for seconds: no holes there.
             if os.lseek(handle, 0, os.SEEK_HOLE) < status.st_size:
@@ -54,10 +57,8 @@ def read_text(path: Path, *, own: bool = False) -> str:
     """Read a small file beside the results; with `own` one that this user or the folder's owner
     wrote. Another user may have put anything in its place: a pipe, a device, an endless file.
     Raises OSError, ValueError."""
-    with open_regular(path) as file:
-        status = os.fstat(file.fileno())
-        if own and status.st_uid not in (os.geteuid(), path.parent.stat().st_uid):
-            raise OSError(f"it is of another user (id {status.st_uid})")
+    owners = (os.geteuid(), path.parent.stat().st_uid) if own else ()
+    with open_regular(path, *owners) as file:
         data = file.read(MOST_TEXT + 1)
     if len(data) > MOST_TEXT:
         raise ValueError(f"it has more than {MOST_TEXT} bytes")
@@ -100,12 +101,12 @@ def has_journal(path: Path) -> bool:
     return True
 
 
-def is_obstructed(path: Path) -> bool:
-    """Whether SQLite must be kept away from what lies beside a file: a journal of another user, or
-    a write-ahead log, which no writer makes. Raises OSError, and ValueError for a file with one."""
-    with open_regular(path) as file:
-        if WAL in file.read(20)[18:]:
-            raise ValueError("it has a write-ahead log, which no mpigraft makes")
+def is_obstructed(path: Path, file: BinaryIO) -> bool:
+    """Whether SQLite must be kept away from what lies beside an open file: a journal of another
+    user, or a write-ahead log, which no writer makes. Raises OSError, and ValueError for a file
+    with one."""
+    if WAL in file.read(20)[18:]:
+        raise ValueError("it has a write-ahead log, which no mpigraft makes")
     return has_strange_journal(path) or os.path.lexists(f"{path}-wal")
 
 

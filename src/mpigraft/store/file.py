@@ -28,7 +28,7 @@ import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from mpigraft.core import env
 from mpigraft.core.errors import MissingError
@@ -108,7 +108,9 @@ CREATE TABLE artefact (sha TEXT PRIMARY KEY, data BLOB NOT NULL);
 def create(path: Path) -> sqlite3.Connection:
     """A new file with the current schema, in autocommit mode. Raises sqlite3.Error, OSError."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
-    db = _connect(path, "rw" if _lockable(path) else ALONE)
+    with bounds.open_regular(path) as own:
+        mode = "rw" if _lockable(own) else ALONE
+    db = _connect(path, mode)
     try:
         db.execute("PRAGMA journal_mode = DELETE")
         db.execute("PRAGMA synchronous = FULL")  # on disk before a launch counts
@@ -133,26 +135,6 @@ def transaction(db: sqlite3.Connection, path: Path) -> Iterator[None]:
         if db.in_transaction:  # after a full disk SQLite has rolled back already
             db.execute("ROLLBACK")
         raise
-
-
-def settle(path: Path, text: str) -> None:
-    """Make `path` hold `text`, unless it is there. Of processes on several nodes that do so at once
-    one is first, and all read the same, and whole.
-
-    A hard link is made or is not on every file system that nodes share; O_EXCL would leave a
-    file that another node reads before it is written. Raises OSError.
-    """
-    handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-    own = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):  # also where NFS lost the answer (open(2))
-            path.hardlink_to(own)
-    finally:
-        own.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -214,13 +196,27 @@ def _migrated(db: sqlite3.Connection, steps: Sequence[str]) -> Iterator[sqlite3.
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """The file itself, or a copy on which the journal of a killed writer can be rolled back."""
     with contextlib.ExitStack() as stack:
-        if not bounds.is_obstructed(path) and _lockable(path):
-            db = stack.enter_context(_bounded(path, "ro"))
+        if db := _in_place(path):
+            stack.enter_context(contextlib.closing(db))
             if _readable(db):
                 yield db
                 return
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        yield stack.enter_context(_bounded(_copied(path, folder), ALONE))
+        db = _connect(_copied(path, folder), ALONE, bounded=True)
+        yield stack.enter_context(contextlib.closing(db))
+
+
+def _in_place(path: Path) -> sqlite3.Connection | None:
+    """Open the file itself, where it may be; what was checked is what is read. Raises OSError for
+    one that another took the place of meanwhile."""
+    with bounds.open_regular(path) as file:  # closed before SQLite locks anything (`_lockable`)
+        if bounds.is_obstructed(path, file) or not _lockable(file):
+            return None
+        db = _connect(path, "ro", bounded=True)
+        if not os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            db.close()
+            raise OSError("another file took its place while it was opened")
+    return db
 
 
 def _readable(db: sqlite3.Connection) -> bool:
@@ -234,10 +230,13 @@ def _readable(db: sqlite3.Connection) -> bool:
 def _copied(path: Path, folder: Path) -> Path:
     """The file and its journal as they were at one moment. Raises OSError where there is none."""
     for _ in range(COPIES):
-        before = _state(path)
+        before, owner = _state(path), path.stat().st_uid
         with contextlib.suppress(FileNotFoundError):  # the journal of a transaction that ended
             for part in before:
-                with bounds.open_regular(part) as source, (folder / part.name).open("wb") as copy:
+                with (
+                    bounds.open_regular(part, owner) as source,
+                    (folder / part.name).open("wb") as copy,
+                ):
                     shutil.copyfileobj(source, copy)
             if _state(path) == before:
                 if any(p.read_bytes()[-8:] == bounds.SUPER for p in folder.glob("*-journal")):
@@ -259,31 +258,25 @@ def _state(path: Path) -> dict[Path, tuple[int, int]]:
     return {part: (stat.st_mtime_ns, stat.st_size) for part, stat in stats.items()}
 
 
-def _lockable(path: Path) -> bool:
+def _lockable(file: BinaryIO) -> bool:
     """Whether its file system knows locks, asked with one that SQLite does not use. Not within a
-    transaction of this process on that file: closing it gives back all locks (fcntl(2)). Raises
-    OSError for what is no regular file."""
-    with bounds.open_regular(path) as file:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB, 1)
-        except OSError as error:
-            if error.errno in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
-                return False
-            raise
+    transaction of this process on that file: closing it gives back all locks (fcntl(2))."""
+    try:
+        fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB, 1)
+    except OSError as error:
+        if error.errno in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+            return False
+        raise
     return True
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    """In autocommit mode."""
+def _connect(path: Path, mode: str, *, bounded: bool = False) -> sqlite3.Connection:
+    """In autocommit mode; `bounded` for what others may have written."""
     uri = f"{path.absolute().as_uri()}?mode={mode}"
-    return sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None)
-
-
-@contextlib.contextmanager
-def _bounded(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    with contextlib.closing(_connect(path, mode)) as db:
+    db = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None)
+    if bounded:
         bounds.bound(db, path.stat().st_size)
-        yield db
+    return db
 
 
 def _version(db: sqlite3.Connection) -> int:

@@ -277,7 +277,8 @@ class Store:
         """Offer a campaign as it was planned; returns the one that was offered first, by
         whichever job. Raises MissingError when the folder cannot be written."""
         with file.mended(self.folder):
-            file.settle(self._agreed(record.id), canonical(record))
+            text = canonical(record).encode()
+            write_whole(self._agreed(record.id), text, 0o600, links=False, first=True)
         return _settled(self._agreed(record.id))
 
     def accept(self, campaign: str) -> None:
@@ -285,8 +286,7 @@ class Store:
         be written."""
         with file.mended(self.folder):
             text = canonical({"campaign": campaign, "accepted": utc_now()})
-            path = self.folder / f"{campaign}{file.ACCEPTED}"
-            write_whole(path, text.encode(), links=False)
+            write_whole(self.folder / f"{campaign}{file.ACCEPTED}", text.encode(), links=False)
 
     def accepted(self) -> tuple[tuple[str, str], ...]:
         """List (when, id) of the campaigns that were accepted as good, the latest last. A damaged

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.errors import MissingError
-from mpigraft.store import Store, file
+from mpigraft.store import Store
 from tests.builders.records import CAMPAIGN
 
 OFFER = """
@@ -48,21 +48,6 @@ def test_of_jobs_that_plan_at_once_all_get_one_plan_and_nothing_is_lost(tmp_path
     assert len(store.launches(CAMPAIGN.id)) == 30
     assert store.findings == ()
     assert not list(tmp_path.glob(".*")), "a file of the race was left"
-
-
-def test_a_link_whose_answer_was_lost_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """NFS: the server made the link, the answer was lost, the client asked again."""
-    real = Path.hardlink_to
-
-    def twice(self: Path, target: Path) -> None:
-        real(self, target)
-        real(self, target)
-
-    monkeypatch.setattr(Path, "hardlink_to", twice)
-    file.settle(tmp_path / "x", "mine")
-    assert (tmp_path / "x").read_text() == "mine"
 
 
 def test_a_damaged_agreement_is_named_and_never_replaced(tmp_path: Path) -> None:

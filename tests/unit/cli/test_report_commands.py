@@ -270,9 +270,14 @@ def test_report_writes_one_file_and_says_where(run: Run, measured: Store, tmp_pa
 
 def test_report_writes_figures_into_a_folder(run: Run, measured: Store, tmp_path: Path) -> None:
     page, folder = tmp_path / "page.html", tmp_path / "figures"
-    for _ in range(2):  # the second time over the first
-        ended = run("report", "-o", str(page), "--figures", str(folder))
-        assert ended.code == 0
+    before = os.umask(0)
+    try:
+        for _ in range(2):  # the second time over the first
+            ended = run("report", "-o", str(page), "--figures", str(folder))
+            assert ended.code == 0
+    finally:
+        os.umask(before)
+    assert not any(path.stat().st_mode & 0o002 for path in (page, folder, *folder.iterdir()))
     files = sorted(path.name for path in folder.iterdir())
     assert ended.err.splitlines()[-1] == f"wrote {len(files)} files in {folder}"
     assert "native-latency-1x2-host-latency.svg" in files

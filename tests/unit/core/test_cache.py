@@ -120,10 +120,10 @@ def test_a_cache_that_cannot_be_written_is_no_cache(home: Path) -> None:
 
 
 def test_a_failed_write_leaves_nothing_behind(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Path, target: Path) -> None:
+    def full(number: int, mode: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(os, "fchmod", full)
     cache.put("kind", "key", "document")
     assert list((home / "cache" / "kind").iterdir()) == []
 

@@ -15,7 +15,13 @@ import pytest
 
 from mpigraft.core import lock
 from mpigraft.core.errors import MissingError
-from mpigraft.core.lock import campaign_lock, nodes_lock, wait_for_release
+from mpigraft.core.lock import (
+    campaign_lock,
+    file_lock,
+    nodes_lock,
+    open_lock,
+    wait_for_release,
+)
 from mpigraft.core.model import Allocation
 
 HOLD = """
@@ -127,3 +133,31 @@ def test_a_wait_ends_when_the_holder_ends(name: str, monkeypatch: pytest.MonkeyP
     waiting.join()
     holder.stdout.close()
     assert ended
+
+
+@pytest.mark.parametrize("plant", ["link", "hard link", "fifo", "folder"])
+def test_a_lock_empties_no_file_of_another_name(tmp_path: Path, plant: str) -> None:
+    """In a sticky folder another user may put anything where the lock will be."""
+    own, place = tmp_path / "own", tmp_path / "lock"
+    own.write_text("precious")
+    match plant:
+        case "link":
+            place.symlink_to(own)
+        case "hard link":
+            place.hardlink_to(own)
+        case "fifo":
+            os.mkfifo(place)
+        case "folder":
+            place.mkdir()
+    with pytest.raises(OSError, match=r"symbolic links|of its own|directory"):
+        open_lock(place)
+    assert own.read_text() == "precious"
+
+
+def test_a_lock_of_a_file_names_its_holder(tmp_path: Path) -> None:
+    refused = pytest.raises(MissingError, match=f"process {os.getpid()} on ")
+    with file_lock(tmp_path / "lock", "x"), refused, file_lock(tmp_path / "lock", "x"):
+        pass
+    (tmp_path / "lock").write_text("process 1 on a host with a name that is longer than this one")
+    with file_lock(tmp_path / "lock", "x"):
+        assert (tmp_path / "lock").read_text() == f"process {os.getpid()} on {os.uname().nodename}"

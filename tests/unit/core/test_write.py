@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,9 +66,9 @@ def test_nothing_is_left_of_a_writer_that_is_killed(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_file_system_without_nameless_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(params=["nameless", "named"])
+def nameless(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the file system has files without a name."""
     real = os.open
 
     def refusing(path: str | Path, flags: int, mode: int = 0o777) -> int:
@@ -75,11 +76,68 @@ def test_a_file_system_without_nameless_files(
             raise OSError(errno.EOPNOTSUPP, "not supported")
         return real(path, flags, mode)
 
-    monkeypatch.setattr(os, "open", refusing)
-    write_whole(tmp_path / "page", b"whole", 0o640)
-    assert (tmp_path / "page").read_bytes() == b"whole"
-    assert (tmp_path / "page").stat().st_mode & 0o777 == 0o640
+    if request.param == "named":
+        monkeypatch.setattr(os, "open", refusing)
+    return bool(request.param == "nameless")
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.usefixtures("nameless")
+def test_a_file_is_replaced_or_stays(tmp_path: Path, there: bool, first: bool) -> None:
+    if there:
+        (tmp_path / "page").write_bytes(b"old")
+    write_whole(tmp_path / "page", b"whole", 0o640, first=first)
+    kept = there and first
+    assert (tmp_path / "page").read_bytes() == (b"old" if kept else b"whole")
+    assert kept or (tmp_path / "page").stat().st_mode & 0o777 == 0o640
     assert [entry.name for entry in tmp_path.iterdir()] == ["page"]
+
+
+def test_a_new_file_has_no_other_name_on_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed between two names leaves the first."""
+    names = []
+    real = os.link
+
+    def link(source: str, target: Path, **places: Any) -> None:
+        names.append(target.name)
+        real(source, target, **places)
+
+    monkeypatch.setattr(os, "link", link)
+    write_whole(tmp_path / "page", b"whole", first=True)
+    assert names == ["page"]
+
+
+def test_what_killed_writers_left_is_removed_after_a_day(tmp_path: Path, nameless: bool) -> None:
+    old, new, foreign = (tmp_path / f".mpigraft-{n}-x" for n in (1, 2, 3))
+    for path in (old, new, foreign):
+        path.touch()
+    os.utime(old, (1, 1))
+    os.utime(foreign, (1, 1))
+    if os.geteuid() == 0:
+        os.chown(foreign, 12345, 12345)
+    write_whole(tmp_path / "page", b"whole")
+    assert old.exists() == nameless
+    assert new.exists()
+    assert foreign.exists() or os.geteuid()
+
+
+def test_a_link_whose_answer_was_lost_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nameless: bool
+) -> None:
+    """NFS: the server made the link, the answer was lost, the client asked again."""
+    real = Path.hardlink_to
+
+    def twice(self: Path, target: Path) -> None:
+        real(self, target)
+        real(self, target)
+
+    monkeypatch.setattr(Path, "hardlink_to", twice)
+    write_whole(tmp_path / "x", b"mine", first=True)
+    assert (tmp_path / "x").read_text() == "mine"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x"], nameless
 
 
 @pytest.fixture

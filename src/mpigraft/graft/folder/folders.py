@@ -23,7 +23,7 @@ from mpigraft.core.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.core.model import EnvRow, GraftPlan
 from mpigraft.core.noexec import refuse_noexec
 from mpigraft.core.serialize import document, revive
-from mpigraft.core.write import make_folder
+from mpigraft.core.write import make_folder, write_whole
 from mpigraft.graft.folder import shared_copies
 from mpigraft.graft.resolve import BENCH, PLACE_ON_HOST, TRACE, WITNESS
 from mpigraft.native import Natives
@@ -120,13 +120,13 @@ def _make(plan: GraftPlan, folder: Path) -> None:
     _sweep()
     with tempfile.TemporaryDirectory(prefix=".new-", dir=home()) as scratch:
         new = Path(scratch) / "graft"
-        (new / RANKS_FOLDER).mkdir(parents=True)
+        make_folder(new / RANKS_FOLDER)
         copies = tuple(
             replace(c, rpath=c.rpath.replace(PLACE_ON_HOST, str(folder))) for c in plan.copies
         )
         shared_copies.fill(new, copies)
-        (new / PLAN_FILE).write_text(document(plan=plan), encoding="utf-8")
-        (new / PLAN_FILE).chmod(0o600)  # an image's environment may hold secrets
+        # An image's environment may hold secrets.
+        write_whole(new / PLAN_FILE, document(plan=plan).encode(), 0o600)
         try:
             if (folder / PLAN_FILE).exists() and not _is_complete(folder, plan):
                 folder.rename(Path(scratch) / "old")

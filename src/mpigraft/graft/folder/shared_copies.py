@@ -96,7 +96,7 @@ def _share(key: str, copy: Path) -> None:
         make_folder(home())
         with tempfile.TemporaryDirectory(prefix=NEW, dir=home()) as scratch:
             folder = Path(scratch) / "copy"
-            folder.mkdir()
+            make_folder(folder)
             os.link(copy, folder / cache.file_digest(copy))
             folder.rename(home() / key)
 

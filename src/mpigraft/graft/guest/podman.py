@@ -11,7 +11,7 @@ from pathlib import Path
 from mpigraft.core import cache
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.process import run_command
-from mpigraft.core.write import make_folder
+from mpigraft.core.write import make_folder, remove_abandoned
 
 ASK_LIMIT_S = 60.0
 SAVE_LIMIT_S = 3600.0
@@ -47,6 +47,7 @@ def _save(podman: str, image: str, archive: Path) -> None:
     compression: an image of 390 MB was examined in 8 s instead of 39 s."""
     try:
         make_folder(archive.parent, 0o700)
+        remove_abandoned(archive.parent, "*.part")
         part = archive.with_suffix(f".{os.getpid()}.part")
         form = ("--quiet", "--format", "docker-archive")
         words = [podman, "save", *form, "--output", str(part), image]

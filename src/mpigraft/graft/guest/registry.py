@@ -20,7 +20,7 @@ from mpigraft.core import cache
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.process import run_command
 from mpigraft.core.text import printable
-from mpigraft.core.write import make_folder
+from mpigraft.core.write import make_folder, remove_abandoned
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +113,7 @@ def _by_apptainer(program: str, spec: str) -> Path:
     part = image.with_suffix(f".{os.getpid()}.part")
     try:
         make_folder(image.parent, 0o700)
+        remove_abandoned(image.parent, "*.part")
         words = [program, "--silent", "build", *_insecure(spec), str(part), spec]
         done = run_command(words, env=dict(os.environ), limit_s=PULL_LIMIT_S)
         if not done.ok or not part.is_file():

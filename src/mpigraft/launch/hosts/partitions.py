@@ -13,7 +13,7 @@ from mpigraft.core import cache
 from mpigraft.core.errors import LaunchFailed, MissingError
 from mpigraft.core.messages import Lines
 from mpigraft.core.model import JobRequest
-from mpigraft.core.write import make_folder
+from mpigraft.core.write import make_folder, write_whole
 from mpigraft.launch.schedulers import run_on_nodes
 
 LINE = re.compile(r"\s*(\d+): ?(.*)")  # of srun --label and flux run --label-io
@@ -84,7 +84,7 @@ def keep_document(name: str, document: str) -> Path:
     path = folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name) or 'default'}.json"
     try:
         make_folder(folder)
-        path.write_text(document, encoding="utf-8")
+        write_whole(path, document.encode())
     except OSError as error:
         raise MissingError.of("file-unwritable", path=path, reason=error.strerror) from error
     return path

@@ -124,16 +124,15 @@ def kept(name: str, environ: Mapping[str, str]) -> Document | None:
 def keep_start(document: Document, environ: Mapping[str, str], suffix: str = START) -> None:
     """Remember a document, whole or not at all. A cache is a convenience: nobody is told when it
     cannot be written."""
-    place = folder(environ)
-    begun = f"{place}/.{document['key']}.{os.getpid()}"
+    from pathlib import Path
+
+    from mpigraft.core.write import make_folder, write_whole
+
+    place = Path(folder(environ))
     with contextlib.suppress(OSError):
-        os.makedirs(place, mode=0o700, exist_ok=True)  # noqa: PTH103
-        handle = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            json.dump(document, file)
-        os.rename(begun, f"{place}/{document['key']}{suffix}")  # noqa: PTH104
-        return
-    unlink_all([begun])  # half of it, where a disk is full
+        make_folder(place, 0o700)
+        data = json.dumps(document).encode()
+        write_whole(place / f"{document['key']}{suffix}", data, 0o600, links=False, durable=False)
 
 
 def forget(name: str, environ: Mapping[str, str]) -> None:

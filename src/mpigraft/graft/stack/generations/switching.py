@@ -29,6 +29,7 @@ from mpigraft.core.lease import LEASES
 from mpigraft.core.lock import file_lock
 from mpigraft.core.model import Copy
 from mpigraft.core.serialize import document
+from mpigraft.core.write import write_whole
 from mpigraft.graft.copies import FULL, make_copy
 from mpigraft.graft.stack import Slot
 from mpigraft.graft.stack.generations.reading import (
@@ -163,8 +164,9 @@ def _make_folders(folder: Path, made: list[Path]) -> None:
 
 
 def _like(folder: Path, other: Path) -> None:
-    """Give a folder the rights of another, whatever the umask is: who reads that reads this."""
-    mode = stat.S_IMODE(other.stat().st_mode) & ~stat.S_ISVTX
+    """Give a folder the rights of another, whatever the umask is: who reads that reads this. In a
+    folder where all may write (/tmp) they may not write here: programs load what lies here."""
+    mode = stat.S_IMODE(other.stat().st_mode) & ~(stat.S_ISVTX | stat.S_IWOTH)
     with contextlib.suppress(OSError):  # set-group-id, in a group that is not this user's
         folder.chmod(mode | stat.S_IRWXU)
 
@@ -230,8 +232,7 @@ def _accept(active: GenerationRecord, plan: OverridePlan, store: Path) -> Genera
     """Record which programs need not fit, where that is all that a plan changes."""
     if active.accepted != plan.accepted:
         active = replace(active, accepted=plan.accepted)
-        _write(store / f"{NEW}{PLAN}", document(generation=active))
-        (store / f"{NEW}{PLAN}").rename(store / GENERATIONS / str(active.number) / PLAN)
+        _write(store / GENERATIONS / str(active.number) / PLAN, document(generation=active))
     return active
 
 
@@ -283,8 +284,7 @@ def _make(new: Path, override: Override, plan: OverridePlan, number: int) -> Gen
 
 
 def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", errors="surrogateescape")
-    path.chmod(0o644)
+    write_whole(path, text.encode("utf-8", "surrogateescape"), 0o644, links=False)
 
 
 def _names(folder: Path) -> Iterator[str]:
