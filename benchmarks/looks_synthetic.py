@@ -32,7 +32,7 @@ from benchmarks.verdicts_synthetic import (
     value_rows,
 )
 from mpigraft.analysis.comparison import compare
-from mpigraft.analysis.interim.looks import campaign_looks
+from mpigraft.analysis.interim import campaign_looks
 from mpigraft.analysis.multiplicity import adjusted_p
 from mpigraft.core.model import CampaignRecord, CellGroup
 from mpigraft.core.serialize import canonical

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from benchmarks.verdicts_synthetic import SHAPES, standard
 from mpigraft.analysis.grouping import labels_of, table_of
-from mpigraft.analysis.interim.looks import PLANNED_ONCE
+from mpigraft.analysis.interim import PLANNED_ONCE
 from mpigraft.analysis.multiplicity import adjusted_p
 from mpigraft.analysis.statistics import bootstrap
 from mpigraft.store import Store

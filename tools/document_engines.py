@@ -13,8 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from mpigraft.graft.engines import ENGINES  # noqa: E402
-from mpigraft.knowledge.engines.rows import job_aspects  # noqa: E402
+from mpigraft.graft import ENGINES  # noqa: E402
+from mpigraft.knowledge.engines import job_aspects  # noqa: E402
 
 PAGE = ROOT / "docs/reference/engines.md"
 BEGIN, END = "<!-- begin: tools/document_engines.py -->\n", "<!-- end -->\n"

@@ -25,9 +25,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-from mpigraft.bench.exchange import export_format, read_export, write_export  # noqa: E402
+from mpigraft.bench import PROGRAM_SUITES, write_export  # noqa: E402
+from mpigraft.bench.exchange.reading import export_format, read_export  # noqa: E402
 from mpigraft.bench.importing.reframe import parse_log  # noqa: E402
-from mpigraft.bench.suites import PROGRAM_SUITES, SUITES, Parsed, read_worlds  # noqa: E402
+from mpigraft.bench.suites.base import Parsed  # noqa: E402
+from mpigraft.bench.suites.registry import SUITES  # noqa: E402
+from mpigraft.bench.suites.worlds import read_worlds  # noqa: E402
 from mpigraft.core.errors import UsageError  # noqa: E402
 from mpigraft.core.model import Benchmark, Measurement  # noqa: E402
 from mpigraft.request import App, CampaignSpec  # noqa: E402

@@ -13,7 +13,7 @@ from pathlib import Path
 from mpigraft.build.folders import BuildFolders
 from mpigraft.build.plan import plan_build
 from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest
-from mpigraft.knowledge.builds.rows import packages, plan_table
+from mpigraft.knowledge.builds import packages, plan_table
 
 # Each begins with what it does to files, and prints its line before that.
 STEPS = (

@@ -10,7 +10,7 @@ import pytest
 
 from mpigraft.core.cache import file_digest
 from mpigraft.core.model import Copy, Family
-from mpigraft.graft.stack import Slot
+from mpigraft.graft import Slot
 from mpigraft.graft.stack.override import content
 from mpigraft.graft.stack.override.content import GENERATION, OverridePlan
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpigraft.trace.profile import Peer, Profile, RankUse, Routine
+from mpigraft.trace import Peer, Profile, RankUse, Routine
 from mpigraft.trace.profile.values import PeerKind, Site, SizeUse, Spread
 
 NAMES = ("Alltoallv", "Allreduce", "Sendrecv", "Waitall", "Ineighbor_alltoallw", "Bcast")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from mpigraft.binary.architecture import INTERPRETERS
+from mpigraft.binary import INTERPRETERS
 from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.graft.guest.python_imports import EntryPoint, Imports, follow
 from mpigraft.graft.guest.python_search import Options, Python, python_of

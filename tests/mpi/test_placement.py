@@ -28,7 +28,7 @@ from mpigraft.evidence.world import bindings
 from mpigraft.evidence.world.records import read_witness
 from mpigraft.knowledge.transports.match import Facts, resolve_transport
 from mpigraft.launch import gpu_select
-from mpigraft.launch.placement import layouts
+from mpigraft.launch import placement as layouts
 from mpigraft.native.programs import choose_natives
 from mpigraft.request.selection import layouts as axes
 from mpigraft.request.spec import CampaignSpec, merge_specs

@@ -20,7 +20,7 @@ from mpigraft.bench.suites import imb_programs
 from mpigraft.core.errors import CheckFailed, LaunchFailed, MissingError, UsageError
 from mpigraft.core.model import Benchmark, Family, LaunchState, Layout, Machine
 from mpigraft.core.process.command import run_command
-from mpigraft.discovery.install import fetch_openmp
+from mpigraft.discovery import fetch_openmp
 from mpigraft.native.programs import PREBUILT
 from mpigraft.report import load_report
 from mpigraft.request.apps import App

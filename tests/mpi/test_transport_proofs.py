@@ -11,7 +11,7 @@ import pytest
 from mpigraft.core.errors import LaunchFailed
 from mpigraft.core.model import Family, Machine, MpiInstall
 from mpigraft.discovery import discover_machine
-from mpigraft.run.transports import Outcome, prove_transports
+from mpigraft.run import Outcome, prove_transports
 
 pytestmark = pytest.mark.mpi
 

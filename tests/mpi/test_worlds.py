@@ -14,7 +14,7 @@ import pytest
 
 from mpigraft.core.model import Family
 from mpigraft.native.programs import PREBUILT, SPAWN
-from mpigraft.trace.record import read_record_file
+from mpigraft.trace import read_record_file
 from tests.mpi.test_run import LONG, MPICH, OPENMPI, compiled, kept, ranks_of, run
 
 pytestmark = pytest.mark.mpi

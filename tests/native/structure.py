@@ -9,8 +9,8 @@ from pathlib import Path
 from mpigraft.core.model import Family
 from mpigraft.core.process.command import Completed
 from mpigraft.native.programs import REPLAY, TRACE
+from mpigraft.trace import collect_ranks
 from mpigraft.trace.profile.node_file import RankSlot, read_node_file
-from mpigraft.trace.record import collect_ranks
 from mpigraft.trace.record.prepared import prepare
 from mpigraft.trace.record.rank_file import read_rank
 from tests.native.native_world import World, abi_of

@@ -13,7 +13,7 @@ import pytest
 from mpigraft.core.model import Family
 from mpigraft.core.process.command import run_command
 from mpigraft.native.programs import REPLAY, TRACE
-from mpigraft.trace.profile import Counting, Profile, counted_profile, read_counts
+from mpigraft.trace import Counting, Profile, counted_profile, read_counts
 from mpigraft.trace.profile.node_file import RankSlot
 from mpigraft.trace.record.prepared import prepare
 from tests.native.native_world import C, World, abi_of, values

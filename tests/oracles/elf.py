@@ -22,7 +22,7 @@ TYPES = {"ET_DYN": "dyn", "ET_EXEC": "exec", "ET_REL": "rel", "ET_CORE": "core"}
 
 
 def facts(path: Path) -> dict[str, Any]:
-    """What `mpigraft.binary.elf.read_elf` should say of a file, by names of its fields."""
+    """What `mpigraft.binary.elf.reader.read_elf` should say of a file, by names of its fields."""
     with path.open("rb") as stream:
         elf = ELFFile(stream)
         found: dict[str, Any] = {

@@ -14,7 +14,7 @@ from pathlib import Path
 from mpigraft.build import BuildFolders, BuildProgress, BuildRequest, build, plan_system
 from mpigraft.build.values import BuildHost
 from mpigraft.core.errors import MpigraftError
-from mpigraft.knowledge.builds import packages, plan_table
+from mpigraft.knowledge import packages, plan_table
 
 
 def main(name: str, version: str, sources: Path, prefix: Path) -> int:

@@ -21,7 +21,7 @@ import pytest
 from mpigraft.build.recipes import recipes_digest
 from mpigraft.core.cache import file_digest
 from mpigraft.core.process import Completed, run_command
-from mpigraft.knowledge.builds import Archive, packages
+from mpigraft.knowledge import Archive, packages
 from tests.testbed import rootfs
 from tests.testbed.engines import PATH, USER
 from tests.testbed.kept import only_one, recipe

@@ -21,8 +21,7 @@ from mpigraft.core.model import (
 from mpigraft.core.process.command import run_command
 from mpigraft.core.serialize import digest
 from mpigraft.discovery import inventory
-from mpigraft.evidence import judge
-from mpigraft.evidence.world import check_witness
+from mpigraft.evidence import check_witness, judge
 from mpigraft.graft import assemble
 from mpigraft.graft.folder import folders
 from mpigraft.graft.guest import examination

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mpigraft.binary.elf import read_elf
+from mpigraft.binary import read_elf
 from mpigraft.core.process import Completed
 from mpigraft.store import Store
 from tests.testbed.built_stack import built_stack

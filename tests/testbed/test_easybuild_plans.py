@@ -14,7 +14,7 @@ from mpigraft.build.plan import plan_system
 from mpigraft.build.values import BuildPlan, BuildRequest
 from mpigraft.core.model import Machine
 from mpigraft.discovery.inventory import discover_machine
-from mpigraft.knowledge.builds import packages, plan_table
+from mpigraft.knowledge import packages, plan_table
 from tests.builders.machine_trees import plant
 from tests.testbed.easybuild import EasyBuilder
 

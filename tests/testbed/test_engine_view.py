@@ -20,8 +20,8 @@ from mpigraft.core.model import Bind, BindKind, Copy, EngineContext, EnvRow, Gra
 from mpigraft.graft.engines.registry import ENGINES, find_engine, same_paths_inside, wrap_program
 from mpigraft.graft.engines.wrapper import wrapper_script
 from mpigraft.graft.guest.examination import Guest
-from mpigraft.graft.resolve import RELAY
-from mpigraft.knowledge.engines.rows import job_aspects
+from mpigraft.graft.resolve.plan import RELAY
+from mpigraft.knowledge.engines import job_aspects
 from mpigraft.native.programs import PREBUILT
 from mpigraft.request.environment import filter_environment
 from tests.builders.plans import label, plan

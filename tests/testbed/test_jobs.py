@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from mpigraft.analysis.comparison import compare
+from mpigraft.bench import submission as jobs
 from mpigraft.bench.measurement import place
-from mpigraft.bench.submission import jobs
 from mpigraft.core.clock import utc_now
 from mpigraft.core.model import JobRecord, JobRequest, JobState, LaunchState
 from mpigraft.launch.schedulers import registry

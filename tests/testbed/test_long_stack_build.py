@@ -12,7 +12,7 @@ import pytest
 
 from mpigraft.core.cache import file_digest
 from mpigraft.core.model import Family
-from mpigraft.knowledge.builds import packages
+from mpigraft.knowledge import packages
 from tests.testbed import built_mpi, rootfs
 from tests.testbed.conftest import CHAIN_LIMIT_S
 from tests.testbed.easybuild import EasyBuilder, fetch_sources

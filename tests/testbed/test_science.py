@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.knowledge.cases import load_case
-from mpigraft.trace.record import read_record, read_record_file
+from mpigraft.knowledge import load_case
+from mpigraft.trace import read_record, read_record_file
 from mpigraft.trace.record.coding import read_call
 from tests.testbed import rootfs, science
 from tests.testbed.science import APPLICATIONS, OPENMPI, Job, Science

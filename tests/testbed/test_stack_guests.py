@@ -16,10 +16,9 @@ import pytest
 
 from mpigraft.core.model import Family, Machine, Replace
 from mpigraft.discovery import discover_machine
-from mpigraft.graft import GraftOptions, plan_stack, stack_install
-from mpigraft.graft.stack import examine_stack, stack_of_program
-from mpigraft.knowledge.transports import Facts, transport_offers
-from mpigraft.request.selection import mpi_for_guest
+from mpigraft.graft import GraftOptions, examine_stack, plan_stack, stack_install, stack_of_program
+from mpigraft.knowledge import Facts, transport_offers
+from mpigraft.request import mpi_for_guest
 from mpigraft.store import Store
 from tests.testbed.easybuild import make_user
 from tests.testbed.engines import PATH, USER

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.binary.elf import read_elf
-from mpigraft.binary.image import FolderRoot
-from mpigraft.binary.loader import closure
+from mpigraft.binary import FolderRoot, closure, read_elf
 from tests.testbed.stacks import Stack
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]

@@ -8,7 +8,7 @@ from mpigraft.analysis.bimodality import bimodality_findings
 from mpigraft.analysis.cut import cut_findings, cut_tables
 from mpigraft.analysis.disturbance import disturbance_findings
 from mpigraft.analysis.drift import drift_findings
-from mpigraft.analysis.pairs import pair_findings, pair_matrices
+from mpigraft.analysis.pairs.matrices import pair_findings, pair_matrices
 from mpigraft.core.model import Finding, LaunchRecord, ValueRow
 
 

@@ -10,7 +10,36 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.bench.exchange.writing import write_export as write_export
+    from mpigraft.bench.importing.batches import ImportedFile as ImportedFile
+    from mpigraft.bench.importing.batches import import_files as import_files
+    from mpigraft.bench.importing.pattern import Pattern as Pattern
+    from mpigraft.bench.importing.reading import ImportOptions as ImportOptions
+    from mpigraft.bench.importing.sources import Unmatched as Unmatched
+    from mpigraft.bench.importing.sources import collect_sources as collect_sources
     from mpigraft.bench.measurement import Outcome as Outcome
     from mpigraft.bench.pipeline import run_campaign as run_campaign
+    from mpigraft.bench.schedule.again import repeated_spec as repeated_spec
+    from mpigraft.bench.schedule.campaign import Campaign as Campaign
+    from mpigraft.bench.schedule.campaign import Step as Step
+    from mpigraft.bench.schedule.campaign import campaign_record as campaign_record
+    from mpigraft.bench.schedule.campaign import extend_campaign as extend_campaign
+    from mpigraft.bench.schedule.campaign import plan_campaign as plan_campaign
+    from mpigraft.bench.schedule.campaign import resume_campaign as resume_campaign
+    from mpigraft.bench.schedule.campaign import schedule_launches as schedule_launches
+    from mpigraft.bench.schedule.starts import Start as Start
+    from mpigraft.bench.submission import ShareStatus as ShareStatus
+    from mpigraft.bench.submission import Status as Status
+    from mpigraft.bench.submission import agreed_campaign as agreed_campaign
+    from mpigraft.bench.submission import extend_submission as extend_submission
+    from mpigraft.bench.submission import network_options as network_options
+    from mpigraft.bench.submission import parse_duration as parse_duration
+    from mpigraft.bench.submission import plan_submission as plan_submission
+    from mpigraft.bench.submission import share_done as share_done
+    from mpigraft.bench.submission import share_job as share_job
+    from mpigraft.bench.submission import submission_status as submission_status
+    from mpigraft.bench.submission import submit_jobs as submit_jobs
+    from mpigraft.bench.suites.registry import NATIVE as NATIVE
+    from mpigraft.bench.suites.registry import PROGRAM_SUITES as PROGRAM_SUITES
 else:
     __getattr__ = exports(__name__)

@@ -13,7 +13,7 @@ from pathlib import Path
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Configuration
 from mpigraft.core.text import join_some
-from mpigraft.evidence.files import (
+from mpigraft.evidence import (
     Fingerprint,
     changed_files,
     fingerprint_files,

@@ -10,12 +10,14 @@ from pathlib import Path
 
 from mpigraft.bench import measurement
 from mpigraft.bench.measurement import Outcome
-from mpigraft.bench.schedule import Campaign, Start, Step
-from mpigraft.bench.suites import NATIVE, PROGRAM_SUITES, Parsed
+from mpigraft.bench.schedule.campaign import Campaign, Step
+from mpigraft.bench.schedule.starts import Start
+from mpigraft.bench.suites.base import Parsed
+from mpigraft.bench.suites.registry import NATIVE, PROGRAM_SUITES
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Configuration, Finding, Layout
 from mpigraft.core.process import clean
-from mpigraft.evidence.files import OWN_SURROUNDINGS, Surroundings
+from mpigraft.evidence import OWN_SURROUNDINGS, Surroundings
 from mpigraft.launch import Launched
 from mpigraft.native import Natives
 

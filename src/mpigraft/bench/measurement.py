@@ -11,8 +11,9 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mpigraft.bench.schedule import Step
-from mpigraft.bench.suites import SUITES, Parsed
+from mpigraft.bench.schedule.campaign import Step
+from mpigraft.bench.suites.base import Parsed
+from mpigraft.bench.suites.registry import SUITES
 from mpigraft.core.clock import utc_time
 from mpigraft.core.env import redact
 from mpigraft.core.errors import UsageError
@@ -30,8 +31,8 @@ from mpigraft.core.model import (
     NodeState,
 )
 from mpigraft.core.process import Completed, clean
-from mpigraft.evidence.world import check_launched
-from mpigraft.knowledge.transports import matching_issues
+from mpigraft.evidence import check_launched
+from mpigraft.knowledge import matching_issues
 from mpigraft.launch import Launched
 from mpigraft.native import NOW, Natives
 from mpigraft.request import CampaignSpec

@@ -20,7 +20,7 @@ from mpigraft.bench import measurement, provenance, shards
 from mpigraft.bench.conditions import node_state
 from mpigraft.bench.files import LaunchFiles, launch_files, refuse_changed_files, refuse_other_files
 from mpigraft.bench.launching import make_launcher
-from mpigraft.bench.schedule import (
+from mpigraft.bench.schedule.campaign import (
     Campaign,
     Step,
     allocation_record,
@@ -48,12 +48,10 @@ from mpigraft.core.model import (
     Shard,
 )
 from mpigraft.evidence import error_from_findings, evidence_of, make_starter, refused_evidence
-from mpigraft.graft import due_leases
-from mpigraft.graft.folder import materialize, paths_in_guest
-from mpigraft.launch.hosts import THIS_HOST
-from mpigraft.launch.placement import placement_for
+from mpigraft.graft import due_leases, materialize, paths_in_guest
+from mpigraft.launch import THIS_HOST, placement_for
 from mpigraft.native import Natives, choose_natives
-from mpigraft.request.selection import reached_nodes
+from mpigraft.request import reached_nodes
 from mpigraft.store import Store, Writer
 
 ALL = Shard()

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from mpigraft.bench.measurement import place
-from mpigraft.bench.schedule import Step
+from mpigraft.bench.schedule.campaign import Step
 from mpigraft.core.model import AllocationRecord, EvidenceRecord, LaunchRecord, LaunchState, Shard
 
 GIVE_UP_AFTER = 2  # launches in a row without a value: the configuration is not started again

@@ -10,11 +10,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from mpigraft.analysis import judge_campaign, labels_of
-from mpigraft.analysis.interim import campaign_looks, looks_taken, rounds_over
-from mpigraft.analysis.pairs import is_link
+from mpigraft.analysis import (
+    campaign_looks,
+    is_link,
+    judge_campaign,
+    labels_of,
+    looks_taken,
+    rounds_over,
+)
 from mpigraft.bench import shards
-from mpigraft.bench.schedule import Step
+from mpigraft.bench.schedule.campaign import Step
 from mpigraft.bench.shards import Pair
 from mpigraft.core.model import (
     AllocationRecord,

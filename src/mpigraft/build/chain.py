@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mpigraft.build.values import BuildHost, BuildRequest, Offer
 from mpigraft.core.errors import UsageError
-from mpigraft.knowledge.builds import Package, PlanTable, Recipe
+from mpigraft.knowledge import Package, PlanTable, Recipe
 
 
 def check_request(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mpigraft.build.values import ASSUMED, BuildHost, PlannedPatch
 from mpigraft.core.errors import CheckFailed, MissingError
 from mpigraft.core.model import Finding, Level
-from mpigraft.knowledge.builds import Archive, Clash, Package, Patch, PlanTable, VersionSet
+from mpigraft.knowledge import Archive, Clash, Package, Patch, PlanTable, VersionSet
 
 
 @dataclass(frozen=True, slots=True)

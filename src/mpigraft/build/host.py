@@ -13,7 +13,7 @@ from mpigraft.build.values import ASSUMED, FABRICS, BuildHost, BuildPlan, BuildS
 from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Machine
-from mpigraft.knowledge.builds import PlanTable, Provided, packages
+from mpigraft.knowledge import PlanTable, Provided, packages
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,7 @@ from mpigraft.build.values import (
 )
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Finding
-from mpigraft.knowledge import version_numbers
-from mpigraft.knowledge.builds import Compiler, Package, PlanTable, Recipe
+from mpigraft.knowledge import Compiler, Package, PlanTable, Recipe, version_numbers
 
 __all__ = ["BuildHost", "BuildPlan", "BuildRequest", "BuildStep", "plan_build", "plan_system"]
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 
 from mpigraft.build.values import BuildPlan, BuildStep
-from mpigraft.knowledge.builds import Package
+from mpigraft.knowledge import Package
 
 EXTERNALS = {"rocm": "hip"}  # Spack's names of what the machine has
 

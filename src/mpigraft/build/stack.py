@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from mpigraft.binary.elf import ElfError, read_elf
+from mpigraft.binary import ElfError, read_elf
 from mpigraft.build.values import BuildHost, BuildStack, Offer
 from mpigraft.core.errors import UsageError
-from mpigraft.knowledge import version_numbers
-from mpigraft.knowledge.builds import Package
+from mpigraft.knowledge import Package, version_numbers
 
 SUITABLE = re.compile(r"[\w./+@,~-]+")  # in paths that configure scripts and make get
 # Where software/ is, from the folder that somebody names down to a CPU's.

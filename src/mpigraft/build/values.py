@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mpigraft.core.model import Finding
-from mpigraft.knowledge.builds import Archive, Compiler, Package, Patch, Recipe, Unneeded
+from mpigraft.knowledge import Archive, Compiler, Package, Patch, Recipe, Unneeded
 
 MACHINE = "this machine"
 ASSUMED = "assumed"  # nobody looked: the machine is another one

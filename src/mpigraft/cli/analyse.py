@@ -28,7 +28,7 @@ from mpigraft.cli.common import (
 from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.trace.record import Exchange
+    from mpigraft.trace import Exchange
 
 Words = list[str] | None
 
@@ -81,8 +81,8 @@ def command(
       mpigraft analyse solver.record --mpi mpich --transport ofi --transport ucx
       mpigraft analyse solver.record -o steps
     """
-    from mpigraft.report.profile import exchange_lines, ladder_lines, phase_lines
-    from mpigraft.trace.record import find_exchanges, find_phases, read_record, read_record_file
+    from mpigraft.report import exchange_lines, ladder_lines, phase_lines
+    from mpigraft.trace import find_exchanges, find_phases, read_record, read_record_file
 
     options = {"mpi": mpi, "transport": transport, "baseline": baseline, "rounds": rounds,
                "seed": seed, "env": env, "layout": layout}  # fmt: skip
@@ -142,7 +142,7 @@ def _measured(
 
 def _announce(exchange: Exchange, folder: Path) -> None:
     """Write the synthetic records and say how to measure them. Raises MissingError."""
-    from mpigraft.trace.record import make_ladder
+    from mpigraft.trace import make_ladder
 
     words = ["mpigraft", "bench", "--layout", f"1x{exchange.ranks}"]
     lines = ["", f"{exchange.routine} on {exchange.ranks} ranks, a step for each property:"]

@@ -251,7 +251,7 @@ def command(
         return
     allocation = find_nodes(hosts, hostfile, agent)
     if pairs:
-        from mpigraft.analysis.pairs import pairing_spec
+        from mpigraft.analysis import pairing_spec
 
         spec = pairing_spec(spec, allocation.hosts)
     here = here or bool(hosts or hostfile)
@@ -281,7 +281,7 @@ class Task:
 
 def _repeated(store: Store, name: str) -> tuple[CampaignSpec, str]:
     """What was requested of a campaign (id or name; the latest without one), and its id."""
-    from mpigraft.bench.schedule import repeated_spec
+    from mpigraft.bench import repeated_spec
 
     record = store.campaign(name or None, planned=True)
     return repeated_spec(record), record.id
@@ -298,11 +298,15 @@ def _show(store: Store, identity: str, repeats: str) -> None:
 def measure(store: Store, task: Task) -> str:
     """Run a campaign, or what is left of one, and return its id; empty for a dry run, which prints
     what would be started."""
-    from mpigraft.bench import run_campaign
-    from mpigraft.bench.schedule import extend_campaign, plan_campaign, resume_campaign
-    from mpigraft.bench.submission import agreed_campaign
+    from mpigraft.bench import (
+        agreed_campaign,
+        extend_campaign,
+        plan_campaign,
+        resume_campaign,
+        run_campaign,
+    )
     from mpigraft.cli.progress import Progress
-    from mpigraft.request.selection import library_digests
+    from mpigraft.request import library_digests
 
     machine = examine_machine()
     try:
@@ -349,7 +353,7 @@ def _with_guest(spec: CampaignSpec) -> CampaignSpec:
 
 def _share_is_done(ctx: typer.Context, campaign: str, share: Shard) -> bool:
     """Say whether an earlier job of a chain has ended this share, before looking at any node."""
-    from mpigraft.bench.submission import share_done
+    from mpigraft.bench import share_done
     from mpigraft.store import Store
 
     done = share_done(Store(settings(ctx).store), campaign, share)

@@ -104,7 +104,7 @@ def command(
         plan_system,
         render_plan,
     )
-    from mpigraft.knowledge.builds import packages, plan_table
+    from mpigraft.knowledge import packages, plan_table
 
     form = "json" if as_json else form
     if form not in FORMS:
@@ -153,7 +153,7 @@ def _build(plans: Sequence[BuildPlan], prefix: Path, sources: Path | None, *, ch
 
 def _stack_of_node(folder: Path) -> Path:
     """The tree of a stack's version that this node takes, as `check` and `inject` choose it."""
-    from mpigraft.graft.stack import cpu_target
+    from mpigraft.graft import cpu_target
 
     chosen = cpu_target(folder.absolute())
     if chosen != folder.absolute():
@@ -163,7 +163,7 @@ def _stack_of_node(folder: Path) -> Path:
 
 def _needed(software: Path, architecture: str) -> dict[str, int]:
     """Read what programs of a stack need of an MPI, those for accelerators too."""
-    from mpigraft.graft.stack import read_stack
+    from mpigraft.graft import read_stack
 
     root = software.parent if (software.parent / "accel").is_dir() else software
     with console(stderr=True).status("reading the stack") as status:

@@ -15,7 +15,7 @@ from mpigraft.core.text import fold
 if TYPE_CHECKING:
     from mpigraft.build import BuildFolders, BuildPlan, BuildProgress
     from mpigraft.core.model import Machine, MpiInstall
-    from mpigraft.run.transports import TransportProof
+    from mpigraft.run import TransportProof
 
 SHOWN_IN_PIPE = ("", "kept", "configuring", "building", "installing")  # a line each
 
@@ -41,7 +41,7 @@ def check_built(plan: BuildPlan, folders: BuildFolders) -> None:
     """Print what became of each transport of the MPI that was built, and write a module of settings
     for each that is proven."""
     from mpigraft.build import write_transport_modules
-    from mpigraft.run.transports import Outcome, prove_transports
+    from mpigraft.run import Outcome, prove_transports
 
     with console(stderr=True).status("looking at what was built"):
         machine, mpi = _discover(plan, folders)

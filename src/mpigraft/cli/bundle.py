@@ -37,7 +37,7 @@ def command(
       mpigraft bundle after --with before
     """
     from mpigraft.cli.report import check
-    from mpigraft.report.bundle import Choice, write_bundle
+    from mpigraft.report import Choice, write_bundle
     from mpigraft.store import Store
 
     check(output)

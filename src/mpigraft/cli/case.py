@@ -27,7 +27,7 @@ def command(
       mpigraft case castep > castep.toml
       mpigraft bench castep.toml --layout 2x64 --dry-run
     """
-    from mpigraft.knowledge.cases import case_names, case_text, load_case
+    from mpigraft.knowledge import case_names, case_text, load_case
 
     cases = {one: load_case(one) for one in ([name] if name else case_names())}
     if as_json:

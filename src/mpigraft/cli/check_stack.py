@@ -17,10 +17,10 @@ from mpigraft.core.numbers import counted, duration
 from mpigraft.core.text import fold, join_some, printable
 
 if TYPE_CHECKING:
-    from mpigraft.binary.elf import Elf
+    from mpigraft.binary import Elf
     from mpigraft.core.model import Finding, MpiAbi
     from mpigraft.core.model import Machine as MachineFacts
-    from mpigraft.graft.stack import Slot, Stack, StackVerdict
+    from mpigraft.graft import Slot, Stack, StackVerdict
 
 MODULES = 40  # that are listed where nothing is wrong with them
 SAME = 3  # findings of one kind that are shown
@@ -64,7 +64,7 @@ def check_stack_of(path: str, spec: str, machine: Path | None, *, as_json: bool)
 
 def _below_own_mpi(stack: Stack) -> str:
     """Say what overrides have where they have no MPI: libfabric or UCX alone."""
-    from mpigraft.graft.stack.generations import read_override
+    from mpigraft.graft import read_override
 
     active = [(slot.path, record) for slot in stack.slots if (record := read_override(slot).active)]
     rows = (f"{', '.join(r.bindings)} of {r.mpi} injected in {path}" for path, r in active)
@@ -74,7 +74,7 @@ def _below_own_mpi(stack: Stack) -> str:
 
 def injected_verdicts(stack: Stack, here: MachineFacts) -> tuple[StackVerdict, ...]:
     """Judge what is injected into a stack now, with progress on stderr."""
-    from mpigraft.graft.stack import check_injected
+    from mpigraft.graft import check_injected
 
     with progress("checking what is injected") as checked:
         return check_injected(stack, here, checked)
@@ -99,7 +99,7 @@ def read_part(text: str) -> str:
 
 def read_named_stack(path: str) -> Stack:
     """Read a stack, with progress on stderr."""
-    from mpigraft.graft.stack import read_stack
+    from mpigraft.graft import read_stack
 
     shown = console(stderr=True)
     with shown.status("reading the stack") as status:
@@ -115,7 +115,7 @@ def read_named_stack(path: str) -> Stack:
 
 
 def _answer(stack: Stack, mpis: Sequence[str], here: MachineFacts, machine: Path | None) -> _Answer:
-    from mpigraft.graft.stack import check_stack
+    from mpigraft.graft import check_stack
 
     verdicts, unread = [], []
     for mpi in mpis:
@@ -134,7 +134,7 @@ def _answer(stack: Stack, mpis: Sequence[str], here: MachineFacts, machine: Path
 
 
 def _abi(mpi: str, here: MachineFacts, machine: Path | None) -> MpiAbi:
-    from mpigraft.graft.abi import abi_from_machine, read_abi
+    from mpigraft.graft import abi_from_machine, read_abi
 
     if machine:
         return abi_from_machine(machine, mpi)
@@ -143,7 +143,7 @@ def _abi(mpi: str, here: MachineFacts, machine: Path | None) -> MpiAbi:
 
 def files_of(abi: MpiAbi) -> Callable[[Slot, frozenset[str]], Mapping[str, Elf]]:
     """Give what an override would have of an MPI, as `inject` plans it."""
-    from mpigraft.graft.stack.override import override_files, plan_override
+    from mpigraft.graft import override_files, plan_override
     from mpigraft.native import settings_library
 
     settings = settings_library(abi.mpi, abi.objects[0].machine)
@@ -211,7 +211,7 @@ def as_document(
 
 def check_document(verdict: StackVerdict) -> dict[str, Any]:
     """Give one verdict, as the schemas of `check` and `inject` describe it."""
-    from mpigraft.graft.stack import Fate
+    from mpigraft.graft import Fate
 
     return {
         "mpi": verdict.mpi,
@@ -239,7 +239,7 @@ def _size_of(stack: Stack) -> str:
 
 def lines(verdict: StackVerdict) -> Iterator[str]:
     """One verdict: the answer, a summary by module, then what is wrong."""
-    from mpigraft.graft.stack import Fate
+    from mpigraft.graft import Fate
 
     stack = verdict.stack
     yield f"fits: {'yes' if verdict.ok else 'no'}"
@@ -290,7 +290,7 @@ def _kept(verdict: StackVerdict) -> str:
 
 
 def _modules(verdict: StackVerdict) -> Iterator[str]:
-    from mpigraft.graft.stack import Fate
+    from mpigraft.graft import Fate
 
     modules = verdict.modules
     shown = modules if len(modules) <= MODULES else [m for m in modules if m.notable]
@@ -342,7 +342,7 @@ def _gathered(verdict: StackVerdict) -> Iterator[tuple[Finding, list[str]]]:
 
 def table(stack: Stack, verdicts: Sequence[StackVerdict]) -> Iterator[str]:
     """Every MPI in a line: yes, or the first thing in the way."""
-    from mpigraft.graft.stack import Fate
+    from mpigraft.graft import Fate
 
     yield f"fits: {sum(verdict.ok for verdict in verdicts)} of {len(verdicts)} MPIs"
     yield ""
@@ -357,7 +357,7 @@ def table(stack: Stack, verdicts: Sequence[StackVerdict]) -> Iterator[str]:
 
 
 def _reason(verdict: StackVerdict) -> str:
-    from mpigraft.graft.stack import Fate
+    from mpigraft.graft import Fate
 
     findings = [f for f, _ in _gathered(verdict) if f.level == "error"]
     fits = counted(verdict.count(Fate.FITS), "program")

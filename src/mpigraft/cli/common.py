@@ -131,7 +131,7 @@ def examine_machine(path: Path | None = None, mpis: Sequence[str] = ()) -> Machi
     """Find out what this machine has, the MPIs that were named by a path with it, or read what
     `discover --json` wrote of another."""
     from mpigraft.discovery import discover_machine, with_places
-    from mpigraft.graft.abi import read_machine
+    from mpigraft.graft import read_machine
 
     if path:
         return read_machine(path)
@@ -219,7 +219,7 @@ def out(text: str, *, exact: bool = False) -> None:
 
 def find_nodes(hosts: str = "", hostfile: str = "", agent: str = "") -> Allocation:
     """Find the nodes to use as `find_allocation` does, and tell if they are a part of the job."""
-    from mpigraft.launch.hosts import find_allocation
+    from mpigraft.launch import find_allocation
 
     allocation = find_allocation(os.environ, hosts=hosts, hostfile=hostfile, agent=agent)
     tell_component(allocation)
@@ -228,7 +228,7 @@ def find_nodes(hosts: str = "", hostfile: str = "", agent: str = "") -> Allocati
 
 def tell_component(allocation: Allocation) -> None:
     """Tell which component of a heterogeneous job is used: a launcher sees one alone."""
-    from mpigraft.launch.hosts import fold_hosts
+    from mpigraft.launch import fold_hosts
 
     if allocation.component:
         where = fold_hosts(allocation.hosts, 5)

@@ -87,7 +87,7 @@ def command(
         render_markdown,
     )
     from mpigraft.store import Store
-    from mpigraft.trace.profile import is_profile
+    from mpigraft.trace import is_profile
 
     for path in (campaign, new):
         if path and is_profile(Path(path)):

@@ -71,13 +71,12 @@ def _through(
     partition: str, nodes: int, time: str, extra: tuple[str, ...], *, as_json: bool
 ) -> None:
     """Show the first node of a partition, and how the others differ from it."""
-    from mpigraft.bench.submission import parse_duration
+    from mpigraft.bench import parse_duration
     from mpigraft.cli.common import program
     from mpigraft.core.model import JobRequest
     from mpigraft.core.serialize import document
-    from mpigraft.graft.abi import read_machine
-    from mpigraft.launch.hosts import discover_partition, keep_document, node_differences
-    from mpigraft.launch.schedulers import find_scheduler
+    from mpigraft.graft import read_machine
+    from mpigraft.launch import discover_partition, find_scheduler, keep_document, node_differences
 
     request = JobRequest(
         folder=str(Path.cwd()),
@@ -125,7 +124,7 @@ def _abi_facts(mpi: MpiInstall) -> dict[str, Any] | None:
     away since it was probed."""
     from mpigraft.core.errors import MissingError
     from mpigraft.core.serialize import plain
-    from mpigraft.graft.abi import read_abi
+    from mpigraft.graft import read_abi
 
     try:
         facts: dict[str, Any] = plain(read_abi(mpi))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mpigraft.cli.common import tell
 
 if TYPE_CHECKING:
-    from mpigraft.bench.schedule import Campaign, Start, Step
+    from mpigraft.bench import Campaign, Start, Step
     from mpigraft.core.model import Allocation, CampaignRecord, Configuration, Look
     from mpigraft.request import CampaignSpec
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def nodes_of_job(spec: CampaignSpec, nodes: Allocation, login: str) -> Allocation:
     """For a plan on a login node: as many nodes like it as the layouts need. Tells so."""
     from mpigraft.core.numbers import counted
-    from mpigraft.launch.placement import MAX_COUNT, parse_layout
+    from mpigraft.launch import MAX_COUNT, parse_layout
 
     counts = [*spec.nodes, *(parse_layout(text, MAX_COUNT**2).nodes for text in spec.layout)]
     if nodes.here and (most := max(counts, default=1)) > 1:
@@ -35,8 +35,8 @@ def plan_lines(planned: Campaign, made: int = 0, record: CampaignRecord | None =
 
     Values of secrets are struck out: a configuration's id has its settings in it.
     """
-    from mpigraft.analysis.interim import campaign_looks
-    from mpigraft.bench.schedule import campaign_record, schedule_launches
+    from mpigraft.analysis import campaign_looks
+    from mpigraft.bench import campaign_record, schedule_launches
     from mpigraft.core import env
     from mpigraft.core.numbers import counted, size
 
@@ -87,7 +87,7 @@ def _launch(step: Step) -> str:
 
 def benchmark_lines(spec: CampaignSpec) -> list[str]:
     """Every benchmark that can be named, by suite."""
-    from mpigraft.bench.suites import NATIVE, PROGRAM_SUITES
+    from mpigraft.bench import NATIVE, PROGRAM_SUITES
     from mpigraft.native import BENCHMARKS
 
     lines = [f"{NATIVE}:{name}" for name in BENCHMARKS]

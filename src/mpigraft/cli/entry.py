@@ -30,7 +30,7 @@ def _judge(key: str, folder: str, failed: int) -> bool:
 def _refused_again() -> int | None:
     """Say again what was refused before of the same words; its exit code, None where nothing
     was."""
-    from mpigraft.run.cached import kept_refusal
+    from mpigraft.run import kept_refusal
 
     if (refusal := kept_refusal(sys.argv[2:], os.environ)) is None:
         return None
@@ -43,7 +43,7 @@ def warn_of_copies() -> None:
     """Say it where a launcher started this command in several tasks: each starts a whole job."""
     if all(os.environ.get(name, "1") == "1" for name in SIZES):
         return  # the table costs some milliseconds
-    from mpigraft.knowledge.fit import task_in
+    from mpigraft.knowledge import task_in
 
     if (task := task_in(os.environ)) and task[1] == "0":
         from mpigraft.cli.job import tell_finding
@@ -77,7 +77,7 @@ def _main() -> None:
     if sys.argv[1:2] and sys.argv[1] in (*JOBS, "bench"):
         warn_of_copies()
     if sys.argv[1:2] == ["run"]:
-        from mpigraft.run.cached import start_kept
+        from mpigraft.run import start_kept
 
         try:
             code = start_kept(sys.argv[2:], os.environ, _judge)

@@ -33,7 +33,7 @@ def command(
 
     Example: mpigraft export nightly -o nightly.csv
     """
-    from mpigraft.bench.exchange import write_export
+    from mpigraft.bench import write_export
     from mpigraft.core.numbers import counted
     from mpigraft.core.write import writing_whole
     from mpigraft.store import Store

@@ -36,7 +36,7 @@ def command(
     from mpigraft.cli.job import tell_finding
     from mpigraft.cli.progress import make_bar
     from mpigraft.core.model import Family, Finding
-    from mpigraft.discovery.install import MPI_OFFERS, fetch_mpi, fetch_openmp, is_tested
+    from mpigraft.discovery import MPI_OFFERS, fetch_mpi, fetch_openmp, is_tested
 
     if family not in set(Family):
         raise UsageError.of("family-unknown", family=family, families=", ".join(MPI_OFFERS))

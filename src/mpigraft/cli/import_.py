@@ -12,7 +12,7 @@ from mpigraft.cli import common
 from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.bench.importing import ImportedFile
+    from mpigraft.bench import ImportedFile
 
 LONGEST_NAME, LONGEST_TEXT = 100, 300
 DETAILED = 20  # files; of more, each is shown with -v only
@@ -77,7 +77,7 @@ def command(
 
     mpigraft import results --pattern '{configuration}/osu_{benchmark}_{nodes}nodes_*.dat'
     """
-    from mpigraft.bench.importing import ImportOptions, Pattern, collect_sources, import_files
+    from mpigraft.bench import ImportOptions, Pattern, collect_sources, import_files
     from mpigraft.cli.imported import Tally, document, refuse, summary
     from mpigraft.store import Store
 
@@ -122,7 +122,7 @@ def command(
 
 
 def _profiles(files: list[Path]) -> list[Path]:
-    from mpigraft.trace.profile import is_profile
+    from mpigraft.trace import is_profile
 
     return [path for path in files if is_profile(path)]
 

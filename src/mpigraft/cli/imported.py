@@ -13,7 +13,7 @@ from mpigraft.core.numbers import counted
 from mpigraft.core.text import fold, join_some, printable
 
 if TYPE_CHECKING:
-    from mpigraft.bench.importing import ImportedFile, Unmatched
+    from mpigraft.bench import ImportedFile, Unmatched
 
 MAYBE_CUT = "maybe-cut"  # the code of findings
 SHOWN = 5  # files of a kind that a line lists

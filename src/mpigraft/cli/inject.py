@@ -29,10 +29,7 @@ from mpigraft.core.text import join_some, labelled, printable
 if TYPE_CHECKING:
     from mpigraft.core.model import Machine as MachineFacts
     from mpigraft.core.model import MpiInstall
-    from mpigraft.graft.stack import Slot, Stack
-    from mpigraft.graft.stack.external import ModuleFile
-    from mpigraft.graft.stack.generations import GenerationRecord
-    from mpigraft.graft.stack.override import OverridePlan
+    from mpigraft.graft import GenerationRecord, ModuleFile, OverridePlan, Slot, Stack
 
 FORMS = ("text", "json", "commands", "module", "tcl", "spack")
 OF_EXTERNAL = ("module", "tcl", "spack")
@@ -138,7 +135,7 @@ def choose_slot(stack: Stack, named: str, slots: Sequence[Slot]) -> Slot:
 
 def _mpi(spec: str, here: MachineFacts) -> MpiInstall:
     from mpigraft.cli.check import first_usable
-    from mpigraft.request.selection import select_mpis
+    from mpigraft.request import select_mpis
 
     hits = select_mpis([spec], here.mpis)
     chosen = first_usable(hits)
@@ -157,9 +154,7 @@ def _planned(
 ) -> list[OverridePlan]:
     """Plan each override that is filled, after a check of all programs with it in place."""
     from mpigraft.cli.check_stack import files_of, lines, progress
-    from mpigraft.graft.abi import read_abi
-    from mpigraft.graft.stack import check_stack
-    from mpigraft.graft.stack.override import network_part, plan_override
+    from mpigraft.graft import check_stack, network_part, plan_override, read_abi
     from mpigraft.native import settings_library
 
     with console(stderr=True).status("reading the MPI"):
@@ -196,11 +191,11 @@ def _external(
     """Write a module with the launcher of what is injected; where nothing can be, one that puts the
     MPI first, or Spack's external. Raises CheckFailed where the MPI does not fit."""
     from mpigraft.cli.check_stack import lines, progress
-    from mpigraft.graft.abi import read_abi
-    from mpigraft.graft.stack.external import (
+    from mpigraft.graft import (
         check_module,
         check_splice,
         module_of_mpi,
+        read_abi,
         render_module,
         render_spack,
         search_folders,
@@ -223,8 +218,7 @@ def _external(
 
 def _launcher(plan: OverridePlan) -> ModuleFile:
     """Make the module of a launcher: it leads to that of the generation that is on, whichever."""
-    from mpigraft.graft.stack.external import module_of_launcher
-    from mpigraft.graft.stack.generations import read_override
+    from mpigraft.graft import module_of_launcher, read_override
 
     active = read_override(plan.slot).active
     if active is None or active.key != plan.key:
@@ -234,7 +228,7 @@ def _launcher(plan: OverridePlan) -> ModuleFile:
 
 
 def _commands(plan: OverridePlan) -> str:
-    from mpigraft.graft.stack.generations import read_override, render_commands
+    from mpigraft.graft import read_override, render_commands
 
     override = read_override(plan.slot)
     return render_commands(plan, override)
@@ -244,7 +238,7 @@ def _commands(plan: OverridePlan) -> str:
 
 
 def _inject(plans: Sequence[OverridePlan], stack: Stack, form: str) -> None:
-    from mpigraft.graft.stack.generations import read_override, switch_on
+    from mpigraft.graft import read_override, switch_on
 
     records = []
     for plan in plans:
@@ -276,7 +270,7 @@ def absent_names(active: GenerationRecord | None, plan: OverridePlan) -> str:
 
 def plan_lines(plan: OverridePlan) -> Iterator[str]:
     """What would be written, for a person."""
-    from mpigraft.graft.stack.generations import read_override, refuse_unfit
+    from mpigraft.graft import read_override, refuse_unfit
 
     override = read_override(plan.slot)
     number = max((r.number for r in override.generations), default=0) + 1

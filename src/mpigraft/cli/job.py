@@ -17,7 +17,7 @@ from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, Usag
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding, Machine
     from mpigraft.launch import Tracing
-    from mpigraft.request.job import RunSpec
+    from mpigraft.request import RunSpec
     from mpigraft.run import Job
 
 # Options end at the program: what follows is its own.
@@ -106,8 +106,8 @@ Stdin = Annotated[str, option("WHO", "Ranks that read standard input: 0, all or 
 
 def requested_job(options: Mapping[str, Any], verb: str = "run") -> RunSpec:
     """Make the request of the options of the command `verb`, by name. Raises UsageError."""
-    from mpigraft.launch.placement import refuse_count
-    from mpigraft.request.job import STDIN
+    from mpigraft.launch import refuse_count
+    from mpigraft.request import STDIN
 
     stdin = options["stdin"]
     if stdin not in STDIN:
@@ -140,9 +140,8 @@ def job_spec(
 ) -> RunSpec:
     """Lay the flags that were given over the site's profile. `where` are those about nodes and
     places, of which a profile says nothing. Raises UsageError."""
-    from mpigraft.launch.placement import refuse_count
-    from mpigraft.request import read_site
-    from mpigraft.request.job import JobPlacement, RunSpec, mpmd_programs
+    from mpigraft.launch import refuse_count
+    from mpigraft.request import JobPlacement, RunSpec, mpmd_programs, read_site
 
     profile = read_site(os.environ)
     values, sources = profile.merged(flags)
@@ -185,10 +184,8 @@ def decide_job(
     is known already. Raises MpigraftError."""
     from mpigraft.core import reads
     from mpigraft.discovery import discover_machine, with_places
-    from mpigraft.request.fit import drop_forbidden_fixes
-    from mpigraft.request.job import job_subject
-    from mpigraft.run import plan_job
-    from mpigraft.run.cached import keep_refusal, start_key
+    from mpigraft.request import drop_forbidden_fixes, job_subject
+    from mpigraft.run import keep_refusal, plan_job, start_key
 
     environ = dict(os.environ)
     try:
@@ -222,10 +219,11 @@ def prove_and_start(
     """Prove the transport of a job and start it; its exit code. `keep`: start it without a plan
     next time. `collect` is given the folder of its records, before that is removed, and the exit
     code of the program. Raises MpigraftError."""
-    from mpigraft.run import proof_step, prove_job
-    from mpigraft.run.cached import (
+    from mpigraft.run import (
         keep_start,
         may_be_kept,
+        proof_step,
+        prove_job,
         start_document,
         start_job,
         start_key,
@@ -271,7 +269,7 @@ def judge(key: str, folder: str, failed: int) -> bool:
     """Whether the world of the job kept under `key` was wrong, by the records in `folder`; says
     on stderr what and why. `failed`: its exit code, if it failed by itself."""
     from mpigraft.core.model import Level
-    from mpigraft.run.cached import launch_findings
+    from mpigraft.run import launch_findings
 
     with console(stderr=True).status("looking for the cause"):
         findings = launch_findings(key, Path(folder), failed=failed)

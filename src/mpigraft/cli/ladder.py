@@ -13,7 +13,7 @@ from mpigraft.core.model import Allocation
 if TYPE_CHECKING:
     from mpigraft.request import CampaignSpec
     from mpigraft.store import Store
-    from mpigraft.trace.record import Exchange
+    from mpigraft.trace import Exchange
 
 ROUTINE = "routine=Alltoallv"  # of every step
 
@@ -21,7 +21,7 @@ ROUTINE = "routine=Alltoallv"  # of every step
 def write_steps(exchange: Exchange, folder: Path) -> tuple[Path, ...]:
     """Write the synthetic records. Raises MissingError."""
     from mpigraft.core.write import make_folder, write_whole
-    from mpigraft.trace.record import make_ladder
+    from mpigraft.trace import make_ladder
 
     made = []
     try:

@@ -74,8 +74,14 @@ def command(
       mpigraft layout --ranks-per-node 4 --map-by numa --launcher srun
     """  # fmt: skip
     from mpigraft.core.model import Placement
-    from mpigraft.launch import launchers_here, render_launchers
-    from mpigraft.launch.placement import assign_cpus, layout_key, parse_layout, placement_for
+    from mpigraft.launch import (
+        assign_cpus,
+        launchers_here,
+        layout_key,
+        parse_layout,
+        placement_for,
+        render_launchers,
+    )
 
     flags = (nodes, threads, map_by, bind_to, gpus) != (1, 1, None, None, False)
     if layout and (flags or per_node is not None):

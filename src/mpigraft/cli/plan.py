@@ -35,9 +35,7 @@ from mpigraft.core.write import write_whole
 
 if TYPE_CHECKING:
     from mpigraft.core.model import EngineContext, EnvRow, GraftPlan
-    from mpigraft.graft import GraftOptions
-    from mpigraft.graft.folder import GraftFolder
-    from mpigraft.graft.guest import Guest
+    from mpigraft.graft import GraftFolder, GraftOptions, Guest
 
 FORMS = ("text", "json", "command", "shell", "cdi")
 FLAGS = {  # that decide about a plan, and their parameters
@@ -125,7 +123,7 @@ def command(
         force=force,
         engine_options=tuple(site.get("engine_options", ())),
     )
-    from mpigraft.request.fit import examine_subject
+    from mpigraft.request import examine_subject
 
     given = locals()
     typed = typed_options({flag: given[name] for flag, name in FLAGS.items()})
@@ -149,11 +147,8 @@ def command(
 
 
 def _planned(examined: Guest, spec: str, options: GraftOptions) -> GraftPlan:
-    from mpigraft.graft import plan_graft
-    from mpigraft.graft.folder import materialize
-    from mpigraft.graft.guest import own_mpi_of
-    from mpigraft.request.fit import fetchable_mpis, fitting_mpis, suggest_mpis
-    from mpigraft.request.selection import select_mpis
+    from mpigraft.graft import materialize, own_mpi_of, plan_graft
+    from mpigraft.request import fetchable_mpis, fitting_mpis, select_mpis, suggest_mpis
 
     here = examine_machine(mpis=[spec])
     hits = select_mpis([spec], here.mpis)
@@ -175,8 +170,7 @@ def _planned(examined: Guest, spec: str, options: GraftOptions) -> GraftPlan:
 
 def _as(form: str, plan: GraftPlan, ranks: int) -> str:
     from mpigraft.core.serialize import document
-    from mpigraft.graft.engines import ENGINES, engine_words
-    from mpigraft.graft.folder import graft_folder
+    from mpigraft.graft import ENGINES, engine_words, graft_folder
     from mpigraft.launch import engine_context
 
     folder = graft_folder(plan)
@@ -185,12 +179,12 @@ def _as(form: str, plan: GraftPlan, ranks: int) -> str:
     if form == "cdi":
         import json
 
-        from mpigraft.graft.engines import cdi_document
+        from mpigraft.graft import cdi_document
 
         return json.dumps(cdi_document(plan, folder), indent=2)
     seat = engine_context(plan, ranks, Path.cwd())
     if form == "shell":
-        from mpigraft.graft.engines import wrapper_script
+        from mpigraft.graft import wrapper_script
 
         return wrapper_script(plan, seat)
     if form == "command":
@@ -200,7 +194,7 @@ def _as(form: str, plan: GraftPlan, ranks: int) -> str:
 
 def lines(plan: GraftPlan, seat: EngineContext, shares: str) -> Iterator[str]:
     """The plan for a person: what goes where, and why."""
-    from mpigraft.graft.folder import disk_usage, graft_environment, path_in_guest
+    from mpigraft.graft import disk_usage, graft_environment, path_in_guest
 
     guest = plan.guest
     size = disk_usage(Path(seat.graft)) / MIB
@@ -237,7 +231,7 @@ def _environment(rows: tuple[EnvRow, ...]) -> Iterator[str]:
 
 def _listed(form: str) -> Iterator[str]:
     from mpigraft.core.serialize import document
-    from mpigraft.graft.folder import disk_usage, graft_folders
+    from mpigraft.graft import disk_usage, graft_folders
 
     plans = sorted(graft_folders(), key=lambda one: -one.used)
     disk = disk_usage()
@@ -285,7 +279,7 @@ def _mib(size: int) -> str:
 
 def _pruned(days: str, form: str, *, dry: bool) -> Iterator[str]:
     from mpigraft.core.serialize import document
-    from mpigraft.graft.folder import prune_grafts
+    from mpigraft.graft import prune_grafts
 
     try:
         limit = float(days or UNUSED_DAYS)
@@ -309,7 +303,7 @@ def _pruned(days: str, form: str, *, dry: bool) -> Iterator[str]:
 
 
 def _removed(key: str) -> Iterator[str]:
-    from mpigraft.graft.folder import remove_graft
+    from mpigraft.graft import remove_graft
 
     yield f"removed {remove_graft(key).folder}"
 

@@ -32,7 +32,7 @@ from mpigraft.core.errors import MissingError, MpigraftError, UsageError
 if TYPE_CHECKING:
     from mpigraft.launch import Tracing
     from mpigraft.run import Job
-    from mpigraft.trace.profile import Profile
+    from mpigraft.trace import Profile
 
 CONTEXT = job.CONTEXT
 WAITS, SITES = "waits", "sites"  # words of MPIGRAFT_TRACE_OPTIONS
@@ -165,8 +165,8 @@ def _collect(planned: Job, folder: str, code: int, kept: list[Profile], top: int
     """Read what ranks counted and show it; the program's exit code does not depend on it."""
     from dataclasses import replace
 
-    from mpigraft.report.profile import profile_lines
-    from mpigraft.trace.profile import Counting, counted_profile, read_counts
+    from mpigraft.report import profile_lines
+    from mpigraft.trace import Counting, counted_profile, read_counts
 
     assert planned.tracing is not None
     waits = WAITS in planned.tracing.options
@@ -189,7 +189,7 @@ def _collect(planned: Job, folder: str, code: int, kept: list[Profile], top: int
 
 def no_return(folder: Path, program: str) -> MissingError | None:
     """Whether no rank came back from MPI_Init, by what the witness noted in the folder."""
-    from mpigraft.evidence.world import read_entered, read_witness
+    from mpigraft.evidence import read_entered, read_witness
 
     if read_witness(folder) or not (entered := read_entered(folder)):
         return None
@@ -228,8 +228,8 @@ def show_profile(
 ) -> None:
     """Show a profile that was written, or another tool's report; `more` are those of other ranks.
     Raises UsageError."""
-    from mpigraft.report.profile import profile_lines
-    from mpigraft.trace.profile import read_profile, render_profile
+    from mpigraft.report import profile_lines
+    from mpigraft.trace import read_profile, render_profile
 
     read = read_profile(path, *more)
     profile = read.of_world(world) if world else read
@@ -263,8 +263,8 @@ def refuse_place(path: Path) -> None:
 def write_profile(profile: Profile, output: Path | None, html: Path | None) -> None:
     """Write the document and the page that were asked for. Raises MissingError."""
     from mpigraft.core.write import write_whole
-    from mpigraft.report.profile import render_profile_page
-    from mpigraft.trace.profile import render_profile
+    from mpigraft.report import render_profile_page
+    from mpigraft.trace import render_profile
 
     for path, render in ((output, render_profile), (html, render_profile_page)):
         if path is None:

@@ -11,8 +11,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
-from mpigraft.bench import Outcome
-from mpigraft.bench.schedule import Campaign, Step
+from mpigraft.bench import Campaign, Outcome, Step
 from mpigraft.cli.common import console
 from mpigraft.core import env
 from mpigraft.core.model import Configuration, Evidence, Layout, Level, Look, ProofStatus

@@ -118,7 +118,7 @@ def _first(store: Store, task: Task, form: Form) -> None:
 def _compare(store: Store, task: Task, reference: CampaignRecord, form: Form) -> None:
     """Measure, and compare what there is. Raises what `measure` does, after the comparison where
     anything was measured, CheckFailed where something is worse, NotJudged without a verdict."""
-    from mpigraft.analysis.overtime import RECHECK
+    from mpigraft.analysis import RECHECK
     from mpigraft.core.write import write_whole
     from mpigraft.report import Across
 
@@ -187,7 +187,7 @@ def _reference(store: Store, name: str, machine: Machine, accept: bool) -> Campa
     """The good state. None where there is none yet and this run is to become it."""
     if name:
         return store.campaign(name)
-    from mpigraft.analysis.overtime import last_good
+    from mpigraft.analysis import last_good
 
     record = last_good(store.campaigns(), store.accepted(), machine)
     common.tell_unread(store)
@@ -200,8 +200,8 @@ def _spec(
     store: Store, reference: CampaignRecord | None, machine: Machine, minutes: float
 ) -> CampaignSpec:
     """What to measure: the same as then in as many rounds as fit, or a quick campaign."""
-    from mpigraft.analysis.overtime import recheck_rounds
-    from mpigraft.bench.schedule import repeated_spec
+    from mpigraft.analysis import recheck_rounds
+    from mpigraft.bench import repeated_spec
     from mpigraft.request import CampaignSpec
 
     if reference is None:
@@ -216,7 +216,7 @@ def _without_absent(spec: CampaignSpec, machine: Machine) -> CampaignSpec:
     """The same without MPIs that are not here any more, each of which is said. Raises MissingError
     where none is left."""
     from mpigraft.discovery import module_mpis, with_places
-    from mpigraft.request.selection import select_mpis
+    from mpigraft.request import select_mpis
 
     mpis = module_mpis(with_places(machine, spec.mpi), spec.modules).mpis
     absent: dict[str, MissingError] = {}

@@ -105,13 +105,7 @@ def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
     from dataclasses import replace
 
     from mpigraft.core.clock import utc_now
-    from mpigraft.trace.record import (
-        Provenance,
-        RecordFile,
-        collect_ranks,
-        read_record,
-        write_record,
-    )
+    from mpigraft.trace import Provenance, RecordFile, collect_ranks, read_record, write_record
 
     configuration = planned.configuration
     provenance = Provenance(
@@ -142,7 +136,7 @@ def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
 
 def _no_record(folder: Path, program: str) -> MissingError:
     """Why there is none, by what ranks counted."""
-    from mpigraft.trace.profile import read_counts
+    from mpigraft.trace import read_counts
 
     entered = sum(len(ranks) for ranks in read_counts(folder).values())
     if entered:

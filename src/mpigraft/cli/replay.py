@@ -28,7 +28,7 @@ from mpigraft.core.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Machine
-    from mpigraft.request.job import RunSpec
+    from mpigraft.request import RunSpec
 
 MOST_GAPS = 1e6  # that mpigraft-replay takes
 
@@ -78,7 +78,7 @@ def command(
     """
     from dataclasses import replace
 
-    from mpigraft.trace.record import Prepared, read_record_file
+    from mpigraft.trace import Prepared, read_record_file
 
     file = read_record_file(record)
     words = ["--gaps", _factor(gaps)] if gaps is not None else []
@@ -131,7 +131,7 @@ def _program(spec: RunSpec, machine: Machine, recorded: str) -> str:
     """The program for the ABI of the MPI that was requested; where several MPIs may be taken, of
     one with the ABI that was recorded. Raises MissingError."""
     from mpigraft.native import Natives
-    from mpigraft.request.selection import select_mpis
+    from mpigraft.request import select_mpis
 
     abis = [recorded]
     for name in spec.mpi_names:

@@ -12,7 +12,7 @@ from mpigraft.core.errors import MissingError
 from mpigraft.core.numbers import counted, duration
 
 if TYPE_CHECKING:
-    from mpigraft.bench.submission import ShareStatus, Status
+    from mpigraft.bench import ShareStatus, Status
     from mpigraft.core.model import SubmissionRecord
 
 SHOWN = 5  # findings, and words of a list of hosts
@@ -36,10 +36,10 @@ def command(
       mpigraft status night
       mpigraft status night --cancel
     """
-    from mpigraft.bench.submission import submission_status
+    from mpigraft.bench import submission_status
     from mpigraft.cli.submit import find
     from mpigraft.core.serialize import document
-    from mpigraft.launch.schedulers import job_states
+    from mpigraft.launch import job_states
     from mpigraft.store import Store
 
     store = Store(settings(ctx).store)
@@ -65,7 +65,7 @@ def _cancel(record: SubmissionRecord, jobs: Sequence[str]) -> None:
     """Cancel those that wait, the last first, then those that run: if a job of a chain ended while
     the next one waits, that one would start. Raises what the scheduler's commands raise."""
     from mpigraft.core.model import JobState
-    from mpigraft.launch.schedulers import cancel_jobs, job_states
+    from mpigraft.launch import cancel_jobs, job_states
 
     states = job_states(record.scheduler, jobs)
     for state in (JobState.PENDING, JobState.RUNNING):
@@ -96,8 +96,7 @@ def lines(status: Status, *, silent: bool = False) -> Iterator[str]:
 
 
 def _share(share: ShareStatus, silent: bool) -> str:
-    from mpigraft.launch.hosts import fold_hosts
-    from mpigraft.launch.schedulers import waiting_reason
+    from mpigraft.launch import fold_hosts, waiting_reason
 
     made = counted(share.launches, "launch")
     where = f" on {fold_hosts(share.nodes.split(','), SHOWN)}" if share.nodes else ""

@@ -87,9 +87,9 @@ def command(
       mpigraft submit campaign.toml --time 30m --chain 3
       mpigraft submit --resume night --rounds 24
     """
-    from mpigraft.bench import submission
+    from mpigraft.bench import network_options, parse_duration, plan_submission, submit_jobs
     from mpigraft.core.model import JobRequest
-    from mpigraft.launch.schedulers import SCHEDULERS, find_scheduler
+    from mpigraft.launch import SCHEDULERS, find_scheduler
     from mpigraft.request import read_site, read_spec
     from mpigraft.store import Store
 
@@ -97,7 +97,7 @@ def command(
         raise UsageError.of("rounds-need-resume")
     store = Store(settings(ctx).store)
     plan = None
-    limit_s = submission.parse_duration(time or "1h")
+    limit_s = parse_duration(time or "1h")
     if resume:
         given = {"nodes": nodes, "shares": allocations, "scheduler": scheduler or None}
         plan = _extended(store, find(store, campaign), rounds)
@@ -107,12 +107,12 @@ def command(
         spec = read_site(os.environ).with_defaults(read_spec(Path(campaign)))
         # A script may be looked at where no scheduler is.
         kind = scheduler if dry_run and scheduler else find_scheduler(scheduler)
-        record = submission.plan_submission(spec, nodes or 1, limit_s, allocations or 1, kind)
+        record = plan_submission(spec, nodes or 1, limit_s, allocations or 1, kind)
         shares = tuple(range(1, record.shares + 1))
     if record.scheduler not in SCHEDULERS:
         find_scheduler(record.scheduler)
     if network is None:
-        network = submission.network_options(record.scheduler, record.nodes)
+        network = network_options(record.scheduler, record.nodes)
     base = JobRequest(
         folder=str(Path.cwd()),
         environment=tuple((n, os.environ[n]) for n in PASSED_ON if os.environ.get(n)),
@@ -126,7 +126,7 @@ def command(
     if dry_run:
         _print_scripts(scripts, len(shares))
         return
-    _print_jobs(record, submission.submit_jobs(store, record, links, plan), len(shares))
+    _print_jobs(record, submit_jobs(store, record, links, plan), len(shares))
 
 
 def find(store: Store, name: str) -> SubmissionRecord:
@@ -147,7 +147,7 @@ def find(store: Store, name: str) -> SubmissionRecord:
 
 def _extended(store: Store, record: SubmissionRecord, rounds: int | None) -> CampaignRecord | None:
     """The plan of a submission with as many rounds as it shall have; None: as it is."""
-    from mpigraft.bench.submission import extend_submission
+    from mpigraft.bench import extend_submission
     from mpigraft.request import CampaignSpec, merge_specs
 
     if rounds is None:
@@ -161,8 +161,8 @@ def _cut_off(
     """The submission and its shares that no job is at, of its own plan or of `plan`. Raises
     UsageError where nothing is left, and for what was `given`, by field of its record, that is
     no more to be chosen."""
-    from mpigraft.bench.submission import submission_status
-    from mpigraft.launch.schedulers import job_states
+    from mpigraft.bench import submission_status
+    from mpigraft.launch import job_states
 
     record = find(store, name)
     for field, value in given.items():
@@ -183,7 +183,7 @@ def _links(
     store: Store, record: SubmissionRecord, shares: tuple[int, ...], base: JobRequest, chain: int
 ) -> list[dict[int, JobRequest]]:
     """Of each link of the chain its jobs by share."""
-    from mpigraft.bench.submission import share_job
+    from mpigraft.bench import share_job
 
     before = Counter(known.share for known in store.jobs(record.campaign))
     return [

@@ -14,7 +14,7 @@ from mpigraft.core.text import printable
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding
-    from mpigraft.graft.stack.generations import Override
+    from mpigraft.graft import Override
 
 
 def command(
@@ -52,8 +52,8 @@ def command(
       mpigraft undo ~/stack --prune --keep 0
     """
     from mpigraft.cli.check_stack import read_named_stack
-    from mpigraft.graft.stack.generations import prune as remove
-    from mpigraft.graft.stack.generations import read_override, undo
+    from mpigraft.graft import prune as remove
+    from mpigraft.graft import read_override, undo
 
     if prune and to is not None:
         raise UsageError.of("undo-both")

@@ -22,9 +22,8 @@ from mpigraft.core.text import labelled, printable
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding
     from mpigraft.core.model import Machine as MachineFacts
-    from mpigraft.graft.stack import Slot, Stack, StackGuest, StackVerdict
-    from mpigraft.graft.stack.generations import GenerationRecord, Override
-    from mpigraft.run.injection import InjectionProof
+    from mpigraft.graft import GenerationRecord, Override, Slot, Stack, StackGuest, StackVerdict
+    from mpigraft.run import InjectionProof
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +40,8 @@ def verify_injections(
 ) -> int:
     """Verify the generations that are on in these overrides. `what`: a program that was named, and
     a transport. The exit code is 1 where a program does not fit, or something drifted."""
-    from mpigraft.graft.stack.generations import read_override
-    from mpigraft.run.injection import source_places
+    from mpigraft.graft import read_override
+    from mpigraft.run import source_places
 
     on = [one for one in map(read_override, slots) if one.active]
     sources = [place for one in on if one.active for place in source_places(one.active)]
@@ -103,8 +102,8 @@ def _verify(
 ) -> _Verified:
     """Verify one generation. `given`: programs of which one is started, and all that fits, modules
     of Python too, of which mpi4py is imported. `unfit`: it is known that some do not fit."""
-    from mpigraft.graft.stack.generations import find_drift
-    from mpigraft.run.injection import PythonImport, choose_program, plan_imports, prove_injection
+    from mpigraft.graft import find_drift
+    from mpigraft.run import PythonImport, choose_program, plan_imports, prove_injection
 
     assert override.active is not None
     programs, fits = given
@@ -138,7 +137,7 @@ def _verify(
 
 def _guest(stack: Stack, fits: Sequence[str]) -> StackGuest:
     """Choose the program that ours searches for libmpi like: one that needs it by name, first."""
-    from mpigraft.graft.stack import StackGuest
+    from mpigraft.graft import StackGuest
 
     own = [p for p in stack.programs if p.executable and p.interpreter and p.path in {*fits}]
     return StackGuest(stack, min(own or stack.programs, key=lambda p: (p.opens, p.runpath)))
@@ -149,10 +148,8 @@ def _newer(
 ) -> tuple[Finding, ...]:
     """Report that the MPI of a generation would be injected otherwise today, though each file that
     this was made of is as it was: it has another plugin, or needs another library."""
-    from mpigraft.graft.abi import read_abi
-    from mpigraft.graft.stack.generations import newer_content
-    from mpigraft.graft.stack.override import network_part, plan_override
-    from mpigraft.knowledge.stacks import network_library_of
+    from mpigraft.graft import network_part, newer_content, plan_override, read_abi
+    from mpigraft.knowledge import network_library_of
     from mpigraft.native import settings_library
 
     mpi = active.made_of(here.mpis)
@@ -182,7 +179,7 @@ def _document(verified: Sequence[_Verified], verdicts: Sequence[StackVerdict]) -
 
 
 def _show(verified: Sequence[_Verified], verdicts: Sequence[StackVerdict]) -> None:
-    from mpigraft.graft.stack import Fate
+    from mpigraft.graft import Fate
 
     for one in verified:
         if one.proof:

@@ -10,6 +10,14 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.discovery.install.fetch import MPI_OFFERS as MPI_OFFERS
+    from mpigraft.discovery.install.fetch import MPI_WHEELS as MPI_WHEELS
+    from mpigraft.discovery.install.fetch import OPENMP_FOLDER as OPENMP_FOLDER
+    from mpigraft.discovery.install.fetch import Wheel as Wheel
+    from mpigraft.discovery.install.fetch import fetch_command as fetch_command
+    from mpigraft.discovery.install.fetch import fetch_mpi as fetch_mpi
+    from mpigraft.discovery.install.fetch import fetch_openmp as fetch_openmp
+    from mpigraft.discovery.install.fetch import is_tested as is_tested
     from mpigraft.discovery.inventory import discover_machine as discover_machine
     from mpigraft.discovery.inventory import with_places as with_places
     from mpigraft.discovery.modules import module_mpis as module_mpis

@@ -22,7 +22,7 @@ from mpigraft.discovery.sources.candidate import Candidate, Host
 from mpigraft.discovery.sources.install import describe
 from mpigraft.discovery.sources.provenance import provenance_of
 from mpigraft.discovery.sources.registry import SOURCES
-from mpigraft.knowledge.transports import Facts, transport_offers
+from mpigraft.knowledge import Facts, transport_offers
 
 WORKERS = 4  # probes wait for the loader and the disk more than for a core
 

@@ -22,7 +22,7 @@ from mpigraft.core.process import clean, run_command
 from mpigraft.discovery import inventory
 from mpigraft.discovery.sources.candidate import Host
 from mpigraft.discovery.sources.modules import LIMIT_S, NOT_FOR_RUNS, changes_of, command
-from mpigraft.knowledge.transports import Facts, transport_offers
+from mpigraft.knowledge import Facts, transport_offers
 
 WORD = re.compile(r"-?[A-Za-z0-9_][\w.+@/:~-]*", re.ASCII)
 ON_PATH = "a place"  # replaces absolute paths in a key, which must not depend on them

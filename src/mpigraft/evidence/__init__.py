@@ -10,6 +10,16 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.evidence.files.config import OWN_SURROUNDINGS as OWN_SURROUNDINGS
+    from mpigraft.evidence.files.config import Surroundings as Surroundings
+    from mpigraft.evidence.files.config import mpi_config_files as mpi_config_files
+    from mpigraft.evidence.files.used import Fingerprint as Fingerprint
+    from mpigraft.evidence.files.used import changed_files as changed_files
+    from mpigraft.evidence.files.used import fingerprint_files as fingerprint_files
+    from mpigraft.evidence.files.used import image_lists as image_lists
+    from mpigraft.evidence.files.used import opened_libraries as opened_libraries
+    from mpigraft.evidence.files.used import plugin_folders as plugin_folders
+    from mpigraft.evidence.files.used import used_files as used_files
     from mpigraft.evidence.runner import error_from_findings as error_from_findings
     from mpigraft.evidence.runner import evidence_of as evidence_of
     from mpigraft.evidence.runner import explain_start as explain_start
@@ -22,5 +32,17 @@ if TYPE_CHECKING:
     from mpigraft.evidence.serialize import revive_evidence as revive_evidence
     from mpigraft.evidence.wireup import WORLD_CODES as WORLD_CODES
     from mpigraft.evidence.wireup import verify_wireup as verify_wireup
+    from mpigraft.evidence.world.bindings import BINDING_CODES as BINDING_CODES
+    from mpigraft.evidence.world.failures import explain_failure as explain_failure
+    from mpigraft.evidence.world.failures import used_up_memory as used_up_memory
+    from mpigraft.evidence.world.mapped import LIBMPI as LIBMPI
+    from mpigraft.evidence.world.networks import NETWORK_LIBRARY as NETWORK_LIBRARY
+    from mpigraft.evidence.world.networks import due_networks as due_networks
+    from mpigraft.evidence.world.overrides import due_mark as due_mark
+    from mpigraft.evidence.world.records import read_entered as read_entered
+    from mpigraft.evidence.world.records import read_witness as read_witness
+    from mpigraft.evidence.world.witness import check_launched as check_launched
+    from mpigraft.evidence.world.witness import check_witness as check_witness
+    from mpigraft.evidence.world.witness import due_library as due_library
 else:
     __getattr__ = exports(__name__)

@@ -12,7 +12,7 @@ from typing import Any
 
 from mpigraft.core.model import Finding
 from mpigraft.core.process import Completed, clean
-from mpigraft.knowledge.transports import cause_table
+from mpigraft.knowledge import cause_table
 
 MOST = 8  # nodes that a finding lists
 

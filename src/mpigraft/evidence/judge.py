@@ -52,8 +52,9 @@ from mpigraft.evidence.traffic.lanes import (
     with_peer_class,
 )
 from mpigraft.evidence.traffic.probe import Phase, phases
-from mpigraft.evidence.world import check_launched, read_witness
-from mpigraft.knowledge.transports import matching_issues
+from mpigraft.evidence.world.records import read_witness
+from mpigraft.evidence.world.witness import check_launched
+from mpigraft.knowledge import matching_issues
 from mpigraft.launch import Launched
 from mpigraft.native import Natives
 

@@ -13,16 +13,9 @@ from mpigraft import __version__
 from mpigraft.core.fingerprint import boot_id, network_namespace
 from mpigraft.core.model import Allocation, Configuration, Layout
 from mpigraft.core.serialize import digest
-from mpigraft.evidence.files import (
-    OWN_SURROUNDINGS,
-    Surroundings,
-    fingerprint_files,
-    launcher_files,
-    mpi_config_files,
-    mpi_libraries,
-)
-from mpigraft.launch import IN_GUEST
-from mpigraft.launch.hosts import THIS_HOST
+from mpigraft.evidence.files.config import OWN_SURROUNDINGS, Surroundings, mpi_config_files
+from mpigraft.evidence.files.used import fingerprint_files, launcher_files, mpi_libraries
+from mpigraft.launch import IN_GUEST, THIS_HOST
 from mpigraft.native import Natives
 
 

@@ -35,11 +35,20 @@ from mpigraft.core.process import Completed, run_command
 from mpigraft.core.write import make_folder, write_whole
 from mpigraft.evidence import judge, keys, serialize
 from mpigraft.evidence.causes import ends_launch, is_cause, named_causes
-from mpigraft.evidence.files import OWN_SURROUNDINGS, Surroundings, mpi_config_files
-from mpigraft.evidence.world import due_library, due_networks, explain_failure
-from mpigraft.graft.folder import RANKS_FOLDER, materialize
-from mpigraft.launch import IN_GUEST, Launched, LaunchRequest, prepare_launch
-from mpigraft.launch.hosts import THIS_HOST, Nodes, compare_nodes
+from mpigraft.evidence.files.config import OWN_SURROUNDINGS, Surroundings, mpi_config_files
+from mpigraft.evidence.world.failures import explain_failure
+from mpigraft.evidence.world.networks import due_networks
+from mpigraft.evidence.world.witness import due_library
+from mpigraft.graft import RANKS_FOLDER, materialize
+from mpigraft.launch import (
+    IN_GUEST,
+    THIS_HOST,
+    Launched,
+    LaunchRequest,
+    Nodes,
+    compare_nodes,
+    prepare_launch,
+)
 from mpigraft.native import NOW, Natives
 
 PROBE_LIMIT_S = 60.0

@@ -13,11 +13,10 @@ from mpigraft.core.model import Configuration, Finding, Layout
 from mpigraft.core.process import Completed, clean
 from mpigraft.core.serialize import digest
 from mpigraft.evidence import judge
-from mpigraft.evidence.files import OWN_SURROUNDINGS, Surroundings
+from mpigraft.evidence.files.config import OWN_SURROUNDINGS, Surroundings
 from mpigraft.evidence.keys import evidence_key
-from mpigraft.evidence.world import check_launched
-from mpigraft.launch import Launched
-from mpigraft.launch.launchers import FIX
+from mpigraft.evidence.world.witness import check_launched
+from mpigraft.launch import FIX, Launched
 from mpigraft.native import Natives
 
 PROBE_LIMIT_S = 60.0

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from pathlib import Path
 
-from mpigraft.binary.elf import ElfError
-from mpigraft.binary.image import RootError
-from mpigraft.binary.loader import ForeignLoader
+from mpigraft.binary import ElfError, ForeignLoader, RootError
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import (
     CheckResult,
@@ -28,11 +26,15 @@ from mpigraft.core.model import (
     MpiInstall,
     Replace,
 )
-from mpigraft.graft.abi import read_abi
-from mpigraft.graft.check import has_no_interface, judge_fit, soften_verdict
-from mpigraft.graft.engines import ENGINES, select_engine, with_engine_options
-from mpigraft.graft.guest import Guest, GuestMpi, own_mpi_of, own_mpis_of
-from mpigraft.graft.resolve import BENCH, Injection, inject, inject_nothing, plan_folder
+from mpigraft.graft.abi.libraries import read_abi
+from mpigraft.graft.check.verdict import has_no_interface, judge_fit, soften_verdict
+from mpigraft.graft.engines.options import with_engine_options
+from mpigraft.graft.engines.registry import ENGINES, select_engine
+from mpigraft.graft.guest.examination import Guest, own_mpi_of, own_mpis_of
+from mpigraft.graft.guest.own_mpi import GuestMpi
+from mpigraft.graft.resolve.injection import inject, inject_nothing
+from mpigraft.graft.resolve.plan import BENCH, plan_folder
+from mpigraft.graft.resolve.values import Injection
 from mpigraft.knowledge import binding_of, device_binds
 from mpigraft.native import choose_natives
 

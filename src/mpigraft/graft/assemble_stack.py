@@ -27,10 +27,14 @@ from mpigraft.core.model import (
 from mpigraft.core.serialize import digest
 from mpigraft.discovery import network_library
 from mpigraft.graft.assemble import GraftOptions, own_install
-from mpigraft.graft.guest import GuestMpi
-from mpigraft.graft.resolve import BENCH, PLACE_ON_HOST, Injection, plan_folder
-from mpigraft.graft.stack import Fate, StackGuest, check_injected, read_stack
-from mpigraft.graft.stack.generations import mapped_generations
+from mpigraft.graft.guest.own_mpi import GuestMpi
+from mpigraft.graft.resolve.plan import BENCH, PLACE_ON_HOST, plan_folder
+from mpigraft.graft.resolve.values import Injection
+from mpigraft.graft.stack.generations.drift import mapped_generations
+from mpigraft.graft.stack.guest import StackGuest
+from mpigraft.graft.stack.injected import check_injected
+from mpigraft.graft.stack.reading import read_stack
+from mpigraft.graft.stack.values import Fate
 from mpigraft.knowledge import binding_of
 from mpigraft.native import choose_natives
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mpigraft.core.model import Abi, EngineContext, EnvRow, Scope
-from mpigraft.graft.engines import wrapper_script
+from mpigraft.graft import wrapper_script
 from mpigraft.launch.launch_request import LaunchRequest
 
 CHILDREN_SCRIPT = "children.sh"

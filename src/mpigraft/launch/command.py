@@ -29,11 +29,11 @@ from mpigraft.core.model import (
     Scope,
 )
 from mpigraft.core.write import process_umask
-from mpigraft.graft.engines import ENGINES, find_engine, wrap_program
-from mpigraft.graft.folder import graft_environment, graft_folder
+from mpigraft.graft import ENGINES, find_engine, graft_environment, graft_folder, wrap_program
 from mpigraft.launch import children, gpu_select
 from mpigraft.launch.launch_request import LaunchRequest
-from mpigraft.launch.launchers import LAUNCHERS, Launcher, hardware_order
+from mpigraft.launch.launchers.hardware import hardware_order
+from mpigraft.launch.launchers.registry import LAUNCHERS, Launcher
 from mpigraft.launch.rank_wrapper import rank_wrapper
 
 CPUS = Path("/sys/devices/system/cpu")

@@ -19,9 +19,10 @@ from mpigraft.core.model import (
     Placement,
     Scope,
 )
-from mpigraft.knowledge.fit import rank_variables
+from mpigraft.knowledge import rank_variables
 from mpigraft.launch import gpu_select
-from mpigraft.launch.launchers import LAUNCHERS, in_order
+from mpigraft.launch.launchers.hardware import in_order
+from mpigraft.launch.launchers.registry import LAUNCHERS
 from mpigraft.launch.placement import cores_of
 
 PROGRAM = ("PROGRAM",)

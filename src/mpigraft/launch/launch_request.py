@@ -8,8 +8,8 @@ from pathlib import Path
 
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import NOWHERE, Allocation, Bind, Configuration, Group, Layout, Placement
-from mpigraft.graft.folder import path_in_guest
-from mpigraft.launch.hosts import THIS_HOST
+from mpigraft.graft import path_in_guest
+from mpigraft.launch.hosts.allocation import THIS_HOST
 from mpigraft.native import Natives
 
 IN_GUEST = "guest"  # source of an MpiInstall that lies in one

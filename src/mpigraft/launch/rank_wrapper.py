@@ -7,10 +7,8 @@ from pathlib import Path
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import NOWHERE
-from mpigraft.graft.engines import ENGINES
-from mpigraft.graft.folder import path_in_guest
-from mpigraft.graft.resolve import GPU_SELECT
-from mpigraft.knowledge.fit import rank_variables
+from mpigraft.graft import ENGINES, GPU_SELECT, path_in_guest
+from mpigraft.knowledge import rank_variables
 from mpigraft.launch.gpu_select import StdinOptions, is_binary, rank_prefix, wrap_words
 from mpigraft.launch.launch_request import LaunchRequest
 

@@ -57,7 +57,7 @@ def load_report(
     what else the store raises.
     """
     from mpigraft import analysis
-    from mpigraft.analysis.interim import rounds_over
+    from mpigraft.analysis import rounds_over
 
     campaign = store.campaign(name)
     configurations = tuple(store.configurations(campaign.id))
@@ -97,7 +97,7 @@ def _values(
     store: Store, campaign: CampaignRecord
 ) -> tuple[tuple[ValueRow, ...], tuple[ValueRow, ...]]:
     """Values that configurations are compared by, and values of single links."""
-    from mpigraft.analysis.pairs import is_link
+    from mpigraft.analysis import is_link
 
     every = store.values(campaign.id)
     return tuple(row for row in every if not is_link(row)), tuple(filter(is_link, every))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from mpigraft.analysis.pairs import Matrix, Pair, direction_phrase, pair_matrices
+from mpigraft.analysis import Matrix, Pair, direction_phrase, pair_matrices
 from mpigraft.core import numbers
 from mpigraft.core.text import printable
 from mpigraft.report.contents import ReportData

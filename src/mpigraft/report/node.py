@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from mpigraft.core.model import Cpu, Gpu, Layout, Machine, Placement
 from mpigraft.core.text import WIDTH, fold
 from mpigraft.knowledge import nearest_cpus
-from mpigraft.launch.launchers import format_cpus
-from mpigraft.launch.placement import Core, cores_of
+from mpigraft.launch import Core, cores_of, format_cpus
 
 if TYPE_CHECKING:
     from rich.console import Console

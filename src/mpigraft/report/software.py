@@ -11,7 +11,7 @@ from mpigraft.core import numbers
 from mpigraft.core.env import redact
 from mpigraft.core.model import GuestKind, Replace
 from mpigraft.core.text import join_some
-from mpigraft.launch.hosts import fold_hosts
+from mpigraft.launch import fold_hosts
 from mpigraft.report.contents import ReportData
 from mpigraft.report.table import Column, Table
 

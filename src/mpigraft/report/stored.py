@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mpigraft.analysis import is_disturbed
-from mpigraft.analysis.interim import campaign_looks
+from mpigraft.analysis import campaign_looks, is_disturbed
 from mpigraft.core.homes import hide_homes
 from mpigraft.core.model import (
     CampaignRecord,

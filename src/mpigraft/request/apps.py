@@ -21,7 +21,7 @@ from typing import Any
 from mpigraft.core.env import SECRET_NAME
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Better, metric_key
-from mpigraft.knowledge.reader import Given
+from mpigraft.knowledge import Given
 from mpigraft.request.environment import ANOTHER_PLACE, STEERING
 from mpigraft.request.limits import MOST_LIMIT_S
 from mpigraft.request.options import line_of, option, options_of, read_option, read_settings

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mpigraft.core.errors import UsageError
-from mpigraft.graft.engines import ENGINES, options_by_engine
-from mpigraft.knowledge.reader import Given
+from mpigraft.graft import ENGINES, options_by_engine
+from mpigraft.knowledge import Given
 
 
 def read_engine_options(given: Given) -> tuple[str, ...]:

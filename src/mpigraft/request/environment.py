@@ -17,9 +17,8 @@ from pathlib import Path, PurePosixPath
 
 from mpigraft.core.env import SECRET_NAME
 from mpigraft.core.model import EngineContext, EnvRow, GraftPlan, Scope
-from mpigraft.graft.engines import same_paths_inside
-from mpigraft.knowledge.engines import breaking_variables
-from mpigraft.knowledge.transports import transport_rows
+from mpigraft.graft import same_paths_inside
+from mpigraft.knowledge import breaking_variables, transport_rows
 
 ANOTHER_LAUNCH = re.compile(
     r"PMI_|PMI2_|PMIX_(?!MCA_)|OMPI_(?!MCA_|ALLOW_)|OMPI_MCA_(ess|orte|pmix)_|PRTE_(?!MCA_)|HYDI_"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from mpigraft.core.errors import UsageError
-from mpigraft.knowledge.reader import Given, as_written
+from mpigraft.knowledge import Given, as_written
 
 MOST_LIMIT_S = 1_000_000_000
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from mpigraft.core.budget import Budget
 from mpigraft.core.errors import UsageError
-from mpigraft.knowledge.reader import Given, Rules, as_written, described, rules_of, toml
+from mpigraft.knowledge import Given, Rules, as_written, described, rules_of, toml
 
 COMMAND_LINE = "command line"
 MAX_TOML = 1 << 20  # bytes

@@ -31,7 +31,7 @@ from typing import Any
 
 from mpigraft.core import reads
 from mpigraft.core.errors import UsageError
-from mpigraft.knowledge.reader import Given
+from mpigraft.knowledge import Given
 from mpigraft.request.engine_options import read_engine_options
 from mpigraft.request.options import (
     COMMAND_LINE,

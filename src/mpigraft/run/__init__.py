@@ -10,17 +10,30 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpigraft.run.foreground import DONE as DONE
-    from mpigraft.run.foreground import END as END
-    from mpigraft.run.foreground import GO_ON as GO_ON
-    from mpigraft.run.foreground import run_attached as run_attached
+    from mpigraft.run.cached.document import launch_findings as launch_findings
+    from mpigraft.run.cached.document import may_be_kept as may_be_kept
+    from mpigraft.run.cached.document import start_document as start_document
+    from mpigraft.run.cached.document import watched_files as watched_files
+    from mpigraft.run.cached.refusal import keep_refusal as keep_refusal
+    from mpigraft.run.cached.refusal import kept_refusal as kept_refusal
+    from mpigraft.run.cached.start import keep_start as keep_start
+    from mpigraft.run.cached.start import start_job as start_job
+    from mpigraft.run.cached.start import start_kept as start_kept
+    from mpigraft.run.cached.start import start_key as start_key
+    from mpigraft.run.injection.imports import PythonImport as PythonImport
+    from mpigraft.run.injection.imports import plan_imports as plan_imports
+    from mpigraft.run.injection.proof import InjectionProof as InjectionProof
+    from mpigraft.run.injection.proof import choose_program as choose_program
+    from mpigraft.run.injection.proof import prove_injection as prove_injection
+    from mpigraft.run.injection.proof import source_places as source_places
     from mpigraft.run.plan import Job as Job
     from mpigraft.run.plan import job_records as job_records
     from mpigraft.run.plan import plan_job as plan_job
     from mpigraft.run.plan import prepare_job as prepare_job
     from mpigraft.run.proof import proof_step as proof_step
     from mpigraft.run.proof import prove_job as prove_job
-    from mpigraft.run.proof import surroundings as surroundings
-    from mpigraft.run.scratch import new_folder as new_folder
+    from mpigraft.run.transport_proofs import Outcome as Outcome
+    from mpigraft.run.transport_proofs import TransportProof as TransportProof
+    from mpigraft.run.transport_proofs import prove_transports as prove_transports
 else:
     __getattr__ = exports(__name__)

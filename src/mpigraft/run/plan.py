@@ -33,36 +33,54 @@ from mpigraft.core.model import (
     Replace,
 )
 from mpigraft.evidence import preloadable_natives, records_folder
-from mpigraft.graft import ACCEPTED
-from mpigraft.graft.folder import RANKS_FOLDER, graft_folder, materialize, paths_in_guest
-from mpigraft.graft.guest import Guest, GuestCommand, examine_guest, own_mpi_of
-from mpigraft.graft.stack import stack_of_program
-from mpigraft.knowledge import Spawn, spawn_facts
-from mpigraft.launch import IN_GUEST, LaunchRequest, Tracing, engine_context, prepare_launch
-from mpigraft.launch.hosts import THIS_HOST, find_allocation
-from mpigraft.launch.launchers import launchers_for, split_reason
-from mpigraft.launch.placement import placement_for
-from mpigraft.native import Natives, choose_natives
-from mpigraft.request import CampaignSpec, UserEnvironment, filter_environment
-from mpigraft.request.fit import fetchable_mpis, fitting_mpis, suggest_mpis
-from mpigraft.request.job import (
-    STDIN,
-    JobSubject,
-    RunSpec,
-    decide_layout,
-    job_subject,
-    parse_bind,
-    program_of,
-    suggest_programs,
-    without_host_mpi,
+from mpigraft.graft import (
+    ACCEPTED,
+    RANKS_FOLDER,
+    Guest,
+    GuestCommand,
+    examine_guest,
+    graft_folder,
+    materialize,
+    own_mpi_of,
+    paths_in_guest,
+    stack_of_program,
 )
-from mpigraft.request.selection import (
+from mpigraft.knowledge import Spawn, spawn_facts
+from mpigraft.launch import (
+    IN_GUEST,
+    THIS_HOST,
+    LaunchRequest,
+    Tracing,
+    engine_context,
+    find_allocation,
+    launchers_for,
+    placement_for,
+    prepare_launch,
+    split_reason,
+)
+from mpigraft.native import Natives, choose_natives
+from mpigraft.request import (
+    STDIN,
+    CampaignSpec,
+    JobSubject,
     MpiSelection,
+    RunSpec,
+    UserEnvironment,
+    decide_layout,
+    fetchable_mpis,
+    filter_environment,
     first_mpi,
+    fitting_mpis,
+    job_subject,
     make_configuration,
     mpi_for_guest,
     mpi_for_programs,
+    parse_bind,
+    program_of,
     select_mpis,
+    suggest_mpis,
+    suggest_programs,
+    without_host_mpi,
 )
 
 NO_LIMIT_S = 1e9  # what the guard takes at most: 31 years

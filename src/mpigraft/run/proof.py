@@ -9,6 +9,7 @@ from mpigraft.core.errors import LaunchFailed, TransportMismatch
 from mpigraft.core.model import Evidence, Finding, Layout, Level
 from mpigraft.evidence import (
     WORLD_CODES,
+    Surroundings,
     error_from_findings,
     evidence_of,
     explain_start,
@@ -17,7 +18,6 @@ from mpigraft.evidence import (
     refused_evidence,
     verify_wireup,
 )
-from mpigraft.evidence.files import Surroundings
 from mpigraft.run.plan import Job
 
 UNLIKE = "node-unlike"

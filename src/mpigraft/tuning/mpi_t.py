@@ -18,8 +18,7 @@ from mpigraft.core.errors import LaunchFailed
 from mpigraft.core.model import EnvRow, Family, Finding, Machine, MpiInstall, Scope
 from mpigraft.core.process import Completed, clean, run_command
 from mpigraft.core.text import join_some
-from mpigraft.knowledge import Spawn, spawns_of_mpi
-from mpigraft.knowledge.transports import Facts, resolve_transport
+from mpigraft.knowledge import Facts, Spawn, resolve_transport, spawns_of_mpi
 from mpigraft.request import ANOTHER_PLACE, STEERING, CampaignSpec, filter_environment
 from mpigraft.tuning.records import Key, Listing, Value, Variable, parse
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.equivalence_synthetic import TRUTHS, shares
 from mpigraft.analysis import equivalence
 from mpigraft.analysis.equivalence import joint_bounds, widest_bound
-from mpigraft.analysis.interim.looks import FLIPS
+from mpigraft.analysis.interim import FLIPS
 from tests.builders.campaigns import SPREAD, Ratio, campaign
 from tests.builders.comparisons import compared, only
 from tests.builders.verdicts import EQUIVALENT, INCONCLUSIVE

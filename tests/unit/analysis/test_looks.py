@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.analysis.interim import looks
-from mpigraft.analysis.interim.looks import (
+from mpigraft.analysis import interim as looks
+from mpigraft.analysis.interim import (
     called_curves,
     campaign_looks,
     due_looks,

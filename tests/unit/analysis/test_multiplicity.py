@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mpigraft.analysis import multiplicity
 from mpigraft.analysis.grouping import SeriesKey
-from mpigraft.analysis.interim.looks import FLIPS
+from mpigraft.analysis.interim import FLIPS
 from mpigraft.analysis.multiplicity import repeated_metric
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from mpigraft.analysis.interim import looks
+from mpigraft.analysis import interim as looks
 from mpigraft.bench import stopping
 from tests.mutation.checks import Check, checks
 from tests.mutation.mutator import assert_noticed

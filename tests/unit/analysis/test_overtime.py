@@ -17,7 +17,11 @@ from benchmarks.overtime_synthetic import EFFECTS, Kind, shares
 from mpigraft.analysis.overtime import changes as what
 from mpigraft.analysis.overtime.changes import Change, Status, list_changes, what_changed
 from mpigraft.analysis.overtime.good import RECHECK
-from mpigraft.analysis.overtime.matching import Pair, match_configurations, series_name
+from mpigraft.analysis.overtime.matching import (
+    MatchedConfiguration,
+    match_configurations,
+    series_name,
+)
 from mpigraft.analysis.unpaired import permutation, shift
 from mpigraft.analysis.unpaired.campaigns import compare_campaigns
 from mpigraft.core.errors import MissingError, UsageError
@@ -240,7 +244,7 @@ def test_a_series_that_fits_two_is_matched_by_hand_only() -> None:
     new = {"b": "mpich@5.0/ucx", "c": "mpich@5.1/ucx"}
     assert match_configurations(old, new).pairs == ()
     (pair,) = match_configurations(old, new, ["mpich@4=mpich@5.1"]).pairs
-    assert pair == Pair("a", "c", "mpich@4.2/ucx", "mpich@5.1/ucx")
+    assert pair == MatchedConfiguration("a", "c", "mpich@4.2/ucx", "mpich@5.1/ucx")
     for word in ("mpich@4=mpich@5", "x=mpich@5.1", "mpich@4.2/ucx", "=", ""):
         with pytest.raises(UsageError):
             match_configurations(old, new, [word])

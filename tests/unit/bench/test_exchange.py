@@ -16,10 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpigraft.bench.exchange import write_export
+from mpigraft.bench import ImportedFile, ImportOptions, import_files, write_export
 from mpigraft.bench.exchange.columns import COLUMNS, NAMES
 from mpigraft.bench.exchange.text import FORMULA, READERS
-from mpigraft.bench.importing import ImportedFile, ImportOptions, import_files
 from mpigraft.bench.importing.reading import Source
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import (

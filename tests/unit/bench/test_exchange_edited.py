@@ -92,7 +92,7 @@ def test_edited_values_stand_beside_the_measured_ones(export: Path, tmp_path: Pa
     assert run(folder, "import", export, "--edited") == 0
     assert run(folder, "import", export, "--edited") == 0  # again: nothing new
     store = Store(folder)
-    assert [c.name for c in store.campaigns()] == ["m", "m-edited"]
+    assert sorted(c.name for c in store.campaigns()) == ["m", "m-edited"]
     edited = store.campaign("m-edited")
     assert (edited.origin, json.loads(edited.plan)["edited"]) == (Origin.IMPORT, True)
     values = [[v.value for v in store.values(store.campaign(n).id)] for n in ("m", "m-edited")]

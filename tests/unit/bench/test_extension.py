@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mpigraft.bench import submission as jobs
 from mpigraft.bench.schedule import campaign
 from mpigraft.bench.schedule.campaign import (
     extend_campaign,
@@ -16,8 +17,7 @@ from mpigraft.bench.schedule.campaign import (
     resume_campaign,
     schedule_launches,
 )
-from mpigraft.bench.submission import jobs
-from mpigraft.bench.submission.jobs import submission_status
+from mpigraft.bench.submission import submission_status
 from mpigraft.cli.main import run_command
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import (

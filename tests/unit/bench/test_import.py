@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.bench.importing import ImportedFile, ImportOptions, import_files
+from mpigraft.bench import ImportedFile, ImportOptions, import_files
 from mpigraft.bench.importing.batches import FileState
 from mpigraft.bench.importing.reading import Source, Table, read_results
 from mpigraft.core.errors import MissingError, UsageError

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.bench.suites import read_worlds
+from mpigraft.bench.suites.worlds import read_worlds
 from mpigraft.core.model import LaunchState, Measurement
-from mpigraft.knowledge.transports import ends_run
+from mpigraft.knowledge import ends_run
 from mpigraft.store import Store
 from tests.builders.commands import run_on_store
 

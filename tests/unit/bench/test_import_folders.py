@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.bench.importing import ImportOptions, Pattern
+from mpigraft.bench import ImportOptions, Pattern
 from mpigraft.bench.importing.pattern import DATES, read_date
 from mpigraft.bench.importing.reading import Source, read_results
 from mpigraft.core.errors import UsageError

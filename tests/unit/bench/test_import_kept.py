@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.bench.exchange import export_format
-from mpigraft.bench.importing import ImportOptions, Pattern, collect_sources
+from mpigraft.bench import ImportOptions, Pattern, collect_sources
+from mpigraft.bench.exchange.reading import export_format
 from mpigraft.bench.importing import content as content_module
 from mpigraft.bench.importing.content import read_content
 from mpigraft.bench.importing.pattern import read_date
 from mpigraft.bench.importing.reading import Source, Table, read_results
-from mpigraft.bench.suites import read_worlds
+from mpigraft.bench.suites.worlds import read_worlds
 from mpigraft.core.errors import UsageError
 from mpigraft.store import Store
 from tests.builders.commands import run_on_store as run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.bench.importing import ImportOptions
+from mpigraft.bench import ImportOptions
 from mpigraft.bench.importing.reading import Source, Table, read_results
 from mpigraft.core.errors import UsageError
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.bench.importing import ImportedFile, ImportOptions, import_files
+from mpigraft.bench import ImportedFile, ImportOptions, import_files
 from mpigraft.bench.importing.reading import Source
 from mpigraft.bench.importing.reframe import parse_log
 from mpigraft.core.errors import UsageError

@@ -12,7 +12,7 @@ import pytest
 
 from mpigraft.bench import measurement
 from mpigraft.bench.schedule.campaign import Step
-from mpigraft.bench.suites import Parsed
+from mpigraft.bench.suites.base import Parsed
 from mpigraft.core.model import (
     Benchmark,
     Finding,

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mpigraft
-from mpigraft.bench.submission import jobs as submission
-from mpigraft.bench.submission.jobs import parse_duration, plan_submission, submission_status
+from mpigraft.bench import submission
+from mpigraft.bench.submission import parse_duration, plan_submission, submission_status
 from mpigraft.cli.main import run_command
 from mpigraft.cli.status import lines as status_lines
 from mpigraft.core.errors import MissingError, UsageError

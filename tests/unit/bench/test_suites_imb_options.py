@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.bench.importing import ImportOptions
+from mpigraft.bench import ImportOptions
 from mpigraft.bench.importing.reading import Source, read_results
 from mpigraft.bench.suites import imb
 from mpigraft.core.errors import UsageError

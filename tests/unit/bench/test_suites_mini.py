@@ -10,7 +10,7 @@ import pytest
 from mpigraft.bench.suites import app, mini
 from mpigraft.bench.suites.programs import Tool
 from mpigraft.bench.suites.rank_files import RankFiles
-from mpigraft.binary.image import FolderRoot
+from mpigraft.binary import FolderRoot
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import METRICS, Benchmark, Better, Layout, MpiInstall
 from mpigraft.native import Natives, programs

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.bench.suites import PROGRAM_SUITES, Tool, app, imb_programs, osu_programs
-from mpigraft.bench.suites.programs import Ranks
+from mpigraft.bench import PROGRAM_SUITES
+from mpigraft.bench.suites import app, imb_programs, osu_programs
+from mpigraft.bench.suites.programs import Ranks, Tool
 from mpigraft.bench.suites.rank_files import RankFiles
-from mpigraft.binary.image import FolderRoot
+from mpigraft.binary import FolderRoot
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import METRICS, Benchmark, Better, Layout
 from mpigraft.request import App, CampaignSpec

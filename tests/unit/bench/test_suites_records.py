@@ -11,7 +11,7 @@ from mpigraft.bench.suites.programs import Tool
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import METRICS, Benchmark, Better, Layout
 from mpigraft.request import CampaignSpec
-from mpigraft.trace.record import Provenance, read_record_file, write_record
+from mpigraft.trace import Provenance, read_record_file, write_record
 from mpigraft.trace.record.rank_file import write_rank
 from mpigraft.trace.record.values import Leaf, Loop, RankRecord, Routine
 

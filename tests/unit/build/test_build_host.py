@@ -14,7 +14,7 @@ from mpigraft.build.values import ASSUMED, BuildRequest
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Machine
 from mpigraft.discovery.inventory import discover_machine
-from mpigraft.knowledge.builds.rows import packages, plan_table
+from mpigraft.knowledge.builds import packages, plan_table
 from tests.builders.configuration import a_machine
 from tests.builders.machine_trees import plant
 

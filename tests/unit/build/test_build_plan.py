@@ -15,9 +15,9 @@ from mpigraft.build.plan import plan_build, plan_system
 from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, Offer
 from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError, UsageError
 from mpigraft.core.model import Level
-from mpigraft.knowledge import Range
-from mpigraft.knowledge.builds.rows import Clash, packages, plan_table
+from mpigraft.knowledge.builds import Clash, packages, plan_table
 from mpigraft.knowledge.sonames import LANGUAGES
+from mpigraft.knowledge.versions import Range
 
 PLAIN = BuildHost("x86_64", frozenset(), {})
 SLINGSHOT = replace(PLAIN, features=frozenset({"cxi"}))

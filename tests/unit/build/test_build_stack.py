@@ -14,7 +14,7 @@ from mpigraft.build.plan import plan_build
 from mpigraft.build.stack import stack_name, with_stack
 from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, BuildStack, Offer
 from mpigraft.core.errors import CheckFailed, UsageError
-from mpigraft.knowledge.builds.rows import packages, plan_table
+from mpigraft.knowledge.builds import packages, plan_table
 
 HOST = BuildHost("x86_64", frozenset({"cxi"}), {})
 PLACE = "versions/2023.06/software/linux/x86_64/amd/zen4"

@@ -16,7 +16,7 @@ from mpigraft.build.easyconfigs import easyconfigs_of, root_variable
 from mpigraft.build.plan import plan_build
 from mpigraft.build.spack import joined_variants, render_spack
 from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, Offer
-from mpigraft.knowledge.builds.rows import packages, plan_table
+from mpigraft.knowledge.builds import packages, plan_table
 
 HOST = BuildHost("x86_64", frozenset({"cxi"}), {"cuda": Offer("/opt/cuda"), "slurm": Offer("/usr")})
 

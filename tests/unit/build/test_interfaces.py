@@ -11,7 +11,7 @@ from mpigraft.build.spack import render_spack
 from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, BuildStack, Offer
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Finding
-from mpigraft.knowledge.builds.rows import packages, plan_table
+from mpigraft.knowledge.builds import packages, plan_table
 
 FORTRAN = {"fortran": Offer("gfortran")}
 

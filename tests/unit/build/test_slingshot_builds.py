@@ -8,7 +8,7 @@ from dataclasses import replace
 from mpigraft.build.easyconfigs import easyconfigs_of, root_variable
 from mpigraft.build.plan import plan_build
 from mpigraft.build.values import ASSUMED, BuildHost, BuildPlan, BuildRequest, Offer
-from mpigraft.knowledge.builds.rows import packages, plan_table
+from mpigraft.knowledge.builds import packages, plan_table
 
 SLINGSHOT = BuildHost("x86_64", frozenset({"cxi"}), {})
 

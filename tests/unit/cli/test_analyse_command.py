@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from mpigraft.cli.main import main
-from mpigraft.trace.record import make_ladder
+from mpigraft.trace import make_ladder
 from tests.unit.trace.record.test_exchanges import an_exchange
 
 SCHEMA = json.loads(files("mpigraft").joinpath("report/schemas/analyse.json").read_text())

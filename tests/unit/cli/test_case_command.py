@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from mpigraft.cli.main import main
-from mpigraft.knowledge.cases import case_names, case_text
+from mpigraft.knowledge import case_names, case_text
 
 SCHEMA = json.loads(files("mpigraft").joinpath("report/schemas/case.json").read_text())
 

@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from mpigraft.cli.main import COMMANDS, load
 from mpigraft.core.model import SubmissionRecord
-from mpigraft.knowledge.reader import read_table
+from mpigraft.knowledge import read_table
 from mpigraft.knowledge.transports.fabrics import FabricTable
 from mpigraft.request.site import read_site
 from mpigraft.request.spec import read_spec

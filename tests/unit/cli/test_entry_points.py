@@ -13,7 +13,7 @@ import pytest
 from mpigraft import __version__
 from mpigraft.cli import entry
 from mpigraft.core.errors import UsageError
-from mpigraft.graft.abi import machine_content
+from mpigraft.graft import machine_content
 
 
 def test_python_m_is_the_command() -> None:

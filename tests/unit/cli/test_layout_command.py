@@ -20,8 +20,8 @@ from mpigraft.core.model import Allocation, Cpu, Gpu, Layout, Machine, Placement
 from mpigraft.core.text import WIDTH
 from mpigraft.discovery import inventory
 from mpigraft.launch import describe
+from mpigraft.launch import placement as layouts
 from mpigraft.launch.launchers.registry import LAUNCHERS
-from mpigraft.launch.placement import layouts
 from mpigraft.report import node
 from tests.builders.configuration import a_machine, an_mpi
 from tests.unit.launch.test_layouts import (

@@ -10,7 +10,7 @@ import pytest
 
 from mpigraft.cli.main import run_command
 from mpigraft.report.profile.page import render_profile_page
-from mpigraft.trace.profile import render_profile
+from mpigraft.trace import render_profile
 from tests.builders.profiles import a_profile
 
 DATA = Path(__file__).resolve().parents[2] / "data/profiles"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.cli.main import run_command
-from mpigraft.trace.record import make_ladder
+from mpigraft.trace import make_ladder
 from tests.unit.trace.record.test_exchanges import an_exchange
 
 Captured = pytest.CaptureFixture[str]
@@ -100,7 +100,7 @@ def test_a_place_for_output_is_tried_before_the_program(
 
 
 def test_routines_are_named_as_people_name_them(solver: Path) -> None:
-    from mpigraft.trace.record import read_record_file
+    from mpigraft.trace import read_record_file
 
     file = read_record_file(solver)
     for words in ("Alltoallv", "MPI_Alltoallv", "mpi_alltoallv,", " alltoallv "):

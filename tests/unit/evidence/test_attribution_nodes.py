@@ -17,7 +17,7 @@ from mpigraft.evidence.traffic.counters import due_counters
 from mpigraft.evidence.traffic.lanes import Wire
 from mpigraft.evidence.traffic.probe import LONG, WHOLE, Phase, Transfer
 from mpigraft.evidence.traffic.sockets import SLACK, Sockets
-from mpigraft.knowledge.reader import load_document
+from mpigraft.knowledge import load_document
 from mpigraft.launch import Launched
 from tests.builders.probes import (
     FLOOD,

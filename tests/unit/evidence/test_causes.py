@@ -17,7 +17,7 @@ from mpigraft.core.model import Finding
 from mpigraft.core.process import Completed, run_command
 from mpigraft.evidence.causes import ends_launch, named_causes
 from mpigraft.evidence.runner import error_from_findings
-from mpigraft.knowledge.transports import cause_table
+from mpigraft.knowledge import cause_table
 
 RECORDED = Path(__file__).parents[2] / "data/causes.toml"
 CASES = tomllib.loads(RECORDED.read_text())["case"]

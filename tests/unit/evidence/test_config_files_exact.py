@@ -14,8 +14,8 @@ from mpigraft.core.model import Bind, Configuration, EnvRow, Family, GuestKind, 
 from mpigraft.evidence.files import config
 from mpigraft.evidence.files.config import Surroundings, built_in
 from mpigraft.graft.folder import folders
+from mpigraft.knowledge import read_table
 from mpigraft.knowledge.files import config as table
-from mpigraft.knowledge.reader import read_table
 from tests.builders.config_files import asked, in_guest
 from tests.builders.plans import label, plan
 

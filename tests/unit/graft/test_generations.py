@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.binary.elf import read_elf
+from mpigraft.binary import read_elf
 from mpigraft.core.errors import CheckFailed, LaunchFailed, MissingError, UsageError
 from mpigraft.core.messages import message_of
 from mpigraft.core.model import Copy
-from mpigraft.graft.stack import Slot
+from mpigraft.graft import Slot
 from mpigraft.graft.stack.generations import pruning, reading
 from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.override import content

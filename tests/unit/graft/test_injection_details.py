@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import AbiObject, MpiAbi, Replace
-from mpigraft.graft.naming.private import Naming
+from mpigraft.graft.private_names import Naming
 from mpigraft.graft.resolve.injection import inject
 from mpigraft.graft.resolve.values import CopyPolicy, Injection
 from mpigraft.graft.resolve.view import View

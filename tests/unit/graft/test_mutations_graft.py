@@ -7,8 +7,8 @@ from types import ModuleType
 import pytest
 
 from mpigraft.core import fingerprint
+from mpigraft.graft import private_names as private
 from mpigraft.graft.loading import comparison
-from mpigraft.graft.naming import private
 from mpigraft.graft.resolve import growth, injection, plan, view
 from tests.mutation.checks import checks
 from tests.mutation.mutator import survivors

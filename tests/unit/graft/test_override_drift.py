@@ -12,13 +12,12 @@ from pathlib import Path
 from mpigraft.cli.inject import absent_names
 from mpigraft.core.cache import file_digest
 from mpigraft.core.model import Abi, Family, Level, MappedLibrary, MpiInstall
-from mpigraft.graft.abi import read_abi
+from mpigraft.graft import read_abi
 from mpigraft.graft.stack.differences import incomplete, launcher_changes
 from mpigraft.graft.stack.generations import drift, reading
 from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.generations.commands import render_commands
-from mpigraft.graft.stack.override import Source
-from mpigraft.graft.stack.override.content import plan_override
+from mpigraft.graft.stack.override.content import Source, plan_override
 from mpigraft.graft.stack.override.launcher import launcher_scripts
 from tests.builders.configuration import an_mpi
 from tests.builders.elf import compiled

@@ -54,5 +54,8 @@ def test_named_file_exists(path: str) -> None:
         and not (SOURCE / f"{match[1].replace('.', '/')}/{match[2]}").exists()
     }),
 )  # fmt: skip
-def test_named_export_is_one_of_its_room(room: str, name: str) -> None:
-    assert re.search(rf"\b{name}\b", (SOURCE / room / "__init__.py").read_text(encoding="utf-8"))
+def test_named_function_or_value_is_one_of_its_room(room: str, name: str) -> None:
+    defined = re.compile(rf"^(?:def |class )?{name}\b", re.MULTILINE)
+    assert any(
+        defined.search(path.read_text(encoding="utf-8")) for path in (SOURCE / room).rglob("*.py")
+    )

@@ -18,7 +18,7 @@ from mpigraft.core import messages
 from mpigraft.core.errors import UsageError
 from mpigraft.core.messages import FOLDER, message_of
 from mpigraft.core.model import Finding, Level
-from mpigraft.knowledge.transports import cause_table
+from mpigraft.knowledge import cause_table
 from tools.document_findings import EXIT_CODES, ROOT, SOURCE, rooms, uses
 
 ROWS = {code: row for rows in rooms().values() for code, row in rows.items()}

@@ -10,7 +10,7 @@ import pytest
 from mpigraft.bench.suites.app import read
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark
-from mpigraft.knowledge.cases import case_names, case_text, load_case
+from mpigraft.knowledge import case_names, case_text, load_case
 from mpigraft.request import CampaignSpec, read_spec
 
 NAMED = {"castep", "cp2k", "gromacs", "nemo", "opensbli", "vasp"}

@@ -19,8 +19,7 @@ from mpigraft.core.model import (
     SingleCopy,
 )
 from mpigraft.discovery.sources import fabrics
-from mpigraft.knowledge import version_numbers
-from mpigraft.knowledge.reader import load_document, read_table
+from mpigraft.knowledge import load_document, read_table, version_numbers
 from mpigraft.knowledge.transports.fabrics import FabricTable, devices_by_fabric
 from mpigraft.knowledge.transports.match import (
     Facts,

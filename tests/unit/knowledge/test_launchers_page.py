@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mpigraft.core.model import Allocation, Group, Layout, Order, Scope
-from mpigraft.knowledge.fit import rank_variables
+from mpigraft.knowledge import rank_variables
 from mpigraft.knowledge.fit import rows as fit
 from mpigraft.launch.launchers.registry import LAUNCHERS
 from tests.builders.configuration import an_mpi

@@ -6,9 +6,9 @@ import pytest
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Family
+from mpigraft.knowledge import read_table
 from mpigraft.knowledge.files import opened
 from mpigraft.knowledge.files.opened import OpenedTable
-from mpigraft.knowledge.reader import read_table
 
 GOOD: dict[str, object] = {
     "id": "modules",

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Family, Kind
-from mpigraft.knowledge import Range, version_numbers
-from mpigraft.knowledge.reader import load_document
+from mpigraft.knowledge import load_document, version_numbers
 from mpigraft.knowledge.transports import match
 from mpigraft.knowledge.transports.match import read_issues
 from mpigraft.knowledge.transports.rows import (
@@ -25,6 +24,7 @@ from mpigraft.knowledge.transports.rows import (
     read_rows,
     read_tells,
 )
+from mpigraft.knowledge.versions import Range
 
 # ------------------------------------------------------------------ what is refused
 

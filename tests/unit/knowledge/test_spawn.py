@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpigraft.core.errors import UsageError
-from mpigraft.knowledge.reader import read_table
+from mpigraft.knowledge import read_table
 from mpigraft.knowledge.spawn import ALONE, SpawnTable, rows, spawn_facts
 from mpigraft.launch.launchers.registry import LAUNCHERS
 

@@ -17,7 +17,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Allocation, Group, Launch, Layout, Placement, RankRecord
 from mpigraft.evidence.world import bindings
 from mpigraft.knowledge import gpus as knowledge
-from mpigraft.knowledge.reader import read_table
+from mpigraft.knowledge import read_table
 from mpigraft.launch import gpu_select
 from tests.builders.probes import configuration
 from tests.unit.launch.test_launch import launch

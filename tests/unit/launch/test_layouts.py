@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Allocation, Cpu, Gpu, Layout, Placement
-from mpigraft.launch.hosts import THIS_HOST as HERE
-from mpigraft.launch.placement import layouts
-from mpigraft.launch.placement.layouts import BIND_TO, MAP_BY, assign_cpus, parse_layout
+from mpigraft.launch import THIS_HOST as HERE
+from mpigraft.launch import placement as layouts
+from mpigraft.launch.placement import BIND_TO, MAP_BY, assign_cpus, parse_layout
 from tests.builders.configuration import a_machine
 
 Groups = tuple[tuple[int, ...], ...]

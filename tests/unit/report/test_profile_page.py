@@ -11,7 +11,7 @@ import pytest
 from mpigraft.report.profile.page import render_profile_page
 from mpigraft.report.profile.pictures import matrix_picture
 from mpigraft.report.profile.text import count, profile_lines, seconds, size, size_range
-from mpigraft.trace.profile import Peer, Profile
+from mpigraft.trace import Peer, Profile
 from mpigraft.trace.profile.reading import read_profile
 from mpigraft.trace.profile.values import PeerKind, Site
 from tests.builders.profiles import a_profile

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.analysis.pairs import matrices
+from mpigraft.bench import submission as jobs
 from mpigraft.bench.schedule import campaign
-from mpigraft.bench.submission import jobs
 from mpigraft.cli import main
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Allocation, Machine
 from mpigraft.core.serialize import canonical
 from mpigraft.discovery import inventory
+from mpigraft.launch import placement as layouts
 from mpigraft.launch.hosts.allocation import THIS_HOST
-from mpigraft.launch.placement import layouts
-from mpigraft.launch.placement.layouts import BIND_TO, MAP_BY, MAX_COUNT
+from mpigraft.launch.placement import BIND_TO, MAP_BY, MAX_COUNT
 from mpigraft.request.job.layout import JobPlacement, decide_layout
 from mpigraft.request.selection import layouts as axes
 from mpigraft.request.spec import AXES, CampaignSpec, merge_specs, read_spec, stored_spec

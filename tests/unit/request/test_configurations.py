@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import EnvRow, LaunchedBy, Scope
-from mpigraft.request.selection import MpiSelection, configurations, make_configuration
+from mpigraft.request import MpiSelection, make_configuration
+from mpigraft.request.selection import configurations
 from mpigraft.request.spec import CampaignSpec
 from tests.builders.configuration import a_machine, a_transport, an_mpi
 

@@ -10,7 +10,7 @@ import pytest
 
 from mpigraft.core.model import Finding, Level, MappedLibrary
 from mpigraft.core.process import Completed
-from mpigraft.graft.stack.generations import read_override
+from mpigraft.graft import read_override
 from mpigraft.graft.stack.values import Slot, Stack, StackLoader
 from mpigraft.knowledge import Spawn, spawn_facts
 from mpigraft.run.injection import alone

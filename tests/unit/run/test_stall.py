@@ -13,8 +13,8 @@ from mpigraft.core import cache
 from mpigraft.core.model import NOWHERE, Allocation, Finding, Layout
 from mpigraft.core.serialize import plain
 from mpigraft.native.programs import Natives
-from mpigraft.run import DONE, END, GO_ON
 from mpigraft.run.cached import document, stall, start
+from mpigraft.run.foreground import DONE, END, GO_ON
 from tests.builders.probes import configuration
 from tests.builders.witness import a_document
 

@@ -12,7 +12,7 @@ import pytest
 import mpigraft
 from mpigraft.core.errors import UsageError
 from mpigraft.report.profile.text import headline, profile_lines
-from mpigraft.trace.profile import Counting, Profile, counted_profile, read_counts, render_profile
+from mpigraft.trace import Counting, Profile, counted_profile, read_counts, render_profile
 from mpigraft.trace.profile.counted import up_to_main
 from mpigraft.trace.profile.places import Functions, Places
 from mpigraft.trace.profile.reading import read_profile

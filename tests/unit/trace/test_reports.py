@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mpigraft.core.errors import UsageError
 from mpigraft.report.profile.text import headline, profile_lines
-from mpigraft.trace.profile import Profile, render_profile
+from mpigraft.trace import Profile, render_profile
 from mpigraft.trace.profile.reading import is_profile, read_profile
 from tests.hang import no_hang
 

@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from mpigraft.analysis.overtime.matching import Pair, labels_with_values, match_configurations
+from mpigraft.analysis.overtime.matching import (
+    MatchedConfiguration,
+    labels_with_values,
+    match_configurations,
+)
 from mpigraft.core.model import EvidenceRecord, LaunchRecord, Measured
 
 Facts = dict[str, str]  # by name; what is not recorded is absent
@@ -82,7 +86,7 @@ def what_changed(rows: Iterable[Change]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-def _scope(pair: Pair) -> str:
+def _scope(pair: MatchedConfiguration) -> str:
     return pair.new_label
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mpigraft.analysis import labels_of
+from mpigraft.analysis.grouping import labels_of
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Measured
 
@@ -20,7 +20,7 @@ VERSION = re.compile(r"@v?\d[^/+@:\[\s]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class MatchedConfiguration:
     """One configuration in two campaigns: keys, and labels of each."""
 
     old: str
@@ -38,7 +38,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    pairs: tuple[Pair, ...]
+    pairs: tuple[MatchedConfiguration, ...]
     only_old: tuple[str, ...]  # labels
     only_new: tuple[str, ...]
 
@@ -76,7 +76,11 @@ def match_configurations(
         pairs |= {k: by_name[name] for k, name in free_old.items() if name in single}
     matched = set(pairs.values())
     return Matches(
-        tuple(Pair(k, pairs[k], label, new[pairs[k]]) for k, label in old.items() if k in pairs),
+        tuple(
+            MatchedConfiguration(k, pairs[k], label, new[pairs[k]])
+            for k, label in old.items()
+            if k in pairs
+        ),
         tuple(sorted(label for k, label in old.items() if k not in pairs)),
         tuple(sorted(label for k, label in new.items() if k not in matched)),
     )

@@ -21,7 +21,11 @@ from mpigraft.analysis.interim import PLANNED_ONCE
 from mpigraft.analysis.judgement import JointTest, Limits
 from mpigraft.analysis.multiplicity import repeated_metric
 from mpigraft.analysis.noise import limit_of, margins_of, noise_of, pairs_of
-from mpigraft.analysis.overtime import Pair, labels_with_values, match_configurations
+from mpigraft.analysis.overtime.matching import (
+    MatchedConfiguration,
+    labels_with_values,
+    match_configurations,
+)
 from mpigraft.analysis.unpaired.curve import Side, UnpairedCurve
 from mpigraft.analysis.unpaired.permutation import joint_p
 from mpigraft.core.arrays import np
@@ -93,7 +97,7 @@ def compare_campaigns(old: Measured, new: Measured, rule: AcrossRule = USUAL) ->
 def _judge(
     old: Measured,
     new: Measured,
-    pairs: Sequence[Pair],
+    pairs: Sequence[MatchedConfiguration],
     rule: AcrossRule,
     old_rows: Sequence[ValueRow],
     new_rows: Sequence[ValueRow],
@@ -120,18 +124,18 @@ def _judge(
     return groups, tuple(worst[place] for place in places), tables
 
 
-def _cut(old: Measured, new: Measured, pairs: Sequence[Pair]) -> cut.Cut:
+def _cut(old: Measured, new: Measured, pairs: Sequence[MatchedConfiguration]) -> cut.Cut:
     """The curves of which a table in either campaign may lack its end."""
     return cut.cut_tables(old.launches, {pair.old: pair.name for pair in pairs}) | (
         cut.cut_tables(new.launches, {pair.new: pair.name for pair in pairs})
     )
 
 
-Key = tuple[SeriesKey, Pair]
+Key = tuple[SeriesKey, MatchedConfiguration]
 
 
 def _curves(
-    tables: tuple[Table, Table], pairs: Sequence[Pair], seed: int
+    tables: tuple[Table, Table], pairs: Sequence[MatchedConfiguration], seed: int
 ) -> dict[Key, UnpairedCurve]:
     """Every curve that both campaigns have, at the sizes that both have."""
     curves = {}
@@ -163,7 +167,7 @@ def _tests(
     curves: Mapping[Key, UnpairedCurve], tables: tuple[Table, Table], seed: int
 ) -> list[JointTest]:
     """Test each curve over its sizes, corrected for the number of independent measurements."""
-    measured: dict[Pair, set[SeriesKey]] = defaultdict(set)
+    measured: dict[MatchedConfiguration, set[SeriesKey]] = defaultdict(set)
     for key, pair in curves:
         measured[pair].add(key)
     repeats = {place: repeated_metric(place[0], measured[place[1]]) for place in curves}
@@ -184,7 +188,9 @@ def _tests(
 
 
 def _completions(
-    tables: tuple[Table, Table], pairs: Sequence[Pair], sides: tuple[Measured, Measured]
+    tables: tuple[Table, Table],
+    pairs: Sequence[MatchedConfiguration],
+    sides: tuple[Measured, Measured],
 ) -> dict[tuple[SeriesKey, str], Completion]:
     """Judge the lost launches of each curve in the new campaign against those in the old one."""
     launched = [completion.count_launches(side.launches) for side in sides]
@@ -217,7 +223,7 @@ def _completions(
 def _withheld(
     old: Measured,
     new: Measured,
-    pairs: Sequence[Pair],
+    pairs: Sequence[MatchedConfiguration],
     rule: AcrossRule,
     whole: Sequence[CellGroup],
     noise: Sequence[Noise],
@@ -254,7 +260,9 @@ def _place(group: CellGroup) -> Place:
 
 
 def _disturbed_rounds(
-    pairs: Sequence[Pair], sides: tuple[Measured, Measured], clean: Sequence[Sequence[bool]]
+    pairs: Sequence[MatchedConfiguration],
+    sides: tuple[Measured, Measured],
+    clean: Sequence[Sequence[bool]],
 ) -> dict[Place, list[tuple[int, int]]]:
     """Count, for each curve and campaign, the disturbed rounds and all rounds."""
     counts: dict[Place, list[tuple[int, int]]] = defaultdict(list)

@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 from typing import IO
 
-from mpigraft.bench.exchange import HEAD, export_format
+from mpigraft.bench.exchange.reading import HEAD, export_format
 from mpigraft.core.errors import UsageError
 
 MAX_FILE = 64 * 1024 * 1024  # bytes; a table has kilobytes

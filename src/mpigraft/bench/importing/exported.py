@@ -9,7 +9,8 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 
-from mpigraft.bench.exchange import Launched, read_export
+from mpigraft.bench.exchange.reading import read_export
+from mpigraft.bench.exchange.rows import Launched
 from mpigraft.bench.importing.reading import ImportOptions, Source
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import (

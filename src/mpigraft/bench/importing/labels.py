@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from mpigraft.core.errors import UsageError
-from mpigraft.knowledge.transports import ends_run
+from mpigraft.knowledge import ends_run
 
 LABELS = (
     re.compile(rb"\[(?:[\w.-]+@)?\d+,(?P<rank>\d+)\](?:\[[^\]\n]*\])?<std(?:out|err|diag)>:?"),

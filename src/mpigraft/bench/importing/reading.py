@@ -13,7 +13,8 @@ from mpigraft.bench.importing.content import read_content
 from mpigraft.bench.importing.labels import unlabel
 from mpigraft.bench.importing.pattern import Fields
 from mpigraft.bench.importing.reports import mark_dead, take_reports
-from mpigraft.bench.suites import Parsed, read_worlds
+from mpigraft.bench.suites.base import Parsed
+from mpigraft.bench.suites.worlds import read_worlds
 from mpigraft.core.env import refuse_secrets
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark, Finding, Layout, Measurement

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from mpigraft.bench.suites import Place, damaged, number, printed_step, text_lines
+from mpigraft.bench.suites.base import Place, damaged, number, printed_step, text_lines
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import METRICS, Benchmark, Better, Finding, Measurement, metric_key
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mpigraft.bench.suites import Parsed
+from mpigraft.bench.suites.base import Parsed
 from mpigraft.core.model import Finding
-from mpigraft.knowledge.transports import ends_run
+from mpigraft.knowledge import ends_run
 
 HEAD = re.compile(rb"(?m)^Sender: LSF System ")
 FOLLOWS = b"The output (if any) follows:"

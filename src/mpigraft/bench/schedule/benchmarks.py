@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mpigraft.bench.suites import NATIVE, PROGRAM_SUITES
+from mpigraft.bench.suites.registry import NATIVE, PROGRAM_SUITES
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark
 from mpigraft.native import BENCHMARK_OPTIONS, BENCHMARKS, OWN_BENCHMARKS

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpigraft import __version__
-from mpigraft.analysis.interim import refuse_empty_look, settle_looks
+from mpigraft.analysis import refuse_empty_look, settle_looks
 from mpigraft.bench.schedule.benchmarks import requested_benchmarks
 from mpigraft.bench.schedule.starts import Start, left_out, plan_starts, startable, suitable_layouts
 from mpigraft.bench.schedule.times import (
@@ -28,7 +28,7 @@ from mpigraft.bench.schedule.times import (
     long_bytes,
     refuse_idle_limits,
 )
-from mpigraft.bench.suites import NATIVE
+from mpigraft.bench.suites.registry import NATIVE
 from mpigraft.core.clock import utc_now
 from mpigraft.core.env import refuse_secrets
 from mpigraft.core.errors import MissingError, UsageError
@@ -45,16 +45,16 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.serialize import canonical
 from mpigraft.discovery import module_mpis, with_places
-from mpigraft.launch.hosts import THIS_HOST
-from mpigraft.launch.placement import LAYOUT_PATTERN
+from mpigraft.launch import LAYOUT_PATTERN, THIS_HOST
 from mpigraft.native import ALONE, STARTUP
-from mpigraft.request import CampaignSpec, stored_spec
-from mpigraft.request.selection import (
+from mpigraft.request import (
+    CampaignSpec,
     choose_baseline,
     library_digests,
     make_configurations,
     reached_nodes,
     requested_layouts,
+    stored_spec,
 )
 
 QUICK_ROUNDS, DEFAULT_ROUNDS = 6, 10

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from mpigraft.bench.suites import RankFiles, Tool
-from mpigraft.binary.elf import ElfError
-from mpigraft.binary.image import FolderRoot
-from mpigraft.binary.loader import closure
+from mpigraft.bench.suites.programs import Tool
+from mpigraft.bench.suites.rank_files import RankFiles
+from mpigraft.binary import ElfError, FolderRoot, closure
 from mpigraft.core import env
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import (
@@ -30,19 +29,20 @@ from mpigraft.core.model import (
     MpiInstall,
     Scope,
 )
-from mpigraft.graft import GraftOptions, plan_stack
-from mpigraft.graft.engines import engine_words, visible_folders
-from mpigraft.graft.folder import graft_folder
-from mpigraft.graft.guest import (
+from mpigraft.graft import (
+    GraftOptions,
     Guest,
     GuestCommand,
+    StackGuest,
     command_of,
+    engine_words,
+    examine_stack,
+    graft_folder,
+    plan_stack,
+    visible_folders,
 )
-from mpigraft.graft.stack import StackGuest, examine_stack
 from mpigraft.launch import engine_context
-from mpigraft.request import CampaignSpec
-from mpigraft.request.job import parse_bind
-from mpigraft.request.selection import MpiSelection, mpi_under_program
+from mpigraft.request import CampaignSpec, MpiSelection, mpi_under_program, parse_bind
 
 Rows = tuple[EnvRow, ...]
 SCRATCH = "/tmp/mpigraft"  # noqa: S108  stands for the empty folder in which ranks start

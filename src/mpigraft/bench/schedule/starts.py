@@ -13,11 +13,11 @@ from pathlib import Path
 
 from mpigraft.bench.schedule.app_environment import AppEnvironments, search_path
 from mpigraft.bench.schedule.places import Place, places
-from mpigraft.bench.suites import PROGRAM_SUITES, Tool
+from mpigraft.bench.suites.programs import Tool
+from mpigraft.bench.suites.registry import PROGRAM_SUITES
 from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError, UsageError
 from mpigraft.core.model import Benchmark, Bind, Configuration, EnvRow, Layout, Machine
-from mpigraft.request import CampaignSpec
-from mpigraft.request.selection import select_mpis
+from mpigraft.request import CampaignSpec, select_mpis
 
 NOT_HERE = "benchmark-program-missing"
 

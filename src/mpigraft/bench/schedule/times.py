@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpigraft.bench.suites import NATIVE
+from mpigraft.bench.suites.registry import NATIVE
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark
 from mpigraft.native import ALONE, STARTUP

@@ -12,7 +12,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.model import CpuUse, Finding, Measurement
 from mpigraft.core.process import clean
 from mpigraft.core.text import join_some
-from mpigraft.knowledge.transports import ends_run
+from mpigraft.knowledge import ends_run
 
 SHOWN_LINES = 3  # foreign lines quoted in a finding; the rest is counted
 LISTED_LINES = 100  # whose numbers a finding lists

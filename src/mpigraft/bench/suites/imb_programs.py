@@ -21,7 +21,7 @@ from mpigraft.bench.suites.programs import (
 from mpigraft.bench.suites.rank_files import RankFiles
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark, EnvRow, Family, Layout, Machine, MpiInstall, Scope
-from mpigraft.discovery.install import OPENMP_FOLDER
+from mpigraft.discovery import OPENMP_FOLDER
 from mpigraft.request import CampaignSpec
 
 PARTS = {  # as `IMB-* -list` prints them; a name of several parts is the first one's

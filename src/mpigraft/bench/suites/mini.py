@@ -12,7 +12,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from mpigraft.bench.matrix import Problem, has_metis, matrix_name, read_market, usual_method
+from mpigraft.bench.matrix.file import Problem, matrix_name
+from mpigraft.bench.matrix.market import read_market
+from mpigraft.bench.matrix.partition import has_metis, usual_method
 from mpigraft.bench.suites import native
 from mpigraft.bench.suites.base import Parsed
 from mpigraft.bench.suites.programs import Ranks, Tool, refuse_unknown

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mpigraft.binary.image import BoundRoot, FolderRoot, Link, Root, RootError
+from mpigraft.binary import BoundRoot, FolderRoot, Link, Root, RootError
 from mpigraft.core import env
 from mpigraft.core.model import MpiInstall, Scope
 

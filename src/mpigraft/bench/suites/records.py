@@ -19,7 +19,7 @@ from mpigraft.bench.suites.rank_files import RankFiles
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark, Better, Layout, Metric
 from mpigraft.request import CampaignSpec
-from mpigraft.trace.record import Prepared, read_record_file
+from mpigraft.trace import Prepared, read_record_file
 
 SUFFIX = ".record"
 TIME = {"time [ms] lower": Metric("time", "ms", Better.LOWER)}  # as the program names it

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft.binary.elf import Elf
+from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.binary.image.layered import LayeredRoot
 from mpigraft.binary.image.root import Entry, Link, Root, RootError, join

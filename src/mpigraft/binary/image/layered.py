@@ -6,7 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mpigraft.binary.elf import Elf, ElfError
+from mpigraft.binary.elf.reader import Elf
+from mpigraft.binary.elf.tables import ElfError
 from mpigraft.binary.image.root import BaseRoot, Entry, ImageConfig, Pread, Root, RootError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mpigraft.binary.elf import Elf
+from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.image.layered import LayeredRoot
 from mpigraft.binary.image.root import Entry, Link, Root, join
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from mpigraft.binary.elf import Elf
+from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.image.layered import LayeredRoot
 from mpigraft.binary.image.root import Entry, Link, Pread, Root, RootError, join
 

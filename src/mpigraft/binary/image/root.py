@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from mpigraft.binary.elf import Elf, ElfError, parse_with
+from mpigraft.binary.elf.reader import Elf, parse_with
+from mpigraft.binary.elf.tables import ElfError
 
 MAX_LINKS = 40  # of one path: Linux's MAXSYMLINKS
 MAX_PATH = 4096  # bytes: Linux's PATH_MAX

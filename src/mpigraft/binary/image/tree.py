@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mpigraft.binary.elf import Elf, ElfError
+from mpigraft.binary.elf.reader import Elf
+from mpigraft.binary.elf.tables import ElfError
 from mpigraft.binary.image.root import (
     MAX_NAMES,
     BaseRoot,

@@ -11,9 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
-from mpigraft.binary.architecture import levels_of
-from mpigraft.binary.elf import read_elf
-from mpigraft.binary.image import Root
+from mpigraft.binary.architecture.levels import levels_of
+from mpigraft.binary.elf.reader import read_elf
+from mpigraft.binary.image.root import Root
 from mpigraft.binary.loader.files import HostFiles, RootFiles
 from mpigraft.binary.loader.guest import widest_loader
 from mpigraft.binary.loader.host import Loader

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from mpigraft.binary.architecture import cpu_flags
-from mpigraft.binary.elf import Elf, ElfError, read_elf
-from mpigraft.binary.image import Entry, Root, RootError
+from mpigraft.binary.architecture.levels import cpu_flags
+from mpigraft.binary.elf.reader import Elf, read_elf
+from mpigraft.binary.elf.tables import ElfError
+from mpigraft.binary.image.root import Entry, Root, RootError
 from mpigraft.binary.loader import guest, host, ld_cache
 from mpigraft.binary.loader.host import Loader
 from mpigraft.core import reads

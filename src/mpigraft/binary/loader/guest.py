@@ -15,18 +15,19 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 
-from mpigraft.binary.architecture import (
+from mpigraft.binary.architecture.interpreters import INTERPRETERS
+from mpigraft.binary.architecture.levels import (
     ATOMICS,
     AVX512_1,
     HASWELL,
     INTEL,
-    INTERPRETERS,
     MASKED,
     X86_LEVELS,
     XEON_PHI,
 )
-from mpigraft.binary.elf import Elf, ElfError
-from mpigraft.binary.image import Root, RootError
+from mpigraft.binary.elf.reader import Elf
+from mpigraft.binary.elf.tables import ElfError
+from mpigraft.binary.image.root import Root, RootError
 from mpigraft.binary.loader.host import Loader, default_loader
 
 MAX_LOADER = 1 << 23  # bytes; with debug information a loader has two million

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mpigraft.binary.architecture import INTERPRETERS
-from mpigraft.binary.elf import Elf
+from mpigraft.binary.architecture.interpreters import INTERPRETERS
+from mpigraft.binary.elf.reader import Elf
 from mpigraft.core import reads
 from mpigraft.core.process import run_command
 

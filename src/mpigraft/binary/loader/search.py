@@ -18,7 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from mpigraft.binary.elf import Elf, ElfError
+from mpigraft.binary.elf.reader import Elf
+from mpigraft.binary.elf.tables import ElfError
 from mpigraft.binary.loader.files import Files, Places
 
 DF_1_NODEFLIB = 0x800

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mpigraft.binary.elf import Elf
+from mpigraft.binary.elf.reader import Elf
 
 MAX_KEPT = 1024  # objects whose names are kept as sets
 MAX_SETS = 256  # sets of libraries whose missing symbols are cached

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from mpigraft.knowledge.reader import Document, RowError, load_document, read_table
+from mpigraft.knowledge import Document, RowError, load_document, read_table
 
 # NAME-VERSION-TAGS.whl; a name has no hyphen (PyPA, "Binary distribution format", file names).
 NAME = re.compile(r"(?P<stem>[A-Za-z0-9_.]+-[A-Za-z0-9_.]+)-[A-Za-z0-9_.-]+\.whl")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mpigraft.binary.architecture import parse_flags
+from mpigraft.binary import parse_flags
 from mpigraft.core.cpuset import cpuset_cpus, is_confined
 from mpigraft.core.model import Cpu
 from mpigraft.discovery.sources import files

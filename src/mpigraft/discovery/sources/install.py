@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft.binary.elf import ElfError, read_elf
+from mpigraft.binary import ElfError, read_elf
 from mpigraft.core import cache, env
 from mpigraft.core.model import EnvRow, Family, MpiInstall, NetLibrary, Scope
 from mpigraft.core.serialize import digest

@@ -11,13 +11,12 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mpigraft.binary.elf import Elf, ElfError, read_elf
+from mpigraft.binary import Elf, ElfError, read_elf
 from mpigraft.core import cache, reads
 from mpigraft.core.fingerprint import file_fingerprint
 from mpigraft.core.model import Abi, MpiInterface
 from mpigraft.core.serialize import digest, plain, revive
-from mpigraft.knowledge import binding_of
-from mpigraft.knowledge.fit import compilers_of_libraries, modules_of_symbols
+from mpigraft.knowledge import binding_of, compilers_of_libraries, modules_of_symbols
 
 SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")  # where many packages' libraries lie
 MPIF_H = ("mpi_init_", "mpi_init", "mpi_init__", "MPI_INIT")  # as compilers spell the routine

@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mpigraft.binary.elf import ElfError
-from mpigraft.binary.loader import closure
+from mpigraft.binary import ElfError, closure
 from mpigraft.discovery.sources import files
 from mpigraft.discovery.sources.candidate import Host
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpigraft.core.model import Family
-from mpigraft.discovery.install import fetch_home, fetched_facts
+from mpigraft.discovery.install.fetch import fetch_home, fetched_facts
 from mpigraft.discovery.sources import files
 from mpigraft.discovery.sources.candidate import Candidate, Host, whole_prefix
 

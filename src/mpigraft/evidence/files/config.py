@@ -18,8 +18,8 @@ from pathlib import Path
 from mpigraft.core import cache
 from mpigraft.core.model import Bind, Configuration, GraftPlan, GuestKind
 from mpigraft.evidence.files.used import launcher_files, mpi_libraries
-from mpigraft.graft.folder import graft_environment, graft_folder, path_in_guest
-from mpigraft.knowledge.files import TEMPLATE_FIELD, ConfigRow, config_rows
+from mpigraft.graft import graft_environment, graft_folder, path_in_guest
+from mpigraft.knowledge import TEMPLATE_FIELD, ConfigRow, config_rows
 
 MAX_LIBRARY = 1 << 28  # bytes; one that is larger is looked at no further
 # Absolute paths in a library's bytes: files *.conf, and folders in which such files lie.

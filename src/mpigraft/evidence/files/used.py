@@ -11,14 +11,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from mpigraft.binary.elf import ElfError
-from mpigraft.binary.loader import closure
+from mpigraft.binary import ElfError, closure
 from mpigraft.core import env
 from mpigraft.core.cache import file_digest
 from mpigraft.core.model import Configuration, GraftPlan, GuestKind, MpiInstall, Scope, Stamp
-from mpigraft.graft.engines import find_engine
-from mpigraft.graft.folder import graft_folder
-from mpigraft.graft.resolve import changed_paths, path_stamps
+from mpigraft.graft import changed_paths, find_engine, graft_folder, path_stamps
 from mpigraft.launch import IN_GUEST
 from mpigraft.native import Natives
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mpigraft.core.model import Finding, MappedLibrary, RankRecord
 from mpigraft.evidence.world.mapped import LIBMPI, DueLibrary, identity_of
-from mpigraft.launch.hosts import fold_hosts
+from mpigraft.launch import fold_hosts
 
 FEW = 8  # nodes that are named
 Hosts = dict[str, tuple[MappedLibrary, str]]  # host -> what its ranks mapped, under which kernel

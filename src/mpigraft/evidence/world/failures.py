@@ -13,9 +13,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from mpigraft.binary.elf import ElfError
-from mpigraft.binary.image import BoundRoot, Root, RootError, open_root
-from mpigraft.binary.loader import Resolved, Rule, closure
+from mpigraft.binary import BoundRoot, ElfError, Resolved, Root, RootError, Rule, closure, open_root
 from mpigraft.core.errors import MpigraftError
 from mpigraft.core.job_memory import is_out_of_memory
 from mpigraft.core.model import Configuration, Finding, GuestKind, MappedLibrary
@@ -25,7 +23,7 @@ from mpigraft.evidence.world.overrides import differing_nodes
 from mpigraft.evidence.world.records import Entered, read_entered
 from mpigraft.evidence.world.refusals import refused_spawns
 from mpigraft.evidence.world.witness import due_library
-from mpigraft.launch.hosts import fold_hosts
+from mpigraft.launch import fold_hosts
 
 MOST = 8  # hosts that a finding lists
 SIGKILLED = 137

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mpigraft.binary.elf import ElfError, read_elf
+from mpigraft.binary import ElfError, read_elf
 from mpigraft.core.cache import file_digest
 from mpigraft.core.fingerprint import boot_id
 from mpigraft.core.model import MappedLibrary

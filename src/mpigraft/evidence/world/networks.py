@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mpigraft.core.model import Configuration, Finding, MappedLibrary, RankRecord
-from mpigraft.evidence.files import mpi_libraries
+from mpigraft.evidence.files.used import mpi_libraries
 from mpigraft.evidence.world.mapped import DueLibrary
-from mpigraft.graft.folder import graft_folder
+from mpigraft.graft import graft_folder
 from mpigraft.launch import IN_GUEST
 
 NETWORK_LIBRARY = re.compile(

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from mpigraft.core.model import Configuration, Finding, GraftPlan, GuestKind, RankRecord
 from mpigraft.core.text import join_some
 from mpigraft.evidence.world.mapped import LIBMPI
-from mpigraft.graft.stack.override import generation_mark, mapped_marks
+from mpigraft.graft import generation_mark, mapped_marks
 
 FEW = 8  # nodes that are named
 

@@ -23,11 +23,8 @@ from mpigraft.evidence.world.mapped import LIBMPI, DueLibrary, identity_of
 from mpigraft.evidence.world.networks import check_networks
 from mpigraft.evidence.world.overrides import check_overrides
 from mpigraft.evidence.world.records import UNREAD
-from mpigraft.graft.folder import graft_folder
-from mpigraft.graft.stack.generations import mixed_generations
-from mpigraft.launch import Launched
-from mpigraft.launch.hosts import fold_hosts
-from mpigraft.launch.launchers import format_cpus
+from mpigraft.graft import graft_folder, mixed_generations
+from mpigraft.launch import Launched, fold_hosts, format_cpus
 
 FEW = 16  # hosts, ranks or files that are told one by one; of thousands nobody reads each
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mpigraft.binary.elf import Elf, Symbol, VersionNeed
+from mpigraft.binary import Elf, Symbol, VersionNeed
 from mpigraft.core.model import AbiObject
 
 NARROW = frozenset({"i386", "arm", "ppc", "mips"})  # of 32 bits

@@ -13,16 +13,14 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mpigraft.binary.elf import Elf, ElfError, read_elf
-from mpigraft.binary.loader import closure
+from mpigraft.binary import Elf, ElfError, closure, read_elf
 from mpigraft.core import cache, env, reads
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import AbiObject, DataFile, EnvRow, MpiAbi, MpiInstall, Role, Scope
 from mpigraft.discovery import binding_files, read_for_machine, regular_files
 from mpigraft.graft.abi.kept import keep_abi, kept_abi
-from mpigraft.graft.loading import PRIVATE
-from mpigraft.knowledge import role_of
-from mpigraft.knowledge.files import Files, Opened, Started, expand_folder, opened_by, started_by
+from mpigraft.graft.loading.values import PRIVATE
+from mpigraft.knowledge import Files, Opened, Started, expand_folder, opened_by, role_of, started_by
 
 MAX_LIBC = 1 << 24  # bytes read of libc for its version
 PLAN = "plan.json"  # beside the prefix of the copies in an override

@@ -8,17 +8,16 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from mpigraft.binary.elf import Elf, ElfError
-from mpigraft.binary.image import RootError
-from mpigraft.binary.loader import Resolved, Rule
+from mpigraft.binary import Elf, ElfError, Resolved, RootError, Rule
 from mpigraft.core.model import CheckResult, Finding, Level, Machine, MpiAbi, Replace, Role
 from mpigraft.core.text import join_some
 from mpigraft.knowledge import Binding, binding_of, role_of
 
 if TYPE_CHECKING:
-    from mpigraft.graft.guest import Guest, GuestMpi
-    from mpigraft.graft.loading import SimulatedProgram
-    from mpigraft.graft.resolve import Injection
+    from mpigraft.graft.guest.examination import Guest
+    from mpigraft.graft.guest.own_mpi import GuestMpi
+    from mpigraft.graft.loading.values import SimulatedProgram
+    from mpigraft.graft.resolve.values import Injection
 
 DF_BIND_NOW, DF_1_NOW = 8, 1
 NOT_CHECKED = "not checked"  # begins the text of a part that could not be judged

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from mpigraft.core.model import CheckResult, Finding, GuestKind, NetLibrary
 from mpigraft.graft.check.case import Case, base, mapped, not_checked, part, some
-from mpigraft.knowledge.fit import GpuLibraries, fit_facts, known_world
-from mpigraft.knowledge.transports import Reach, fabric_reach
+from mpigraft.knowledge import GpuLibraries, Reach, fabric_reach, fit_facts, known_world
 
 UCX_NETWORK = ("rc", "dc", "ud", "mlx5", "verbs", "gga", "srd")  # transports that are a network's
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from mpigraft.core.model import Abi, CheckResult, Finding, Replace, Role
 from mpigraft.graft.check.case import Case, base, mapped, part, some
-from mpigraft.knowledge import binding_of, version_numbers
-from mpigraft.knowledge.fit import fit_facts
+from mpigraft.knowledge import binding_of, fit_facts, version_numbers
 
 if TYPE_CHECKING:
-    from mpigraft.binary.loader import Resolved
-    from mpigraft.graft.loading import SimulatedProgram
+    from mpigraft.binary import Resolved
+    from mpigraft.graft.loading.values import SimulatedProgram
 
 ABI_NAMES = {  # of an ABI, for a person
     Abi.OMPI.value: "Open MPI 3 to 5",

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 from mpigraft.core.model import AbiObject, CheckResult, Family, Finding
 from mpigraft.core.numbers import counted
 from mpigraft.graft.check.case import Case, base, binds_now, part, some, verb
-from mpigraft.knowledge import binding_of, version_numbers
-from mpigraft.knowledge.fit import compilers_of_libraries, compilers_of_symbols, fit_facts
+from mpigraft.knowledge import (
+    binding_of,
+    compilers_of_libraries,
+    compilers_of_symbols,
+    fit_facts,
+    version_numbers,
+)
 
 if TYPE_CHECKING:
-    from mpigraft.binary.elf import Elf
-    from mpigraft.binary.loader import UnboundSymbol
+    from mpigraft.binary import Elf, UnboundSymbol
 
 # MPI::Comm in C++, and what Open MPI's C++ binding needs of its libmpi.
 CXX_SYMBOL = re.compile(r"_ZNK?3MPI|_ZT[VIS]N3MPI|ompi_(mpi_cxx_|op_set_cxx_|mpi_errors_throw_)")

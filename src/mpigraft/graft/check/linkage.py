@@ -12,8 +12,8 @@ from mpigraft.graft.check.case import Case, base, binds_now, part, some, verb
 from mpigraft.graft.check.languages import CXX_SYMBOL, FORTRAN_SYMBOL
 
 if TYPE_CHECKING:
-    from mpigraft.binary.loader import UnboundSymbol, UnmetVersion
-    from mpigraft.graft.loading import SimulatedProgram
+    from mpigraft.binary import UnboundSymbol, UnmetVersion
+    from mpigraft.graft.loading.values import SimulatedProgram
 
 MPI = re.compile(r"P?MPIX?_|QMPI_|P?ompi_|MPIR_|MPII_")
 # Which MPI standard brought a function. Sources: the change logs of MPI 4.0, 4.1 and 5.0.

@@ -6,12 +6,11 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from mpigraft.binary.image import RootError
-from mpigraft.binary.loader import Rule
+from mpigraft.binary import RootError, Rule
 from mpigraft.core.model import AbiObject, CheckResult, Finding, Role
 from mpigraft.core.numbers import counted
 from mpigraft.graft.check.case import Case, base, part, some
-from mpigraft.graft.loading import PRIVATE
+from mpigraft.graft.loading.values import PRIVATE
 
 UCS, MAX_UCS = "libucs.so.0", 1 << 26  # bytes; 1.20 has half a MiB
 OUTCOMES = {

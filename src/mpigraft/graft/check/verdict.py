@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mpigraft.binary.architecture import HERE
+from mpigraft.binary import HERE
 from mpigraft.core.model import CheckResult, Finding, Fit, Level, Machine, MpiAbi
 from mpigraft.graft.check import environment, interface, languages, linkage, neighbours
 from mpigraft.graft.check.case import Case, Judge, not_checked, part, some
 
 if TYPE_CHECKING:
-    from mpigraft.graft.guest import Guest, GuestMpi
-    from mpigraft.graft.loading import SimulatedProgram
-    from mpigraft.graft.resolve import Injection
+    from mpigraft.graft.guest.examination import Guest
+    from mpigraft.graft.guest.own_mpi import GuestMpi
+    from mpigraft.graft.loading.values import SimulatedProgram
+    from mpigraft.graft.resolve.values import Injection
 
 FEW = 3  # files that are named to a person
 # In this order. Programs that fail in FIRST are left out of REST, which would repeat it.

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from mpigraft.binary.image import Link, Root, open_root
+from mpigraft.binary import Link, Root, open_root
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, EngineContext, EnvRow, GraftPlan, GuestKind
 from mpigraft.graft.engines.mounts import (
@@ -26,7 +26,7 @@ from mpigraft.graft.engines.mounts import (
     sharing,
 )
 from mpigraft.graft.engines.parts import OptionGroup
-from mpigraft.knowledge.engines import default_binds
+from mpigraft.knowledge import default_binds
 
 KINDS: tuple[GuestKind, ...] = (GuestKind.FOLDER, GuestKind.PROGRAM)
 PROGRAMS: tuple[str, ...] = ("bwrap",)

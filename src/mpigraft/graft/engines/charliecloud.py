@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from mpigraft.binary.image import open_root
+from mpigraft.binary import open_root
 from mpigraft.core.env import ENV
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, EngineContext, EnvRow, GraftPlan, GuestKind, Scope
@@ -29,10 +29,10 @@ from mpigraft.graft.engines.mounts import (
     kept,
 )
 from mpigraft.graft.engines.parts import OptionGroup, plain
-from mpigraft.knowledge.engines import default_binds
+from mpigraft.knowledge import default_binds
 
 if TYPE_CHECKING:
-    from mpigraft.graft.guest import Guest
+    from mpigraft.graft.guest.examination import Guest
 
 KINDS: tuple[GuestKind, ...] = (GuestKind.FOLDER,)
 PROGRAMS: tuple[str, ...] = ("ch-run",)

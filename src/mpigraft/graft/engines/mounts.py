@@ -11,14 +11,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from mpigraft.binary.image import Root
+from mpigraft.binary import Root
 from mpigraft.core.env import GUEST_PATH
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, Scope
-from mpigraft.knowledge.engines import default_binds
+from mpigraft.knowledge import default_binds
 
 if TYPE_CHECKING:
-    from mpigraft.graft.guest import Guest
+    from mpigraft.graft.guest.examination import Guest
 
 GRAFT = "{graft}"
 PLACE = "/.mpigraft"

@@ -18,8 +18,8 @@ from mpigraft.core.text import printable
 from mpigraft.graft.engines import registry
 from mpigraft.graft.engines.mounts import mounts
 from mpigraft.graft.engines.parts import OptionGroup, flat
-from mpigraft.graft.folder import graft_environment
-from mpigraft.knowledge.engines import breaking_variables
+from mpigraft.graft.folder.folders import graft_environment
+from mpigraft.knowledge import breaking_variables
 
 # What is known when the script runs: the working folder, the process of a child's parent, TMPDIR
 # and the umask. No other word has a zero byte.

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
-from mpigraft.binary.elf import ElfError
-from mpigraft.binary.loader import Resolved
+from mpigraft.binary import ElfError, Resolved
 
 # The string that MPI_Get_library_version prints behind "MPICH Device:", seen in 4.0.2 and 5.0.2.
 DEVICE = re.compile(rb"\0(ch[34]:[a-z0-9_:, ]{1,60})\0")

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from mpigraft.binary.elf import ElfError
-from mpigraft.binary.image import Root, RootError
+from mpigraft.binary import ElfError, Root, RootError
 from mpigraft.graft.guest import own_mpi, python_words, r_packages
 from mpigraft.graft.guest.command import MANY, CommandKind, GuestCommand
 from mpigraft.graft.guest.mpi_free import STATIC, without_mpi

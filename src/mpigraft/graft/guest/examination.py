@@ -12,16 +12,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft.binary.elf import Elf, ElfError, read_elf
-from mpigraft.binary.image import (
+from mpigraft.binary import (
     BoundRoot,
+    Elf,
+    ElfError,
     FolderRoot,
     Root,
     RootError,
     SquashRoot,
+    glibc_version,
     open_root,
+    read_elf,
 )
-from mpigraft.binary.loader import glibc_version
 from mpigraft.core import cache, reads
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.model import GuestKind, GuestLabel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mpigraft.binary.image import FolderRoot, Root, RootError
+from mpigraft.binary import FolderRoot, Root, RootError
 from mpigraft.core.errors import UsageError
 from mpigraft.graft.guest.commands import is_interpreter
 from mpigraft.graft.guest.examination import (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mpigraft.binary.elf import Elf, ElfError
-from mpigraft.binary.image import Root, RootError
+from mpigraft.binary import Elf, ElfError, Root, RootError
 from mpigraft.graft.guest import own_mpi
 
 # A program that calls none of these neither starts another one nor opens a library later.

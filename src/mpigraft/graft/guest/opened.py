@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from mpigraft.binary.image import Root, RootError
+from mpigraft.binary import Root, RootError
 from mpigraft.knowledge import binding_of
 
 MOST = 1 << 26  # bytes of a file

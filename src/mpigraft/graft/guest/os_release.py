@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mpigraft.binary.image import Root, RootError
+from mpigraft.binary import Root, RootError
 
 MAX_OS_RELEASE = 1 << 16  # bytes
 

@@ -9,14 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from weakref import WeakKeyDictionary
 
-from mpigraft.binary.architecture import cpu_flags
-from mpigraft.binary.elf import ElfError
-from mpigraft.binary.image import Root, RootError
-from mpigraft.binary.loader import Resolved, Rule, closure, closures
+from mpigraft.binary import ElfError, Resolved, Root, RootError, Rule, closure, closures, cpu_flags
 from mpigraft.core.model import Family
 from mpigraft.graft.guest import built
-from mpigraft.knowledge import binding_of
-from mpigraft.knowledge.files import Files, expand_folder, opened_by
+from mpigraft.knowledge import Files, binding_of, expand_folder, opened_by
 
 MAX_LIBRARY = 1 << 27  # bytes read of a library for its version; Debian's libmpich has 40 MiB
 MAX_PLUGINS = 512  # of one opener; Open MPI has some hundred components

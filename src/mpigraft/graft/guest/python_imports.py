@@ -13,8 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from mpigraft.binary.elf import ElfError
-from mpigraft.binary.image import Root, RootError
+from mpigraft.binary import ElfError, Root, RootError
 from mpigraft.graft.guest import own_mpi
 from mpigraft.graft.guest.python_search import Finder, Module, Python
 from mpigraft.graft.guest.python_source import Import, Source, read_source, skim_source

@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mpigraft.binary.image import Root, RootError
+from mpigraft.binary import Root, RootError
 
 NAME = re.compile(r"python(?:3(?:\.(\d{1,2}))?)?t?d?m?")
 PREFIXED = re.compile(r"python3\.(\d{1,2})(t?)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mpigraft.binary.image import Root, RootError
+from mpigraft.binary import Root, RootError
 from mpigraft.graft.guest.python_imports import MAX_SOURCE, EntryPoint
 from mpigraft.graft.guest.python_search import Options
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from mpigraft.binary.image import Root, RootError
+from mpigraft.binary import Root, RootError
 from mpigraft.graft.guest import own_mpi
 from mpigraft.knowledge import binding_of
 

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from mpigraft.binary.elf import Elf, ElfError
-from mpigraft.binary.image import Entry, Root
+from mpigraft.binary import Elf, ElfError, Entry, Root
 from mpigraft.core import cache
 from mpigraft.core.model import Role
 from mpigraft.core.serialize import digest, plain, revive
-from mpigraft.graft.needs import MPI_TOOLS, LinkedFile, mpi_carriers
+from mpigraft.graft.mpi_sonames import MPI_TOOLS, LinkedFile, mpi_carriers
 from mpigraft.knowledge import binding_of, role_of, soname_table
 
 EXECUTABLE = 0o111

@@ -11,9 +11,7 @@ import posixpath
 import shlex
 from collections.abc import Mapping, Sequence
 
-from mpigraft.binary.elf import Elf, ElfError
-from mpigraft.binary.image import Entry, Root, RootError
-from mpigraft.binary.loader import ForeignLoader, closure
+from mpigraft.binary import Elf, ElfError, Entry, ForeignLoader, Root, RootError, closure
 from mpigraft.core.env import GUEST_PATH
 from mpigraft.core.errors import CheckFailed, UsageError
 

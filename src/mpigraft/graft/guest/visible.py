@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpigraft.binary.elf import read_elf
-from mpigraft.binary.image import BoundRoot, OverlayRoot, Root
+from mpigraft.binary import BoundRoot, OverlayRoot, Root, read_elf
 from mpigraft.core.env import GUEST_PATH
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.model import GuestKind, GuestLabel

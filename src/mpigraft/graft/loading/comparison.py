@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from mpigraft.binary.loader import Rule, UnboundSymbol
+from mpigraft.binary import Rule, UnboundSymbol
 from mpigraft.graft.loading.values import PRIVATE, Loaded, LoadedByLevel, Sides, SimulatedProgram
 
 MPI_SYMBOL = re.compile(r"P?MPIX?_|p?mpix?_|ompi_|_ZN3MPI")  # C, Fortran, Open MPI's handles, C++

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from mpigraft.binary.elf import Elf
-from mpigraft.binary.loader import (
+from mpigraft.binary import (
+    Elf,
     Resolved,
     UnboundSymbol,
     UnmetVersion,

@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from mpigraft.binary.image import FolderRoot
+from mpigraft.binary import FolderRoot
 from mpigraft.core.model import Fit, GuestKind, GuestLabel, Machine, MpiInstall
-from mpigraft.graft import judge_pair, reading_errors
-from mpigraft.graft.abi import read_abi
-from mpigraft.graft.guest import Guest, GuestCommand, GuestMpi, own_mpi_of
-from mpigraft.graft.loading import Loaded
+from mpigraft.graft.abi.libraries import read_abi
+from mpigraft.graft.assemble import judge_pair, reading_errors
+from mpigraft.graft.guest.command import GuestCommand
+from mpigraft.graft.guest.examination import Guest, own_mpi_of
+from mpigraft.graft.guest.own_mpi import GuestMpi
+from mpigraft.graft.loading.values import Loaded
 from mpigraft.graft.program.in_place import injection_in_place, load_in_place
 from mpigraft.knowledge import binding_of
 

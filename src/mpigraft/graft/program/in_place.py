@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePath, PurePosixPath
 
-from mpigraft.binary.elf import ElfError, read_elf
-from mpigraft.binary.loader import Resolved, closure
+from mpigraft.binary import ElfError, Resolved, closure, read_elf
 from mpigraft.core.model import MpiAbi, Replace, Role
-from mpigraft.graft.loading import Loaded, Sides, compare_loading
-from mpigraft.graft.naming import names_of
-from mpigraft.graft.resolve import PLACE_ON_HOST, Injection
+from mpigraft.graft.loading.comparison import compare_loading
+from mpigraft.graft.loading.values import Loaded, Sides
+from mpigraft.graft.private_names import names_of
+from mpigraft.graft.resolve.plan import PLACE_ON_HOST
+from mpigraft.graft.resolve.values import Injection
 from mpigraft.knowledge import binding_of, role_of
 
 

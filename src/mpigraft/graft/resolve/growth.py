@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from mpigraft.binary.architecture import INTERPRETERS
-from mpigraft.binary.loader import UnboundSymbol
+from mpigraft.binary import INTERPRETERS, UnboundSymbol
 from mpigraft.core.model import AbiObject, Replace, Role
-from mpigraft.graft.loading import PRIVATE, Loaded, plain
+from mpigraft.graft.loading.comparison import plain
+from mpigraft.graft.loading.values import PRIVATE, Loaded
 from mpigraft.graft.resolve.values import CopyPolicy
 from mpigraft.graft.resolve.view import View, name_of
 from mpigraft.knowledge import binding_of

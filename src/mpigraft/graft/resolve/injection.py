@@ -16,16 +16,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpigraft.binary.loader import Rule
+from mpigraft.binary import Rule
 from mpigraft.core.model import Bind, Copy, EnvRow, MpiAbi, Replace, Role, Scope
-from mpigraft.graft.loading import Loaded, LoadedByLevel, brought_by, compare_levels, distinct
+from mpigraft.graft.loading.comparison import brought_by, compare_levels
+from mpigraft.graft.loading.values import Loaded, LoadedByLevel, distinct
 from mpigraft.graft.resolve.growth import Growth
 from mpigraft.graft.resolve.values import Collision, CopyPolicy, Injection
 from mpigraft.graft.resolve.view import name_of
 from mpigraft.knowledge import binding_of
 
 if TYPE_CHECKING:
-    from mpigraft.graft.guest import Guest
+    from mpigraft.graft.guest.examination import Guest
 
 LD_CACHE = "/etc/ld.so.cache"
 MAX_STEPS = 1000

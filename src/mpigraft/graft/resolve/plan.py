@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mpigraft.binary.elf import read_elf
+from mpigraft.binary import read_elf
 from mpigraft.core.cache import file_digest
 from mpigraft.core.fingerprint import file_fingerprint
 from mpigraft.core.model import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from mpigraft.core.model import Bind, Copy, EnvRow, Replace
-from mpigraft.graft.loading import SimulatedProgram
+from mpigraft.graft.loading.values import SimulatedProgram
 
 
 class CopyPolicy(StrEnum):

@@ -10,18 +10,16 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from mpigraft.binary.elf import Elf, read_elf
-from mpigraft.binary.image import OverlayRoot, Root
-from mpigraft.binary.loader import Resolved, closures
+from mpigraft.binary import Elf, OverlayRoot, Resolved, Root, closures, read_elf
 from mpigraft.core.model import AbiObject, MpiAbi, Replace, Role
-from mpigraft.graft.abi import as_elf
-from mpigraft.graft.loading import Loaded, LoadedByLevel
-from mpigraft.graft.naming import Naming
+from mpigraft.graft.abi.copies import as_elf
+from mpigraft.graft.loading.values import Loaded, LoadedByLevel
+from mpigraft.graft.private_names import Naming
 from mpigraft.graft.resolve.values import CopyPolicy
 from mpigraft.knowledge import binding_of
 
 if TYPE_CHECKING:
-    from mpigraft.graft.guest import Guest
+    from mpigraft.graft.guest.examination import Guest
 
 # For each root: its programs without a graft, which are the same for every host MPI.
 _BARE: WeakKeyDictionary[Root, dict[tuple[object, ...], LoadedByLevel]] = WeakKeyDictionary()

@@ -10,19 +10,17 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from mpigraft.binary.elf import Elf, ElfError
-from mpigraft.binary.image import Root, RootError
+from mpigraft.binary import Elf, ElfError, Root, RootError
 from mpigraft.core.cache import file_digest
 from mpigraft.core.model import Finding, Level, MpiAbi, Role
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import join_some
-from mpigraft.graft.loading import PRIVATE
-from mpigraft.graft.stack.generations import GenerationRecord, read_override
-from mpigraft.graft.stack.override import LAUNCHERS
+from mpigraft.graft.loading.values import PRIVATE
+from mpigraft.graft.stack.generations.reading import GenerationRecord, read_override
+from mpigraft.graft.stack.override.launcher import LAUNCHERS
 from mpigraft.graft.stack.simulation import Override, StackSimulation
 from mpigraft.graft.stack.values import OTHER, ProgramVerdict, Slot, Stack
-from mpigraft.knowledge import binding_of, role_of, spawns_of_mpi
-from mpigraft.knowledge.files import started_by
+from mpigraft.knowledge import binding_of, role_of, spawns_of_mpi, started_by
 
 STORE = ".mpigraft-"  # begins the name of the folder that an injection switches to
 MOST_FILES = 100  # of an override that are named

@@ -15,21 +15,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from mpigraft.binary.elf import read_elf
-from mpigraft.binary.image import FolderRoot, MaskedRoot, Root
-from mpigraft.binary.loader import Resolved
+from mpigraft.binary import FolderRoot, MaskedRoot, Resolved, Root, read_elf
 from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import GuestKind, GuestLabel, MpiInstall
 from mpigraft.core.serialize import digest
-from mpigraft.graft.guest import Guest, GuestMpi, loaded_objects, own_mpi_of
-from mpigraft.graft.stack.generations import GenerationRecord, read_override
+from mpigraft.graft.guest.examination import Guest, own_mpi_of
+from mpigraft.graft.guest.own_mpi import GuestMpi, loaded_objects
+from mpigraft.graft.stack.generations.reading import GenerationRecord, read_override
 from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.simulation import OF_NETWORK
 from mpigraft.graft.stack.values import Slot, Stack, StackProgram
-from mpigraft.knowledge import binding_of
-from mpigraft.knowledge.stacks import network_library_of
+from mpigraft.knowledge import binding_of, network_library_of
 
 VERSIONS = "versions"  # EESSI's folder of them: software.eessi.io/versions/2023.06/software/...
 

@@ -12,23 +12,21 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
 
-from mpigraft.binary.elf import read_elf
-from mpigraft.binary.image import FolderRoot, Root
+from mpigraft.binary import FolderRoot, Root, read_elf
 from mpigraft.core.model import Family, Finding, Level, Machine, MpiAbi, MpiInstall, Role
 from mpigraft.core.text import join_some
-from mpigraft.graft.abi import read_abi
-from mpigraft.graft.guest import GuestMpi
-from mpigraft.graft.program import InstalledFiles
+from mpigraft.graft.abi.libraries import read_abi
+from mpigraft.graft.guest.own_mpi import GuestMpi
+from mpigraft.graft.program.in_place import InstalledFiles
 from mpigraft.graft.stack import differences
-from mpigraft.graft.stack.generations import GenerationRecord, read_override
+from mpigraft.graft.stack.generations.reading import GenerationRecord, read_override
 from mpigraft.graft.stack.guest import StackGuest
 from mpigraft.graft.stack.overrides import family_of_abi, fits_abi, override_with_mpi
 from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.simulation import Override
 from mpigraft.graft.stack.values import Fate, Slot, Stack, StackProgram, StackVerdict
 from mpigraft.graft.stack.verdict import Checked, judge_overrides
-from mpigraft.knowledge import binding_of
-from mpigraft.knowledge.stacks import LIBRARIES, is_network_library
+from mpigraft.knowledge import LIBRARIES, binding_of, is_network_library
 
 NAMED = 3
 COPIES = "mpi"  # their prefix in a generation

@@ -16,8 +16,7 @@ from os.path import normpath
 from mpigraft.core.model import Family, MpiAbi
 from mpigraft.graft.stack.places import OF_SYSTEM, below, is_installation, slot_path
 from mpigraft.graft.stack.values import Slot, Stack, StackProgram
-from mpigraft.knowledge import binding_of
-from mpigraft.knowledge.stacks import LIBRARIES, library_of_override, network_library_of
+from mpigraft.knowledge import LIBRARIES, binding_of, library_of_override, network_library_of
 
 FAMILIES = {"ompi": Family.OPENMPI, "mpich": Family.MPICH}  # by ABI; any of MPICH's will do
 FEWEST = 2  # programs that share an override: a folder of one alone is somebody's slip

@@ -14,18 +14,25 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from types import MappingProxyType
 
-from mpigraft.binary.architecture import HERE
-from mpigraft.binary.elf import Elf
-from mpigraft.binary.image import FolderRoot, MaskedRoot, OverlayRoot, Root
-from mpigraft.binary.loader import Resolved, Rule, closures
+from mpigraft.binary import (
+    HERE,
+    Elf,
+    FolderRoot,
+    MaskedRoot,
+    OverlayRoot,
+    Resolved,
+    Root,
+    Rule,
+    closures,
+)
 from mpigraft.core.model import GuestKind, GuestLabel, MpiAbi, Role
-from mpigraft.graft.guest import Guest, own_mpi_of
-from mpigraft.graft.loading import Loaded, LoadedByLevel, SimulatedProgram, compare_levels
-from mpigraft.graft.naming import names_of
+from mpigraft.graft.guest.examination import Guest, own_mpi_of
+from mpigraft.graft.loading.comparison import compare_levels
+from mpigraft.graft.loading.values import Loaded, LoadedByLevel, SimulatedProgram
+from mpigraft.graft.private_names import names_of
 from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.values import Change, Slot, StackProgram
-from mpigraft.knowledge import binding_of, role_of
-from mpigraft.knowledge.stacks import network_library_of
+from mpigraft.knowledge import binding_of, network_library_of, role_of
 
 ORIGIN = re.compile(r"\$(\{ORIGIN\}|ORIGIN(?![A-Za-z0-9_]))")
 

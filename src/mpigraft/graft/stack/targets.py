@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import join_some
-from mpigraft.knowledge.stacks import cpu_targets
+from mpigraft.knowledge import cpu_targets
 
 VERSIONS, LINUX = "versions", "software/linux"
 NAMED = 6

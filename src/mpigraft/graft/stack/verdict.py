@@ -12,7 +12,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from mpigraft.binary.elf import Elf, ElfError
+from mpigraft.binary import Elf, ElfError
 from mpigraft.core.model import (
     Bind,
     Finding,
@@ -23,10 +23,11 @@ from mpigraft.core.model import (
     MpiAbi,
     Replace,
 )
-from mpigraft.graft.check import judge_fit
-from mpigraft.graft.guest import Guest, GuestMpi, own_mpi_of
-from mpigraft.graft.program import absent_bindings
-from mpigraft.graft.resolve import Injection
+from mpigraft.graft.check.verdict import judge_fit
+from mpigraft.graft.guest.examination import Guest, own_mpi_of
+from mpigraft.graft.guest.own_mpi import GuestMpi
+from mpigraft.graft.program.in_place import absent_bindings
+from mpigraft.graft.resolve.values import Injection
 from mpigraft.graft.stack import differences
 from mpigraft.graft.stack.overrides import chosen_slots, fits_abi, override_with_mpi
 from mpigraft.graft.stack.places import below
@@ -44,7 +45,7 @@ from mpigraft.graft.stack.values import (
 from mpigraft.knowledge import binding_of
 
 if TYPE_CHECKING:
-    from mpigraft.binary.image import Root
+    from mpigraft.binary import Root
 
 OF_LAUNCHER = frozenset(["launcher-none", "pmi-unknown", "world-of-one"])
 BATCH = 48  # programs that are judged together, and in memory at once

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mpigraft.core.model import Family
-from mpigraft.knowledge import Range, version_numbers
 from mpigraft.knowledge.reader import NEVER, RowError, load_table, toml
+from mpigraft.knowledge.versions import Range, version_numbers
 
 PMI = ("pmix", "pmi2", "pmi1", "simple", "cray_shasta", "cray-pals")  # as launchers name them
 NOTHING = re.compile(NEVER)

@@ -22,10 +22,10 @@ from mpigraft.core.model import (
     Transport,
     TransportOffer,
 )
-from mpigraft.knowledge import version_numbers
 from mpigraft.knowledge.reader import Document, load_document, read_table
 from mpigraft.knowledge.transports.fabrics import UP, devices_by_fabric, fabrics
 from mpigraft.knowledge.transports.rows import Row, When, read_rows, read_tells
+from mpigraft.knowledge.versions import version_numbers
 
 LOOPBACK = "lo"
 

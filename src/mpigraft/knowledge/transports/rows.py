@@ -10,9 +10,9 @@ from typing import Any
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Family, Kind, Peer, Sign
-from mpigraft.knowledge import Range
 from mpigraft.knowledge.reader import Document, RowError, read_table, toml
 from mpigraft.knowledge.transports.fabrics import fabrics
+from mpigraft.knowledge.versions import Range
 
 FACTS = ("interface", "lnx_cxi_links")  # what templates may name
 WIRES = ("bytes", "none")

@@ -22,7 +22,7 @@ from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.hostnames import distinct_hosts, match_hosts
 from mpigraft.core.model import Allocation
 from mpigraft.core.process import run_command
-from mpigraft.launch.schedulers import decimal_id
+from mpigraft.launch.schedulers.flux import decimal_id
 
 MAX_HOSTS = 1 << 17  # hosts; a longer list is a mistake
 MAX_COMPONENTS = 128  # of a heterogeneous job that are looked through; Slurm's default limit

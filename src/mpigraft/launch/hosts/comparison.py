@@ -17,7 +17,7 @@ from mpigraft.core.model import Allocation, Finding
 from mpigraft.core.process import Completed, clean, run_command
 from mpigraft.core.shared_memory import ENOUGH_MIB, PLACE
 from mpigraft.launch.hosts.hostlist import fold_hosts, slurm_hosts
-from mpigraft.launch.schedulers import STEP_OPTIONS
+from mpigraft.launch.schedulers.slurm import STEP_OPTIONS
 
 LIMIT_S = 20.0
 FEW = 8  # nodes that are named

@@ -14,7 +14,7 @@ from mpigraft.core.errors import LaunchFailed, MissingError
 from mpigraft.core.messages import Lines
 from mpigraft.core.model import JobRequest
 from mpigraft.core.write import make_folder, write_whole
-from mpigraft.launch.schedulers import run_on_nodes
+from mpigraft.launch.schedulers.registry import run_on_nodes
 
 LINE = re.compile(r"\s*(\d+): ?(.*)")  # of srun --label and flux run --label-io
 OWN = ("hostname", "scheduler", "findings")  # differ between nodes that are alike

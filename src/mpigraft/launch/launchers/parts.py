@@ -12,8 +12,8 @@ from pathlib import Path
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Command, EnvRow, Order, Scope
 from mpigraft.knowledge import version_numbers
-from mpigraft.launch.hosts import slurm_hosts
-from mpigraft.launch.schedulers import STEP_OPTIONS
+from mpigraft.launch.hosts.hostlist import slurm_hosts
+from mpigraft.launch.schedulers.slurm import STEP_OPTIONS
 
 WORD = 32 * 4096  # bytes of one word that a program is started with (execve(2), MAX_ARG_STRLEN)
 Segment = tuple[str, int, tuple[str, ...]]  # host, ranks, and the words that they run

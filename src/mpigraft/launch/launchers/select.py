@@ -10,10 +10,10 @@ import mmap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mpigraft.binary.elf import ElfError, read_elf
+from mpigraft.binary import ElfError, read_elf
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Family, LaunchedBy, LauncherInfo, Machine, MpiInstall
-from mpigraft.knowledge.fit import PMI, known_world, wireups
+from mpigraft.knowledge import PMI, known_world, wireups
 
 OWN = ("own", "mpirun", "mpiexec")
 OTHERS = ("srun", "flux", "pals", "aprun")  # keys of launchers.LAUNCHERS

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 
-from mpigraft.knowledge.reader import load_table, toml
+from mpigraft.knowledge import load_table, toml
 
 
 @dataclass(frozen=True, slots=True)

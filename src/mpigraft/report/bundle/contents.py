@@ -9,23 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from mpigraft import __version__
-from mpigraft.bench.exchange import write_export
+from mpigraft.bench import write_export
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import AcrossRule, Measured
 from mpigraft.core.serialize import document
 from mpigraft.evidence import flatten_evidence
 from mpigraft.native import sources
-from mpigraft.report import (
-    Across,
-    load_report,
-    render_html,
-    render_json,
-    render_markdown,
-    render_stored,
-)
 from mpigraft.report.bundle.archive import SUMS, safe_name, write_archive
 from mpigraft.report.bundle.scripts import scripts
+from mpigraft.report.contents import load_report
+from mpigraft.report.html.page import render_html
+from mpigraft.report.json import render_json
+from mpigraft.report.markdown import render_markdown
+from mpigraft.report.overtime.across import Across
 from mpigraft.report.redaction import hosts_of, redactor, users_of
+from mpigraft.report.stored import render_stored
 from mpigraft.store import Store
 
 SHARED = "programs/"  # our own sources, in which nothing is struck out

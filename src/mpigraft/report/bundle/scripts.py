@@ -17,7 +17,7 @@ from typing import Any
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import ConfigurationRecord, Layout, Measured
-from mpigraft.launch.placement import parse_layout
+from mpigraft.launch import parse_layout
 from mpigraft.native import ALONE
 from mpigraft.report.bundle.archive import safe_name
 from mpigraft.report.bundle.launchers import launch_lines

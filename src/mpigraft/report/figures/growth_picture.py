@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from mpigraft.analysis.growth import Growth
+from mpigraft.analysis import Growth
 from mpigraft.core import numbers
 from mpigraft.report.markup import Html, el, foreign, join
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from itertools import groupby
 from typing import Any
 
-from mpigraft.analysis.pairs import Matrix, Pair
+from mpigraft.analysis import Matrix, Pair
 from mpigraft.core import numbers
 from mpigraft.core.env import redact
 from mpigraft.core.model import METRICS, Better

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from mpigraft.core.model import MappedLibrary, RankRecord
-from mpigraft.launch.hosts import fold_hosts
-from mpigraft.launch.launchers import format_cpus
+from mpigraft.launch import fold_hosts, format_cpus
 from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.table import Column, Table
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from mpigraft.analysis import compare_campaigns
-from mpigraft.analysis.overtime import (
+from mpigraft.analysis import (
     Change,
+    compare_campaigns,
     labels_with_values,
     list_changes,
     match_configurations,
@@ -144,7 +144,7 @@ class Across:
 def load_measured(store: Store, name: str | None) -> Measured:
     """Read a campaign (id, its beginning or name) as the store has it. Raises UsageError for a
     name that fits none or several, MissingError for an empty store."""
-    from mpigraft.analysis.pairs import is_link
+    from mpigraft.analysis import is_link
 
     campaign = store.campaign(name)
     return Measured(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
-from mpigraft.analysis.overtime import Line, Shift, sort_history
+from mpigraft.analysis import Line, Shift, sort_history
 from mpigraft.core import numbers
 from mpigraft.core.errors import CheckFailed, MissingError, NotJudged
 from mpigraft.core.model import Better, CampaignRecord, Finding, metric_name

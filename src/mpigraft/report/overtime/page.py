@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 import mpigraft
-from mpigraft.analysis.overtime import Line
+from mpigraft.analysis import Line
 from mpigraft.core import numbers
 from mpigraft.core.homes import hide_homes
 from mpigraft.core.model import Better, metric_name

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import printable
 from mpigraft.report.profile.text import Table, percent, seconds, size
-from mpigraft.trace.record import Exchange, Phase
+from mpigraft.trace import Exchange, Phase
 
 END = 2**63  # of calls: those that a rank has
 SHOWN = 5  # exchanges that are shown

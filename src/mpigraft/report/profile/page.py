@@ -8,7 +8,7 @@ from importlib import resources
 import mpigraft
 from mpigraft.core.homes import hide_homes
 from mpigraft.core.numbers import counted
-from mpigraft.launch.hosts import fold_hosts
+from mpigraft.launch import fold_hosts
 from mpigraft.report.markup import Html, el, foreign, table, table_row
 from mpigraft.report.profile.pictures import bar, matrix_picture, ranks_picture
 from mpigraft.report.profile.text import (
@@ -21,7 +21,7 @@ from mpigraft.report.profile.text import (
     size_range,
     unfinished_lines,
 )
-from mpigraft.trace.profile import Profile, Routine
+from mpigraft.trace import Profile, Routine
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 SIZED, PAIRS, SITES = 12, 20, 50  # routines with sizes; rows of tables

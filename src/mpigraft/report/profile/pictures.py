@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from mpigraft.report.markup import Html, el, foreign, scrolling
 from mpigraft.report.profile.text import seconds, size
-from mpigraft.trace.profile import Peer, RankUse
+from mpigraft.trace import Peer, RankUse
 
 BAR, BAR_HIGH = 150, 11
 MOST_CELLS = 128  # of a side of the matrix

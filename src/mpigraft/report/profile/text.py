@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from mpigraft.core.numbers import counted, number
 from mpigraft.core.text import WIDTH, fold, join_some, printable
-from mpigraft.launch.hosts import fold_hosts
-from mpigraft.trace.profile import OWN, Peer, Profile, RankUse, Routine
+from mpigraft.launch import fold_hosts
+from mpigraft.trace import OWN, Peer, Profile, RankUse, Routine
 
 NAMED = 3  # routines in the first line
 LEAST = 0.0005  # a smaller share is not named there

@@ -8,16 +8,18 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mpigraft.binary.elf import ElfError
-from mpigraft.binary.image import RootError
+from mpigraft.binary import ElfError, RootError
 from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError, UsageError
 from mpigraft.core.model import Family, Machine, MpiInstall, Replace
-from mpigraft.discovery.install import MPI_WHEELS, Wheel
-from mpigraft.graft.check import FORTRAN_SYMBOL, MPI_F08_SYMBOL
-from mpigraft.graft.guest import Guest, GuestMpi, loaded_objects
-from mpigraft.knowledge import binding_of, version_numbers
-from mpigraft.knowledge.fit import compilers_of_libraries, compilers_of_symbols
-from mpigraft.request import flag_of_key
+from mpigraft.discovery import MPI_WHEELS, Wheel
+from mpigraft.graft import FORTRAN_SYMBOL, MPI_F08_SYMBOL, Guest, GuestMpi, loaded_objects
+from mpigraft.knowledge import (
+    binding_of,
+    compilers_of_libraries,
+    compilers_of_symbols,
+    version_numbers,
+)
+from mpigraft.request.site import flag_of_key
 
 ANOTHER_MPI = re.compile(
     r"(use|name) (a|an|another)( host)? MPI\b|--mpi\b|mpigraft get\b|\bhost MPI (that|whose)\b"

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpigraft import __version__
-from mpigraft.binary.loader import LOADER_VARIABLES
+from mpigraft.binary import LOADER_VARIABLES
 from mpigraft.core import cache, reads
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import CheckResult, Fit, GuestLabel, Machine, MpiAbi, MpiInstall, Replace
 from mpigraft.core.serialize import digest, plain, revive
-from mpigraft.graft.guest import PODMAN_PREFIX, Guest, GuestMpi, own_mpi_of
+from mpigraft.graft import PODMAN_PREFIX, Guest, GuestMpi, own_mpi_of
 from mpigraft.request.fit.subject import examine_subject, visible_to_job
 
 if TYPE_CHECKING:
-    from mpigraft.graft.resolve import Injection
+    from mpigraft.graft import Injection
 
 KIND = "verdicts-1"  # in the cache
 MOST = 64  # answers that are kept: of a large image one has two million bytes
@@ -209,7 +209,7 @@ def _others(
 
 
 def _abi(mpi: str, saved: Path | None, machine: Machine) -> MpiAbi:
-    from mpigraft.graft.abi import abi_from_machine, read_abi
+    from mpigraft.graft import abi_from_machine, read_abi
 
     if saved:
         return abi_from_machine(saved, mpi)
@@ -219,8 +219,7 @@ def _abi(mpi: str, saved: Path | None, machine: Machine) -> MpiAbi:
 def _tried(
     examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: FitRequest
 ) -> TriedFit:
-    from mpigraft.graft import reading_errors
-    from mpigraft.graft.check import fitting_programs
+    from mpigraft.graft import fitting_programs, reading_errors
 
     with reading_errors():
         fit, injection = _fit(examined, own, facts, machine, request)
@@ -236,8 +235,7 @@ def _tried(
 def _fit(
     examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: FitRequest
 ) -> tuple[Fit, Injection]:
-    from mpigraft.graft import judge_pair
-    from mpigraft.graft.resolve import inject
+    from mpigraft.graft import inject, judge_pair
 
     injection = inject(
         examined,
@@ -260,7 +258,7 @@ def _may_be_kept(request: FitRequest) -> bool:
 
 
 def _saved_digest(path: Path) -> str:
-    from mpigraft.graft.abi import machine_content
+    from mpigraft.graft import machine_content
 
     return sha256(machine_content(path)).hexdigest()
 

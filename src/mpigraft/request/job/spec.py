@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from mpigraft.binary.image import FolderRoot, host_path
+from mpigraft.binary import FolderRoot, host_path
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.model import Bind, BindKind, GuestKind, Replace
-from mpigraft.graft import GraftOptions
-from mpigraft.graft.engines import visible_folders
-from mpigraft.graft.guest import (
+from mpigraft.graft import (
+    GraftOptions,
     Guest,
     GuestCommand,
     command_of,
     examine_command,
     examine_guest,
+    visible_folders,
 )
 from mpigraft.request.job.layout import JobPlacement
 

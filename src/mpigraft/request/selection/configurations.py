@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from mpigraft.binary.loader import closure_digests as resolve_libraries
+from mpigraft.binary import closure_digests as resolve_libraries
 from mpigraft.core import env
 from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import MissingError, UsageError
@@ -28,17 +28,12 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.serialize import digest
 from mpigraft.discovery import row_content
-from mpigraft.evidence.files import opened_libraries
-from mpigraft.knowledge.transports import (
-    Facts,
-    resolve_transport,
-    transport_names,
-    transport_offers,
-)
-from mpigraft.launch.launchers import launcher_name, launchers_for
-from mpigraft.request import CampaignSpec
+from mpigraft.evidence import opened_libraries
+from mpigraft.knowledge import Facts, resolve_transport, transport_names, transport_offers
+from mpigraft.launch import launcher_name, launchers_for
 from mpigraft.request.selection.guest_variants import GuestVariants, Own
 from mpigraft.request.selection.mpi import MpiSelection, select_mpis
+from mpigraft.request.spec import CampaignSpec
 
 LibraryDigests = Callable[[MpiInstall], tuple[tuple[str, str], ...]]
 

@@ -8,11 +8,19 @@ from functools import cached_property
 
 from mpigraft.core.errors import CheckFailed, MissingError
 from mpigraft.core.model import Family, GraftPlan, Machine, MpiInstall, Replace
-from mpigraft.graft import GraftOptions, plan_graft, plan_own_mpi, plan_stack, stack_install
-from mpigraft.graft.guest import Guest, examine_guest
-from mpigraft.graft.stack import StackGuest, examine_stack
-from mpigraft.knowledge.stacks import network_library_of
-from mpigraft.request import CampaignSpec
+from mpigraft.graft import (
+    GraftOptions,
+    Guest,
+    StackGuest,
+    examine_guest,
+    examine_stack,
+    plan_graft,
+    plan_own_mpi,
+    plan_stack,
+    stack_install,
+)
+from mpigraft.knowledge import network_library_of
+from mpigraft.request.spec import CampaignSpec
 
 OF_NETWORK = {"libfabric": "ofi", "ucx": "ucx"}  # in names of transports
 

@@ -8,10 +8,15 @@ from itertools import product
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Allocation, Layout, Machine
-from mpigraft.launch import granted_cpus
-from mpigraft.launch.hosts import THIS_HOST
-from mpigraft.launch.placement import MAX_COUNT, layout_key, parse_layout, placement_for
-from mpigraft.request import CampaignSpec
+from mpigraft.launch import (
+    MAX_COUNT,
+    THIS_HOST,
+    granted_cpus,
+    layout_key,
+    parse_layout,
+    placement_for,
+)
+from mpigraft.request.spec import CampaignSpec
 
 MOST_LAYOUTS = 1000  # that axes may make: beyond it somebody did not multiply
 

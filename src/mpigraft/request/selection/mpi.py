@@ -10,16 +10,25 @@ from pathlib import Path
 
 from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError, UsageError
 from mpigraft.core.model import EnvRow, Family, GraftPlan, Machine, MpiInstall, Replace, Scope
-from mpigraft.discovery import is_at, is_place
-from mpigraft.discovery.install import fetch_command
-from mpigraft.graft import GraftOptions, plan_graft, plan_own_mpi, plan_stack, stack_install
-from mpigraft.graft.engines import DEFAULT_ENGINES, ENGINES, engine_words
-from mpigraft.graft.guest import Guest, default_mpi, loaded_objects, own_mpi_of
-from mpigraft.graft.stack import StackGuest
-from mpigraft.launch import IN_GUEST, engine_context
-from mpigraft.launch.launchers import launchers_for
-from mpigraft.request import UserEnvironment
-from mpigraft.request.fit import describe_wheels, fetchable_mpis
+from mpigraft.discovery import fetch_command, is_at, is_place
+from mpigraft.graft import (
+    DEFAULT_ENGINES,
+    ENGINES,
+    GraftOptions,
+    Guest,
+    StackGuest,
+    default_mpi,
+    engine_words,
+    loaded_objects,
+    own_mpi_of,
+    plan_graft,
+    plan_own_mpi,
+    plan_stack,
+    stack_install,
+)
+from mpigraft.launch import IN_GUEST, engine_context, launchers_for
+from mpigraft.request.environment import UserEnvironment
+from mpigraft.request.fit.alternatives import describe_wheels, fetchable_mpis
 
 LIBMPI_OF_WHEELS = "MPI4PY_LIBMPI"
 NOTHING_TO_FETCH = "`mpigraft discover` shows what is here; nothing that can be fetched would do"

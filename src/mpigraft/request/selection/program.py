@@ -10,18 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft.binary.loader import Resolved, Rule
+from mpigraft.binary import Resolved, Rule
 from mpigraft.core import env
 from mpigraft.core.errors import CheckFailed, MissingError
 from mpigraft.core.model import EnvRow, Finding, Level, Machine, MpiInstall, Scope
-from mpigraft.evidence.world import LIBMPI
-from mpigraft.graft.abi import read_abi
-from mpigraft.graft.check import ABI_NAMES
-from mpigraft.graft.guest import GuestCommand
-from mpigraft.graft.loading import Loaded
-from mpigraft.graft.program import HostProgram
+from mpigraft.evidence import LIBMPI
+from mpigraft.graft import ABI_NAMES, GuestCommand, HostProgram, Loaded, read_abi
 from mpigraft.knowledge import binding_of
-from mpigraft.request import UserEnvironment
+from mpigraft.request.environment import UserEnvironment
 from mpigraft.request.selection.mpi import (
     MpiSelection,
     broken_mpis,

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from mpigraft.binary.elf import ElfError
-from mpigraft.binary.loader import closure
+from mpigraft.binary import ElfError, closure
 from mpigraft.core import cache
 from mpigraft.core.cpuset import is_confined
 from mpigraft.core.env import GUEST_PATH
@@ -30,9 +29,7 @@ from mpigraft.core.model import (
     Placement,
 )
 from mpigraft.core.serialize import plain, revive
-from mpigraft.evidence import explain_start, outlives_job
-from mpigraft.evidence.files import image_lists, mpi_config_files, plugin_folders, used_files
-from mpigraft.evidence.world import (
+from mpigraft.evidence import (
     BINDING_CODES,
     LIBMPI,
     NETWORK_LIBRARY,
@@ -41,16 +38,22 @@ from mpigraft.evidence.world import (
     due_mark,
     due_networks,
     explain_failure,
+    explain_start,
+    image_lists,
+    mpi_config_files,
+    outlives_job,
+    plugin_folders,
     read_witness,
+    used_files,
     used_up_memory,
 )
-from mpigraft.graft import due_leases
-from mpigraft.graft.folder import PLAN_FILE, graft_folder
+from mpigraft.graft import PLAN_FILE, due_leases, graft_folder
 from mpigraft.native import Natives
-from mpigraft.run import Job, job_records, prepare_job, surroundings
 from mpigraft.run.cached import start
 from mpigraft.run.cached.limits import explain_limits
 from mpigraft.run.cached.world import listed
+from mpigraft.run.plan import Job, job_records, prepare_job
+from mpigraft.run.proof import surroundings
 
 NAMES_OF_HOSTS = Path("/etc/hosts")
 KIND = "job"  # of documents that say what a kept job was to be

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mpigraft.core.errors import MpigraftError
-    from mpigraft.request.job import RunSpec
+    from mpigraft.request import RunSpec
 
 REFUSED = ".refusal"  # ends the names of documents
 ANSWER = 1  # exit code of a check that says no

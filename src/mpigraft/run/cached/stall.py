@@ -12,7 +12,7 @@ import sys
 import time
 
 from mpigraft.core.process import start_silent
-from mpigraft.run import END, GO_ON
+from mpigraft.run.foreground import END, GO_ON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

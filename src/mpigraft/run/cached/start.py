@@ -20,8 +20,9 @@ from mpigraft.core.fingerprint import boot_id, file_fingerprint, network_namespa
 from mpigraft.core.lease import remove_leases, write_leases
 from mpigraft.core.process import end_stdin, serve_stdin
 from mpigraft.core.shared_memory import scarce_memory
-from mpigraft.run import new_folder, run_attached
 from mpigraft.run.cached.world import MAX_DOCUMENT, World, listed, open_regular, unlink_all
+from mpigraft.run.foreground import run_attached
+from mpigraft.run.scratch import new_folder
 
 TYPE_CHECKING = False  # typing itself takes five milliseconds
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import re
 import stat
 from collections.abc import Iterable
 
-from mpigraft.run import DONE, END, GO_ON
+from mpigraft.run.foreground import DONE, END, GO_ON
 
 TYPE_CHECKING = False  # typing itself takes five milliseconds
 if TYPE_CHECKING:

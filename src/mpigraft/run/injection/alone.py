@@ -11,16 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft.binary.elf import read_elf
+from mpigraft.binary import read_elf
 from mpigraft.core import env
 from mpigraft.core.cache import file_digest
 from mpigraft.core.model import Abi, Copy, Finding, Level, MappedLibrary, MpiInstall
 from mpigraft.core.process import Completed, run_command
-from mpigraft.evidence.world import read_witness
-from mpigraft.graft.copies import make_copy
-from mpigraft.graft.stack import StackGuest
-from mpigraft.graft.stack.generations import Override, mapped_generations
-from mpigraft.graft.stack.override import LAUNCHERS
+from mpigraft.evidence import read_witness
+from mpigraft.graft import LAUNCHERS, Override, StackGuest, make_copy, mapped_generations
 from mpigraft.knowledge import Spawn, binding_of, spawn_facts
 from mpigraft.native import choose_tool
 

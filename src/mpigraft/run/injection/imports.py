@@ -13,7 +13,7 @@ from mpigraft.core import env
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Finding, Scope
 from mpigraft.discovery import rows_of_modules
-from mpigraft.graft.stack import Stack
+from mpigraft.graft import Stack
 
 MPI4PY = re.compile(
     r"((.+)/lib(?:64)?/(python3\.\d+)/site-packages(?:/[^/]+\.egg)?)/mpi4py/MPI\.[^/]+\.so"

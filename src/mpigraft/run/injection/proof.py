@@ -20,16 +20,13 @@ from mpigraft.core.model import (
     Replace,
     Scope,
 )
-from mpigraft.evidence import error_from_findings, make_starter
-from mpigraft.evidence.world import LIBMPI, check_launched
-from mpigraft.graft.loading import PRIVATE
-from mpigraft.graft.stack import StackGuest
-from mpigraft.graft.stack.generations import GenerationRecord, Override
-from mpigraft.graft.stack.override import LIB
-from mpigraft.request.job import JobPlacement, RunSpec
-from mpigraft.run import Job, plan_job, prove_job, surroundings
+from mpigraft.evidence import LIBMPI, check_launched, error_from_findings, make_starter
+from mpigraft.graft import LIB, PRIVATE, GenerationRecord, Override, StackGuest
+from mpigraft.request import JobPlacement, RunSpec
 from mpigraft.run.injection.alone import is_current, start_alone, start_spawning
 from mpigraft.run.injection.imports import PythonImport
+from mpigraft.run.plan import Job, plan_job
+from mpigraft.run.proof import prove_job, surroundings
 
 LIMIT_S = 60.0
 RANKS = 2

@@ -18,7 +18,8 @@ from mpigraft.core.budget import Budget
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import join_some
 from mpigraft.core.worlds import LAUNCH, list_worlds
-from mpigraft.trace.profile import read_counts, sort_counts
+from mpigraft.trace.profile.counted import read_counts
+from mpigraft.trace.profile.worlds import sort_counts
 from mpigraft.trace.record.coding import Damage, read_call
 from mpigraft.trace.record.rank_file import read_rank
 from mpigraft.trace.record.values import ABIS, Provenance, Record

@@ -11,15 +11,20 @@ import jsonschema
 import pytest
 
 import mpigraft
-from mpigraft.binary.elf import Elf
+from mpigraft.binary import Elf
 from mpigraft.cli.check_stack import check_stack_of
 from mpigraft.cli.verify_injection import verify_injections
 from mpigraft.core.model import Level
 from mpigraft.core.serialize import document
-from mpigraft.graft.abi import read_abi
-from mpigraft.graft.stack import StackVerdict, check_injected, check_stack, examine_stack
-from mpigraft.graft.stack.generations import GenerationRecord
-from mpigraft.graft.stack.override import Source
+from mpigraft.graft import (
+    GenerationRecord,
+    StackVerdict,
+    check_injected,
+    check_stack,
+    examine_stack,
+    read_abi,
+)
+from mpigraft.graft.stack.override.content import Source
 from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.values import Fate
 from tests.builders.configuration import a_machine, an_mpi

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.errors import UsageError
-from mpigraft.graft.stack import is_stack
+from mpigraft.graft import is_stack
 from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.targets import OVERRIDE, cpu_target, targets_of
-from mpigraft.knowledge.stacks import cpu_targets
+from mpigraft.knowledge import cpu_targets
 from tests.builders.stacks import StackFiles
 
 AVX512 = "avx2 fma avx512f avx512bw avx512cd avx512dq avx512vl"

@@ -11,10 +11,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import EnvRow, Family, MpiInstall, Scope
-from mpigraft.graft.abi import read_abi
-from mpigraft.graft.stack import Slot
-from mpigraft.graft.stack.generations import switch_on
-from mpigraft.graft.stack.override import override_files, plan_override
+from mpigraft.graft import Slot, override_files, plan_override, read_abi, switch_on
 from mpigraft.native import settings_library
 from tests.builders.elf import compiled
 

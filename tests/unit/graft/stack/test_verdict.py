@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.binary.elf import Elf, read_elf
+from mpigraft.binary import Elf, read_elf
 from mpigraft.core.model import Abi, Family, Level, MpiAbi, MpiInstall
-from mpigraft.graft.abi import read_abi
+from mpigraft.graft import read_abi
 from mpigraft.graft.stack.overrides import chosen_slots
 from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.values import Fate, Slot, StackVerdict

@@ -9,14 +9,8 @@ from pathlib import Path
 import pytest
 
 from mpigraft.native.programs import SOURCES
-from mpigraft.report.profile import exchange_lines
-from mpigraft.trace.record import (
-    Exchange,
-    find_exchanges,
-    make_ladder,
-    read_record,
-    read_record_file,
-)
+from mpigraft.report import exchange_lines
+from mpigraft.trace import Exchange, find_exchanges, make_ladder, read_record, read_record_file
 from mpigraft.trace.record.coding import read_call, write_call
 from mpigraft.trace.record.types import BYTE, PREDEFINED, TypeSizes
 from mpigraft.trace.record.values import Call, Leaf, RankRecord, Record, Routine

@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.trace.record import (
-    Prepared,
-    Provenance,
-    RecordFile,
-    read_record_file,
-    write_record,
-)
+from mpigraft.trace import Prepared, Provenance, RecordFile, read_record_file, write_record
 from mpigraft.trace.record.prepared import KEPT_S
 from mpigraft.trace.record.rank_file import write_rank
 from mpigraft.trace.record.values import Leaf, RankRecord, Routine

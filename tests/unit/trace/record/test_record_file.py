@@ -14,13 +14,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.errors import UsageError
-from mpigraft.trace.record import (
-    Provenance,
-    collect_ranks,
-    read_record,
-    read_record_file,
-    write_record,
-)
+from mpigraft.trace import Provenance, collect_ranks, read_record, read_record_file, write_record
 from mpigraft.trace.record.file import FIRST
 from mpigraft.trace.record.rank_file import write_rank
 from mpigraft.trace.record.values import Leaf, Loop, RankRecord, Routine

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
-from mpigraft.knowledge.fit import LauncherWords, find_launcher
+from mpigraft.knowledge import LauncherWords, find_launcher
 
 MORE = "..."  # stands for arguments that reading does not show
 ENGINES = frozenset({"apptainer", "singularity"})

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mpigraft.binary.image import Root, RootError
+from mpigraft.binary import Root, RootError
 from mpigraft.graft.guest.scripts.calls import foreign_calls, is_language
 from mpigraft.graft.guest.scripts.cshell import as_shell, is_cshell
 from mpigraft.graft.guest.scripts.launches import InnerLaunch

@@ -13,7 +13,8 @@ from pathlib import Path
 from mpigraft.core.errors import CheckFailed
 from mpigraft.core.model import Finding, Machine, MpiAbi, MpiInstall
 from mpigraft.core.text import join_some
-from mpigraft.graft.stack import Fate, Slot, Stack, StackVerdict, check_stack
+from mpigraft.graft.stack.values import Fate, Slot, Stack, StackVerdict
+from mpigraft.graft.stack.verdict import check_stack
 from mpigraft.knowledge import binding_of
 
 Checked = Callable[[int, int], None]  # programs so far, of how many

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mpigraft.core.model import Family, MpiInstall, Scope
-from mpigraft.graft.stack import Slot
-from mpigraft.graft.stack.override import LAUNCHERS
+from mpigraft.graft.stack.override.launcher import LAUNCHERS
+from mpigraft.graft.stack.values import Slot
 
 SPACK = {
     Family.OPENMPI: "openmpi",

@@ -11,10 +11,10 @@ from dataclasses import replace
 from mpigraft.core.lease import LEASES
 from mpigraft.core.model import Copy
 from mpigraft.core.serialize import document
-from mpigraft.graft.copies import edit_words, symbol_lines
+from mpigraft.graft.library_copy import edit_words, symbol_lines
 from mpigraft.graft.stack.generations.reading import GENERATIONS, PLAN, GenerationRecord, Override
 from mpigraft.graft.stack.generations.switching import LOCK, NEW, OFF
-from mpigraft.graft.stack.override import ENVIRONMENT_FILE, GENERATION, OverridePlan, Source
+from mpigraft.graft.stack.override.content import ENVIRONMENT_FILE, GENERATION, OverridePlan, Source
 
 END = "END OF FILE"
 NAMES = "$names"  # the file of new names of symbols

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft.binary.elf import Elf, ElfError, read_elf
+from mpigraft.binary import Elf, ElfError, read_elf
 from mpigraft.core.model import Copy, Finding, MappedLibrary
 from mpigraft.graft.stack.generations.reading import (
     GENERATIONS,
@@ -21,7 +21,7 @@ from mpigraft.graft.stack.generations.reading import (
     damaged,
     digest_of,
 )
-from mpigraft.graft.stack.override import OverridePlan, override_files
+from mpigraft.graft.stack.override.content import OverridePlan, override_files
 
 GENERATION = re.compile(rf"(?P<store>.*/{re.escape(STORE)}[^/]+)/{GENERATIONS}/(?P<number>\d+)/.*")
 

@@ -22,10 +22,10 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.lease import LEASES, lease_ended, read_lease, remove_leases
 from mpigraft.core.model import Finding
 from mpigraft.core.numbers import counted
-from mpigraft.graft.stack import Slot
 from mpigraft.graft.stack.generations.reading import GENERATIONS, Override, read_override
 from mpigraft.graft.stack.generations.switching import FOLDERS, LOCK, NEW, OFF, writing
-from mpigraft.graft.stack.override import LIB, SETTINGS
+from mpigraft.graft.stack.override.content import LIB, SETTINGS
+from mpigraft.graft.stack.values import Slot
 
 KEEP_DAYS = 14
 DAY_S = 86400

@@ -14,9 +14,9 @@ from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import MpiInstall
 from mpigraft.core.serialize import revive
-from mpigraft.graft.stack import Slot
-from mpigraft.graft.stack.override import Source
-from mpigraft.knowledge.stacks import network_library_of
+from mpigraft.graft.stack.override.content import Source
+from mpigraft.graft.stack.values import Slot
+from mpigraft.knowledge import network_library_of
 
 STORE = ".mpigraft-"  # begins the name of the folder beside an override
 GENERATIONS, PLAN = "generations", "plan.json"

@@ -30,8 +30,7 @@ from mpigraft.core.lock import file_lock
 from mpigraft.core.model import Copy
 from mpigraft.core.serialize import document
 from mpigraft.core.write import write_whole
-from mpigraft.graft.copies import FULL, make_copy
-from mpigraft.graft.stack import Slot
+from mpigraft.graft.library_copy import FULL, make_copy
 from mpigraft.graft.stack.generations.reading import (
     GENERATIONS,
     MOST_FOREIGN,
@@ -42,12 +41,8 @@ from mpigraft.graft.stack.generations.reading import (
     damaged,
     read_override,
 )
-from mpigraft.graft.stack.override import (
-    ENVIRONMENT_FILE,
-    GENERATION,
-    OverridePlan,
-    Source,
-)
+from mpigraft.graft.stack.override.content import ENVIRONMENT_FILE, GENERATION, OverridePlan, Source
+from mpigraft.graft.stack.values import Slot
 
 BEFORE, LOCK = "before", "lock"
 OFF = "off-"  # begins the names of empty files: when generation off-N was last switched off

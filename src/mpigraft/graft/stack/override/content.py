@@ -17,17 +17,16 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from mpigraft.binary.elf import Elf, read_elf
+from mpigraft.binary import Elf, read_elf
 from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import CheckFailed
 from mpigraft.core.model import AbiObject, Copy, MpiAbi, MpiInstall, Role
 from mpigraft.core.serialize import digest, plain
-from mpigraft.graft.abi import as_elf
-from mpigraft.graft.naming import Naming
-from mpigraft.graft.stack import Slot
+from mpigraft.graft.abi.copies import as_elf
+from mpigraft.graft.private_names import Naming
 from mpigraft.graft.stack.override.launcher import launcher_scripts
-from mpigraft.knowledge import binding_of
-from mpigraft.knowledge.stacks import is_network_library, network_library_of
+from mpigraft.graft.stack.values import Slot
+from mpigraft.knowledge import binding_of, is_network_library, network_library_of
 
 FORM = 5  # of a generation: what this module makes of one MPI and one override
 GENERATION = "{generation}"  # stands for the folder of a generation, as programs spell it

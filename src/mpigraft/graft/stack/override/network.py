@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from mpigraft.core.errors import CheckFailed
 from mpigraft.core.model import AbiObject, MpiAbi, Role
-from mpigraft.knowledge.files import Opened, opened_by
-from mpigraft.knowledge.stacks import is_network_library
+from mpigraft.knowledge import Opened, is_network_library, opened_by
 
 
 def network_part(abi: MpiAbi, holds: str) -> MpiAbi:

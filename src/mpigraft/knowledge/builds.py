@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mpigraft.core.model import Abi, Level
-from mpigraft.knowledge import Range, binding_of, version_numbers
 from mpigraft.knowledge.reader import RowError, load_table, toml
+from mpigraft.knowledge.sonames import binding_of
+from mpigraft.knowledge.versions import Range, version_numbers
 
 PACKERS = ("upstream", "debian")
 BLOCKS = ("ConfigureMake", "CMakeMake", "Tarball")

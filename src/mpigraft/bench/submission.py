@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft.bench.schedule import (
+from mpigraft.bench.schedule.campaign import (
     campaign_record,
     completed_spec,
     extend_campaign,
@@ -41,10 +41,8 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.process import run_command
 from mpigraft.core.serialize import canonical
-from mpigraft.launch.placement import MAX_COUNT, parse_layout
-from mpigraft.launch.schedulers import SCHEDULERS, submit_script
-from mpigraft.request import CampaignSpec, stored_spec
-from mpigraft.request.selection import library_digests
+from mpigraft.launch import MAX_COUNT, SCHEDULERS, parse_layout, submit_script
+from mpigraft.request import CampaignSpec, library_digests, stored_spec
 from mpigraft.store import Store
 
 SCONTROL_LIMIT_S = 10.0

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from mpigraft.core.errors import MpigraftError
 from mpigraft.core.model import Layout, Machine, MpiInstall, TransportOffer
 from mpigraft.evidence import evidence_of, make_starter, refused_evidence
-from mpigraft.knowledge.transports import Facts, transport_offers
+from mpigraft.knowledge import Facts, transport_offers
 from mpigraft.native import choose_natives
-from mpigraft.request import CampaignSpec
-from mpigraft.request.selection import MpiSelection, make_configuration, reached_nodes
+from mpigraft.request import CampaignSpec, MpiSelection, make_configuration, reached_nodes
 
 PAIR = Layout(1, 2, bind="none")
 
