@@ -16,7 +16,7 @@ from tests.native.native_world import compile_c
 
 pytestmark = pytest.mark.mpi
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks/launch_work.py"
+SCRIPT = Path(__file__).parents[2] / "evaluation/launch_work.py"
 PER_RANK = 200  # bytes of a rank's own line: its number, its CPUs, a digest
 
 

@@ -1,5 +1,5 @@
 """Probes while other programs' traffic fills the interface: nothing is hidden, nothing is proven
-by it. `benchmarks/foreign_traffic.py` does the same some hundred times."""
+by it. `evaluation/foreign_traffic.py` does the same some hundred times."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.variation import variation
-from benchmarks.verdicts_synthetic import CORRELATION, SHAPES, rates, values
+from evaluation.variation import variation
+from evaluation.verdicts_synthetic import CORRELATION, SHAPES, rates, values
 from mpigraft.core.model import ValueRow
 from tests.builders.campaigns import campaign
 from tests.builders.comparisons import compared, only
@@ -76,7 +76,7 @@ def test_verdicts_follow_from_what_is_shown(ratio: float, noise: list[float]) ->
     "shape", [SHAPES[0], *(pytest.param(shape, marks=pytest.mark.long) for shape in SHAPES[1:])]
 )
 def test_stated_rates_hold_on_synthetic_campaigns(shape: str) -> None:
-    """With the variation and correlation of a small machine. benchmarks/verdicts_synthetic.py
+    """With the variation and correlation of a small machine. evaluation/verdicts_synthetic.py
     counts many more campaigns; the bounds allow for the few here."""
     few = rates(5, 10, shape)
     assert few.false_winners == few.power == few.pair == 0

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.verdicts_curves import NOISY, QUIET, alarms, judge, synthetic
+from evaluation.verdicts_curves import NOISY, QUIET, alarms, judge, synthetic
 from mpigraft.analysis.comparison import compare
 from mpigraft.core.model import CampaignRecord, Origin, ValueRow, Verdict
 from tests.builders.campaigns import arms
@@ -17,7 +17,7 @@ from tests.builders.campaigns import arms
 def test_few_campaigns_of_identical_things_have_a_slower_curve(
     configurations: int, most: float
 ) -> None:
-    """300 campaigns of ten rounds; benchmarks/verdicts_curves.py has thousands."""
+    """300 campaigns of ten rounds; evaluation/verdicts_curves.py has thousands."""
     alarm_rates = alarms(synthetic(NOISY, "normal"), configurations, 10, campaigns=300)
     assert alarm_rates.false <= most
     assert alarm_rates.false <= alarm_rates.uncorrected

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.equivalence_synthetic import TRUTHS, shares
+from evaluation.equivalence_synthetic import TRUTHS, shares
 from mpigraft.analysis import equivalence
 from mpigraft.analysis.equivalence import joint_bounds, widest_bound
 from mpigraft.analysis.interim import FLIPS
@@ -187,7 +187,7 @@ def test_a_curve_beyond_the_margin_has_no_joint_bounds() -> None:
     ],
 )
 def test_stated_rates_hold(truth: str) -> None:
-    """benchmarks/equivalence_synthetic.py counts many more campaigns."""
+    """evaluation/equivalence_synthetic.py counts many more campaigns."""
     result = shares(40, "normal", truth, 20)
     assert result.equivalent >= 0.6 if truth == "1.00" else result.equivalent <= 0.05
     assert result.covered >= 0.8

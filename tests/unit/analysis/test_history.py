@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.history_synthetic import EFFECTS, rates
+from evaluation.history_synthetic import EFFECTS, rates
 from mpigraft.analysis.overtime.chains import name_chains
 from mpigraft.analysis.overtime.history import machine_name, sort_history
 from mpigraft.analysis.overtime.segments import normal_deviate, steps, tail
@@ -107,7 +107,7 @@ def test_changes_are_those_of_the_oracle() -> None:
 
 
 def test_simulated_histories_have_few_false_changes_and_show_true_ones() -> None:
-    """Smaller runs of benchmarks/history_synthetic.py."""
+    """Smaller runs of evaluation/history_synthetic.py."""
     assert rates(30, "heavy tails", 20).false <= 0.1
     assert rates(30, "normal", 10, 1.1, EFFECTS[0]).found >= 0.9
 

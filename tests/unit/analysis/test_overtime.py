@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.overtime_synthetic import EFFECTS, Kind, shares
+from evaluation.overtime_synthetic import EFFECTS, Kind, shares
 from mpigraft.analysis.overtime import changes as what
 from mpigraft.analysis.overtime.changes import Change, Status, list_changes, what_changed
 from mpigraft.analysis.overtime.good import RECHECK
@@ -214,7 +214,7 @@ def test_nothing_in_common_is_an_error() -> None:
 
 
 def test_simulated_campaigns_have_few_false_curves_and_find_true_ones() -> None:
-    """Smaller runs of benchmarks/overtime_synthetic.py."""
+    """Smaller runs of evaluation/overtime_synthetic.py."""
     null = shares(Kind((6, 6), shape="heavy tails"), 12, AcrossRule())
     assert null.called <= 0.1
     assert null.coverage > 0.9

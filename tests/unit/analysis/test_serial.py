@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.serial_synthetic import shares
+from evaluation.serial_synthetic import shares
 from mpigraft.analysis import comparison as under_test
 from mpigraft.analysis.statistics import serial
 from mpigraft.analysis.statistics.bootstrap import T_975
@@ -268,7 +268,7 @@ def test_one_finding_names_the_curves_that_lost_most() -> None:
 
 
 def test_stated_rates_hold() -> None:
-    """benchmarks/serial_synthetic.py counts many more campaigns."""
+    """evaluation/serial_synthetic.py counts many more campaigns."""
     steady = shares(10, 0.9, 25)
     assert steady.false_cells <= 0.12
     assert steady.widened >= 0.6

@@ -9,7 +9,7 @@ What stands out in the medians over launches must do so launch after launch too:
 at times, and among many some are so twice. The number of launches in which a node stood out is
 compared with how often the others did, by the binomial distribution.
 
-How often this is right: docs/explanation/scale.md, by benchmarks/pairs_synthetic.py.
+How often this is right: docs/explanation/scale.md, by evaluation/pairs_synthetic.py.
 """
 
 from __future__ import annotations
