@@ -11,10 +11,10 @@ from mpigraft.core.model import (
     MpiAbi,
     Replace,
 )
-from mpigraft.graft.check.verdict import judge_fit
+from mpigraft.graft.check.fit import check_fit
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.guest.own_mpi import GuestMpi
-from mpigraft.graft.resolve.injection import inject
+from mpigraft.graft.injection.contents import decide_contents
 from tests.builders.guests import LIB, PLACE
 
 
@@ -28,8 +28,8 @@ def verdict(
     glibc: bool = True,
 ) -> Fit:
     """What `check` would say, the loader simulated."""
-    found = inject(guest, abi, replace=replace, place=PLACE, glibc=glibc)
-    return judge_fit(guest, abi, found, own=own, machine=machine)
+    found = decide_contents(guest, abi, replace=replace, place=PLACE, glibc=glibc)
+    return check_fit(guest, abi, found, own=own, machine=machine)
 
 
 def part(fit: Fit, name: str) -> CheckResult:

@@ -10,9 +10,9 @@ from mpigraft.core.model import (
     Replace,
 )
 from mpigraft.graft.guest.examination import Guest
-from mpigraft.graft.loading.values import SimulatedProgram
-from mpigraft.graft.resolve.injection import inject
-from mpigraft.graft.resolve.values import CopyPolicy, Injection
+from mpigraft.graft.injection.contents import GraftContents, decide_contents
+from mpigraft.graft.injection.simulation import SimulatedProgram
+from mpigraft.graft.injection.view import CopyPolicy
 from tests.builders.guests import PLACE
 
 GRAFT = f"{PLACE}/lib"
@@ -25,38 +25,38 @@ def grafted(
     replace: Replace = Replace.MPI,
     glibc: bool = True,
     opened: Mapping[str, tuple[str, ...]] | None = None,
-) -> Injection:
-    return inject(guest, abi, replace=replace, place=PLACE, glibc=glibc, opened=opened)
+) -> GraftContents:
+    return decide_contents(guest, abi, replace=replace, place=PLACE, glibc=glibc, opened=opened)
 
 
-def over(found: Injection) -> dict[str, str]:
+def over(found: GraftContents) -> dict[str, str]:
     """{path inside: name of what lies over it}."""
     return {b.target: b.source.removeprefix("{graft}/") for b in found.binds}
 
 
-def copies(found: Injection) -> dict[str, Copy]:
+def copies(found: GraftContents) -> dict[str, Copy]:
     return {copy.name: copy for copy in found.copies}
 
 
-def choices(found: Injection) -> dict[str, CopyPolicy]:
+def choices(found: GraftContents) -> dict[str, CopyPolicy]:
     return {one.soname: one.choice for one in found.collisions}
 
 
-def only(found: Injection) -> SimulatedProgram:
+def only(found: GraftContents) -> SimulatedProgram:
     (one,) = found.programs
     return one
 
 
-def loads(found: Injection, program: int = 0) -> dict[str, str]:
+def loads(found: GraftContents, program: int = 0) -> dict[str, str]:
     """{name asked for: path} of what ranks load."""
     return {r.name: str(r.path) for r in found.programs[program].after if r.path}
 
 
-def search(found: Injection) -> str:
+def search(found: GraftContents) -> str:
     return next((r.value or "" for r in found.environment if r.name == "LD_LIBRARY_PATH"), "")
 
 
-def lacks(found: Injection) -> Iterator[str]:
+def lacks(found: GraftContents) -> Iterator[str]:
     """All that the loader would still miss."""
     for one in found.programs:
         yield from (u.node for u in one.unmet)

@@ -25,9 +25,8 @@ from mpigraft.core.model import (
     Scope,
 )
 from mpigraft.graft.guest.examination import Guest
-from mpigraft.graft.resolve.injection import inject
-from mpigraft.graft.resolve.plan import plan_folder
-from mpigraft.graft.resolve.values import Injection
+from mpigraft.graft.injection.contents import GraftContents, decide_contents
+from mpigraft.graft.injection.plan import plan_folder
 from mpigraft.native.programs import GPU_SELECT, RELAY, Natives
 from tests.builders.elf import compiled, program
 from tests.builders.guests import C_SYMBOLS, PLACE, an_abi, libc, library
@@ -181,10 +180,10 @@ def natives_of(files: dict[str, Path]) -> Natives:
     return replace(made, trace=files["trace"])
 
 
-def an_injection(abi: MpiAbi, what: Replace = Replace.MPI, **environment: str) -> Injection:
+def an_injection(abi: MpiAbi, what: Replace = Replace.MPI, **environment: str) -> GraftContents:
     theirs = library("libmpi.so.40", exported=C_SYMBOLS)
     guest = a_world(needing("libmpi.so.40"), theirs, environment=environment)
-    return inject(guest, abi, replace=what, place=PLACE)
+    return decide_contents(guest, abi, replace=what, place=PLACE)
 
 
 def a_plan(files: dict[str, Path], **changes: Any) -> GraftPlan:

@@ -24,8 +24,8 @@ from mpigraft.core.model import (
 from mpigraft.core.process.command import run_command
 from mpigraft.discovery import inventory
 from mpigraft.discovery.install import fetch
-from mpigraft.graft import library_copy as making
 from mpigraft.graft.abi import libraries
+from mpigraft.graft.folder import library_copy as making
 from mpigraft.knowledge.transports.match import Facts, resolve_transport
 from tests.mpi.probes import healthy, probe_and_output, this_machine
 

@@ -20,7 +20,7 @@ from mpigraft.core.model import Bind, BindKind, Copy, EngineContext, EnvRow, Gra
 from mpigraft.graft.engines.registry import ENGINES, find_engine, same_paths_inside, wrap_program
 from mpigraft.graft.engines.wrapper import wrapper_script
 from mpigraft.graft.guest.examination import Guest
-from mpigraft.graft.resolve.plan import RELAY
+from mpigraft.graft.injection.plan import RELAY
 from mpigraft.knowledge.engines import job_aspects
 from mpigraft.native.programs import PREBUILT
 from mpigraft.request.environment import filter_environment

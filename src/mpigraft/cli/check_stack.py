@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mpigraft.binary import Elf
     from mpigraft.core.model import Finding, MpiAbi
     from mpigraft.core.model import Machine as MachineFacts
-    from mpigraft.graft import Slot, Stack, StackVerdict
+    from mpigraft.graft import Slot, Stack, StackCheck
 
 MODULES = 40  # that are listed where nothing is wrong with them
 SAME = 3  # findings of one kind that are shown
@@ -31,7 +31,7 @@ PARTS = ("mpi", "libfabric", "ucx")  # what an override may hold
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    verdicts: tuple[StackVerdict, ...]
+    verdicts: tuple[StackCheck, ...]
     unread: tuple[str, ...]  # MPIs that could not be checked, with the reason
 
     @property
@@ -72,7 +72,7 @@ def _below_own_mpi(stack: Stack) -> str:
     return "; ".join(rows) + prove if active else "nothing injected"
 
 
-def injected_verdicts(stack: Stack, here: MachineFacts) -> tuple[StackVerdict, ...]:
+def injected_verdicts(stack: Stack, here: MachineFacts) -> tuple[StackCheck, ...]:
     """Judge what is injected into a stack now, with progress on stderr."""
     from mpigraft.graft import check_injected
 
@@ -80,7 +80,7 @@ def injected_verdicts(stack: Stack, here: MachineFacts) -> tuple[StackVerdict, .
         return check_injected(stack, here, checked)
 
 
-def _report_injected(stack: Stack, verdicts: Sequence[StackVerdict], *, as_json: bool) -> int:
+def _report_injected(stack: Stack, verdicts: Sequence[StackCheck], *, as_json: bool) -> int:
     if as_json:
         from mpigraft.core.serialize import document
 
@@ -184,9 +184,9 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 def as_document(
     stack: Stack,
-    verdicts: Sequence[StackVerdict],
+    verdicts: Sequence[StackCheck],
     unread: Sequence[str] = (),
-    injected: Sequence[StackVerdict] = (),
+    injected: Sequence[StackCheck] = (),
 ) -> dict[str, Any]:
     """What report/schemas/check-stack.json describes."""
     fits = all(v.ok for v in injected) if injected else any(v.ok for v in verdicts)
@@ -209,7 +209,7 @@ def as_document(
     }
 
 
-def check_document(verdict: StackVerdict) -> dict[str, Any]:
+def check_document(verdict: StackCheck) -> dict[str, Any]:
     """Give one verdict, as the schemas of `check` and `inject` describe it."""
     from mpigraft.graft import Fate
 
@@ -237,7 +237,7 @@ def _size_of(stack: Stack) -> str:
     return f"{stack.root}: {files}; {programs} of {modules} {need} MPI"
 
 
-def lines(verdict: StackVerdict) -> Iterator[str]:
+def lines(verdict: StackCheck) -> Iterator[str]:
     """One verdict: the answer, a summary by module, then what is wrong."""
     from mpigraft.graft import Fate
 
@@ -283,13 +283,13 @@ REASONS = {
 }
 
 
-def _kept(verdict: StackVerdict) -> str:
+def _kept(verdict: StackCheck) -> str:
     whys = [p.why for module in verdict.modules for p in module.programs if p.why in REASONS]
     parts = (f"{whys.count(why)} {REASONS[why]}" for why in dict.fromkeys(whys))
     return ", ".join(parts)
 
 
-def _modules(verdict: StackVerdict) -> Iterator[str]:
+def _modules(verdict: StackCheck) -> Iterator[str]:
     from mpigraft.graft import Fate
 
     modules = verdict.modules
@@ -309,7 +309,7 @@ def _modules(verdict: StackVerdict) -> Iterator[str]:
         yield f"and {counted(more, 'module')} more: --json"
 
 
-def _findings(verdict: StackVerdict) -> Iterator[str]:
+def _findings(verdict: StackCheck) -> Iterator[str]:
     """Each kind of finding once, with the modules that it is about, the worst first."""
     kinds: dict[tuple[str, str], list[tuple[Finding, list[str]]]] = {}
     for finding, modules in _gathered(verdict):
@@ -329,7 +329,7 @@ def _findings(verdict: StackVerdict) -> Iterator[str]:
                 yield from fold(f"and {len(members) - SAME} more of this kind: --json", " " * 10)
 
 
-def _gathered(verdict: StackVerdict) -> Iterator[tuple[Finding, list[str]]]:
+def _gathered(verdict: StackCheck) -> Iterator[tuple[Finding, list[str]]]:
     """Yield each finding once, with the modules that have it."""
     yield from ((finding, []) for finding in verdict.findings)
     by_text: dict[tuple[str, str], tuple[Finding, list[str]]] = {}
@@ -340,7 +340,7 @@ def _gathered(verdict: StackVerdict) -> Iterator[tuple[Finding, list[str]]]:
     yield from by_text.values()
 
 
-def table(stack: Stack, verdicts: Sequence[StackVerdict]) -> Iterator[str]:
+def table(stack: Stack, verdicts: Sequence[StackCheck]) -> Iterator[str]:
     """Every MPI in a line: yes, or the first thing in the way."""
     from mpigraft.graft import Fate
 
@@ -356,7 +356,7 @@ def table(stack: Stack, verdicts: Sequence[StackVerdict]) -> Iterator[str]:
     yield "--mpi SPEC says more of one of them"
 
 
-def _reason(verdict: StackVerdict) -> str:
+def _reason(verdict: StackCheck) -> str:
     from mpigraft.graft import Fate
 
     findings = [f for f, _ in _gathered(verdict) if f.level == "error"]

@@ -14,13 +14,16 @@ from mpigraft.core.text import printable
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding
-    from mpigraft.graft import Override
+    from mpigraft.graft import InstalledOverride
 
 
 def command(
     stack: Annotated[str, typer.Argument(help="Folder of a software stack, or a program of it.")],
     slot: Annotated[
-        str, option("FOLDER", "Override to use, of several that programs search.", "the one in use")
+        str,
+        option(
+            "FOLDER", "InstalledOverride to use, of several that programs search.", "the one in use"
+        ),
     ] = "",
     to: Annotated[
         int | None,
@@ -84,7 +87,7 @@ def _notice(finding: Finding) -> None:
 
 
 def _document(
-    override: Override, removed: tuple[int, ...], kept: tuple[tuple[int, Finding], ...]
+    override: InstalledOverride, removed: tuple[int, ...], kept: tuple[tuple[int, Finding], ...]
 ) -> str:
     from mpigraft.core.serialize import document
 
@@ -111,7 +114,7 @@ def _document(
 
 
 def _lines(
-    override: Override,
+    override: InstalledOverride,
     removed: tuple[int, ...],
     kept: tuple[tuple[int, Finding], ...],
     *,

@@ -22,7 +22,14 @@ from mpigraft.core.text import labelled, printable
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding
     from mpigraft.core.model import Machine as MachineFacts
-    from mpigraft.graft import GenerationRecord, Override, Slot, Stack, StackGuest, StackVerdict
+    from mpigraft.graft import (
+        GenerationRecord,
+        InstalledOverride,
+        Slot,
+        Stack,
+        StackCheck,
+        StackGuest,
+    )
     from mpigraft.run import InjectionProof
 
 
@@ -67,7 +74,7 @@ def verify_injections(
 
 
 def _programs(
-    stack: Stack, override: Override, verdicts: Sequence[StackVerdict], named: str
+    stack: Stack, override: InstalledOverride, verdicts: Sequence[StackCheck], named: str
 ) -> list[str]:
     """List what may be started to prove an override: the program that was named, unless that finds
     another one, else those that fit."""
@@ -85,7 +92,7 @@ def _programs(
     return [p.path for p in stack.programs if p.executable and p.path in fits]
 
 
-def _fitting(override: Override, verdicts: Sequence[StackVerdict]) -> list[str]:
+def _fitting(override: InstalledOverride, verdicts: Sequence[StackCheck]) -> list[str]:
     """List what fits on the content of an override, modules of Python too."""
     programs = (p for v in verdicts for m in v.modules for p in m.programs)
     return [p.path for p in programs if p.fate == "fits" and p.slot == override.slot.path]
@@ -93,7 +100,7 @@ def _fitting(override: Override, verdicts: Sequence[StackVerdict]) -> list[str]:
 
 def _verify(
     stack: Stack,
-    override: Override,
+    override: InstalledOverride,
     given: tuple[Sequence[str], Sequence[str]],
     transport: str,
     here: MachineFacts,
@@ -144,7 +151,7 @@ def _guest(stack: Stack, fits: Sequence[str]) -> StackGuest:
 
 
 def _newer(
-    stack: Stack, override: Override, active: GenerationRecord, here: MachineFacts
+    stack: Stack, override: InstalledOverride, active: GenerationRecord, here: MachineFacts
 ) -> tuple[Finding, ...]:
     """Report that the MPI of a generation would be injected otherwise today, though each file that
     this was made of is as it was: it has another plugin, or needs another library."""
@@ -167,7 +174,7 @@ def _newer(
 # ------------------------------------------------------------------ what is printed
 
 
-def _document(verified: Sequence[_Verified], verdicts: Sequence[StackVerdict]) -> dict[str, Any]:
+def _document(verified: Sequence[_Verified], verdicts: Sequence[StackCheck]) -> dict[str, Any]:
     """What report/schemas/inject.json describes. `proof` is the first of `proofs`."""
     proofs = [one.proof for one in verified]
     return {
@@ -178,7 +185,7 @@ def _document(verified: Sequence[_Verified], verdicts: Sequence[StackVerdict]) -
     }
 
 
-def _show(verified: Sequence[_Verified], verdicts: Sequence[StackVerdict]) -> None:
+def _show(verified: Sequence[_Verified], verdicts: Sequence[StackCheck]) -> None:
     from mpigraft.graft import Fate
 
     for one in verified:

@@ -1,7 +1,8 @@
 """The host's MPI put under a guest: the plan of it.
 
 Takes a guest, an MPI and a machine; makes a `GraftPlan`: files, binds, environment, devices, as
-plain data. Reads files alone. Rooms: `guest`, `abi`, `resolve`, `check`, `folder`, `engines`.
+plain data. Reads files alone. Folders: `guest`, `abi`,
+`injection`, `check`, `engines`, `folder`, `stack`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.abi.saved import machine_content as machine_content
     from mpigraft.graft.abi.saved import read_machine as read_machine
     from mpigraft.graft.assemble import GraftOptions as GraftOptions
-    from mpigraft.graft.assemble import judge_pair as judge_pair
+    from mpigraft.graft.assemble import check_pair as check_pair
     from mpigraft.graft.assemble import plan_graft as plan_graft
     from mpigraft.graft.assemble import plan_own_mpi as plan_own_mpi
     from mpigraft.graft.assemble import reading_errors as reading_errors
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
     from mpigraft.graft.assemble_stack import due_leases as due_leases
     from mpigraft.graft.assemble_stack import plan_stack as plan_stack
     from mpigraft.graft.assemble_stack import stack_install as stack_install
-    from mpigraft.graft.check.case import NOT_CHECKED as NOT_CHECKED
+    from mpigraft.graft.check.check_input import NOT_CHECKED as NOT_CHECKED
+    from mpigraft.graft.check.fit import fitting_programs as fitting_programs
+    from mpigraft.graft.check.host_program import HostProgram as HostProgram
     from mpigraft.graft.check.interface import ABI_NAMES as ABI_NAMES
     from mpigraft.graft.check.languages import FORTRAN_SYMBOL as FORTRAN_SYMBOL
     from mpigraft.graft.check.languages import MPI_F08_SYMBOL as MPI_F08_SYMBOL
-    from mpigraft.graft.check.verdict import fitting_programs as fitting_programs
     from mpigraft.graft.engines.cdi import cdi_document as cdi_document
     from mpigraft.graft.engines.options import options_by_engine as options_by_engine
     from mpigraft.graft.engines.registry import DEFAULT_ENGINES as DEFAULT_ENGINES
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.folder.folders import paths_in_guest as paths_in_guest
     from mpigraft.graft.folder.folders import prune_grafts as prune_grafts
     from mpigraft.graft.folder.folders import remove_graft as remove_graft
+    from mpigraft.graft.folder.library_copy import make_copy as make_copy
     from mpigraft.graft.guest.command import GuestCommand as GuestCommand
     from mpigraft.graft.guest.commands import command_of as command_of
     from mpigraft.graft.guest.examination import PODMAN_PREFIX as PODMAN_PREFIX
@@ -61,15 +64,13 @@ if TYPE_CHECKING:
     from mpigraft.graft.guest.host_commands import job_words as job_words
     from mpigraft.graft.guest.own_mpi import GuestMpi as GuestMpi
     from mpigraft.graft.guest.own_mpi import loaded_objects as loaded_objects
-    from mpigraft.graft.library_copy import make_copy as make_copy
-    from mpigraft.graft.loading.values import PRIVATE as PRIVATE
-    from mpigraft.graft.loading.values import Loaded as Loaded
-    from mpigraft.graft.program.host_program import HostProgram as HostProgram
-    from mpigraft.graft.resolve.injection import inject as inject
-    from mpigraft.graft.resolve.plan import GPU_SELECT as GPU_SELECT
-    from mpigraft.graft.resolve.plan import changed_paths as changed_paths
-    from mpigraft.graft.resolve.plan import path_stamps as path_stamps
-    from mpigraft.graft.resolve.values import Injection as Injection
+    from mpigraft.graft.injection.contents import GraftContents as GraftContents
+    from mpigraft.graft.injection.contents import decide_contents as decide_contents
+    from mpigraft.graft.injection.plan import GPU_SELECT as GPU_SELECT
+    from mpigraft.graft.injection.plan import changed_paths as changed_paths
+    from mpigraft.graft.injection.plan import path_stamps as path_stamps
+    from mpigraft.graft.injection.simulation import PRIVATE as PRIVATE
+    from mpigraft.graft.injection.simulation import Loaded as Loaded
     from mpigraft.graft.stack.external.in_place import check_module as check_module
     from mpigraft.graft.stack.external.in_place import check_splice as check_splice
     from mpigraft.graft.stack.external.in_place import search_folders as search_folders
@@ -85,7 +86,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.stack.generations.drift import newer_content as newer_content
     from mpigraft.graft.stack.generations.pruning import prune as prune
     from mpigraft.graft.stack.generations.reading import GenerationRecord as GenerationRecord
-    from mpigraft.graft.stack.generations.reading import Override as Override
+    from mpigraft.graft.stack.generations.reading import InstalledOverride as InstalledOverride
     from mpigraft.graft.stack.generations.reading import read_override as read_override
     from mpigraft.graft.stack.generations.switching import refuse_unfit as refuse_unfit
     from mpigraft.graft.stack.generations.switching import switch_on as switch_on
@@ -104,11 +105,11 @@ if TYPE_CHECKING:
     from mpigraft.graft.stack.override.network import network_part as network_part
     from mpigraft.graft.stack.places import is_stack as is_stack
     from mpigraft.graft.stack.reading import read_stack as read_stack
+    from mpigraft.graft.stack.stack_check import check_stack as check_stack
     from mpigraft.graft.stack.targets import cpu_target as cpu_target
     from mpigraft.graft.stack.values import Fate as Fate
     from mpigraft.graft.stack.values import Slot as Slot
     from mpigraft.graft.stack.values import Stack as Stack
-    from mpigraft.graft.stack.values import StackVerdict as StackVerdict
-    from mpigraft.graft.stack.verdict import check_stack as check_stack
+    from mpigraft.graft.stack.values import StackCheck as StackCheck
 else:
     __getattr__ = exports(__name__)

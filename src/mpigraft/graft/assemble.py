@@ -1,4 +1,5 @@
-"""Make a plan from a guest and a host MPI: examine, inject, judge, decide. Nothing is started.
+"""Make a plan from a guest and a host MPI: examine, decide what goes in, check. Nothing is
+started.
 
 `check`, `plan`, `run` and `bench` share this, so that all of them give one answer for a pair.
 """
@@ -27,14 +28,13 @@ from mpigraft.core.model import (
     Replace,
 )
 from mpigraft.graft.abi.libraries import read_abi
-from mpigraft.graft.check.verdict import has_no_interface, judge_fit, soften_verdict
+from mpigraft.graft.check.fit import check_fit, has_no_interface, soften_fit
 from mpigraft.graft.engines.options import with_engine_options
 from mpigraft.graft.engines.registry import ENGINES, select_engine
 from mpigraft.graft.guest.examination import Guest, own_mpi_of, own_mpis_of
 from mpigraft.graft.guest.own_mpi import GuestMpi
-from mpigraft.graft.resolve.injection import inject, inject_nothing
-from mpigraft.graft.resolve.plan import BENCH, plan_folder
-from mpigraft.graft.resolve.values import Injection
+from mpigraft.graft.injection.contents import GraftContents, decide_contents, describe_bare_guest
+from mpigraft.graft.injection.plan import BENCH, plan_folder
 from mpigraft.knowledge import binding_of, device_binds
 from mpigraft.native import choose_natives
 
@@ -63,12 +63,12 @@ def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOp
     served = mpi_under_ranks(guest, mpi, options.replace)
     programs = choose_natives(served, guest.label.architecture, options.native_build)
     with reading_errors():
-        bare = inject_nothing(guest, abi, options.replace)
+        bare = describe_bare_guest(guest, abi, options.replace)
         if has_no_interface(guest, abi, bare) and not options.force:
-            verdict = judge_pair(guest, abi, bare, own=own_mpi, machine=machine)
-            if not verdict.ok:
-                raise refusal(verdict, loose=guest.loose)
-        injection = inject(
+            fit = check_pair(guest, abi, bare, own=own_mpi, machine=machine)
+            if not fit.ok:
+                raise refusal(fit, loose=guest.loose)
+        contents = decide_contents(
             guest,
             abi,
             replace=options.replace,
@@ -79,16 +79,16 @@ def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOp
             opened=dict(own_mpi.plugins) if own_mpi else None,
             flags=machine.cpu.flags,
         )
-        verdict = judge_pair(guest, abi, injection, own=own_mpi, machine=machine)
-    parts = (*verdict.parts, _engine_part(engine, mpi, injection))
-    verdict = with_fields(verdict, parts=parts)
-    if not verdict.ok and not options.force:
-        raise refusal(verdict, loose=guest.loose)
+        fit = check_pair(guest, abi, contents, own=own_mpi, machine=machine)
+    parts = (*fit.parts, _engine_part(engine, mpi, contents))
+    fit = with_fields(fit, parts=parts)
+    if not fit.ok and not options.force:
+        raise refusal(fit, loose=guest.loose)
     plan = plan_folder(
         guest.label,
         abi,
-        injection,
-        verdict.parts,
+        contents,
+        fit.parts,
         engine=engine,
         natives=programs,
         devices=device_binds(),
@@ -97,14 +97,14 @@ def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOp
     return with_engine_options(plan, options.engine_options, os.environ)
 
 
-def judge_pair(
-    guest: Guest, abi: MpiAbi, injection: Injection, *, own: GuestMpi | None, machine: Machine
+def check_pair(
+    guest: Guest, abi: MpiAbi, contents: GraftContents, *, own: GuestMpi | None, machine: Machine
 ) -> Fit:
     """Judge an MPI under what a job starts, as far as that is known. Raises ElfError."""
-    verdict = judge_fit(guest, abi, injection, own=own, machine=machine)
-    if guest.loose or (guest.possible and not verdict.ok):
-        return soften_verdict(guest, abi, injection, verdict, own=own, machine=machine)
-    return verdict
+    fit = check_fit(guest, abi, contents, own=own, machine=machine)
+    if guest.loose or (guest.possible and not fit.ok):
+        return soften_fit(guest, abi, contents, fit, own=own, machine=machine)
+    return fit
 
 
 @contextmanager
@@ -118,9 +118,9 @@ def reading_errors() -> Iterator[None]:
         raise UsageError.of("guest-unreadable", error=str(error)) from error
 
 
-def _engine_part(engine: str, mpi: MpiInstall, injection: Injection) -> CheckResult:
-    """Report what this engine cannot do for this pair, as a part of the verdict."""
-    findings = [*_closed_files(engine, mpi), *_unreached_libraries(engine, injection)]
+def _engine_part(engine: str, mpi: MpiInstall, contents: GraftContents) -> CheckResult:
+    """Report what this engine cannot do for this pair, as a part of the check."""
+    findings = [*_closed_files(engine, mpi), *_unreached_libraries(engine, contents)]
     message = findings[0].message if findings else f"{engine} can start it"
     return CheckResult("engine", Level.ERROR if findings else Level.INFO, message, tuple(findings))
 
@@ -130,13 +130,13 @@ def _closed_files(engine: str, mpi: MpiInstall) -> Iterator[Finding]:
         yield Finding.of("engine-closes-files", engine=engine, id=mpi.id)
 
 
-def _unreached_libraries(engine: str, injection: Injection) -> Iterator[Finding]:
+def _unreached_libraries(engine: str, contents: GraftContents) -> Iterator[Finding]:
     """Report programs whose own search path precedes LD_LIBRARY_PATH, without an engine."""
-    if ENGINES[engine].PROGRAMS or injection.replace is not Replace.MPI:
+    if ENGINES[engine].PROGRAMS or contents.replace is not Replace.MPI:
         return
-    for simulated in injection.programs:
+    for simulated in contents.programs:
         for r in simulated.after:
-            if binding_of(r.name) and r.path and not str(r.path).startswith(f"{injection.place}/"):
+            if binding_of(r.name) and r.path and not str(r.path).startswith(f"{contents.place}/"):
                 yield Finding.of("engine-none", program=simulated.program, path=r.path, how=r.how)
 
 
@@ -158,7 +158,7 @@ def plan_own_mpi(
     `own_install`. Raises MissingError when the guest has no MPI."""
     engine = select_engine(guest.label.kind, os.environ, options.engine)
     mpi, own = own_install(guest, families), _own(guest, families)
-    injection = Injection(
+    contents = GraftContents(
         replace=Replace.NOTHING,
         place=ENGINES[engine].place(guest),
         libmpi=str(mpi.libmpi),
@@ -167,7 +167,7 @@ def plan_own_mpi(
     plan = plan_folder(
         guest.label,
         None,
-        injection,
+        contents,
         (),
         engine=engine,
         natives=choose_natives(mpi, guest.label.architecture, options.native_build),
@@ -215,13 +215,13 @@ def _own(guest: Guest, families: Collection[Family]) -> GuestMpi | None:
     return (next(preferred, None) if families else None) or own_mpi_of(guest)
 
 
-def refusal(verdict: Fit, *, loose: bool = False) -> CheckFailed:
+def refusal(fit: Fit, *, loose: bool = False) -> CheckFailed:
     """Make the error for a pair that does not fit: the worst finding, and the number of others.
     `loose`: its programs were checked one by one, and none fits."""
-    wrong = [f for f in verdict.findings if f.level is Level.ERROR]
+    wrong = [f for f in fit.findings if f.level is Level.ERROR]
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-    name, programs = verdict.guest.name, len(verdict.guest.programs)
-    fix = wrong[0].fix or f"`mpigraft check {name} --mpi {verdict.mpi}` shows all findings"
+    name, programs = fit.guest.name, len(fit.guest.programs)
+    fix = wrong[0].fix or f"`mpigraft check {name} --mpi {fit.mpi}` shows all findings"
     if loose and programs > 1:
         fix += f"; none of its {programs} programs fits alone"
     elif programs > 1:
@@ -229,7 +229,7 @@ def refusal(verdict: Fit, *, loose: bool = False) -> CheckFailed:
         fix += "shows which, --program selects one"
     return CheckFailed.of(
         "guest-does-not-fit",
-        mpi=verdict.mpi,
+        mpi=fit.mpi,
         name=name,
         problem=f"{wrong[0].message}{more}",
         reason=wrong[0].why,

@@ -28,8 +28,8 @@ from mpigraft.core.serialize import digest
 from mpigraft.discovery import network_library
 from mpigraft.graft.assemble import GraftOptions, own_install
 from mpigraft.graft.guest.own_mpi import GuestMpi
-from mpigraft.graft.resolve.plan import BENCH, PLACE_ON_HOST, plan_folder
-from mpigraft.graft.resolve.values import Injection
+from mpigraft.graft.injection.contents import GraftContents
+from mpigraft.graft.injection.plan import BENCH, PLACE_ON_HOST, plan_folder
 from mpigraft.graft.stack.generations.drift import mapped_generations
 from mpigraft.graft.stack.guest import StackGuest
 from mpigraft.graft.stack.injected import check_injected
@@ -87,7 +87,7 @@ def plan_stack(
     content = digest([content, guest.network_content()]) if below else content
     label = with_fields(guest.label, digest=content, programs=programs)
     preload = EnvRow("LD_PRELOAD", ":".join(preloads), Scope.RANK, "plan")
-    in_place = Injection(
+    in_place = GraftContents(
         replace=Replace.NOTHING,  # whatever is injected lies there already
         place=PLACE_ON_HOST,
         environment=(preload,) if preloads else (),
@@ -170,17 +170,17 @@ def _refuse_unfit(guest: StackGuest, machine: Machine, *, whole: bool) -> Iterat
     such as a script, is passed over: what it starts is judged."""
     for path in (guest.started or guest.program.path, *guest.opened):
         with contextlib.suppress(UsageError):
-            for verdict in check_injected(read_stack(path), machine, whole=whole):
-                findings = [*verdict.findings, *(f for m in verdict.modules for f in m.findings)]
-                if verdict.count(Fate.ACCEPTED):
+            for fit in check_injected(read_stack(path), machine, whole=whole):
+                findings = [*fit.findings, *(f for m in fit.modules for f in m.findings)]
+                if fit.count(Fate.ACCEPTED):
                     named = (with_fields(f, message=f"{BY_EXCEPT}: {f.message}") for f in findings)
                     yield CheckResult(ACCEPTED, Level.WARNING, "", tuple(named))
                 wrong = [f for f in findings if f.level is Level.ERROR]
-                if wrong and not verdict.ok:
+                if wrong and not fit.ok:
                     raise CheckFailed.of(
                         "stack-program-unfit",
                         program=path,
-                        mpi=verdict.mpi,
+                        mpi=fit.mpi,
                         problem=wrong[0].message,
                         reason=wrong[0].why,
                         advice=wrong[0].fix or "inject another one",

@@ -34,7 +34,7 @@ from mpigraft.core.model import (
 from mpigraft.core.serialize import document
 from mpigraft.discovery import inventory
 from mpigraft.graft.abi import libraries, saved
-from mpigraft.graft.check import verdict as check
+from mpigraft.graft.check import fit as check
 from mpigraft.graft.guest import examination, host_commands
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.request.fit import verdicts

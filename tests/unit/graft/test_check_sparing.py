@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 
 from mpigraft.core.model import Fit, Level, MpiAbi, Replace
-from mpigraft.graft.assemble import judge_pair
-from mpigraft.graft.check.verdict import judge_fit, soften_verdict
+from mpigraft.graft.assemble import check_pair
+from mpigraft.graft.check.fit import check_fit, soften_fit
 from mpigraft.graft.guest.examination import Guest
-from mpigraft.graft.resolve.injection import inject
+from mpigraft.graft.injection.contents import decide_contents
 from tests.builders.configuration import a_machine
 from tests.builders.fits import finding, own, part
 from tests.builders.guests import OPENMPI, PLACE, a_guest, a_program, an_abi, library, modules
 
 
 def spared(guest: Guest, abi: MpiAbi) -> Fit:
-    found = inject(guest, abi, replace=Replace.MPI, place=PLACE)
-    return soften_verdict(guest, abi, found, judge_fit(guest, abi, found, own=own()), own=own())
+    found = decide_contents(guest, abi, replace=Replace.MPI, place=PLACE)
+    return soften_fit(guest, abi, found, check_fit(guest, abi, found, own=own()), own=own())
 
 
 def test_programs_of_which_nobody_knows_whether_they_start_refuse_only_together() -> None:
@@ -40,12 +40,12 @@ def test_programs_of_which_nobody_knows_whether_they_start_refuse_only_together(
 
 def test_a_job_that_may_start_no_mpi_program_is_warned_of() -> None:
     guest, abi = a_guest({"/opt/good": a_program()}, OPENMPI), an_abi("openmpi@5.0.11")
-    found = inject(guest, abi, replace=Replace.MPI, place=PLACE)
+    found = decide_contents(guest, abi, replace=Replace.MPI, place=PLACE)
     machine = a_machine()
-    loose = judge_pair(replace(guest, loose=True), abi, found, own=own(), machine=machine)
+    loose = check_pair(replace(guest, loose=True), abi, found, own=own(), machine=machine)
     assert loose.ok
     assert finding(loose, "started-not-known").level is Level.WARNING
-    named = judge_pair(guest, abi, found, own=own(), machine=machine)
+    named = check_pair(guest, abi, found, own=own(), machine=machine)
     assert all(f.code != "started-not-known" for f in named.findings)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import mpigraft
 from mpigraft.core.errors import UsageError
 from mpigraft.core.messages import message_of
-from mpigraft.graft.check.verdict import FIRST, REST
+from mpigraft.graft.check.fit import FIRST, REST
 from mpigraft.knowledge import load_document, read_table
 from mpigraft.knowledge.fit import rows as fit
 from mpigraft.launch.launchers.registry import LAUNCHERS

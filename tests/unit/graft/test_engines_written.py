@@ -17,7 +17,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind, Scope
 from mpigraft.graft.engines import cdi, wrapper
 from mpigraft.graft.engines.registry import engine_words
-from mpigraft.graft.resolve.plan import PLACE_ON_HOST, path_stamps
+from mpigraft.graft.injection.plan import PLACE_ON_HOST, path_stamps
 from mpigraft.knowledge import devices
 from tests.builders.plans import LIBRARY, Image, label, plan, seat
 

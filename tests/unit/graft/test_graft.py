@@ -33,6 +33,6 @@ def test_a_guest_that_cannot_be_loaded_is_no_bug(
 
     monkeypatch.setattr("mpigraft.graft.assemble.read_abi", lambda _: an_abi("openmpi@5.0.11"))
     monkeypatch.setattr("mpigraft.graft.assemble.choose_natives", lambda *_: natives_of(files))
-    monkeypatch.setattr("mpigraft.graft.assemble.inject", inject)
+    monkeypatch.setattr("mpigraft.graft.assemble.decide_contents", inject)
     with pytest.raises(answer, match=str(stop)):
         plan_graft(a_guest(), an_mpi(), a_machine(), GraftOptions(engine="apptainer"))

@@ -25,9 +25,9 @@ from mpigraft.graft.abi import libraries as abi
 from mpigraft.graft.engines.registry import engine_words
 from mpigraft.graft.folder import folders
 from mpigraft.graft.guest.examination import examine_guest
-from mpigraft.graft.resolve.injection import inject
-from mpigraft.graft.resolve.plan import plan_folder
-from mpigraft.graft.resolve.values import CopyPolicy, Injection
+from mpigraft.graft.injection.contents import GraftContents, decide_contents
+from mpigraft.graft.injection.plan import plan_folder
+from mpigraft.graft.injection.view import CopyPolicy
 from mpigraft.knowledge.sonames import role_of
 from mpigraft.launch.command import engine_context
 from mpigraft.native.programs import GPU_SELECT, RELAY, Natives
@@ -138,7 +138,7 @@ class Ran:
     maps: Mapping[str, str]  # {path: device and inode}
 
 
-def grafted(world: World, libmpi: Path) -> tuple[Injection, Ran]:
+def grafted(world: World, libmpi: Path) -> tuple[GraftContents, Ran]:
     """What was decided, and what the program then does in bubblewrap."""
     found, done = started(world, libmpi)
     assert done.ok, done.text()
@@ -150,10 +150,10 @@ def grafted(world: World, libmpi: Path) -> tuple[Injection, Ran]:
     return found, Ran(int(user[1]), int(mpi[1]), maps)
 
 
-def started(world: World, libmpi: Path, *, glibc: bool = True) -> tuple[Injection, Completed]:
+def started(world: World, libmpi: Path, *, glibc: bool = True) -> tuple[GraftContents, Completed]:
     guest = examine_guest(str(world.root), ["/opt/app"])
     facts = mpi_of(world, libmpi)
-    found = inject(guest, facts, replace=Replace.MPI, place=PLACE, glibc=glibc)
+    found = decide_contents(guest, facts, replace=Replace.MPI, place=PLACE, glibc=glibc)
     bench = program(world.host / "bench", needs=[libmpi])
     witness = compiled(world.host / "witness.so")
     for name in (GPU_SELECT, RELAY):  # a plan copies them; nothing here is started by them

@@ -23,9 +23,9 @@ from mpigraft.binary.elf import reader
 from mpigraft.core.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.core.model import Copy, EnvRow, GraftPlan, Scope
 from mpigraft.core.serialize import document
-from mpigraft.graft import library_copy as making
 from mpigraft.graft.folder import folders, shared_copies
-from mpigraft.graft.resolve.plan import BENCH, PLACE_ON_HOST, WITNESS
+from mpigraft.graft.folder import library_copy as making
+from mpigraft.graft.injection.plan import BENCH, PLACE_ON_HOST, WITNESS
 from tests.builders.guests import PLACE
 from tests.builders.plans import a_plan, natives_of, on_disk
 

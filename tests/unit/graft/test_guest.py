@@ -15,7 +15,7 @@ from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import Family, GuestKind
 from mpigraft.graft.guest import examination, own_mpi, search
-from mpigraft.graft.mpi_sonames import MPI_TOOLS
+from mpigraft.graft.guest.mpi_sonames import MPI_TOOLS
 from tests.builders.elf import compiled, program
 from tests.builders.images import oci
 from tests.builders.layers import file

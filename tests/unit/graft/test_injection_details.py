@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import AbiObject, MpiAbi, Replace
-from mpigraft.graft.private_names import Naming
-from mpigraft.graft.resolve.injection import inject
-from mpigraft.graft.resolve.values import CopyPolicy, Injection
-from mpigraft.graft.resolve.view import View
+from mpigraft.graft.injection.contents import GraftContents, decide_contents
+from mpigraft.graft.injection.private_names import Naming
+from mpigraft.graft.injection.view import CopyPolicy, View
 from tests.builders.elf import program
 from tests.builders.guests import APP, C_SYMBOLS, LIB, PLACE, an_abi, libc, library
 from tests.builders.injections import GRAFT, choices, copies, grafted, lacks, loads, only, over
@@ -21,7 +20,7 @@ from tests.unit.graft.test_injection import LIBMPI, PAL, a_plugin, an_openmpi
 # ------------------------------------------------------------------ symbols of a private copy
 
 
-def split(*more: AbiObject, plugin: tuple[str, ...] = ()) -> Injection:
+def split(*more: AbiObject, plugin: tuple[str, ...] = ()) -> GraftContents:
     """Both sides' libdep.so.1 lack what the other side needs; `same` is in both."""
     theirs = library("libdep.so.1", exported=("same", "old", "everywhere"))
     ours = host("libdep.so.1", exported=("same", "new", "everywhere"), imported=("same",))
@@ -91,7 +90,7 @@ def test_our_program_is_simulated_as_the_guests_are(tmp_path: Path) -> None:
     guest = a_world(needing("libmpi.so.40"), LIBMPI, PAL)
     built = program(tmp_path / "built", needs=[_shared(tmp_path, "libmpi.so.40")])
     for file, needed in ((bench, []), (built, ["libmpi.so.40", "libopen-pal.so.80", "libc.so.6"])):
-        found = inject(
+        found = decide_contents(
             guest, an_openmpi(), replace=Replace.MPI, place=PLACE, ours={"bin/bench": file}
         )
         assert [one.program for one in found.programs] == [APP, f"{PLACE}/bin/bench"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mpigraft.core.model import AbiObject, Replace
-from mpigraft.graft.resolve.values import CopyPolicy, Injection
+from mpigraft.graft.injection.contents import GraftContents
+from mpigraft.graft.injection.view import CopyPolicy
 from tests.builders.guests import LIB, NEW, OLD, an_abi, changed, libc, library
 from tests.builders.injections import GRAFT, choices, copies, grafted, lacks, loads, over
 from tests.builders.worlds import World, a_world, at, host, needing
@@ -16,7 +17,7 @@ from tests.unit.graft.test_injection import LIBMPI, PAL, a_plugin, an_openmpi
 
 def pair(
     theirs: AbiObject, ours: AbiObject, wanted: str, *imported: str, first: str = "libuser.so.1"
-) -> Injection:
+) -> GraftContents:
     """The guest's library and the host's of one name; a user of the guest's, loaded first."""
     user = library("libuser.so.1", needed=(theirs.soname,), imported=(wanted,))
     program = needing(first, "libmpi.so.40", "libuser.so.1")
@@ -186,7 +187,7 @@ def test_a_library_in_glibcs_folder_is_no_part_of_glibc() -> None:
 # ------------------------------------------------------------------ who opens, who is who
 
 
-def after(found: Injection) -> list[str]:
+def after(found: GraftContents) -> list[str]:
     return [str(r.path) for r in found.programs[0].after]
 
 

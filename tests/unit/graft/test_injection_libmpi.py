@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from mpigraft.core.model import Replace
 from mpigraft.graft.guest.examination import Guest
-from mpigraft.graft.resolve.injection import inject
-from mpigraft.graft.resolve.values import Injection
+from mpigraft.graft.injection.contents import GraftContents, decide_contents
 from tests.builders.guests import (
     C_SYMBOLS,
     LIB,
@@ -29,8 +28,8 @@ def guest(*needed: Sequence[str]) -> Guest:
     return a_guest(programs, OPENMPI, MPICH)
 
 
-def of(one: Guest, mpi: str, what: Replace = Replace.MPI) -> Injection:
-    return inject(one, an_abi(mpi), replace=what, place=PLACE)
+def of(one: Guest, mpi: str, what: Replace = Replace.MPI) -> GraftContents:
+    return decide_contents(one, an_abi(mpi), replace=what, place=PLACE)
 
 
 def test_one_of_the_graft_before_the_guests_own() -> None:

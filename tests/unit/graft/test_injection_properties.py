@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from mpigraft.core.model import AbiObject, MpiAbi, Replace, Role
 from mpigraft.graft.guest.examination import Guest
-from mpigraft.graft.resolve.growth import Growth
-from mpigraft.graft.resolve.values import CopyPolicy, Injection
+from mpigraft.graft.injection.contents import GraftContents
+from mpigraft.graft.injection.fixpoint import Growth
+from mpigraft.graft.injection.view import CopyPolicy
 from tests.builders.guests import LIB, NEW, OLD, PLACE, an_abi, changed, libc
 from tests.builders.injections import copies, grafted
 from tests.builders.worlds import a_world, at, host, needing
@@ -89,7 +90,7 @@ def mpis(draw: st.DrawFn) -> MpiAbi:
 ASKED = st.tuples(guests(), mpis(), st.sampled_from(Replace), st.booleans())
 
 
-def tried(asked: tuple[Guest, MpiAbi, Replace, bool]) -> tuple[Injection, int]:
+def tried(asked: tuple[Guest, MpiAbi, Replace, bool]) -> tuple[GraftContents, int]:
     """What came of it, and in how many steps."""
     guest, abi, replace, glibc = asked
     steps = []

@@ -7,9 +7,11 @@ from types import ModuleType
 import pytest
 
 from mpigraft.core import fingerprint
-from mpigraft.graft import private_names as private
-from mpigraft.graft.loading import comparison
-from mpigraft.graft.resolve import growth, injection, plan, view
+from mpigraft.graft.injection import contents as injection
+from mpigraft.graft.injection import fixpoint as growth
+from mpigraft.graft.injection import plan, view
+from mpigraft.graft.injection import private_names as private
+from mpigraft.graft.injection import simulation as comparison
 from tests.mutation.checks import checks
 from tests.mutation.mutator import survivors
 from tests.unit.graft import (
@@ -43,7 +45,7 @@ PLAN = (
 SAME = {
     "Naming.alone: if name not in self._alone: -> if True": "it is kept for speed alone",
     "View.elf: if key not in self._facts: -> if True": "a library is known by its soname as well",
-    "_data: abi and injection.replace is Replace.MPI -> True": "without one nothing is replaced",
+    "_data: abi and contents.replace is Replace.MPI -> True": "without one nothing is replaced",
     "View.load: OverlayRoot(self.guest.root, self.ours) if own else self.guest.root -> if True":
         "our programs lie where the guest has nothing",
     "View.elf: None if libc else self.lib -> if False": "parts of glibc are found without a path",

@@ -13,8 +13,8 @@ import pytest
 from mpigraft.binary.elf import reader
 from mpigraft.core.model import Bind, BindKind, EnvRow, GraftPlan, Replace, Scope
 from mpigraft.core.serialize import document, revive
-from mpigraft.graft.resolve.injection import inject
-from mpigraft.graft.resolve.plan import (
+from mpigraft.graft.injection.contents import decide_contents
+from mpigraft.graft.injection.plan import (
     BENCH,
     DROPPED,
     GPU_SELECT,
@@ -132,7 +132,7 @@ def test_natives_without_the_library_that_profiles_make_a_graft(tmp_path: Path) 
 def test_the_libmpi_is_known_where_the_guest_has_none(tmp_path: Path) -> None:
     files = on_disk(tmp_path)
     abi = an_abi_of(files)
-    found = inject(a_world(needing("libmpi.so.40")), abi, replace=Replace.MPI, place=PLACE)
+    found = decide_contents(a_world(needing("libmpi.so.40")), abi, replace=Replace.MPI, place=PLACE)
     made = a_plan(files, injection=found)
     assert (made.libmpi, made.libmpi_copy) == (f"{PLACE}/lib/libmpi.so.40", "lib/libmpi.so.40")
     assert environment(made)["LD_LIBRARY_PATH"] == f"{PLACE}/lib"

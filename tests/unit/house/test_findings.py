@@ -25,7 +25,7 @@ ROWS = {code: row for rows in rooms().values() for code, row in rows.items()}
 USES = list(uses())
 # Codes that stand in a variable where the finding is made: of a table, or of another's output.
 BY_TABLE = {
-    "host-over-guest", "guest-serves", "private-copy",  # OUTCOMES of graft/check/neighbours.py
+    "host-over-guest", "guest-serves", "private-copy",  # of check/shared_libraries.py
     "cxx-symbols", "fortran-symbols",
     "out-of-mem", "time-out", "int-overflow",  # IMB's own words
     "values-twice", "values-odd", "overlap-none",

@@ -129,7 +129,7 @@ WRITERS = {
     "discovery/install/wheel.py": 3,
     "discovery/sources/install.py": 1,
     "evidence/runner.py": 2,
-    "graft/library_copy.py": 2,
+    "graft/folder/library_copy.py": 2,
     "graft/folder/folders.py": 2,
     "graft/folder/shared_copies.py": 5,
     "graft/stack/generations/switching.py": 7,

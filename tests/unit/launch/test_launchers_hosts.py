@@ -9,7 +9,7 @@ import pytest
 
 from mpigraft.cli.entry import SIZES
 from mpigraft.core.model import Allocation, Layout
-from mpigraft.graft.resolve.plan import PASSED
+from mpigraft.graft.injection.plan import PASSED
 from mpigraft.knowledge.fit.ranks import rank_table, rank_variables, task_in
 from mpigraft.launch.launchers.registry import LAUNCHERS
 from mpigraft.native.programs import SOURCES

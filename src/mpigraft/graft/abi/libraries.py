@@ -19,7 +19,7 @@ from mpigraft.core.errors import MissingError
 from mpigraft.core.model import AbiObject, DataFile, EnvRow, MpiAbi, MpiInstall, Role, Scope
 from mpigraft.discovery import binding_files, read_for_machine, regular_files
 from mpigraft.graft.abi.kept import keep_abi, kept_abi
-from mpigraft.graft.loading.values import PRIVATE
+from mpigraft.graft.injection.simulation import PRIVATE
 from mpigraft.knowledge import Files, Opened, Started, expand_folder, opened_by, role_of, started_by
 
 MAX_LIBC = 1 << 24  # bytes read of libc for its version

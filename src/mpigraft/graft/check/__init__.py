@@ -1,1 +1,1 @@
-"""Whether a host MPI fits under a guest: one verdict, made of parts with their evidence."""
+"""Check whether a host MPI fits under a guest: parts, each with its evidence."""

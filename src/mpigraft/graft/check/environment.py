@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpigraft.core.model import CheckResult, Finding, GuestKind, NetLibrary
-from mpigraft.graft.check.case import Case, base, mapped, not_checked, part, some
+from mpigraft.graft.check.check_input import CheckInput, base, mapped, not_checked, part, some
 from mpigraft.knowledge import GpuLibraries, Reach, fabric_reach, fit_facts, known_world
 
 UCX_NETWORK = ("rc", "dc", "ud", "mlx5", "verbs", "gga", "srd")  # transports that are a network's
@@ -14,99 +14,99 @@ UCX_NETWORK = ("rc", "dc", "ud", "mlx5", "verbs", "gga", "srd")  # transports th
 # ------------------------------------------------------------------ launcher
 
 
-def pmi(case: Case) -> CheckResult:
+def pmi(pair: CheckInput) -> CheckResult:
     """Check the launcher that starts the ranks, and whether they find each other under it."""
-    mpi, label = case.abi.mpi, case.guest.label
+    mpi, label = pair.abi.mpi, pair.guest.label
     launcher = mpi.launcher_kind
     if label.kind is not GuestKind.PROGRAM and not label.env_program:
-        return part("pmi", "", [_no_env(case)])
+        return part("pmi", "", [_no_env(pair)])
     if mpi.launcher is None:
-        return part("pmi", "the scheduler's launcher starts the ranks", [_no_launcher(case)])
-    if case.whole:  # an MPI and its own launcher
+        return part("pmi", "the scheduler's launcher starts the ranks", [_no_launcher(pair)])
+    if pair.whole:  # an MPI and its own launcher
         return part("pmi", f"{mpi.id}'s own {launcher} starts its ranks", ())
-    if case.own is None:
+    if pair.own is None:
         return not_checked("pmi", "the guest has no MPI of its own")
-    known = known_world(launcher, str(case.own.family), case.own.version, case.own.pmi)
+    known = known_world(launcher, str(pair.own.family), pair.own.version, pair.own.pmi)
     if known is None:
-        return part("pmi", "", [_untried(case, case.own.pmi)])
+        return part("pmi", "", [_untried(pair, pair.own.pmi)])
     if known.alone:
-        return part("pmi", "", [_alone(case)])
-    return part("pmi", f"{mpi.id}'s {launcher} starts the guest's {case.own_name}", ())
+        return part("pmi", "", [_alone(pair)])
+    return part("pmi", f"{mpi.id}'s {launcher} starts the guest's {pair.own_name}", ())
 
 
-def _no_env(case: Case) -> Finding:
-    return Finding.of("env-absent", name=case.guest.label.name)
+def _no_env(pair: CheckInput) -> Finding:
+    return Finding.of("env-absent", name=pair.guest.label.name)
 
 
-def _alone(case: Case) -> Finding:
-    mpi, ranks = case.abi.mpi, f"the guest's {case.own_name}"
-    own = case.own.launcher if case.own else ""
+def _alone(pair: CheckInput) -> Finding:
+    mpi, ranks = pair.abi.mpi, f"the guest's {pair.own_name}"
+    own = pair.own.launcher if pair.own else ""
     note = f" (its own is {own})" if own else ""
     return Finding.of(
         "world-of-one", id=mpi.id, launcher_kind=mpi.launcher_kind, ranks=ranks, note=note
     )
 
 
-def _untried(case: Case, spoken: tuple[str, ...]) -> Finding:
-    mpi = case.abi.mpi
+def _untried(pair: CheckInput, spoken: tuple[str, ...]) -> Finding:
+    mpi = pair.abi.mpi
     speaks = f" It supports {', '.join(spoken)}." if spoken else ""
     return Finding.of(
         "pmi-unknown",
         id=mpi.id,
         launcher_kind=mpi.launcher_kind,
-        own_name=case.own_name,
+        own_name=pair.own_name,
         speaks=speaks,
     )
 
 
-def _no_launcher(case: Case) -> Finding:
-    offers = _schedulers(case)
-    return Finding.of("launcher-none", mpi=case.mpi, offers=f": {offers}" if offers else "")
+def _no_launcher(pair: CheckInput) -> Finding:
+    offers = _schedulers(pair)
+    return Finding.of("launcher-none", mpi=pair.mpi, offers=f": {offers}" if offers else "")
 
 
-def _schedulers(case: Case) -> str:
-    launchers = case.machine.launchers if case.machine else ()
+def _schedulers(pair: CheckInput) -> str:
+    launchers = pair.machine.launchers if pair.machine else ()
     return ", ".join(f"{x.name} ({', '.join(x.pmi_offered)})" for x in launchers if x.pmi_offered)
 
 
 # ------------------------------------------------------------------ network
 
 
-def devices(case: Case) -> CheckResult:
+def devices(pair: CheckInput) -> CheckResult:
     """Check this machine's networks against what the host MPI's libraries can reach."""
-    if case.machine is None:
+    if pair.machine is None:
         return not_checked("devices", "the machine's devices are unknown")
-    present = [d for d in case.machine.fabrics if d.state.lower() != "down"]
+    present = [d for d in pair.machine.fabrics if d.state.lower() != "down"]
     names = some((d.name for d in present if d.kind in ("cxi", "infiniband")), 6)
-    fine = f"{case.mpi} reaches {names}" if names else "no network devices besides Ethernet"
-    return part("devices", fine, _unreached(case))
+    fine = f"{pair.mpi} reaches {names}" if names else "no network devices besides Ethernet"
+    return part("devices", fine, _unreached(pair))
 
 
-def _unreached(case: Case) -> Iterator[Finding]:
+def _unreached(pair: CheckInput) -> Iterator[Finding]:
     for fabric in fabric_reach():
         devices = [
-            d for d in (case.machine.fabrics if case.machine else ())
+            d for d in (pair.machine.fabrics if pair.machine else ())
             if d.kind == fabric.kind and d.state.lower() != "down"
         ]  # fmt: skip
-        if not devices or _reaches(case, fabric):
+        if not devices or _reaches(pair, fabric):
             continue
         yield Finding.of(
             "network-unreached",
-            mpi=case.mpi,
+            mpi=pair.mpi,
             devices=some(d.name for d in devices),
             kind=fabric.kind,
             providers=" or ".join(fabric.providers),
             or_ucx=", or one with UCX" if fabric.ucx else "",
             evidence=tuple(
                 _offers(library)
-                for library in (case.abi.mpi.libfabric, case.abi.mpi.ucx)
+                for library in (pair.abi.mpi.libfabric, pair.abi.mpi.ucx)
                 if library is not None
             ),
         )
 
 
-def _reaches(case: Case, fabric: Reach) -> bool:
-    libfabric, ucx = case.abi.mpi.libfabric, case.abi.mpi.ucx
+def _reaches(pair: CheckInput, fabric: Reach) -> bool:
+    libfabric, ucx = pair.abi.mpi.libfabric, pair.abi.mpi.ucx
     offered = libfabric.offers if libfabric else ()
     by_ucx = fabric.ucx and ucx is not None and any(_network(t) for t in ucx.offers)
     return by_ucx or any(o.split(";")[0] in fabric.providers for o in offered)
@@ -123,51 +123,51 @@ def _offers(library: NetLibrary) -> str:
 # ------------------------------------------------------------------ GPUs
 
 
-def gpu(case: Case) -> CheckResult:
+def gpu(pair: CheckInput) -> CheckResult:
     """Check CUDA and ROCm: what programs need of them, and what host MPI and machine have."""
     findings: list[Finding] = []
-    vendors = [g for g in fit_facts().gpus if _needs(case, g)]
+    vendors = [g for g in fit_facts().gpus if _needs(pair, g)]
     for libraries in vendors:
-        findings.extend(_gpu(case, libraries))
+        findings.extend(_gpu(pair, libraries))
     fine = f"for {some(g.vendor for g in vendors)} GPUs" if vendors else "no GPU libraries are used"
     return part("gpu", fine, findings)
 
 
-def _needs(case: Case, libraries: GpuLibraries) -> list[str]:
+def _needs(pair: CheckInput, libraries: GpuLibraries) -> list[str]:
     """List a vendor's libraries that the guest's programs need."""
     names = dict.fromkeys(
-        r.name for simulated in case.injection.programs for r in mapped(simulated.before)
+        r.name for simulated in pair.contents.programs for r in mapped(simulated.before)
         if libraries.driver.fullmatch(r.name) or libraries.runtime.fullmatch(r.name)
     )  # fmt: skip
     return list(names)
 
 
-def _gpu(case: Case, libraries: GpuLibraries) -> Iterator[Finding]:
-    needed = _needs(case, libraries)
-    machine = case.machine
+def _gpu(pair: CheckInput, libraries: GpuLibraries) -> Iterator[Finding]:
+    needed = _needs(pair, libraries)
+    machine = pair.machine
     if machine is not None and not any(g.vendor == libraries.vendor for g in machine.gpus):
         yield Finding.of("gpu-none", libraries=some(needed), vendor=libraries.vendor)
     missing = dict.fromkeys(
-        r.name for simulated in case.injection.programs for r in mapped(simulated.after)
+        r.name for simulated in pair.contents.programs for r in mapped(simulated.after)
         if r.path is None and libraries.driver.fullmatch(r.name)
     )  # fmt: skip
     if missing:
         yield Finding.of("gpu-driver", libraries=some(missing), option=libraries.option)
-    if case.whole and not _aware(case, libraries.vendor):
-        yield Finding.of("gpu-unaware", mpi=case.mpi, vendor=libraries.vendor)
+    if pair.whole and not _aware(pair, libraries.vendor):
+        yield Finding.of("gpu-unaware", mpi=pair.mpi, vendor=libraries.vendor)
 
 
-def _aware(case: Case, vendor: str) -> bool:
+def _aware(pair: CheckInput, vendor: str) -> bool:
     """Whether a library or plugin of the MPI supports this vendor's memory."""
     words = {"nvidia": ("cuda",), "amd": ("rocm", "hip", "hsa")}[vendor]
-    names = [base(name).lower() for o in case.abi.objects for name in (o.path, *o.needed)]
-    components = [name for _, group in case.abi.mpi.components for name in group]
+    names = [base(name).lower() for o in pair.abi.objects for name in (o.path, *o.needed)]
+    components = [name for _, group in pair.abi.mpi.components for name in group]
     return any(word in name for word in words for name in (*names, *components))
 
 
-def folders(case: Case) -> CheckResult:
+def folders(pair: CheckInput) -> CheckResult:
     """Report what this machine covers of the image."""
-    covers = case.guest.covers
+    covers = pair.guest.covers
     findings: list[Finding] = []
     if paths := covers.programs:
         count = len(paths)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mpigraft.core.model import Abi, CheckResult, Finding, Replace, Role
-from mpigraft.graft.check.case import Case, base, mapped, part, some
+from mpigraft.graft.check.check_input import CheckInput, base, mapped, part, some
 from mpigraft.knowledge import binding_of, fit_facts, version_numbers
 
 if TYPE_CHECKING:
     from mpigraft.binary import Resolved
-    from mpigraft.graft.loading.values import SimulatedProgram
+    from mpigraft.graft.injection.simulation import SimulatedProgram
 
 ABI_NAMES = {  # of an ABI, for a person
     Abi.OMPI.value: "Open MPI 3 to 5",
@@ -25,17 +25,17 @@ ABI_NAMES = {  # of an ABI, for a person
 # ------------------------------------------------------------------ architecture
 
 
-def architecture(case: Case) -> CheckResult:
-    machine = case.abi.objects[0].machine
+def architecture(pair: CheckInput) -> CheckResult:
+    machine = pair.abi.objects[0].machine
     fine = f"{machine} on both sides"
-    return part("architecture", fine, _architecture(case, machine))
+    return part("architecture", fine, _architecture(pair, machine))
 
 
-def _architecture(case: Case, machine: str) -> Iterator[Finding]:
+def _architecture(pair: CheckInput, machine: str) -> Iterator[Finding]:
     others: dict[str, list[str]] = {}
-    for simulated in case.injection.programs:
-        facts = case.elf(simulated.program)
-        architecture = facts.machine if facts else case.guest.label.architecture
+    for simulated in pair.contents.programs:
+        facts = pair.elf(simulated.program)
+        architecture = facts.machine if facts else pair.guest.label.architecture
         if architecture != machine:
             others.setdefault(architecture, []).append(simulated.program)
     for architecture, programs in others.items():
@@ -43,7 +43,7 @@ def _architecture(case: Case, machine: str) -> Iterator[Finding]:
             "architecture",
             programs=some(map(base, programs)),
             architecture=architecture,
-            mpi=case.mpi,
+            mpi=pair.mpi,
             machine=machine,
             oci=_oci(machine),
             evidence=tuple(programs),
@@ -58,42 +58,42 @@ def _oci(machine: str) -> str:
 # ------------------------------------------------------------------ ABI
 
 
-def abi(case: Case) -> CheckResult:
+def abi(pair: CheckInput) -> CheckResult:
     """Check the ABI: what programs were built for, and what the host MPI offers."""
-    if case.injection.replace is Replace.MPI:
+    if pair.contents.replace is Replace.MPI:
         abis = sorted(
             {
                 b.abi
-                for simulated in case.injection.programs
-                for b in case.bindings(simulated).values()
+                for simulated in pair.contents.programs
+                for b in pair.bindings(simulated).values()
             }
         )
         fine = f"{', '.join(abis)}: {some(ABI_NAMES.get(name, name) for name in abis)}"
-        return part("abi", fine, _abi(case))
-    return part("abi", f"the guest keeps {case.own_name}", _kept(case))
+        return part("abi", fine, _abi(pair))
+    return part("abi", f"the guest keeps {pair.own_name}", _kept(pair))
 
 
-def _abi(case: Case) -> Iterator[Finding]:
-    if case.guest.unknown:
-        yield Finding.of("words-not-known", notes="; ".join(case.guest.unknown))
-        yield from _named(case, case.guest.label.name, case.guest.named)
-    elif not case.injection.programs:
-        yield _no_program(case)
-    offered = _offered(case)
+def _abi(pair: CheckInput) -> Iterator[Finding]:
+    if pair.guest.unknown:
+        yield Finding.of("words-not-known", notes="; ".join(pair.guest.unknown))
+        yield from _named(pair, pair.guest.label.name, pair.guest.named)
+    elif not pair.contents.programs:
+        yield _no_program(pair)
+    offered = _offered(pair)
     differing: dict[str, list[str]] = {}
     unused: list[str] = []
     twins = {
         _package(simulated.program)
-        for simulated in case.injection.programs
-        if comparable(case, simulated)
+        for simulated in pair.contents.programs
+        if comparable(pair, simulated)
     }
-    for simulated in case.injection.programs:
-        needed = {b.abi: name for name, b in reversed(case.bindings(simulated).items())}
+    for simulated in pair.contents.programs:
+        needed = {b.abi: name for name, b in reversed(pair.bindings(simulated).items())}
         if not needed:
-            yield from _no_mpi(case, simulated)
+            yield from _no_mpi(pair, simulated)
         if len(needed) > 1:
             yield _two_abis(simulated, needed)
-        if simulated.program in case.guest.libraries and _package(simulated.program) in twins:
+        if simulated.program in pair.guest.libraries and _package(simulated.program) in twins:
             unused += [
                 f"{simulated.program} needs {needed[name]}" for name in needed.keys() - offered
             ]
@@ -101,10 +101,10 @@ def _abi(case: Case) -> Iterator[Finding]:
         for name in needed.keys() - offered:
             differing.setdefault(name, []).append(f"{simulated.program} needs {needed[name]}")
     for name, lines in differing.items():
-        yield _differs(case, name, sorted(offered), tuple(lines))
+        yield _differs(pair, name, sorted(offered), tuple(lines))
     if unused:
-        yield _other_variants(case, tuple(unused))
-    yield from _abi_promise(case)
+        yield _other_variants(pair, tuple(unused))
+    yield from _abi_promise(pair)
 
 
 def _package(path: str) -> tuple[str, str]:
@@ -114,20 +114,20 @@ def _package(path: str) -> tuple[str, str]:
     return folder, name.partition(".")[0]
 
 
-def _other_variants(case: Case, lines: tuple[str, ...]) -> Finding:
+def _other_variants(pair: CheckInput, lines: tuple[str, ...]) -> Finding:
     return Finding.of(
         "abi-spare",
         modules=some(base(line.partition(" needs ")[0]) for line in lines),
-        mpi=case.mpi,
+        mpi=pair.mpi,
         evidence=lines,
     )
 
 
-def _differs(case: Case, name: str, offered: list[str], lines: tuple[str, ...]) -> Finding:
+def _differs(pair: CheckInput, name: str, offered: list[str], lines: tuple[str, ...]) -> Finding:
     return Finding.of(
         "abi-differs",
         built_for=ABI_NAMES.get(name, name),
-        mpi=case.mpi,
+        mpi=pair.mpi,
         offered=", ".join(offered),
         name=name,
         alternatives=" or ".join(offered),
@@ -141,101 +141,101 @@ def _two_abis(simulated: SimulatedProgram, needed: dict[str, str]) -> Finding:
     )
 
 
-def _no_program(case: Case) -> Finding:
-    return Finding.of("no-program", name=case.guest.label.name)
+def _no_program(pair: CheckInput) -> Finding:
+    return Finding.of("no-program", name=pair.guest.label.name)
 
 
-def _no_mpi(case: Case, simulated: SimulatedProgram) -> Iterator[Finding]:
-    facts = case.elf(simulated.program)
-    if case.guest.libraries and facts is not None and facts.dynamic:
-        if not case.guest.interprets(simulated.program):
+def _no_mpi(pair: CheckInput, simulated: SimulatedProgram) -> Iterator[Finding]:
+    facts = pair.elf(simulated.program)
+    if pair.guest.libraries and facts is not None and facts.dynamic:
+        if not pair.guest.interprets(simulated.program):
             yield Finding.of("mpi-not-linked", program=simulated.program)
         return  # what it opens later is checked separately
     linked = facts is not None and any(s.name == "MPI_Init" for s in facts.exported)
     if facts is not None and (linked or not facts.dynamic):
         yield Finding.of("mpi-static", program=simulated.program)
-    elif case.guest.leads_on(simulated.program):
+    elif pair.guest.leads_on(simulated.program):
         yield Finding.of("mpi-not-linked", program=simulated.program)
-        named = case.guest.named_in(simulated.program)
-        yield from _named(case, simulated.program, named)
+        named = pair.guest.named_in(simulated.program)
+        yield from _named(pair, simulated.program, named)
     else:
         yield Finding.of("no-mpi", program=simulated.program)
 
 
-def _named(case: Case, program: str, names: Sequence[str]) -> Iterator[Finding]:
+def _named(pair: CheckInput, program: str, names: Sequence[str]) -> Iterator[Finding]:
     """Report that all MPI libraries that a program may open are of other ABIs than the host's."""
     abis = {b.abi for name in names if (b := binding_of(name))}
-    if abis and not abis & (offered := _offered(case)):
+    if abis and not abis & (offered := _offered(pair)):
         yield Finding.of(
             "mpi-named",
             program=base(program),
             names=some(names),
-            mpi=case.mpi,
+            mpi=pair.mpi,
             offered=", ".join(sorted(offered)),
             abis=" or ".join(sorted(abis)),
         )
 
 
-def _abi_promise(case: Case) -> Iterator[Finding]:
+def _abi_promise(pair: CheckInput) -> Iterator[Finding]:
     """Check Open MPI's promise: its ABI holds from one major release to the next, upwards.
 
     Source: Open MPI 5.0, building-apps/abi-compatibility.
     """
-    if case.own is None or case.own.family != case.abi.mpi.family or case.own.family != "openmpi":
+    if pair.own is None or pair.own.family != pair.abi.mpi.family or pair.own.family != "openmpi":
         return
-    built, host = version_numbers(case.own.version)[:1], version_numbers(case.abi.mpi.version)[:1]
+    built, host = version_numbers(pair.own.version)[:1], version_numbers(pair.abi.mpi.version)[:1]
     if built and host and not 0 <= host[0] - built[0] <= 1:
-        yield Finding.of("abi-unpromised", own_name=case.own_name, mpi=case.mpi)
+        yield Finding.of("abi-unpromised", own_name=pair.own_name, mpi=pair.mpi)
 
 
-def _kept(case: Case) -> Iterator[Finding]:
-    if case.own is None:
-        yield Finding.of("no-own-mpi", name=case.guest.label.name)
-    network = {o.soname for o in case.abi.objects if o.role is Role.NET}
-    over = {base(bind.source) for bind in case.injection.binds}
-    if case.injection.replace is Replace.LIBFABRIC and case.own and not network & over:
+def _kept(pair: CheckInput) -> Iterator[Finding]:
+    if pair.own is None:
+        yield Finding.of("no-own-mpi", name=pair.guest.label.name)
+    network = {o.soname for o in pair.abi.objects if o.role is Role.NET}
+    over = {base(bind.source) for bind in pair.contents.binds}
+    if pair.contents.replace is Replace.LIBFABRIC and pair.own and not network & over:
         yield Finding.of("nothing-replaced", evidence=tuple(sorted(network)))
 
 
-def comparable(case: Case, simulated: SimulatedProgram) -> bool:
+def comparable(pair: CheckInput, simulated: SimulatedProgram) -> bool:
     """Whether a program has the host's architecture and an ABI that the host MPI offers."""
-    facts = case.elf(simulated.program)
-    machine = facts.machine if facts else case.guest.label.architecture
-    if machine != case.abi.objects[0].machine:
+    facts = pair.elf(simulated.program)
+    machine = facts.machine if facts else pair.guest.label.architecture
+    if machine != pair.abi.objects[0].machine:
         return False
-    needed = {binding.abi for binding in case.bindings(simulated).values()}
-    return not case.whole or (len(needed) == 1 and needed <= _offered(case))
+    needed = {binding.abi for binding in pair.bindings(simulated).values()}
+    return not pair.whole or (len(needed) == 1 and needed <= _offered(pair))
 
 
-def _offered(case: Case) -> set[str]:
-    return {b.abi for o in case.abi.objects if (b := binding_of(o.soname))}
+def _offered(pair: CheckInput) -> set[str]:
+    return {b.abi for o in pair.abi.objects if (b := binding_of(o.soname))}
 
 
 # ------------------------------------------------------------------ library names
 
 
-def sonames(case: Case) -> CheckResult:
-    return part("sonames", "every library is found", _sonames(case))
+def sonames(pair: CheckInput) -> CheckResult:
+    return part("sonames", "every library is found", _sonames(pair))
 
 
-def _sonames(case: Case) -> Iterator[Finding]:
-    for soname, by in case.injection.absent:
+def _sonames(pair: CheckInput) -> Iterator[Finding]:
+    for soname, by in pair.contents.absent:
         binding = binding_of(soname)
         if binding is None or binding.language not in (
             "fortran",
             "cxx",
         ):  # these are checked by parts of their own
-            yield _absent(case, soname, by)
-    yield from _without_loader(case)
-    yield from _missing(case)
-    yield from _aliases(case)
+            yield _absent(pair, soname, by)
+    yield from _without_loader(pair)
+    yield from _missing(pair)
+    yield from _aliases(pair)
 
 
-def _without_loader(case: Case) -> Iterator[Finding]:
+def _without_loader(pair: CheckInput) -> Iterator[Finding]:
     """Report programs that the kernel does not start, since their loader is not there."""
     absent: dict[str, list[str]] = {}
-    for simulated in case.injection.programs:
-        if loader := case.guest.absent_loader(simulated.main):
+    for simulated in pair.contents.programs:
+        if loader := pair.guest.absent_loader(simulated.main):
             absent.setdefault(loader, []).append(simulated.program)
     for loader, programs in absent.items():
         yield Finding.of(
@@ -246,28 +246,28 @@ def _without_loader(case: Case) -> Iterator[Finding]:
         )
 
 
-def _absent(case: Case, soname: str, by: str) -> Finding:
-    return Finding.of("soname-absent", object=base(by), soname=soname, mpi=case.mpi, evidence=(by,))
+def _absent(pair: CheckInput, soname: str, by: str) -> Finding:
+    return Finding.of("soname-absent", object=base(by), soname=soname, mpi=pair.mpi, evidence=(by,))
 
 
-def _missing(case: Case) -> Iterator[Finding]:
+def _missing(pair: CheckInput) -> Iterator[Finding]:
     """Report libraries without which a program does not start; the part `gpu` reports those of a
     GPU's driver. Libraries that were missing before count too: the program does not start."""
     missing: dict[str, tuple[Resolved, list[str]]] = {}
-    for simulated in case.injection.programs:
+    for simulated in pair.contents.programs:
         for r in mapped(simulated.after):
             if r.path is None and not _found_later(r.name):
                 missing.setdefault(r.name, (r, []))[1].append(simulated.program)
     for name, (r, programs) in missing.items():
-        if binding_of(name) is not None and name in dict(case.injection.absent):
+        if binding_of(name) is not None and name in dict(pair.contents.absent):
             continue
-        side = f"{case.mpi}'s" if case.ours(r.needed_by) else "the guest's"
+        side = f"{pair.mpi}'s" if pair.ours(r.needed_by) else "the guest's"
         yield Finding.of(
             "library-refused" if r.problem else "library-missing",
             name=name,
             side=side,
             object=base(r.needed_by),
-            advice=_fix_for_missing(case, r),
+            advice=_fix_for_missing(pair, r),
             evidence=(
                 f"needed by {r.needed_by}",
                 *([r.problem] if r.problem else ()),
@@ -277,10 +277,10 @@ def _missing(case: Case) -> Iterator[Finding]:
         )
 
 
-def _fix_for_missing(case: Case, r: Resolved) -> str:
-    if case.ours(r.needed_by):
+def _fix_for_missing(pair: CheckInput, r: Resolved) -> str:
+    if pair.ours(r.needed_by):
         return (
-            f"`ldd {case.abi.mpi.libmpi}` shows whether the host has it; install it on the "
+            f"`ldd {pair.abi.mpi.libmpi}` shows whether the host has it; install it on the "
             "host, or in the image"
         )
     return f"install {r.name} in the image, or add its folder to the image's LD_LIBRARY_PATH"
@@ -295,15 +295,15 @@ def _found_later(name: str) -> bool:
     return name in OF_R or any(gpu.driver.fullmatch(name) for gpu in fit_facts().gpus)
 
 
-def _aliases(case: Case) -> Iterator[Finding]:
+def _aliases(pair: CheckInput) -> Iterator[Finding]:
     """Report other names of one ABI: Debian calls libmpi.so.12 libmpich.so.12."""
-    if not case.whole:
+    if not pair.whole:
         return
-    offered = {o.soname: binding_of(o.soname) for o in case.abi.objects}
+    offered = {o.soname: binding_of(o.soname) for o in pair.abi.objects}
     needed = {
-        n: b for simulated in case.injection.programs for n, b in case.bindings(simulated).items()
+        n: b for simulated in pair.contents.programs for n, b in pair.bindings(simulated).items()
     }
     for name, binding in needed.items():
         same = [n for n, b in offered.items() if b == binding]
         if name not in offered and same:
-            yield Finding.of("soname-alias", name=name, mpi=case.mpi, same=same[0])
+            yield Finding.of("soname-alias", name=name, mpi=pair.mpi, same=same[0])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mpigraft.core.model import AbiObject, CheckResult, Family, Finding
 from mpigraft.core.numbers import counted
-from mpigraft.graft.check.case import Case, base, binds_now, part, some, verb
+from mpigraft.graft.check.check_input import CheckInput, base, binds_now, part, some, verb
 from mpigraft.knowledge import (
     binding_of,
     compilers_of_libraries,
@@ -38,20 +38,20 @@ UNCALLED = " but procedures that the program does not call"
 # ------------------------------------------------------------------ Fortran
 
 
-def fortran(case: Case) -> CheckResult:
-    if not case.whole:
+def fortran(pair: CheckInput) -> CheckResult:
+    if not pair.whole:
         return part("fortran", "the guest keeps its own bindings", ())
     users = [
         user
-        for simulated in case.injection.programs
-        for user in case.users(simulated)
+        for simulated in pair.contents.programs
+        for user in pair.users(simulated)
         if _calls(user)
     ]
     if not users:
         return part("fortran", "no Fortran bindings are used", ())
-    findings = tuple(_fortran(case, users))
+    findings = tuple(_fortran(pair, users))
     compilers = some(sorted(set().union(*(_compilers(u) for u in users))))
-    return part("fortran", f"{case.mpi} has bindings for {compilers or 'this compiler'}", findings)
+    return part("fortran", f"{pair.mpi} has bindings for {compilers or 'this compiler'}", findings)
 
 
 def _calls(file: Elf) -> bool:
@@ -66,36 +66,36 @@ def _is_fortran(name: str) -> bool:
     return binding is not None and binding.language == "fortran"
 
 
-def _fortran(case: Case, users: list[Elf]) -> Iterator[Finding]:
-    ours = [o for o in case.abi.objects if _is_fortran(o.soname)]
-    absent = [(name, by) for name, by in case.injection.absent if _is_fortran(name)]
+def _fortran(pair: CheckInput, users: list[Elf]) -> Iterator[Finding]:
+    ours = [o for o in pair.abi.objects if _is_fortran(o.soname)]
+    absent = [(name, by) for name, by in pair.contents.absent if _is_fortran(name)]
     if absent:
-        yield _absent(case, absent)
+        yield _absent(pair, absent)
         return
     modern = [u for u in users if any(MPI_F08_SYMBOL.match(s.name) for s in u.imported)]
-    yield from _compiler(case, [u for u in users if u not in modern], ours, "mpi")
-    yield from _compiler(case, modern, ours, "mpi_f08")
-    yield from _other_family(case, modern)
-    yield from _missing_symbols(case)
-    yield from _constants(case, users, ours)
+    yield from _compiler(pair, [u for u in users if u not in modern], ours, "mpi")
+    yield from _compiler(pair, modern, ours, "mpi_f08")
+    yield from _other_family(pair, modern)
+    yield from _missing_symbols(pair)
+    yield from _constants(pair, users, ours)
 
 
-def _absent(case: Case, absent: list[tuple[str, str]]) -> Finding:
+def _absent(pair: CheckInput, absent: list[tuple[str, str]]) -> Finding:
     names = some(name for name, _ in absent)
     users = [base(by) for _, by in absent]
     needed = f"{some(users)} {verb(users, 'needs', 'need')} {names}"
     lines = tuple(f"{by} needs {name}" for name, by in absent)
-    lacking = tuple(dict.fromkeys(_lacking(case)))
-    if _own_bindings_fit(case):
+    lacking = tuple(dict.fromkeys(_lacking(pair)))
+    if _own_bindings_fit(pair):
         return Finding.of(
             "fortran-own",
             needed=needed,
-            mpi=case.mpi,
-            own_name=case.own_name,
+            mpi=pair.mpi,
+            own_name=pair.own_name,
             uncalled=UNCALLED if lacking else "",
             evidence=(*lines, *lacking),
         )
-    missing = {r.name for simulated in case.injection.programs for r in simulated.missing}
+    missing = {r.name for simulated in pair.contents.programs for r in simulated.missing}
     reason = "the guest's own bindings read structures that differ in another libmpi"
     if missing & {name for name, _ in absent}:
         reason = "the guest lacks them too: cannot open shared object file"
@@ -103,32 +103,32 @@ def _absent(case: Case, absent: list[tuple[str, str]]) -> Finding:
         reason = "the guest's own bindings would lack functions of libmpi that are called"
     evidence = (*lines, *lacking)
     return Finding.of(
-        "fortran-absent", needed=needed, mpi=case.mpi, reason=reason, evidence=evidence
+        "fortran-absent", needed=needed, mpi=pair.mpi, reason=reason, evidence=evidence
     )
 
 
-def _own_bindings_fit(case: Case) -> bool:
+def _own_bindings_fit(pair: CheckInput) -> bool:
     """Whether the guest's bindings may stay over the host's libmpi: both are of one release series,
     no symbol is missing but functions that nothing calls, and no other part of the guest's MPI is
     loaded. MPICH's bindings use only public symbols of libmpi, which have been one ABI since 3.1.
     """
-    host = case.abi.mpi
-    if case.own is None or case.own.family != host.family:
+    host = pair.abi.mpi
+    if pair.own is None or pair.own.family != host.family:
         return False
-    host_version, guest_version = version_numbers(host.version), version_numbers(case.own.version)
+    host_version, guest_version = version_numbers(host.version), version_numbers(pair.own.version)
     if host.family is not Family.MPICH and host_version[:2] != guest_version[:2]:
         return False
     if host.family is Family.MPICH and min(host_version, guest_version) < (3, 1):
         return False
-    for simulated in case.injection.programs:
-        own_parts = list(case.kept(simulated))
+    for simulated in pair.contents.programs:
+        own_parts = list(pair.kept(simulated))
         files = {r.elf.name for r in own_parts if r.elf}
         if not all(_is_fortran(r.soname) or _is_cxx(r.soname) for r in own_parts):
             return False
         cxx_files = {r.elf.name for r in own_parts if r.elf and _is_cxx(r.soname)}
         missing = [u for u in simulated.unbound if u.by in files]
-        at_start = case.binds_now or any(r.elf and binds_now(r.elf) for r in own_parts)
-        imported = {s.name for user in case.users(simulated) for s in user.imported}
+        at_start = pair.binds_now or any(r.elf and binds_now(r.elf) for r in own_parts)
+        imported = {s.name for user in pair.users(simulated) for s in user.imported}
         if missing and at_start:
             return False
         if any(_is_needed(u.symbol, imported, cxx=u.by in cxx_files) for u in missing):
@@ -155,15 +155,15 @@ def _procedure(symbol: str) -> str:
     return re.sub(r"^_*p?mpi[xr]?_|_*(f08(ts)?)?_*$", "", plain)
 
 
-def _lacking(case: Case) -> Iterator[str]:
+def _lacking(pair: CheckInput) -> Iterator[str]:
     """Name what the guest's own bindings need and the host's libmpi lacks."""
-    for simulated in case.injection.programs:
-        files = {r.elf.name for r in case.kept(simulated) if r.elf}
+    for simulated in pair.contents.programs:
+        files = {r.elf.name for r in pair.kept(simulated) if r.elf}
         yield from (f"{u.by} lacks {u.symbol}" for u in simulated.unbound if u.by in files)
 
 
 def _compiler(
-    case: Case, users: list[Elf], ours: list[AbiObject], module: str
+    pair: CheckInput, users: list[Elf], ours: list[AbiObject], module: str
 ) -> Iterator[Finding]:
     """Check that both sides have one compiler family: argument lists, logicals, modules and array
     descriptors (CFI_cdesc_t) differ between families."""
@@ -173,14 +173,14 @@ def _compiler(
     if not users or (program_compilers and program_compilers <= host_compilers):
         return
     if not program_compilers or not host_compilers:
-        side = "the program" if not program_compilers else case.mpi
+        side = "the program" if not program_compilers else pair.mpi
         yield Finding.of("fortran-compiler-unknown", side=side)
         return
     binding = "module mpi_f08 was" if module == "mpi_f08" else "bindings were"
     yield Finding.of(
         "fortran-compiler",
         program_compilers=some(sorted(program_compilers)),
-        mpi=case.mpi,
+        mpi=pair.mpi,
         binding=binding,
         host_compilers=some(sorted(host_compilers)),
         evidence=tuple(f"{u.name} needs {some(_compiler_signs(u))}" for u in users),
@@ -198,83 +198,81 @@ def _compiler_signs(file: Elf) -> list[str]:
     ]
 
 
-def _other_family(case: Case, modern: list[Elf]) -> Iterator[Finding]:
+def _other_family(pair: CheckInput, modern: list[Elf]) -> Iterator[Finding]:
     """Report other families: the ABI initiative covers mpif.h and the module mpi, not mpi_f08.
 
     Source: wiki.mpich.org, ABI Compatibility Initiative.
     """
-    if case.own is None or case.own.family in (None, case.abi.mpi.family):
+    if pair.own is None or pair.own.family in (None, pair.abi.mpi.family):
         return
-    both = f"built with {case.own_name}, and {case.mpi} is of another family"
+    both = f"built with {pair.own_name}, and {pair.mpi} is of another family"
     if modern:
         yield Finding.of(
             "fortran-family",
             programs=some(base(u.name) for u in modern),
             both=both,
-            family=case.own.family,
-            mpi=case.mpi,
+            family=pair.own.family,
+            mpi=pair.mpi,
             evidence=tuple(u.name for u in modern),
         )
     else:
         yield Finding.of("fortran-relative", both=both)
 
 
-def _missing_symbols(case: Case) -> Iterator[Finding]:
+def _missing_symbols(pair: CheckInput) -> Iterator[Finding]:
     missing = [
         u
-        for simulated in case.injection.programs
+        for simulated in pair.contents.programs
         for u in simulated.unbound
         if FORTRAN_SYMBOL.match(u.symbol)
     ]
     if missing:
-        yield _symbols_missing(case, missing, "fortran-symbols")
+        yield _symbols_missing(pair, missing, "fortran-symbols")
 
 
-def _symbols_missing(case: Case, missing: list[UnboundSymbol], code: str) -> Finding:
+def _symbols_missing(pair: CheckInput, missing: list[UnboundSymbol], code: str) -> Finding:
     names = sorted({u.symbol for u in missing})
     users = sorted({u.by for u in missing})
     return Finding.of(
         code,
         users=some(map(base, users)),
         symbols=counted(len(names), "symbol"),
-        mpi=case.mpi,
+        mpi=pair.mpi,
         names=some(names),
         evidence=(f"missing: {' '.join(names)}", *(f"needed by {by}" for by in users)),
     )
 
 
-def _constants(case: Case, users: list[Elf], ours: list[AbiObject]) -> Iterator[Finding]:
-    known = {s.partition("@")[0] for o in (case.abi.objects[0], *ours) for s in o.exported}
+def _constants(pair: CheckInput, users: list[Elf], ours: list[AbiObject]) -> Iterator[Finding]:
+    known = {s.partition("@")[0] for o in (pair.abi.objects[0], *ours) for s in o.exported}
     own = {s.name for u in users for s in u.exported if SHARED.fullmatch(s.name)}
     if strange := sorted(own - known):
         yield Finding.of(
-            "fortran-constants", mpi=case.mpi, symbols=some(strange), evidence=tuple(strange)
+            "fortran-constants", mpi=pair.mpi, symbols=some(strange), evidence=tuple(strange)
         )
 
 
 # ------------------------------------------------------------------ C++
 
 
-def cxx(case: Case) -> CheckResult:
+def cxx(pair: CheckInput) -> CheckResult:
     """Check MPI's C++ bindings, deprecated in MPI-2.2 (2009) and removed in MPI-3.0 (2012)."""
-    if not case.whole:
+    if not pair.whole:
         return part("cxx", "the guest keeps its own bindings", ())
-    absent = [(n, by) for n, by in case.injection.absent if _is_cxx(n)]
+    absent = [(n, by) for n, by in pair.contents.absent if _is_cxx(n)]
     missing = [
         u
-        for simulated in case.injection.programs
+        for simulated in pair.contents.programs
         for u in simulated.unbound
         if CXX_SYMBOL.match(u.symbol)
     ]
-    used = any(
-        _is_cxx(n) for simulated in case.injection.programs for n in case.bindings(simulated)
-    )
-    fine = f"{case.mpi} has them" if used else "no C++ bindings of MPI are used"
-    if absent and not missing and _own_bindings_fit(case):
-        return part("cxx", fine, [_own_cxx(case, absent)])
+    used = any(_is_cxx(n) for simulated in pair.contents.programs for n in pair.bindings(simulated))
+    fine = f"{pair.mpi} has them" if used else "no C++ bindings of MPI are used"
+    if absent and not missing and _own_bindings_fit(pair):
+        return part("cxx", fine, [_own_cxx(pair, absent)])
     if absent:
-        return part("cxx", fine, [_no_cxx(case, absent, missing)])
-    return part("cxx", fine, [_symbols_missing(case, missing, "cxx-symbols")] if missing else ())
+        return part("cxx", fine, [_no_cxx(pair, absent, missing)])
+    return part("cxx", fine, [_symbols_missing(pair, missing, "cxx-symbols")] if missing else ())
 
 
 def _is_cxx(name: str) -> bool:
@@ -282,31 +280,33 @@ def _is_cxx(name: str) -> bool:
     return binding is not None and binding.language == "cxx"
 
 
-def _own_cxx(case: Case, absent: list[tuple[str, str]]) -> Finding:
-    lacking = tuple(dict.fromkeys(_lacking(case)))
+def _own_cxx(pair: CheckInput, absent: list[tuple[str, str]]) -> Finding:
+    lacking = tuple(dict.fromkeys(_lacking(pair)))
     return Finding.of(
         "cxx-own",
         library=absent[0][0],
-        mpi=case.mpi,
+        mpi=pair.mpi,
         uncalled=UNCALLED if lacking else "",
         evidence=(*(f"{by} needs {name}" for name, by in absent), *lacking),
     )
 
 
-def _no_cxx(case: Case, absent: list[tuple[str, str]], missing: list[UnboundSymbol]) -> Finding:
+def _no_cxx(
+    pair: CheckInput, absent: list[tuple[str, str]], missing: list[UnboundSymbol]
+) -> Finding:
     users = [by for _, by in absent]
     lines = (
         *(f"{by} needs {name}" for name, by in absent),
         *(f"{u.by} would miss {u.symbol}" for u in missing),
-        *dict.fromkeys(_lacking(case)),
+        *dict.fromkeys(_lacking(pair)),
     )
     return Finding.of(
         "cxx-bindings",
         users=some(map(base, users)),
         verb=verb(users, "needs", "need"),
         library=absent[0][0],
-        mpi=case.mpi,
+        mpi=pair.mpi,
         name=absent[0][0].removeprefix("lib").partition(".so")[0],
-        alternative=HAVE_CXX[str(case.abi.mpi.abi)],
+        alternative=HAVE_CXX[str(pair.abi.mpi.abi)],
         evidence=lines,
     )

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from mpigraft.core.model import CheckResult, Finding, Replace
 from mpigraft.core.numbers import counted
-from mpigraft.graft.check.case import Case, base, binds_now, part, some, verb
+from mpigraft.graft.check.check_input import CheckInput, base, binds_now, part, some, verb
 from mpigraft.graft.check.languages import CXX_SYMBOL, FORTRAN_SYMBOL
 
 if TYPE_CHECKING:
     from mpigraft.binary import UnboundSymbol, UnmetVersion
-    from mpigraft.graft.loading.values import SimulatedProgram
+    from mpigraft.graft.injection.simulation import SimulatedProgram
 
 MPI = re.compile(r"P?MPIX?_|QMPI_|P?ompi_|MPIR_|MPII_")
 # Which MPI standard brought a function. Sources: the change logs of MPI 4.0, 4.1 and 5.0.
@@ -31,35 +31,35 @@ SINCE = (
 # ------------------------------------------------------------------ symbols
 
 
-def symbols(case: Case) -> CheckResult:
-    fine = f"{_counted(case)} of MPI are present"
-    return part("symbols", fine, _symbols(case))
+def symbols(pair: CheckInput) -> CheckResult:
+    fine = f"{_counted(pair)} of MPI are present"
+    return part("symbols", fine, _symbols(pair))
 
 
-def _counted(case: Case) -> str:
+def _counted(pair: CheckInput) -> str:
     names: set[str] = set()
-    for simulated in case.injection.programs:
-        for user in case.users(simulated):
+    for simulated in pair.contents.programs:
+        for user in pair.users(simulated):
             names.update(s.name for s in user.imported if MPI.match(s.name))
     return f"all {len(names)} symbols" if names else "all symbols"
 
 
-def _symbols(case: Case) -> Iterator[Finding]:
+def _symbols(pair: CheckInput) -> Iterator[Finding]:
     """Yield one finding for each set of symbols that are missing together."""
     sets: dict[tuple[bool, tuple[str, ...]], list[tuple[SimulatedProgram, UnboundSymbol]]] = {}
-    for simulated in case.injection.programs:
+    for simulated in pair.contents.programs:
         # Symbols that the guest's own MPI misses do not count: the two MPIs do not mix anyway.
-        own_mpi = {r.elf.name for r in case.kept(simulated) if r.elf} if case.whole else set()
+        own_mpi = {r.elf.name for r in pair.kept(simulated) if r.elf} if pair.whole else set()
         unbound = [
             u for u in simulated.unbound if u.by not in own_mpi and not _of_binding(u.symbol)
         ]
         for of_host in (False, True):
-            missing = [u for u in unbound if case.ours(u.by) is of_host]
+            missing = [u for u in unbound if pair.ours(u.by) is of_host]
             if missing:
                 key = of_host, tuple(sorted({u.symbol for u in missing}))
                 sets.setdefault(key, []).extend((simulated, u) for u in missing)
     for (of_host, names), hits in sets.items():
-        yield _guest_symbols(case, names, hits) if not of_host else _host_symbols(names, hits)
+        yield _guest_symbols(pair, names, hits) if not of_host else _host_symbols(names, hits)
 
 
 def _of_binding(symbol: str) -> bool:
@@ -67,12 +67,12 @@ def _of_binding(symbol: str) -> bool:
 
 
 def _guest_symbols(
-    case: Case, names: tuple[str, ...], hits: list[tuple[SimulatedProgram, UnboundSymbol]]
+    pair: CheckInput, names: tuple[str, ...], hits: list[tuple[SimulatedProgram, UnboundSymbol]]
 ) -> Finding:
     """Report symbols that the guest's files need."""
     users = list(dict.fromkeys(u.by for _, u in hits))
     number, of_mpi = counted(len(names), "symbol"), any(map(MPI.match, names))
-    at_once = any(_binds_now(case, simulated, u.by) for simulated, u in hits)
+    at_once = any(_binds_now(pair, simulated, u.by) for simulated, u in hits)
     when = (
         "the program fails at its start"
         if at_once
@@ -87,10 +87,10 @@ def _guest_symbols(
         "mpi-symbols",
         users=who,
         symbols=number,
-        mpi=case.mpi,
+        mpi=pair.mpi,
         names=some(names),
         when=when,
-        advice=_fix_for_symbols(case, names),
+        advice=_fix_for_symbols(pair, names),
         evidence=lines,
     )
 
@@ -99,19 +99,19 @@ def _lines_of(names: Iterable[str], users: Iterable[str]) -> tuple[str, ...]:
     return (f"missing: {' '.join(names)}", *(f"needed by {by}" for by in users))
 
 
-def _fix_for_symbols(case: Case, names: Iterable[str]) -> str:
+def _fix_for_symbols(pair: CheckInput, names: Iterable[str]) -> str:
     standard = max((since for since, p in SINCE if any(map(p.match, names))), default="")
     newer = f" (the newest came with MPI {standard})" if standard else ""
     return (
         f"use a host MPI that has them{newer}; or build the program with an MPI no newer than "
-        f"{case.mpi}"
+        f"{pair.mpi}"
     )
 
 
-def _binds_now(case: Case, simulated: SimulatedProgram, by: str) -> bool:
+def _binds_now(pair: CheckInput, simulated: SimulatedProgram, by: str) -> bool:
     """Whether the loader binds all functions of a file at its start."""
-    facts = case.elf(simulated.program if by == simulated.program else by)
-    return case.binds_now or (facts is not None and binds_now(facts))
+    facts = pair.elf(simulated.program if by == simulated.program else by)
+    return pair.binds_now or (facts is not None and binds_now(facts))
 
 
 def _host_symbols(
@@ -131,34 +131,34 @@ def _host_symbols(
 # ------------------------------------------------------------------ version nodes
 
 
-def versions(case: Case) -> CheckResult:
-    glibc = f"glibc {case.guest.label.glibc}" if case.guest.label.glibc else "no glibc"
+def versions(pair: CheckInput) -> CheckResult:
+    glibc = f"glibc {pair.guest.label.glibc}" if pair.guest.label.glibc else "no glibc"
     fine = f"the guest's {glibc} has what the host's libraries need"
-    if case.injection.glibc:
-        fine = f"the host's glibc {case.abi.glibc} goes in: the guest's {glibc} is too old"
-    return part("versions", fine.replace("  ", " "), _versions(case))
+    if pair.contents.glibc:
+        fine = f"the host's glibc {pair.abi.glibc} goes in: the guest's {glibc} is too old"
+    return part("versions", fine.replace("  ", " "), _versions(pair))
 
 
-def _versions(case: Case) -> Iterator[Finding]:
-    if case.injection.glibc:
+def _versions(pair: CheckInput) -> Iterator[Finding]:
+    if pair.contents.glibc:
         yield Finding.of(
             "glibc-replaced",
-            glibc=case.abi.glibc,
-            guest_glibc=case.guest.label.glibc,
-            mpi=case.mpi,
-            libraries=some(case.injection.glibc_lacking),
-            evidence=case.injection.glibc_lacking,
+            glibc=pair.abi.glibc,
+            guest_glibc=pair.guest.label.glibc,
+            mpi=pair.mpi,
+            libraries=some(pair.contents.glibc_lacking),
+            evidence=pair.contents.glibc_lacking,
         )
     sets: dict[tuple[str, str], set[UnmetVersion]] = {}
-    for simulated in case.injection.programs:
+    for simulated in pair.contents.programs:
         for need in (*simulated.unmet, *simulated.broken):  # neither starts
             sets.setdefault((need.library, _kind(need.node)), set()).add(need)
     libc = {need for (_, kind), unmet in sets.items() if kind == "GLIBC" for need in unmet}
     if libc:
-        yield _glibc(case, libc)
+        yield _glibc(pair, libc)
     for (library, kind), unmet in sets.items():
         if kind != "GLIBC":
-            yield _unmet(case, library, kind, unmet)
+            yield _unmet(pair, library, kind, unmet)
 
 
 def _kind(node: str) -> str:
@@ -175,7 +175,7 @@ def _lines(unmet: Iterable[UnmetVersion]) -> tuple[str, ...]:
     return tuple(f"{u.by} needs {u.node} of {u.library}; {u.provider} lacks it" for u in rows)
 
 
-def _glibc(case: Case, unmet: set[UnmetVersion]) -> Finding:
+def _glibc(pair: CheckInput, unmet: set[UnmetVersion]) -> Finding:
     node = max((u.node for u in unmet), key=_number)
     users = sorted({base(u.by) for u in unmet})
     names, need = some(users), verb(users, "needs", "need")
@@ -185,29 +185,29 @@ def _glibc(case: Case, unmet: set[UnmetVersion]) -> Finding:
             names=names,
             need=need,
             node=node,
-            glibc=case.abi.glibc or "whose version is unknown",
+            glibc=pair.abi.glibc or "whose version is unknown",
             evidence=_lines(unmet),
         )
-    guest_kept = bool(case.injection.glibc_lacking) and not case.injection.glibc
+    guest_kept = bool(pair.contents.glibc_lacking) and not pair.contents.glibc
     release = node.partition("_")[2]
     return Finding.of(
         "glibc-old",
         names=names,
         need=need,
         node=node,
-        glibc=case.guest.label.glibc,
+        glibc=pair.guest.label.glibc,
         first="leave --no-glibc out: the host's glibc then goes in too; or " if guest_kept else "",
         release=release,
         evidence=_lines(unmet),
     )
 
 
-def _unmet(case: Case, library: str, kind: str, unmet: set[UnmetVersion]) -> Finding:
+def _unmet(pair: CheckInput, library: str, kind: str, unmet: set[UnmetVersion]) -> Finding:
     node = max((u.node for u in unmet), key=_number)
     users = sorted({base(u.by) for u in unmet})
     names, need = some(users), verb(users, "needs", "need")
-    ours = any(case.ours(u.provider) for u in unmet)
-    side = f"{case.mpi}'s" if ours else "the guest's"
+    ours = any(pair.ours(u.provider) for u in unmet)
+    side = f"{pair.mpi}'s" if ours else "the guest's"
     return Finding.of(
         "version-unmet",
         names=names,
@@ -215,13 +215,13 @@ def _unmet(case: Case, library: str, kind: str, unmet: set[UnmetVersion]) -> Fin
         node=node,
         library=library,
         side=side,
-        advice=_fix_for_version(case, library, kind, ours=ours),
+        advice=_fix_for_version(pair, library, kind, ours=ours),
         evidence=_lines(unmet),
     )
 
 
-def _fix_for_version(case: Case, library: str, kind: str, *, ours: bool) -> str:
-    if case.injection.replace is Replace.LIBFABRIC:
+def _fix_for_version(pair: CheckInput, library: str, kind: str, *, ours: bool) -> str:
+    if pair.contents.replace is Replace.LIBFABRIC:
         return (
             f"use a host MPI whose {library} is as new as the guest's (`mpigraft discover` "
             "shows versions); or replace the guest's MPI: --replace mpi"

@@ -14,7 +14,7 @@ from typing import Any
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, BindKind, GraftPlan
 from mpigraft.graft.engines.mounts import GRAFT, RANKS, present
-from mpigraft.graft.resolve.plan import PLACE_ON_HOST
+from mpigraft.graft.injection.plan import PLACE_ON_HOST
 
 VERSION = "0.5.0"
 KIND = "mpigraft/graft"

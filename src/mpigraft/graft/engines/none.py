@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, EngineContext, EnvRow, GraftPlan, GuestKind
 from mpigraft.graft.engines.parts import OptionGroup
-from mpigraft.graft.resolve.plan import PLACE_ON_HOST
+from mpigraft.graft.injection.plan import PLACE_ON_HOST
 
 if TYPE_CHECKING:
     from mpigraft.graft.guest.examination import Guest

@@ -20,7 +20,7 @@ from mpigraft.core.model import Bind, EngineContext, EnvRow, GraftPlan, GuestKin
 from mpigraft.core.process import run_command
 from mpigraft.graft.engines import apptainer, bwrap, charliecloud, mounts, none, podman
 from mpigraft.graft.engines.parts import OptionGroup, flat
-from mpigraft.graft.resolve.plan import RELAY
+from mpigraft.graft.injection.plan import RELAY
 
 if TYPE_CHECKING:
     from mpigraft.graft.guest.examination import Guest

@@ -25,7 +25,7 @@ from mpigraft.core.noexec import refuse_noexec
 from mpigraft.core.serialize import document, revive
 from mpigraft.core.write import make_folder, write_whole
 from mpigraft.graft.folder import shared_copies
-from mpigraft.graft.resolve.plan import BENCH, PLACE_ON_HOST, TRACE, WITNESS
+from mpigraft.graft.injection.plan import BENCH, PLACE_ON_HOST, TRACE, WITNESS
 from mpigraft.native import Natives
 
 PLAN_FILE = "plan.json"

@@ -20,7 +20,7 @@ from mpigraft.core import cache
 from mpigraft.core.model import Copy
 from mpigraft.core.serialize import digest, plain
 from mpigraft.core.write import make_folder
-from mpigraft.graft.library_copy import FULL, make_copy
+from mpigraft.graft.folder.library_copy import FULL, make_copy
 
 FORM = 1  # of a copy: how patchelf is called is part of it
 # Not the files that an MPI reads: users edit parameter files of one plan, and ctime shows it.

@@ -15,7 +15,7 @@ from mpigraft.binary import Elf, ElfError, Entry, Root
 from mpigraft.core import cache
 from mpigraft.core.model import Role
 from mpigraft.core.serialize import digest, plain, revive
-from mpigraft.graft.mpi_sonames import MPI_TOOLS, LinkedFile, mpi_carriers
+from mpigraft.graft.guest.mpi_sonames import MPI_TOOLS, LinkedFile, mpi_carriers
 from mpigraft.knowledge import binding_of, role_of, soname_table
 
 EXECUTABLE = 0o111

@@ -15,11 +15,11 @@ from mpigraft.core.cache import file_digest
 from mpigraft.core.model import Finding, Level, MpiAbi, Role
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import join_some
-from mpigraft.graft.loading.values import PRIVATE
+from mpigraft.graft.injection.simulation import PRIVATE
 from mpigraft.graft.stack.generations.reading import GenerationRecord, read_override
 from mpigraft.graft.stack.override.launcher import LAUNCHERS
-from mpigraft.graft.stack.simulation import Override, StackSimulation
-from mpigraft.graft.stack.values import OTHER, ProgramVerdict, Slot, Stack
+from mpigraft.graft.stack.simulation import PlannedOverride, StackSimulation
+from mpigraft.graft.stack.values import OTHER, ProgramCheck, Slot, Stack
 from mpigraft.knowledge import binding_of, role_of, spawns_of_mpi, started_by
 
 STORE = ".mpigraft-"  # begins the name of the folder that an injection switches to
@@ -45,7 +45,7 @@ IN_WORDS: dict[str, Callable[[str], Finding]] = {
 }
 
 
-def in_words_of_stacks(finding: Finding, override: Override) -> Finding:
+def in_words_of_stacks(finding: Finding, override: PlannedOverride) -> Finding:
     """Give a finding about an image with the advice that holds for a stack, and one about libfabric
     or UCX alone without advice on the MPI."""
     if make := IN_WORDS.get(finding.code):
@@ -147,10 +147,10 @@ def occupied(slot: Slot) -> Iterator[Finding]:
         )
 
 
-def of_others(verdicts: Sequence[ProgramVerdict], override: Override) -> Iterator[Finding]:
+def of_others(checks: Sequence[ProgramCheck], override: PlannedOverride) -> Iterator[Finding]:
     """Report programs that take their MPI from an override which they search before this one."""
-    for path in dict.fromkeys(v.slot for v in verdicts if v.why == OTHER):
-        users = [v.path for v in verdicts if (v.why, v.slot) == (OTHER, path)]
+    for path in dict.fromkeys(v.slot for v in checks if v.why == OTHER):
+        users = [v.path for v in checks if (v.why, v.slot) == (OTHER, path)]
         yield Finding.of(
             "stack-other-override",
             programs=_names(users),
@@ -162,7 +162,7 @@ def of_others(verdicts: Sequence[ProgramVerdict], override: Override) -> Iterato
 
 
 def of_programs(
-    group: Sequence[StackSimulation], override: Override, duplicates: Duplicates
+    group: Sequence[StackSimulation], override: PlannedOverride, duplicates: Duplicates
 ) -> Iterator[Finding]:
     """Report of programs what the parts of a check do not: where their libraries come from."""
     astray = [one for one in group if not one.injected and one.libmpi]
@@ -202,7 +202,7 @@ def of_programs(
     yield from _spawning(group, override)
 
 
-def _spawning(group: Sequence[StackSimulation], override: Override) -> Iterator[Finding]:
+def _spawning(group: Sequence[StackSimulation], override: PlannedOverride) -> Iterator[Finding]:
     """Report what becomes of programs that call MPI_Comm_spawn where no launcher starts them."""
     mpi = override.abi.mpi
     rows = () if override.part else spawns_of_mpi(mpi.family, mpi.version)
@@ -244,7 +244,7 @@ class Duplicates:
     """Symbols that libraries of a stack share with the files of an override. Kept by path: many
     programs load the same libraries, and their symbols are not kept."""
 
-    def __init__(self, override: Override) -> None:
+    def __init__(self, override: PlannedOverride) -> None:
         self._homes: dict[str, list[str]] = {}
         for elf in {id(elf): elf for elf in override.files.values()}.values():
             for name in _exports(elf):
@@ -273,7 +273,7 @@ def _exports(of: Elf) -> set[str]:
 
 
 def _twice(
-    group: Sequence[StackSimulation], override: Override, duplicates: Duplicates
+    group: Sequence[StackSimulation], override: PlannedOverride, duplicates: Duplicates
 ) -> Iterator[Finding]:
     """Report libraries of the stack whose symbols a file of the override has too: built in, or
     copied under its own names. The loader binds all calls to the first of the two.

@@ -17,15 +17,15 @@ from mpigraft.core.model import Family, Finding, Level, Machine, MpiAbi, MpiInst
 from mpigraft.core.text import join_some
 from mpigraft.graft.abi.libraries import read_abi
 from mpigraft.graft.guest.own_mpi import GuestMpi
-from mpigraft.graft.program.in_place import InstalledFiles
+from mpigraft.graft.injection.in_place import InstalledFiles
 from mpigraft.graft.stack import differences
 from mpigraft.graft.stack.generations.reading import GenerationRecord, read_override
 from mpigraft.graft.stack.guest import StackGuest
 from mpigraft.graft.stack.overrides import family_of_abi, fits_abi, override_with_mpi
 from mpigraft.graft.stack.places import below
-from mpigraft.graft.stack.simulation import Override
-from mpigraft.graft.stack.values import Fate, Slot, Stack, StackProgram, StackVerdict
-from mpigraft.graft.stack.verdict import Checked, judge_overrides
+from mpigraft.graft.stack.simulation import PlannedOverride
+from mpigraft.graft.stack.stack_check import Checked, check_overrides
+from mpigraft.graft.stack.values import Fate, Slot, Stack, StackCheck, StackProgram
 from mpigraft.knowledge import LIBRARIES, binding_of, is_network_library
 
 NAMED = 3
@@ -33,7 +33,7 @@ COPIES = "mpi"  # their prefix in a generation
 UCP = "libucp.so.0"
 
 
-class FilledOverride(Override):
+class FilledOverride(PlannedOverride):
     """An override as it is. What is the MPI's of the files that programs map, its own facts say."""
 
     def __init__(self, slot: Slot, abi: MpiAbi) -> None:
@@ -55,13 +55,13 @@ class FilledOverride(Override):
 
 def check_injected(
     stack: Stack, machine: Machine, checked: Checked = lambda _, __: None, *, whole: bool = True
-) -> tuple[StackVerdict, ...]:
+) -> tuple[StackCheck, ...]:
     """Judge each MPI that is injected, for the programs that find it first, and each libfabric or
     UCX alone; nothing where none is. `whole` False: no MPI, for programs on the stack's own.
 
     Raises MissingError for what is in an override and cannot be read.
     """
-    verdicts = []
+    checks = []
     for slot, programs in _by_slot(stack) if whole else ():
         guest = next(filter(_injected, (StackGuest(stack, p) for p in programs)), None)
         if guest is None or guest.injected is None:  # of another family: they pass over it
@@ -71,19 +71,19 @@ def check_injected(
         own = [p for p in programs if fits_abi(p, abi)]
         findings = [*differences.of_stack(stack, abi, (slot,), filled=True)]
         filled = [(FilledOverride(slot, abi), own)]
-        verdict = judge_overrides(stack, abi, filled, findings, machine, checked)
+        check = check_overrides(stack, abi, filled, findings, machine, checked)
         if record:
-            verdict = _with_accepted(verdict, record.accepted)
+            check = _with_accepted(check, record.accepted)
         lacking = [*differences.incomplete(slot)]
         if record:
-            lacking += [*_lacking(verdict, own, record), *differences.launcher_changes(record)]
-        verdicts.append(replace(verdict, findings=(*lacking, *verdict.findings), injected=True))
-    verdicts += _check_network(stack, machine, checked)
-    return (*verdicts, *_unread(stack, {slot for v in verdicts for slot in v.slots}))
+            lacking += [*_lacking(check, own, record), *differences.launcher_changes(record)]
+        checks.append(replace(check, findings=(*lacking, *check.findings), injected=True))
+    checks += _check_network(stack, machine, checked)
+    return (*checks, *_unread(stack, {slot for v in checks for slot in v.slots}))
 
 
-def _unread(stack: Stack, judged: Collection[Slot]) -> Iterator[StackVerdict]:
-    """Give a verdict on each override in which programs find no MPI any more, since files of the
+def _unread(stack: Stack, judged: Collection[Slot]) -> Iterator[StackCheck]:
+    """Give a check of each override in which programs find no MPI any more, since files of the
     generation that is on are gone."""
     for slot in stack.slots:
         findings = () if slot in judged else tuple(differences.incomplete(slot))
@@ -91,10 +91,10 @@ def _unread(stack: Stack, judged: Collection[Slot]) -> Iterator[StackVerdict]:
             override = read_override(slot)
             mpi = override.active.mpi if override.active else "what is injected"
             name = f"{mpi} (generation {override.current})"
-            yield StackVerdict(stack, name, (slot,), "", (), findings, injected=True)
+            yield StackCheck(stack, name, (slot,), "", (), findings, injected=True)
 
 
-def _check_network(stack: Stack, machine: Machine, checked: Checked) -> Iterator[StackVerdict]:
+def _check_network(stack: Stack, machine: Machine, checked: Checked) -> Iterator[StackCheck]:
     """Judge each libfabric or UCX that is injected alone, where a program takes it."""
     for slot in stack.slots:
         files = _files(slot)
@@ -106,14 +106,12 @@ def _check_network(stack: Stack, machine: Machine, checked: Checked) -> Iterator
                 findings = differences.of_stack(stack, abi, (slot,), filled=True)
                 users = [p for p in stack.searching(slot) if fits_abi(p, abi)]
                 filled = [(FilledOverride(slot, abi), users)]
-                verdict = judge_overrides(stack, abi, filled, findings, machine, checked)
+                check = check_overrides(stack, abi, filled, findings, machine, checked)
                 if record := read_override(slot).active:
-                    verdict = _with_accepted(verdict, record.accepted)
-                if verdict.count(Fate.KEPT) < len(stack.programs):
-                    verdict = replace(verdict, injected=True)
-                    yield replace(
-                        verdict, findings=(*differences.incomplete(slot), *verdict.findings)
-                    )
+                    check = _with_accepted(check, record.accepted)
+                if check.count(Fate.KEPT) < len(stack.programs):
+                    check = replace(check, injected=True)
+                    yield replace(check, findings=(*differences.incomplete(slot), *check.findings))
 
 
 def _files(slot: Slot) -> list[str]:
@@ -179,12 +177,12 @@ def _install(
     )
 
 
-def _with_accepted(verdict: StackVerdict, paths: Sequence[str]) -> StackVerdict:
-    """Give the verdict in which programs that need not fit are no fault of the injection. Others,
+def _with_accepted(check: StackCheck, paths: Sequence[str]) -> StackCheck:
+    """Give the check in which programs that need not fit are no fault of the injection. Others,
     which came into the stack later, are."""
-    excepted = {p.path for p in verdict.excepted(paths)}
+    excepted = {p.path for p in check.excepted(paths)}
     modules = []
-    for module in verdict.modules if excepted else ():
+    for module in check.modules if excepted else ():
         programs = tuple(
             replace(p, fate=Fate.ACCEPTED) if p.path in excepted else p for p in module.programs
         )
@@ -192,7 +190,7 @@ def _with_accepted(verdict: StackVerdict, paths: Sequence[str]) -> StackVerdict:
         if programs != module.programs and not one.count(Fate.REFUSED):
             one = replace(one, findings=tuple(map(_as_warning, module.findings)))
         modules.append(one)
-    return replace(verdict, modules=tuple(modules)) if excepted else verdict
+    return replace(check, modules=tuple(modules)) if excepted else check
 
 
 def _as_warning(finding: Finding) -> Finding:
@@ -200,11 +198,11 @@ def _as_warning(finding: Finding) -> Finding:
 
 
 def _lacking(
-    verdict: StackVerdict, programs: Sequence[StackProgram], record: GenerationRecord
+    check: StackCheck, programs: Sequence[StackProgram], record: GenerationRecord
 ) -> Iterator[Finding]:
     """Report programs that are refused, of which a generation lacks libraries: they came into the
     stack, or were built with more, after it was made."""
-    refused = {p.path for m in verdict.modules for p in m.programs if p.fate is Fate.REFUSED}
+    refused = {p.path for m in check.modules for p in m.programs if p.fate is Fate.REFUSED}
     absent = {
         p.path: names
         for p in programs
@@ -219,6 +217,6 @@ def _lacking(
             number=record.number,
             mpi=record.mpi,
             lacks=join_some(lacks, NAMED, ", "),
-            stack=verdict.stack.root,
+            stack=check.stack.root,
             evidence=tuple(f"{path} needs {', '.join(own)}" for path, own in absent.items()),
         )

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from mpigraft.binary import Elf, ElfError, read_elf
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Role
-from mpigraft.graft.mpi_sonames import MPI_TOOLS, LinkedFile, mpi_carriers
+from mpigraft.graft.guest.mpi_sonames import MPI_TOOLS, LinkedFile, mpi_carriers
 from mpigraft.graft.stack.overrides import find_slots, leading_folders, slots_of
 from mpigraft.graft.stack.places import below, layer_root, module_of, tree_of, trees_of
 from mpigraft.graft.stack.targets import cpu_target

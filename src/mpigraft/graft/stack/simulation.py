@@ -27,9 +27,13 @@ from mpigraft.binary import (
 )
 from mpigraft.core.model import GuestKind, GuestLabel, MpiAbi, Role
 from mpigraft.graft.guest.examination import Guest, own_mpi_of
-from mpigraft.graft.loading.comparison import compare_levels
-from mpigraft.graft.loading.values import Loaded, LoadedByLevel, SimulatedProgram
-from mpigraft.graft.private_names import names_of
+from mpigraft.graft.injection.private_names import names_of
+from mpigraft.graft.injection.simulation import (
+    Loaded,
+    LoadedByLevel,
+    SimulatedProgram,
+    compare_levels,
+)
 from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.values import Change, Slot, StackProgram
 from mpigraft.knowledge import binding_of, network_library_of, role_of
@@ -56,7 +60,7 @@ class StackSimulation:
     broken: tuple[str, ...]  # libraries that it lacks without the override too
 
 
-class Override:
+class PlannedOverride:
     """An override as it would be: its files, by the paths at which programs find them. With an
     `environment` it is no override: programs find the MPI where it lies, by these variables."""
 
@@ -112,7 +116,7 @@ class Simulator:
     def __init__(
         self,
         slots: Sequence[Slot],
-        override: Override,
+        override: PlannedOverride,
         base: Root | None = None,
         flags: frozenset[str] | None = None,
     ) -> None:

@@ -84,7 +84,7 @@ class Stack:
         return tuple(p for p in self.programs if slot.path in p.slots)
 
 
-# ------------------------------------------------------------------ verdicts
+# ------------------------------------------------------------------ checks
 
 
 OTHER = "other-override"  # why a program is kept that has its MPI from another override
@@ -109,7 +109,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramVerdict:
+class ProgramCheck:
     path: str
     module: str
     fate: Fate
@@ -119,11 +119,11 @@ class ProgramVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class ModuleVerdict:
-    """The verdicts on the programs of one installation, with what was noticed of them."""
+class ModuleCheck:
+    """The checks of the programs of one installation, with what was noticed of them."""
 
     name: str
-    programs: tuple[ProgramVerdict, ...]
+    programs: tuple[ProgramCheck, ...]
     findings: tuple[Finding, ...]
 
     @property
@@ -136,14 +136,14 @@ class ModuleVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class StackVerdict:
+class StackCheck:
     """Whether a host MPI may be injected into a stack."""
 
     stack: Stack
     mpi: str  # id
     slots: tuple[Slot, ...]  # overrides into which it would go
     glibc: str  # of the stack: 2.37
-    modules: tuple[ModuleVerdict, ...]
+    modules: tuple[ModuleCheck, ...]
     findings: tuple[Finding, ...]  # of the stack as a whole
     injected: bool = False  # it is there now
 
@@ -156,7 +156,7 @@ class StackVerdict:
         right = self.count(Fate.FITS) + self.count(Fate.ACCEPTED)
         return not bad and right > 0 and self.count(Fate.REFUSED) == 0
 
-    def excepted(self, names: Sequence[str]) -> tuple[ProgramVerdict, ...]:
+    def excepted(self, names: Sequence[str]) -> tuple[ProgramCheck, ...]:
         """Give the refused programs that are named, by module, path or file name, as patterns of a
         shell."""
         return tuple(

@@ -25,7 +25,7 @@ from mpigraft.graft import PODMAN_PREFIX, Guest, GuestMpi, own_mpi_of
 from mpigraft.request.fit.subject import examine_subject, visible_to_job
 
 if TYPE_CHECKING:
-    from mpigraft.graft import Injection
+    from mpigraft.graft import GraftContents
 
 KIND = "verdicts-1"  # in the cache
 MOST = 64  # answers that are kept: of a large image one has two million bytes
@@ -234,10 +234,10 @@ def _tried(
 
 def _fit(
     examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: FitRequest
-) -> tuple[Fit, Injection]:
-    from mpigraft.graft import inject, judge_pair
+) -> tuple[Fit, GraftContents]:
+    from mpigraft.graft import check_pair, decide_contents
 
-    injection = inject(
+    injection = decide_contents(
         examined,
         facts,
         replace=request.replace,
@@ -246,7 +246,7 @@ def _fit(
         opened=dict(own.plugins) if own else None,
         flags=machine.cpu.flags,
     )
-    return judge_pair(examined, facts, injection, own=own, machine=machine), injection
+    return check_pair(examined, facts, injection, own=own, machine=machine), injection
 
 
 # ------------------------------------------------------------------ what is kept

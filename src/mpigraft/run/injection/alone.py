@@ -17,7 +17,7 @@ from mpigraft.core.cache import file_digest
 from mpigraft.core.model import Abi, Copy, Finding, Level, MappedLibrary, MpiInstall
 from mpigraft.core.process import Completed, run_command
 from mpigraft.evidence import read_witness
-from mpigraft.graft import LAUNCHERS, Override, StackGuest, make_copy, mapped_generations
+from mpigraft.graft import LAUNCHERS, InstalledOverride, StackGuest, make_copy, mapped_generations
 from mpigraft.knowledge import Spawn, binding_of, spawn_facts
 from mpigraft.native import choose_tool
 
@@ -29,13 +29,13 @@ ALLOW_ROOT = [
 ]
 
 
-def is_current(libraries: Sequence[MappedLibrary], override: Override) -> bool:
+def is_current(libraries: Sequence[MappedLibrary], override: InstalledOverride) -> bool:
     """Whether a process has mapped the generation of an override that is on, and no other of it.
     Another override may have a library of the same process."""
     return mapped_generations(libraries).get(_store(override)) == (override.current,)
 
 
-def _store(override: Override) -> str:
+def _store(override: InstalledOverride) -> str:
     return os.path.realpath(override.store)
 
 
@@ -43,7 +43,7 @@ def start_alone(
     words: Sequence[str],
     given: Mapping[str, str],
     witness: Path,
-    override: Override,
+    override: InstalledOverride,
     own: Sequence[str] | None = None,
 ) -> Finding | None:
     """Start a program without a launcher, as scripts and `python -c` do. Report one that does not
@@ -83,7 +83,7 @@ def _last_line(done: Completed) -> str:
 
 
 def start_spawning(
-    mpi: MpiInstall, guest: StackGuest, override: Override
+    mpi: MpiInstall, guest: StackGuest, override: InstalledOverride
 ) -> dict[str, Finding | None]:
     """Start a program that spawns itself, without a launcher and by that of the generation. Give
     each way with what went wrong: a warning where it is known that this MPI cannot do it."""
@@ -135,7 +135,7 @@ def _environment(launchers: Path, known: Spawn | None) -> dict[str, str]:
 
 
 def judge_spawning(
-    done: Completed, way: str, mpi: MpiInstall, known: Spawn | None, override: Override
+    done: Completed, way: str, mpi: MpiInstall, known: Spawn | None, override: InstalledOverride
 ) -> Finding | None:
     """Judge what our program that spawns itself printed: the libmpi of its child."""
     libmpi = ""

@@ -21,7 +21,7 @@ from mpigraft.core.model import (
     Scope,
 )
 from mpigraft.evidence import LIBMPI, check_launched, error_from_findings, make_starter
-from mpigraft.graft import LIB, PRIVATE, GenerationRecord, Override, StackGuest
+from mpigraft.graft import LIB, PRIVATE, GenerationRecord, InstalledOverride, StackGuest
 from mpigraft.request import JobPlacement, RunSpec
 from mpigraft.run.injection.alone import is_current, start_alone, start_spawning
 from mpigraft.run.injection.imports import PythonImport
@@ -56,7 +56,7 @@ class InjectionProof:
     alone: bool = True  # the program started without a launcher too
 
 
-def injected_mpi(mpi: MpiInstall, override: Override) -> MpiInstall:
+def injected_mpi(mpi: MpiInstall, override: InstalledOverride) -> MpiInstall:
     """Give an MPI as programs of the stack have it: its copies, started by its own launcher."""
     folder = override.folder(override.current)
     active = override.active
@@ -102,7 +102,7 @@ def choose_program(programs: Sequence[str]) -> tuple[str, str]:
 
 
 def prove_injection(
-    override: Override,
+    override: InstalledOverride,
     program: str,
     imports: Sequence[PythonImport],
     request: tuple[str, StackGuest],
@@ -145,7 +145,7 @@ def _alone(
     proof: InjectionProof,
     job: Job,
     imports: Sequence[PythonImport],
-    override: Override,
+    override: InstalledOverride,
     below: StackGuest | None,
 ) -> InjectionProof:
     """Start the program, and what imports mpi4py, without a launcher. `below`: the stack, where its
@@ -168,7 +168,7 @@ def _alone(
     )
 
 
-def _own(active: GenerationRecord, override: Override, machine: Machine) -> MpiInstall:
+def _own(active: GenerationRecord, override: InstalledOverride, machine: Machine) -> MpiInstall:
     """Find the MPI that a generation was made of, as the stack has it. Raises MissingError."""
     mpi = active.made_of(machine.mpis)
     if mpi is None:
@@ -178,7 +178,7 @@ def _own(active: GenerationRecord, override: Override, machine: Machine) -> MpiI
     return injected_mpi(mpi, override)
 
 
-def _proof(job: Job, override: Override, evidence: Evidence | None) -> InjectionProof:
+def _proof(job: Job, override: InstalledOverride, evidence: Evidence | None) -> InjectionProof:
     ran = evidence.ran if evidence else ""
     active, program = override.active, job.spec.program
     assert active is not None  # of an override that was asked for it before
@@ -201,7 +201,7 @@ def _for_bench(job: Job) -> Job:
     return replace(job, configuration=replace(job.configuration, mpi=own))
 
 
-def _started(job: Job, override: Override) -> tuple[list[Finding], str, str]:
+def _started(job: Job, override: InstalledOverride) -> tuple[list[Finding], str, str]:
     one, where = job.configuration, surroundings(job)
     natives = {one.key: job.natives}
     with make_starter(natives, job.allocation, lambda _: job.placement, where) as start:

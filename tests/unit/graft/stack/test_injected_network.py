@@ -18,7 +18,7 @@ from mpigraft.core.model import Level
 from mpigraft.core.serialize import document
 from mpigraft.graft import (
     GenerationRecord,
-    StackVerdict,
+    StackCheck,
     check_injected,
     check_stack,
     examine_stack,
@@ -44,7 +44,7 @@ def libfabric(folder: Path, *nodes: str) -> Path:
     return compiled(folder / LIBFABRIC, text, flags=flags, soname=LIBFABRIC)
 
 
-def judged(stack: StackFiles) -> tuple[StackVerdict, ...]:
+def judged(stack: StackFiles) -> tuple[StackCheck, ...]:
     return check_injected(read_stack(stack.root), a_machine())
 
 
@@ -145,7 +145,7 @@ def above(tmp_path: Path, generation: Path) -> StackFiles:
     return files
 
 
-def codes(verdict: StackVerdict) -> list[str]:
+def codes(verdict: StackCheck) -> list[str]:
     return [f.code for f in (*verdict.findings, *(f for m in verdict.modules for f in m.findings))]
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from mpigraft.graft.stack.reading import read_stack
+from mpigraft.graft.stack.stack_check import check_stack
 from mpigraft.graft.stack.values import Fate
-from mpigraft.graft.stack.verdict import check_stack
 from tests.builders.stacks import StackFiles, libmpi
 from tests.unit.graft.stack.test_verdict import files_of, host
 

@@ -11,7 +11,7 @@ import pytest
 from mpigraft.binary.architecture.levels import V2, V3
 from mpigraft.core.model import Machine, MpiAbi
 from mpigraft.graft.stack.reading import read_stack
-from mpigraft.graft.stack.verdict import check_stack
+from mpigraft.graft.stack.stack_check import check_stack
 from tests.builders.configuration import a_machine
 from tests.builders.elf import compiled, program
 from tests.builders.stacks import CALLS, StackFiles, libmpi

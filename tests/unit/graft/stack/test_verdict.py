@@ -13,8 +13,8 @@ from mpigraft.core.model import Abi, Family, Level, MpiAbi, MpiInstall
 from mpigraft.graft import read_abi
 from mpigraft.graft.stack.overrides import chosen_slots
 from mpigraft.graft.stack.reading import read_stack
-from mpigraft.graft.stack.values import Fate, Slot, StackVerdict
-from mpigraft.graft.stack.verdict import check_stack
+from mpigraft.graft.stack.stack_check import check_stack
+from mpigraft.graft.stack.values import Fate, Slot, StackCheck
 from tests.builders.elf import compiled, program
 from tests.builders.stacks import CALLS, MPI, StackFiles, libmpi, rpath
 
@@ -38,16 +38,16 @@ def files_of(abi: MpiAbi, *more: Path) -> object:
     return files
 
 
-def checked(files: StackFiles, abi: MpiAbi, *more: Path) -> StackVerdict:
+def checked(files: StackFiles, abi: MpiAbi, *more: Path) -> StackCheck:
     return check_stack(read_stack(files.root), abi, files_of(abi, *more))  # type: ignore[arg-type]
 
 
-def codes(verdict: StackVerdict) -> set[str]:
+def codes(verdict: StackCheck) -> set[str]:
     modules = [f.code for module in verdict.modules for f in module.findings]
     return {*modules, *(f.code for f in verdict.findings)}
 
 
-def fates(verdict: StackVerdict) -> dict[str, str]:
+def fates(verdict: StackCheck) -> dict[str, str]:
     return {p.module: p.fate for module in verdict.modules for p in module.programs}
 
 

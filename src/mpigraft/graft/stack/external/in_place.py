@@ -13,8 +13,8 @@ from pathlib import Path
 from mpigraft.core.errors import CheckFailed
 from mpigraft.core.model import Finding, Machine, MpiAbi, MpiInstall
 from mpigraft.core.text import join_some
-from mpigraft.graft.stack.values import Fate, Slot, Stack, StackVerdict
-from mpigraft.graft.stack.verdict import check_stack
+from mpigraft.graft.stack.stack_check import check_stack
+from mpigraft.graft.stack.values import Fate, Slot, Stack, StackCheck
 from mpigraft.knowledge import binding_of
 
 Checked = Callable[[int, int], None]  # programs so far, of how many
@@ -39,12 +39,12 @@ def _split(value: str | None) -> list[str]:
     return [folder for folder in (value or "").split(":") if folder]
 
 
-def check_module(stack: Stack, abi: MpiAbi, machine: Machine, checked: Checked) -> StackVerdict:
+def check_module(stack: Stack, abi: MpiAbi, machine: Machine, checked: Checked) -> StackCheck:
     """Check an MPI that a module puts into LD_LIBRARY_PATH. Raises as `search_folders`."""
     return _check(stack, abi, {SEARCH: ":".join(search_folders(abi.mpi))}, machine, checked)
 
 
-def check_splice(stack: Stack, abi: MpiAbi, machine: Machine, checked: Checked) -> StackVerdict:
+def check_splice(stack: Stack, abi: MpiAbi, machine: Machine, checked: Checked) -> StackCheck:
     """Check an MPI that takes the place of the stack's own in every search path."""
     needed = {name for p in stack.programs for name in p.mpi}
     own = [o.path for o in abi.objects if o.soname in needed and binding_of(o.soname)]
@@ -53,12 +53,12 @@ def check_splice(stack: Stack, abi: MpiAbi, machine: Machine, checked: Checked) 
 
 def _check(
     stack: Stack, abi: MpiAbi, environment: dict[str, str], machine: Machine, checked: Checked
-) -> StackVerdict:
+) -> StackCheck:
     folder = str(Path(abi.objects[0].path).parent)
     slot = Slot(folder, (folder,), None)
     programs = tuple(replace(program, slots=(folder,)) for program in stack.programs)
     reached = replace(stack, programs=programs, slots=(slot,))
-    verdict = check_stack(
+    check = check_stack(
         reached,
         abi,
         lambda *_: {},
@@ -68,9 +68,9 @@ def _check(
         environment=environment,
     )
     findings = []
-    if verdict.count(Fate.KEPT) == len(stack.programs):
+    if check.count(Fate.KEPT) == len(stack.programs):
         needed = sorted({name for p in stack.programs for name in p.mpi})
         findings = [
             Finding.of("stack-other-abi", mpi=abi.mpi.id, needed=join_some(needed, 3, ", "))
         ]
-    return replace(verdict, stack=stack, slots=(), findings=tuple(findings))
+    return replace(check, stack=stack, slots=(), findings=tuple(findings))

@@ -11,8 +11,13 @@ from dataclasses import replace
 from mpigraft.core.lease import LEASES
 from mpigraft.core.model import Copy
 from mpigraft.core.serialize import document
-from mpigraft.graft.library_copy import edit_words, symbol_lines
-from mpigraft.graft.stack.generations.reading import GENERATIONS, PLAN, GenerationRecord, Override
+from mpigraft.graft.folder.library_copy import edit_words, symbol_lines
+from mpigraft.graft.stack.generations.reading import (
+    GENERATIONS,
+    PLAN,
+    GenerationRecord,
+    InstalledOverride,
+)
 from mpigraft.graft.stack.generations.switching import LOCK, NEW, OFF
 from mpigraft.graft.stack.override.content import ENVIRONMENT_FILE, GENERATION, OverridePlan, Source
 
@@ -59,7 +64,7 @@ echo "generation {number} is on: {mpi} in $link"
 """
 
 
-def render_commands(plan: OverridePlan, override: Override) -> str:
+def render_commands(plan: OverridePlan, override: InstalledOverride) -> str:
     """Give a shell script that makes a generation and switches it on, as `switch_on` does: nothing
     of an old generation changes, and the switch is one rename. Stopped at any point, it can be
     started again."""

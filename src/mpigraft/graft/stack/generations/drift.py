@@ -17,7 +17,7 @@ from mpigraft.graft.stack.generations.reading import (
     GENERATIONS,
     STORE,
     GenerationRecord,
-    Override,
+    InstalledOverride,
     damaged,
     digest_of,
 )
@@ -26,7 +26,7 @@ from mpigraft.graft.stack.override.content import OverridePlan, override_files
 GENERATION = re.compile(rf"(?P<store>.*/{re.escape(STORE)}[^/]+)/{GENERATIONS}/(?P<number>\d+)/.*")
 
 
-def find_drift(override: Override, record: GenerationRecord) -> tuple[Finding, ...]:
+def find_drift(override: InstalledOverride, record: GenerationRecord) -> tuple[Finding, ...]:
     """Report what changed since a generation was made: sources of its copies, its own files."""
     return (*_sources(record), *_files(override, record))
 
@@ -57,7 +57,7 @@ def _sources(record: GenerationRecord) -> Iterator[Finding]:
         )
 
 
-def _files(override: Override, record: GenerationRecord) -> Iterator[Finding]:
+def _files(override: InstalledOverride, record: GenerationRecord) -> Iterator[Finding]:
     if names := damaged(override, record):
         folder = override.folder(record.number)
         yield Finding.of("drift-copies", count=len(names), folder=folder, evidence=names)

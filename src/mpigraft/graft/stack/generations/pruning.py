@@ -22,7 +22,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.lease import LEASES, lease_ended, read_lease, remove_leases
 from mpigraft.core.model import Finding
 from mpigraft.core.numbers import counted
-from mpigraft.graft.stack.generations.reading import GENERATIONS, Override, read_override
+from mpigraft.graft.stack.generations.reading import GENERATIONS, InstalledOverride, read_override
 from mpigraft.graft.stack.generations.switching import FOLDERS, LOCK, NEW, OFF, writing
 from mpigraft.graft.stack.override.content import LIB, SETTINGS
 from mpigraft.graft.stack.values import Slot
@@ -91,7 +91,11 @@ def prune(
 
 
 def _kept(
-    override: Override, store: Path, numbers: list[int], processes: Processes, keep_days: float
+    override: InstalledOverride,
+    store: Path,
+    numbers: list[int],
+    processes: Processes,
+    keep_days: float,
 ) -> Iterator[tuple[int, Finding]]:
     """Yield each generation that is not on and has to stay, with the reason."""
     now = time.time()
@@ -145,7 +149,7 @@ def _user(number: int) -> str:
         return f"user {number}"
 
 
-def _switched_off(override: Override, store: Path, number: int) -> float:
+def _switched_off(override: InstalledOverride, store: Path, number: int) -> float:
     """Give when a generation was last switched off. Without a note of it (a killed process, or an
     earlier version), the last switch of all is the latest that it can be."""
     with contextlib.suppress(OSError):

@@ -62,7 +62,7 @@ class GenerationRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Override:
+class InstalledOverride:
     """An override as it is on the disk."""
 
     slot: Slot
@@ -80,7 +80,7 @@ class Override:
         return self.store / GENERATIONS / str(number)
 
 
-def read_override(slot: Slot) -> Override:
+def read_override(slot: Slot) -> InstalledOverride:
     """Read an override. Raises UsageError for one that cannot be read, or a loop of links."""
     link = Path(slot.path)
     store = link.parent / f"{STORE}{link.name}"
@@ -97,7 +97,7 @@ def read_override(slot: Slot) -> Override:
         records = sorted(_records(store), key=lambda record: record.number)
     except OSError as error:
         raise UsageError.of("file-unusable", path=link, reason=error.strerror) from error
-    return Override(slot, link, store, current, tuple(records), foreign)
+    return InstalledOverride(slot, link, store, current, tuple(records), foreign)
 
 
 def current_number(link: Path, store: Path) -> int:
@@ -146,7 +146,7 @@ def read_record(folder: Path) -> GenerationRecord | None:
     return record if isinstance(record, GenerationRecord) else None
 
 
-def damaged(override: Override, record: GenerationRecord) -> tuple[str, ...]:
+def damaged(override: InstalledOverride, record: GenerationRecord) -> tuple[str, ...]:
     """List the files of a generation that are not what they were when it was made, or are gone."""
     folder = override.folder(record.number)
     now = ((file, digest_of(folder / file.path)) for file in record.files)

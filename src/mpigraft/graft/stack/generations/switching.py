@@ -30,13 +30,13 @@ from mpigraft.core.lock import file_lock
 from mpigraft.core.model import Copy
 from mpigraft.core.serialize import document
 from mpigraft.core.write import write_whole
-from mpigraft.graft.library_copy import FULL, make_copy
+from mpigraft.graft.folder.library_copy import FULL, make_copy
 from mpigraft.graft.stack.generations.reading import (
     GENERATIONS,
     MOST_FOREIGN,
     PLAN,
     GenerationRecord,
-    Override,
+    InstalledOverride,
     current_number,
     damaged,
     read_override,
@@ -54,7 +54,7 @@ SPARE = 64 << 20  # bytes of a disk that a generation leaves free
 # ------------------------------------------------------------------ switching on
 
 
-def refuse_unfit(override: Override, plan: OverridePlan | None = None) -> None:
+def refuse_unfit(override: InstalledOverride, plan: OverridePlan | None = None) -> None:
     """Raise CheckFailed where the override is somebody's data, MissingError where it may not be
     written or the disk is full. Nothing is written."""
     if override.foreign:
@@ -101,7 +101,7 @@ def _reason(base: Path) -> str:
     return f"{base} is on a read-only file system" if read_only else f"{base} may not be written"
 
 
-def unwritable(override: Override, reason: str) -> MissingError:
+def unwritable(override: InstalledOverride, reason: str) -> MissingError:
     """Make the error of an override that this user may not write: whose it is, where somebody
     injected there before, else what a site sets."""
     if override.generations:
@@ -121,7 +121,7 @@ def _owner(path: Path) -> str:
 
 
 @contextmanager
-def writing(override: Override) -> Iterator[Path]:
+def writing(override: InstalledOverride) -> Iterator[Path]:
     """Hold the override alone and give the real folder of its generations. What an earlier process
     left is removed. Raises MissingError; then nothing is there that was not before."""
     made: list[Path] = []
@@ -179,7 +179,7 @@ def _unmake(store: Path, made: list[Path]) -> None:
                 folder.rmdir()
 
 
-def _sweep(override: Override, store: Path) -> None:
+def _sweep(override: InstalledOverride, store: Path) -> None:
     """Remove what a killed process left; put back an override that it had moved away."""
     for remains in store.glob(f"{NEW}*"):
         if remains.is_symlink() or remains.is_file():
@@ -239,7 +239,9 @@ def _open_leases(store: Path) -> None:
         (store / LEASES).chmod(0o1777)
 
 
-def _make(new: Path, override: Override, plan: OverridePlan, number: int) -> GenerationRecord:
+def _make(
+    new: Path, override: InstalledOverride, plan: OverridePlan, number: int
+) -> GenerationRecord:
     place = str(override.folder(number))
     new.mkdir()
     _like(new, new.parent)
@@ -288,7 +290,7 @@ def _names(folder: Path) -> Iterator[str]:
             yield str(path.relative_to(folder))
 
 
-def _switch(override: Override, store: Path, number: int) -> None:
+def _switch(override: InstalledOverride, store: Path, number: int) -> None:
     """Make the override a symlink to a generation, by one rename. Empty folders of a site's that
     stand there are kept: programs find as little in them as in none."""
     _mark_off(store, override.current)
@@ -312,7 +314,7 @@ def _mark_off(store: Path, number: int) -> None:
 # ------------------------------------------------------------------ switching back
 
 
-def undo(slot: Slot, to: int | None = None) -> Override:
+def undo(slot: Slot, to: int | None = None) -> InstalledOverride:
     """Switch to the generation that was on before, or to number `to`; 0 is none. Raises UsageError
     where there is no such generation, MissingError as `switch_on` does."""
     override = read_override(slot)
@@ -336,7 +338,7 @@ def undo(slot: Slot, to: int | None = None) -> Override:
     return read_override(slot)
 
 
-def _target(override: Override, to: int | None) -> int:
+def _target(override: InstalledOverride, to: int | None) -> int:
     known = [record.number for record in override.generations]
     if to is not None:
         if to and to not in known:

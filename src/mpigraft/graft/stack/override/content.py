@@ -23,7 +23,7 @@ from mpigraft.core.errors import CheckFailed
 from mpigraft.core.model import AbiObject, Copy, MpiAbi, MpiInstall, Role
 from mpigraft.core.serialize import digest, plain
 from mpigraft.graft.abi.copies import as_elf
-from mpigraft.graft.private_names import Naming
+from mpigraft.graft.injection.private_names import Naming
 from mpigraft.graft.stack.override.launcher import launcher_scripts
 from mpigraft.graft.stack.values import Slot
 from mpigraft.knowledge import binding_of, is_network_library, network_library_of

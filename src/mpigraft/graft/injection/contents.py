@@ -13,16 +13,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpigraft.binary import Rule
 from mpigraft.core.model import Bind, Copy, EnvRow, MpiAbi, Replace, Role, Scope
-from mpigraft.graft.loading.comparison import brought_by, compare_levels
-from mpigraft.graft.loading.values import Loaded, LoadedByLevel, distinct
-from mpigraft.graft.resolve.growth import Growth
-from mpigraft.graft.resolve.values import Collision, CopyPolicy, Injection
-from mpigraft.graft.resolve.view import name_of
+from mpigraft.graft.injection.fixpoint import Growth
+from mpigraft.graft.injection.simulation import (
+    Loaded,
+    LoadedByLevel,
+    SimulatedProgram,
+    brought_by,
+    compare_levels,
+    distinct,
+)
+from mpigraft.graft.injection.view import CopyPolicy, name_of
 from mpigraft.knowledge import binding_of
 
 if TYPE_CHECKING:
@@ -33,7 +39,43 @@ MAX_STEPS = 1000
 NOWHERE = "/.mpigraft"  # of a graft that has no file
 
 
-def inject(
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """A soname that both sides bring."""
+
+    soname: str
+    guest: str  # path inside
+    host: str  # path on the host
+    choice: CopyPolicy
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraftContents:
+    """What goes in, where, and the loader's simulation with it."""
+
+    replace: Replace
+    place: str
+    copies: tuple[Copy, ...] = ()
+    binds: tuple[Bind, ...] = ()
+    environment: tuple[EnvRow, ...] = ()
+    glibc: bool = False  # the host's set goes in
+    glibc_lacking: tuple[str, ...] = ()  # nodes that the guest's glibc lacks: GLIBC_2.38
+    programs: tuple[SimulatedProgram, ...] = ()
+    collisions: tuple[Collision, ...] = ()
+    absent: tuple[tuple[str, str], ...] = ()  # (soname, needed by): no name of it on the host
+    closed: tuple[tuple[str, str], ...] = ()  # (plugin, why it cannot be opened)
+    libmpi: str  # path inside of the libmpi that ranks map
+    libmpi_elsewhere: tuple[str, ...] = ()  # its other paths, on CPUs of other levels
+    inputs: tuple[str, ...] = ()  # files that were read, of the host and of a folder on it
+    files: frozenset[str] = frozenset()  # the host's, where they stay: none lies at `place`
+
+    def of_host(self, path: object) -> bool:
+        """Whether ranks see a file of the host's MPI there."""
+        return str(path).startswith(f"{self.place}/") or str(path) in self.files
+
+
+def decide_contents(
     guest: Guest,
     abi: MpiAbi,
     *,
@@ -44,7 +86,7 @@ def inject(
     ours: Mapping[str, Path] | None = None,
     opened: Mapping[str, Sequence[str]] | None = None,
     flags: Collection[str] | None = None,
-) -> Injection:
+) -> GraftContents:
     """Decide what of `abi` goes under `guest`, whose ranks see the graft folder at `place`.
 
     `glibc` False keeps the guest's glibc, and what it lacks stays in `unmet`. The answer is always
@@ -70,7 +112,7 @@ def inject(
     pairs = zip(bare, by_level, strict=True)
     programs = tuple(one for b, a in pairs for one in compare_levels(b, a, growth))
     paths = _libmpis(growth, by_level)
-    return Injection(
+    return GraftContents(
         replace=replace,
         place=place,
         copies=_copies(growth),
@@ -88,13 +130,13 @@ def inject(
     )
 
 
-def inject_nothing(guest: Guest, abi: MpiAbi, replace: Replace) -> Injection:
+def describe_bare_guest(guest: Guest, abi: MpiAbi, replace: Replace) -> GraftContents:
     """Describe the programs of a guest as they are, without a file of the host's. Raises as
-    `inject` does."""
+    `decide_contents` does."""
     growth = Growth(guest, abi, replace, NOWHERE)
     loaded = [growth.load(path) for path in growth.subjects]
     programs = tuple(each for one in loaded for each in compare_levels(one, one, growth))
-    return Injection(replace=replace, place=NOWHERE, programs=programs, libmpi="")
+    return GraftContents(replace=replace, place=NOWHERE, programs=programs, libmpi="")
 
 
 def _by_number(node: str) -> tuple[int, ...]:

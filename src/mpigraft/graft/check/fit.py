@@ -1,4 +1,4 @@
-"""Judge whether a host MPI fits under a guest: one verdict of parts, each with its evidence.
+"""Check whether a host MPI fits under a guest: in parts, each with its evidence.
 
 The injection simulated the loader. The parts here add what a loader does not know: whether one
 name stands for two ABIs, which compiler built a Fortran binding, which launcher starts the ranks,
@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 from mpigraft.binary import HERE
 from mpigraft.core.model import CheckResult, Finding, Fit, Level, Machine, MpiAbi
-from mpigraft.graft.check import environment, interface, languages, linkage, neighbours
-from mpigraft.graft.check.case import Case, Judge, not_checked, part, some
+from mpigraft.graft.check import environment, interface, languages, linkage
+from mpigraft.graft.check import shared_libraries as neighbours
+from mpigraft.graft.check.check_input import CheckInput, Judge, not_checked, part, some
 
 if TYPE_CHECKING:
     from mpigraft.graft.guest.examination import Guest
     from mpigraft.graft.guest.own_mpi import GuestMpi
-    from mpigraft.graft.loading.values import SimulatedProgram
-    from mpigraft.graft.resolve.values import Injection
+    from mpigraft.graft.injection.contents import GraftContents
+    from mpigraft.graft.injection.simulation import SimulatedProgram
 
 FEW = 3  # files that are named to a person
 # In this order. Programs that fail in FIRST are left out of REST, which would repeat it.
@@ -40,10 +41,10 @@ REST: dict[str, Judge] = {
 }
 
 
-def judge_fit(
+def check_fit(
     guest: Guest,
     abi: MpiAbi,
-    injection: Injection,
+    contents: GraftContents,
     *,
     own: GuestMpi | None = None,
     machine: Machine | None = None,
@@ -55,57 +56,57 @@ def judge_fit(
     be read.
     """
     # Programs of our own go in too; they are judged only where the guest has no program.
-    place = f"{injection.place}/"
-    programs = [p for p in injection.programs if not p.program.startswith(place)]
-    programs, elsewhere = _on_levels(programs or list(injection.programs))
-    case = Case(guest, own, abi, _restricted(injection, programs), machine)
-    parts = [judge(case) for judge in FIRST.values()]
-    comparable = [simulated for simulated in programs if interface.comparable(case, simulated)]
+    place = f"{contents.place}/"
+    programs = [p for p in contents.programs if not p.program.startswith(place)]
+    programs, elsewhere = _on_levels(programs or list(contents.programs))
+    pair = CheckInput(guest, own, abi, _restricted(contents, programs), machine)
+    parts = [judge(pair) for judge in FIRST.values()]
+    comparable = [simulated for simulated in programs if interface.comparable(pair, simulated)]
     if comparable:
-        case = Case(guest, own, abi, _restricted(injection, comparable), machine)
-        parts += [judge(case) for judge in REST.values()]
+        pair = CheckInput(guest, own, abi, _restricted(contents, comparable), machine)
+        parts += [judge(pair) for judge in REST.values()]
     else:
         bad = [row.name for row in parts if row.level is Level.ERROR] or ["program"]
         parts += [not_checked(name, f"see {bad[0]}") for name in REST]
     if elsewhere:
-        other = _restricted(injection, elsewhere)
-        parts.append(_levels(judge_fit(guest, abi, other, own=own, machine=machine), elsewhere))
-    return Fit(guest.label, abi.mpi.id, injection.replace, tuple(parts))
+        other = _restricted(contents, elsewhere)
+        parts.append(_levels(check_fit(guest, abi, other, own=own, machine=machine), elsewhere))
+    return Fit(guest.label, abi.mpi.id, contents.replace, tuple(parts))
 
 
-def has_no_interface(guest: Guest, abi: MpiAbi, injection: Injection) -> bool:
+def has_no_interface(guest: Guest, abi: MpiAbi, contents: GraftContents) -> bool:
     """Whether no program of a guest has the architecture and an ABI of this MPI: then it does not
     matter what would go in."""
-    case = Case(guest, None, abi, injection, None)
-    programs = injection.programs
-    return bool(programs) and not any(interface.comparable(case, one) for one in programs)
+    pair = CheckInput(guest, None, abi, contents, None)
+    programs = contents.programs
+    return bool(programs) and not any(interface.comparable(pair, one) for one in programs)
 
 
 def fitting_programs(
     guest: Guest,
     abi: MpiAbi,
-    injection: Injection,
+    contents: GraftContents,
     *,
     own: GuestMpi | None = None,
     machine: Machine | None = None,
 ) -> tuple[str, ...]:
-    """List the programs that fit on their own. Arguments and errors are those of `judge_fit`."""
+    """List the programs that fit on their own. Arguments and errors are those of `check_fit`."""
     programs: dict[str, list[SimulatedProgram]] = {}  # of each, what it loads on each CPU
-    for simulated in injection.programs:
+    for simulated in contents.programs:
         if simulated.program in guest.label.programs:
             programs.setdefault(simulated.program, []).append(simulated)
     return tuple(
         program
         for program, levels in programs.items()
-        if judge_fit(guest, abi, _restricted(injection, levels), own=own, machine=machine).ok
+        if check_fit(guest, abi, _restricted(contents, levels), own=own, machine=machine).ok
     )
 
 
-def soften_verdict(
+def soften_fit(
     guest: Guest,
     abi: MpiAbi,
-    injection: Injection,
-    verdict: Fit,
+    contents: GraftContents,
+    fit: Fit,
     *,
     own: GuestMpi | None = None,
     machine: Machine | None = None,
@@ -116,13 +117,13 @@ def soften_verdict(
     program may be started is refused when not one of them fits; where all fit, a warning says that
     it may start none of them.
     """
-    if guest.loose and verdict.ok:
+    if guest.loose and fit.ok:
         count, name = len(guest.label.programs), guest.label.name
         note = Finding.of("started-not-known", programs=count, name=name)
     elif guest.loose:
-        good = fitting_programs(guest, abi, injection, own=own, machine=machine)
+        good = fitting_programs(guest, abi, contents, own=own, machine=machine)
         if not good:
-            return verdict
+            return fit
         bad = [p for p in guest.label.programs if p not in good]
         note = Finding.of(
             "programs-not-known",
@@ -132,16 +133,16 @@ def soften_verdict(
             evidence=tuple(bad),
         )
     else:
-        sure = [p for p in injection.programs if p.program not in guest.possible]
-        certain = judge_fit(guest, abi, _restricted(injection, sure), own=own, machine=machine)
+        sure = [p for p in contents.programs if p.program not in guest.possible]
+        certain = check_fit(guest, abi, _restricted(contents, sure), own=own, machine=machine)
         if not certain.ok:
             return certain
         bad = list(guest.possible)
         modules = ", ".join(bad[:FEW])
         note = Finding.of("imports-not-known", modules=modules, mpi=abi.mpi.id, evidence=tuple(bad))
     known = CheckResult("known", Level.WARNING, note.message, (note,))
-    parts = (*map(_softened, verdict.parts), known)
-    return replace(verdict, parts=parts)
+    parts = (*map(_softened, fit.parts), known)
+    return replace(fit, parts=parts)
 
 
 def _on_levels(
@@ -180,8 +181,8 @@ def _softened(result: CheckResult) -> CheckResult:
     return replace(result, level=Level.WARNING, findings=findings)
 
 
-def _restricted(injection: Injection, programs: Sequence[SimulatedProgram]) -> Injection:
+def _restricted(contents: GraftContents, programs: Sequence[SimulatedProgram]) -> GraftContents:
     """Restrict an injection for many programs to some of them."""
     names = {r.name for one in programs for r in one.before}
-    absent = tuple((name, by) for name, by in injection.absent if name in names)
-    return replace(injection, programs=tuple(programs), absent=absent)
+    absent = tuple((name, by) for name, by in contents.absent if name in names)
+    return replace(contents, programs=tuple(programs), absent=absent)

@@ -16,8 +16,8 @@ from mpigraft.knowledge import Binding, binding_of, role_of
 if TYPE_CHECKING:
     from mpigraft.graft.guest.examination import Guest
     from mpigraft.graft.guest.own_mpi import GuestMpi
-    from mpigraft.graft.loading.values import SimulatedProgram
-    from mpigraft.graft.resolve.values import Injection
+    from mpigraft.graft.injection.contents import GraftContents
+    from mpigraft.graft.injection.simulation import SimulatedProgram
 
 DF_BIND_NOW, DF_1_NOW = 8, 1
 NOT_CHECKED = "not checked"  # begins the text of a part that could not be judged
@@ -26,13 +26,13 @@ ORDER = (Level.INFO, Level.WARNING, Level.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class CheckInput:
     """A host MPI, a guest, and what the loader would do with the two together."""
 
     guest: Guest
     own: GuestMpi | None  # the guest's own MPI
     abi: MpiAbi
-    injection: Injection
+    contents: GraftContents
     machine: Machine | None  # None: nothing is known of its devices
     libraries: dict[int, list[Elf]] = field(default_factory=dict)  # of users, once for each list
 
@@ -55,11 +55,11 @@ class Case:
     @property
     def whole(self) -> bool:
         """Whether the host's whole MPI replaces the guest's."""
-        return self.injection.replace is Replace.MPI
+        return self.contents.replace is Replace.MPI
 
     def elf(self, program: str) -> Elf | None:
         """Read the facts of a guest's file; None where it cannot be read."""
-        for simulated in self.injection.programs:
+        for simulated in self.contents.programs:
             if simulated.program == program:
                 return simulated.main
         try:
@@ -69,7 +69,7 @@ class Case:
 
     def ours(self, path: object) -> bool:
         """Whether ranks see a file of the host's MPI there."""
-        return self.injection.of_host(path)
+        return self.contents.of_host(path)
 
     def users(self, simulated: SimulatedProgram) -> Iterator[Elf]:
         """Yield the callers of MPI: the program and its libraries that belong to no MPI."""
@@ -148,4 +148,4 @@ def base(path: object) -> str:
     return PurePosixPath(str(path)).name
 
 
-Judge = Callable[[Case], CheckResult]
+Judge = Callable[[CheckInput], CheckResult]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 from mpigraft.core.model import AbiObject
-from mpigraft.graft.loading.values import PRIVATE
+from mpigraft.graft.injection.simulation import PRIVATE
 
 
 class Naming:

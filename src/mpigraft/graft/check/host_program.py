@@ -13,12 +13,12 @@ from pathlib import Path
 from mpigraft.binary import FolderRoot
 from mpigraft.core.model import Fit, GuestKind, GuestLabel, Machine, MpiInstall
 from mpigraft.graft.abi.libraries import read_abi
-from mpigraft.graft.assemble import judge_pair, reading_errors
+from mpigraft.graft.assemble import check_pair, reading_errors
 from mpigraft.graft.guest.command import GuestCommand
 from mpigraft.graft.guest.examination import Guest, own_mpi_of
 from mpigraft.graft.guest.own_mpi import GuestMpi
-from mpigraft.graft.loading.values import Loaded
-from mpigraft.graft.program.in_place import injection_in_place, load_in_place
+from mpigraft.graft.injection.in_place import contents_in_place, load_in_place
+from mpigraft.graft.injection.simulation import Loaded
 from mpigraft.knowledge import binding_of
 
 LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
@@ -98,8 +98,8 @@ class HostProgram:
         that cannot be read, CheckFailed for a program whose loader is not glibc's."""
         abi = read_abi(mpi)
         with reading_errors():
-            injection = injection_in_place(abi, self.alone, loaded)
-            return judge_pair(self.guest, abi, injection, own=self.own, machine=self.machine)
+            contents = contents_in_place(abi, self.alone, loaded)
+            return check_pair(self.guest, abi, contents, own=self.own, machine=self.machine)
 
 
 def _is_elf(path: Path) -> bool:

@@ -12,11 +12,10 @@ from pathlib import PurePath, PurePosixPath
 
 from mpigraft.binary import ElfError, Resolved, closure, read_elf
 from mpigraft.core.model import MpiAbi, Replace, Role
-from mpigraft.graft.loading.comparison import compare_loading
-from mpigraft.graft.loading.values import Loaded, Sides
-from mpigraft.graft.private_names import names_of
-from mpigraft.graft.resolve.plan import PLACE_ON_HOST
-from mpigraft.graft.resolve.values import Injection
+from mpigraft.graft.injection.contents import GraftContents
+from mpigraft.graft.injection.plan import PLACE_ON_HOST
+from mpigraft.graft.injection.private_names import names_of
+from mpigraft.graft.injection.simulation import Loaded, Sides, compare_loading
 from mpigraft.knowledge import binding_of, role_of
 
 
@@ -32,9 +31,9 @@ def _loaded(files: Iterable[str], environment: Mapping[str, str]) -> Iterator[Lo
             yield Loaded(file, read_elf(file), closure(file, environment=environment))
 
 
-def injection_in_place(
+def contents_in_place(
     abi: MpiAbi, before: Sequence[Loaded], after: Sequence[Loaded], sides: Sides | None = None
-) -> Injection:
+) -> GraftContents:
     """Describe `abi` where it is installed, under programs that the loader was simulated for: by
     themselves, and with the MPI. `sides` says which files are the MPI's, where these are copies of
     what `abi` describes."""
@@ -42,7 +41,7 @@ def injection_in_place(
     loaded = {one.program: one for one in after}
     files = {name for one in after for r in one.objects if r.path and sides.grafted(r.path)
              for name in (str(r.path), r.elf.name if r.elf else "")}  # fmt: skip
-    return Injection(
+    return GraftContents(
         replace=Replace.MPI,
         place=PLACE_ON_HOST,
         programs=tuple(

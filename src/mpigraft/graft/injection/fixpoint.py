@@ -7,10 +7,8 @@ from pathlib import PurePosixPath
 
 from mpigraft.binary import INTERPRETERS, UnboundSymbol
 from mpigraft.core.model import AbiObject, Replace, Role
-from mpigraft.graft.loading.comparison import plain
-from mpigraft.graft.loading.values import PRIVATE, Loaded
-from mpigraft.graft.resolve.values import CopyPolicy
-from mpigraft.graft.resolve.view import View, name_of
+from mpigraft.graft.injection.simulation import PRIVATE, Loaded, plain
+from mpigraft.graft.injection.view import CopyPolicy, View, name_of
 from mpigraft.knowledge import binding_of
 
 LOADERS = {PurePosixPath(path).name for path in INTERPRETERS.values()}

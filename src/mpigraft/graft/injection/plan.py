@@ -30,7 +30,7 @@ from mpigraft.knowledge import binding_of
 from mpigraft.native import Natives
 
 if TYPE_CHECKING:
-    from mpigraft.graft.resolve.values import Injection
+    from mpigraft.graft.injection.contents import GraftContents
 
 PLACE_ON_HOST = "/{graft}"  # the graft folder's own path: no engine moves it
 BENCH, WITNESS = "bin/mpigraft-bench", "lib/libmpigraft-witness.so"
@@ -58,7 +58,7 @@ DROPPED = (
 def plan_folder(
     guest: GuestLabel,
     abi: MpiAbi | None,
-    injection: Injection,
+    contents: GraftContents,
     parts: Sequence[CheckResult],
     *,
     engine: str,
@@ -71,60 +71,60 @@ def plan_folder(
     `abi` None is a guest with its own MPI: only our programs go in. `soname` is that of the
     guest's own libmpi where it stays.
     """
-    copies = (*injection.copies, *_data(abi, injection), *_programs(natives, injection, soname))
-    environment = _environment(injection, abi, guest)
-    over = tuple(sorted(injection.binds, key=lambda bind: bind.target))
-    graft_own = injection.libmpi.startswith(f"{injection.place}/")
+    copies = (*contents.copies, *_data(abi, contents), *_programs(natives, contents, soname))
+    environment = _environment(contents, abi, guest)
+    over = tuple(sorted(contents.binds, key=lambda bind: bind.target))
+    graft_own = contents.libmpi.startswith(f"{contents.place}/")
     libmpi_copy = next(
-        (b.source.removeprefix("{graft}/") for b in over if b.target == injection.libmpi),
-        injection.libmpi.removeprefix(f"{injection.place}/") if graft_own else "",
+        (b.source.removeprefix("{graft}/") for b in over if b.target == contents.libmpi),
+        contents.libmpi.removeprefix(f"{contents.place}/") if graft_own else "",
     )
     content = {
         "guest": [guest.digest, guest.programs],  # wherever it lies
-        "replace": injection.replace,
+        "replace": contents.replace,
         "engine": engine,
-        "place": injection.place,
+        "place": contents.place,
         "copies": [
             [c.name, c.digest, c.edit, c.rpath, c.soname, c.renamed, c.symbols] for c in copies
         ],
         "binds": over,
         "devices": devices,
         "environment": environment,
-        "libmpi": [injection.libmpi, libmpi_copy],
+        "libmpi": [contents.libmpi, libmpi_copy],
     }
     return GraftPlan(
         key=digest(plain(content)),
         guest=guest,
         mpi=abi.mpi.id if abi else "",
-        replace=injection.replace,
+        replace=contents.replace,
         engine=engine,
-        place=injection.place,
+        place=contents.place,
         copies=copies,
         binds=over,
         devices=tuple(devices),
         environment=environment,
         passed=PASSED,
-        libmpi=injection.libmpi,
+        libmpi=contents.libmpi,
         libmpi_copy=libmpi_copy,
-        libmpi_elsewhere=injection.libmpi_elsewhere,
-        glibc=injection.glibc,
+        libmpi_elsewhere=contents.libmpi_elsewhere,
+        glibc=contents.glibc,
         parts=tuple(parts),
-        inputs=path_stamps([guest.source, *injection.inputs]),
+        inputs=path_stamps([guest.source, *contents.inputs]),
     )
 
 
-def _data(abi: MpiAbi | None, injection: Injection) -> tuple[Copy, ...]:
-    files = abi.data if abi and injection.replace is Replace.MPI else ()
+def _data(abi: MpiAbi | None, contents: GraftContents) -> tuple[Copy, ...]:
+    files = abi.data if abi and contents.replace is Replace.MPI else ()
     return tuple(Copy(file.path, file.place, file.digest) for file in files)
 
 
-def _programs(natives: Natives, injection: Injection, libmpi: str) -> tuple[Copy, ...]:
+def _programs(natives: Natives, contents: GraftContents, libmpi: str) -> tuple[Copy, ...]:
     """The benchmarks look for MPI in the graft, else under the name that the guest's own has
     (Debian's libmpich.so.12); the witness, the library that profiles and mpigraft-gpu-select need
     no MPI."""
     bench = Copy(str(natives.bench), BENCH, file_digest(natives.bench), edit=True)
-    if injection.replace is Replace.MPI:
-        bench = replace(bench, rpath=f"{injection.place}/lib")
+    if contents.replace is Replace.MPI:
+        bench = replace(bench, rpath=f"{contents.place}/lib")
     else:
         needed = [n for n in read_elf(natives.bench).needed if binding_of(n)]
         renamed = tuple((name, libmpi) for name in needed if libmpi and name != libmpi)
@@ -134,18 +134,20 @@ def _programs(natives: Natives, injection: Injection, libmpi: str) -> tuple[Copy
     return bench, *(Copy(str(path), name, file_digest(path)) for path, name in others)
 
 
-def _environment(injection: Injection, abi: MpiAbi | None, guest: GuestLabel) -> tuple[EnvRow, ...]:
+def _environment(
+    contents: GraftContents, abi: MpiAbi | None, guest: GuestLabel
+) -> tuple[EnvRow, ...]:
     """Drop variables that point to the host's files, or keep the image's values of them; then add
     the graft's own rows."""
     given = abi.environment if abi else ()
-    if injection.replace is not Replace.MPI:  # the guest's own MPI keeps its own prefix
-        given = tuple(r for r in given if r.name.startswith(NETWORK) and injection.copies)
+    if contents.replace is not Replace.MPI:  # the guest's own MPI keeps its own prefix
+        given = tuple(r for r in given if r.name.startswith(NETWORK) and contents.copies)
     rows = [
-        replace(row, value=row.value and row.value.replace("{graft}", injection.place))
-        for row in (*given, *injection.environment)
+        replace(row, value=row.value and row.value.replace("{graft}", contents.place))
+        for row in (*given, *contents.environment)
     ]
     named = {row.name for row in rows}
-    whole = injection.replace is Replace.MPI  # then what is about the guest's MPI is void
+    whole = contents.replace is Replace.MPI  # then what is about the guest's MPI is void
     own = {n: v for n, v in guest.environment if n in LOADER or not whole}
     drops = [
         EnvRow(name, own.get(name), Scope.RANK, "guest" if name in own else "plan")

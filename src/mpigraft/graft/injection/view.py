@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace as replace_fields
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
@@ -13,9 +14,8 @@ from weakref import WeakKeyDictionary
 from mpigraft.binary import Elf, OverlayRoot, Resolved, Root, closures, read_elf
 from mpigraft.core.model import AbiObject, MpiAbi, Replace, Role
 from mpigraft.graft.abi.copies import as_elf
-from mpigraft.graft.loading.values import Loaded, LoadedByLevel
-from mpigraft.graft.private_names import Naming
-from mpigraft.graft.resolve.values import CopyPolicy
+from mpigraft.graft.injection.private_names import Naming
+from mpigraft.graft.injection.simulation import Loaded, LoadedByLevel
 from mpigraft.knowledge import binding_of
 
 if TYPE_CHECKING:
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 # For each root: its programs without a graft, which are the same for every host MPI.
 _BARE: WeakKeyDictionary[Root, dict[tuple[object, ...], LoadedByLevel]] = WeakKeyDictionary()
+
+
+class CopyPolicy(StrEnum):
+    """The side whose copy of a library is loaded, where both bring one."""
+
+    GUEST = "guest"
+    HOST = "host"
+    PRIVATE = "private"  # both: the host's under another name
 
 
 class View(Naming):

@@ -23,24 +23,24 @@ from mpigraft.core.model import (
     MpiAbi,
     Replace,
 )
-from mpigraft.graft.check.verdict import judge_fit
+from mpigraft.graft.check.fit import check_fit
 from mpigraft.graft.guest.examination import Guest, own_mpi_of
 from mpigraft.graft.guest.own_mpi import GuestMpi
-from mpigraft.graft.program.in_place import absent_bindings
-from mpigraft.graft.resolve.values import Injection
+from mpigraft.graft.injection.contents import GraftContents
+from mpigraft.graft.injection.in_place import absent_bindings
 from mpigraft.graft.stack import differences
 from mpigraft.graft.stack.overrides import chosen_slots, fits_abi, override_with_mpi
 from mpigraft.graft.stack.places import below
-from mpigraft.graft.stack.simulation import Override, Simulator, StackSimulation
+from mpigraft.graft.stack.simulation import PlannedOverride, Simulator, StackSimulation
 from mpigraft.graft.stack.values import (
     OTHER,
     Fate,
-    ModuleVerdict,
-    ProgramVerdict,
+    ModuleCheck,
+    ProgramCheck,
     Slot,
     Stack,
+    StackCheck,
     StackProgram,
-    StackVerdict,
 )
 from mpigraft.knowledge import binding_of
 
@@ -51,7 +51,7 @@ OF_LAUNCHER = frozenset(["launcher-none", "pmi-unknown", "world-of-one"])
 BATCH = 48  # programs that are judged together, and in memory at once
 
 Files = Callable[[Slot, frozenset[str]], Mapping[str, Elf]]  # of an override for these sonames
-Filled = Sequence[tuple[Override, Sequence[StackProgram]]]  # what is searched, and by whom
+Filled = Sequence[tuple[PlannedOverride, Sequence[StackProgram]]]  # what is searched, and by whom
 Checked = Callable[[int, int], None]  # programs so far, of how many
 
 
@@ -64,7 +64,7 @@ def check_stack(
     machine: Machine | None = None,
     checked: Checked = lambda _, __: None,
     environment: Mapping[str, str] = MappingProxyType({}),
-) -> StackVerdict:
+) -> StackCheck:
     """Check `abi` for all programs of a stack, each with the override that it searches in place.
 
     `files` gives what an override would have. `slots`: the overrides that are filled; without them
@@ -73,30 +73,30 @@ def check_stack(
     is a finding.
     """
     slots = _free(chosen_slots(stack, abi)) if slots is None else tuple(slots)
-    filled: list[tuple[Override, list[StackProgram]]] = []
+    filled: list[tuple[PlannedOverride, list[StackProgram]]] = []
     rest = list(stack.programs)
     for slot in slots:
         programs = [p for p in rest if slot.path in p.slots and fits_abi(p, abi)]
         paths = {p.path for p in programs}
         rest = [p for p in rest if p.path not in paths]
         needed = frozenset(name for p in programs for name in p.mpi)
-        filled.append((Override(slot, abi, files(slot, needed), environment), programs))
+        filled.append((PlannedOverride(slot, abi, files(slot, needed), environment), programs))
     findings = differences.of_stack(stack, abi, () if environment else slots)
-    return judge_overrides(stack, abi, filled, findings, machine, checked)
+    return check_overrides(stack, abi, filled, findings, machine, checked)
 
 
-def judge_overrides(
+def check_overrides(
     stack: Stack,
     abi: MpiAbi,
     filled: Filled,
     findings: Iterable[Finding],
     machine: Machine | None,
     checked: Checked = lambda _, __: None,
-) -> StackVerdict:
+) -> StackCheck:
     """Judge overrides that have `abi`, each under its programs; all others stay as they are.
     `findings` are those of the stack as a whole."""
     done = 0
-    modules: list[ModuleVerdict] = []
+    modules: list[ModuleCheck] = []
     glibc = ""
     reached: set[str] = set()
     for override, programs in filled:
@@ -115,7 +115,7 @@ def judge_overrides(
     }
     modules += [_kept(abi, program, elsewhere[program.slots]) for program in rest]
     checked(len(stack.programs), len(stack.programs))
-    return StackVerdict(
+    return StackCheck(
         stack=stack,
         mpi=abi.mpi.id,
         slots=tuple(override.slot for override, _ in filled),
@@ -125,7 +125,7 @@ def judge_overrides(
     )
 
 
-def _unused(filled: Filled, modules: Sequence[ModuleVerdict]) -> Iterator[Finding]:
+def _unused(filled: Filled, modules: Sequence[ModuleCheck]) -> Iterator[Finding]:
     """Report libfabric or UCX alone that no program would take from its override."""
     taken = any(m.count(Fate.FITS) or m.count(Fate.REFUSED) for m in modules)
     for override, _ in () if taken else filled:
@@ -145,8 +145,8 @@ def _module(program: StackProgram) -> str:
     return program.module
 
 
-def _kept(abi: MpiAbi, program: StackProgram, elsewhere: str) -> ModuleVerdict:
-    """Give the verdict of a program that the override does not reach: it stays as it is, on the MPI
+def _kept(abi: MpiAbi, program: StackProgram, elsewhere: str) -> ModuleCheck:
+    """Give the check of a program that the override does not reach: it stays as it is, on the MPI
     of an override `elsewhere`, if there is one."""
     why = (
         "other-abi"
@@ -160,17 +160,17 @@ def _kept(abi: MpiAbi, program: StackProgram, elsewhere: str) -> ModuleVerdict:
     if program.machine != abi.objects[0].machine:
         why = "other-machine"
     slot = elsewhere if why == OTHER else ""
-    one = ProgramVerdict(program.path, program.module, Fate.KEPT, slot, (), why)
-    return ModuleVerdict(program.module, (one,), ())
+    one = ProgramCheck(program.path, program.module, Fate.KEPT, slot, (), why)
+    return ModuleCheck(program.module, (one,), ())
 
 
-def _joined(parts: Sequence[ModuleVerdict]) -> Iterator[ModuleVerdict]:
+def _joined(parts: Sequence[ModuleCheck]) -> Iterator[ModuleCheck]:
     """Join the batches of each module."""
     for name, group in groupby(sorted(parts, key=lambda part: part.name), lambda part: part.name):
         members = list(group)
         programs = sorted((p for m in members for p in m.programs), key=lambda p: p.path)
         findings = dict.fromkeys(f for m in members for f in m.findings)
-        yield ModuleVerdict(name, tuple(programs), tuple(findings))
+        yield ModuleCheck(name, tuple(programs), tuple(findings))
 
 
 # ------------------------------------------------------------------ one override
@@ -188,7 +188,7 @@ class _Judged:
 class _Judge:
     """Judges programs that search one override."""
 
-    def __init__(self, stack: Stack, override: Override, machine: Machine | None) -> None:
+    def __init__(self, stack: Stack, override: PlannedOverride, machine: Machine | None) -> None:
         self.stack, self.override, self.machine = stack, override, machine
         flags = machine.cpu.flags if machine else None
         meant = None if flags is None else frozenset(flags)
@@ -199,34 +199,34 @@ class _Judge:
         self._duplicates = differences.Duplicates(override)
         self._closed: tuple[tuple[str, str], ...] | None = None
 
-    def module(self, name: str, programs: Sequence[StackProgram]) -> ModuleVerdict:
+    def module(self, name: str, programs: Sequence[StackProgram]) -> ModuleCheck:
         """Judge the programs of a module: together, and each for itself where that says no."""
         simulated, findings = [], []
-        verdicts: list[ProgramVerdict] = []
+        checks: list[ProgramCheck] = []
         for program in programs:
             try:
                 simulated.append(self.simulator.simulate(program))
             except ElfError as error:
                 findings.append(Finding.of("stack-program-unread", error=error))
-                refused = ProgramVerdict(program.path, name, Fate.REFUSED, "", (), "unread")
-                verdicts.append(refused)
+                refused = ProgramCheck(program.path, name, Fate.REFUSED, "", (), "unread")
+                checks.append(refused)
         for one in [one for one in simulated if self._stays(one)]:
             simulated.remove(one)
             slot = next(s.path for s in self.stack.slots if below(one.libmpi, [s.path]))
-            kept = ProgramVerdict(one.program.path, name, Fate.KEPT, slot, (), OTHER)
-            verdicts.append(kept)
+            kept = ProgramCheck(one.program.path, name, Fate.KEPT, slot, (), OTHER)
+            checks.append(kept)
         for one in [one for one in simulated if self.override.part and not one.injected]:
             simulated.remove(one)
-            verdicts.append(ProgramVerdict(one.program.path, name, Fate.KEPT, "", (), "not-used"))
-        findings += differences.of_others(verdicts, self.override)
+            checks.append(ProgramCheck(one.program.path, name, Fate.KEPT, "", (), "not-used"))
+        findings += differences.of_others(checks, self.override)
         whole = self.judge(simulated)
         findings += whole.findings
         for one in simulated:
             ok = whole.ok or self.judge([one]).ok
             fate = Fate.FITS if ok else Fate.REFUSED
             path, slot = one.program.path, self.override.slot.path
-            verdicts.append(ProgramVerdict(path, name, fate, slot, one.changes, ""))
-        return ModuleVerdict(name, tuple(verdicts), tuple(findings))
+            checks.append(ProgramCheck(path, name, fate, slot, one.changes, ""))
+        return ModuleCheck(name, tuple(checks), tuple(findings))
 
     def _stays(self, one: StackSimulation) -> bool:
         """Whether a program takes its MPI from another override, and nothing from this one."""
@@ -244,10 +244,10 @@ class _Judge:
             by_mpi.setdefault(self._own_path(one), []).append(one)
         for group in by_mpi.values():
             guest = self._guest(group)
-            fit = judge_fit(
+            fit = check_fit(
                 guest,
                 self.override.abi,
-                self._injection(group),
+                self._contents(group),
                 own=self._own_mpi(group[0], guest),
                 machine=self.machine,
             )
@@ -259,11 +259,11 @@ class _Judge:
             findings |= dict.fromkeys(worded)
         return _Judged(tuple(findings))
 
-    def _injection(self, group: Sequence[StackSimulation]) -> Injection:
+    def _contents(self, group: Sequence[StackSimulation]) -> GraftContents:
         """Describe the override as an injection. What it opens is the same for all programs."""
         if self._closed is None and any(one.injected for one in group):
             self._closed = self.simulator.closed(group[0].program)
-        return replace(_injection(group, self.override), closed=self._closed or ())
+        return replace(_contents(group, self.override), closed=self._closed or ())
 
     def _guest(self, group: Sequence[StackSimulation]) -> Guest:
         first = group[0].program
@@ -301,14 +301,14 @@ def _root(simulator: Simulator) -> Root:
     return simulator.bare
 
 
-def _injection(group: Sequence[StackSimulation], override: Override) -> Injection:
+def _contents(group: Sequence[StackSimulation], override: PlannedOverride) -> GraftContents:
     """Describe an override as an injection, for the parts of the check."""
     network = [Bind(path, path, why="") for path in override.public if override.part]
     programs = tuple(each for one in group for each in (one.loading, *one.elsewhere))
     rows = {id(each.after): each.after for each in programs}  # many programs share theirs
     mapped = {name for after in rows.values() for r in after if r.path
               for name in (str(r.path), r.elf.name if r.elf else "")}  # fmt: skip
-    return Injection(
+    return GraftContents(
         replace=Replace.LIBFABRIC if override.part else Replace.MPI,
         place=override.slot.path,
         binds=tuple(network),

@@ -1,1 +1,0 @@
-"""A program of this machine that starts where it lies, on an MPI where that is installed."""
