@@ -1,4 +1,5 @@
-"""HTML as values: what is not `Html` already is escaped, so no name can become markup."""
+"""HTML as values: what is not `Html` already is escaped, so no name can become markup, nor a
+command to the terminal on which somebody reads the file."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from mpigraft.core.env import redact
+from mpigraft.core.text import terminal_safe
 
 VOID = frozenset(("br", "col", "input", "meta", "link"))
 
@@ -27,7 +29,7 @@ def el(name: str, /, *children: object, **attributes: object) -> Html:
         if value is None or value is False:
             continue
         word = key.rstrip("_").replace("_", "-")
-        words.append(word if value is True else f'{word}="{escape(str(value))}"')
+        words.append(word if value is True else f'{word}="{escape(terminal_safe(str(value)))}"')
     start = f"<{' '.join(words)}>"
     return Html(start) if name in VOID else Html(f"{start}{join(*children)}</{name}>")
 
@@ -36,7 +38,7 @@ def join(*children: object) -> Html:
     """Children one after another."""
     return Html(
         "".join(
-            child if isinstance(child, Html) else escape(str(child), quote=False)
+            child if isinstance(child, Html) else escape(terminal_safe(str(child)), quote=False)
             for child in children
             if child is not None and child is not False
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mpigraft.core.model import Verdict
+from mpigraft.core.text import printable
 from mpigraft.report.markup import Html, foreign, table, table_row
 from mpigraft.report.wording import words
 
@@ -42,7 +43,7 @@ class Table:
         """Lay the heads and the rows out for a terminal: texts that joined make a line, each as
         wide as its column, with the space before it."""
         rows = [tuple(column.head for column in self.columns)]
-        rows += [tuple(cell_text(cell, signs) for cell in row) for row in self.rows]
+        rows += [tuple(printable(cell_text(cell, signs)) for cell in row) for row in self.rows]
         gaps = ["", *(" " * self.gap if column.right else "  " for column in self.columns[1:])]
         texts_of = zip(*rows, strict=True)
         layout = [

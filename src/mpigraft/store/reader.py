@@ -36,7 +36,7 @@ from mpigraft.core.serialize import canonical, revive
 from mpigraft.core.write import make_folder, write_whole
 from mpigraft.store import bounds, file
 from mpigraft.store.contents import Contents, ContentsIndex
-from mpigraft.store.rows import evidence_of, measurements_of, record_of
+from mpigraft.store.rows import evidence_of, measurements_of, record_of, values_of
 from mpigraft.store.writer import Writer
 
 T = TypeVar("T")
@@ -211,12 +211,7 @@ class Store:
 
         answers = self._each_file(read, self._holding(campaign))
         blocks = sorted(answers, key=lambda block: block[0])
-        make = ValueRow._make
-        return [
-            make((*row[:-1], buffers.get(row[0], "host"), row[-1]))
-            for _, rows in blocks
-            for row in rows
-        ]
+        return [one for _, rows in blocks for one in values_of(rows, buffers)]
 
     def measurements(self, launch: str) -> tuple[Measurement, ...]:
         """Read all that one launch measured, failed checks and samples included."""

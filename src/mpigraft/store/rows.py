@@ -2,35 +2,86 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any, TypeVar
 
-from mpigraft.core.model import Benchmark, EvidenceRecord, Measurement
+from mpigraft.core.model import (
+    Benchmark,
+    ConfigurationRecord,
+    EvidenceRecord,
+    Measurement,
+    ValueRow,
+)
 from mpigraft.core.serialize import plain, revive
+from mpigraft.core.text import printable
 from mpigraft.evidence import revive_evidence
 from mpigraft.store import bounds, file
 
 T = TypeVar("T")
+NESTED = ("findings", "artefacts", "hosts", "conditions")  # JSON that the model nests
+OBJECTS = ("plan", "machine", "provenance", "wish")  # JSON that is read by those who ask
+SCRIPT = "script"  # several lines
+JOB = re.compile(r"(?!-)[\w.:@+\[\]-]*")  # goes to the scheduler's commands, and is no option
 
 
 def record_of(kind: type[T], row: sqlite3.Row) -> T:
-    """Make a row a record of the model; what the model nests is JSON in its column."""
+    """Make a row a record of the model. Names are one line, without commands to a terminal."""
     values = dict(row)
-    for column in ("findings", "artefacts", "hosts", "conditions"):
-        if values.get(column) is not None:
-            values[column] = bounds.parse_json(values[column])
-    for column in ("plan", "machine", "provenance", "wish"):  # read as objects by those who ask
-        if column in values and not isinstance(bounds.parse_json(values[column]), dict):
-            raise ValueError(f"its {column} is no JSON object")
+    for column, value in values.items():
+        if column in NESTED:
+            values[column] = None if value is None else _safe(bounds.parse_json(value))
+        elif column in OBJECTS:
+            if not isinstance(bounds.parse_json(value), dict):
+                raise ValueError(f"its {column} is no JSON object")
+        elif column != SCRIPT:
+            values[column] = _safe(value)
+    asked = ("campaign",) if kind is ConfigurationRecord else ("campaign", "id")  # by queries
+    if strange := [c for c in asked if c in values and values[c] != row[c]]:
+        raise ValueError(f"it has the {strange[0]} {row[strange[0]]!r}")
+    if not JOB.fullmatch(values.get("job", "")):
+        raise ValueError(f"it has the job {values['job']!r}")
+    if "created" in values:
+        datetime.fromisoformat(values["created"])
     record: T = revive(kind, values)
     return record
 
 
+def _safe(value: Any, keep: str = "") -> Any:
+    """Escape what a terminal obeys, and line breaks outside of messages."""
+    match value:
+        case str():
+            return printable(value, keep)
+        case list():
+            return [_safe(item) for item in value]
+        case dict():
+            return {
+                n: _safe(v, "\t\n" if n in ("message", "fix", "why") else "")
+                for n, v in value.items()
+            }
+    return value
+
+
 def evidence_of(row: sqlite3.Row) -> EvidenceRecord:
-    places = (row["campaign"], row["configuration"], row["layout"])
-    evidence = revive_evidence(bounds.parse_json(row["evidence"]))
-    return EvidenceRecord(*places, evidence, row["allocation"])
+    campaign, configuration, layout, allocation = (
+        _safe(row[name]) for name in ("campaign", "configuration", "layout", "allocation")
+    )
+    evidence = revive_evidence(_safe(bounds.parse_json(row["evidence"])))
+    return EvidenceRecord(campaign, configuration, layout, evidence, allocation)
+
+
+def values_of(rows: Iterable[tuple[Any, ...]], buffers: Mapping[str, str]) -> Iterator[ValueRow]:
+    """Make rows values that may be compared; `buffers` by the key of a configuration. A hundred
+    thousand rows are common, with a few names."""
+    name = cache(printable)
+    for key, layout, place, turn, replica, benchmark, metric, size, value, resolution in rows:
+        yield ValueRow(
+            name(key), name(layout), name(place), turn, replica, name(benchmark), name(metric),
+            size, value, buffers.get(name(key), "host"), resolution,
+        )  # fmt: skip
 
 
 def measurements_of(rows: Iterable[sqlite3.Row]) -> tuple[Measurement, ...]:
@@ -41,6 +92,7 @@ def measurements_of(rows: Iterable[sqlite3.Row]) -> tuple[Measurement, ...]:
         values["samples"] = file.unpack(values.pop("data"), left)
         left -= 8 * len(values["samples"])
         values["valid"] = None if values["valid"] is None else bool(values["valid"])
-        values["benchmark"] = plain(Benchmark.parse(values["benchmark"]))
+        values["metric"] = _safe(values["metric"])
+        values["benchmark"] = plain(Benchmark.parse(_safe(values["benchmark"])))
         measurements.append(revive(Measurement, values))
     return tuple(measurements)

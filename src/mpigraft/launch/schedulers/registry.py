@@ -51,8 +51,8 @@ SCHEDULERS: Mapping[str, Batch] = MappingProxyType({"slurm": slurm, "pbs": pbs, 
 def find_scheduler(name: str = "") -> str:
     """Choose the scheduler: the named one, else the one whose commands are installed.
     Raises UsageError for another name, MissingError where there is none."""
-    if name and name not in SCHEDULERS:
-        raise UsageError.of("scheduler-unknown", name=name, schedulers=", ".join(SCHEDULERS))
+    if name:
+        _kind(name)
     for known, kind in SCHEDULERS.items():
         if name in ("", known) and shutil.which(kind.SUBMIT[0]):
             return known
@@ -72,10 +72,17 @@ def submit_script(name: str, script: str) -> str:
     return job
 
 
+def _kind(name: str) -> Batch:
+    """Give the scheduler of that name. Raises UsageError."""
+    if name not in SCHEDULERS:
+        raise UsageError.of("scheduler-unknown", name=name, schedulers=", ".join(SCHEDULERS))
+    return SCHEDULERS[name]
+
+
 def job_states(name: str, jobs: Sequence[str]) -> dict[str, JobStatus]:
     """Return the state of each job; GONE for one that the scheduler no longer knows. Raises
-    MissingError when it does not answer."""
-    kind = SCHEDULERS[name]
+    MissingError when it does not answer, UsageError for another scheduler."""
+    kind = _kind(name)
     known: dict[str, JobStatus] = {}
     for number, words in enumerate(kind.status_commands(jobs) if jobs else ()):
         if not set(jobs) - set(known):

@@ -30,7 +30,7 @@ class Table:
 
     def lines(self) -> list[str]:
         """Lay it out with one space between columns, so that it fits 80."""
-        whole = (self.heads, *self.rows)
+        whole = (self.heads, *(tuple(map(printable, row)) for row in self.rows))
         widths = [max(map(len, texts)) for texts in zip(*whole, strict=True)]
         return [
             " ".join(
