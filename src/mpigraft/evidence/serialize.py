@@ -40,7 +40,7 @@ TYPES = {
 
 
 def flatten_evidence(evidence: Evidence) -> dict[str, Any]:
-    """What `revived` makes the same evidence of: dicts, lists, texts, numbers, bools, None."""
+    """Make what `revive_evidence` reads back: dicts, lists, texts, numbers, bools, None."""
     ranks = evidence.ranks
     columns = {name: _column(getattr(rank, name) for rank in ranks) for name in FIELDS}
     distinct = {id(rank.libraries): rank.libraries for rank in ranks}  # objects that ranks share
