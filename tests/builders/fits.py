@@ -15,6 +15,7 @@ from mpigraft.graft.check.fit import check_fit
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.guest.own_mpi import GuestMpi
 from mpigraft.graft.injection.contents import decide_contents
+from mpigraft.graft.injection.fixpoint import GraftRequest
 from tests.builders.guests import LIB, PLACE
 
 
@@ -28,7 +29,7 @@ def verdict(
     glibc: bool = True,
 ) -> Fit:
     """What `check` would say, the loader simulated."""
-    found = decide_contents(guest, abi, replace=replace, place=PLACE, glibc=glibc)
+    found = decide_contents(guest, abi, GraftRequest(replace=replace, place=PLACE, glibc=glibc))
     return check_fit(guest, abi, found, own=own, machine=machine)
 
 

@@ -11,8 +11,8 @@ from mpigraft.core.model import (
 )
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.injection.contents import GraftContents, decide_contents
+from mpigraft.graft.injection.fixpoint import CopyPolicy, GraftRequest
 from mpigraft.graft.injection.simulation import SimulatedProgram
-from mpigraft.graft.injection.view import CopyPolicy
 from tests.builders.guests import PLACE
 
 GRAFT = f"{PLACE}/lib"
@@ -26,7 +26,9 @@ def grafted(
     glibc: bool = True,
     opened: Mapping[str, tuple[str, ...]] | None = None,
 ) -> GraftContents:
-    return decide_contents(guest, abi, replace=replace, place=PLACE, glibc=glibc, opened=opened)
+    return decide_contents(
+        guest, abi, GraftRequest(replace=replace, place=PLACE, glibc=glibc, opened=opened or {})
+    )
 
 
 def over(found: GraftContents) -> dict[str, str]:

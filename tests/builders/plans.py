@@ -26,6 +26,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.injection.contents import GraftContents, decide_contents
+from mpigraft.graft.injection.fixpoint import GraftRequest
 from mpigraft.graft.injection.plan import plan_folder
 from mpigraft.native.programs import GPU_SELECT, RELAY, Natives
 from tests.builders.elf import compiled, program
@@ -183,7 +184,7 @@ def natives_of(files: dict[str, Path]) -> Natives:
 def an_injection(abi: MpiAbi, what: Replace = Replace.MPI, **environment: str) -> GraftContents:
     theirs = library("libmpi.so.40", exported=C_SYMBOLS)
     guest = a_world(needing("libmpi.so.40"), theirs, environment=environment)
-    return decide_contents(guest, abi, replace=what, place=PLACE)
+    return decide_contents(guest, abi, GraftRequest(replace=what, place=PLACE))
 
 
 def a_plan(files: dict[str, Path], **changes: Any) -> GraftPlan:

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.guest.own_mpi import loaded_objects as loaded_objects
     from mpigraft.graft.injection.contents import GraftContents as GraftContents
     from mpigraft.graft.injection.contents import decide_contents as decide_contents
+    from mpigraft.graft.injection.fixpoint import GraftRequest as GraftRequest
     from mpigraft.graft.injection.plan import GPU_SELECT as GPU_SELECT
     from mpigraft.graft.injection.plan import changed_paths as changed_paths
     from mpigraft.graft.injection.plan import path_stamps as path_stamps

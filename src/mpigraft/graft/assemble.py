@@ -34,6 +34,7 @@ from mpigraft.graft.engines.registry import ENGINES, select_engine
 from mpigraft.graft.guest.examination import Guest, own_mpi_of, own_mpis_of
 from mpigraft.graft.guest.own_mpi import GuestMpi
 from mpigraft.graft.injection.contents import GraftContents, decide_contents, describe_bare_guest
+from mpigraft.graft.injection.fixpoint import GraftRequest
 from mpigraft.graft.injection.plan import BENCH, plan_folder
 from mpigraft.knowledge import binding_of, device_binds
 from mpigraft.native import choose_natives
@@ -71,13 +72,15 @@ def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOp
         contents = decide_contents(
             guest,
             abi,
-            replace=options.replace,
-            place=ENGINES[engine].place(guest),
-            glibc=options.glibc,
-            binds=bool(ENGINES[engine].PROGRAMS),
-            ours={BENCH: programs.bench} if options.replace is Replace.MPI else None,
-            opened=dict(own_mpi.plugins) if own_mpi else None,
-            flags=machine.cpu.flags,
+            GraftRequest(
+                replace=options.replace,
+                place=ENGINES[engine].place(guest),
+                glibc=options.glibc,
+                binds=bool(ENGINES[engine].PROGRAMS),
+                ours={BENCH: programs.bench} if options.replace is Replace.MPI else {},
+                opened=dict(own_mpi.plugins) if own_mpi else {},
+                flags=machine.cpu.flags,
+            ),
         )
         fit = check_pair(guest, abi, contents, own=own_mpi, machine=machine)
     parts = (*fit.parts, _engine_part(engine, mpi, contents))

@@ -16,6 +16,7 @@ from mpigraft.graft.check.fit import FIRST, REST, check_fit, fitting_programs
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.guest.visible import Covers
 from mpigraft.graft.injection.contents import decide_contents
+from mpigraft.graft.injection.fixpoint import GraftRequest
 from tests.builders.fits import codes, finding, own, part, verdict
 from tests.builders.guests import (
     APP,
@@ -146,7 +147,7 @@ def test_a_package_with_a_module_for_each_abi() -> None:
 
 def test_programs_of_our_own_are_no_part_of_the_question() -> None:
     guest, abi = a_guest(a_program(), OPENMPI), an_abi("openmpi@5.0.11")
-    found = decide_contents(guest, abi, replace=Replace.MPI, place=PLACE)
+    found = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE))
     bench = replace(found.programs[0], program=f"{PLACE}/bin/mpigraft-bench", before=())
     both = replace(found, programs=(*found.programs, bench))
     assert check_fit(guest, abi, both, own=own()) == check_fit(guest, abi, found, own=own())
@@ -160,7 +161,7 @@ def test_what_is_wrong_with_one_program_is_nothing_to_another() -> None:
         "/opt/java": a_program(["libmpi_java.so.40", "libmpi.so.40"]),
     }
     guest, abi = a_guest(programs, OPENMPI, library("libmpi_java.so.40")), an_abi("openmpi@5.0.11")
-    found = decide_contents(guest, abi, replace=Replace.MPI, place=PLACE)
+    found = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE))
     assert fitting_programs(guest, abi, found, own=own()) == ("/opt/good",)
     fit = check_fit(guest, abi, found, own=own())
     absent = finding(fit, "soname-absent")

@@ -11,13 +11,14 @@ from mpigraft.graft.assemble import check_pair
 from mpigraft.graft.check.fit import check_fit, soften_fit
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.injection.contents import decide_contents
+from mpigraft.graft.injection.fixpoint import GraftRequest
 from tests.builders.configuration import a_machine
 from tests.builders.fits import finding, own, part
 from tests.builders.guests import OPENMPI, PLACE, a_guest, a_program, an_abi, library, modules
 
 
 def spared(guest: Guest, abi: MpiAbi) -> Fit:
-    found = decide_contents(guest, abi, replace=Replace.MPI, place=PLACE)
+    found = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE))
     return soften_fit(guest, abi, found, check_fit(guest, abi, found, own=own()), own=own())
 
 
@@ -40,7 +41,7 @@ def test_programs_of_which_nobody_knows_whether_they_start_refuse_only_together(
 
 def test_a_job_that_may_start_no_mpi_program_is_warned_of() -> None:
     guest, abi = a_guest({"/opt/good": a_program()}, OPENMPI), an_abi("openmpi@5.0.11")
-    found = decide_contents(guest, abi, replace=Replace.MPI, place=PLACE)
+    found = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE))
     machine = a_machine()
     loose = check_pair(replace(guest, loose=True), abi, found, own=own(), machine=machine)
     assert loose.ok

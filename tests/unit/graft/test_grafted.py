@@ -26,8 +26,8 @@ from mpigraft.graft.engines.registry import engine_words
 from mpigraft.graft.folder import folders
 from mpigraft.graft.guest.examination import examine_guest
 from mpigraft.graft.injection.contents import GraftContents, decide_contents
+from mpigraft.graft.injection.fixpoint import CopyPolicy, GraftRequest
 from mpigraft.graft.injection.plan import plan_folder
-from mpigraft.graft.injection.view import CopyPolicy
 from mpigraft.knowledge.sonames import role_of
 from mpigraft.launch.command import engine_context
 from mpigraft.native.programs import GPU_SELECT, RELAY, Natives
@@ -153,7 +153,9 @@ def grafted(world: World, libmpi: Path) -> tuple[GraftContents, Ran]:
 def started(world: World, libmpi: Path, *, glibc: bool = True) -> tuple[GraftContents, Completed]:
     guest = examine_guest(str(world.root), ["/opt/app"])
     facts = mpi_of(world, libmpi)
-    found = decide_contents(guest, facts, replace=Replace.MPI, place=PLACE, glibc=glibc)
+    found = decide_contents(
+        guest, facts, GraftRequest(replace=Replace.MPI, place=PLACE, glibc=glibc)
+    )
     bench = program(world.host / "bench", needs=[libmpi])
     witness = compiled(world.host / "witness.so")
     for name in (GPU_SELECT, RELAY):  # a plan copies them; nothing here is started by them

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpigraft.core.model import AbiObject, MpiAbi, Replace
-from mpigraft.graft.injection.view import CopyPolicy
+from mpigraft.graft.injection.fixpoint import CopyPolicy
 from tests.builders.guests import APP, C_SYMBOLS, LIB, an_abi, changed, library
 from tests.builders.injections import (
     GRAFT,

@@ -9,8 +9,8 @@ import pytest
 
 from mpigraft.core.model import AbiObject, MpiAbi, Replace
 from mpigraft.graft.injection.contents import GraftContents, decide_contents
-from mpigraft.graft.injection.private_names import Naming
-from mpigraft.graft.injection.view import CopyPolicy, View
+from mpigraft.graft.injection.fixpoint import CopyPolicy, GraftRequest, GraftState, load_bare
+from mpigraft.graft.injection.private_names import PrivateNames
 from tests.builders.elf import program
 from tests.builders.guests import APP, C_SYMBOLS, LIB, PLACE, an_abi, libc, library
 from tests.builders.injections import GRAFT, choices, copies, grafted, lacks, loads, only, over
@@ -50,7 +50,7 @@ def test_one_that_uses_it_without_saying_so_is_led_there_too() -> None:
 def test_a_library_keeps_the_names_of_what_it_shares_with_the_guest() -> None:
     own, other = (library(f"lib{n}.so.1", exported=(n,)) for n in ("own", "other"))
     user = library("libuser.so.1", needed=("libown.so.1",), imported=("own", "other"))
-    naming = Naming(
+    naming = PrivateNames(
         (own, other, user), {o.soname: o for o in (own, other)}, (own.soname, other.soname)
     )
     assert naming.symbols(user, [own.soname]) == (("other", "mpigraft-other"),)
@@ -91,7 +91,9 @@ def test_our_program_is_simulated_as_the_guests_are(tmp_path: Path) -> None:
     built = program(tmp_path / "built", needs=[_shared(tmp_path, "libmpi.so.40")])
     for file, needed in ((bench, []), (built, ["libmpi.so.40", "libopen-pal.so.80", "libc.so.6"])):
         found = decide_contents(
-            guest, an_openmpi(), replace=Replace.MPI, place=PLACE, ours={"bin/bench": file}
+            guest,
+            an_openmpi(),
+            GraftRequest(replace=Replace.MPI, place=PLACE, ours={"bin/bench": file}),
         )
         assert [one.program for one in found.programs] == [APP, f"{PLACE}/bin/bench"]
         ours = found.programs[1]
@@ -273,8 +275,8 @@ def test_a_library_of_both_sides_is_one_collision() -> None:
 
 def test_a_program_without_a_graft_is_loaded_once_for_all_mpis() -> None:
     guest = a_world(needing("libmpi.so.40"), LIBMPI, PAL)
-    views = [View(guest, an_openmpi(), kind, PLACE) for kind in (Replace.MPI, Replace.NOTHING)]
-    first, second = (view.load(APP) for view in views)
+    requests = [GraftRequest(replace=r, place=PLACE) for r in (Replace.MPI, Replace.NOTHING)]
+    first, second = (load_bare(GraftState(guest, an_openmpi(), one), APP) for one in requests)
     assert first is second
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from mpigraft.core.model import AbiObject, Replace
 from mpigraft.graft.injection.contents import GraftContents
-from mpigraft.graft.injection.view import CopyPolicy
+from mpigraft.graft.injection.fixpoint import CopyPolicy
 from tests.builders.guests import LIB, NEW, OLD, an_abi, changed, libc, library
 from tests.builders.injections import GRAFT, choices, copies, grafted, lacks, loads, over
 from tests.builders.worlds import World, a_world, at, host, needing

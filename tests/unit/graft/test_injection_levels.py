@@ -12,6 +12,7 @@ from mpigraft.core.model import Level, MpiAbi, Replace
 from mpigraft.graft.check.fit import check_fit, fitting_programs
 from mpigraft.graft.guest.examination import Guest, own_mpi_of
 from mpigraft.graft.injection.contents import decide_contents
+from mpigraft.graft.injection.fixpoint import GraftRequest
 from tests.builders.guests import APP, LIB, OPENMPI, PLACE, an_abi
 from tests.builders.injections import copies, over
 from tests.builders.worlds import a_world, at, host, needing
@@ -35,7 +36,9 @@ def guest_with(*libraries: object, needed: str = "libmpi.so.40", **facts: object
 
 
 def grafted_on(flags: frozenset[str] | None, guest: Guest, abi: MpiAbi) -> dict[str, str]:
-    return over(decide_contents(guest, abi, replace=Replace.MPI, place=PLACE, flags=flags))
+    return over(
+        decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE, flags=flags))
+    )
 
 
 def test_the_graft_is_over_the_copies_for_every_cpu() -> None:
@@ -57,8 +60,8 @@ def test_a_graft_does_not_depend_on_the_cpu_that_plans_it(
     copies_of_guest = [*(a_copy(f) for f in mpi), *(a_copy(f, "libz.so.1") for f in other)]
     guest = guest_with(*copies_of_guest)
     abi = an_abi("openmpi@5.0.11", host("libz.so.1"), needed=("libz.so.1", "libc.so.6"))
-    found = decide_contents(guest, abi, replace=Replace.MPI, place=PLACE, flags=flags)
-    again = decide_contents(guest, abi, replace=Replace.MPI, place=PLACE, flags=None)
+    found = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE, flags=flags))
+    again = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE, flags=None))
     assert (over(found), copies(found).keys()) == (over(again), copies(again).keys())
     levels = {*LEVELS["x86_64"], *([] if flags is None else [HERE])}
     covered = [level for one in found.programs for level in one.levels or levels]
@@ -78,7 +81,7 @@ def test_a_library_goes_in_that_one_cpu_alone_lacks() -> None:
     abi = an_abi(
         "openmpi@5.0.11", host("libz.so.1"), host("libx.so.1"), needed=("libz.so.1", "libc.so.6")
     )
-    found = decide_contents(guest, abi, replace=Replace.MPI, place=PLACE, flags=V3)
+    found = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE, flags=V3))
     assert "lib/libx.so.1" in copies(found)
 
 
@@ -92,7 +95,7 @@ def test_what_fails_on_other_cpus_alone_is_a_warning_here() -> None:
     guest = a_world(program, OPENMPI, good, broken, loader=NEW)
     guest = replace(guest, label=replace(guest.label, env_program="/usr/bin/env"))
     abi = an_abi("openmpi@5.0.11")
-    found = decide_contents(guest, abi, replace=Replace.MPI, place=PLACE, flags=V3)
+    found = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE, flags=V3))
     verdict = check_fit(guest, abi, found)
     assert verdict.ok
     (warning,) = [f for f in verdict.findings if f.code == "levels-differ"]
@@ -100,10 +103,12 @@ def test_what_fails_on_other_cpus_alone_is_a_warning_here() -> None:
     assert "libgone.so.1" in warning.message
     assert "x86-64-v2" in warning.message
     for flags in (V2, None):  # the CPU is of that level; which CPU is not known
-        found = decide_contents(guest, abi, replace=Replace.MPI, place=PLACE, flags=flags)
+        found = decide_contents(
+            guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE, flags=flags)
+        )
         assert not check_fit(guest, abi, found).ok
         assert fitting_programs(guest, abi, found) == ()
-    found = decide_contents(guest, abi, replace=Replace.MPI, place=PLACE, flags=V3)
+    found = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE, flags=V3))
     assert fitting_programs(guest, abi, found) == (APP,)
 
 
@@ -113,5 +118,7 @@ def test_the_guests_own_libmpi_has_its_paths_on_all_cpus() -> None:
     assert own
     paths = {"/".join(filter(None, (LIB, f, "libmpi.so.40"))) for f in FOLDERS}
     assert {own.libmpi, *own.elsewhere} == paths
-    found = decide_contents(guest, an_abi("openmpi@5.0.11"), replace=Replace.LIBFABRIC, place=PLACE)
+    found = decide_contents(
+        guest, an_abi("openmpi@5.0.11"), GraftRequest(replace=Replace.LIBFABRIC, place=PLACE)
+    )
     assert {found.libmpi, *found.libmpi_elsewhere} == paths

@@ -8,6 +8,7 @@ from dataclasses import replace
 from mpigraft.core.model import Replace
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.injection.contents import GraftContents, decide_contents
+from mpigraft.graft.injection.fixpoint import GraftRequest
 from tests.builders.guests import (
     C_SYMBOLS,
     LIB,
@@ -29,7 +30,7 @@ def guest(*needed: Sequence[str]) -> Guest:
 
 
 def of(one: Guest, mpi: str, what: Replace = Replace.MPI) -> GraftContents:
-    return decide_contents(one, an_abi(mpi), replace=what, place=PLACE)
+    return decide_contents(one, an_abi(mpi), GraftRequest(replace=what, place=PLACE))
 
 
 def test_one_of_the_graft_before_the_guests_own() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from unittest.mock import patch
 
 from hypothesis import given
@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from mpigraft.core.model import AbiObject, MpiAbi, Replace, Role
 from mpigraft.graft.guest.examination import Guest
+from mpigraft.graft.injection import contents
 from mpigraft.graft.injection.contents import GraftContents
-from mpigraft.graft.injection.fixpoint import Growth
-from mpigraft.graft.injection.view import CopyPolicy
+from mpigraft.graft.injection.fixpoint import CopyPolicy, GraftState, improve
+from mpigraft.graft.injection.simulation import Loaded
 from tests.builders.guests import LIB, NEW, OLD, PLACE, an_abi, changed, libc
 from tests.builders.injections import copies, grafted
 from tests.builders.worlds import a_world, at, host, needing
@@ -94,13 +95,12 @@ def tried(asked: tuple[Guest, MpiAbi, Replace, bool]) -> tuple[GraftContents, in
     """What came of it, and in how many steps."""
     guest, abi, replace, glibc = asked
     steps = []
-    improve = Growth.improve
 
-    def counted(growth: Growth, *after: object) -> bool:
-        steps.append(growth)
-        return improve(growth, *after)  # type: ignore[arg-type]
+    def counted(state: GraftState, after: Sequence[Loaded]) -> bool:
+        steps.append(state)
+        return improve(state, after)
 
-    with patch.object(Growth, "improve", counted):
+    with patch.object(contents, "improve", counted):
         found = grafted(guest, abi, replace=replace, glibc=glibc)
     return found, len(steps)
 

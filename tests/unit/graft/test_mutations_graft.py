@@ -7,11 +7,7 @@ from types import ModuleType
 import pytest
 
 from mpigraft.core import fingerprint
-from mpigraft.graft.injection import contents as injection
-from mpigraft.graft.injection import fixpoint as growth
-from mpigraft.graft.injection import plan, view
-from mpigraft.graft.injection import private_names as private
-from mpigraft.graft.injection import simulation as comparison
+from mpigraft.graft.injection import contents, fixpoint, plan, private_names, simulation
 from tests.mutation.checks import checks
 from tests.mutation.mutator import survivors
 from tests.unit.graft import (
@@ -27,35 +23,38 @@ INJECTION = (
     test_injection, test_injection_details, test_injection_glibc, test_injection_ladder,
     test_injection_libmpi,
 )  # fmt: skip
-GROWTH = ("Growth.add_needs", "Growth.improve", "Growth.fill")
-VIEW = (
-    "View.load", "View._opened", "View.environment", "View.files", "View.elf", "View.name_of",
-    "View.private", "View.privates", "name_of",
+FIXPOINT = (
+    "add_needs", "improve", "add_missing", "load_bare", "_opened", "rank_environment",
+    "graft_files", "copy_elf", "copy_name", "name_of",
 )  # fmt: skip
-NAMING = ("Naming.file_name", "Naming.renamed", "Naming.symbols", "Naming.alone", "names_of")
+NAMES = (
+    "PrivateNames.file_name",
+    "PrivateNames.renamed",
+    "PrivateNames.symbols",
+    "PrivateNames.alone",
+    "names_of",
+)
 WHOLE = (
     "_closed", "_collisions", "_why", "_libmpi", "_copies", "_environment",
 )  # fmt: skip
-LOADING = ("compare_loading", "brought_by", "_unbound", "plain")
+SIMULATION = ("compare_loading", "brought_by", "_unbound", "plain")
 PLAN = (
     "plan_folder", "_data", "_programs", "_environment", "path_stamps", "changed_paths",
 )  # fmt: skip
 
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
 SAME = {
-    "Naming.alone: if name not in self._alone: -> if True": "it is kept for speed alone",
-    "View.elf: if key not in self._facts: -> if True": "a library is known by its soname as well",
+    "PrivateNames.alone: if name not in self._alone: -> if True": "it is kept for speed alone",
+    "copy_elf: if key not in state.facts: -> if True": "a library is known by its soname as well",
     "_data: abi and contents.replace is Replace.MPI -> True": "without one nothing is replaced",
-    "View.load: OverlayRoot(self.guest.root, self.ours) if own else self.guest.root -> if True":
-        "our programs lie where the guest has nothing",
-    "View.elf: None if libc else self.lib -> if False": "parts of glibc are found without a path",
+    "copy_elf: None if libc else state.lib -> if False": "parts of glibc are found without a path",
     "compare_loading: {(u.by, u.library, u.node) for u in before.unmet} if after.unmet": "speed",
     "_unbound: set(before.unbound) if after.unbound": "speed",
     "brought_by: plugin and r.path -> plugin and True": "no file is called None",
     "brought_by: r.elf.name if r.elf else '' -> if False": "plugins are called by their paths",
     "brought_by: if plugin: -> if False": "a plugin that is not whole stands there by its own path",
     "_closed: r.rule is Rule.OPENED and": "only what is opened has both a path and a problem",
-    "_collisions: r.path and (not growth.grafted(r.path)) and": "what is laid over is known before",
+    "_collisions: r.path and (not state.grafted(r.path)) and": "what is laid over is known before",
     "_copies: () if library.role is Role.LIBC": "nothing of glibc is private",
 }  # fmt: skip
 
@@ -65,15 +64,14 @@ SAME = {
 @pytest.mark.parametrize(
     ("module", "tests", "only"),
     [
-        (growth, INJECTION, GROWTH),
-        (view, INJECTION, VIEW),
-        (private, INJECTION, NAMING),
-        (injection, INJECTION, WHOLE),
-        (comparison, INJECTION, LOADING),
+        (fixpoint, INJECTION, FIXPOINT),
+        (private_names, INJECTION, NAMES),
+        (contents, INJECTION, WHOLE),
+        (simulation, INJECTION, SIMULATION),
         (plan, (test_plan,), PLAN),
         (fingerprint, (test_plan,), ("file_fingerprint",)),
     ],
-    ids=["growth", "view", "naming", "injection", "loading", "plan", "fingerprint"],
+    ids=["fixpoint", "names", "contents", "simulation", "plan", "fingerprint"],
 )
 def test_every_change_is_noticed(
     module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...]

@@ -14,6 +14,7 @@ from mpigraft.binary.elf import reader
 from mpigraft.core.model import Bind, BindKind, EnvRow, GraftPlan, Replace, Scope
 from mpigraft.core.serialize import document, revive
 from mpigraft.graft.injection.contents import decide_contents
+from mpigraft.graft.injection.fixpoint import GraftRequest
 from mpigraft.graft.injection.plan import (
     BENCH,
     DROPPED,
@@ -132,7 +133,9 @@ def test_natives_without_the_library_that_profiles_make_a_graft(tmp_path: Path) 
 def test_the_libmpi_is_known_where_the_guest_has_none(tmp_path: Path) -> None:
     files = on_disk(tmp_path)
     abi = an_abi_of(files)
-    found = decide_contents(a_world(needing("libmpi.so.40")), abi, replace=Replace.MPI, place=PLACE)
+    found = decide_contents(
+        a_world(needing("libmpi.so.40")), abi, GraftRequest(replace=Replace.MPI, place=PLACE)
+    )
     made = a_plan(files, injection=found)
     assert (made.libmpi, made.libmpi_copy) == (f"{PLACE}/lib/libmpi.so.40", "lib/libmpi.so.40")
     assert environment(made)["LD_LIBRARY_PATH"] == f"{PLACE}/lib"

@@ -14,7 +14,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = ROOT / "src/mpigraft"
 FILE_LINES = 400
-ONE_IDEA = {"src/mpigraft/run/plan.py": "the plan of one job, read from top to bottom"}
+ONE_IDEA = {
+    "src/mpigraft/graft/injection/fixpoint.py": "one state of a graft and its steps",
+    "src/mpigraft/run/plan.py": "the plan of one job, read from top to bottom",
+}
 ONE_IDEA_LINES = 600
 FUNCTION_LINES = 60
 CACHES = {".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__"}

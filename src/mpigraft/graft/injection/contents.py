@@ -12,14 +12,24 @@ its parts share private symbols.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpigraft.binary import Rule
 from mpigraft.core.model import Bind, Copy, EnvRow, MpiAbi, Replace, Role, Scope
-from mpigraft.graft.injection.fixpoint import Growth
+from mpigraft.graft.injection.fixpoint import (
+    CopyPolicy,
+    GraftRequest,
+    GraftState,
+    begin,
+    copy_name,
+    improve,
+    load_bare,
+    load_grafted,
+    name_of,
+    rank_environment,
+)
 from mpigraft.graft.injection.simulation import (
     Loaded,
     LoadedByLevel,
@@ -28,7 +38,6 @@ from mpigraft.graft.injection.simulation import (
     compare_levels,
     distinct,
 )
-from mpigraft.graft.injection.view import CopyPolicy, name_of
 from mpigraft.knowledge import binding_of
 
 if TYPE_CHECKING:
@@ -75,67 +84,49 @@ class GraftContents:
         return str(path).startswith(f"{self.place}/") or str(path) in self.files
 
 
-def decide_contents(
-    guest: Guest,
-    abi: MpiAbi,
-    *,
-    replace: Replace,
-    place: str,
-    glibc: bool = True,
-    binds: bool = True,
-    ours: Mapping[str, Path] | None = None,
-    opened: Mapping[str, Sequence[str]] | None = None,
-    flags: Collection[str] | None = None,
-) -> GraftContents:
-    """Decide what of `abi` goes under `guest`, whose ranks see the graft folder at `place`.
+def decide_contents(guest: Guest, abi: MpiAbi, request: GraftRequest) -> GraftContents:
+    """Decide what of `abi` goes under `guest`.
 
-    `glibc` False keeps the guest's glibc, and what it lacks stays in `unmet`. The answer is always
-    complete; `check` judges whether it works. `binds` False: the engine binds nothing over the
-    guest's files. `ours` are programs of ours that go in too, {name below the graft folder: file},
-    and must run like the guest's. `opened` is what the guest's own MPI opens by name, where that
-    stays: {opener: paths inside}. `flags` are those of the CPU that is meant. What goes in fits
-    every CPU: the loader is simulated on each level that it tells apart.
-    Raises ElfError or RootError for a program that cannot be read.
+    The answer is always complete; `check` decides whether it works. Our programs go in too, and
+    must run like the guest's. What goes in fits every CPU: the loader is simulated on each level
+    that it tells apart. Raises ElfError or RootError for a program that cannot be read.
     """
-    growth = Growth(guest, abi, replace, place, ours, opened)
-    growth.allow_glibc, growth.binds = glibc and binds, binds
-    growth.flags = None if flags is None else frozenset(flags)
-    bare = tuple(growth.load(path) for path in growth.subjects)
+    state = GraftState(guest, abi, request)
+    bare = tuple(load_bare(state, path) for path in state.subjects)
     before = distinct(bare)
-    growth.begin(before)
+    begin(state, before)
     by_level, after = bare, before
     for _ in range(MAX_STEPS):
-        by_level = growth.load_all()
+        by_level = load_grafted(state)
         after = distinct(by_level)
-        if not growth.improve(after):
+        if not improve(state, after):
             break
     pairs = zip(bare, by_level, strict=True)
-    programs = tuple(one for b, a in pairs for one in compare_levels(b, a, growth))
-    paths = _libmpis(growth, by_level)
+    paths = _libmpis(state, by_level)
     return GraftContents(
-        replace=replace,
-        place=place,
-        copies=_copies(growth),
-        binds=_binds(growth),
-        environment=_environment(growth),
-        glibc=growth.libc,
-        glibc_lacking=tuple(sorted(growth.lacking, key=_by_number)),
-        programs=programs,
-        collisions=tuple(_collisions(growth, after)),
-        absent=tuple(sorted(growth.absent.items())),
-        closed=tuple(sorted(_closed(growth, after).items())),
+        replace=request.replace,
+        place=request.place,
+        copies=_copies(state),
+        binds=_binds(state),
+        environment=_environment(state),
+        glibc=state.libc,
+        glibc_lacking=tuple(sorted(state.lacking, key=_by_number)),
+        programs=tuple(one for b, a in pairs for one in compare_levels(b, a, state)),
+        collisions=tuple(_collisions(state, after)),
+        absent=tuple(sorted(state.absent.items())),
+        closed=tuple(sorted(_closed(state, after).items())),
         libmpi=next(iter(paths), ""),
         libmpi_elsewhere=paths[1:],
-        inputs=tuple(sorted(_inputs(growth, (*before, *after)))),
+        inputs=tuple(sorted(_inputs(state, (*before, *after)))),
     )
 
 
 def describe_bare_guest(guest: Guest, abi: MpiAbi, replace: Replace) -> GraftContents:
     """Describe the programs of a guest as they are, without a file of the host's. Raises as
     `decide_contents` does."""
-    growth = Growth(guest, abi, replace, NOWHERE)
-    loaded = [growth.load(path) for path in growth.subjects]
-    programs = tuple(each for one in loaded for each in compare_levels(one, one, growth))
+    state = GraftState(guest, abi, GraftRequest(replace=replace, place=NOWHERE))
+    loaded = [load_bare(state, path) for path in state.subjects]
+    programs = tuple(each for one in loaded for each in compare_levels(one, one, state))
     return GraftContents(replace=replace, place=NOWHERE, programs=programs, libmpi="")
 
 
@@ -146,11 +137,11 @@ def _by_number(node: str) -> tuple[int, ...]:
 # ------------------------------------------------------------------ what the loader would say
 
 
-def _closed(growth: Growth, after: Sequence[Loaded]) -> dict[str, str]:
+def _closed(state: GraftState, after: Sequence[Loaded]) -> dict[str, str]:
     """Give the plugins that could not be opened, each with the first reason."""
     reasons: dict[str, str] = {}
     for process in after:
-        brought = brought_by(growth, process)
+        brought = brought_by(state, process)
         for r in process.objects:
             if r.rule is Rule.OPENED and r.problem and str(r.path) in brought:
                 reasons.setdefault(brought[str(r.path)], r.problem)
@@ -160,20 +151,20 @@ def _closed(growth: Growth, after: Sequence[Loaded]) -> dict[str, str]:
     return reasons
 
 
-def _collisions(growth: Growth, after: Sequence[Loaded]) -> Iterator[Collision]:
+def _collisions(state: GraftState, after: Sequence[Loaded]) -> Iterator[Collision]:
     """Yield names that both sides bring, and whose copy the ranks load."""
-    paths = dict(growth.guests)
+    paths = dict(state.guests)
     for process in after:
         for r in process.objects:
-            if r.path and not growth.grafted(r.path) and str(r.path) not in growth.over:
+            if r.path and not state.grafted(r.path) and str(r.path) not in state.over:
                 paths.setdefault(name_of(r), str(r.path))
     for name, path in sorted(paths.items()):
-        library = growth.inside.get(name) or growth.offered.get(name)
+        library = state.inside.get(name) or state.offered.get(name)
         if library is None or library.role is Role.LIBC:
             continue
-        choice = growth.choice.get(name)
+        choice = state.choice.get(name)
         if choice is None:
-            choice = CopyPolicy.HOST if name in growth.inside else CopyPolicy.GUEST
+            choice = CopyPolicy.HOST if name in state.inside else CopyPolicy.GUEST
         yield Collision(name, path, library.path, choice, _why(choice, library.role))
 
 
@@ -187,22 +178,22 @@ def _why(choice: CopyPolicy, role: Role) -> str:
     return "the guest's lacks what the host's libraries need"
 
 
-def _libmpis(growth: Growth, programs: Sequence[LoadedByLevel]) -> tuple[str, ...]:
+def _libmpis(state: GraftState, programs: Sequence[LoadedByLevel]) -> tuple[str, ...]:
     """Give the path inside at which ranks map their libmpi, then those at which they map it on
     CPUs of other levels. The graft's comes before the guest's own, which programs that do not fit
     would load."""
-    paths = [tuple(dict.fromkeys(_libmpi(growth, x) for x in p.values())) for p in programs]
+    paths = [tuple(dict.fromkeys(_libmpi(state, x) for x in p.values())) for p in programs]
     mapped = [path for path in paths if path[0]]
-    ours = [path for path in mapped if growth.grafted(path[0]) or path[0] in growth.over]
+    ours = [path for path in mapped if state.grafted(path[0]) or path[0] in state.over]
     return tuple(filter(None, next(iter((*ours, *mapped)), ())))
 
 
-def _libmpi(growth: Growth, process: Loaded) -> str:
+def _libmpi(state: GraftState, process: Loaded) -> str:
     """Give the path inside of the libmpi that a program maps; empty: none."""
     for r in process.objects:
         binding = binding_of(name_of(r))
         if binding and binding.language == "c" and r.path:
-            entry = growth.guest.root.find(str(r.path))
+            entry = state.guest.root.find(str(r.path))
             return entry.path if entry else str(r.path)
     return ""
 
@@ -210,57 +201,57 @@ def _libmpi(growth: Growth, process: Loaded) -> str:
 # ------------------------------------------------------------------ what goes in
 
 
-def _copies(growth: Growth) -> tuple[Copy, ...]:
+def _copies(state: GraftState) -> tuple[Copy, ...]:
     """List every file of the graft's `lib`, and of glibc where it goes in."""
     files = {}
-    for name, library in growth.inside.items():
-        files[f"lib/{growth.file_name(name)}"] = library
-    for plugin in growth.plugins:
-        files[growth.name_of(plugin)] = plugin
-    for library in growth.over.values():
-        files.setdefault(growth.name_of(library), library)
+    for name, library in state.inside.items():
+        files[f"lib/{state.names.file_name(name)}"] = library
+    for plugin in state.plugins:
+        files[copy_name(state, plugin)] = plugin
+    for library in state.over.values():
+        files.setdefault(copy_name(state, library), library)
     return tuple(
         Copy(
             source=library.path,
             name=name,
             digest=library.digest,
             edit=library.role is not Role.LIBC,
-            rpath="" if library.role is Role.LIBC else growth.lib,
-            soname=growth.soname(library) if growth.private(library.soname) else "",
-            renamed=growth.renamed(library),
-            symbols=() if library.role is Role.LIBC else growth.symbols(library),
+            rpath="" if library.role is Role.LIBC else state.lib,
+            soname=state.names.soname(library) if state.names.private(library.soname) else "",
+            renamed=state.names.renamed(library),
+            symbols=() if library.role is Role.LIBC else state.names.symbols(library),
         )
         for name, library in sorted(files.items())
     )
 
 
-def _binds(growth: Growth) -> tuple[Bind, ...]:
+def _binds(state: GraftState) -> tuple[Bind, ...]:
     return tuple(
         Bind(
-            source=f"{{graft}}/{growth.name_of(library)}",
+            source=f"{{graft}}/{copy_name(state, library)}",
             target=path,
             why=f"the guest's loader takes {library.soname} from here",
         )
-        for path, library in sorted(growth.over.items())
+        for path, library in sorted(state.over.items())
     )
 
 
-def _environment(growth: Growth) -> tuple[EnvRow, ...]:
-    if not growth.search:
+def _environment(state: GraftState) -> tuple[EnvRow, ...]:
+    if not state.search:
         return ()
-    value = growth.environment()["LD_LIBRARY_PATH"]
+    value = rank_environment(state)["LD_LIBRARY_PATH"]
     return (EnvRow("LD_LIBRARY_PATH", value, Scope.RANK, "plan"),)
 
 
-def _inputs(growth: Growth, loaded: Sequence[Loaded]) -> Iterator[str]:
-    for library in growth.abi.objects:
+def _inputs(state: GraftState, loaded: Sequence[Loaded]) -> Iterator[str]:
+    for library in state.abi.objects:
         yield library.path
-    cache = growth.guest.root.find(LD_CACHE)  # installing a library changes it
+    cache = state.guest.root.find(LD_CACHE)  # installing a library changes it
     if cache and cache.source:
         yield str(cache.source)
     for process in loaded:
         paths = (process.program, *(str(r.path) for r in process.objects if r.path))
         for path in paths:
-            entry = growth.guest.root.find(path)
+            entry = state.guest.root.find(path)
             if entry and entry.source:
                 yield str(entry.source)

@@ -9,7 +9,7 @@ from mpigraft.core.model import AbiObject
 from mpigraft.graft.injection.simulation import PRIVATE
 
 
-class Naming:
+class PrivateNames:
     """The names in a graft of `offered`, the libraries of a host MPI by soname. `objects` are these
     and the plugins; `chosen` are the names of which there are private copies."""
 
@@ -19,14 +19,11 @@ class Naming:
         offered: Mapping[str, AbiObject],
         chosen: Collection[str] = (),
     ) -> None:
-        self.objects, self.offered, self.chosen = objects, offered, chosen
+        self.objects, self.offered, self.chosen = objects, offered, list(chosen)
         self._alone: dict[str, set[str]] = {}
 
     def private(self, name: str) -> bool:
         return name in self.chosen
-
-    def privates(self) -> list[str]:
-        return list(self.chosen)
 
     def file_name(self, name: str) -> str:
         return f"{PRIVATE}{name}" if self.private(name) else name
@@ -46,7 +43,7 @@ class Naming:
         bind to the guest's files, or they to it. Of `shared` this library takes the guest's."""
         renames: set[str] = set()
         imported = {symbol.partition("@")[0] for symbol in library.imported}
-        for name in self.privates():
+        for name in self.chosen:
             if name in shared:
                 continue
             own = self.alone(name)

@@ -235,16 +235,18 @@ def _tried(
 def _fit(
     examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: FitRequest
 ) -> tuple[Fit, GraftContents]:
-    from mpigraft.graft import check_pair, decide_contents
+    from mpigraft.graft import GraftRequest, check_pair, decide_contents
 
     injection = decide_contents(
         examined,
         facts,
-        replace=request.replace,
-        place=PLACE,
-        glibc=request.glibc,
-        opened=dict(own.plugins) if own else None,
-        flags=machine.cpu.flags,
+        GraftRequest(
+            replace=request.replace,
+            place=PLACE,
+            glibc=request.glibc,
+            opened=dict(own.plugins) if own else {},
+            flags=machine.cpu.flags,
+        ),
     )
     return check_pair(examined, facts, injection, own=own, machine=machine), injection
 

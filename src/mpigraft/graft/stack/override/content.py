@@ -23,7 +23,7 @@ from mpigraft.core.errors import CheckFailed
 from mpigraft.core.model import AbiObject, Copy, MpiAbi, MpiInstall, Role
 from mpigraft.core.serialize import digest, plain
 from mpigraft.graft.abi.copies import as_elf
-from mpigraft.graft.injection.private_names import Naming
+from mpigraft.graft.injection.private_names import PrivateNames
 from mpigraft.graft.stack.override.launcher import launcher_scripts
 from mpigraft.graft.stack.values import Slot
 from mpigraft.knowledge import binding_of, is_network_library, network_library_of
@@ -192,7 +192,7 @@ class _Chosen:
         kept = {name for name, o in inside.items() if o.opened}  # Intel MPI opens it by this name
         self.private = [n for n in inside if n not in self.linked and n not in kept]
         self.kept = kept
-        self.naming = Naming(abi.objects, self.offered, self.private)
+        self.naming = PrivateNames(abi.objects, self.offered, self.private)
 
     def _public(self, abi: MpiAbi, needed: Collection[str]) -> dict[str, AbiObject]:
         public: dict[str, AbiObject] = {}
