@@ -50,7 +50,7 @@ study: export MPIGRAFT_HOME := $(TEST_CACHE)/home
 study: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
 study: $(VENV)/.dev $(VENV)/.package $(PREBUILT) ## real applications on two nodes: profile, replay, verdict, into study/
 	@for family in openmpi mpich; do $(BIN)/mpigraft get $$family >/dev/null || exit; done
-	@$(BIN)/python -m tests.testbed.study study $(ARGS)
+	@$(BIN)/python -m testbed.study study $(ARGS)
 
 lint: $(VENV)/.dev $(VENV)/.package ## formatting, ruff, mypy, import order
 	@$(BIN)/ruff format --check --quiet .

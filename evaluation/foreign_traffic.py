@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mpigraft.core.model import Evidence, Family, Level, Machine
 from mpigraft.discovery import inventory
-from tests.testbed.cluster import Cluster
-from tests.testbed.foreign import SHARED, TCP, Probes, doctored, pumping
+from testbed.cluster import Cluster
+from testbed.foreign import SHARED, TCP, Probes, doctored, pumping
 
 LIE = "ofi-lnx without its shared memory"
 Case = tuple[Family, str, bool]  # whether it has to be proven

@@ -1,10 +1,11 @@
 """Which parts of the long tests a change can have broken, by digest.
 
-A part is a test module with long tests. Its inputs are the module, what it imports of `tests` and
-`mpigraft` however far down, the data beside those files, the locked requirements, the MPIs, the
-images, the versions of Debian's packages and the kernel. What a part that passed was made of is
-kept in the tests' cache. `pytest --parts=changed` runs the parts whose inputs are others since, and
-without a record the covering subset: the tests marked `covering`. `--parts=all` runs all.
+A part is a test module with long tests. Its inputs are the module, what it imports of `tests`,
+`testbed` and `mpigraft` however far down, the data beside those files, the locked requirements,
+the MPIs, the images, the versions of Debian's packages and the kernel. What a part that passed was
+made of is kept in the tests' cache. `pytest --parts=changed` runs the parts whose inputs are others
+since, and without a record the covering subset: the tests marked `covering`. `--parts=all` runs
+all.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed.kept import only_one, recipe
+from testbed.kept import only_one, recipe
 
 PROJECT = Path(__file__).resolve().parents[1]
-TESTS = PROJECT / "tests"
+TESTS, TESTBED = PROJECT / "tests", PROJECT / "testbed"
 RECORD = "long-passes.json"
 LONG = ("long", "daily", "hypothesis")  # markers; hypothesis itself gives the last one
-FROM = re.compile(r"^\s*from\s+((?:tests|mpigraft)[\w.]*)\s+import\s+(\([^)]*\)|[^\n#]+)", re.M)
+FROM = re.compile(
+    r"^\s*from\s+((?:tests|testbed|mpigraft)[\w.]*)\s+import\s+(\([^)]*\)|[^\n#]+)", re.M
+)
 # What a string names: a program of `python -c`, -m mpigraft.cli.main.
-NAMED = re.compile(r"\b(?:tests|mpigraft)(?:\.\w+)+")
+NAMED = re.compile(r"\b(?:tests|testbed|mpigraft)(?:\.\w+)+")
 TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:    .*\n)+", re.M)  # what mypy alone imports
 PROGRAM = re.compile(r"bin.{1,12}mpigraft(?![\w-])")
 WORD = re.compile(r"\w+")
@@ -93,7 +96,7 @@ def _next(file: Path) -> frozenset[Path]:
         return frozenset()
     found: set[Path] = set()
     text = TYPES.sub("", file.read_text(encoding="utf-8"))
-    of_tests = file.is_relative_to(TESTS)
+    of_tests = not file.is_relative_to(PROJECT / "src")
     for name in _imported(text, of_tests=of_tests):
         parts = name.split(".")
         for length in range(1, len(parts) + 1):
@@ -102,8 +105,8 @@ def _next(file: Path) -> frozenset[Path]:
         found |= {data for data in file.parent.iterdir() if _counts(data) and data.suffix != ".py"}
     else:
         named = {*DATA_WORD.findall(text)}
-        found |= {data for data in _data(file.parent) if named & _names(data, file.parent)}
-        found |= {data for data in _data(TESTS / "data") if named & _names(data, TESTS / "data")}
+        for folder in (file.parent, TESTS / "data", TESTBED):
+            found |= {data for data in _data(folder) if named & _names(data, folder)}
     return frozenset(found)
 
 

@@ -33,7 +33,7 @@ from mpigraft.native.programs import choose_natives
 from mpigraft.request.selection import layouts as axes
 from mpigraft.request.spec import CampaignSpec, merge_specs
 from mpigraft.run import plan
-from tests.testbed import cpusets
+from testbed import cpusets
 
 pytestmark = pytest.mark.mpi
 

@@ -12,16 +12,16 @@ import pytest
 from mpigraft.core.model import Family
 from mpigraft.core.process import Completed
 from mpigraft.discovery.install import fetch
+from testbed import cluster as clusters_
+from testbed import easybuild
+from testbed import slurm as slurms
+from testbed.cluster import Cluster
+from testbed.easybuild import EasyBuilder
+from testbed.engines import Engines
+from testbed.images import Images
+from testbed.slurm import Slurm
+from testbed.stacks import Stack, make_stack
 from tests.homes import let_ranks_yield
-from tests.testbed import cluster as clusters_
-from tests.testbed import easybuild
-from tests.testbed import slurm as slurms
-from tests.testbed.cluster import Cluster
-from tests.testbed.easybuild import EasyBuilder
-from tests.testbed.engines import Engines
-from tests.testbed.images import Images
-from tests.testbed.slurm import Slurm
-from tests.testbed.stacks import Stack, make_stack
 
 Need = Callable[..., None]
 CHAIN_LIMIT_S = 3 * 3600.0

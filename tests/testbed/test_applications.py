@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from tests.testbed import applications, rootfs
-from tests.testbed.applications import DEBIANS, DEBIANS_PYTHON, LMP, VENVS_PYTHON, WHEEL, physics
+from testbed import applications, rootfs
+from testbed.applications import DEBIANS, DEBIANS_PYTHON, LMP, VENVS_PYTHON, WHEEL, physics
+from testbed.engines import Bind, Engines, Inside
+from testbed.images import Images
 from tests.testbed.conftest import Need
-from tests.testbed.engines import Bind, Engines, Inside
-from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.long, pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

@@ -10,8 +10,8 @@ from typing import IO
 import pytest
 
 from mpigraft.core.model import Family
+from testbed.slurm import Slurm
 from tests.arrival import NOTHING, ODD, RUN, SHOW, content, digest, of_size, parsed
-from tests.testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed import rootfs
-from tests.testbed.rootfs import Root
+from testbed import rootfs
+from testbed.rootfs import Root
 
 SETUP_S = 900
 

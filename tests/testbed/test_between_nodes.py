@@ -15,10 +15,10 @@ from mpigraft.analysis.pairs import matrices
 from mpigraft.analysis.pairs.outliers import Way
 from mpigraft.core.model import Family, ValueRow
 from mpigraft.native.programs import BENCH
+from testbed.cluster import Cluster
 from tests.native.conftest import programs  # noqa: F401
 from tests.native.native_world import SHORT, abi_of
 from tests.native.native_world import records as read
-from tests.testbed.cluster import Cluster
 
 pytestmark = [pytest.mark.mpi, pytest.mark.root]
 

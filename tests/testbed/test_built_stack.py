@@ -17,9 +17,9 @@ import pytest
 from mpigraft.binary import read_elf
 from mpigraft.core.process import Completed
 from mpigraft.store import Store
-from tests.testbed.built_stack import built_stack
-from tests.testbed.easybuild import CHAIN, LMOD, EasyBuilder, why_not
-from tests.testbed.stacks import Stack, files_of
+from testbed.built_stack import built_stack
+from testbed.easybuild import CHAIN, LMOD, EasyBuilder, why_not
+from testbed.stacks import Stack, files_of
 
 pytestmark = [pytest.mark.testbed, pytest.mark.root, pytest.mark.mpi, pytest.mark.long]
 

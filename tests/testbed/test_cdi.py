@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from testbed.images import Images
 from tests.testbed.conftest import Need
-from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root, pytest.mark.long]
 

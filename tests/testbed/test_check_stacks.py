@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mpigraft.cli.main import run_command
-from tests.testbed.stacks import Stack
+from testbed.stacks import Stack
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 

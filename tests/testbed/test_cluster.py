@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed import cpusets
-from tests.testbed.cluster import HOST, Cluster, until
-from tests.testbed.door import ssh_words
+from testbed import cpusets
+from testbed.cluster import HOST, Cluster, until
+from testbed.door import ssh_words
 
 pytestmark = pytest.mark.root
 

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed import cpusets
-from tests.testbed.cluster import HOST, PROJECT, Cluster, until
+from testbed import cpusets
+from testbed.cluster import HOST, PROJECT, Cluster, until
+from testbed.images import Images
+from testbed.keeper import FAKETIME
 from tests.testbed.conftest import two_ranks
-from tests.testbed.images import Images
-from tests.testbed.keeper import FAKETIME
 
 pytestmark = [pytest.mark.root, pytest.mark.long, pytest.mark.usefixtures("mild_nodes")]
 Clusters = Callable[..., Cluster]
@@ -129,7 +129,7 @@ def test_closed_cluster_leaves_nothing(clusters: Clusters) -> None:
 
 OWNER = """
 import sys, time
-from tests.testbed.cluster import Cluster
+from testbed.cluster import Cluster
 cluster = Cluster(2)
 print(cluster.number, cluster.folder, cluster.keeper.pid, flush=True)
 cluster.run("n1", ["sleep", "607"])

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
+from testbed.engines import Engines
+from testbed.images import Images
 from tests.builders.code_blocks import commands_for, typed
 from tests.testbed.conftest import two_ranks
-from tests.testbed.engines import Engines
-from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 HELLO = "/opt/app/hello"

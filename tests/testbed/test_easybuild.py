@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.process import Completed, run_command
-from tests.testbed.easybuild import CHAIN, EasyBuilder, debian_archive
+from testbed import rootfs
+from testbed.easybuild import CHAIN, EasyBuilder, debian_archive
 
 pytestmark = pytest.mark.testbed
 
 NAME = "libconfig"
 MODULE = f"{NAME}/{CHAIN[NAME]}-gnu"
-BUILD = Path(__file__).with_name("build_package.py")
+BUILD = rootfs.HERE / "build_package.py"
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from mpigraft.build.values import BuildPlan, BuildRequest
 from mpigraft.core.model import Machine
 from mpigraft.discovery.inventory import discover_machine
 from mpigraft.knowledge import packages, plan_table
+from testbed.easybuild import EasyBuilder
 from tests.builders.machine_trees import plant
-from tests.testbed.easybuild import EasyBuilder
 
 pytestmark = pytest.mark.testbed
 

@@ -24,9 +24,9 @@ from mpigraft.graft.injection.plan import RELAY
 from mpigraft.knowledge.engines import job_aspects
 from mpigraft.native.programs import PREBUILT
 from mpigraft.request.environment import filter_environment
+from testbed.engines import USER, Engines
+from testbed.small_image import make_small_image, set_up_podman
 from tests.builders.plans import label, plan
-from tests.testbed.engines import USER, Engines
-from tests.testbed.small_image import make_small_image, set_up_podman
 
 pytestmark = [pytest.mark.testbed, pytest.mark.root]
 

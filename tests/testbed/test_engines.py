@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed import rootfs
+from testbed import rootfs
+from testbed.engines import ENGINES, PATH, Bind, Engines, Inside
+from testbed.images import Images
 from tests.testbed.conftest import Need
-from tests.testbed.engines import ENGINES, PATH, Bind, Engines, Inside
-from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.long]
 HELLO = "/opt/app/hello"

@@ -10,8 +10,8 @@ import pytest
 
 from mpigraft.core.model import Evidence, Family, Kind, Level, Machine, Peer, ProofStatus
 from mpigraft.discovery import inventory
-from tests.testbed.cluster import Cluster
-from tests.testbed.foreign import SHARED, TCP, Probes, doctored, pumping
+from testbed.cluster import Cluster
+from testbed.foreign import SHARED, TCP, Probes, doctored, pumping
 
 pytestmark = [pytest.mark.mpi, pytest.mark.long]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
+from testbed.images import Images
 from tests.native.native_world import compile_c
-from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root, pytest.mark.long]
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed import documents
-from tests.testbed.engines import Engines
-from tests.testbed.images import Images
-from tests.testbed.pairs import Outcome, Pair, Tried, covering, pairs, untouched
+from testbed import documents
+from testbed.engines import Engines
+from testbed.images import Images
+from testbed.pairs import Outcome, Pair, Tried, covering, pairs, untouched
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs/reference/grafts.md"
 BEGIN, END = "<!-- made by the tests: begin -->\n", "<!-- made by the tests: end -->\n"

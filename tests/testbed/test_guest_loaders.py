@@ -14,6 +14,7 @@ from mpigraft.binary.elf.tables import ElfError
 from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.binary.loader import guest as guest_loader
 from mpigraft.core.process import command
+from testbed.images import Images
 from tests.builders.elf import program
 from tests.oracles.guest_loader import (
     CHROOT,
@@ -26,7 +27,6 @@ from tests.oracles.guest_loader import (
 )
 from tests.oracles.loader import library
 from tests.testbed.conftest import two_ranks
-from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.root, pytest.mark.mpi]
 

@@ -12,11 +12,11 @@ import pytest
 
 from mpigraft.core.model import Evidence, Family, Level, Machine
 from mpigraft.discovery import inventory
-from tests.testbed import sshd
-from tests.testbed.cluster import PACKAGE, Cluster
-from tests.testbed.foreign import BETWEEN, Probes, pumping
-from tests.testbed.nodes import SHORT, User
-from tests.testbed.slurm import Slurm
+from testbed import sshd
+from testbed.cluster import PACKAGE, Cluster
+from testbed.foreign import BETWEEN, Probes, pumping
+from testbed.nodes import SHORT, User
+from testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root, pytest.mark.long]
 

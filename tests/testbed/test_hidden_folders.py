@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed.images import Images
+from testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 MPI = ("--mpi", "openmpi@4.1.8")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed.cluster import Cluster
-from tests.testbed.slurm import Slurm
+from testbed.cluster import Cluster
+from testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

@@ -8,8 +8,8 @@ import pytest
 
 from mpigraft.binary.elf import reader
 from mpigraft.binary.image.opening import open_root
-from tests.testbed.images import IMAGES, USUAL_IMAGES, Images, native
-from tests.testbed.kept import kept, recipe
+from testbed.images import IMAGES, USUAL_IMAGES, Images, native
+from testbed.kept import kept, recipe
 
 GLIBC = {"bullseye": "2.31", "bookworm": "2.36", "trixie": "2.41"}
 OMPI4 = {"hello", "hello_cxx", "hello_f08", "hello_mpi", "hello_rpath", "hello_runpath"}

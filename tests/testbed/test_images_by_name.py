@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from testbed.images import Images
+from testbed.registry import serving
 from tests.testbed.conftest import Need
-from tests.testbed.images import Images
-from tests.testbed.registry import serving
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root, pytest.mark.long]
 

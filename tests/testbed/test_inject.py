@@ -15,9 +15,9 @@ import pytest
 
 import mpigraft
 from mpigraft.core.model import Family
-from tests.testbed import someone
-from tests.testbed.engines import USER, Engines
-from tests.testbed.stacks import Stack, files_of
+from testbed import someone
+from testbed.engines import USER, Engines
+from testbed.stacks import Stack, files_of
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 

@@ -15,9 +15,9 @@ import pytest
 
 import mpigraft as package
 from mpigraft.core.model import Family
-from tests.testbed import rootfs, science
-from tests.testbed.easybuild import LMOD
-from tests.testbed.language_stacks import OMPI, SOURCES, LanguageStack, language_stack, mpigraft
+from testbed import rootfs, science
+from testbed.easybuild import LMOD
+from testbed.language_stacks import OMPI, SOURCES, LanguageStack, language_stack, mpigraft
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
-from tests.testbed import rootfs, science
-from tests.testbed.cluster import Cluster
-from tests.testbed.language_stacks import (
+from testbed import rootfs, science
+from testbed.cluster import Cluster
+from testbed.language_stacks import (
     MPICH,
     OMPI,
     Abi,
@@ -24,7 +24,7 @@ from tests.testbed.language_stacks import (
     language_stack,
     mpigraft,
 )
-from tests.testbed.slurm import Slurm
+from testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

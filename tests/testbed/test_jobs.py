@@ -24,8 +24,8 @@ from mpigraft.core.model import JobRecord, JobRequest, JobState, LaunchState
 from mpigraft.launch.schedulers import registry
 from mpigraft.request.spec import CampaignSpec
 from mpigraft.store import Store
-from tests.testbed.cluster import HOST, Cluster
-from tests.testbed.slurm import Slurm
+from testbed.cluster import HOST, Cluster
+from testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

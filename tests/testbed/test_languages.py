@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
-from tests.testbed import languages, rootfs, science
-from tests.testbed.images import Images
-from tests.testbed.languages import BOUND
+from testbed import languages, rootfs, science
+from testbed.images import Images
+from testbed.languages import BOUND
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 

@@ -24,10 +24,10 @@ from mpigraft.core.model import (
 from mpigraft.discovery.sources import schedulers
 from mpigraft.discovery.sources.candidate import Host
 from mpigraft.launch.launchers.registry import LAUNCHERS
+from testbed.cluster import HOST, Cluster
+from testbed.nodes import User
+from testbed.slurm import Slurm
 from tests.builders.configuration import an_mpi
-from tests.testbed.cluster import HOST, Cluster
-from tests.testbed.nodes import User
-from tests.testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.process import Completed
-from tests.testbed.easybuild import CHAIN, EasyBuilder
+from testbed.easybuild import CHAIN, EasyBuilder
 
 pytestmark = [pytest.mark.testbed, pytest.mark.long]
 

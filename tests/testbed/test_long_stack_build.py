@@ -13,11 +13,11 @@ import pytest
 from mpigraft.core.cache import file_digest
 from mpigraft.core.model import Family
 from mpigraft.knowledge import packages
-from tests.testbed import built_mpi, rootfs
+from testbed import built_mpi, rootfs
+from testbed.easybuild import EasyBuilder, fetch_sources
+from testbed.kept import only_one
+from testbed.language_stacks import OMPI, LanguageStack, language_stack, mpigraft
 from tests.testbed.conftest import CHAIN_LIMIT_S
-from tests.testbed.easybuild import EasyBuilder, fetch_sources
-from tests.testbed.kept import only_one
-from tests.testbed.language_stacks import OMPI, LanguageStack, language_stack, mpigraft
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root, pytest.mark.long]
 

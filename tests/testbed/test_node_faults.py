@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
-from tests.testbed.cluster import Cluster, until
-from tests.testbed.nodes import SHORT, User, codes, lanes
-from tests.testbed.slurm import Slurm
+from testbed.cluster import Cluster, until
+from testbed.nodes import SHORT, User, codes, lanes
+from testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

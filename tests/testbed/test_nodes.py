@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
-from tests.testbed.cluster import Cluster
-from tests.testbed.nodes import SHORT, Told, User, codes, crossed, lanes, standing
-from tests.testbed.slurm import Slurm
+from testbed.cluster import Cluster
+from testbed.nodes import SHORT, Told, User, codes, crossed, lanes, standing
+from testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

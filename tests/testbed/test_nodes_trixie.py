@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
-from tests.testbed.cluster import Cluster
-from tests.testbed.images import Images
-from tests.testbed.nodes import SHORT, User, crossed, lanes
+from testbed.cluster import Cluster
+from testbed.images import Images
+from testbed.nodes import SHORT, User, crossed, lanes
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

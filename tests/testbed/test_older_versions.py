@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.testbed.images import Images
+from testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root, pytest.mark.long]
 

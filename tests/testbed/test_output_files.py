@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed import someone
+from testbed import someone
+from testbed.engines import USER, Engines
+from testbed.images import Images
 from tests.testbed.conftest import Need
-from tests.testbed.engines import USER, Engines
-from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root, pytest.mark.long]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
+from testbed.stacks import Stack
 from tests.builders.elf import compiled
 from tests.builders.stacks import CALLS
-from tests.testbed.stacks import Stack
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 

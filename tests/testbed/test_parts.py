@@ -70,11 +70,10 @@ def project(tmp_path: Path) -> Path:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    (tmp_path / "tests/testbed").mkdir()
+    (tmp_path / "testbed").mkdir()
     (tmp_path / "cache").mkdir()
-    own = Path(parts.__file__).parent
-    for name in ("parts.py", "testbed/kept.py"):
-        shutil.copy(own / name, tmp_path / "tests" / name)
+    for name in ("tests/parts.py", "testbed/kept.py"):
+        shutil.copy(parts.PROJECT / name, tmp_path / name)
     return tmp_path
 
 
@@ -132,4 +131,4 @@ def test_what_failed_or_did_not_run_has_not_passed(project: Path) -> None:
 def test_a_part_that_runs_the_command_depends_on_all_of_it() -> None:
     here = Path(__file__).parent
     assert parts.PROJECT / "src/mpigraft/cli/main.py" in parts.inputs(here / "test_jobs.py")
-    assert here / "enter" in parts.inputs(here / "test_bare_debian.py")
+    assert parts.PROJECT / "testbed/enter" in parts.inputs(here / "test_bare_debian.py")

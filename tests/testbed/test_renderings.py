@@ -22,9 +22,9 @@ from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan
 from mpigraft.graft.engines import registry, wrapper
 from mpigraft.graft.engines.registry import engine_words
 from mpigraft.graft.guest.examination import Guest
+from testbed.engines import Engines
+from testbed.small_image import make_small_image, set_up_podman
 from tests.builders.plans import label, plan
-from tests.testbed.engines import Engines
-from tests.testbed.small_image import make_small_image, set_up_podman
 
 pytestmark = pytest.mark.testbed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.testbed import rootfs
+from testbed import rootfs
 
 TARGETS = """\
 http://mirror.example/debian/ bookworm main

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
+from testbed.cluster import Cluster, until
+from testbed.images import Images
+from testbed.nodes import User
+from testbed.slurm import Slurm
 from tests.mpi.test_run import compiled
 from tests.native.native_world import compile_c
-from tests.testbed.cluster import Cluster, until
-from tests.testbed.images import Images
-from tests.testbed.nodes import User
-from tests.testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
+from testbed.slurm import Slurm
 from tests.mpi.test_run import compiled
 from tests.mpi.test_worlds import ALONE
-from tests.testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

@@ -17,8 +17,8 @@ import pytest
 from mpigraft.knowledge import load_case
 from mpigraft.trace import read_record, read_record_file
 from mpigraft.trace.record.coding import read_call
-from tests.testbed import rootfs, science
-from tests.testbed.science import APPLICATIONS, OPENMPI, Job, Science
+from testbed import rootfs, science
+from testbed.science import APPLICATIONS, OPENMPI, Job, Science
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 

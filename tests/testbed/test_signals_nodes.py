@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
+from testbed.cluster import Cluster, until
+from testbed.slurm import Slurm
 from tests.mpi.test_signals import MPIS, WAIT_S
 from tests.native.native_world import compile_c
 from tests.readable import readable
-from tests.testbed.cluster import Cluster, until
-from tests.testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root, pytest.mark.long]
 

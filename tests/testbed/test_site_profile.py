@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed.images import Images
+from testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

@@ -13,9 +13,9 @@ import pytest
 
 import mpigraft
 from mpigraft.core.model import Family
-from tests.testbed import cpusets
-from tests.testbed.cluster import HOST, Cluster, until
-from tests.testbed.slurm import Slurm
+from testbed import cpusets
+from testbed.cluster import HOST, Cluster, until
+from testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.root, pytest.mark.long]
 Clusters = Callable[..., Cluster]

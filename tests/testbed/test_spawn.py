@@ -16,9 +16,9 @@ import mpigraft
 from mpigraft.core.model import Family
 from mpigraft.knowledge.spawn import Spawn, spawn_facts
 from mpigraft.native.programs import PREBUILT, SPAWN
-from tests.testbed import documents
-from tests.testbed.cluster import Cluster
-from tests.testbed.slurm import Slurm
+from testbed import documents
+from testbed.cluster import Cluster
+from testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.root, pytest.mark.mpi]
 DOCUMENT = Path(mpigraft.__file__).parents[2] / "docs/reference/spawn.md"

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from mpigraft.native.programs import PREBUILT, SPAWN
+from testbed.images import Images
 from tests.testbed.conftest import Need
-from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 INSIDE = "/media"  # empty on this machine, and in images

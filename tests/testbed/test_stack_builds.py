@@ -8,7 +8,7 @@ from mpigraft.build.plan import plan_build
 from mpigraft.build.stack import with_stack
 from mpigraft.build.values import BuildHost, BuildRequest
 from mpigraft.knowledge import packages, plan_table
-from tests.testbed.stacks import MACHINE, Stack
+from testbed.stacks import MACHINE, Stack
 
 pytestmark = pytest.mark.testbed
 

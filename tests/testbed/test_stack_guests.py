@@ -20,10 +20,10 @@ from mpigraft.graft import GraftOptions, examine_stack, plan_stack, stack_instal
 from mpigraft.knowledge import Facts, transport_offers
 from mpigraft.request import mpi_for_guest
 from mpigraft.store import Store
-from tests.testbed.easybuild import make_user
-from tests.testbed.engines import PATH, USER
-from tests.testbed.someone import ROOT, opened
-from tests.testbed.stacks import ACCELERATOR, Stack, files_of
+from testbed.easybuild import make_user
+from testbed.engines import PATH, USER
+from testbed.someone import ROOT, opened
+from testbed.stacks import ACCELERATOR, Stack, files_of
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 

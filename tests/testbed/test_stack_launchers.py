@@ -13,8 +13,8 @@ import pytest
 from mpigraft.core.model import Family
 from mpigraft.discovery.inventory import discover_machine
 from mpigraft.graft.stack.override.launcher import launcher_scripts
-from tests.testbed.easybuild import LMOD, environment_modules
-from tests.testbed.stacks import Stack
+from testbed.easybuild import LMOD, environment_modules
+from testbed.stacks import Stack
 from tests.testbed.test_inject import do, slot
 
 ROOT = Path(__file__).resolve().parents[2]

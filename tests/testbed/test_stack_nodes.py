@@ -17,10 +17,10 @@ import pytest
 
 from mpigraft.core.model import Family
 from mpigraft.store import Store
+from testbed.cluster import Cluster
+from testbed.slurm import Slurm
+from testbed.stacks import Stack
 from tests.homes import make_home
-from tests.testbed.cluster import Cluster
-from tests.testbed.slurm import Slurm
-from tests.testbed.stacks import Stack
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
-from tests.testbed import rootfs, science
-from tests.testbed.language_stacks import OMPI, LanguageStack, language_stack, mpigraft
+from testbed import rootfs, science
+from testbed.language_stacks import OMPI, LanguageStack, language_stack, mpigraft
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.binary import FolderRoot, closure, read_elf
-from tests.testbed.stacks import Stack
+from testbed.stacks import Stack
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi]
 

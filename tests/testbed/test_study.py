@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from mpigraft.request import read_spec
-from tests.testbed import cluster, rootfs, science
-from tests.testbed.science import Job
-from tests.testbed.study import STUDIES, campaign_of, first_lines, rows
+from testbed import cluster, rootfs, science
+from testbed.science import Job
+from testbed.study import STUDIES, campaign_of, first_lines, rows
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -60,7 +60,7 @@ def test_a_study_goes_on_without_a_profile(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("mpis")
 def test_one_command_studies_an_application(tmp_path: Path) -> None:
     folder = tmp_path / "the study"
-    argv = [sys.executable, "-m", "tests.testbed.study", str(folder), "fft", "--rounds", "1"]
+    argv = [sys.executable, "-m", "testbed.study", str(folder), "fft", "--rounds", "1"]
     done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     page = (folder / "study.md").read_text()

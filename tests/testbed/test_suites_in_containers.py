@@ -12,10 +12,10 @@ import pytest
 
 from mpigraft.core.model import Family, LaunchState
 from mpigraft.store import Store
+from testbed.engines import Engines
+from testbed.images import Images
 from tests.native.native_world import compile_c
 from tests.testbed.conftest import Need
-from tests.testbed.engines import Engines
-from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 Done = subprocess.CompletedProcess[str]

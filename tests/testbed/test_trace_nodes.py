@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from mpigraft.core.model import Family
+from testbed.cluster import Cluster
+from testbed.images import Images
+from testbed.nodes import User
+from testbed.slurm import Slurm
 from tests.native.native_world import compile_c
-from tests.testbed.cluster import Cluster
-from tests.testbed.images import Images
-from tests.testbed.nodes import User
-from tests.testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

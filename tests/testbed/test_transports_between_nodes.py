@@ -28,7 +28,7 @@ from mpigraft.evidence import judge
 from mpigraft.knowledge.transports.match import Facts, resolve_transport, transport_offers
 from mpigraft.launch import Launched, LaunchRequest, prepare_launch
 from mpigraft.native.programs import choose_natives
-from tests.testbed.cluster import Cluster
+from testbed.cluster import Cluster
 
 pytestmark = [pytest.mark.mpi, pytest.mark.root, pytest.mark.testbed]
 

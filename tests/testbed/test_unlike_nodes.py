@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
-from tests.testbed.cluster import Cluster
-from tests.testbed.nodes import LIBMPI, SHORT, User, codes, compile_enter
-from tests.testbed.slurm import Slurm
+from testbed.cluster import Cluster
+from testbed.nodes import LIBMPI, SHORT, User, codes, compile_enter
+from testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from testbed.images import Images
 from tests.testbed.conftest import IN_EACH_ENGINE, Need
-from tests.testbed.images import Images
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

@@ -13,8 +13,8 @@ from mpigraft.core.model import Configuration, Family, Layout, RankRecord
 from mpigraft.evidence.world.records import read_witness
 from mpigraft.evidence.world.witness import check_witness
 from mpigraft.native.programs import PREBUILT, WITNESS
+from testbed.cluster import Cluster
 from tests.native.native_world import compile_c
-from tests.testbed.cluster import Cluster
 
 pytestmark = [pytest.mark.root, pytest.mark.mpi]
 

@@ -23,13 +23,13 @@ from mpigraft.graft.stack.generations import pruning, reading
 from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.override import content
 from mpigraft.graft.stack.override.content import GENERATION, OverridePlan
+from testbed.stacks import files_of
 from tests.builders.overrides import (
     a_plan,
     a_slot,
     injected,
     store,
 )
-from tests.testbed.stacks import files_of
 
 # ------------------------------------------------------------------ switching
 

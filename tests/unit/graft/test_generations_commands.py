@@ -13,13 +13,13 @@ import pytest
 from mpigraft.graft.stack.generations import reading
 from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.generations.commands import render_commands
+from testbed.stacks import files_of
 from tests.builders.overrides import (
     a_plan,
     a_slot,
     injected,
     store,
 )
-from tests.testbed.stacks import files_of
 
 STEPS = (
     "cat", "chmod", "cmp", "find", "flock", "install", "ln", "mkdir", "mv", "patchelf", "readlink",

@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 from mpigraft.core.process.command import run_command
-from tests.testbed import rootfs
-from tests.testbed.kept import kept, recipe
+from testbed import rootfs
+from testbed.kept import kept, recipe
 
 SUITE = "sid"
 PACKAGES = ("apptainer", "libc6", "libseccomp2", "libsqlite3-0")

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from mpigraft.core.model import Family
 from mpigraft.core.process.command import run_command
-from tests.testbed import applications, oci, rootfs
-from tests.testbed.kept import kept, recipe
+from testbed import applications, oci, rootfs
+from testbed.kept import kept, recipe
 
 PROGRAMS = rootfs.HERE / "programs"
 ZIG_CACHE = rootfs.PROJECT / "build" / "zig"  # where the build of the C programs has its own

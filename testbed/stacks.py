@@ -26,14 +26,14 @@ from functools import cached_property
 from pathlib import Path
 
 from mpigraft.core.process import command
+from testbed.images import PROGRAMS
 from tests.homes import let_ranks_yield
-from tests.testbed.images import PROGRAMS
 
 VERSION = "2023.06"
 MACHINE = platform.machine()
 CPU = "generic"
-NATIVE = Path(__file__).resolve().parents[2] / "src/mpigraft/native"
-OSU = Path(__file__).resolve().parents[1] / "native/c/osu_latency.c"
+NATIVE = Path(__file__).resolve().parents[1] / "src/mpigraft/native"
+OSU = Path(__file__).resolve().parents[1] / "tests/native/c/osu_latency.c"
 LOADER = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}[MACHINE]
 NOWHERE = "/-/"  # no host has it
 # Of the host, what Open MPI's closure takes from the system.

@@ -13,15 +13,15 @@ import sys
 import time
 from pathlib import Path
 
-from tests.testbed import cluster as clusters
-from tests.testbed import door
-from tests.testbed.slurm import Slurm
+from testbed import cluster as clusters
+from testbed import door
+from testbed.slurm import Slurm
 
 START_S = 60.0
 
 
 def main(words: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.testbed.cluster")
+    parser = argparse.ArgumentParser(prog="python -m testbed.cluster")
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="start a cluster and leave it running")
     up.add_argument("nodes", type=int)
@@ -78,7 +78,7 @@ def _up(words: list[str], state: Path) -> None:
     log = state.with_name(f"{state.name}.log")
     with log.open("wb") as said:
         owner = subprocess.Popen(
-            [sys.executable, "-m", "tests.testbed.cluster", *words, "--owner"],
+            [sys.executable, "-m", "testbed.cluster", *words, "--owner"],
             stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
         )  # fmt: skip
     deadline = time.monotonic() + START_S
@@ -87,7 +87,7 @@ def _up(words: list[str], state: Path) -> None:
             sys.exit(f"no cluster: {log.read_text()}")
         time.sleep(0.02)
     told = "\n".join(f"  {name}={value}" for name, value in _environ(state).items())
-    again = f"python -m tests.testbed.cluster {{}} --state {state}"
+    again = f"python -m testbed.cluster {{}} --state {state}"
     sys.stdout.write(
         f"up. In {state / 'environ'}:\n{told}\n"
         f"enter: {again.format('run')} n1 -- COMMAND\nend:   {again.format('down')}\n"
@@ -135,7 +135,7 @@ def _down(state: Path) -> None:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         sys.exit(f"no cluster has {state}")
-    if b"tests.testbed.cluster" not in words:
+    if b"testbed.cluster" not in words:
         sys.exit(f"the owner of {state} is gone")
     signal.pidfd_send_signal(handle, signal.SIGTERM)
     while state.exists() and Path(f"/proc/{pid}").exists():

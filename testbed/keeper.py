@@ -6,7 +6,7 @@ keeper holds, so even when the keeper is killed no link stays, nor a process. Th
 cluster, hence its subnet and its names, is free again then, and whoever takes it next removes
 what is left: empty cpusets.
 
-    python -m tests.testbed.keeper SHAPE     a JSON object, see `Shape`
+    python -m testbed.keeper SHAPE     a JSON object, see `Shape`
 
 says {"number": ...} in a line when the cluster is up, or {"error": ...}.
 """
@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from testbed import warden
+from testbed.cpusets import MEMORY, Cpuset, MemoryGroup, cpus
 from tests.readable import readable
-from tests.testbed import warden
-from tests.testbed.cpusets import MEMORY, Cpuset, MemoryGroup, cpus
 
 NODE = Path(__file__).with_name("node")
 SPACES = ("--net", "--uts", "--ipc", "--mount", "--pid")

@@ -18,12 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mpigraft.core.cache import file_digest
+from testbed import built_mpi, stacks
+from testbed.easybuild import EasyBuilder, fetch_sources
+from testbed.images import PROGRAMS
+from testbed.kept import only_one
+from testbed.stacks import Stack
 from tests.homes import let_ranks_yield
-from tests.testbed import built_mpi, stacks
-from tests.testbed.easybuild import EasyBuilder, fetch_sources
-from tests.testbed.images import PROGRAMS
-from tests.testbed.kept import only_one
-from tests.testbed.stacks import Stack
 
 RAXML = "raxml_8.2.13+dfsg.orig.tar.xz"
 RAXML_DIGEST = "34b11973d306240275287e7b3c43b59de6707880840d93a34086c7bdb58bb2ed"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.testbed.cluster import Cluster
+    from testbed.cluster import Cluster
 
 SSH = Path("/usr/bin/ssh")
 SSHD = Path("/usr/sbin/sshd")
@@ -50,7 +50,7 @@ def write_settings(folder: Path) -> None:
 
 def start(cluster: Cluster) -> None:
     """Start the daemon of each node, and wait until it accepts logins."""
-    from tests.testbed.cluster import Service, until
+    from testbed.cluster import Service, until
 
     Path("/run/sshd").mkdir(exist_ok=True)  # in which it separates its privileges
     for node in cluster.nodes:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.core.process.command import Completed, run_command
-from tests.testbed.apptainer import install
-from tests.testbed.images import Images
+from testbed.apptainer import install
+from testbed.images import Images
 
 USER = "someone-mpigraft"
 SUB_IDS = 65536

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from mpigraft.core.process.command import Completed, run_command
-from tests.testbed.cluster import HOST, PACKAGE, SYSTEM_PATH, Cluster, Service, until
+from testbed.cluster import HOST, PACKAGE, SYSTEM_PATH, Cluster, Service, until
 
 NEEDED = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munged": "munge", "srun": "slurm-client"}
 CONTROLLER_PORTS = 6900  # and the cluster's number

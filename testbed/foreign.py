@@ -30,7 +30,7 @@ from mpigraft.knowledge.transports.match import Facts, resolve_transport
 from mpigraft.launch import Launched, LaunchRequest, prepare_launch
 from mpigraft.launch.hosts.allocation import THIS_HOST
 from mpigraft.native.programs import choose_natives
-from tests.testbed.cluster import Cluster
+from testbed.cluster import Cluster
 
 PUMP = Path(__file__).with_name("pump.py")
 PORT = "17717"

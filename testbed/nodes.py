@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from mpigraft.core.model import Family
+from testbed.cluster import Cluster
+from testbed.slurm import Slurm
 from tests.homes import make_home
 from tests.native.native_world import compile_c
-from tests.testbed.cluster import Cluster
-from tests.testbed.slurm import Slurm
 
 SHORT = ("--benchmark", "latency", "--rounds", "1", "--max", "8", "--budget", "2")
 PATIENCE_S = 200.0

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.core.process import run_command
-from tests.testbed.images import PROGRAMS
-from tests.testbed.languages import SYSTEM
+from testbed.images import PROGRAMS
+from testbed.languages import SYSTEM
 
 SOURCES = PROGRAMS / "language"
 COMMAND = [sys.executable, "-m", "mpigraft.cli.main"]

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tests.testbed.engines import USER, Engines
+from testbed.engines import USER, Engines
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def words(engines: Engines, home: Path, cache: Path, *command: str | Path) -> list[str]:

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from testbed import door
 from tests.readable import readable
-from tests.testbed import door
 
 if TYPE_CHECKING:
-    from tests.testbed.keeper import Keeper, Node
+    from testbed.keeper import Keeper, Node
 
 # Of the kernel's linux/sched.h: new cgroup, mount, uts, ipc, pid and net namespaces.
 SPACES = 0x00020000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000

@@ -22,10 +22,10 @@ from mpigraft.build.recipes import recipes_digest
 from mpigraft.core.cache import file_digest
 from mpigraft.core.process import Completed, run_command
 from mpigraft.knowledge import Archive, packages
-from tests.testbed import rootfs
-from tests.testbed.engines import PATH, USER
-from tests.testbed.kept import only_one, recipe
-from tests.testbed.someone import ROOT, opened
+from testbed import rootfs
+from testbed.engines import PATH, USER
+from testbed.kept import only_one, recipe
+from testbed.someone import ROOT, opened
 
 SUITE = "trixie"
 # Debian's source package of each of ours. The versions are those that Debian 13 has.

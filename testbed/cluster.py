@@ -4,10 +4,10 @@ Each node has a name (n1, n2, ...), an address, processes, a /tmp and a /dev/shm
 where cgroups can be written a processor. Files are this machine's, or an image's. Any number of
 clusters can be up at once; each has its own subnet.
 
-    python -m tests.testbed.cluster up 2 --state DIR [--slurm] [--shared-tmp] [--bind PATH] ...
-    python -m tests.testbed.cluster run --state DIR n1 -- hostname
-    python -m tests.testbed.cluster kill --state DIR n2
-    python -m tests.testbed.cluster down --state DIR
+    python -m testbed.cluster up 2 --state DIR [--slurm] [--shared-tmp] [--bind PATH] ...
+    python -m testbed.cluster run --state DIR n1 -- hostname
+    python -m testbed.cluster kill --state DIR n2
+    python -m testbed.cluster down --state DIR
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from testbed import door, sshd
 from tests.readable import readable
-from tests.testbed import door, sshd
 
 HERE = Path(__file__).resolve().parent
-PROJECT = HERE.parents[1]
+PROJECT = HERE.parent
 NEEDED = {"ip": "iproute2", "nsenter": "util-linux", "setpriv": "util-linux", "ps": "procps"}
 PACKAGE = "needs Debian's "
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -111,7 +111,7 @@ class Cluster:
         self.login: Mapping[str, str] = login
         self.services: list[Service] = []  # a daemon ends with the connection to its warden
         self.keeper = subprocess.Popen(
-            [sys.executable, "-m", "tests.testbed.keeper", json.dumps(shape)],
+            [sys.executable, "-m", "testbed.keeper", json.dumps(shape)],
             cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         assert self.keeper.stdout
@@ -289,6 +289,6 @@ class Service:
 
 
 if __name__ == "__main__":
-    from tests.testbed.cluster_cli import main
+    from testbed.cluster_cli import main
 
     main(sys.argv[1:])

@@ -16,7 +16,7 @@ from pathlib import Path
 from mpigraft.core.process.command import Completed, run_command
 
 HERE = Path(__file__).resolve().parent
-PROJECT = HERE.parents[1]
+PROJECT = HERE.parent
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 CACHE_INSIDE = "/var/cache/mpigraft-tests"
 # What the issue takes for given, and no more; sudo is for the ordinary user.

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from mpigraft.core.model import Family
 from mpigraft.core.process import run_command
-from tests.testbed import rootfs
-from tests.testbed.kept import recipe
-from tests.testbed.science import LIBRARIES, kept_folder, unpack
+from testbed import rootfs
+from testbed.kept import recipe
+from testbed.science import LIBRARIES, kept_folder, unpack
 
 SOURCES = rootfs.HERE / "calls"
 BINDINGS = {"c": 0, "mpif.h": 1, "use mpi": 2, "use mpi_f08": 3}

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.core.process import run_command
-from tests.testbed import applications, rootfs
-from tests.testbed.apptainer import download
-from tests.testbed.kept import only_one, recipe
+from testbed import applications, rootfs
+from testbed.apptainer import download
+from testbed.kept import only_one, recipe
 
 SUITE = "bookworm"
 INPUTS = rootfs.HERE / "inputs"

@@ -1,7 +1,7 @@
 """Study real applications over the transports of their MPI, on two nodes of this one machine.
 
     make study                      # every study, into the folder `study`
-    python -m tests.testbed.study FOLDER [NAME ...] [--rounds N]
+    python -m testbed.study FOLDER [NAME ...] [--rounds N]
 
 For each application it starts mpigraft on the first of two nodes: `profile`; `record`; `bench` of
 the application and of its replay, in the same rounds; `analyse` over two transports where the
@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from mpigraft.core.cache import folders
-from tests.testbed.cluster import Cluster
-from tests.testbed.science import Job, Science
+from testbed.cluster import Cluster
+from testbed.science import Job, Science
 
 ROUNDS, LIMIT_S = 10, 3600.0
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from mpigraft.core.cache import file_digest
 from mpigraft.core.process import run_command
-from tests.testbed.easybuild import fetch_sources
-from tests.testbed.kept import kept, only_one, recipe
-from tests.testbed.someone import ROOT
-from tests.testbed.stacks import Stack
+from testbed.easybuild import fetch_sources
+from testbed.kept import kept, only_one, recipe
+from testbed.someone import ROOT
+from testbed.stacks import Stack
 
 VERSION, SUFFIX = "4.1.4", "-GCC-12.2.0"
 SUITE = "bookworm"
